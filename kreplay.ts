@@ -1,5 +1,5 @@
 /** Entry point: one binary, whose commands are in `daemon/cli/program.ts`. */
-import { printable } from './agent/output/printable.ts';
+import { escapeControls } from './agent/output/printable.ts';
 import { UserError } from './agent/process/errors.ts';
 import { toUserError } from './agent/process/surroundings.ts';
 import { loadProgram } from './daemon/cli/program.ts';
@@ -8,7 +8,7 @@ import { loadProgram } from './daemon/cli/program.ts';
 const RUN_FAILED = 125;
 
 /** Exit code for wrong usage. */
-const usageError = (name: string) => (name === 'run' ? RUN_FAILED : 2);
+const chooseUsageExitCode = (name: string) => (name === 'run' ? RUN_FAILED : 2);
 
 async function main(args: readonly string[]): Promise<void> {
   const [name = ''] = args;
@@ -26,7 +26,9 @@ async function main(args: readonly string[]): Promise<void> {
   // Where nothing can be said, the command still does its work, and its exit code says how that went.
   process.stderr.on('error', () => {});
   try {
-    const program = await loadProgram(name, ({ exitCode }) => process.exit(exitCode === 0 ? 0 : usageError(name)));
+    const program = await loadProgram(name, ({ exitCode }) =>
+      process.exit(exitCode === 0 ? 0 : chooseUsageExitCode(name)),
+    );
     await program.parseAsync(args, { from: 'user' });
   } catch (thrown) {
     const error = toUserError(thrown);
@@ -44,7 +46,7 @@ async function main(args: readonly string[]): Promise<void> {
 
 /** Messages quote files, which anyone may have written. */
 function tell(message: string): void {
-  process.stderr.write(`kreplay: ${message.split('\n').map(printable).join('\n')}\n`);
+  process.stderr.write(`kreplay: ${message.split('\n').map(escapeControls).join('\n')}\n`);
 }
 
 if (import.meta.main) await main(process.argv.slice(2));

@@ -26,8 +26,8 @@ import { lockRecording } from './recording/write/lock.ts';
 import { ownFiles } from './recording/write/own_files.ts';
 import { setAside } from './recording/write/set_aside.ts';
 import { openWriterThread, type WriterThread } from './recording/write/writer_thread.ts';
-import { recordingPath } from './recording_path.ts';
-import { type RetentionFlags, retentionLimits } from './retention_options.ts';
+import { prepareRecordingPath } from './recording_path.ts';
+import { chooseRetentionLimits, type RetentionFlags } from './retention_options.ts';
 
 /** If a new recording is damaged within this time of the last one, it is no accident, and the agent ends. */
 const SET_ASIDE_AGAIN_MS = 60_000;
@@ -81,7 +81,7 @@ interface CurrentFilter {
 export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const filter: CurrentFilter = { settings: options.filter, recorder: undefined };
   // The handler stays for the whole run: without a listener, SIGHUP ends the process.
-  const hangUps = atIntervals(RELOAD_EVERY_MS, () => reload(filter, options));
+  const hangUps = throttle(RELOAD_EVERY_MS, () => reload(filter, options));
   process.on('SIGHUP', hangUps.call);
   try {
     return await recordAll(options, filter);
@@ -95,7 +95,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
 const RELOAD_EVERY_MS = 100;
 
 /** Does the work at once when it is called, and once more later for all calls that come within the interval. */
-function atIntervals(intervalMs: number, work: () => void): { call(): void; end(): void } {
+function throttle(intervalMs: number, work: () => void): { call(): void; end(): void } {
   let waiting: NodeJS.Timeout | undefined;
   let isDue = false;
   const call = () => {
@@ -120,14 +120,15 @@ async function recordAll(options: AgentOptions, filter: CurrentFilter): Promise<
       // A disk that damages everything written to it must not be filled with new recordings.
       if (performance.now() - asideMs < SET_ASIDE_AGAIN_MS) throw run.damage;
       asideMs = performance.now();
-      left = leaveDamaged(recordingPath(options.dataFolder), run.damage, options.log);
+      left = leaveDamaged(prepareRecordingPath(options.dataFolder), run.damage, options.log);
       continue;
     }
     totals.events += run.totals.events;
     totals.lost += run.totals.lost;
     totals.badMarkerFields += run.totals.badMarkerFields;
     left = run.left;
-    if (run.left || !options.signal.aborted) options.log.error(goneText(recordingPath(options.dataFolder), run.left));
+    if (run.left || !options.signal.aborted)
+      options.log.error(describeInterruption(prepareRecordingPath(options.dataFolder), run.left));
   } while (!options.signal.aborted);
   return totals;
 }
@@ -160,7 +161,7 @@ async function recordInto(
   leftBefore: Interrupted | undefined,
 ): Promise<Run> {
   const { dataFolder, onReady, log } = options;
-  const path = recordingPath(dataFolder);
+  const path = prepareRecordingPath(dataFolder);
   // The writer takes the lock for good. This one only makes a second agent fail before it attaches anything.
   lockRecording(path).close();
   const clock = createWallClock();
@@ -208,13 +209,13 @@ async function recordInto(
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
     progress.lookedMs = performance.now();
     const { manager } = options;
-    manager.ready(`recording to ${path}`);
+    manager.reportReady(`recording to ${path}`);
     endWatch = manager.watch(
       (patienceMs) => performance.now() - progress.lookedMs < patienceMs && writer!.waitingMs() < patienceMs,
     );
     const files = ownFiles(path);
     await drainUntil(options.signal, { recorder, probes, writer, clock, counts, progress, files });
-    if (options.signal.aborted) manager.stopping();
+    if (options.signal.aborted) manager.reportStopping();
     totals = { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
     filter.recorder = undefined;
@@ -261,7 +262,7 @@ async function openRecording(
     bootId: readId('/proc/sys/kernel/random/boot_id'),
     machineId: readId('/etc/machine-id'),
     nowNs: clock.nowNs,
-    retention: retentionLimits(retention, dataFolder),
+    retention: chooseRetentionLimits(retention, dataFolder),
     onTrouble(problem) {
       onTrouble(problem);
       if (problem) log.error(problem.message);
@@ -269,8 +270,8 @@ async function openRecording(
     },
     onNotRetained: once((reason) => log.warn(reason ? `older events cannot be removed: ${reason}` : LIMIT_TOO_SMALL)),
     onCommitted(commit) {
-      counts.committed(commit);
-      lossLog.committed(commit.batch.losses);
+      counts.noteCommit(commit);
+      lossLog.noteLosses(commit.batch.losses);
     },
   });
   if (leftBefore) {
@@ -330,7 +331,7 @@ function leaveDamaged(path: string, damage: RecordingError, log: Logger): Interr
   return { fromNs: writtenUntilNs, events: 0, place, isOverwritten: false, cause: 'recording_damaged' };
 }
 
-function goneText(path: string, left: LeftBehind | undefined): string {
+function describeInterruption(path: string, left: LeftBehind | undefined): string {
   if (!left) return `the files beside ${path} were removed while it was recorded into: it is opened again`;
   const { place, events, isOverwritten } = left;
   if (isOverwritten)

@@ -5,16 +5,16 @@ import { runAgent } from './agent.ts';
 import { cleanName } from './attribution/service_name/clean_name.ts';
 import { RULE_PATTERNS, type ServiceRule } from './attribution/service_name/rules.ts';
 import { describeLimits, LAYERS, type LayerName, type LayerState } from './capture/layers.ts';
-import { type Configuration, DATA_DEFAULT, withConfigOption, withConfiguration } from './config/configuration.ts';
-import { EXIT_CODES, withHelpEnd } from './config/help.ts';
+import { addConfigOption, attachConfiguration, type Configuration, DATA_DEFAULT } from './config/configuration.ts';
+import { addHelpEnd, EXIT_CODES } from './config/help.ts';
 import { listDeclared, Setting } from './config/setting.ts';
-import { createChoiceSchema, integer, textAs } from './config/values.ts';
-import { type FilterFlags, parseFilterFlags, withFilterOptions } from './filter/options.ts';
-import { type LogFlags, newLog, withLogOptions } from './output/log.ts';
-import { endingSignal } from './process/ending.ts';
+import { createChoiceSchema, createTextSchema, integer } from './config/values.ts';
+import { addFilterOptions, type FilterFlags, parseFilterFlags } from './filter/options.ts';
+import { addLogOptions, createLog, type LogFlags } from './output/log.ts';
+import { createEndingSignal } from './process/ending.ts';
 import { AgentError } from './process/errors.ts';
-import { serviceManager } from './process/service_manager.ts';
-import { type RetentionFlags, withRetentionOptions } from './retention_options.ts';
+import { createServiceManager } from './process/service_manager.ts';
+import { addRetentionOptions, type RetentionFlags } from './retention_options.ts';
 
 interface AgentFlags extends RetentionFlags, FilterFlags, LogFlags {
   data: string;
@@ -31,21 +31,21 @@ const RING_MIB_DEFAULT = 16;
 const RING_MIB_MAX = 2048;
 
 const RING_MEBIBYTES = integer(
-  textAs((text) => {
+  createTextSchema((text) => {
     const size = Number(text);
     return Number.isInteger(Math.log2(size)) && size >= 1 && size <= RING_MIB_MAX ? size : undefined;
   }, `It must be a power of two from 1 to ${RING_MIB_MAX}.`),
 );
 
-export function agentCommand(): Command {
+export function createAgentCommand(): Command {
   const command = new Command('agent').description(
     'record the events of this host (as root, or with CAP_BPF and CAP_PERFMON)',
   );
-  const configuration = withConfiguration(command);
-  withConfigOption(withAgentCommandOptions(command));
+  const configuration = attachConfiguration(command);
+  addConfigOption(addAgentCommandOptions(command));
   configuration.declare('agent', listDeclared(command));
   command.action((flags: AgentFlags) => record(flags, configuration));
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: [
       'kreplay agent --data /var/lib/kreplay',
       'kreplay agent --only-labelled --retain-bytes 20GiB --retain-age 7d',
@@ -55,24 +55,24 @@ export function agentCommand(): Command {
   });
 }
 
-function withAgentCommandOptions(command: Command): Command {
-  return withLogOptions(withAgentOptions(command));
+function addAgentCommandOptions(command: Command): Command {
+  return addLogOptions(addAgentOptions(command));
 }
 
 /** Used by `kreplay config`. */
 export const AGENT_SECTION = {
-  declare: withAgentCommandOptions,
+  declare: addAgentCommandOptions,
   check(flags: Record<string, unknown>): undefined {
     parseFilterFlags(flags as FilterFlags);
     if (typeof flags.serviceRules === 'string') readServiceRules(flags.serviceRules);
   },
 };
 
-export function withAgentOptions(command: Command): Command {
+export function addAgentOptions(command: Command): Command {
   command
     .addOption(new Setting('--data <folder>', 'folder to record into').default(DATA_DEFAULT).shared())
     .addOption(new Setting('--node <name>', 'name of this host (default: its host name)'));
-  withRingSize(command)
+  addRingSizeOption(command)
     .addOption(
       new Setting(
         '--trust-services',
@@ -96,17 +96,17 @@ export function withAgentOptions(command: Command): Command {
         createChoiceSchema(Object.keys(LAYERS)),
       ),
     );
-  return withFilterOptions(withRetentionOptions(command));
+  return addFilterOptions(addRetentionOptions(command));
 }
 
-export function withRingSize(command: Command): Command {
+export function addRingSizeOption(command: Command): Command {
   return command.addOption(
     new Setting('--ring-size <MiB>', 'size of the event ring').takes(RING_MEBIBYTES).default(RING_MIB_DEFAULT),
   );
 }
 
 async function record(flags: AgentFlags, configuration: Configuration): Promise<void> {
-  const log = newLog('kreplay-agent', flags, process.stderr);
+  const log = createLog('kreplay-agent', flags, process.stderr);
   const { data, node, ringSize, trustServices, without, httpServices, serviceRules } = flags;
   const totals = await runAgent({
     dataFolder: data,
@@ -124,14 +124,14 @@ async function record(flags: AgentFlags, configuration: Configuration): Promise<
       return filter;
     },
     retention: flags,
-    signal: endingSignal(),
+    signal: createEndingSignal(),
     onReady({ attached, layers, recording }) {
       process.stdout.write(`kreplay agent: attached ${attached.join(', ')}\n`);
       process.stdout.write(`kreplay agent: attribution by ${layers.map(describeLayer).join(', ')}\n`);
       process.stdout.write(`kreplay agent: recording to ${recording}\n`);
       process.send?.('ready');
     },
-    manager: serviceManager(),
+    manager: createServiceManager(),
     log,
   });
   const lost = totals.lost > 0 ? `, ${totals.lost} lost` : '';
@@ -159,10 +159,10 @@ export function readServiceRules(path: string): ServiceRule[] {
   }
   if (!Array.isArray(rules)) throw new AgentError(`${path} holds no list of rules`);
   return rules.map((rule: unknown, i) => {
-    const wrong = (text: string) => new AgentError(`${path}, rule ${i + 1}: ${text}`);
+    const createRuleError = (text: string) => new AgentError(`${path}, rule ${i + 1}: ${text}`);
     if (typeof rule !== 'object' || rule === null)
-      throw wrong('give an object such as {"service": "shop", "executable": "^java$"}');
-    return parseRule(rule as Record<string, unknown>, wrong);
+      throw createRuleError('give an object such as {"service": "shop", "executable": "^java$"}');
+    return parseRule(rule as Record<string, unknown>, createRuleError);
   });
 }
 

@@ -7,22 +7,22 @@
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { formatMarker, isTraceId } from './attribution/marker.ts';
-import { withHelpEnd } from './config/help.ts';
+import { addHelpEnd } from './config/help.ts';
 
-export function execCommand(): Command {
+export function createExecCommand(): Command {
   const command = new Command('exec')
     .description('run a command with a label, which its events and those of all its children carry')
     .usage('--transaction ID [--trace HEX] [--service NAME] -- COMMAND [ARGUMENT ...]')
-    .option('--transaction <id>', 'transaction to attribute the events to', notEmpty)
-    .option('--trace <hex>', 'W3C trace id, 32 hex digits', traceId)
+    .option('--transaction <id>', 'transaction to attribute the events to', parseNonEmpty)
+    .option('--trace <hex>', 'W3C trace id, 32 hex digits', parseTraceId)
     .option(
       '--service <name>',
       "service to attribute the events to (accepted from root and from the agent's user)",
-      notEmpty,
+      parseNonEmpty,
     )
     .argument('<command...>', 'command to run, after --')
     .action(printMarker);
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: [
       'kreplay exec --transaction order-1 -- ./place_order',
       'kreplay exec --transaction nightly-backup --service backup -- tar -cf /backup/home.tar /home',
@@ -36,12 +36,12 @@ export function execCommand(): Command {
   });
 }
 
-function notEmpty(value: string): string {
+function parseNonEmpty(value: string): string {
   if (value === '') throw new InvalidArgumentError('It must not be empty.');
   return value;
 }
 
-function traceId(value: string): string {
+function parseTraceId(value: string): string {
   const id = value.toLowerCase();
   if (!isTraceId(id)) throw new InvalidArgumentError('It must be 32 hex digits, not all zero.');
   return id;

@@ -7,7 +7,7 @@ import { AgentError } from './process/errors.ts';
 export const RECORDING_FILE = 'recording.kreplay';
 
 /** Makes the folder where it is missing. */
-export function recordingPath(dataFolder: string): string {
+export function prepareRecordingPath(dataFolder: string): string {
   try {
     mkdirSync(dataFolder, { recursive: true });
   } catch (error) {

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { parseDuration } from '../daemon/base/duration.ts';
 import { parseBytes } from './config/bytes.ts';
 import { Setting } from './config/setting.ts';
-import { textAs } from './config/values.ts';
+import { createTextSchema } from './config/values.ts';
 import { RETAIN_BYTES_MIN, type RetentionLimits } from './recording/retain/retention.ts';
 
 export interface RetentionFlags {
@@ -18,16 +18,16 @@ export interface RetentionFlags {
 const RETAIN_BYTES_MAX_DEFAULT = 10e9;
 const DISK_SHARE_DEFAULT = 0.1;
 
-const RETAIN_BYTES = textAs(parseBytes, 'It must be a size, such as 500MB, 20GiB or a number of bytes.').pipe(
+const RETAIN_BYTES = createTextSchema(parseBytes, 'It must be a size, such as 500MB, 20GiB or a number of bytes.').pipe(
   z.number().min(RETAIN_BYTES_MIN, `It must be at least ${RETAIN_BYTES_MIN / 2 ** 20}MiB.`),
 );
 
-const AGE = textAs(
+const AGE = createTextSchema(
   (text) => parseDuration(text) || undefined,
   'It must be a duration with its unit, such as 12h or 7d.',
 );
 
-export function withRetentionOptions(command: Command): Command {
+export function addRetentionOptions(command: Command): Command {
   return command
     .addOption(
       new Setting(
@@ -49,18 +49,18 @@ export function withRetentionOptions(command: Command): Command {
 }
 
 /** The limits that the flags set, on the disk that `folder` is on. */
-export function retentionLimits(
+export function chooseRetentionLimits(
   { retainBytes, retainAge, retainUnshipped }: RetentionFlags,
   folder: string,
 ): RetentionLimits & { bytes: number } {
   return {
-    bytes: retainBytes ?? defaultBytes(folder),
+    bytes: retainBytes ?? computeDefaultBytes(folder),
     ...(retainAge !== undefined && { ageNs: retainAge }),
     ...(retainUnshipped !== undefined && { unshipped: resolve(retainUnshipped) }),
   };
 }
 
-function defaultBytes(folder: string): number {
+function computeDefaultBytes(folder: string): number {
   const { blocks, bsize } = statfsSync(folder);
   const share = Math.floor(blocks * bsize * DISK_SHARE_DEFAULT);
   return Math.max(RETAIN_BYTES_MIN, Math.min(RETAIN_BYTES_MAX_DEFAULT, share));

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { misuse } from './errors.ts';
+import { createMisuseError } from './errors.ts';
 
 export interface ProgramInfo {
   readonly name: string;
@@ -94,15 +94,15 @@ interface Addon {
 }
 
 /** The Makefile puts the addon beside the compiled JavaScript. */
-export const addon: Addon = loaded();
+export const addon: Addon = loadAddon();
 
-function loaded(): Addon {
+function loadAddon(): Addon {
   try {
     return createRequire(import.meta.url)('./libbpf_ts.node');
   } catch (error) {
     const { message } = error as Error;
     const needs =
       'Linux on x86-64, glibc 2.36 or later, libelf.so.1 and libz.so.1 (Debian: apt install libelf1 zlib1g)';
-    throw misuse(Error, 'ERR_ADDON', `libbpf-ts cannot load its addon, which needs ${needs}: ${message}`);
+    throw createMisuseError(Error, 'ERR_ADDON', `libbpf-ts cannot load its addon, which needs ${needs}: ${message}`);
   }
 }

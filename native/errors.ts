@@ -41,7 +41,7 @@ export class BpfError extends Error {
 }
 
 /** Runs a call into the addon and converts a refusal by the kernel or libbpf into a BpfError. */
-export function refusing<T>(call: () => T): T {
+export function runWithBpfErrors<T>(call: () => T): T {
   try {
     return call();
   } catch (error) {
@@ -54,6 +54,6 @@ function isRefusal(error: unknown): error is Refusal {
 }
 
 /** Creates an error of misuse in the same form as the addon's. */
-export function misuse(ErrorClass: new (message: string) => Error, code: string, message: string): Error {
+export function createMisuseError(ErrorClass: new (message: string) => Error, code: string, message: string): Error {
   return Object.assign(new ErrorClass(message), { code });
 }

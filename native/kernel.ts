@@ -1,5 +1,5 @@
 import { addon } from './addon.ts';
-import { refusing } from './errors.ts';
+import { runWithBpfErrors } from './errors.ts';
 
 export interface Features {
   /** /sys/kernel/btf/vmlinux can be read. */
@@ -34,7 +34,7 @@ export interface Features {
  * @throws BpfError EPERM without CAP_BPF
  */
 export function features(): Features {
-  return refusing(() => addon.features()) as unknown as Features;
+  return runWithBpfErrors(() => addon.features()) as unknown as Features;
 }
 
 /**
@@ -43,17 +43,17 @@ export function features(): Features {
  * @throws BpfError EPERM without CAP_BPF and CAP_PERFMON
  */
 export function tracepointsArePreempted(): boolean | undefined {
-  return ofKernelTypes(() => addon.tracepointsArePreempted());
+  return askKernelTypes(() => addon.tracepointsArePreempted());
 }
 
 /** The number of possible CPUs, for which per-CPU maps are sized; not the number of online CPUs. */
 export function possibleCpus(): number {
-  return refusing(() => addon.possibleCpus());
+  return runWithBpfErrors(() => addon.possibleCpus());
 }
 
 /** Whether the kernel has a struct, union, typedef, enum, integer type or function of this name. */
 export function btfTypeExists(name: string): boolean {
-  return ofKernelTypes(() => addon.btfFieldExists(name, ''));
+  return askKernelTypes(() => addon.btfFieldExists(name, ''));
 }
 
 /**
@@ -63,7 +63,7 @@ export function btfTypeExists(name: string): boolean {
  * @throws BpfError if the kernel has no BTF
  */
 export function btfFieldExists(type: string, path: string): boolean {
-  return ofKernelTypes(() => addon.btfFieldExists(type, path));
+  return askKernelTypes(() => addon.btfFieldExists(type, path));
 }
 
 /**
@@ -71,7 +71,7 @@ export function btfFieldExists(type: string, path: string): boolean {
  * of this name. It does not search 64-bit enums.
  */
 export function btfEnumerator(name: string): number | undefined {
-  return ofKernelTypes(() => addon.btfEnumerator(name));
+  return askKernelTypes(() => addon.btfEnumerator(name));
 }
 
 /**
@@ -89,7 +89,7 @@ export function btfFuncProtoArgCount(name: string): number | undefined {
  * @throws BpfError ENOENT: no such module is loaded, or it has no types
  */
 export function btfFuncProtoArgCounts(names: readonly string[], module = ''): (number | undefined)[] {
-  const counts = ofKernelTypes(() => addon.btfArgumentCounts(names, module));
+  const counts = askKernelTypes(() => addon.btfArgumentCounts(names, module));
   return counts.map((count, i) => {
     if (count < 0) return undefined;
     return names[i]!.startsWith('btf_trace_') ? count - 1 : count;
@@ -116,13 +116,13 @@ export interface ClockState {
 
 /** The kernel's state of the wall clock: adjtimex(2). */
 export function clockState(): ClockState {
-  return refusing(() => addon.clockState());
+  return runWithBpfErrors(() => addon.clockState());
 }
 
 let hasTypes = false;
 
 /** Asks for something that the kernel's types show; they are kept for what else is asked in this turn. */
-function ofKernelTypes<Answer>(ask: () => Answer): Answer {
+function askKernelTypes<Answer>(ask: () => Answer): Answer {
   if (!hasTypes) {
     hasTypes = true;
     setImmediate(() => {
@@ -130,5 +130,5 @@ function ofKernelTypes<Answer>(ask: () => Answer): Answer {
       addon.dropKernelTypes();
     });
   }
-  return refusing(ask);
+  return runWithBpfErrors(ask);
 }

@@ -1,5 +1,5 @@
 import type { MapInfo, NativeObject } from './addon.ts';
-import { refusing } from './errors.ts';
+import { runWithBpfErrors } from './errors.ts';
 
 /**
  * A map of a loaded object. Keys and values are bytes, of exactly the map's sizes; a per-CPU map's value is
@@ -22,17 +22,17 @@ export class BpfMap {
 
   /** Fills `into` (or a new array) with the key's value and returns it; undefined if the key is not there. */
   get(key: Uint8Array, into: Uint8Array = new Uint8Array(this.valueBytes)): Uint8Array | undefined {
-    return refusing(() => this.#native.mapGet(this.#index, key, into)) ? into : undefined;
+    return runWithBpfErrors(() => this.#native.mapGet(this.#index, key, into)) ? into : undefined;
   }
 
   /** @param flags 0 create or replace, 1 (BPF_NOEXIST) only create, 2 (BPF_EXIST) only replace */
   set(key: Uint8Array, value: Uint8Array, flags = 0): void {
-    refusing(() => this.#native.mapSet(this.#index, key, value, flags));
+    runWithBpfErrors(() => this.#native.mapSet(this.#index, key, value, flags));
   }
 
   /** It returns whether the key was there. An array's entries cannot be deleted: BpfError EINVAL. */
   delete(key: Uint8Array): boolean {
-    return refusing(() => this.#native.mapDelete(this.#index, key));
+    return runWithBpfErrors(() => this.#native.mapDelete(this.#index, key));
   }
 
   /**
@@ -40,13 +40,13 @@ export class BpfMap {
    * missing.
    */
   keys(): Iterable<Uint8Array> {
-    const keys = refusing(() => this.#native.mapKeys(this.#index));
+    const keys = runWithBpfErrors(() => this.#native.mapKeys(this.#index));
     return split(keys, this.info.keySize);
   }
 
   /** The keys of keys() that still have a value, each with its value. */
   entries(): Iterable<[key: Uint8Array, value: Uint8Array]> {
-    return withValues(this, this.keys());
+    return readEntries(this, this.keys());
   }
 
   [Symbol.iterator](): Iterator<[key: Uint8Array, value: Uint8Array]> {
@@ -58,7 +58,7 @@ function* split(keys: Uint8Array, keySize: number): Generator<Uint8Array> {
   for (let start = 0; start < keys.length; start += keySize) yield keys.subarray(start, start + keySize);
 }
 
-function* withValues(map: BpfMap, keys: Iterable<Uint8Array>): Generator<[Uint8Array, Uint8Array]> {
+function* readEntries(map: BpfMap, keys: Iterable<Uint8Array>): Generator<[Uint8Array, Uint8Array]> {
   for (const key of keys) {
     const value = map.get(key);
     if (value !== undefined) yield [key, value];

@@ -1,5 +1,5 @@
 import { addon, type MapInfo, type NativeObject, type ProgramInfo, type ProgramStats } from './addon.ts';
-import { misuse, refusing } from './errors.ts';
+import { createMisuseError, runWithBpfErrors } from './errors.ts';
 import { BpfMap } from './map.ts';
 import { RingReader } from './ring.ts';
 import { encodeVariable, type VariableValue } from './variable.ts';
@@ -57,7 +57,9 @@ export class BpfObject {
    * @throws BpfError ENOENT, EACCES: the file; ERR_BPF_FORMAT, ERR_LIBELF: it is not a BPF object
    */
   static open(file: string | Uint8Array, options: OpenOptions = {}): BpfObject {
-    return new BpfObject(refusing(() => new addon.NativeObject(file, options.name ?? '', options.logLevel ?? 0)));
+    return new BpfObject(
+      runWithBpfErrors(() => new addon.NativeObject(file, options.name ?? '', options.logLevel ?? 0)),
+    );
   }
 
   get programs(): readonly ProgramInfo[] {
@@ -81,26 +83,26 @@ export class BpfObject {
   setReadOnly(variable: string, value: VariableValue): void {
     const info = this.#native.variables().find((each) => each.name === variable);
     if (info === undefined) {
-      throw misuse(Error, 'ERR_NOT_FOUND', `No read-only variable '${variable}' in this object`);
+      throw createMisuseError(Error, 'ERR_NOT_FOUND', `No read-only variable '${variable}' in this object`);
     }
     this.#native.setVariable(variable, encodeVariable(info, value));
   }
 
   /** Sets whether load() loads this program; before load(). */
   setAutoload(program: string, on: boolean): void {
-    refusing(() => this.#native.setAutoload(program, on));
+    runWithBpfErrors(() => this.#native.setAutoload(program, on));
   }
 
   /** Sets whether load() creates this map; before load(). */
   setAutocreate(map: string, on: boolean): void {
-    refusing(() => this.#native.setAutocreate(map, on));
+    runWithBpfErrors(() => this.#native.setAutocreate(map, on));
   }
 
   /**
    * Sets the size of a map; before load(). A ring buffer's is in bytes; libbpf rounds it up to a power of two pages.
    */
   setMaxEntries(map: string, count: number): void {
-    refusing(() => this.#native.setMaxEntries(map, count));
+    runWithBpfErrors(() => this.#native.setMaxEntries(map, count));
   }
 
   /**
@@ -108,7 +110,7 @@ export class BpfObject {
    * @throws BpfError with `program` and, if the verifier refused it, `verifierLog`
    */
   load(): void {
-    refusing(() => this.#native.load());
+    runWithBpfErrors(() => this.#native.load());
   }
 
   /**
@@ -117,8 +119,8 @@ export class BpfObject {
    * @throws BpfError with `program`
    */
   attach(program?: string): string[] {
-    if (program === undefined) return refusing(() => this.#native.attachAll());
-    return refusing(() => this.#native.attach(program)) ? [program] : [];
+    if (program === undefined) return runWithBpfErrors(() => this.#native.attachAll());
+    return runWithBpfErrors(() => this.#native.attach(program)) ? [program] : [];
   }
 
   /** Detaches one program or all; it ignores those that are not attached. */
@@ -142,14 +144,14 @@ export class BpfObject {
     return new RingReader(
       this.#native,
       index,
-      refusing(() => this.#native.ringOpen(index)),
+      runWithBpfErrors(() => this.#native.ringOpen(index)),
     );
   }
 
   /** Runs a program once with BPF_PROG_TEST_RUN, on this thread, and waits for it. After load(). */
   testRun(program: string, options: TestRunOptions = {}): TestRunResult {
     const { dataIn, dataOut, ctxIn, repeat = 0 } = options;
-    const [returnValue, durationNs, dataOutBytes] = refusing(() =>
+    const [returnValue, durationNs, dataOutBytes] = runWithBpfErrors(() =>
       this.#native.testRun(program, dataIn, dataOut, ctxIn, repeat),
     );
     return { returnValue, durationNs, dataOutBytes };
@@ -161,12 +163,12 @@ export class BpfObject {
    * @throws ERR_NOT_FOUND, ERR_NOT_LOADED, ERR_WRONG_TYPE: it is no iterator; BpfError EINVAL: an iterator over a map
    */
   iterate(program: string): Uint8Array {
-    return refusing(() => this.#native.iterate(program));
+    return runWithBpfErrors(() => this.#native.iterate(program));
   }
 
   /** Statistics of the loaded programs. */
   programStats(): readonly ProgramStats[] {
-    return refusing(() => this.#native.programStats());
+    return runWithBpfErrors(() => this.#native.programStats());
   }
 
   /**
@@ -174,7 +176,7 @@ export class BpfObject {
    * @throws BpfError EPERM without CAP_SYS_ADMIN
    */
   setRunStats(on: boolean): void {
-    refusing(() => this.#native.setRunStats(on));
+    runWithBpfErrors(() => this.#native.setRunStats(on));
   }
 
   /** Detaches, unmaps and unloads. Further calls have no effect. */
@@ -188,7 +190,7 @@ export class BpfObject {
 
   #mapIndex(name: string): number {
     const index = this.#native.maps().findIndex((map) => map.name === name);
-    if (index < 0) throw misuse(Error, 'ERR_NOT_FOUND', `No map '${name}' in this object`);
+    if (index < 0) throw createMisuseError(Error, 'ERR_NOT_FOUND', `No map '${name}' in this object`);
     return index;
   }
 }

@@ -1,5 +1,5 @@
 import type { NativeObject } from './addon.ts';
-import { misuse } from './errors.ts';
+import { createMisuseError } from './errors.ts';
 
 /** Bytes before a frame's payload: u32 little-endian length of the payload, u32 zero. */
 export const FRAME_HEADER_BYTES = 8;
@@ -36,7 +36,7 @@ export class RingReader {
    * @throws ERR_CLOSED
    */
   drain(buffer: Uint8Array): number {
-    if (this.#closed) throw closedError();
+    if (this.#closed) throw createClosedError();
     return this.#native.ringDrain(this.#index, buffer);
   }
 
@@ -44,7 +44,7 @@ export class RingReader {
    * Bytes between consumer and producer: all records not drained yet, with headers, including busy and discarded ones.
    */
   pendingBytes(): number {
-    if (this.#closed) throw closedError();
+    if (this.#closed) throw createClosedError();
     return this.#native.ringPending(this.#index);
   }
 
@@ -53,7 +53,7 @@ export class RingReader {
    * goes between two looks at `pendingBytes`, too.
    */
   takePeakBytes(): number {
-    if (this.#closed) throw closedError();
+    if (this.#closed) throw createClosedError();
     return this.#native.ringTakePeak(this.#index);
   }
 
@@ -69,6 +69,6 @@ export class RingReader {
   }
 }
 
-function closedError(): Error {
-  return misuse(Error, 'ERR_CLOSED', 'This RingReader is closed');
+function createClosedError(): Error {
+  return createMisuseError(Error, 'ERR_CLOSED', 'This RingReader is closed');
 }

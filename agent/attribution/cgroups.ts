@@ -45,7 +45,7 @@ export interface Cgroups {
   define(cgroupId: number, folders: readonly string[]): void;
   /** Path inside the hierarchy, such as `/system.slice/nginx.service`; undefined if it is unknown. */
   findPath(cgroupId: number, pid: number): string | undefined;
-  pathOfProcess(pid: number): string | undefined;
+  readProcessPath(pid: number): string | undefined;
 }
 
 export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
@@ -59,7 +59,7 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
     return statSync(join(root, path), { throwIfNoEntry: false })?.ino === cgroupId;
   }
 
-  function pathOfProcess(pid: number): string | undefined {
+  function readProcessPath(pid: number): string | undefined {
     try {
       return parseControllerPath(readFileSync(`/proc/${pid}/cgroup`, 'utf8'), controller);
     } catch {
@@ -69,7 +69,7 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
 
   /** Checks the path's inode, as the process may have moved to another cgroup. */
   function askProcess(cgroupId: number, pid: number): string | undefined {
-    const path = pathOfProcess(pid);
+    const path = readProcessPath(pid);
     return path !== undefined && hasCgroupId(path, cgroupId) ? path : undefined;
   }
 
@@ -97,7 +97,7 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
     define(cgroupId, folders) {
       if (isHosts) paths.set(cgroupId, `/${folders.toReversed().join('/')}`);
     },
-    pathOfProcess,
+    readProcessPath,
     findPath(cgroupId, pid) {
       const known = paths.get(cgroupId);
       if (known !== undefined) return known;

@@ -54,7 +54,7 @@ export interface OwnerLookup {
   /**
    * The recording's id of what spans of one transaction and trace have in common; 0: the recording has no room for it.
    */
-  withoutSpan(ids: ContextIds): number;
+  internWithoutSpan(ids: ContextIds): number;
 }
 
 export interface Contexts extends OwnerLookup {
@@ -64,7 +64,7 @@ export interface Contexts extends OwnerLookup {
   /** Some contexts ended after `timeNs`. Since it is unknown which, all of them count as ended then. */
   endAll(timeNs: number): void;
   /** A marker was lost whose writer is not known, or may have named the service of what inherits it. */
-  loseAnyones(): void;
+  noteLostMarker(): void;
   /** For calls in progress: what they lack counts as lost when they end, with their events. */
   readonly uncounted: OwnerLookup;
   /** Number of malformed marker fields that were left out since the start. */
@@ -83,7 +83,7 @@ export interface ContextsOptions {
   /** The oldest ids still in use: intern again before writing a smaller one. */
   oldestIds: { readonly context: number; readonly name: number };
   /** Names of the attributes in the records of a process's threads. */
-  threadKeys(pid: number): readonly string[];
+  getThreadKeys(pid: number): readonly string[];
   /** Whether a writer with this user id may name its service. */
   trustsService(uid: number): boolean;
 }
@@ -114,14 +114,14 @@ const hasEnded = (owner: Owner, flags: number, startNs: number) =>
   (flags & BY_REFERENCE) !== 0 && startNs >= owner.endedNs;
 
 export function createContexts(options: ContextsOptions): Contexts {
-  const { intern, internName, oldestIds, threadKeys, trustsService } = options;
+  const { intern, internName, oldestIds, getThreadKeys, trustsService } = options;
   const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
   let badFieldCount = 0;
   let mayHaveNamedService = false;
   const lost = createLostServices(trustsService);
 
-  function saidByThread(text: string, pid: number, outer: ContextIds | undefined): Said | undefined {
-    const record = decodeThreadRecord(Buffer.from(text, 'latin1'), threadKeys(pid));
+  function parseThreadContext(text: string, pid: number, outer: ContextIds | undefined): Said | undefined {
+    const record = decodeThreadRecord(Buffer.from(text, 'latin1'), getThreadKeys(pid));
     if (!record) return outer && { ...outer, service: null };
     const { traceId, spanId } = record.traceId === null && outer ? outer : record;
     const named = record.attributes.get(TRANSACTION_ATTRIBUTE);
@@ -134,13 +134,13 @@ export function createContexts(options: ContextsOptions): Contexts {
     return outer && timeNs < outer.endedNs ? outer.ids : undefined;
   }
 
-  function said({ scope, outer_context_id, pid, time_ns }: ContextDefinition, text: string): Said | undefined {
+  function parseContext({ scope, outer_context_id, pid, time_ns }: ContextDefinition, text: string): Said | undefined {
     if (scope === CONTEXT_SCOPES.SCOPE_ENVIRONMENT || scope === CONTEXT_SCOPES.SCOPE_HTTP) {
       const parent = parseTraceParent(text);
       return parent && { transactionId: null, ...parent, service: null };
     }
     const outer = findOuterIds(outer_context_id, time_ns);
-    if (scope === CONTEXT_SCOPES.SCOPE_OTEL) return saidByThread(text, pid, outer);
+    if (scope === CONTEXT_SCOPES.SCOPE_OTEL) return parseThreadContext(text, pid, outer);
     const marker = parseMarker(text);
     if (!marker) return undefined;
     badFieldCount += marker.badFields;
@@ -182,7 +182,7 @@ export function createContexts(options: ContextsOptions): Contexts {
       const owner = contexts.get(contextId);
       return owner && !hasEnded(owner, flags, startNs) ? owner.service : undefined;
     },
-    withoutSpan: (ids: ContextIds) => intern({ ...ids, spanId: null }),
+    internWithoutSpan: (ids: ContextIds) => intern({ ...ids, spanId: null }),
   };
 
   return {
@@ -198,7 +198,7 @@ export function createContexts(options: ContextsOptions): Contexts {
       findOwner: (contextId, flags, startNs) => internOwner(contextId, flags, startNs, () => {}),
     },
     define(definition, text) {
-      const context = said(definition, text);
+      const context = parseContext(definition, text);
       const { transactionId = null, traceId = null, spanId = null } = context ?? {};
       const ids = transactionId || traceId || spanId ? { transactionId, traceId, spanId } : undefined;
       const service = trustsService(definition.uid) ? (context?.service ?? null) : null;
@@ -214,7 +214,7 @@ export function createContexts(options: ContextsOptions): Contexts {
     endAll(timeNs) {
       for (const owner of contexts.values()) owner.endedNs = Math.min(owner.endedNs, timeNs);
     },
-    loseAnyones() {
+    noteLostMarker() {
       mayHaveNamedService = true;
     },
     get badFieldCount() {

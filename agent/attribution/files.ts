@@ -37,7 +37,7 @@ export interface Files {
   /** `names` are the names in the path, leaf first. */
   define(definition: FileDefinition, names: readonly string[]): void;
   /** The recording's id of the file; 0: unknown. */
-  of(fileId: number): number;
+  internFile(fileId: number): number;
 }
 
 /**
@@ -50,7 +50,7 @@ export function createFiles(intern: (path: string, kind: FileKind) => number): F
     define(definition, names) {
       unused.add(definition.file_id, describeFile(definition, names));
     },
-    of(fileId) {
+    internFile(fileId) {
       const number = files.get(fileId);
       if (number !== undefined) return number;
       const file = unused.take(fileId);

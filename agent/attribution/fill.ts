@@ -26,7 +26,7 @@ export interface Tables {
   processes: Processes;
   files: Files;
   /** The recording's id of the service that runs in a cgroup; 0: the cgroup is not a service's own. */
-  cgroupServiceId(cgroupId: number): number;
+  internCgroupService(cgroupId: number): number;
   /** Whether a request may name the owner of data that it carries: see `wantsDataOwner`. */
   wantsDataOwner(owner: Process, label: string | null | undefined): boolean;
   internName(text: string): number;
@@ -48,7 +48,7 @@ export function readU64At(words: Uint32Array, offset: number): number {
 }
 
 /** A 64-bit column as pairs of low and high words. */
-export function wordPairs(column: ColumnArray): Uint32Array {
+export function toWordPairs(column: ColumnArray): Uint32Array {
   return new Uint32Array(column.buffer, column.byteOffset, column.byteLength >>> 2);
 }
 
@@ -58,7 +58,7 @@ export const PROCESS_OFFSET = recordOffset('process_id');
 export const TIMESTAMP_OFFSET = recordOffset('timestamp_ns');
 
 export const fillTimes: Filler = ({ layout, columns }, { block }, { wallOffset }) => {
-  const pairs = wordPairs(block.columns.get(columns[0]!.name)!);
+  const pairs = toWordPairs(block.columns.get(columns[0]!.name)!);
   return (words, offsets, count) => {
     const low = wallOffset[0]!;
     const high = wallOffset[1]!;
@@ -104,8 +104,8 @@ function fillReferences(find: (tables: Tables, id: number) => number): Filler {
   };
 }
 
-export const fillServices = fillReferences(({ processes }, id) => processes.internService(processes.of(id)));
-export const fillFiles = fillReferences(({ files }, id) => files.of(id));
+export const fillServices = fillReferences(({ processes }, id) => processes.internService(processes.get(id)));
+export const fillFiles = fillReferences(({ files }, id) => files.internFile(id));
 
 export function toContextSource(flags: number): number {
   if (flags & CONTEXT_FLAGS.CONTEXT_OTEL) return SOURCE_OTEL;
@@ -157,7 +157,7 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, p
         (flags & BY_REFERENCE) === 0 &&
         (!isLost || isSame(words, (record + PROCESS_OFFSET) >>> 2, lastProcessAt));
       if (lastAt < 0 || !asBefore || !isSame(words, at, lastAt)) {
-        const process = processes.of(readU64At(words, record + PROCESS_OFFSET));
+        const process = processes.get(readU64At(words, record + PROCESS_OFFSET));
         owner = contexts.findOwner(
           readU64At(words, at << 2),
           flags,
@@ -172,7 +172,7 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, p
       ids[i] = owner ? owner.contextId : 0;
       sources[i] = owner ? toContextSource(flags) : SOURCE_NONE;
       qualities[i] = !owner ? QUALITY_NONE : inherited ? QUALITY_INHERITED : QUALITY_EXACT;
-      if (owner?.service && !processes.of(readU64At(words, record + PROCESS_OFFSET)).isNamedByRule) {
+      if (owner?.service && !processes.get(readU64At(words, record + PROCESS_OFFSET)).isNamedByRule) {
         services[i] = owner.serviceId;
       }
     }

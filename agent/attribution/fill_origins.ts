@@ -15,16 +15,16 @@ import {
   SOURCE_NONE,
   SOURCE_ORIGIN,
 } from './contexts.ts';
-import { CONTEXT_OFFSET, type Filler, PROCESS_OFFSET, readU64At, wordPairs } from './fill.ts';
+import { CONTEXT_OFFSET, type Filler, PROCESS_OFFSET, readU64At, toWordPairs } from './fill.ts';
 
 const COLUMNS_PER_SLOT = 3;
-export const blockIoOffset = (field: string) => blockIo.layout.find(({ name }) => name === field)!.offset;
-export const ORIGIN_COUNT_OFFSET = blockIoOffset('origin_count');
-const CGROUP_OFFSET = blockIoOffset('cgroup_id');
+export const getBlockIoOffset = (field: string) => blockIo.layout.find(({ name }) => name === field)!.offset;
+export const ORIGIN_COUNT_OFFSET = getBlockIoOffset('origin_count');
+const CGROUP_OFFSET = getBlockIoOffset('cgroup_id');
 
-const BYTES_OFFSET = blockIoOffset('bytes');
-const OPERATION_OFFSET = blockIoOffset('operation');
-const ORIGINS_OFFSET = blockIoOffset('origins');
+const BYTES_OFFSET = getBlockIoOffset('bytes');
+const OPERATION_OFFSET = getBlockIoOffset('operation');
+const ORIGINS_OFFSET = getBlockIoOffset('origins');
 
 /** Number of origins that a request's record has. */
 export function countOrigins(words: Uint32Array, record: number): number {
@@ -60,7 +60,7 @@ function findOrAddShare(
     if (shares.services[place] !== service) continue;
     if (shares.contexts[place] === context) return place;
     if (!isOneTransaction(shares.ids[place], ids)) continue;
-    shares.contexts[place] = contexts.withoutSpan(ids!);
+    shares.contexts[place] = contexts.internWithoutSpan(ids!);
     shares.hasSpans = true;
     return place;
   }
@@ -83,19 +83,19 @@ function isOneTransaction(a: ContextIds | undefined, b: ContextIds | undefined):
  * event's owner; with several, the event is shared and has no owner.
  */
 export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
-  const { contexts, processes, cgroupServiceId, wantsDataOwner } = tables;
+  const { contexts, processes, internCgroupService, wantsDataOwner } = tables;
   const { block, recordOffsets } = decoded;
   const rowContexts = block.columns.get('context')!;
   const rowSources = block.columns.get('context_source')!;
   const rowQualities = block.columns.get('context_quality')!;
   const rowServices = block.columns.get('service')!;
-  const unnamedBytes = wordPairs(block.columns.get('block_io.unnamed_bytes')!);
+  const unnamedBytes = toWordPairs(block.columns.get('block_io.unnamed_bytes')!);
   const slots = Array.from({ length: ORIGINS_MAX }, (_, slot) => {
     const [service, context, bytes] = columns.slice(slot * COLUMNS_PER_SLOT, (slot + 1) * COLUMNS_PER_SLOT);
     return {
       services: block.columns.get(service!.name)!,
       contexts: block.columns.get(context!.name)!,
-      bytes: wordPairs(block.columns.get(bytes!.name)!),
+      bytes: toWordPairs(block.columns.get(bytes!.name)!),
     };
   });
   const [first] = slots;
@@ -130,7 +130,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
       const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
       const timeNs = readU64At(words, origin + ORIGIN_OFFSETS.time_ns);
       const contextId = readU64At(words, origin + ORIGIN_OFFSETS.context_id);
-      const process = processes.of(readU64At(words, origin + ORIGIN_OFFSETS.process_id));
+      const process = processes.get(readU64At(words, origin + ORIGIN_OFFSETS.process_id));
       if (isNobody(words, origin) || !wantsDataOwner(process, contexts.findService(contextId, flags, timeNs))) {
         shares.hasNobodys = true;
         shares.nobodysBytes += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
@@ -181,7 +181,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
       const isWhole = originCount <= ORIGIN_SLOTS;
       if (shares.count === 0) {
         setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
-        rowServices[row] = processes.internService(processes.of(0));
+        rowServices[row] = processes.internService(processes.get(0));
         continue;
       }
       const isShared =
@@ -195,9 +195,9 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
         const context = first!.contexts[i]!;
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
         else setOwner(row, context, SOURCE_ORIGIN, toOriginQuality(shares.flags));
-      } else if (rowContexts[row] === 0 && processes.of(readU64At(words, record + PROCESS_OFFSET)).isKernelThread) {
+      } else if (rowContexts[row] === 0 && processes.get(readU64At(words, record + PROCESS_OFFSET)).isKernelThread) {
         // The block layer charges the cgroup of the file's first writer: a guess, and only at the service.
-        const charged = cgroupServiceId(readU64At(words, record + CGROUP_OFFSET));
+        const charged = internCgroupService(readU64At(words, record + CGROUP_OFFSET));
         if (charged === 0) continue;
         first!.services[i] = charged;
         setOwner(row, 0, SOURCE_ORIGIN, QUALITY_AMBIGUOUS);
@@ -208,7 +208,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
       }
       const isAllUnnamed = unnamedBytes[2 * i] === words[(record + BYTES_OFFSET) >>> 2]!;
       // All the data may be of others than those that are known to have written to its pages.
-      if (shares.nobodysBytes > 0 && isAllUnnamed) rowServices[row] = processes.internService(processes.of(0));
+      if (shares.nobodysBytes > 0 && isAllUnnamed) rowServices[row] = processes.internService(processes.get(0));
       else if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
         rowServices[row] = first!.services[i]!;
     }
@@ -227,8 +227,8 @@ function toOriginQuality(flags: number): number {
  */
 function isNobody(words: Uint32Array, origin: number): boolean {
   const { context_id, process_id } = ORIGIN_OFFSETS;
-  const at = (offset: number) => words[(origin + offset) >>> 2]!;
-  return (at(context_id) | at(context_id + 4) | at(process_id) | at(process_id + 4)) === 0;
+  const readWord = (offset: number) => words[(origin + offset) >>> 2]!;
+  return (readWord(context_id) | readWord(context_id + 4) | readWord(process_id) | readWord(process_id + 4)) === 0;
 }
 
 /** Whether an event's own task is the origin. */

@@ -4,8 +4,8 @@
  */
 import { closeSync, openSync, readdirSync } from 'node:fs';
 import type { Cgroups } from './cgroups.ts';
-import { type Elf, fileReader, readElf } from './elf/elf.ts';
-import { programOfProcess, type RunningProgram } from './proc_program.ts';
+import { createFileReader, type Elf, readElf } from './elf/elf.ts';
+import { type RunningProgram, readProcessProgram } from './proc_program.ts';
 import type { Program } from './programs.ts';
 import { chooseServiceName } from './service_name/service_name.ts';
 import { START_ROUNDING_NS } from './start_time.ts';
@@ -50,10 +50,10 @@ export function createHttpProcesses({ watch, unwatch }: RequestReading, services
       else if (isEarly) unwatch(pid);
     },
     considerAll(cgroups, nowNs) {
-      for (const pid of processIds()) {
-        const program = programOfProcess(pid);
+      for (const pid of listProcessIds()) {
+        const program = readProcessProgram(pid);
         if (!program) continue;
-        const service = nameService(program, cgroups.pathOfProcess(pid));
+        const service = nameService(program, cgroups.readProcessPath(pid));
         if (!isServedByThreads(pid, service, program.executable)) continue;
         watch(pid, nowNs, undefined);
         early.add(pid);
@@ -66,7 +66,7 @@ function nameService({ executable, args, environment }: Program, cgroupPath: str
   return chooseServiceName({ executable, args, environment, cgroupPath, isKernelThread: false }).name;
 }
 
-function processIds(): number[] {
+function listProcessIds(): number[] {
   return readdirSync('/proc').map(Number).filter(Number.isInteger);
 }
 
@@ -91,7 +91,7 @@ export function isGoProgram(pid: number): boolean | undefined {
   let file: number | undefined;
   try {
     file = openSync(`/proc/${pid}/exe`, 'r');
-    const elf = readElf(fileReader(file));
+    const elf = readElf(createFileReader(file));
     return elf && hasBuildInfo(elf);
   } catch {
     return undefined; // The process is gone or another user's.
@@ -102,9 +102,9 @@ export function isGoProgram(pid: number): boolean | undefined {
 
 /** Packers remove the sections, but not the data. */
 function hasBuildInfo(elf: Elf): boolean | undefined {
-  const names = elf.sectionNames();
+  const names = elf.readSectionNames();
   if (!names) return undefined;
   if (names.includes(GO_SECTION)) return true;
-  const data = elf.dataStart(DATA_BYTES_MAX);
+  const data = elf.readDataStart(DATA_BYTES_MAX);
   return data && Buffer.from(data.buffer, data.byteOffset, data.byteLength).includes(GO_MAGIC);
 }

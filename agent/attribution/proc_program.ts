@@ -2,7 +2,7 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { ARGUMENTS_SIZE } from '../../bpf/schema/definitions.ts';
-import { type Program, parseEnvironment, strings } from './programs.ts';
+import { type Program, parseEnvironment, splitStrings } from './programs.ts';
 
 /** USER_HZ: the unit of times in /proc, whatever the kernel's own clock rate; sysconf(3). */
 const NS_PER_TICK = 1e7;
@@ -23,11 +23,11 @@ export interface RunningProgram {
 }
 
 /** Returns undefined if the process is gone, or runs another program than `running`. */
-export function programOfProcess(pid: number, running?: RunningProgram): Program | undefined {
+export function readProcessProgram(pid: number, running?: RunningProgram): Program | undefined {
   try {
     const program: Program = {
       executable: basename(readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, '')),
-      args: strings(readFileSync(`/proc/${pid}/cmdline`).subarray(0, ARGUMENTS_SIZE).toString()),
+      args: splitStrings(readFileSync(`/proc/${pid}/cmdline`).subarray(0, ARGUMENTS_SIZE).toString()),
       environment: parseEnvironment(readFileSync(`/proc/${pid}/environ`, 'utf8')),
       environmentCut: false,
     };

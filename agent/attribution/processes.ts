@@ -5,7 +5,7 @@ import type { Cgroups } from './cgroups.ts';
 import { isSameProgram, isStillThere, type RunningProgram } from './proc_program.ts';
 import type { Program, Programs } from './programs.ts';
 import { createReferenceTable } from './reference_table.ts';
-import { type ServiceRule, serviceByRule } from './service_name/rules.ts';
+import { findServiceByRule, type ServiceRule } from './service_name/rules.ts';
 import { chooseServiceName, type ProcessFacts } from './service_name/service_name.ts';
 
 const PROCESSES_MAX = 1 << 15;
@@ -53,7 +53,7 @@ export interface Processes {
   /** Called when a program has started to publish a service name. */
   rename(program: RunningProgram, service: string): void;
   /** Never fails: a process whose definition was lost is of an unknown service. */
-  of(processId: number): Process;
+  get(processId: number): Process;
   /**
    * The recording's id of the process's service. The name enters the recording with the first event that is kept, so
    * that a process whose events are all filtered out leaves no name.
@@ -62,9 +62,9 @@ export interface Processes {
 }
 
 export interface ProcessesOptions {
-  programs: Pick<Programs, 'of'>;
+  programs: Pick<Programs, 'get'>;
   /** Supplies what the definition of a process's program lacks. */
-  programOfProcess(pid: number, running: RunningProgram): Program | undefined;
+  readProcessProgram(pid: number, running: RunningProgram): Program | undefined;
   cgroups: Cgroups;
   intern(serviceName: string): number;
   /** The oldest ids still in use: intern again before writing a smaller one. */
@@ -81,7 +81,7 @@ export interface ProcessesOptions {
   /** Names given by an operator, which take precedence over any others. */
   rules?: readonly ServiceRule[] | undefined;
   /** The service name that the program itself publishes. */
-  publishedService?(program: RunningProgram): string | undefined;
+  findPublishedService?(program: RunningProgram): string | undefined;
   /** Called for every process but the kernel's threads, once its service is known. */
   onDefined?(program: RunningProgram, service: string, executable: string): void;
 }
@@ -89,14 +89,14 @@ export interface ProcessesOptions {
 export function createProcesses(options: ProcessesOptions): Processes {
   const {
     programs,
-    programOfProcess,
+    readProcessProgram,
     cgroups,
     intern,
     oldestIds,
     isOwn,
     wants,
     rules = [],
-    publishedService,
+    findPublishedService,
     onDefined,
   } = options;
   const processes = createReferenceTable<Process>(PROCESSES_MAX);
@@ -120,14 +120,16 @@ export function createProcesses(options: ProcessesOptions): Processes {
     const isKernelThread = kernel_thread !== 0;
     const cgroupPath = cgroups.findPath(cgroup_id, pid);
     if (isKernelThread) return { isKernelThread, executable: '', args: [], environment: new Map(), cgroupPath };
-    const atExec = programs.of(program_id);
-    const program = atExec && !atExec.environmentCut ? atExec : (programOfProcess(pid, running) ?? atExec);
+    const atExec = programs.get(program_id);
+    const program = atExec && !atExec.environmentCut ? atExec : (readProcessProgram(pid, running) ?? atExec);
     const { executable = '', args = [], environment = new Map() } = program ?? {};
     return { isKernelThread, executable, args, environment, cgroupPath };
   }
 
   function chooseService(facts: ProcessFacts, running: RunningProgram): string {
-    const known = facts.isKernelThread ? undefined : (serviceByRule(rules, facts) ?? publishedService?.(running));
+    const known = facts.isKernelThread
+      ? undefined
+      : (findServiceByRule(rules, facts) ?? findPublishedService?.(running));
     return known ?? chooseServiceName(facts).name;
   }
 
@@ -143,13 +145,13 @@ export function createProcesses(options: ProcessesOptions): Processes {
   return {
     define(definition) {
       const { process_id, uid, kernel_thread } = definition;
-      const running = runningProgram(definition);
+      const running = toRunningProgram(definition);
       const facts = collectFacts(definition, running);
       const isKernelThread = kernel_thread !== 0;
       const service = chooseService(facts, running);
       const own = !isKernelThread && isOwn(running, uid);
       const { cgroupPath } = facts;
-      const isNamedByRule = !isKernelThread && serviceByRule(rules, facts) !== undefined;
+      const isNamedByRule = !isKernelThread && findServiceByRule(rules, facts) !== undefined;
       const process = {
         id: process_id,
         service,
@@ -180,7 +182,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
         consider(process);
       }
     },
-    of(processId) {
+    get(processId) {
       return processes.get(processId) ?? unknown;
     },
     internService(process) {
@@ -190,7 +192,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
   };
 }
 
-function runningProgram({ pid, start_ns, exec_id, stack_start }: ProcessDefinition): RunningProgram {
+function toRunningProgram({ pid, start_ns, exec_id, stack_start }: ProcessDefinition): RunningProgram {
   return { pid, startNs: start_ns, execId: exec_id, stackStart: stack_start };
 }
 

@@ -24,7 +24,7 @@ export interface Programs {
   /** `args` and `environment` are texts that each end with a NUL; the last of `args` may be cut. */
   define(definition: ProgramDefinition, args: string, environment: string): void;
   /** Undefined when its definition was lost or has been forgotten. */
-  of(programId: number): Program | undefined;
+  get(programId: number): Program | undefined;
 }
 
 export function createPrograms(): Programs {
@@ -33,19 +33,19 @@ export function createPrograms(): Programs {
     define({ program_id, flags, executable }, args, environment) {
       programs.set(program_id, {
         executable,
-        args: strings(args),
+        args: splitStrings(args),
         environment: parseEnvironment(environment),
         environmentCut: (flags & PROGRAM_FLAGS.PROGRAM_ENVIRONMENT_CUT) !== 0,
       });
     },
-    of: (programId) => programs.get(programId),
+    get: (programId) => programs.get(programId),
   };
 }
 
 /** Returns only the variables that are looked up; if one is set twice, the first counts, as in getenv(3). */
 export function parseEnvironment(text: string): Map<EnvironmentName, string> {
   const environment = new Map<EnvironmentName, string>();
-  for (const variable of strings(text)) {
+  for (const variable of splitStrings(text)) {
     const separator = variable.indexOf('=');
     const name = ENVIRONMENT_NAMES.find((known) => known === variable.slice(0, separator));
     if (name && !environment.has(name)) environment.set(name, variable.slice(separator + 1));
@@ -54,7 +54,7 @@ export function parseEnvironment(text: string): Map<EnvironmentName, string> {
 }
 
 /** Splits texts that each end with a NUL, except the last one, which may have lost it. */
-export function strings(text: string): string[] {
+export function splitStrings(text: string): string[] {
   const found = text.split('\0');
   if (found.at(-1) === '') found.pop();
   return found;

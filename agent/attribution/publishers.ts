@@ -25,7 +25,7 @@ export interface Publishers {
   /** Checks some of those that are due; the rest remain due. */
   look(nowMs: number): void;
   /** Names of the attributes in the records of its threads, by index. */
-  threadKeys(pid: number): readonly string[];
+  getThreadKeys(pid: number): readonly string[];
   /** The service name that the process publishes while it runs this program. */
   findPublishedService(program: RunningProgram): string | undefined;
 }
@@ -98,7 +98,7 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
         }
       }
     },
-    threadKeys: (pid) => seen.get(pid)?.context?.threadKeys ?? [],
+    getThreadKeys: (pid) => seen.get(pid)?.context?.threadKeys ?? [],
     findPublishedService(program) {
       const process = seen.get(program.pid);
       return process && isSameProgram(process.program, program) ? findServiceName(process.context) : undefined;

@@ -28,7 +28,7 @@ interface Entry<T> {
 }
 
 /** The most that each may keep, so that all together keep at most `total`. */
-function fairShare(counts: readonly number[], total: number): number {
+function computeFairShare(counts: readonly number[], total: number): number {
   let left = total;
   const ascending = counts.toSorted((a, b) => a - b);
   for (const [i, count] of ascending.entries()) {
@@ -48,7 +48,7 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
   function makeRoom(): void {
     const byShare = Map.groupBy(entries, ([, { share }]) => share);
     const counts = [...byShare.values()].map(({ length }) => length);
-    const keptMax = fairShare(counts, (capacity - 1) >> 1);
+    const keptMax = computeFairShare(counts, (capacity - 1) >> 1);
     for (const own of byShare.values()) {
       if (own.length <= keptMax) continue;
       const oldest = own.sort(([, a], [, b]) => a.lastUse - b.lastUse).slice(0, own.length - keptMax);

@@ -19,7 +19,7 @@ import {
   type Tables,
   TIMESTAMP_OFFSET,
 } from './fill.ts';
-import { blockIoOffset, countOrigins, fillOrigins, ORIGIN_COUNT_OFFSET } from './fill_origins.ts';
+import { countOrigins, fillOrigins, getBlockIoOffset, ORIGIN_COUNT_OFFSET } from './fill_origins.ts';
 
 /** The fillers run in this order. */
 const FILLERS = new Map<Source, Filler>([
@@ -32,7 +32,7 @@ const FILLERS = new Map<Source, Filler>([
   ['origins', fillOrigins],
 ]);
 
-const FIRST_ORIGIN_OFFSET = blockIoOffset('origins');
+const FIRST_ORIGIN_OFFSET = getBlockIoOffset('origins');
 
 /** Whether the record is a request that carries data of an origin that passes the test. */
 function hasOrigin(words: Uint32Array, offset: number, test: (origin: number) => boolean): boolean {
@@ -84,15 +84,15 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
       const startNs = readU64At(words, offset + TIMESTAMP_OFFSET);
       const labelled = contexts.findService(readU64At(words, offset + CONTEXT_OFFSET), flags, startNs);
       if (labelled) return wantsService(labelled);
-      if (processes.of(readU64At(words, offset + PROCESS_OFFSET)).isWanted) return true;
+      if (processes.get(readU64At(words, offset + PROCESS_OFFSET)).isWanted) return true;
       return hasOrigin(
         words,
         offset,
-        (origin) => processes.of(readU64At(words, origin + ORIGIN_OFFSETS.process_id)).isWanted,
+        (origin) => processes.get(readU64At(words, origin + ORIGIN_OFFSETS.process_id)).isWanted,
       );
     },
     isOwn(words, offset) {
-      const isProcessOwn = (at: number) => tables.processes.of(readU64At(words, at)).own;
+      const isProcessOwn = (at: number) => tables.processes.get(readU64At(words, at)).own;
       if (isProcessOwn(offset + PROCESS_OFFSET)) return true;
       // The kernel writes back the recorder's own files.
       const isBlockIo = (words[offset >>> 2]! & 0xffff) === blockIo.id;

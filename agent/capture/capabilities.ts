@@ -21,7 +21,7 @@ export const CAPTURE_CAPABILITIES: readonly Capability[] = ['CAP_BPF', 'CAP_PERF
 const OF_SYS_ADMIN: readonly Capability[] = ['CAP_BPF', 'CAP_PERFMON', 'CAP_CHECKPOINT_RESTORE'];
 
 /** Returns those of `wanted` that are not in effect. */
-export function missingCapabilities(
+export function findMissingCapabilities(
   wanted: readonly Capability[],
   status = readFileSync('/proc/self/status', 'utf8'),
 ): Capability[] {

@@ -60,9 +60,9 @@ export function createDefinitionStream(
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let badRecords = 0;
 
-  const latin1 = (offset: number, size: number) => Buffer.from(buffer.buffer, offset, size).toString('latin1');
-  const text = (offset: number, size: number) => decoder.decode(buffer.subarray(offset, offset + size));
-  const names = (offset: number, size: number) => text(offset, size).split('\0').slice(0, -1);
+  const readLatin1 = (offset: number, size: number) => Buffer.from(buffer.buffer, offset, size).toString('latin1');
+  const readText = (offset: number, size: number) => decoder.decode(buffer.subarray(offset, offset + size));
+  const readNames = (offset: number, size: number) => readText(offset, size).split('\0').slice(0, -1);
 
   function apply(offset: number, size: number): void {
     const type = size < HEAD_SIZE ? 0 : view.getUint16(offset, true);
@@ -80,16 +80,16 @@ export function createDefinitionStream(
     if (type === contextDefinition.id) {
       const context = readContext(view, offset);
       const isBytes = context.scope === CONTEXT_SCOPES.SCOPE_OTEL;
-      contexts.define(context, isBytes ? latin1(textOffset, textSize) : text(textOffset, textSize));
+      contexts.define(context, isBytes ? readLatin1(textOffset, textSize) : readText(textOffset, textSize));
     } else if (type === processDefinition.id) processes.define(readProcess(view, offset));
     else if (type === programDefinition.id) {
       const program = readProgram(view, offset);
       const argsSize = Math.min(program.arguments_size, textSize);
-      programs.define(program, text(textOffset, argsSize), text(textOffset + argsSize, textSize - argsSize));
+      programs.define(program, readText(textOffset, argsSize), readText(textOffset + argsSize, textSize - argsSize));
     } else if (type === fileDefinition.id) {
-      files.define(readFile(view, offset), names(textOffset, textSize));
+      files.define(readFile(view, offset), readNames(textOffset, textSize));
     } else if (type === cgroupDefinition.id) {
-      cgroups.define(readCgroup(view, offset).cgroup_id, names(textOffset, textSize));
+      cgroups.define(readCgroup(view, offset).cgroup_id, readNames(textOffset, textSize));
     } else if (type === contextEnd.id) {
       const end = readContextEnd(view, offset);
       contexts.end(end.context_id, end.time_ns);

@@ -7,7 +7,7 @@
  * So whatever began before the look is among the drained events, or among what is passed on, and never in both.
  */
 
-import { type Block, columnLength } from '../../bpf/schema/block.ts';
+import { type Block, getColumnLength } from '../../bpf/schema/block.ts';
 import { blockIo } from '../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import {
@@ -18,9 +18,9 @@ import {
   FRAME_HEADER_SIZE,
   recordOffset,
 } from '../../bpf/schema/decoder.ts';
-import { firstPlace } from '../../daemon/base/binary_search.ts';
+import { findFirstPlace } from '../../daemon/base/binary_search.ts';
 import { CONTEXT_OFFSET, readU64At, TIMESTAMP_OFFSET } from '../attribution/fill.ts';
-import { blockIoOffset } from '../attribution/fill_origins.ts';
+import { getBlockIoOffset } from '../attribution/fill_origins.ts';
 import type { Resolver } from '../attribution/resolve.ts';
 import { NONE_UNLISTED } from '../recording/format/in_progress.ts';
 import type { Unended } from '../recording/write/batch.ts';
@@ -56,11 +56,11 @@ const MARK_MASK = 4095;
 const STEP_NS = 1_000_000n;
 
 const TID_OFFSET = recordOffset('tid');
-const SECTOR_OFFSET = blockIoOffset('sector');
-const BYTES_OFFSET = blockIoOffset('bytes');
+const SECTOR_OFFSET = getBlockIoOffset('sector');
+const BYTES_OFFSET = getBlockIoOffset('bytes');
 const DURATION_OFFSET = recordOffset('duration_ns');
-const QUEUE_OFFSET = blockIoOffset('queue_ns');
-const DEVICE_OFFSET = blockIoOffset('device');
+const QUEUE_OFFSET = getBlockIoOffset('queue_ns');
+const DEVICE_OFFSET = getBlockIoOffset('device');
 const DEVICE_WORDS = 4;
 const SECTOR_BYTES = 512;
 
@@ -91,7 +91,7 @@ export interface InProgressParts {
   /** Forgets bios that no request has taken and that were queued before a time of CLOCK_BOOTTIME. */
   forgetBios(beforeNs: number): void;
   /** The wall clock at a time of CLOCK_BOOTTIME. */
-  wallNs(bootNs: number): bigint;
+  toWallNs(bootNs: number): bigint;
   pass(unended: Unended): void;
 }
 
@@ -134,7 +134,7 @@ interface Look {
 }
 
 export function createInProgress(options: InProgressParts): InProgress {
-  const { read, createBlockResolver, accept, isOwn, forgetBios, wallNs, pass } = options;
+  const { read, createBlockResolver, accept, isOwn, forgetBios, toWallNs, pass } = options;
   /** As of the last look of which everything that the rings held has been drained. */
   let settled: Look = { calls: new Map(), marks: buildMarks([]), requests: [], listedUntilNs: 0 };
   let looked: Look | undefined;
@@ -149,7 +149,7 @@ export function createInProgress(options: InProgressParts): InProgress {
   /** Made when it is needed: mostly nothing is in progress for long. */
   let parts: { decoder: Decoder; resolver: Resolver } | undefined;
 
-  function partsMade(): { decoder: Decoder; resolver: Resolver } {
+  function ensureParts(): { decoder: Decoder; resolver: Resolver } {
     if (!parts) {
       const decoder = createDecoder();
       parts = { decoder, resolver: createBlockResolver(decoder.decoded) };
@@ -158,7 +158,7 @@ export function createInProgress(options: InProgressParts): InProgress {
   }
 
   function decodeFrames(frames: Buffer): DecodedBlock {
-    const { decoder, resolver } = partsMade();
+    const { decoder, resolver } = ensureParts();
     decoder.decode(frames, 0, frames.length, () => true);
     resolver.resolve(toFrameWords(frames));
     return decoder.decoded;
@@ -176,7 +176,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       ];
       const isOld = ({ startNs }: Entry) => startNs <= nowNs - foundNs;
       const isThere = ({ startNs }: Entry) => startNs > nowNs - WAIT_MAX_NS;
-      const bios = waiting.filter(isThere).sort(bySector);
+      const bios = waiting.filter(isThere).sort(compareSectors);
       if (bios.length < waiting.length) forgetBios(nowNs - WAIT_MAX_NS);
       for (const { request } of bios) request.isBio = true;
       // A bio that was issued in between is there as a request, too.
@@ -187,7 +187,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       looked = {
         calls: new Map(calls.map((entry) => [entry.tid, entry])),
         marks: buildMarks(calls),
-        requests: [...issued, ...bios.filter(({ request }) => !request.hasEnded)].filter(isOld).sort(bySector),
+        requests: [...issued, ...bios.filter(({ request }) => !request.hasEnded)].filter(isOld).sort(compareSectors),
         listedUntilNs: nowNs - listedNs,
       };
       return { found: looked.calls.size + looked.requests.length, foundNs };
@@ -207,7 +207,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       const { calls, requests, listedUntilNs } = settled;
       const all = [...calls.values(), ...requests.filter(({ request }) => !request.hasEnded)];
       const isNamed = ({ startNs, frame }: Entry) =>
-        startNs <= listedUntilNs && !partsMade().resolver.hasForgottenOwner(toFrameWords(frame), FRAME_HEADER_SIZE);
+        startNs <= listedUntilNs && !ensureParts().resolver.hasForgottenOwner(toFrameWords(frame), FRAME_HEADER_SIZE);
       const { named = [], nameless = [] } = Object.groupBy(all, (entry) => (isNamed(entry) ? 'named' : 'nameless'));
       const kept = named.filter(({ frame }) => accept(toFrameWords(frame), FRAME_HEADER_SIZE));
       kept.sort((a, b) => Number(b.isLabelled) - Number(a.isLabelled) || a.startNs - b.startNs);
@@ -216,7 +216,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       const others = [...kept.slice(LISTED_MAX), ...notOwn];
       // Even if they are known: their names stay in the tables, which forget what was not used for long.
       const decoded = frames.length > 0 ? decodeFrames(frames) : undefined;
-      const offsetNs = wallNs(0);
+      const offsetNs = toWallNs(0);
       const isSame = frames.equals(passed) && isNear(offsetNs, passedOffsetNs);
       const isKnown = others.length === 0 && passedUnlisted === 0 && isSame;
       if (isKnown && (frames.length === 0 || lookedNs - passedNs < RENEW_NS)) return;
@@ -224,7 +224,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       passedOffsetNs = offsetNs;
       passedNs = lookedNs;
       passedUnlisted = others.length;
-      pass({ block: copyBlock((decoded ?? decodeFrames(frames)).block), unlisted: countUnlisted(others, wallNs) });
+      pass({ block: copyBlock((decoded ?? decodeFrames(frames)).block), unlisted: countUnlisted(others, toWallNs) });
     },
   };
 }
@@ -242,7 +242,7 @@ function buildMarks(calls: readonly Entry[]): Uint8Array {
   return marks;
 }
 
-function countUnlisted(others: readonly Entry[], wallNs: InProgressParts['wallNs']): Unended['unlisted'] {
+function countUnlisted(others: readonly Entry[], wallNs: InProgressParts['toWallNs']): Unended['unlisted'] {
   if (others.length === 0) return NONE_UNLISTED;
   const sinceNs = wallNs(others.reduce((least, { startNs }) => Math.min(least, startNs), others[0]!.startNs));
   return { count: others.length, labelled: others.filter(({ isLabelled }) => isLabelled).length, sinceNs };
@@ -280,7 +280,11 @@ function forgetEndedIn(
  */
 function endWithin(entries: readonly RequestEntry[], ended: Ended): void {
   const { request: whole, startNs, endNs } = ended;
-  for (let at = firstFrom(entries, whole.from); at < entries.length && entries[at]!.request.from <= whole.to; at++) {
+  for (
+    let at = findFirstRequest(entries, whole.from);
+    at < entries.length && entries[at]!.request.from <= whole.to;
+    at++
+  ) {
     const entry = entries[at]!;
     const { request } = entry;
     const isSame = entry.startNs === startNs && request.from === whole.from;
@@ -290,13 +294,13 @@ function endWithin(entries: readonly RequestEntry[], ended: Ended): void {
   }
 }
 
-function bySector(a: RequestEntry, b: RequestEntry): number {
+function compareSectors(a: RequestEntry, b: RequestEntry): number {
   return a.request.from - b.request.from;
 }
 
 /** The place of the first request that begins at a sector or after it. */
-function firstFrom(requests: readonly RequestEntry[], sector: number): number {
-  return firstPlace(0, requests.length, (place) => requests[place]!.request.from >= sector);
+function findFirstRequest(requests: readonly RequestEntry[], sector: number): number {
+  return findFirstPlace(0, requests.length, (place) => requests[place]!.request.from >= sector);
 }
 
 function isSameDevice(one: BlockRequest, other: BlockRequest): boolean {
@@ -347,7 +351,7 @@ function readRequest(words: Uint32Array, offset: number): BlockRequest {
 function copyBlock(block: Block): Block {
   const columns = COLUMNS.map((column) => {
     const values = block.columns.get(column.name)!;
-    return [column.name, values.slice(0, columnLength(block, column))] as const;
+    return [column.name, values.slice(0, getColumnLength(block, column))] as const;
   });
   return { rowCount: block.rowCount, typeCounts: block.typeCounts.slice(), columns: new Map(columns) };
 }

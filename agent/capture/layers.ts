@@ -1,8 +1,8 @@
 /** Attribution layers: ways to learn whose an event is. Each can be disabled, and reports why this kernel lacks it. */
 import { type BpfObject, btfEnumerator, tracepointsArePreempted } from 'libbpf-ts';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
-import { type Capability, missingCapabilities } from './capabilities.ts';
-import { isOfKernel, type Tracepoint, tracepointProblems } from './tracepoints.ts';
+import { type Capability, findMissingCapabilities } from './capabilities.ts';
+import { findTracepointProblems, isOfKernel, type Tracepoint } from './tracepoints.ts';
 
 export const LAYERS = {
   marker: 'marker lines written to /dev/null',
@@ -38,13 +38,13 @@ const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoin
   { layer: 'dirty_page', program: 'page_dirtied', tracepoint: { name: 'writeback_dirty_page', reads: 2 } },
   { layer: 'dirty_page', program: 'buffer_dirtied', tracepoint: { name: 'block_dirty_buffer', reads: 1 } },
   { layer: 'dirty_page', program: 'iomap_written', tracepoint: { name: 'iomap_iter', reads: 1 } },
-  { layer: 'journal', program: 'journal_handle_restart', tracepoint: ofJournal('jbd2_handle_restart') },
-  { layer: 'journal', program: 'journal_handle_start', tracepoint: ofJournal('jbd2_handle_start') },
-  { layer: 'journal', program: 'journal_commit_start', tracepoint: ofJournal('jbd2_start_commit') },
-  { layer: 'journal', program: 'journal_commit_end', tracepoint: ofJournal('jbd2_end_commit') },
+  { layer: 'journal', program: 'journal_handle_restart', tracepoint: createJournalTracepoint('jbd2_handle_restart') },
+  { layer: 'journal', program: 'journal_handle_start', tracepoint: createJournalTracepoint('jbd2_handle_start') },
+  { layer: 'journal', program: 'journal_commit_start', tracepoint: createJournalTracepoint('jbd2_start_commit') },
+  { layer: 'journal', program: 'journal_commit_end', tracepoint: createJournalTracepoint('jbd2_end_commit') },
 ];
 
-function ofJournal(name: string): Tracepoint {
+function createJournalTracepoint(name: string): Tracepoint {
   return { name, module: 'jbd2', reads: 2 };
 }
 
@@ -66,10 +66,10 @@ const PARTS: Partial<Record<LayerName, readonly { part: string; takes: readonly 
   environment: [{ part: "other users' environments of more than 256 variables", takes: OF_OTHER_USERS }],
 };
 
-function missingParts(layer: LayerName): Part[] {
+function findMissingParts(layer: LayerName): Part[] {
   const parts = PARTS[layer] ?? [];
   return parts
-    .map(({ part, takes }) => ({ part, missing: missingCapabilities(takes) }))
+    .map(({ part, takes }) => ({ part, missing: findMissingCapabilities(takes) }))
     .filter(({ missing }) => missing.length > 0);
 }
 
@@ -80,28 +80,28 @@ export function describeLimits({ without = [] }: LayerState): string[] {
 
 type Problems = ReadonlyMap<string, string | undefined>;
 
-function optionalProblems(): Problems {
-  const problems = tracepointProblems(OPTIONAL_PROGRAMS.map(({ tracepoint }) => tracepoint));
+function findOptionalProblems(): Problems {
+  const problems = findTracepointProblems(OPTIONAL_PROGRAMS.map(({ tracepoint }) => tracepoint));
   return new Map(OPTIONAL_PROGRAMS.map(({ program }, i) => [program, problems[i]]));
 }
 
-function reasonAgainst(layer: LayerName, hierarchy: CgroupHierarchy, problems: Problems): string | undefined {
+function findLayerObstacle(layer: LayerName, hierarchy: CgroupHierarchy, problems: Problems): string | undefined {
   if (layer === 'block_cgroup' && hierarchy !== 'v2') return 'cgroup v1 does not charge write-back';
   const programs = OPTIONAL_PROGRAMS.filter((optional) => optional.layer === layer);
   const wrong = programs.map(({ program }) => problems.get(program)).filter((problem) => problem !== undefined);
   if (wrong.length > (EITHER_OF.includes(layer) ? programs.length - 1 : 0))
     return `this kernel has ${wrong.join(', ')}`;
   const inModule = programs.find(({ tracepoint: { name, module } }) => module !== undefined && !isOfKernel(name));
-  if (!inModule || missingCapabilities(['CAP_SYS_ADMIN']).length === 0) return undefined;
+  if (!inModule || findMissingCapabilities(['CAP_SYS_ADMIN']).length === 0) return undefined;
   return `its tracepoints are in the module ${inModule.tracepoint.module}, and CAP_SYS_ADMIN missing`;
 }
 
-export function layerStates(without: readonly LayerName[], hierarchy: CgroupHierarchy): LayerState[] {
-  const problems = optionalProblems();
+export function listLayerStates(without: readonly LayerName[], hierarchy: CgroupHierarchy): LayerState[] {
+  const problems = findOptionalProblems();
   return (Object.keys(LAYERS) as LayerName[]).map((name) => {
-    const reason = without.includes(name) ? 'switched off' : reasonAgainst(name, hierarchy, problems);
+    const reason = without.includes(name) ? 'switched off' : findLayerObstacle(name, hierarchy, problems);
     if (reason) return { name, on: false, reason };
-    const parts = missingParts(name);
+    const parts = findMissingParts(name);
     return parts.length > 0 ? { name, on: true, without: parts } : { name, on: true };
   });
 }
@@ -121,7 +121,7 @@ export function applyLayers(object: BpfObject, layers: readonly LayerState[]): v
   object.setReadOnly('environment_layer', isOn('environment'));
   object.setReadOnly('dirty_page_layer', isOn('dirty_page'));
   object.setReadOnly('block_cgroup_layer', isOn('block_cgroup'));
-  const problems = optionalProblems();
+  const problems = findOptionalProblems();
   for (const { layer, program } of OPTIONAL_PROGRAMS) {
     object.setAutoload(program, isOn(layer) && problems.get(program) === undefined);
   }

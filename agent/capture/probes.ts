@@ -12,9 +12,9 @@ import { START_ROUNDING_NS } from '../attribution/start_time.ts';
 import { createKernelFilter, type KernelFilter } from '../filter/kernel_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
 import { AgentError } from '../process/errors.ts';
-import { CAPTURE_CAPABILITIES, missingCapabilities } from './capabilities.ts';
-import { applyLayers, type LayerName, type LayerState, layerStates } from './layers.ts';
-import { missingFeatures, wrongTracepoints } from './requirements.ts';
+import { CAPTURE_CAPABILITIES, findMissingCapabilities } from './capabilities.ts';
+import { applyLayers, type LayerName, type LayerState, listLayerStates } from './layers.ts';
+import { findMissingFeatures, findWrongTracepoints } from './requirements.ts';
 
 export const BTF = '/sys/kernel/btf/vmlinux';
 
@@ -42,7 +42,7 @@ export interface Probes {
   readonly attached: readonly string[];
   readonly layers: readonly LayerState[];
   /** Finds what has begun and not ended; it works after `detach` as well. */
-  inProgress(): FramesInProgress;
+  readInProgress(): FramesInProgress;
   /** Number of runs that the kernel skipped because the same program was running on that CPU, over all programs. */
   recursionMisses(): bigint;
   /** Stops capturing events; the rings stay. */
@@ -81,37 +81,37 @@ const LOAD_ATTEMPTS = 5;
 
 export function openProbes(options: ProbesOptions): Probes {
   checkHost();
-  return loading(() => {
+  return retryLoading(() => {
     checkTracepoints();
     return loadProbes(options);
   });
 }
 
-function loading<Result>(load: () => Result): Result {
+function retryLoading<Result>(load: () => Result): Result {
   for (let attempt = 1; ; attempt++) {
     try {
       return load();
     } catch (error) {
       const interrupted = error instanceof BpfError && error.code === 'EAGAIN';
-      if (!interrupted || attempt === LOAD_ATTEMPTS) throw explained(error);
+      if (!interrupted || attempt === LOAD_ATTEMPTS) throw explainLoadError(error);
     }
   }
 }
 
 function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...sizes }: ProbesOptions): Probes {
-  const object = BpfObject.open(bpfObjectPath());
+  const object = BpfObject.open(findBpfObjectPath());
   try {
     object.setReadOnly('agent_tgid', agentPid);
     object.setReadOnly('cgroup_hierarchy', CGROUP_HIERARCHIES.indexOf(cgroupHierarchy));
     object.setReadOnly('label_seed', randomBytes(8).readBigUInt64LE());
-    const layers = layerStates(without, cgroupHierarchy);
+    const layers = listLayerStates(without, cgroupHierarchy);
     applyLayers(object, layers);
     const { eventRingBytes, requestsInFlightMax } = sizes;
     if (eventRingBytes !== undefined) object.setMaxEntries('events', eventRingBytes);
     for (const map of requestsInFlightMax === undefined ? [] : ['bio_owners', 'request_states']) {
       object.setMaxEntries(map, requestsInFlightMax!);
     }
-    object.setMaxEntries('dirty_pages', dirtyPagesMax());
+    object.setMaxEntries('dirty_pages', computeDirtyPagesMax());
     object.load();
     const isOn = (layer: LayerName) => layers.some(({ name, on }) => name === layer && on);
     const filter = createKernelFilter({
@@ -126,7 +126,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
     const attached = attachAll(object);
     const events = object.ring('events');
     const definitions = object.ring('definitions');
-    const list = listing(object);
+    const list = createMapLister(object);
     const requestsKnown = object.map('requests_known');
     const waitingBios = object.map('bio_owners');
     /** The programs do not know of them. */
@@ -151,8 +151,8 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       watchThreads: isOn('otel')
         ? createThreadWatcher(object.map('otel_processes'), object.map('otel_in_use'))
         : undefined,
-      watchRequests: isOn('http') ? requestReading(object.map('http_processes')) : undefined,
-      inProgress() {
+      watchRequests: isOn('http') ? createRequestReading(object.map('http_processes')) : undefined,
+      readInProgress() {
         const calls = object.iterate('calls_in_progress');
         const [known] = new BigUint64Array(requestsKnown.get(new Uint8Array(4))!.slice().buffer);
         if (known === forgottenBios) return { calls, bios: NONE, requests: NONE };
@@ -193,7 +193,7 @@ const CLASSES_MAX = 1 << 16;
  * Returns a function that runs a program which lists the elements of a map, and returns their frames. What the ring has
  * no room for is listed in classes of elements: while others come and go, each element that stays is in one of them.
  */
-function listing(object: BpfObject): (program: string) => Uint8Array {
+function createMapLister(object: BpfObject): (program: string) => Uint8Array {
   const ring = object.ring('listed');
   const frames = new Uint8Array(ring.sizeBytes);
 
@@ -233,13 +233,13 @@ const DIRTY_PAGES_MAX = 1 << 20;
 const DIRTY_SHARE = 20;
 
 /** Number of pages that may wait for write-back at a time, each with its owner. */
-function dirtyPagesMax(): number {
+function computeDirtyPagesMax(): number {
   const pages = Math.floor(totalmem() / PAGE_BYTES / DIRTY_SHARE);
   return Math.min(DIRTY_PAGES_MAX, Math.max(DIRTY_PAGES_MIN, pages));
 }
 
 /** The entries are struct http_process: bpf/http_process.bpf.h. */
-export function requestReading(map: BpfMap): RequestReading {
+export function createRequestReading(map: BpfMap): RequestReading {
   const encodeKey = (pid: number) => new Uint8Array(Uint32Array.of(pid).buffer);
   return {
     watch(pid, startedByNs, execId) {
@@ -267,7 +267,7 @@ function createThreadWatcher(map: BpfMap, inUse: BpfMap): WatchThreads {
 }
 
 /** Path of the variant for this kernel, found by the imports in package.json. */
-function bpfObjectPath(): string {
+function findBpfObjectPath(): string {
   const variant = btfTypeExists('bpf_rdonly_cast') ? 'kreplay_cast' : 'kreplay';
   try {
     return createRequire(import.meta.url).resolve(`#bpf/${variant}`);
@@ -283,7 +283,7 @@ export const ROOT_PID_NAMESPACE = 'pid:[4026531836]';
  * Returns the clocks that a time namespace has set off from the kernel's, which stamps the events: `boottime`,
  * `monotonic`.
  */
-export function shiftedClocks(): string[] {
+export function readShiftedClocks(): string[] {
   const offsets = '/proc/self/timens_offsets';
   // A kernel without time namespaces has no such file.
   const lines = existsSync(offsets) ? readFileSync(offsets, 'utf8').trim().split('\n') : [];
@@ -291,7 +291,7 @@ export function shiftedClocks(): string[] {
 }
 
 function checkHost(): void {
-  const clocks = shiftedClocks();
+  const clocks = readShiftedClocks();
   if (clocks.length > 0) {
     throw new AgentError(
       `the agent is in a time namespace whose clocks (${clocks.join(', ')}) are not the host's; run it outside (without unshare --time)`,
@@ -306,11 +306,11 @@ function checkHost(): void {
 }
 
 function checkTracepoints(): void {
-  const wrong = wrongTracepoints();
-  if (wrong.length > 0) throw unfit([...missingFeatures().map((name) => `no ${name}`), ...wrong]);
+  const wrong = findWrongTracepoints();
+  if (wrong.length > 0) throw createUnfitError([...findMissingFeatures().map((name) => `no ${name}`), ...wrong]);
 }
 
-function unfit(problems: readonly string[]): AgentError {
+function createUnfitError(problems: readonly string[]): AgentError {
   return new AgentError(
     `this kernel cannot be recorded, it has ${problems.join(', ')}: boot Linux 5.15 or later; \`kreplay doctor\` reports more`,
   );
@@ -323,25 +323,25 @@ const SHORTAGES: Readonly<Record<string, string>> = {
   ENOMEM: 'there is not enough memory; give a smaller --ring-size',
 };
 
-function explained(error: unknown): unknown {
+function explainLoadError(error: unknown): unknown {
   if (!(error instanceof BpfError)) return error;
   const program = error.program ? ` (program ${error.program})` : '';
   // The verifier also fails with EACCES, but then it provides a log.
   if (error.code === 'EPERM' || (error.code === 'EACCES' && !error.verifierLog)) {
     return new AgentError(
-      `the kernel refused to load the BPF programs${program} (${error.code}): ${reasonOfRefusal()}`,
+      `the kernel refused to load the BPF programs${program} (${error.code}): ${describeRefusal()}`,
     );
   }
   const shortage = SHORTAGES[error.code];
   if (shortage) return new AgentError(`the BPF programs cannot be loaded${program}: ${shortage} (${error.code})`);
-  const missing = missingFeatures().map((name) => `no ${name}`);
-  if (missing.length > 0) return unfit(missing);
+  const missing = findMissingFeatures().map((name) => `no ${name}`);
+  if (missing.length > 0) return createUnfitError(missing);
   const log = error.verifierLog ? `\n${error.verifierLog}` : '';
   return new AgentError(`the BPF programs do not load on this kernel${program}: ${error.message}${log}`);
 }
 
-function reasonOfRefusal(): string {
-  const missing = missingCapabilities(CAPTURE_CAPABILITIES);
+function describeRefusal(): string {
+  const missing = findMissingCapabilities(CAPTURE_CAPABILITIES);
   if (missing.length > 0) {
     return `${missing.join(' and ')} missing: run as root, or with ${CAPTURE_CAPABILITIES.join(' and ')}`;
   }

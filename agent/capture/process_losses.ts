@@ -19,7 +19,7 @@ interface Known {
 
 export function createProcessLosses(
   map: Pick<BpfMap, 'keys' | 'get'>,
-  processes: Pick<Processes, 'of'>,
+  processes: Pick<Processes, 'get'>,
   trustsService: (uid: number) => boolean,
 ): ProcessLosses {
   const value = new BigUint64Array(1);
@@ -46,7 +46,7 @@ export function createProcessLosses(
       now.set(`${id} ${type}`, total);
       if (more === 0) continue;
       found.set(type, (found.get(type) ?? 0) + more);
-      findOrAddKnown(type).lost.add(processes.of(id), more);
+      findOrAddKnown(type).lost.add(processes.get(id), more);
     }
     totals = now;
     return found;

@@ -21,13 +21,13 @@ import { createFiles } from '../attribution/files.ts';
 import type { Tables } from '../attribution/fill.ts';
 import { createHttpProcesses } from '../attribution/http_processes.ts';
 import type { LostByService } from '../attribution/lost_services.ts';
-import { programOfProcess } from '../attribution/proc_program.ts';
+import { readProcessProgram } from '../attribution/proc_program.ts';
 import { createProcesses, type Processes, type ProcessesOptions } from '../attribution/processes.ts';
 import { createPrograms } from '../attribution/programs.ts';
 import { createPublishers } from '../attribution/publishers.ts';
 import { createResolver } from '../attribution/resolve.ts';
 import type { ServiceRule } from '../attribution/service_name/rules.ts';
-import { serviceOfCgroup } from '../attribution/service_name/service_name.ts';
+import { findCgroupService } from '../attribution/service_name/service_name.ts';
 import {
   asksForProcesses,
   type DataOwner,
@@ -108,12 +108,12 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const isKept = (record: Uint32Array, offset: number) =>
     !resolver.isOwn(record, offset) && (!wanted.asks || resolver.isWanted(record, offset, wanted.service));
   const inProgress = createInProgress({
-    read: probes.inProgress,
+    read: probes.readInProgress,
     createBlockResolver: (decoded) => createResolver(decoded, { ...tables, contexts: contexts.uncounted }),
     accept: isKept,
     isOwn: resolver.isOwn,
     forgetBios: loseBios,
-    wallNs: clock.wallNs,
+    toWallNs: clock.toWallNs,
     pass: writer.setInProgress,
   });
   let recursionMisses = 0n;
@@ -125,7 +125,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   function loseBios(beforeNs: number): void {
     for (const queuedNs of forgetBios(probes, beforeNs)) {
       lossCount++;
-      const atNs = clock.wallNs(queuedNs);
+      const atNs = clock.toWallNs(queuedNs);
       writer.recordLoss({ cause: 'end_missed', eventType: 'block_io', count: 1, fromNs: atNs, toNs: atNs });
     }
   }
@@ -153,20 +153,20 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const busy = Number(missed - recursionMisses);
     recursionMisses = missed;
     if (contextEndsLost) contexts.endAll(from);
-    const { counts: shared, areAnyones } = sharedOut(losses, processLosses);
-    if (areAnyones) contexts.loseAnyones();
-    const counts = [...shared, ...anyones([['program_busy', busy]])];
+    const { counts: shared, areAnyones } = shareOutLosses(losses, processLosses);
+    if (areAnyones) contexts.noteLostMarker();
+    const counts = [...shared, ...buildUntypedLosses([['program_busy', busy]])];
     makeRoomForBios(losses);
-    return { counts, fromNs: clock.wallNs(from), toNs: clock.wallNs(clock.bootNs()) };
+    return { counts, fromNs: clock.toWallNs(from), toNs: clock.toWallNs(clock.bootNs()) };
   }
 
   function takeOwnLosses(): LossCount[] {
     return [
-      ...anyones([
+      ...buildUntypedLosses([
         ['bad_record', decoder.takeBadRecords()],
         ['definition_lost', definitions.takeBadRecords()],
       ]),
-      ...byService('definition_lost', contexts.takeLost()),
+      ...buildServiceLosses('definition_lost', contexts.takeLost()),
     ];
   }
 
@@ -221,20 +221,20 @@ export function createRecorder(options: RecorderOptions): Recorder {
 }
 
 /** Losses whose event type is unknown. */
-function anyones(counts: readonly [LossCause, number][]): LossCount[] {
+function buildUntypedLosses(counts: readonly [LossCause, number][]): LossCount[] {
   return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
 }
 
 /** Shares out what concerns processes. `areAnyones`: markers of unknown or trusted writers are lost as well. */
-function sharedOut(losses: readonly KernelLossCount[], processLosses: ProcessLosses) {
+function shareOutLosses(losses: readonly KernelLossCount[], processLosses: ProcessLosses) {
   const ofProcesses = losses.filter(isOfProcess);
   const lost = processLosses.take(new Map(ofProcesses.map(({ recordType, count }) => [recordType, count])));
   const floods = lost.get(contextDefinition.id);
   const others = losses.filter((loss) => !isOfProcess(loss));
   const counts: LossCount[] = [
     ...others.map(({ recordType: _, ...loss }) => loss),
-    ...byService('marker_flood', floods),
-    ...byService('definition_lost', lost.get(fileDefinition.id)),
+    ...buildServiceLosses('marker_flood', floods),
+    ...buildServiceLosses('definition_lost', lost.get(fileDefinition.id)),
   ];
   const areAnyones = floods?.has(undefined) || others.some(({ recordType }) => recordType === contextDefinition.id);
   return { counts, areAnyones };
@@ -245,7 +245,7 @@ function isOfProcess({ recordType, cause }: KernelLossCount): boolean {
   return recordType === fileDefinition.id || (recordType === contextDefinition.id && cause === 'marker_flood');
 }
 
-function byService(cause: LossCause, lost: LostByService = new Map()): LossCount[] {
+function buildServiceLosses(cause: LossCause, lost: LostByService = new Map()): LossCount[] {
   return [...lost].map(([service, count]) => ({ cause, service, eventType: null, count }));
 }
 
@@ -300,7 +300,7 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
       onService: (program, service) => processes.rename(program, service),
     });
   const contexts = createContexts({
-    threadKeys: (pid) => publishers?.threadKeys(pid) ?? [],
+    getThreadKeys: (pid) => publishers?.getThreadKeys(pid) ?? [],
     intern: writer.contextId,
     internName: nameId,
     oldestIds,
@@ -312,7 +312,7 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
   http?.considerAll(cgroups, clock.bootNs());
   const processes: Processes = createProcesses({
     programs,
-    programOfProcess,
+    readProcessProgram,
     cgroups,
     intern: nameId,
     oldestIds,
@@ -322,19 +322,19 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
     onUnwanted: probes.filter.dropProcess,
     onWantedAgain: probes.filter.keepProcess,
     rules: options.serviceRules,
-    publishedService: (program) => publishers?.findPublishedService(program),
+    findPublishedService: (program) => publishers?.findPublishedService(program),
     onDefined(program, service, executable) {
       publishers?.consider(program);
       http?.consider(program, service, executable);
     },
   });
   const files = createFiles(writer.fileId);
-  const cgroupServiceId = (id: number) => nameId(serviceOfCgroup(cgroups.findPath(id, process.pid) ?? '') ?? '');
+  const internCgroupService = (id: number) => nameId(findCgroupService(cgroups.findPath(id, process.pid) ?? '') ?? '');
   const tables: Tables = {
     contexts,
     processes,
     files,
-    cgroupServiceId,
+    internCgroupService,
     wantsDataOwner: (owner, label) => wanted.dataOwner(owner, label),
     internName: nameId,
     oldestIds,

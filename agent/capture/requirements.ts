@@ -2,7 +2,7 @@
  * Checks what a kernel must have for anything to be recorded. Each feature is probed; none is inferred from a version.
  */
 import { type Features, features } from 'libbpf-ts';
-import { REQUIRED_TRACEPOINTS, tracepointProblems } from './tracepoints.ts';
+import { findTracepointProblems, REQUIRED_TRACEPOINTS } from './tracepoints.ts';
 
 /** Each feature with the Linux version that introduced it; vendors backport them. */
 const REQUIRED_FEATURES: Partial<Record<keyof Features, string>> = {
@@ -19,7 +19,7 @@ const REQUIRED_FEATURES: Partial<Record<keyof Features, string>> = {
  * Returns the names of missing features.
  * @throws BpfError EPERM without CAP_BPF; without CAP_PERFMON more seems missing than is
  */
-export function missingFeatures(): string[] {
+export function findMissingFeatures(): string[] {
   const found = features();
   const wanted = Object.entries(REQUIRED_FEATURES) as [keyof Features, string][];
   return wanted.filter(([feature]) => !found[feature]).map(([, name]) => name);
@@ -29,6 +29,6 @@ export function missingFeatures(): string[] {
  * Returns `no tracepoint ...` or `a tracepoint ... with ...`. Programs read arguments by position, so others would be
  * wrong data.
  */
-export function wrongTracepoints(): string[] {
-  return tracepointProblems(REQUIRED_TRACEPOINTS).filter((problem) => problem !== undefined);
+export function findWrongTracepoints(): string[] {
+  return findTracepointProblems(REQUIRED_TRACEPOINTS).filter((problem) => problem !== undefined);
 }

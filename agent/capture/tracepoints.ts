@@ -28,10 +28,10 @@ export const REQUIRED_TRACEPOINTS: readonly Tracepoint[] = [
   { name: 'block_bio_frontmerge', reads: 1, noMore: true },
 ];
 
-export const moduleTypes = (module: string) => `/sys/kernel/btf/${module}`;
+export const buildModuleTypesPath = (module: string) => `/sys/kernel/btf/${module}`;
 
 /** Returns why each cannot be attached to, or undefined if it can. */
-export function tracepointProblems(tracepoints: readonly Tracepoint[]): (string | undefined)[] {
+export function findTracepointProblems(tracepoints: readonly Tracepoint[]): (string | undefined)[] {
   const counts = btfFuncProtoArgCounts(tracepoints.map(({ name }) => `btf_trace_${name}`));
   return tracepoints.map((tracepoint, i) => {
     const { name, reads, noMore } = tracepoint;
@@ -48,6 +48,6 @@ export function isOfKernel(tracepoint: string): boolean {
 }
 
 function countInModule({ name, module }: Tracepoint): number | undefined {
-  if (module === undefined || !existsSync(moduleTypes(module))) return undefined;
+  if (module === undefined || !existsSync(buildModuleTypesPath(module))) return undefined;
   return btfFuncProtoArgCounts([`btf_trace_${name}`], module)[0];
 }

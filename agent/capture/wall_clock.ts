@@ -28,7 +28,7 @@ export interface WallClock {
   /** CLOCK_BOOTTIME now, as in records. */
   bootNs(): number;
   /** The wall clock at a time of CLOCK_BOOTTIME, by the offset in use, as in events. */
-  wallNs(bootNs: number): bigint;
+  toWallNs(bootNs: number): bigint;
 }
 
 /** Fills [CLOCK_REALTIME, CLOCK_BOOTTIME, uncertainty, CLOCK_MONOTONIC] in nanoseconds. */
@@ -63,7 +63,7 @@ export function createWallClock(read: ReadClocks = readClocks): WallClock {
       read(clocks);
       return Number(clocks[1]!);
     },
-    wallNs(bootNs) {
+    toWallNs(bootNs) {
       return BigInt(bootNs) + offset[0]!;
     },
   };

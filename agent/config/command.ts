@@ -1,8 +1,8 @@
 /** `kreplay config`: checks a configuration and prints the resulting settings. */
 import { Command, Option } from 'commander';
-import { type ReadConfiguration, readConfiguration, type Sections, withConfigOption } from './configuration.ts';
+import { addConfigOption, type ReadConfiguration, readConfiguration, type Sections } from './configuration.ts';
 import { ConfigError } from './errors.ts';
-import { EXIT_CODES, withHelpEnd } from './help.ts';
+import { addHelpEnd, EXIT_CODES } from './help.ts';
 import type { Origin, Resolved } from './resolve.ts';
 import { listDeclared, type RawValue, type SectionName } from './setting.ts';
 import { showPlace } from './toml_file.ts';
@@ -20,7 +20,7 @@ interface Flags {
   config?: string;
 }
 
-export function configCommand(commands: SectionCommands): Command {
+export function createConfigCommand(commands: SectionCommands): Command {
   const command = new Command('config')
     .summary('check or print the configuration')
     .description('check or print the configuration of `agent`, `daemon`, `ship` and `up`');
@@ -41,18 +41,18 @@ export function configCommand(commands: SectionCommands): Command {
     )
     .action(({ config, origin, output }: Flags & { origin: boolean; output: string }) => {
       const read = readAll(commands, config);
-      process.stdout.write(output === 'json' ? asJson(read) : asToml(read, origin));
+      process.stdout.write(output === 'json' ? formatJson(read) : formatToml(read, origin));
     });
   const examples = {
     validate: ['kreplay config validate', 'kreplay config validate --config ./kreplay.toml'],
     print: ['kreplay config print --origin', 'kreplay config print --output json'],
   };
-  withHelpEnd(withConfigOption(validate), {
+  addHelpEnd(addConfigOption(validate), {
     examples: examples.validate,
     exitCodes: { 0: 'the configuration is valid', 2: EXIT_CODES[2] },
   });
-  withHelpEnd(withConfigOption(print), { examples: examples.print, exitCodes: { 0: EXIT_CODES[0], 2: EXIT_CODES[2] } });
-  withHelpEnd(command, {
+  addHelpEnd(addConfigOption(print), { examples: examples.print, exitCodes: { 0: EXIT_CODES[0], 2: EXIT_CODES[2] } });
+  addHelpEnd(command, {
     examples: [...examples.validate, ...examples.print],
     exitCodes: { 0: EXIT_CODES[0], 2: EXIT_CODES[2] },
   });
@@ -61,8 +61,8 @@ export function configCommand(commands: SectionCommands): Command {
 
 /** Declares all sections, as the commands do. */
 export function collectSections(commands: SectionCommands): Sections {
-  const declared = (name: SectionName) => listDeclared(commands[name].declare(new Command(name)));
-  return new Map((Object.keys(commands) as SectionName[]).map((name) => [name, declared(name)]));
+  const declareSection = (name: SectionName) => listDeclared(commands[name].declare(new Command(name)));
+  return new Map((Object.keys(commands) as SectionName[]).map((name) => [name, declareSection(name)]));
 }
 
 function readAll(commands: SectionCommands, file: string | undefined): ReadConfiguration {
@@ -72,14 +72,14 @@ function readAll(commands: SectionCommands, file: string | undefined): ReadConfi
 function checkEach(commands: SectionCommands, { sections }: ReadConfiguration): void {
   const problems = [...sections].flatMap(([name, settings]) => {
     const flags = Object.fromEntries(settings.map(({ declared, value }) => [declared.setting.attributeName(), value]));
-    const wrong = checked(commands[name], flags);
+    const wrong = findSectionProblem(commands[name], flags);
     return wrong === undefined ? [] : [`[${name}] ${wrong}`];
   });
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
 }
 
 /** Files named in the configuration may be wrong too, which is reported by an exception. */
-function checked({ check }: SectionCommand, flags: Record<string, unknown>): string | undefined {
+function findSectionProblem({ check }: SectionCommand, flags: Record<string, unknown>): string | undefined {
   try {
     return check(flags);
   } catch (error) {
@@ -88,7 +88,7 @@ function checked({ check }: SectionCommand, flags: Record<string, unknown>): str
   }
 }
 
-function asToml({ sections }: ReadConfiguration, withOrigin: boolean): string {
+function formatToml({ sections }: ReadConfiguration, withOrigin: boolean): string {
   return [...sections]
     .map(([name, settings]) => `[${name}]\n${settings.map((one) => formatSettingLine(one, withOrigin)).join('')}`)
     .join('\n');
@@ -114,7 +114,7 @@ function showOrigin(origin: Origin): string {
   return origin.from === 'environment' ? `$${origin.name}` : origin.from;
 }
 
-function asJson({ paths, sections }: ReadConfiguration): string {
+function formatJson({ paths, sections }: ReadConfiguration): string {
   const settings = [...sections].map(([name, all]) => [
     name,
     Object.fromEntries(

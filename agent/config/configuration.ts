@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { ConfigError } from './errors.ts';
 import { CONFIG_DEFAULT, readConfigFiles } from './files.ts';
-import { nearest } from './nearest.ts';
+import { findNearest } from './nearest.ts';
 import { type Resolved, resolve, type Sources } from './resolve.ts';
 import { type Declared, nameVariable, SECTIONS, type SectionName, Setting, SHARED_KEYS } from './setting.ts';
 import { type Entry, readEntries, showPlace } from './toml_file.ts';
@@ -39,7 +39,7 @@ export function readConfiguration(
 ): ReadConfiguration {
   const files = readConfigFiles(file ?? (environment[CONFIG_VARIABLE] || undefined));
   const { entries, problems } = collectEntries(files);
-  problems.push(...unknownKeys(entries, sections), ...unknownVariables(environment, sections));
+  problems.push(...findUnknownKeys(entries, sections), ...findUnknownVariables(environment, sections));
   const resolved = new Map<SectionName, Resolved[]>();
   for (const [section, declared] of sections)
     resolved.set(section, resolve(section, declared, { flags, environment, entries }, problems));
@@ -56,7 +56,7 @@ function collectEntries(files: ReturnType<typeof readConfigFiles>): { entries: E
   };
 }
 
-export function withConfigOption(command: Command): Command {
+export function addConfigOption(command: Command): Command {
   return command.option(
     '--config <file>',
     `configuration file in TOML; flags take precedence (default: ${CONFIG_DEFAULT})`,
@@ -67,7 +67,7 @@ export function withConfigOption(command: Command): Command {
  * Adds `--data` to commands that read an agent's recordings; its default is the folder in the agent's configuration. No
  * other setting concerns these commands, so no other one can make them fail.
  */
-export function withDataFolder(command: Command, description: string): Command {
+export function addDataFolderOption(command: Command, description: string): Command {
   const setting = new Setting('--data <folder>', description).default(
     DATA_DEFAULT,
     `the agent's, else "${DATA_DEFAULT}"`,
@@ -86,7 +86,7 @@ export function withDataFolder(command: Command, description: string): Command {
 }
 
 /** Must be called before the command gets hooks that look at its options. */
-export function withConfiguration(command: Command): Configuration {
+export function attachConfiguration(command: Command): Configuration {
   const sections = new Map<SectionName, readonly Declared[]>();
   const flags = new Map<string, unknown>();
   let atStart: ReadConfiguration;
@@ -129,7 +129,7 @@ export function withConfiguration(command: Command): Configuration {
 /* Reports unknown keys in a file: a misspelt key must not be ignored. */
 
 /** Returns lines for the user. A section that is not in `sections` belongs to another command. */
-function unknownKeys(entries: readonly Entry[], sections: ReadonlyMap<SectionName, readonly Declared[]>): string[] {
+function findUnknownKeys(entries: readonly Entry[], sections: ReadonlyMap<SectionName, readonly Declared[]>): string[] {
   const told = new Set<string>();
   return entries.flatMap((entry) => {
     const problem = findKeyProblem(entry, sections);
@@ -153,18 +153,18 @@ function findKeyProblem(
     const key = rest.join('.');
     if (!declared || declared.some(({ setting }) => setting.key === key)) return undefined;
     const known = declared.map(({ setting }) => setting.key);
-    return `there is no ${key} in [${first}]${meant(key, known)}`;
+    return `there is no ${key} in [${first}]${formatSuggestion(key, known)}`;
   }
   const all = [...sections].flatMap(([section, declared]) => declared.map((each) => ({ section, ...each })));
   const key = keys.join('.');
   if (SHARED_KEYS.includes(key)) return undefined;
   const home = all.find(({ setting }) => setting.key === key);
   if (home) return `${key} is a key of a section: write it below [${home.section}]`;
-  return `there is no ${first}${meant(first, [...SHARED_KEYS, ...SECTIONS])}`;
+  return `there is no ${first}${formatSuggestion(first, [...SHARED_KEYS, ...SECTIONS])}`;
 }
 
-function meant(key: string, known: readonly string[]): string {
-  const name = nearest(key, known);
+function formatSuggestion(key: string, known: readonly string[]): string {
+  const name = findNearest(key, known);
   return name ? `; did you mean ${name}?` : '; `kreplay config print` lists what there is';
 }
 
@@ -181,7 +181,7 @@ function isSection(key: string | undefined): key is SectionName {
 const WRONG_LETTERS_MAX = 2;
 
 /** Returns lines for the user. */
-function unknownVariables(
+function findUnknownVariables(
   environment: NodeJS.ProcessEnv,
   sections: ReadonlyMap<SectionName, readonly Declared[]>,
 ): string[] {
@@ -193,7 +193,7 @@ function unknownVariables(
   );
   const written = Object.keys(environment).filter((name) => name.startsWith('KREPLAY_') && environment[name]);
   return written.flatMap((name) => {
-    const meant = known.includes(name) ? undefined : nearest(name, known, WRONG_LETTERS_MAX);
+    const meant = known.includes(name) ? undefined : findNearest(name, known, WRONG_LETTERS_MAX);
     return meant ? [`${name}: there is no such variable; did you mean ${meant}?`] : [];
   });
 }

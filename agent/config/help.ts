@@ -17,13 +17,13 @@ export const EXIT_CODES = {
   2: 'wrong usage or wrong configuration',
 } as const;
 
-export function withHelpEnd(command: Command, { notes, examples, exitCodes = EXIT_CODES }: HelpEnd): Command {
+export function addHelpEnd(command: Command, { notes, examples, exitCodes = EXIT_CODES }: HelpEnd): Command {
   const codes = Object.entries(exitCodes);
   const width = Math.max(...codes.map(([code]) => code.length));
   const parts = [
     ...(notes === undefined ? [] : [notes.trim()]),
-    part('Examples', examples),
-    part(
+    formatPart('Examples', examples),
+    formatPart(
       'Exit codes',
       codes.map(([code, meaning]) => `${code.padEnd(width)}  ${meaning}`),
     ),
@@ -31,6 +31,6 @@ export function withHelpEnd(command: Command, { notes, examples, exitCodes = EXI
   return command.addHelpText('after', `\n${parts.join('\n\n')}`);
 }
 
-function part(heading: string, lines: readonly string[]): string {
+function formatPart(heading: string, lines: readonly string[]): string {
   return [`${heading}:`, ...lines.map((line) => `  ${line}`)].join('\n');
 }

@@ -3,24 +3,24 @@
 /** The share of a name's letters that may be wrong. */
 const WRONG_SHARE = 0.4;
 
-export function nearest(
+export function findNearest(
   written: string,
   names: Iterable<string>,
   editsMax = Number.POSITIVE_INFINITY,
 ): string | undefined {
   const near = [...names]
-    .map((name) => ({ name, edits: editsBetween(plain(written), plain(name)) }))
+    .map((name) => ({ name, edits: countEdits(normalizeName(written), normalizeName(name)) }))
     .filter(({ name, edits }) => edits <= Math.min(name.length * WRONG_SHARE, editsMax))
     .sort((a, b) => a.edits - b.edits);
   return near[0]?.name;
 }
 
-function plain(name: string): string {
+function normalizeName(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
 
 /** Edit distance: letters inserted, deleted, replaced, or swapped with their neighbour. */
-function editsBetween(a: string, b: string): number {
+function countEdits(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

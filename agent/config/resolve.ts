@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type Declared, nameVariable, type RawValue, type SectionName } from './setting.ts';
 import { type Entry, type Problem, type SourceLocation, showPlace, type TomlValue } from './toml_file.ts';
-import { getIssueMessage, textAs } from './values.ts';
+import { createTextSchema, getIssueMessage } from './values.ts';
 
 export type Origin =
   | { from: 'flag' }
@@ -38,7 +38,7 @@ export function resolve(
     const { setting } = each;
     const name = setting.attributeName();
     if (flags.has(name)) return { declared: each, value: flags.get(name), raw: undefined, origin: { from: 'flag' } };
-    const given = givenBy(environment, section, each, problems) ?? written.get(setting.key);
+    const given = readEnvironmentSetting(environment, section, each, problems) ?? written.get(setting.key);
     if (given) return { declared: each, ...given };
     return { declared: each, value: setting.defaultValue, raw: setting.defaultRaw, origin: { from: 'default' } };
   });
@@ -47,7 +47,7 @@ export function resolve(
 type Given = Pick<Resolved, 'value' | 'raw' | 'origin'>;
 
 /** Empty variables are ignored, as files of variables contain them. */
-function givenBy(
+function readEnvironmentSetting(
   environment: NodeJS.ProcessEnv,
   section: SectionName,
   declared: Declared,
@@ -57,7 +57,7 @@ function givenBy(
   const names = [nameVariable(setting, section), ...(setting.isShared ? [nameVariable(setting)] : [])];
   const name = names.find((each) => environment[each]);
   if (name === undefined) return undefined;
-  const raw = rawOfText(environment[name]!, declared);
+  const raw = parseRawValue(environment[name]!, declared);
   if (typeof raw === 'object' && 'wrong' in raw) {
     problems.push(`${name}: ${raw.wrong}`);
     return undefined;
@@ -75,10 +75,10 @@ const SWITCH = z.stringbool({
   error: ({ input }) => `it is ${JSON.stringify(input)}: give true or false`,
 });
 
-const JSON_LIST = textAs(parseJson, 'it begins with [ but is not a list in JSON, such as ["a","b"]');
+const JSON_LIST = createTextSchema(parseJson, 'it begins with [ but is not a list in JSON, such as ["a","b"]');
 
 /** The text is `true`, `16`, `a,b`, or a list in JSON for names that contain a comma. */
-function rawOfText(text: string, { setting, negatable }: Declared): RawValue | { wrong: string } {
+function parseRawValue(text: string, { setting, negatable }: Declared): RawValue | { wrong: string } {
   const isSwitch = setting.isBoolean() || (negatable && text === 'false');
   if (!isSwitch && !setting.isList) return text;
   if (!isSwitch && !text.startsWith('[')) return text.split(',');

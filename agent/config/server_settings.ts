@@ -1,15 +1,18 @@
 /** Settings for the servers of a fleet, which `ship` and `daemon` share. */
 import type { Command } from 'commander';
 import { Setting } from './setting.ts';
-import { textAs } from './values.ts';
+import { createTextSchema } from './values.ts';
 
-const DATABASE = textAs((text) => (/^\w{1,64}$/.test(text) ? text : undefined), 'must be letters, digits and "_"');
+const DATABASE = createTextSchema(
+  (text) => (/^\w{1,64}$/.test(text) ? text : undefined),
+  'must be letters, digits and "_"',
+);
 
 /** Database of a fleet by default. */
 export const DATABASE_DEFAULT = 'kreplay';
 
 /** `prefix` comes before each name; `urls` describes the addresses. */
-export function withServerSettings(command: Command, prefix: '' | 'fleet-', urls: string): Command {
+export function addServerSettings(command: Command, prefix: '' | 'fleet-', urls: string): Command {
   return command
     .addOption(new Setting(`--${prefix}url <url...>`, urls))
     .addOption(

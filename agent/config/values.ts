@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { parseDuration } from '../../daemon/base/duration.ts';
 
 /** Schema that applies `parse` to a text; if that returns undefined, `message` says what the text must be. */
-export function textAs<Value>(
+export function createTextSchema<Value>(
   parse: (text: string) => Value | undefined,
   message: string,
 ): z.ZodType<Exclude<Value, undefined>, string> {
@@ -30,10 +30,13 @@ export function isInteger(schema: z.ZodType): boolean {
 }
 
 /** Duration in nanoseconds. */
-export const DURATION = textAs(parseDuration, 'must be a duration with its unit, such as 50us, 2ms or 1.5s');
+export const DURATION = createTextSchema(parseDuration, 'must be a duration with its unit, such as 50us, 2ms or 1.5s');
 
 export const POSITIVE_INTEGER = integer(
-  textAs((text) => (/^[1-9]\d{0,9}$/.test(text) ? Number(text) : undefined), 'must be a whole number above 0'),
+  createTextSchema(
+    (text) => (/^[1-9]\d{0,9}$/.test(text) ? Number(text) : undefined),
+    'must be a whole number above 0',
+  ),
 );
 
 /** Returns a parser for an option of commander. */

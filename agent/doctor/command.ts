@@ -1,12 +1,12 @@
 /** `kreplay doctor`: reports whether this host can be recorded, what it lacks, and how owners are determined here. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { describeLimits, LAYERS, type LayerState } from '../capture/layers.ts';
-import { AGENT_SECTION, withRingSize } from '../command.ts';
-import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
-import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
+import { AGENT_SECTION, addRingSizeOption } from '../command.ts';
+import { addConfigOption, attachConfiguration, DATA_DEFAULT } from '../config/configuration.ts';
+import { addHelpEnd, EXIT_CODES } from '../config/help.ts';
 import { listDeclared } from '../config/setting.ts';
-import { printable } from '../output/printable.ts';
-import { type RetentionFlags, withRetentionOptions } from '../retention_options.ts';
+import { escapeControls } from '../output/printable.ts';
+import { addRetentionOptions, type RetentionFlags } from '../retention_options.ts';
 import { buildShipServer, SHIP_SECTION, type ShipServerFlags } from '../ship/command.ts';
 import type { Check, CheckState } from './check.ts';
 import { type Diagnosis, diagnose } from './diagnosis.ts';
@@ -23,13 +23,13 @@ const NOT_HERE = 77;
 
 const SAMPLE_SECONDS_MAX = 3600;
 
-function sampleSeconds(value: string): number {
+function parseSampleSeconds(value: string): number {
   const seconds = Number(value);
   if (value.trim() !== '' && seconds >= 0 && seconds <= SAMPLE_SECONDS_MAX) return seconds;
   throw new InvalidArgumentError(`It must be a number of seconds from 0 to ${SAMPLE_SECONDS_MAX}.`);
 }
 
-export function doctorCommand(): Command {
+export function createDoctorCommand(): Command {
   const command = new Command('doctor')
     .summary('check whether this host can be recorded')
     .description(
@@ -37,20 +37,20 @@ export function doctorCommand(): Command {
     )
     .option('--data <folder>', 'data folder to check', DATA_DEFAULT);
   // The host is diagnosed for the agent and the shipper as they are configured.
-  const configuration = withConfiguration(command);
+  const configuration = attachConfiguration(command);
   // The agent's folder and log count, so its section comes last.
   configuration.declare('ship', listDeclared(SHIP_SECTION.declare(new Command())));
   configuration.declare('agent', listDeclared(AGENT_SECTION.declare(new Command())));
-  withRingSize(command)
+  addRingSizeOption(command)
     .option(
       '--sample <seconds>',
       'how long to count events, for advice on the size of the ring; 0 skips it',
-      sampleSeconds,
+      parseSampleSeconds,
       1,
     )
     .addOption(new Option('--output <format>', 'output format').choices(['text', 'json']).default('text'));
-  withConfigOption(withRetentionOptions(command)).action(runDoctor);
-  return withHelpEnd(command, {
+  addConfigOption(addRetentionOptions(command)).action(runDoctor);
+  return addHelpEnd(command, {
     examples: ['kreplay doctor', 'kreplay doctor --data /var/lib/kreplay --sample 10 --output json'],
     exitCodes: { ...EXIT_CODES, 0: 'this host can be recorded', [NOT_HERE]: 'this host cannot be recorded' },
   });
@@ -65,7 +65,7 @@ async function runDoctor({ data, ringSize, sample, output, ...flags }: DoctorFla
     ship: buildShipServer(flags),
   });
   const text =
-    output === 'json' ? `${JSON.stringify(diagnosis, null, 2)}\n` : asText(diagnosis, process.stdout.columns);
+    output === 'json' ? `${JSON.stringify(diagnosis, null, 2)}\n` : formatDiagnosis(diagnosis, process.stdout.columns);
   process.stdout.write(text);
   if (!diagnosis.ok) process.exitCode = NOT_HERE;
 }
@@ -77,12 +77,12 @@ const MARKS: Record<CheckState, string> = { ok: 'ok', warning: 'warn', failed: '
 type Row = readonly [mark: string, name: string, text: string];
 
 /** `width` is the terminal's; without one, lines are not wrapped. */
-function asText({ ok, checks, layers }: Diagnosis, width = Number.POSITIVE_INFINITY): string {
-  const rows: Row[] = [...checks.map(formatCheckRow), ...layers.map(layerRow)];
+function formatDiagnosis({ ok, checks, layers }: Diagnosis, width = Number.POSITIVE_INFINITY): string {
+  const rows: Row[] = [...checks.map(formatCheckRow), ...layers.map(formatLayerRow)];
   const marks = Math.max(...rows.map(([mark]) => mark.length));
   const names = Math.max(...rows.map(([, name]) => name.length));
   const lines = rows.flatMap(([mark, name, text]) => {
-    const [first = '', ...rest] = wrapped(printable(text), width - marks - names - 4);
+    const [first = '', ...rest] = wrapText(escapeControls(text), width - marks - names - 4);
     const indent = ' '.repeat(marks + names + 4);
     return [`${mark.padEnd(marks)}  ${name.padEnd(names)}  ${first}`, ...rest.map((line) => indent + line)];
   });
@@ -94,7 +94,7 @@ function formatCheckRow({ state, name, text, advice }: Check): Row {
   return [MARKS[state], name, advice === undefined ? text : `${text}; ${advice}`];
 }
 
-function layerRow(layer: LayerState): Row {
+function formatLayerRow(layer: LayerState): Row {
   const notes = layer.on ? describeLimits(layer) : [layer.reason];
   const text = LAYERS[layer.name];
   return [layer.on ? 'on' : 'off', layer.name, notes.length > 0 ? `${text}: ${notes.join('; ')}` : text];
@@ -102,7 +102,7 @@ function layerRow(layer: LayerState): Row {
 
 const WIDTH_MIN = 20;
 
-function wrapped(text: string, width: number): string[] {
+function wrapText(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ')) {

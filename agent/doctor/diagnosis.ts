@@ -6,18 +6,18 @@ import { join } from 'node:path';
 import { BpfError, type ClockState, clockState, features } from 'libbpf-ts';
 import { AGENT_SOCKET, type AgentReport } from '../../bpf/schema/agent_report.ts';
 import { type CgroupSource, createCgroups, findCgroups } from '../attribution/cgroups.ts';
-import { CAPTURE_CAPABILITIES, missingCapabilities } from '../capture/capabilities.ts';
-import { type LayerState, layerStates } from '../capture/layers.ts';
-import { BTF, ROOT_PID_NAMESPACE, shiftedClocks } from '../capture/probes.ts';
-import { missingFeatures, wrongTracepoints } from '../capture/requirements.ts';
+import { CAPTURE_CAPABILITIES, findMissingCapabilities } from '../capture/capabilities.ts';
+import { type LayerState, listLayerStates } from '../capture/layers.ts';
+import { BTF, ROOT_PID_NAMESPACE, readShiftedClocks } from '../capture/probes.ts';
+import { findMissingFeatures, findWrongTracepoints } from '../capture/requirements.ts';
 import { REQUIRED_TRACEPOINTS } from '../capture/tracepoints.ts';
-import { formatBytes, threeDigits } from '../output/amounts.ts';
+import { formatBytes, formatThreeDigits } from '../output/amounts.ts';
 import { AgentError } from '../process/errors.ts';
 import type { RetentionFlags } from '../retention_options.ts';
 import type { Check } from './check.ts';
-import { disk } from './disk.ts';
+import { diagnoseDisk } from './disk.ts';
 import type { MapsTaken } from './map_fds.ts';
-import { type ShipOptions, shipChecks } from './ship_checks.ts';
+import { diagnoseShipping, type ShipOptions } from './ship_checks.ts';
 import { type Sample, type Trial, tryCapture } from './trial.ts';
 
 export interface Diagnosis {
@@ -44,26 +44,26 @@ export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
   const trial = await captureOutcome(() =>
     tryCapture(cgroups.hierarchy, { ringBytes, sampleMs: agent ? 0 : sampleMs }),
   );
-  const ring = agent ? ringOfAgent(agent, Date.now()) : ringOfTrial(trial);
+  const ring = agent ? diagnoseAgentRing(agent, Date.now()) : diagnoseTrialRing(trial);
   const rate = ring.facts?.events_per_second;
-  const room = disk({ dataFolder, retention, eventsPerSecond: typeof rate === 'number' ? rate : undefined });
+  const room = diagnoseDisk({ dataFolder, retention, eventsPerSecond: typeof rate === 'number' ? rate : undefined });
   const { bytes_per_day: perDay } = room.facts ?? {};
   const bytesPerDay = typeof perDay === 'number' ? perDay : undefined;
   const checks = [
-    ...kernelChecks(),
-    privileges(),
-    lockdown(),
-    sysctls(),
-    programs(trial),
-    cgroupCheck(cgroups),
-    memory(trial, cgroups),
+    ...diagnoseKernel(),
+    diagnosePrivileges(),
+    diagnoseLockdown(),
+    diagnoseSysctls(),
+    diagnosePrograms(trial),
+    diagnoseCgroups(cgroups),
+    diagnoseMemory(trial, cgroups),
     ring,
     room,
-    clock(),
-    replayClock(),
-    ...(ship ? await shipChecks(ship, { dataFolder, retention, bytesPerDay }) : []),
+    diagnoseClock(),
+    diagnoseReplayClock(),
+    ...(ship ? await diagnoseShipping(ship, { dataFolder, retention, bytesPerDay }) : []),
   ];
-  const layers = existsSync(BTF) ? layerStates([], cgroups.hierarchy) : [];
+  const layers = existsSync(BTF) ? listLayerStates([], cgroups.hierarchy) : [];
   return { ok: checks.every(({ state }) => state !== 'failed'), checks, cgroups, layers };
 }
 
@@ -78,26 +78,26 @@ async function captureOutcome(run: () => Promise<Trial>): Promise<Outcome> {
   }
 }
 
-function programs(trial: Outcome): Check {
+function diagnosePrograms(trial: Outcome): Check {
   const name = 'programs';
   if (trial instanceof AgentError) return { name, state: 'failed', text: trial.message };
   return { name, state: 'ok', text: `${trial.attached.length} of them loaded and attached` };
 }
 
-function cgroupCheck({ hierarchy, root }: CgroupSource): Check {
+function diagnoseCgroups({ hierarchy, root }: CgroupSource): Check {
   const text = `${hierarchy.replace('_', ', ')}, ${root}`;
   return { name: 'cgroups', state: 'ok', text, facts: { hierarchy, root } };
 }
 
-function memory(trial: Outcome, cgroups: CgroupSource): Check {
+function diagnoseMemory(trial: Outcome, cgroups: CgroupSource): Check {
   if (trial instanceof AgentError)
-    return mapMemory({ maps: undefined, isCharged: true, limitBytes: undefined, mayRaiseLimit: false });
+    return diagnoseMapMemory({ maps: undefined, isCharged: true, limitBytes: undefined, mayRaiseLimit: false });
   const isCharged = features().memcgAccounting;
-  return mapMemory({ maps: trial.maps, isCharged, ...memoryLimit(isCharged, cgroups) });
+  return diagnoseMapMemory({ maps: trial.maps, isCharged, ...readMemoryLimit(isCharged, cgroups) });
 }
 
 /** Checks whether the times of this host's events can be compared with another host's. */
-export function clock({ synchronized, estimatedErrorUs, maxErrorUs }: ClockState = clockState()): Check {
+export function diagnoseClock({ synchronized, estimatedErrorUs, maxErrorUs }: ClockState = clockState()): Check {
   const facts = { synchronized, estimated_error_us: estimatedErrorUs, max_error_us: maxErrorUs };
   const name = 'clock';
   if (!synchronized) {
@@ -113,10 +113,10 @@ export function clock({ synchronized, estimatedErrorUs, maxErrorUs }: ClockState
   return { name, state: 'ok', text: `synchronised, ${errors}`, facts };
 }
 
-function ringOfTrial(trial: Outcome): Check {
+function diagnoseTrialRing(trial: Outcome): Check {
   if (trial instanceof AgentError) return { name: 'event ring', state: 'unknown', text: 'the programs are not loaded' };
   if (trial.sample.seconds === 0) return { name: 'event ring', state: 'unknown', text: 'not measured: --sample 0' };
-  return ringBySample(trial.sample, trial.ringBytes);
+  return diagnoseSampledRing(trial.sample, trial.ringBytes);
 }
 
 /* Checks whether the maps fit into the kernel memory that this process may have. */
@@ -134,7 +134,7 @@ interface MapMemory {
 /** Memory that an agent takes in addition to its maps. */
 const AGENT_BYTES = 128 << 20;
 
-export function mapMemory({ maps, isCharged, limitBytes, mayRaiseLimit }: MapMemory): Check {
+export function diagnoseMapMemory({ maps, isCharged, limitBytes, mayRaiseLimit }: MapMemory): Check {
   const name = 'map memory';
   if (maps === undefined) return { name, state: 'unknown', text: 'the programs are not loaded' };
   const { bytes: mapBytes, isAll } = maps;
@@ -160,15 +160,15 @@ export function mapMemory({ maps, isCharged, limitBytes, mayRaiseLimit }: MapMem
   return { name, state: 'failed', text: locked, advice: 'set LimitMEMLOCK=infinity, or ulimit -l unlimited', facts };
 }
 
-export function memoryLimit(
+export function readMemoryLimit(
   isCharged: boolean,
   cgroups: CgroupSource,
 ): Pick<MapMemory, 'limitBytes' | 'mayRaiseLimit'> {
-  if (isCharged) return { limitBytes: cgroupLimit(cgroups), mayRaiseLimit: false };
+  if (isCharged) return { limitBytes: readCgroupLimit(cgroups), mayRaiseLimit: false };
   const soft = /^Max locked memory\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
   return {
     limitBytes: soft === undefined || soft === 'unlimited' ? undefined : Number(soft),
-    mayRaiseLimit: missingCapabilities(['CAP_SYS_RESOURCE']).length === 0,
+    mayRaiseLimit: findMissingCapabilities(['CAP_SYS_RESOURCE']).length === 0,
   };
 }
 
@@ -178,9 +178,9 @@ export function memoryLimit(
  */
 const NO_LIMIT_FROM = 2 ** 60;
 
-function cgroupLimit(cgroups: CgroupSource): number | undefined {
+function readCgroupLimit(cgroups: CgroupSource): number | undefined {
   const file = cgroups.hierarchy === 'v2' ? 'memory.max' : 'memory.limit_in_bytes';
-  const parts = (createCgroups(cgroups).pathOfProcess(process.pid) ?? '/').split('/').filter((part) => part !== '');
+  const parts = (createCgroups(cgroups).readProcessPath(process.pid) ?? '/').split('/').filter((part) => part !== '');
   const limits = [0, ...parts.map((_, i) => i + 1)].map((depth) =>
     readNumberFile(join(cgroups.root, ...parts.slice(0, depth), file)),
   );
@@ -212,7 +212,7 @@ interface ClockThread {
 
 const name = 'replay clock';
 
-export function replayClock(threads = clockThreads()): Check {
+export function diagnoseReplayClock(threads = findClockThreads()): Check {
   if (threads.length === 0) return { name, state: 'ok', text: 'no daemon is running' };
   const found = threads.map(({ pid, stat }) => ({ pid, ...parsePriority(stat) }));
   const facts = { daemons: found.map(({ pid, text }) => `${pid}: ${text}`) };
@@ -241,7 +241,7 @@ function parsePriority(stat: string): { isRaised: boolean; text: string } {
   return nice < 0 ? { isRaised: true, text: `a nice value of ${nice}` } : { isRaised: false, text: 'no priority' };
 }
 
-function clockThreads(): ClockThread[] {
+function findClockThreads(): ClockThread[] {
   const found: ClockThread[] = [];
   for (const pid of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
     if (!MAIN_NAMES.includes(readProcessName(`/proc/${pid}`))) continue;
@@ -283,19 +283,19 @@ const STALL_SECONDS = 2;
 const FULL_SHARE = 0.5;
 
 /** The power of two to pass to `--ring-size`. */
-function ringMebibytes(bytes: number): number {
+function computeRingMebibytes(bytes: number): number {
   return 2 ** Math.max(0, Math.ceil(Math.log2(bytes / MEBIBYTE)));
 }
 
-export function ringBySample({ events, bytes, seconds, peakBytesPerSecond }: Sample, ringBytes: number): Check {
+export function diagnoseSampledRing({ events, bytes, seconds, peakBytesPerSecond }: Sample, ringBytes: number): Check {
   const rate = events / seconds;
   const holds = ringBytes / Math.max(peakBytesPerSecond, 1);
   const enough = holds >= STALL_SECONDS;
   const text =
-    `${threeDigits(rate)} events/s (${formatBytes(bytes / seconds)}/s) in ${threeDigits(seconds)} s, ` +
+    `${formatThreeDigits(rate)} events/s (${formatBytes(bytes / seconds)}/s) in ${formatThreeDigits(seconds)} s, ` +
     `at most ${formatBytes(peakBytesPerSecond)}/s: ${ringBytes / MEBIBYTE} MiB hold ` +
-    (holds > 60 ? 'more than a minute of that' : `${threeDigits(holds)} s of that`);
-  const advised = ringMebibytes(peakBytesPerSecond * STALL_SECONDS);
+    (holds > 60 ? 'more than a minute of that' : `${formatThreeDigits(holds)} s of that`);
+  const advised = computeRingMebibytes(peakBytesPerSecond * STALL_SECONDS);
   return {
     name: 'event ring',
     state: enough ? 'ok' : 'warning',
@@ -305,7 +305,7 @@ export function ringBySample({ events, bytes, seconds, peakBytesPerSecond }: Sam
   };
 }
 
-export function ringOfAgent({ ring, recorded, lost, start_time_seconds }: AgentReport, nowMs: number): Check {
+export function diagnoseAgentRing({ ring, recorded, lost, start_time_seconds }: AgentReport, nowMs: number): Check {
   const seconds = Math.max(nowMs / 1e3 - start_time_seconds, 1);
   const rate = Object.values(recorded).reduce((sum, count) => sum + count, 0) / seconds;
   const lostInRing = lost.filter(({ cause }) => cause === 'ring_full').reduce((sum, { count }) => sum + count, 0);
@@ -316,7 +316,7 @@ export function ringOfAgent({ ring, recorded, lost, start_time_seconds }: AgentR
     name: 'event ring',
     state: enough ? 'ok' : 'warning',
     text:
-      `the agent that records here has taken ${threeDigits(rate)} events/s since its start; ` +
+      `the agent that records here has taken ${formatThreeDigits(rate)} events/s since its start; ` +
       `its ring of ${size} MiB was ${Math.round(share * 100)} % full at most in the last minute, ` +
       `and lost ${lostInRing} since its start`,
     ...(!enough && { advice: `start it with --ring-size ${size * 2}` }),
@@ -350,12 +350,19 @@ async function askAgent(dataFolder: string): Promise<AgentReport | undefined> {
 
 /* Checks which kernel this is, and whether it has what the programs need. */
 
-function kernelChecks(): Check[] {
+function diagnoseKernel(): Check[] {
   const hasBtf = existsSync(BTF);
-  return [machine(), pidNamespace(), timeNamespace(), btf(hasBtf), bpfFeatures(hasBtf), tracepoints(hasBtf)];
+  return [
+    diagnoseMachine(),
+    diagnosePidNamespace(),
+    diagnoseTimeNamespace(),
+    diagnoseBtf(hasBtf),
+    diagnoseBpfFeatures(hasBtf),
+    diagnoseTracepoints(hasBtf),
+  ];
 }
 
-function machine(): Check {
+function diagnoseMachine(): Check {
   const isKnown = process.platform === 'linux' && process.arch === 'x64';
   return {
     name: 'kernel',
@@ -365,7 +372,7 @@ function machine(): Check {
   };
 }
 
-function pidNamespace(): Check {
+function diagnosePidNamespace(): Check {
   const isRoot = readlinkSync('/proc/self/ns/pid') === ROOT_PID_NAMESPACE;
   return {
     name: 'pid namespace',
@@ -375,8 +382,8 @@ function pidNamespace(): Check {
   };
 }
 
-function timeNamespace(): Check {
-  const clocks = shiftedClocks();
+function diagnoseTimeNamespace(): Check {
+  const clocks = readShiftedClocks();
   const isShifted = clocks.length > 0;
   return {
     name: 'time namespace',
@@ -386,7 +393,7 @@ function timeNamespace(): Check {
   };
 }
 
-function btf(hasBtf: boolean): Check {
+function diagnoseBtf(hasBtf: boolean): Check {
   return {
     name: 'BTF',
     state: hasBtf ? 'ok' : 'failed',
@@ -398,14 +405,14 @@ function btf(hasBtf: boolean): Check {
 const NO_BTF = 'unknown without BTF';
 const OTHER_KERNEL = 'boot Linux 5.15 or later';
 
-function bpfFeatures(hasBtf: boolean): Check {
+function diagnoseBpfFeatures(hasBtf: boolean): Check {
   const name = 'features';
   if (!hasBtf) return { name, state: 'unknown', text: NO_BTF };
-  if (missingCapabilities(CAPTURE_CAPABILITIES).length > 0) {
+  if (findMissingCapabilities(CAPTURE_CAPABILITIES).length > 0) {
     return { name, state: 'unknown', text: `unknown without ${CAPTURE_CAPABILITIES.join(' and ')}` };
   }
   try {
-    const missing = missingFeatures();
+    const missing = findMissingFeatures();
     if (missing.length === 0) return { name, state: 'ok', text: 'every map, helper and instruction is there' };
     const text = `missing: ${missing.join(', ')}`;
     return { name, state: 'failed', text, advice: OTHER_KERNEL, facts: { missing } };
@@ -415,10 +422,10 @@ function bpfFeatures(hasBtf: boolean): Check {
   }
 }
 
-function tracepoints(hasBtf: boolean): Check {
+function diagnoseTracepoints(hasBtf: boolean): Check {
   const name = 'tracepoints';
   if (!hasBtf) return { name, state: 'unknown', text: NO_BTF };
-  const wrong = wrongTracepoints();
+  const wrong = findWrongTracepoints();
   const count = REQUIRED_TRACEPOINTS.length;
   if (wrong.length === 0)
     return { name, state: 'ok', text: `all ${count} are there, with the arguments that are read` };
@@ -427,8 +434,8 @@ function tracepoints(hasBtf: boolean): Check {
 
 /* Checks what this process may do, and what else may prevent it from recording. */
 
-function privileges(): Check {
-  const missing = missingCapabilities(CAPTURE_CAPABILITIES);
+function diagnosePrivileges(): Check {
+  const missing = findMissingCapabilities(CAPTURE_CAPABILITIES);
   const name = 'privileges';
   if (missing.length === 0) return { name, state: 'ok', text: CAPTURE_CAPABILITIES.join(', ') };
   return {
@@ -443,7 +450,7 @@ function privileges(): Check {
 const LOCKDOWN = '/sys/kernel/security/lockdown';
 
 /** kernel_lockdown(7). Of its two levels only `confidentiality` hides the kernel's memory from programs. */
-export function lockdown(path = LOCKDOWN): Check {
+export function diagnoseLockdown(path = LOCKDOWN): Check {
   const name = 'lockdown';
   const level = /\[(\w+)\]/.exec(readIfThere(path) ?? '')?.[1];
   if (level === undefined) return { name, state: 'ok', text: `unknown: there is no ${path}` };
@@ -459,7 +466,7 @@ export function lockdown(path = LOCKDOWN): Check {
 /** These restrict processes without capabilities, and nothing that the agent does. */
 const SYSCTLS = ['kernel.unprivileged_bpf_disabled', 'kernel.perf_event_paranoid'] as const;
 
-function sysctls(): Check {
+function diagnoseSysctls(): Check {
   const values = SYSCTLS.map((name) => {
     const value = readIfThere(`/proc/sys/${name.replaceAll('.', '/')}`)?.trim();
     return `${name}=${value ?? 'none'}`;

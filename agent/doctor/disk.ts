@@ -1,11 +1,11 @@
 /** Checks whether the disk has room for what is kept, and whether its file system is fit for a recording. */
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { formatBytes, threeDigits } from '../output/amounts.ts';
+import { formatBytes, formatThreeDigits } from '../output/amounts.ts';
 import { openReader } from '../recording/read/reader.ts';
 import { RETAIN_BYTES_MIN } from '../recording/retain/retention.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
-import { type RetentionFlags, retentionLimits } from '../retention_options.ts';
+import { chooseRetentionLimits, type RetentionFlags } from '../retention_options.ts';
 import type { Check } from './check.ts';
 
 /** Size of an event under a busy write load. The recording's own average replaces it once there are enough events. */
@@ -24,9 +24,9 @@ export interface DiskOptions {
   eventsPerSecond: number | undefined;
 }
 
-export function disk({ dataFolder, retention, eventsPerSecond }: DiskOptions): Check {
+export function diagnoseDisk({ dataFolder, retention, eventsPerSecond }: DiskOptions): Check {
   const name = 'disk';
-  const folder = existingPart(resolve(dataFolder));
+  const folder = findExistingFolder(resolve(dataFolder));
   if (!isWritable(folder)) {
     const advice = 'run it as its owner, or give another folder with --data';
     return { name, state: 'failed', text: `${folder} cannot be written`, advice };
@@ -34,7 +34,7 @@ export function disk({ dataFolder, retention, eventsPerSecond }: DiskOptions): C
   const { bavail, bsize } = statfsSync(folder);
   const freeBytes = bavail * bsize;
   const type = findFileSystem(folder);
-  const { bytes: limitBytes, ageNs } = retentionLimits(retention, folder);
+  const { bytes: limitBytes, ageNs } = chooseRetentionLimits(retention, folder);
   const recording = readRecordingSize(dataFolder);
   const eventBytes = recording?.eventBytes ?? EVENT_BYTES;
   const perDay = eventsPerSecond === undefined ? undefined : eventsPerSecond * eventBytes * SECONDS_A_DAY;
@@ -53,7 +53,7 @@ export function disk({ dataFolder, retention, eventsPerSecond }: DiskOptions): C
   };
   const text =
     `${folder} (${type}): ${formatBytes(freeBytes)} free; up to ${formatBytes(keptBytes)} are kept` +
-    (perDay === undefined ? '' : `, ${lasting(keptBytes / perDay)} at ${formatBytes(perDay)} a day`);
+    (perDay === undefined ? '' : `, ${formatDays(keptBytes / perDay)} at ${formatBytes(perDay)} a day`);
   const problem = findDiskProblem(freeBytes, wantedBytes, type);
   return problem ? { name, ...problem, text, facts } : { name, state: 'ok', text, facts };
 }
@@ -84,14 +84,14 @@ function findDiskProblem(
 }
 
 /** Formats a number of days; from 1000 on, the exact one does not matter. */
-export function lasting(days: number): string {
+export function formatDays(days: number): string {
   if (days >= 1000) return 'years';
-  return days >= 2 ? `${threeDigits(days)} days` : `${threeDigits(days * 24)} hours`;
+  return days >= 2 ? `${formatThreeDigits(days)} days` : `${formatThreeDigits(days * 24)} hours`;
 }
 
 /** Deepest existing folder: the agent creates the rest. */
-function existingPart(folder: string): string {
-  return existsSync(folder) ? realpathSync(folder) : existingPart(dirname(folder));
+function findExistingFolder(folder: string): string {
+  return existsSync(folder) ? realpathSync(folder) : findExistingFolder(dirname(folder));
 }
 
 function isWritable(folder: string): boolean {

@@ -15,7 +15,7 @@ const RING = 27;
  * Before 6.4 a kernel counts keys and values only, of which a ring has none; later ones count what is allocated.
  * Returns undefined if the kernel reports nothing.
  */
-export function memoryOfMaps(fdinfos: readonly string[]): MapsTaken | undefined {
+export function sumMapMemory(fdinfos: readonly string[]): MapsTaken | undefined {
   let taken: MapsTaken | undefined;
   for (const fdinfo of fdinfos) {
     const parseField = (field: string) =>
@@ -30,7 +30,7 @@ export function memoryOfMaps(fdinfos: readonly string[]): MapsTaken | undefined 
   return taken;
 }
 
-export function memoryOfOwnMaps(): MapsTaken | undefined {
+export function readOwnMapMemory(): MapsTaken | undefined {
   const fdinfos: string[] = [];
   for (const fd of readdirSync('/proc/self/fd')) {
     try {
@@ -40,5 +40,5 @@ export function memoryOfOwnMaps(): MapsTaken | undefined {
       // This is the descriptor that the folder was read through.
     }
   }
-  return memoryOfMaps(fdinfos);
+  return sumMapMemory(fdinfos);
 }

@@ -12,16 +12,16 @@ import {
   parseReplicaUrl,
   type Replica,
 } from '../clickhouse/connection/settings.ts';
-import { newBlockEncoder } from '../clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../clickhouse/native/encode.ts';
 import { parseType } from '../clickhouse/native/types.ts';
 import { identifier, sql } from '../clickhouse/statements/sql.ts';
 import { readServerVersion, type ServerVersion } from '../clickhouse/tables/server_version.ts';
-import { counted } from '../output/amounts.ts';
+import { formatCount } from '../output/amounts.ts';
 import { UserError } from '../process/errors.ts';
 import { askClock, askNode, checkClaim, checkSchema } from '../ship/contact.ts';
 import { type Position, readPosition } from '../ship/position.ts';
 import type { Check } from './check.ts';
-import { type HostFacts, outage, positionAccess, readRecordingEnd } from './ship_recording.ts';
+import { diagnoseOutage, diagnosePositionAccess, type HostFacts, readRecordingEnd } from './ship_recording.ts';
 
 export interface ShipOptions {
   /** Replicas of the shard. */
@@ -33,19 +33,19 @@ export interface ShipOptions {
 const ANSWER_MS_MAX = 15_000;
 const CLOCK_OFFSET_NS_MAX = 1_000_000_000n;
 
-export async function shipChecks({ server, folder }: ShipOptions, host: HostFacts): Promise<Check[]> {
+export async function diagnoseShipping({ server, folder }: ShipOptions, host: HostFacts): Promise<Check[]> {
   const { position, problem } = readPositionOrProblem(folder);
-  const [reached, version] = await servers(server);
-  const checks = [reached, ...(await certificates(server))];
+  const [reached, version] = await diagnoseServers(server);
+  const checks = [reached, ...(await diagnoseCertificates(server))];
   if (version) {
     const connection = connect(server);
     try {
-      checks.push(...(await serverChecks(connection, version, { folder, host })));
+      checks.push(...(await diagnoseFirstServer(connection, version, { folder, host })));
     } finally {
       connection.close();
     }
   }
-  return [...checks, problem ?? positionAccess(folder, host), outage(position, host)];
+  return [...checks, problem ?? diagnosePositionAccess(folder, host), diagnoseOutage(position, host)];
 }
 
 function readPositionOrProblem(folder: string): { position?: Position | undefined; problem?: Check } {
@@ -57,7 +57,7 @@ function readPositionOrProblem(folder: string): { position?: Position | undefine
 }
 
 /** Asks each replica; the version is that of the first one that answers. */
-async function servers(server: ConnectionSettings): Promise<[Check, ServerVersion | undefined]> {
+async function diagnoseServers(server: ConnectionSettings): Promise<[Check, ServerVersion | undefined]> {
   const answers: string[] = [];
   const problems: string[] = [];
   let version: ServerVersion | undefined;
@@ -79,25 +79,25 @@ async function servers(server: ConnectionSettings): Promise<[Check, ServerVersio
   return [{ name, state: 'warning', text, advice }, version];
 }
 
-async function serverChecks(
+async function diagnoseFirstServer(
   connection: Connection,
   version: ServerVersion,
   { folder, host }: { folder: string; host: HostFacts },
 ): Promise<Check[]> {
-  const schema = await schemaCheck(connection);
-  const checks = [versionCheck(version), schema, await clockCheck(connection, version)];
+  const schema = await diagnoseSchema(connection);
+  const checks = [diagnoseVersion(version), schema, await diagnoseServerClock(connection, version)];
   if (schema.state !== 'ok') return checks;
-  return [...checks, await account(connection, version), await claimCheck(connection, folder, host)];
+  return [...checks, await diagnoseAccount(connection, version), await diagnoseClaim(connection, folder, host)];
 }
 
-function versionCheck({ text, isCurrent }: ServerVersion): Check {
+function diagnoseVersion({ text, isCurrent }: ServerVersion): Check {
   const name = 'ship version';
   if (isCurrent) return { name, state: 'ok', text: `ClickHouse ${text}` };
   const advice = 'use 24.8 or later, which has rights by table, codecs and fsync of inserts';
   return { name, state: 'warning', text: `ClickHouse ${text} is for trials`, advice };
 }
 
-async function schemaCheck(connection: Connection): Promise<Check> {
+async function diagnoseSchema(connection: Connection): Promise<Check> {
   const name = 'ship schema';
   try {
     await checkSchema(connection, AbortSignal.timeout(ANSWER_MS_MAX));
@@ -107,13 +107,13 @@ async function schemaCheck(connection: Connection): Promise<Check> {
   }
 }
 
-async function clockCheck(connection: Connection, version: ServerVersion): Promise<Check> {
+async function diagnoseServerClock(connection: Connection, version: ServerVersion): Promise<Check> {
   const name = 'ship clock';
   try {
     const { offsetNs, uncertaintyNs } = await askClock(connection, version, AbortSignal.timeout(ANSWER_MS_MAX));
     const facts = { offset_seconds: Number(offsetNs) / 1e9, uncertainty_seconds: Number(uncertaintyNs) / 1e9 };
-    const amount = `${seconds(offsetNs < 0n ? -offsetNs : offsetNs)} s ${offsetNs < 0n ? 'behind' : 'ahead of'}`;
-    const text = `the clock of the server is ${amount} this one, within ${seconds(uncertaintyNs)} s`;
+    const amount = `${formatSeconds(offsetNs < 0n ? -offsetNs : offsetNs)} s ${offsetNs < 0n ? 'behind' : 'ahead of'}`;
+    const text = `the clock of the server is ${amount} this one, within ${formatSeconds(uncertaintyNs)} s`;
     const sureNs = (offsetNs < 0n ? -offsetNs : offsetNs) - uncertaintyNs;
     if (sureNs <= CLOCK_OFFSET_NS_MAX) return { name, state: 'ok', text, facts };
     const advice = 'events of several nodes are ordered by their clocks: run chrony or systemd-timesyncd on both';
@@ -123,9 +123,9 @@ async function clockCheck(connection: Connection, version: ServerVersion): Promi
   }
 }
 
-const seconds = (ns: bigint): string => (Number(ns) / 1e9).toFixed(3);
+const formatSeconds = (ns: bigint): string => (Number(ns) / 1e9).toFixed(3);
 
-async function claimCheck(connection: Connection, folder: string, { dataFolder }: HostFacts): Promise<Check> {
+async function diagnoseClaim(connection: Connection, folder: string, { dataFolder }: HostFacts): Promise<Check> {
   const name = 'ship claim';
   const recordingId = readRecordingEnd(dataFolder)?.recordingId;
   if (recordingId === undefined) return { name, state: 'unknown', text: `there is no recording in ${dataFolder} yet` };
@@ -158,14 +158,14 @@ function describeError(error: unknown): string {
 const NAME = 'ship account';
 const QUESTION = { timeoutMs: QUESTION_MS };
 
-async function account(connection: Connection, { isCurrent, text: version }: ServerVersion): Promise<Check> {
+async function diagnoseAccount(connection: Connection, { isCurrent, text: version }: ServerVersion): Promise<Check> {
   const refusal = await captureRefusal(() => insertNothing(connection));
   if (refusal) {
     const advice = `give it the rights of kr_ship: \`kreplay fleet init --accounts\` grants them`;
     return { name: NAME, state: 'warning', text: `cannot insert: ${refusal.message}`, advice };
   }
   const isClosed = (await captureRefusal(() => readNothing(connection))) !== undefined;
-  if (isClosed) return await counting(connection);
+  if (isClosed) return await diagnoseCounting(connection);
   const text = 'inserts, and can read the events of all nodes';
   if (isCurrent) return { name: NAME, state: 'warning', text, advice: 'use kr_ship, which cannot' };
   const advice = `${version} knows no rights by table, so it cannot be restricted`;
@@ -173,7 +173,7 @@ async function account(connection: Connection, { isCurrent, text: version }: Ser
 }
 
 /** An account of earlier tables may not count. */
-async function counting(connection: Connection): Promise<Check> {
+async function diagnoseCounting(connection: Connection): Promise<Check> {
   const closed = 'inserts, and cannot read events';
   if (!(await captureRefusal(() => countNothing(connection)))) return { name: NAME, state: 'ok', text: closed };
   const text = `${closed}, nor their numbers: what is removed before it arrived may count as lost although it arrived`;
@@ -194,7 +194,7 @@ async function captureRefusal(work: () => Promise<unknown>): Promise<ServerError
 /** A block without rows is checked as any other, and stores nothing. */
 async function insertNothing(connection: Connection): Promise<void> {
   const column = { name: 'number', type: parseType('UInt64'), values: new BigUint64Array(0) };
-  const block = newBlockEncoder().encode([column], 0);
+  const block = createBlockEncoder().encode([column], 0);
   await connection.insert({ table: 'event', columns: [column.name] }, () => [block], QUESTION);
 }
 
@@ -223,7 +223,7 @@ const DAYS_MIN = 14;
 const MS_A_DAY = 86_400_000;
 
 /** There is none without TLS. Whether a server is trusted is seen when it is asked something. */
-async function certificates(settings: ConnectionSettings): Promise<Check[]> {
+async function diagnoseCertificates(settings: ConnectionSettings): Promise<Check[]> {
   const found: { of: string; days: number }[] = [];
   const problems: string[] = [];
   const ends: [string, () => Promise<Date> | Date][] = [
@@ -250,7 +250,7 @@ async function certificates(settings: ConnectionSettings): Promise<Check[]> {
 
 function buildCertificateCheck(found: readonly { of: string; days: number }[], problems: readonly string[]): Check {
   const name = 'ship certificate';
-  const text = [...found.map(({ of, days }) => `${of}: ${lasting(days)}`), ...problems].join('; ');
+  const text = [...found.map(({ of, days }) => `${of}: ${formatDaysLeft(days)}`), ...problems].join('; ');
   const soonest = Math.min(...found.map(({ days }) => days));
   const facts = found.length > 0 ? { facts: { days_left: Math.floor(soonest) } } : {};
   if (problems.length > 0) return { name, state: 'warning', text, ...facts };
@@ -258,9 +258,9 @@ function buildCertificateCheck(found: readonly { of: string; days: number }[], p
   return { name, state: 'warning', text, advice: 'renew it: shipping waits when it has expired', ...facts };
 }
 
-function lasting(days: number): string {
+function formatDaysLeft(days: number): string {
   const whole = Math.floor(days);
-  return whole < 0 ? 'has expired' : `${counted(whole, 'day')} left`;
+  return whole < 0 ? 'has expired' : `${formatCount(whole, 'day')} left`;
 }
 
 const parseCertificateExpiry = (pem: Buffer): Date => new Date(new X509Certificate(pem).validTo);

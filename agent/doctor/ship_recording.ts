@@ -2,14 +2,14 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { POSITION_FILE } from '../../bpf/schema/ship_report.ts';
-import { counted, formatBytes } from '../output/amounts.ts';
+import { formatBytes, formatCount } from '../output/amounts.ts';
 import { countGivenNumbers } from '../recording/format/numbers.ts';
 import { openReader } from '../recording/read/reader.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
-import { type RetentionFlags, retentionLimits } from '../retention_options.ts';
+import { chooseRetentionLimits, type RetentionFlags } from '../retention_options.ts';
 import type { Position } from '../ship/position.ts';
 import type { Check } from './check.ts';
-import { lasting } from './disk.ts';
+import { formatDays } from './disk.ts';
 
 export interface HostFacts {
   dataFolder: string;
@@ -22,19 +22,22 @@ export interface HostFacts {
 const DAYS_MIN = 1;
 
 /** How long the recording lasts without a server, at the rate of now. */
-export function outage(position: Position | undefined, { dataFolder, retention, bytesPerDay }: HostFacts): Check {
+export function diagnoseOutage(
+  position: Position | undefined,
+  { dataFolder, retention, bytesPerDay }: HostFacts,
+): Check {
   const name = 'ship outage';
   const folder = existsSync(dataFolder) ? dataFolder : '.';
-  const { bytes } = retentionLimits(retention, folder);
+  const { bytes } = chooseRetentionLimits(retention, folder);
   const waiting = countWaitingEvents(dataFolder, position);
-  const waits = waiting === undefined ? '' : `; ${counted(waiting, 'event')} waiting now`;
+  const waits = waiting === undefined ? '' : `; ${formatCount(waiting, 'event')} waiting now`;
   if (!bytesPerDay) {
     const text = `the recording keeps ${formatBytes(bytes)}, at a rate that is not known${waits}`;
     return { name, state: 'ok', text };
   }
   const days = bytes / bytesPerDay;
   const facts = { days, ...(waiting !== undefined && { events_waiting: waiting }) };
-  const text = `without a server the recording lasts ${lasting(days)} at ${formatBytes(bytesPerDay)} a day${waits}`;
+  const text = `without a server the recording lasts ${formatDays(days)} at ${formatBytes(bytesPerDay)} a day${waits}`;
   if (days >= DAYS_MIN) return { name, state: 'ok', text, facts };
   return { name, state: 'warning', text, advice: 'give it a larger retain-bytes, or record less', facts };
 }
@@ -60,7 +63,7 @@ export function readRecordingEnd(dataFolder: string): { recordingId: string; end
 }
 
 /** Whether `retain-age` waits for what has not arrived. */
-export function positionAccess(folder: string, { dataFolder, retention }: HostFacts): Check {
+export function diagnosePositionAccess(folder: string, { dataFolder, retention }: HostFacts): Check {
   const name = 'ship position';
   const path = resolve(folder, POSITION_FILE);
   const advice = `set retain-unshipped = "${path}" in [agent]`;

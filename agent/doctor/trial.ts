@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FRAME_HEADER_BYTES, type RingReader } from 'libbpf-ts';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
 import { openProbes } from '../capture/probes.ts';
-import { type MapsTaken, memoryOfOwnMaps } from './map_fds.ts';
+import { type MapsTaken, readOwnMapMemory } from './map_fds.ts';
 
 export interface Sample {
   seconds: number;
@@ -32,7 +32,7 @@ export async function tryCapture(
   const probes = openProbes({ agentPid: process.pid, cgroupHierarchy, eventRingBytes: options.ringBytes });
   try {
     const { attached, events, definitions, eventRingBytes } = probes;
-    const maps = memoryOfOwnMaps();
+    const maps = readOwnMapMemory();
     const buffer = new Uint8Array(BUFFER_BYTES);
     count(events, buffer);
     const sample: Sample = { seconds: 0, events: 0, bytes: 0, peakBytesPerSecond: 0 };

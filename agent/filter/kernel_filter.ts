@@ -27,13 +27,13 @@ export interface KernelFilter {
 
 const COMM_BYTES = 16;
 
-const pidKey = (pid: string | number) => new Uint8Array(Uint32Array.of(Number(pid)).buffer);
+const encodePidKey = (pid: string | number) => new Uint8Array(Uint32Array.of(Number(pid)).buffer);
 
-const processKey = (id: number) => new Uint8Array(BigUint64Array.of(BigInt(id)).buffer);
+const encodeProcessKey = (id: number) => new Uint8Array(BigUint64Array.of(BigInt(id)).buffer);
 const DROPPED = Uint8Array.of(1);
 
 /** Cuts the name as the kernel does. */
-function commKey(comm: string): Uint8Array {
+function encodeCommKey(comm: string): Uint8Array {
   const key = new Uint8Array(COMM_BYTES);
   key.set(Buffer.from(comm).subarray(0, COMM_BYTES - 1));
   return key;
@@ -45,17 +45,17 @@ export function createKernelFilter(maps: FilterMaps): KernelFilter {
     apply(settings) {
       for (const id of maps.processes.keys()) maps.processes.delete(id);
       const removals = [
-        add(maps.pids, settings.pids, pidKey, pidValue(settings.pids)),
-        add(maps.comms, settings.comms, commKey, (_, verdict) => Uint8Array.of(verdict)),
+        add(maps.pids, settings.pids, encodePidKey, pidValue(settings.pids)),
+        add(maps.comms, settings.comms, encodeCommKey, (_, verdict) => Uint8Array.of(verdict)),
       ];
-      maps.settings.set(new Uint8Array(4), settingsValue(settings));
+      maps.settings.set(new Uint8Array(4), encodeSettings(settings));
       for (const removeRest of removals) removeRest();
     },
     dropProcess(processId) {
-      maps.processes.set(processKey(processId), DROPPED);
+      maps.processes.set(encodeProcessKey(processId), DROPPED);
     },
     keepProcess(processId) {
-      maps.processes.delete(processKey(processId));
+      maps.processes.delete(encodeProcessKey(processId));
     },
   };
 }
@@ -89,9 +89,12 @@ function add(
   encodeKey: (item: string) => Uint8Array,
   encode: EncodeItem,
 ): () => void {
-  const encoded = (list: ReadonlySet<string>, verdict: number) =>
+  const encodeItems = (list: ReadonlySet<string>, verdict: number) =>
     [...list].map((item) => ({ key: encodeKey(item), value: encode(item, verdict) }));
-  const items = [...encoded(only, FILTER_VERDICTS.FILTER_ONLY), ...encoded(except, FILTER_VERDICTS.FILTER_EXCEPT)];
+  const items = [
+    ...encodeItems(only, FILTER_VERDICTS.FILTER_ONLY),
+    ...encodeItems(except, FILTER_VERDICTS.FILTER_EXCEPT),
+  ];
   const listed = new Set(items.map(({ key }) => Buffer.from(key).toString('latin1')));
   const rest = [...map.keys()].filter((key) => !listed.has(Buffer.from(key).toString('latin1')));
   const removeRest = () => {
@@ -104,7 +107,7 @@ function add(
 }
 
 /** Encodes `struct filter_settings`. */
-function settingsValue(settings: FilterSettings): Uint8Array {
+function encodeSettings(settings: FilterSettings): Uint8Array {
   const { minDurationNs, eventTypes, pids, comms, onlyLabelled } = settings;
   const typesOff = EVENTS.filter(({ name }) => !eventTypes.has(name)).reduce((mask, { id }) => mask | (1 << id), 0);
   const hasItems = ({ only, except }: List) => only.size + except.size > 0;

@@ -35,7 +35,7 @@ const DURATION_TEXT = z
   .refine((text) => parseDuration(text) !== undefined, 'It must be a duration such as 500us or 2ms.');
 const PID = integer(z.string().refine(isPid, 'It must be the number of a process.'));
 
-export function withFilterOptions(command: Command): Command {
+export function addFilterOptions(command: Command): Command {
   command
     .addOption(
       new Setting(

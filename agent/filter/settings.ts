@@ -43,13 +43,15 @@ const LIST_KEYS: ReadonlySet<string> = new Set(['event_types', ...LISTS, ...LIST
 export function filterSettings(texts: FilterTexts): FilterSettings {
   const known = EVENTS.map(({ name }) => name);
   for (const name of texts.event_types ?? []) {
-    if (!known.some((type) => type === name)) throw wrong('event_types', name, `one of ${known.join(', ')}`);
+    if (!known.some((type) => type === name))
+      throw createFilterError('event_types', name, `one of ${known.join(', ')}`);
   }
   const minDurationNs = texts.min_duration === undefined ? 0n : parseDuration(texts.min_duration);
-  if (minDurationNs === undefined) throw wrong('min_duration', texts.min_duration!, 'a duration such as 500us or 2ms');
+  if (minDurationNs === undefined)
+    throw createFilterError('min_duration', texts.min_duration!, 'a duration such as 500us or 2ms');
   const lists = Object.fromEntries(LISTS.map((name) => [name, buildList(texts, name)])) as Record<ListName, List>;
   for (const pid of [...lists.pids.only, ...lists.pids.except]) {
-    if (!isPid(pid)) throw wrong('pids', pid, 'the number of a process');
+    if (!isPid(pid)) throw createFilterError('pids', pid, 'the number of a process');
   }
   const eventTypes = new Set(texts.event_types?.length ? (texts.event_types as EventType[]) : known);
   return { ...lists, onlyLabelled: texts.only_labelled ?? false, minDurationNs, eventTypes };
@@ -63,7 +65,7 @@ function buildList(texts: FilterTexts, name: ListName): List {
   return { only: new Set(texts[name]), except: new Set(texts[`except_${name}`]) };
 }
 
-function wrong(key: string, value: string, expected: string): AgentError {
+function createFilterError(key: string, value: string, expected: string): AgentError {
   return new AgentError(`the filter's ${key} cannot be ${JSON.stringify(value)}: give ${expected}`);
 }
 

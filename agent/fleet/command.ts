@@ -9,10 +9,10 @@ import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
 import {
   ACCOUNT_PREFIX_DEFAULT,
   type Accounts,
-  accountStatements,
-  accountsFile,
+  buildAccountStatements,
+  buildAccountsFile,
+  hashPassword,
   type PasswordHashes,
-  passwordHash,
   ROLES,
   refuseSharedAccounts,
 } from '../clickhouse/tables/accounts.ts';
@@ -20,23 +20,23 @@ import { type Changes, createTables, refuseUnmade, upgradeTables } from '../clic
 import type { Place } from '../clickhouse/tables/ddl.ts';
 import { type Found, readDatabaseState } from '../clickhouse/tables/found.ts';
 import { chooseLayout, type Layout, type Wanted } from '../clickhouse/tables/layout.ts';
-import { inDefault, readServerVersion, type ServerVersion } from '../clickhouse/tables/server_version.ts';
-import { withHelpEnd } from '../config/help.ts';
-import { createOptionParser, DURATION, textAs } from '../config/values.ts';
-import { counted, formatBytes } from '../output/amounts.ts';
+import { readServerVersion, type ServerVersion, toDefaultDatabase } from '../clickhouse/tables/server_version.ts';
+import { addHelpEnd } from '../config/help.ts';
+import { createOptionParser, createTextSchema, DURATION } from '../config/values.ts';
+import { formatBytes, formatCount } from '../output/amounts.ts';
 import { UserError } from '../process/errors.ts';
 import { printJsonLine } from './json_line.ts';
 import {
+  addClusterOption,
+  addOutputOption,
+  addServerOptions,
   buildServerSettings,
   parseIdentifier,
   type ServerFlags,
-  withClusterOption,
-  withOutputOption,
-  withServerOptions,
 } from './options.ts';
 import { type Retained, retain } from './retain/retain.ts';
-import { checkServerUrls, withFleetConfiguration, withFleetServers, withFleetSettings } from './section.ts';
-import { asText, readFleetStatus } from './status.ts';
+import { addFleetConfiguration, addFleetServers, addFleetSettings, checkServerUrls } from './section.ts';
+import { formatStatus, readFleetStatus } from './status.ts';
 
 const RETAIN_EXAMPLES = [
   'kreplay fleet retain --url https://db1.example:8443 --user kr_admin --password-file ./kr_admin --age 7d --dry-run',
@@ -62,7 +62,10 @@ const BUCKET = DURATION.refine(
   'must divide an hour, and be at least 1s',
 );
 
-const POLICY = textAs((text) => (/^\w{1,64}$/.test(text) ? text : undefined), 'must be letters, digits and "_"');
+const POLICY = createTextSchema(
+  (text) => (/^\w{1,64}$/.test(text) ? text : undefined),
+  'must be letters, digits and "_"',
+);
 
 const EXAMPLES = {
   init: [
@@ -74,11 +77,11 @@ const EXAMPLES = {
   retain: RETAIN_EXAMPLES,
 } as const;
 
-export function fleetCommand(): Command {
+export function createFleetCommand(): Command {
   const command = new Command('fleet')
     .summary('make and check ClickHouse tables for a fleet')
     .description('make, upgrade and check the ClickHouse tables of many nodes');
-  const init = withClusterOption(withServerOptions(command.command('init')))
+  const init = addClusterOption(addServerOptions(command.command('init')))
     .description('make database, tables and accounts; a second time it adds what is missing')
     .option(
       '--bucket <duration>',
@@ -98,21 +101,21 @@ export function fleetCommand(): Command {
       ACCOUNT_PREFIX_DEFAULT,
     )
     .action(runInit);
-  const upgrade = withClusterOption(withServerOptions(command.command('upgrade')))
+  const upgrade = addClusterOption(addServerOptions(command.command('upgrade')))
     .description('add the tables and columns that this kreplay has and the servers lack')
     .action(runUpgrade);
-  const status = withOutputOption(withFleetConfiguration(command.command('status'), withFleetServers))
+  const status = addOutputOption(addFleetConfiguration(command.command('status'), addFleetServers))
     .description('print version, schema, tables, free disk and nodes of each server')
     .action(runStatus);
-  const retain = withRetain(command.command('retain'));
+  const retain = defineRetainCommand(command.command('retain'));
   for (const [one, examples] of [
     [init, EXAMPLES.init],
     [upgrade, EXAMPLES.upgrade],
     [status, EXAMPLES.status],
     [retain, EXAMPLES.retain],
   ] as const)
-    withHelpEnd(one, { examples });
-  return withHelpEnd(command, { examples: Object.values(EXAMPLES).flat() });
+    addHelpEnd(one, { examples });
+  return addHelpEnd(command, { examples: Object.values(EXAMPLES).flat() });
 }
 
 interface Changed {
@@ -133,7 +136,7 @@ async function readServers(flags: ServerFlags): Promise<Server[]> {
   const servers: Server[] = [];
   for (const settings of buildServerSettings(flags)) {
     const version = await readServerVersion(settings);
-    const found = await connectedTo(settings, (connection) => readDatabaseState(connection, settings.urls[0]!));
+    const found = await runWithConnection(settings, (connection) => readDatabaseState(connection, settings.urls[0]!));
     servers.push({ settings, version, found });
   }
   return servers;
@@ -144,11 +147,11 @@ async function runInit(flags: InitFlags): Promise<void> {
   const accounts =
     folder === undefined ? undefined : { database, prefix, hashes: computePasswordHashes(folder, prefix) };
   const servers = await readServers(flags);
-  const layout = agreedLayout(servers, { database, cluster, storagePolicy, bucketNs: bucket });
+  const layout = chooseAgreedLayout(servers, { database, cluster, storagePolicy, bucketNs: bucket });
   // The own database may not exist yet.
   for (const { settings, version } of accounts ? servers : [])
     if (version.isCurrent)
-      await connectedTo(inDefault(settings), (outside) => refuseSharedAccounts(outside, accounts!));
+      await runWithConnection(toDefaultDatabase(settings), (outside) => refuseSharedAccounts(outside, accounts!));
   for (const { settings, version } of servers) {
     const place: Place = { database, version, ...layout };
     const changes = await createTables(settings, place, { bucketNs: layout.bucketNs, nowNs: nowNs() });
@@ -159,13 +162,16 @@ async function runInit(flags: InitFlags): Promise<void> {
     else if (version.isCurrent) process.stdout.write(`accounts are ready; their passwords are in ${folder}\n`);
     else
       process.stdout.write(
-        `this version has no GRANT: each account can do with all of ${database} what its profile allows, so ${prefix}ship can read events.\nPut this into users.d/${database}.xml of the server:\n${accountsFile({ ...accounts, cluster: layout.cluster })}`,
+        `this version has no GRANT: each account can do with all of ${database} what its profile allows, so ${prefix}ship can read events.\nPut this into users.d/${database}.xml of the server:\n${buildAccountsFile({ ...accounts, cluster: layout.cluster })}`,
       );
   }
 }
 
 /** Nothing is changed anywhere unless all servers agree. */
-function agreedLayout(servers: readonly Server[], { database, ...wanted }: Wanted & { database: string }): Layout {
+function chooseAgreedLayout(
+  servers: readonly Server[],
+  { database, ...wanted }: Wanted & { database: string },
+): Layout {
   const founds = servers.map(({ found }) => found);
   // Old servers have no storage policies.
   const storagePolicy = servers.every(({ version }) => version.isCurrent) ? wanted.storagePolicy : undefined;
@@ -173,12 +179,15 @@ function agreedLayout(servers: readonly Server[], { database, ...wanted }: Wante
 }
 
 async function makeAccounts(settings: ConnectionSettings, accounts: Accounts): Promise<void> {
-  await connectedTo(settings, async (connection) => {
-    for (const statement of accountStatements(accounts)) await connection.run(statement);
+  await runWithConnection(settings, async (connection) => {
+    for (const statement of buildAccountStatements(accounts)) await connection.run(statement);
   });
 }
 
-async function connectedTo<T>(settings: ConnectionSettings, work: (connection: Connection) => Promise<T>): Promise<T> {
+async function runWithConnection<T>(
+  settings: ConnectionSettings,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
   const connection = connect(settings);
   try {
     return await work(connection);
@@ -191,9 +200,9 @@ async function runUpgrade(flags: ChangeFlags): Promise<void> {
   const { database, cluster } = flags;
   const servers = await readServers(flags);
   for (const { found } of servers) refuseUnmade(found, database);
-  const layout = agreedLayout(servers, { database, cluster });
+  const layout = chooseAgreedLayout(servers, { database, cluster });
   for (const { settings, version } of servers) {
-    const changes = await connectedTo(settings, (connection) =>
+    const changes = await runWithConnection(settings, (connection) =>
       upgradeTables(connection, { database, version, ...layout }, nowNs()),
     );
     report(flags, { url: settings.urls[0]!, version, changes });
@@ -215,7 +224,7 @@ async function runStatus(flags: Omit<ServerFlags, 'url'> & { url?: string[] }): 
   for (const settings of buildServerSettings({ ...flags, url: checkServerUrls(flags.url) })) {
     const status = await readFleetStatus(settings);
     if (flags.output === 'json') printJsonLine(status);
-    else process.stdout.write(asText(status));
+    else process.stdout.write(formatStatus(status));
   }
 }
 
@@ -225,7 +234,7 @@ const PASSWORD_BYTES = 24;
 
 /** Only the hashes leave this file: a server logs statements. Throws a UserError. */
 function computePasswordHashes(folder: string, prefix: string): PasswordHashes {
-  return new Map(ROLES.map((role) => [role, passwordHash(readOrCreatePassword(join(folder, prefix + role)))]));
+  return new Map(ROLES.map((role) => [role, hashPassword(readOrCreatePassword(join(folder, prefix + role)))]));
 }
 
 function readOrCreatePassword(path: string): string {
@@ -252,10 +261,10 @@ interface RetainFlags extends Omit<ServerFlags, 'url'> {
 }
 
 /** Adds everything to the command `retain`. */
-function withRetain(command: Command): Command {
+function defineRetainCommand(command: Command): Command {
   command.description('drop the oldest hours of all tables: by age, and while a disk is short');
-  withFleetConfiguration(command, withFleetSettings);
-  return withOutputOption(command)
+  addFleetConfiguration(command, addFleetSettings);
+  return addOutputOption(command)
     .option('--dry-run', 'print what would be dropped, and change nothing', false)
     .action(run);
 }
@@ -270,18 +279,18 @@ async function run(flags: RetainFlags): Promise<void> {
     note: (message) => process.stderr.write(`kreplay fleet retain: ${message}\n`),
   });
   for (const one of all) {
-    if (output === 'json') printJsonLine(asJson(one, dryRun));
-    else process.stdout.write(retainedText(one, dryRun));
+    if (output === 'json') printJsonLine(toJsonReport(one, dryRun));
+    else process.stdout.write(formatRetained(one, dryRun));
   }
 }
 
-function asJson({ urls, oldestNs, hours, events, bytes, pins }: Retained, isDryRun: boolean) {
+function toJsonReport({ urls, oldestNs, hours, events, bytes, pins }: Retained, isDryRun: boolean) {
   return { urls, dry_run: isDryRun, oldest_ns: oldestNs, dropped: { hours, events, bytes }, pins_copied: pins };
 }
 
-function retainedText({ urls, oldestNs, hours, events, bytes, pins }: Retained, isDryRun: boolean): string {
-  const what = `${counted(hours, 'hour')}: ${counted(events, 'event')}, ${formatBytes(Number(bytes))}`;
+function formatRetained({ urls, oldestNs, hours, events, bytes, pins }: Retained, isDryRun: boolean): string {
+  const what = `${formatCount(hours, 'hour')}: ${formatCount(events, 'event')}, ${formatBytes(Number(bytes))}`;
   const oldest = oldestNs > 0n ? `; kept from ${new Date(Number(oldestNs / 1_000_000n)).toISOString()} on` : '';
-  const copied = pins > 0 ? `; ${counted(pins, 'pin')} completed before` : '';
+  const copied = pins > 0 ? `; ${formatCount(pins, 'pin')} completed before` : '';
   return `${urls.join(', ')}: ${isDryRun ? 'would drop' : 'dropped'} ${what}${copied}${oldest}\n`;
 }

@@ -4,6 +4,6 @@
 export function printJsonLine(value: unknown): void {
   // Node has it; the library of TypeScript does not declare it yet.
   const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
-  const exact = (_key: string, one: unknown) => (typeof one === 'bigint' ? rawJSON(String(one)) : one);
-  process.stdout.write(`${JSON.stringify(value, exact)}\n`);
+  const replaceBigint = (_key: string, one: unknown) => (typeof one === 'bigint' ? rawJSON(String(one)) : one);
+  process.stdout.write(`${JSON.stringify(value, replaceBigint)}\n`);
 }

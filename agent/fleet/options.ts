@@ -16,23 +16,23 @@ export interface ServerFlags {
   output: 'text' | 'json';
 }
 
-export function withServerOptions(command: Command): Command {
+export function addServerOptions(command: Command): Command {
   const all = command
-    .requiredOption('--url <url...>', 'each server of the fleet, such as https://db1.example:8443', serverUrl)
+    .requiredOption('--url <url...>', 'each server of the fleet, such as https://db1.example:8443', parseServerUrl)
     .option('--database <name>', 'database of the fleet', parseIdentifier, DATABASE_DEFAULT)
     .option('--user <name>', 'account at the server (default: the one that it calls default)')
     .option('--password-file <file>', 'file with the password alone, which only its owner may read')
     .option('--tls-ca <file>', 'trust servers with a certificate of this CA (PEM)')
     .option('--tls-cert <file>', 'certificate of this client (PEM)')
     .option('--tls-key <file>', 'key of the certificate (PEM)');
-  return withOutputOption(all);
+  return addOutputOption(all);
 }
 
-export function withOutputOption(command: Command): Command {
+export function addOutputOption(command: Command): Command {
   return command.addOption(new Option('--output <format>', 'output format').choices(['text', 'json']).default('text'));
 }
 
-export function withClusterOption(command: Command): Command {
+export function addClusterOption(command: Command): Command {
   return command.option(
     '--cluster <name>',
     'cluster in the configuration of the servers: makes replicated tables, and one over all shards for each (default: that of the tables that are there)',
@@ -40,7 +40,7 @@ export function withClusterOption(command: Command): Command {
   );
 }
 
-function serverUrl(text: string, before: string[] = []): string[] {
+function parseServerUrl(text: string, before: string[] = []): string[] {
   try {
     parseReplicaUrl(text);
   } catch (error) {

@@ -1,30 +1,30 @@
 /** The section `[fleet]` of the configuration: the servers of a fleet, and how much they keep. */
 import { Command } from 'commander';
 import { parseReplicaUrl } from '../clickhouse/connection/settings.ts';
-import { withConfigOption, withConfiguration } from '../config/configuration.ts';
+import { addConfigOption, attachConfiguration } from '../config/configuration.ts';
 import { ConfigError } from '../config/errors.ts';
-import { withServerSettings } from '../config/server_settings.ts';
+import { addServerSettings } from '../config/server_settings.ts';
 import { listDeclared, Setting } from '../config/setting.ts';
-import { DURATION, textAs } from '../config/values.ts';
+import { createTextSchema, DURATION } from '../config/values.ts';
 import { UserError } from '../process/errors.ts';
 
 const AGE_NS_MIN = 3_600_000_000_000n;
 const AGE = DURATION.refine((ns) => ns >= AGE_NS_MIN, 'must be at least 1h');
 
-const FREE = textAs((text) => {
+const FREE = createTextSchema((text) => {
   const percent = /^(\d{1,2})%$/.exec(text)?.[1];
   return percent === undefined ? undefined : Number(percent);
 }, 'must be a percentage of the disk, such as 15%, or 0% to look at the age only');
 
 /** Used by `kreplay config`. */
 export const FLEET_SECTION = {
-  declare: withFleetSettings,
+  declare: addFleetSettings,
   check: () => undefined,
 };
 
 /** Adds all settings of the section: those of the servers, and what `kreplay fleet retain` keeps. */
-export function withFleetSettings(command: Command): Command {
-  return withFleetServers(command)
+export function addFleetSettings(command: Command): Command {
+  return addFleetServers(command)
     .addOption(new Setting('--age <duration>', 'drop what is older, such as 7d (default: no limit)').takes(AGE))
     .addOption(
       new Setting('--free <percent>', 'drop the oldest hours while less of a disk is free (not on 18.16)')
@@ -33,15 +33,15 @@ export function withFleetSettings(command: Command): Command {
     );
 }
 
-export function withFleetServers(command: Command): Command {
-  return withServerSettings(command, '', 'servers of the fleet, at least one of each shard');
+export function addFleetServers(command: Command): Command {
+  return addServerSettings(command, '', 'servers of the fleet, at least one of each shard');
 }
 
 /** Adds `--config`, and those settings of the section that the command has. */
-export function withFleetConfiguration(command: Command, withSettings: (command: Command) => Command): Command {
-  const configuration = withConfiguration(command);
-  configuration.declare('fleet', listDeclared(withFleetSettings(new Command())));
-  return withConfigOption(withSettings(command));
+export function addFleetConfiguration(command: Command, withSettings: (command: Command) => Command): Command {
+  const configuration = attachConfiguration(command);
+  configuration.declare('fleet', listDeclared(addFleetSettings(new Command())));
+  return addConfigOption(withSettings(command));
 }
 
 /** Throws a ConfigError if neither flags nor files name a server, or if one is no address. */

@@ -3,11 +3,11 @@ import { type Connection, connect, QUESTION_MS } from '../clickhouse/connection/
 import { type RowOf, readSingleRow, readTypedRows } from '../clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
 import { sql, text } from '../clickhouse/statements/sql.ts';
-import { columnsInServer, readMeta } from '../clickhouse/tables/meta.ts';
+import { readMeta, readServerColumns } from '../clickhouse/tables/meta.ts';
 import { buildTables, SCHEMA_VERSION } from '../clickhouse/tables/schema.ts';
-import { inDefault, readServerVersion } from '../clickhouse/tables/server_version.ts';
-import { counted, formatBytes } from '../output/amounts.ts';
-import { printable } from '../output/printable.ts';
+import { readServerVersion, toDefaultDatabase } from '../clickhouse/tables/server_version.ts';
+import { formatBytes, formatCount } from '../output/amounts.ts';
+import { escapeControls } from '../output/printable.ts';
 
 export interface FleetStatus {
   url: string;
@@ -30,14 +30,14 @@ const NODES_SHOWN = 20;
 
 /** Throws a UserError. */
 export async function readFleetStatus(settings: ConnectionSettings): Promise<FleetStatus> {
-  const outside = connect(inDefault(settings));
+  const outside = connect(toDefaultDatabase(settings));
   const connection = connect(settings);
   try {
     const version = await readServerVersion(settings);
     const meta = await readMeta(connection);
     // An account may be shut out of other databases.
     const asked = meta ? connection : outside;
-    const found = meta ? await columnsInServer(connection, QUESTION) : new Map();
+    const found = meta ? await readServerColumns(connection, QUESTION) : new Map();
     const missing = buildTables(meta?.bucketNs ?? 1n).flatMap(({ name, columns }) => {
       const own = found.get(name);
       return own ? columns.filter((one) => !own.has(one.name)).map((one) => `${name}.${one.name}`) : [name];
@@ -98,7 +98,7 @@ async function readTables(connection: Connection, database: string): Promise<Fle
   });
 }
 
-export function asText({
+export function formatStatus({
   url,
   version,
   supported,
@@ -112,13 +112,15 @@ export function asText({
   if (!schema) return `${lines[0]}\nno tables: \`kreplay fleet init\` makes them\n`;
   const lacks = schema.missing.length > 0 ? `; \`kreplay fleet upgrade\` adds ${schema.missing.join(', ')}` : '';
   lines.push(`schema ${schema.version}, buckets of ${Number(schema.bucket_ns) / 1e9} s${lacks}`, '');
-  lines.push(...columned(['TABLE', 'ROWS', 'BYTES', 'PARTS'], tables.map(tableCells)), '');
+  lines.push(...alignColumns(['TABLE', 'ROWS', 'BYTES', 'PARTS'], tables.map(formatTableCells)), '');
   for (const disk of disks ?? [])
-    lines.push(`disk ${disk.name}: ${bytes(disk.free_bytes)} of ${bytes(disk.total_bytes)} free`);
+    lines.push(`disk ${disk.name}: ${formatByteCount(disk.free_bytes)} of ${formatByteCount(disk.total_bytes)} free`);
   if (!disks) lines.push('free disk: this version does not say');
-  lines.push(counted(count, 'node'));
+  lines.push(formatCount(count, 'node'));
   lines.push(
-    ...columned(['NODE', 'ALIVE', 'BACKLOG'], nodes.slice(0, NODES_SHOWN).map(nodeCells)).slice(nodes.length ? 0 : 1),
+    ...alignColumns(['NODE', 'ALIVE', 'BACKLOG'], nodes.slice(0, NODES_SHOWN).map(formatNodeCells)).slice(
+      nodes.length ? 0 : 1,
+    ),
   );
   const more = count - BigInt(NODES_SHOWN);
   const inJson = count > NODES_MAX ? `the first ${NODES_MAX}` : 'all';
@@ -126,17 +128,17 @@ export function asText({
   return `${lines.join('\n')}\n`;
 }
 
-const bytes = (count: bigint): string => formatBytes(Number(count));
+const formatByteCount = (count: bigint): string => formatBytes(Number(count));
 
-function tableCells({ name, rows, bytes: size, parts }: FleetStatus['tables'][number]): string[] {
-  return [name, String(rows), bytes(size), String(parts)];
+function formatTableCells({ name, rows, bytes: size, parts }: FleetStatus['tables'][number]): string[] {
+  return [name, String(rows), formatByteCount(size), String(parts)];
 }
 
-function nodeCells({ node, alive_ns, backlog }: FleetStatus['nodes'][number]): string[] {
-  return [printable(node), new Date(Number(alive_ns / 1_000_000n)).toISOString(), String(backlog)];
+function formatNodeCells({ node, alive_ns, backlog }: FleetStatus['nodes'][number]): string[] {
+  return [escapeControls(node), new Date(Number(alive_ns / 1_000_000n)).toISOString(), String(backlog)];
 }
 
-function columned(headings: string[], rows: readonly string[][]): string[] {
+function alignColumns(headings: string[], rows: readonly string[][]): string[] {
   const all = [headings, ...rows];
   const widths = headings.map((_, i) => Math.max(...all.map((row) => row[i]!.length)));
   return all.map((row) =>

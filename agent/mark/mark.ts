@@ -48,7 +48,7 @@ export interface TransactionOptions {
 export function transaction<T>(id: string, fn: () => PromiseLike<T>, options?: TransactionOptions): Promise<T>;
 export function transaction<T>(id: string, fn: () => T, options?: TransactionOptions): T;
 export function transaction(id: string, fn: () => unknown, options: TransactionOptions = {}): unknown {
-  return carryOut(ofThread().open(formatTransactionLine(id, options)), fn);
+  return carryOut(ensureThreadTransactions().open(formatTransactionLine(id, options)), fn);
 }
 
 function formatTransactionLine(id: string, { traceId, service }: TransactionOptions): string {
@@ -79,19 +79,19 @@ const HEADER = 'x-transaction-id';
 export function expressMiddleware({ header = HEADER }: RequestOptions = {}) {
   const name = header.toLowerCase();
   return (request: IncomingMessage, response: ServerResponse, next: () => void): void =>
-    runRequest(ofThread(), name, request, response, next);
+    runRequest(ensureThreadTransactions(), name, request, response, next);
 }
 
 /** Does the same for Koa. What Koa sends after all middleware is done is outside the transaction. */
 export function koaMiddleware({ header = HEADER }: RequestOptions = {}) {
   const name = header.toLowerCase();
   return <T>({ req, res }: { req: IncomingMessage; res: ServerResponse }, next: () => T): T =>
-    runRequest(ofThread(), name, req, res, next);
+    runRequest(ensureThreadTransactions(), name, req, res, next);
 }
 
 let transactionsOfThread: Transactions | undefined;
 
-function ofThread(): Transactions {
+function ensureThreadTransactions(): Transactions {
   transactionsOfThread ??= createTransactions(createMarkerOutput());
   return transactionsOfThread;
 }
@@ -126,10 +126,13 @@ export function formatRequestMarker(headers: IncomingHttpHeaders, header: string
   const named = headers[header];
   const traceId = parseTraceId(headers.traceparent);
   // Values come from the network: one that is too long is ignored.
-  return markerLine({ transactionId: typeof named === 'string' ? named : '', traceId }) ?? markerLine({ traceId });
+  return (
+    formatMarkerLine({ transactionId: typeof named === 'string' ? named : '', traceId }) ??
+    formatMarkerLine({ traceId })
+  );
 }
 
-function markerLine({ transactionId, traceId }: MarkerFields): string | undefined {
+function formatMarkerLine({ transactionId, traceId }: MarkerFields): string | undefined {
   if (!transactionId && !traceId) return undefined;
   try {
     return formatMarker({ transactionId: transactionId || undefined, traceId });

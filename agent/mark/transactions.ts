@@ -42,7 +42,7 @@ interface Scope {
 /** A thread needs exactly one of them, as it has one label. */
 export function createTransactions(write: MarkerOutput): Transactions {
   const storage = new AsyncLocalStorage<Owner>();
-  const hook = createHook({ before: harmless(enter), after: harmless(leave) });
+  const hook = createHook({ before: makeHarmless(enter), after: makeHarmless(leave) });
   /** Callbacks that are running, each inside the one before. */
   const scopes: Scope[] = [];
   let openCount = 0;
@@ -66,11 +66,11 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   function current(): Owner | undefined {
-    return stillOpen(storage.getStore());
+    return findOpenOwner(storage.getStore());
   }
 
   /** An exception in a hook would end the process. */
-  function harmless(listener: (asyncId: number) => void): (asyncId: number) => void {
+  function makeHarmless(listener: (asyncId: number) => void): (asyncId: number) => void {
     return (asyncId) => {
       if (looking) return;
       try {
@@ -86,7 +86,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
     const kind = resource === sweep ? 'sweep' : resource instanceof Promise ? 'promise' : 'other';
     scopes.push({ asyncId, kind, outside: running });
     if (kind === 'sweep') return;
-    show(resource instanceof AsyncResource ? aside(resource, current) : current());
+    show(resource instanceof AsyncResource ? runAside(resource, current) : current());
     if (running !== sweepsTo) ownedCount++;
   }
 
@@ -94,7 +94,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
    * Runs `fn` in the context of a resource and ignores the hooks that this calls. runInAsyncScope() calls the hooks
    * first and changes the context then: in a hook, the old one is still in place.
    */
-  function aside<T>(resource: AsyncResource, fn: () => T): T {
+  function runAside<T>(resource: AsyncResource, fn: () => T): T {
     looking = true;
     try {
       return AsyncResource.prototype.runInAsyncScope.call(resource, fn) as T;
@@ -110,7 +110,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
     const scope = scopes[index];
     scopes.length = Math.max(index, 0);
     if (scope?.kind === 'sweep') return;
-    const outside = stillOpen(scope?.outside);
+    const outside = findOpenOwner(scope?.outside);
     if (scope?.kind === 'promise' && index === 0 && seesAll) giveBackLater(outside);
     else show(outside);
   }
@@ -131,11 +131,11 @@ export function createTransactions(write: MarkerOutput): Transactions {
    */
   function scheduleSweep(): void {
     const count = ownedCount;
-    sweep = aside(nowhere, () =>
+    sweep = runAside(nowhere, () =>
       Promise.resolve().then(() => {
         if (ownedCount !== count) return scheduleSweep();
         sweep = undefined;
-        show(stillOpen(sweepsTo));
+        show(findOpenOwner(sweepsTo));
       }),
     );
   }
@@ -143,7 +143,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
   function enable(): void {
     hook.enable();
     seesAll = false;
-    void aside(nowhere, () =>
+    void runAside(nowhere, () =>
       Promise.resolve().then(() => {
         seesAll = true;
       }),
@@ -153,7 +153,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
   function open(line: string): Transaction {
     const around = current();
     // In a chain of transactions, each begun in the one before, only those that are open are kept.
-    if (around) around.around = stillOpen(around.around);
+    if (around) around.around = findOpenOwner(around.around);
     const owner: Owner = {
       line,
       around,
@@ -161,7 +161,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
       run(fn) {
         try {
           return storage.run(owner, () => {
-            show(stillOpen(owner));
+            show(findOpenOwner(owner));
             return fn();
           });
         } finally {
@@ -185,7 +185,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
   return { open };
 }
 
-function stillOpen(owner: Owner | undefined): Owner | undefined {
+function findOpenOwner(owner: Owner | undefined): Owner | undefined {
   let each = owner;
   while (each && !each.open) each = each.around;
   return each;
@@ -195,7 +195,7 @@ function stillOpen(owner: Owner | undefined): Owner | undefined {
 export function carryOut({ run, close }: Transaction, fn: () => unknown): unknown {
   let outcome: unknown;
   try {
-    outcome = run(() => settling(fn()));
+    outcome = run(() => adoptThenable(fn()));
   } catch (error) {
     close();
     throw error;
@@ -206,7 +206,7 @@ export function carryOut({ run, close }: Transaction, fn: () => unknown): unknow
 }
 
 /** Some thenables start to work when then() is called, which must happen inside the transaction. */
-function settling(given: unknown): unknown {
+function adoptThenable(given: unknown): unknown {
   const thenable = given !== null && typeof given === 'object' && 'then' in given && typeof given.then === 'function';
   return thenable ? Promise.resolve(given) : given;
 }

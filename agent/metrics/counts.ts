@@ -16,7 +16,7 @@ export interface ReportedNow {
 }
 
 export interface AgentCounts {
-  committed(commit: Committed): void;
+  noteCommit(commit: Committed): void;
   /** Notes the most bytes that have waited in the event ring since the last call. */
   seeRing(peakBytes: number): void;
   report(now: ReportedNow): AgentReport;
@@ -30,7 +30,7 @@ export function createCounts(node: string): AgentCounts {
   const ringPeak = createPeak(() => performance.now());
 
   return {
-    committed({ batch, seconds }) {
+    noteCommit({ batch, seconds }) {
       commits.add(seconds);
       for (const { unwritten } of batch.rows)
         for (const { id, name } of EVENTS)

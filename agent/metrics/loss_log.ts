@@ -5,7 +5,7 @@ export const LOSSES_EVERY_MS = 60_000;
 
 export interface LossLog {
   /** Called with the losses that a commit noted, even if there are none. */
-  committed(losses: readonly { cause: LossCause; count: number }[]): void;
+  noteLosses(losses: readonly { cause: LossCause; count: number }[]): void;
   /** Logs what has not been logged yet. */
   close(): void;
 }
@@ -26,7 +26,7 @@ export function createLossLog(log: { warn(fields: object, text: string): void },
   }
 
   return {
-    committed(losses) {
+    noteLosses(losses) {
       for (const { cause, count } of losses) if (count > 0) lost.set(cause, (lost.get(cause) ?? 0) + count);
       if (lost.size === 0 || nowMs() - loggedMs < LOSSES_EVERY_MS) return;
       loggedMs = nowMs();

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { Setting } from '../config/setting.ts';
 import { createChoiceSchema } from '../config/values.ts';
-import { printable } from './printable.ts';
+import { escapeControls } from './printable.ts';
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error'];
 const FORMATS = ['text', 'json', 'journal'] as const;
@@ -15,7 +15,7 @@ export interface LogFlags {
   logFormat?: (typeof FORMATS)[number];
 }
 
-export function withLogOptions(command: Command): Command {
+export function addLogOptions(command: Command): Command {
   return command
     .addOption(
       new Setting('--log-level <level>', 'lowest level to log')
@@ -38,11 +38,11 @@ export function withLogOptions(command: Command): Command {
  * The formats are JSON for machines, `time name level message key=value` for people, and for journald, which adds time
  * and name itself, the level as in sd-daemon(3).
  */
-export function newLog(name: string, { logLevel, logFormat }: LogFlags, output: NodeJS.WriteStream): Logger {
+export function createLog(name: string, { logLevel, logFormat }: LogFlags, output: NodeJS.WriteStream): Logger {
   const options: LoggerOptions = { name, level: logLevel, timestamp: stdTimeFunctions.isoTime };
   const format = logFormat ?? chooseLogFormat(output);
   if (format === 'json') return pino(options, output);
-  const show = format === 'text' ? readable : forJournal;
+  const show = format === 'text' ? formatTextLine : formatJournalLine;
   return pino(options, { write: (line) => void output.write(show(line)) });
 }
 
@@ -60,17 +60,17 @@ const LABELS = new Map(Object.entries(pino.levels.labels).map(([value, label]) =
 /** Priorities of sd-daemon(3) by pino's names. */
 const PRIORITIES: Readonly<Record<string, number>> = { error: 3, warn: 4, info: 6, debug: 7, trace: 7 };
 
-function forJournal(line: string): string {
+function formatJournalLine(line: string): string {
   const { level } = JSON.parse(line);
-  return `<${PRIORITIES[LABELS.get(level)!] ?? 3}>${said(line)}`;
+  return `<${PRIORITIES[LABELS.get(level)!] ?? 3}>${formatMessage(line)}`;
 }
 
-function readable(line: string): string {
+function formatTextLine(line: string): string {
   const { time, level, name } = JSON.parse(line);
-  return `${time} ${name} ${LABELS.get(level) ?? level} ${said(line)}`;
+  return `${time} ${name} ${LABELS.get(level) ?? level} ${formatMessage(line)}`;
 }
 
-function said(line: string): string {
+function formatMessage(line: string): string {
   const {
     time: _time,
     level: _level,
@@ -83,7 +83,7 @@ function said(line: string): string {
   } = JSON.parse(line);
   const values = Object.entries({ ...rest, ...(err && { error: err.message }) });
   const pairs = values.map(
-    ([key, value]) => ` ${key}=${printable(typeof value === 'string' ? value : JSON.stringify(value))}`,
+    ([key, value]) => ` ${key}=${escapeControls(typeof value === 'string' ? value : JSON.stringify(value))}`,
   );
-  return `${printable(msg)}${pairs.join('')}\n`;
+  return `${escapeControls(msg)}${pairs.join('')}\n`;
 }

@@ -1,7 +1,7 @@
 /** One signal for all ways in which a long-running command is asked to end. */
 
 /** Aborts at SIGINT, at SIGTERM, and when the `kreplay up` that started this process is gone. */
-export function endingSignal(): AbortSignal {
+export function createEndingSignal(): AbortSignal {
   const ending = new AbortController();
   const end = () => ending.abort();
   process.once('SIGINT', end);

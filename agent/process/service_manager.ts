@@ -7,8 +7,8 @@ interface NativeNotify {
 }
 
 export interface ServiceManager {
-  ready(status: string): void;
-  stopping(): void;
+  reportReady(status: string): void;
+  reportStopping(): void;
   /**
    * Reports that this process works, as often as the manager requires, for as long as its event loop turns and `works`
    * returns true; `patienceMs` is the manager's timeout. Returns a function that ends the reports.
@@ -20,18 +20,18 @@ export interface ServiceManager {
 const PINGS_A_TIMEOUT = 4;
 
 /** Removes the variables from the environment: processes started by this one are not the service. */
-export function serviceManager(environment: NodeJS.ProcessEnv = process.env): ServiceManager {
+export function createServiceManager(environment: NodeJS.ProcessEnv = process.env): ServiceManager {
   const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: usec, WATCHDOG_PID: pid } = environment;
   for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete environment[name];
-  if (!socket) return { ready() {}, stopping() {}, watch: () => () => {} };
+  if (!socket) return { reportReady() {}, reportStopping() {}, watch: () => () => {} };
   const native: NativeNotify = createRequire(import.meta.url)('#notify');
   const tell = (text: string) => native.send(socket, text);
   const timeoutMs = pid === undefined || Number(pid) === process.pid ? Number(usec ?? 0) / 1000 : 0;
   return {
-    ready(status) {
+    reportReady(status) {
       tell(`READY=1\nSTATUS=${status.replaceAll('\n', ' ')}`);
     },
-    stopping() {
+    reportStopping() {
       tell('STOPPING=1');
     },
     watch(works) {

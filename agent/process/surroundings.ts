@@ -42,7 +42,7 @@ export function toUserError(error: unknown): unknown {
 }
 
 /** Makes an empty folder for this process alone, which the caller removes. Throws a UserError. */
-export function newPrivateFolder(prefix: string, place?: string): string {
+export function createPrivateFolder(prefix: string, place?: string): string {
   const folder = place ?? tmpdir();
   try {
     return mkdtempSync(join(folder, prefix));

@@ -8,7 +8,7 @@ export function wordsToBigint(low: number, high: number): bigint {
 }
 
 /** The smallest and the largest value of rows [from, to), which must not be empty. */
-export function extremes(values: BigUint64Array, from: number, to: number): { min: bigint; max: bigint } {
+export function findExtremes(values: BigUint64Array, from: number, to: number): { min: bigint; max: bigint } {
   const words = toWords(values);
   let min = from * 2;
   let max = min;

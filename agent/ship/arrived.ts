@@ -57,7 +57,7 @@ export async function askArrived(
     max_ns: 'number',
     end_ns: 'number',
   } as const;
-  const row = await firstRow(connection, statement, shape, signal);
+  const row = await readFirstRow(connection, statement, shape, signal);
   if (!row) return undefined;
   if (waits && row.pending > 0n)
     throw new ServerError('behind', 'wait', 'the server does not have all yet that was sent to it or to its replicas');
@@ -83,7 +83,7 @@ export async function askListed(
 ): Promise<number> {
   const statement = sql`SELECT max(end_number) AS last FROM ${identifier('segment')}
     WHERE recording = ${BigInt(`0x${recordingId}`)} AND first_number < ${end} AND end_number > ${from}`;
-  const row = await firstRow(connection, statement, { last: 'number' }, signal);
+  const row = await readFirstRow(connection, statement, { last: 'number' }, signal);
   return Math.max(from, Number(row?.last ?? 0n));
 }
 
@@ -91,7 +91,7 @@ export async function askListed(
 const NO_RIGHT = 497;
 
 /** Undefined for an account of earlier tables, which may not ask: then all of it counts as lost. */
-async function firstRow<const Own extends Shape>(
+async function readFirstRow<const Own extends Shape>(
   connection: Connection,
   statement: Sql,
   shape: Own,

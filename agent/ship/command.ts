@@ -6,22 +6,22 @@ import type { Logger } from 'pino';
 import { SHIP_SOCKET } from '../../bpf/schema/ship_report.ts';
 import { type Compression, connect } from '../clickhouse/connection/connection.ts';
 import { type ConnectionSettings, parseReplicaUrl } from '../clickhouse/connection/settings.ts';
-import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
-import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
-import { DATABASE_DEFAULT, withServerSettings } from '../config/server_settings.ts';
+import { addConfigOption, attachConfiguration, DATA_DEFAULT } from '../config/configuration.ts';
+import { addHelpEnd, EXIT_CODES } from '../config/help.ts';
+import { addServerSettings, DATABASE_DEFAULT } from '../config/server_settings.ts';
 import { listDeclared, Setting } from '../config/setting.ts';
-import { createChoiceSchema, DURATION, integer, POSITIVE_INTEGER, textAs } from '../config/values.ts';
+import { createChoiceSchema, createTextSchema, DURATION, integer, POSITIVE_INTEGER } from '../config/values.ts';
 import { openReportSocket, type ReportSocket } from '../metrics/socket.ts';
-import { counted } from '../output/amounts.ts';
-import { type LogFlags, newLog, withLogOptions } from '../output/log.ts';
-import { endingSignal } from '../process/ending.ts';
+import { formatCount } from '../output/amounts.ts';
+import { addLogOptions, createLog, type LogFlags } from '../output/log.ts';
+import { createEndingSignal } from '../process/ending.ts';
 import { AgentError } from '../process/errors.ts';
 import { isLoopback } from '../process/loopback.ts';
-import { serviceManager } from '../process/service_manager.ts';
+import { createServiceManager } from '../process/service_manager.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
 import { COMMAND_PATIENCE, SERVICE_PATIENCE } from './persist.ts';
 import { makeStateFolder } from './position.ts';
-import { buildShipReport, newProgress, type ShipProgress } from './progress.ts';
+import { buildShipReport, createShipProgress, type ShipProgress } from './progress.ts';
 import { ship } from './ship.ts';
 
 /** Where to ship; a command that has only the section of the configuration has no defaults. */
@@ -57,20 +57,20 @@ const FLUSH = DURATION.refine((ns) => ns >= FLUSH_NS_MIN && ns <= FLUSH_NS_MAX, 
 const EVENTS_MIN = 4096;
 const EVENTS_MAX = 1_048_576;
 const GROUP_EVENTS = integer(
-  textAs((text) => {
+  createTextSchema((text) => {
     const count = /^\d{1,7}$/.test(text) ? Number(text) : 0;
     return count >= EVENTS_MIN && count <= EVENTS_MAX ? count : undefined;
   }, `must be a whole number from ${EVENTS_MIN} to ${EVENTS_MAX}`),
 );
 
-export function shipCommand(): Command {
+export function createShipCommand(): Command {
   const command = new Command('ship')
     .summary('send what the agent records to a fleet')
     .description(
       'send what the agent records to the ClickHouse tables of a fleet, which `kreplay fleet init` makes: all of it, once, for as long as it runs',
     );
-  const configuration = withConfiguration(command);
-  withConfigOption(withShipOptions(command));
+  const configuration = attachConfiguration(command);
+  addConfigOption(addShipOptions(command));
   configuration.declare('ship', listDeclared(command));
   command
     .option('--once', 'end when all that is recorded and sealed now has arrived', false)
@@ -80,7 +80,7 @@ export function shipCommand(): Command {
       false,
     )
     .action(run);
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: [
       'kreplay ship --once --data ./data --url http://127.0.0.1:8123',
       'kreplay ship --url https://db1.example:8443 https://db2.example:8443 --user kr_ship --password-file kr_ship',
@@ -91,15 +91,15 @@ export function shipCommand(): Command {
 
 /** Used by `kreplay config`. */
 export const SHIP_SECTION = {
-  declare: withShipOptions,
+  declare: addShipOptions,
   check: () => undefined,
 };
 
-function withShipOptions(command: Command): Command {
+function addShipOptions(command: Command): Command {
   command.addOption(
     new Setting('--data <folder>', 'folder that the agent records into').default(DATA_DEFAULT).shared(),
   );
-  withServerSettings(command, '', "replicas of this node's shard, such as https://db1.example:8443")
+  addServerSettings(command, '', "replicas of this node's shard, such as https://db1.example:8443")
     .addOption(new Setting('--state <folder>', 'folder for how far it has come').default(STATE_DEFAULT))
     .addOption(
       new Setting('--flush <duration>', 'time after which events are sent, however few')
@@ -126,7 +126,7 @@ function withShipOptions(command: Command): Command {
         POSITIVE_INTEGER,
       ),
     );
-  return withLogOptions(command);
+  return addLogOptions(command);
 }
 
 /** Undefined if no server is set. */
@@ -140,13 +140,13 @@ export function buildShipServer(flags: ShipServerFlags): { server: ConnectionSet
 async function run(flags: ShipFlags): Promise<void> {
   const to = buildShipServer(flags);
   if (!to) throw new AgentError('no server is set: give --url, or url in the section [ship] of the configuration');
-  const log = newLog('kreplay-ship', flags, process.stderr);
-  const manager = serviceManager();
-  const progress = newProgress();
-  const signal = endingSignal();
+  const log = createLog('kreplay-ship', flags, process.stderr);
+  const manager = createServiceManager();
+  const progress = createShipProgress();
+  const signal = createEndingSignal();
   const connection = connect(to.server);
   const stopWatching = manager.watch(() => true);
-  manager.ready('shipping');
+  manager.reportReady('shipping');
   const socket = flags.once ? undefined : reportSocket(to.folder, progress, log);
   try {
     await ship(
@@ -170,7 +170,7 @@ async function run(flags: ShipFlags): Promise<void> {
   } finally {
     socket?.close();
     stopWatching();
-    manager.stopping();
+    manager.reportStopping();
     connection.close();
   }
   report(progress);
@@ -194,5 +194,7 @@ function reportSocket(folder: string, progress: ShipProgress, log: Logger): Repo
 
 function report({ events, groups, unshipped }: ShipProgress): void {
   const lost = unshipped > 0 ? `, ${unshipped} gone before` : '';
-  process.stdout.write(`kreplay ship: ${counted(events, 'event')} arrived in ${counted(groups, 'group')}${lost}\n`);
+  process.stdout.write(
+    `kreplay ship: ${formatCount(events, 'event')} arrived in ${formatCount(groups, 'group')}${lost}\n`,
+  );
 }

@@ -21,7 +21,7 @@ export interface ClockEstimate {
 
 /** Throws a ServerError. */
 export async function askVersion(connection: Connection, signal: AbortSignal): Promise<ServerVersion> {
-  const row = await first(connection, sql`SELECT version() AS version`, { version: 'text' }, signal);
+  const row = await readAnswerRow(connection, sql`SELECT version() AS version`, { version: 'text' }, signal);
   return parseServerVersion(row.version);
 }
 
@@ -51,7 +51,7 @@ export async function askShard(
   const asked = isCurrent
     ? sql`SELECT getMacro('shard') AS shard`
     : sql`SELECT substitution AS shard FROM system.macros WHERE macro = 'shard'`;
-  return (await first(connection, asked, { shard: 'text' }, signal)).shard;
+  return (await readAnswerRow(connection, asked, { shard: 'text' }, signal)).shard;
 }
 
 /** Throws a ServerError if a part of the group that is being sent may be at another shard: sums would count it twice. */
@@ -110,7 +110,7 @@ export function checkClaim(
 
 /** Throws a ServerError. */
 export async function askStart(connection: Connection, signal: AbortSignal): Promise<ServerStart> {
-  const { host, uptime } = await first(
+  const { host, uptime } = await readAnswerRow(
     connection,
     sql`SELECT hostName() AS host, toUInt64(uptime()) AS uptime`,
     { host: 'text', uptime: 'number' },
@@ -139,7 +139,7 @@ export async function askClock(
 
 async function measure(connection: Connection, statement: Sql, signal: AbortSignal) {
   const beforeNs = process.hrtime.bigint();
-  const { ns, tick_ns: tick } = await first(connection, statement, { ns: 'number', tick_ns: 'number' }, signal);
+  const { ns, tick_ns: tick } = await readAnswerRow(connection, statement, { ns: 'number', tick_ns: 'number' }, signal);
   const tripNs = process.hrtime.bigint() - beforeNs;
   // The server read its clock at some time of the trip, and its clock shows the beginning of a tick.
   const nowNs = BigInt(Date.now()) * 1_000_000n + MILLISECOND_NS / 2n;
@@ -151,7 +151,7 @@ async function measure(connection: Connection, statement: Sql, signal: AbortSign
 
 const MILLISECOND_NS = 1_000_000n;
 
-async function first<const Own extends Shape>(
+async function readAnswerRow<const Own extends Shape>(
   connection: Connection,
   statement: Sql,
   shape: Own,

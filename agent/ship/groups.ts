@@ -63,8 +63,8 @@ export function groupSizes(eventsMax: number): GroupSizes {
 }
 
 /** Returns the group that begins with this number; undefined if no segment is sealed there yet. */
-export function nextGroup(reader: SealedReader, from: number, { eventsMax }: GroupLimits): Group | undefined {
-  const found = reader.sealedSegments(from, SEGMENTS_MAX);
+export function chooseNextGroup(reader: SealedReader, from: number, { eventsMax }: GroupLimits): Group | undefined {
+  const found = reader.listSealedSegments(from, SEGMENTS_MAX);
   const taken: SealedSegment[] = [];
   let [count, minNs, maxNs] = [0, 0n, 0n];
   for (const segment of found) {
@@ -82,8 +82,8 @@ export function nextGroup(reader: SealedReader, from: number, { eventsMax }: Gro
 }
 
 /** Returns the group with a boundary that was chosen before; retention may have removed some of its segments. */
-export function knownGroup(reader: SealedReader, from: number, end: number): Group {
-  const segments = reader.sealedSegments(from, SEGMENTS_MAX).filter(({ firstNumber }) => firstNumber < end);
+export function rebuildGroup(reader: SealedReader, from: number, end: number): Group {
+  const segments = reader.listSealedSegments(from, SEGMENTS_MAX).filter(({ firstNumber }) => firstNumber < end);
   return buildGroup(from, end, segments, true);
 }
 
@@ -183,7 +183,7 @@ export function splitIntoParts(
 }
 
 /** The events of a block that began within a part. */
-export function eventsWithin(block: NumberedBlock, part: TimePart | undefined): NumberedBlock {
+export function selectEventsWithin(block: NumberedBlock, part: TimePart | undefined): NumberedBlock {
   if (!part) return block;
   const timestamps = getTimestamps(block);
   const rows = Uint32Array.from(timestamps.keys()).filter(

@@ -49,7 +49,7 @@ const REMEMBERED_MS = 15 * 60_000;
 /** Numbers of acknowledged events are remembered at most this often. */
 const REMEMBER_EVERY_MS = 10_000;
 
-export function newPosition(recordingId: string, node: string, claim = randomBytes(16).toString('hex')): Position {
+export function createPosition(recordingId: string, node: string, claim = randomBytes(16).toString('hex')): Position {
   return {
     version: 1,
     recordingId,
@@ -70,7 +70,7 @@ export function newPosition(recordingId: string, node: string, claim = randomByt
 }
 
 /** The position after a group was acknowledged. */
-export function positionAfter(position: Position, end: number, nowMs: number): Position {
+export function advancePosition(position: Position, end: number, nowMs: number): Position {
   const recent = position.acknowledged.filter(({ atMs }) => nowMs - atMs < REMEMBERED_MS && atMs <= nowMs);
   const isDue = nowMs - (recent.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= REMEMBER_EVERY_MS;
   // The number before this group: from there on, all was acknowledged at this time or later.
@@ -85,7 +85,7 @@ export function computeSettledNumber({ number, settled }: Position): number {
 }
 
 /** The position from which all that a server may have lost is sent again. */
-export function positionBefore(position: Position, nowMs: number): Position {
+export function rewindPosition(position: Position, nowMs: number): Position {
   const first = position.acknowledged.find(({ atMs }) => nowMs - atMs < REMEMBERED_MS);
   const number = Math.min(first?.number ?? position.number, position.group?.from ?? position.number);
   const settled = computeSettledNumber(position);
@@ -98,7 +98,7 @@ export function positionBefore(position: Position, nowMs: number): Position {
  * The position of a shipper that takes over what another one has shipped: that one may have sent more than it said to a
  * server, up to what is recorded now.
  */
-export function positionClaimed(position: Position, recordedEnd: number): Position {
+export function claimPosition(position: Position, recordedEnd: number): Position {
   return { ...position, begun: { end: Math.max(recordedEnd, position.begun?.end ?? 0) } };
 }
 
@@ -118,7 +118,7 @@ export function readPosition(folder: string): Position | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new UserError(`cannot read ${path}: ${(error as Error).message}; run \`kreplay ship\` as its owner`);
   }
-  const read = POSITION.safeParse(parsed(text));
+  const read = POSITION.safeParse(parseJson(text));
   if (!read.success)
     throw new UserError(
       `${path} is damaged: remove it and run \`kreplay ship --claim\`, which ships all that is recorded again; what has arrived is not doubled`,
@@ -126,7 +126,7 @@ export function readPosition(folder: string): Position | undefined {
   return read.data;
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -43,7 +43,7 @@ const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 
 export const NOTHING_WAITS = (): Waiting => ({ events: 0, sinceNs: undefined });
 
-export function newProgress(): ShipProgress {
+export function createShipProgress(): ShipProgress {
   return {
     node: undefined,
     events: 0,

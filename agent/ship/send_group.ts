@@ -7,14 +7,18 @@ import { randomUUID } from 'node:crypto';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { max, min, U64_MAX } from '../../daemon/base/bigints.ts';
 import type { Connection } from '../clickhouse/connection/connection.ts';
-import { chooseInsertCompression, insertSettings, type ServerVersion } from '../clickhouse/tables/server_version.ts';
+import {
+  chooseInsertCompression,
+  chooseInsertSettings,
+  type ServerVersion,
+} from '../clickhouse/tables/server_version.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
 import { type Arrived, askArrived, askListed, type Question } from './arrived.ts';
-import { eventsWithin, findGap, findHoles, type Group, splitIntoParts, type TimePart } from './groups.ts';
+import { findGap, findHoles, type Group, selectEventsWithin, splitIntoParts, type TimePart } from './groups.ts';
 import { computeSettledNumber, type Position } from './position.ts';
 import type { GroupRows, SentTable } from './rows/group_rows.ts';
-import { clockTable, lossTables, type ShippingLoss, segmentTable } from './side_rows.ts';
+import { encodeClockTable, encodeLossTables, encodeSegmentTable, type ShippingLoss } from './side_rows.ts';
 
 export interface Destination {
   connection: Connection;
@@ -36,7 +40,10 @@ export interface SentGroup {
   side: Pick<Position, 'lossId' | 'clockId'>;
 }
 
-type Source = Pick<RecordingReader, 'recordingId' | 'node' | 'sealedEvents' | 'lossesAfter' | 'clockStepsAfter'>;
+type Source = Pick<
+  RecordingReader,
+  'recordingId' | 'node' | 'readSealedEvents' | 'listLossesAfter' | 'listClockStepsAfter'
+>;
 
 export interface Sending {
   group: Group;
@@ -64,7 +71,7 @@ export async function sendGroup(
     waits: sending.waits,
     signal,
   };
-  const removed = await removedFrom(connection, question, sending);
+  const removed = await askRemoved(connection, question, sending);
   /** Losses by the first number of the segment that has them. */
   const unread = new Map<number, ShippingLoss>();
   function lose({ firstNumber: from, minNs, maxNs }: SealedSegment, cause: ShippingLoss['cause'], count: number): void {
@@ -72,22 +79,22 @@ export async function sendGroup(
   }
 
   /** The events of the segments that can be read; the others are lost. */
-  function* blocks(): Generator<{ segment: SealedSegment; block: NumberedBlock }> {
+  function* readBlocks(): Generator<{ segment: SealedSegment; block: NumberedBlock }> {
     for (const segment of group.segments) {
-      const read = reader.sealedEvents(segment);
+      const read = reader.readSealedEvents(segment);
       const lost = segment.eventCount - (read.kind === 'events' ? read.block.rowCount : 0);
       if (lost > 0) lose(segment, read.kind === 'removed' ? 'unshipped' : 'damaged', lost);
       if (read.kind === 'events') yield { segment, block: read.block };
     }
   }
 
-  const send = sender(destination, name, signal);
+  const send = createSender(destination, name, signal);
   let events = 0;
-  function* eventBlocks(part: TimePart | undefined): Generator<Buffer> {
+  function* encodeEventBlocks(part: TimePart | undefined): Generator<Buffer> {
     rows.begin();
     events = 0;
-    for (const { segment, block } of blocks()) {
-      const own = eventsWithin(block, part);
+    for (const { segment, block } of readBlocks()) {
+      const own = selectEventsWithin(block, part);
       const made = own.rowCount > 0 ? rows.add(own, segment.firstNumber, group.typeMask) : undefined;
       if (made) {
         events += own.rowCount;
@@ -97,12 +104,16 @@ export async function sendGroup(
   }
 
   let [sent, besideBytes] = [0, 0];
-  for (const [i, part] of splitIntoParts(group, blocks).entries()) {
+  for (const [i, part] of splitIntoParts(group, readBlocks).entries()) {
     const label = part ? `-${i}` : '';
     // Without rows there is no block: nothing to insert.
     if (group.segments.length > 0)
-      await send({ table: 'event', columns: rows.eventColumns(group.typeMask) }, () => eventBlocks(part), label);
-    for (const table of group.segments.length > 0 ? rows.beside() : []) {
+      await send(
+        { table: 'event', columns: rows.listEventColumns(group.typeMask) },
+        () => encodeEventBlocks(part),
+        label,
+      );
+    for (const table of group.segments.length > 0 ? rows.readBesideTables() : []) {
       besideBytes += table.blocks.reduce((sum, { length }) => sum + length, 0);
       await sendTable(send, table, label);
     }
@@ -111,7 +122,7 @@ export async function sendGroup(
   const read = await readFrom(connection, question, group.segments, unread);
   const lost = [...removed.lost, ...read.lost.filter(({ from }) => from >= computeSettledNumber(position))];
   const side = await sendSide(send, reader, position, lost);
-  await sendTable(send, segmentTable(reader, [...removed.arrived, ...read.arrived]));
+  await sendTable(send, encodeSegmentTable(reader, [...removed.arrived, ...read.arrived]));
   return { events: sent, besideBytes, lost, side };
 }
 
@@ -130,7 +141,7 @@ interface Outcome {
 }
 
 /** What became of the events of the group that were removed before it is sent. */
-async function removedFrom(
+async function askRemoved(
   connection: Connection,
   question: Question,
   { group, position, nowNs, isAgain }: Sending,
@@ -196,16 +207,16 @@ export async function sendSide(
   position: Pick<Position, 'lossId' | 'clockId'>,
   lost: readonly ShippingLoss[],
 ): Promise<SentGroup['side']> {
-  const noted = reader.lossesAfter(position.lossId);
-  const steps = reader.clockStepsAfter(position.clockId);
+  const noted = reader.listLossesAfter(position.lossId);
+  const steps = reader.listClockStepsAfter(position.clockId);
   const lossId = noted.at(-1)?.lossId ?? position.lossId;
   const clockId = steps.at(-1)?.clockId ?? position.clockId;
   // More may be noted or lost before it is sent again, and a server drops what has the name of earlier rows.
   const missing = lost.reduce((sum, { count }) => sum + count, 0);
   const latestNs = lost.reduce((latest, { toNs }) => (toNs > latest ? toNs : latest), 0n);
-  for (const [i, table] of lossTables(reader, noted, lost).entries())
+  for (const [i, table] of encodeLossTables(reader, noted, lost).entries())
     await sendTable(send, table, `-${position.lossId}-${lossId}-${missing}-${latestNs}-${i}`);
-  await sendTable(send, clockTable(reader, steps), `-${position.clockId}-${clockId}`);
+  await sendTable(send, encodeClockTable(reader, steps), `-${position.clockId}-${clockId}`);
   return { lossId, clockId };
 }
 
@@ -216,12 +227,12 @@ type Send = (
 ) => Promise<void>;
 
 /** `name` names the rows of each insert, together with its table: a server drops those that it has already. */
-export function sender(destination: Destination, name: string, signal: AbortSignal) {
+export function createSender(destination: Destination, name: string, signal: AbortSignal) {
   const { connection, version, quorum, compression, onSent } = destination;
   const send: Send = (into, blocks, label = '') =>
     connection.insert(into, blocks, {
       compression: compression ?? chooseInsertCompression(version),
-      settings: insertSettings(version, { token: `${name}-${into.table}${label}`, quorum }),
+      settings: chooseInsertSettings(version, { token: `${name}-${into.table}${label}`, quorum }),
       id: `${name}-${into.table}${label}-${randomUUID()}`,
       onSent,
       signal,

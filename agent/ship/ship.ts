@@ -9,16 +9,16 @@ import { askVersion } from './contact.ts';
 import { persist } from './persist.ts';
 import {
   computeSettledNumber,
+  createPosition,
   makeStateFolder,
-  newPosition,
   type Position,
   readPosition,
   writePosition,
 } from './position.ts';
 import { NOTHING_WAITS } from './progress.ts';
-import { buildInsertId, computeGroupTimes, nameGroup, sender, sendTable } from './send_group.ts';
+import { buildInsertId, computeGroupTimes, createSender, nameGroup, sendTable } from './send_group.ts';
 import { BEHIND_MS_MAX, type ShipperOptions, shipRecording } from './shipper.ts';
-import { lossTables, segmentTable } from './side_rows.ts';
+import { encodeLossTables, encodeSegmentTable } from './side_rows.ts';
 
 /** How often a recording that is missing is looked for. */
 const LOOK_MS = 5_000;
@@ -64,7 +64,7 @@ async function preparePosition(
   known: Position | undefined,
 ): Promise<Position> {
   if (known?.recordingId === reader.recordingId) return known;
-  const next = newPosition(reader.recordingId, reader.node, known?.claim);
+  const next = createPosition(reader.recordingId, reader.node, known?.claim);
   if (known) {
     options.log.warn({ before: known.recordingId, now: reader.recordingId }, 'the recording was replaced');
     // More may have been recorded since this was written down.
@@ -95,13 +95,13 @@ async function tellRest(options: ShipperOptions, position: Position, rest: numbe
   const sinceMs = performance.now();
   const count = await persist(options, async () => {
     const version = await askVersion(connection, signal);
-    const send = sender({ connection, version, quorum, compression }, `${position.recordingId}-rest`, signal);
+    const send = createSender({ connection, version, quorum, compression }, `${position.recordingId}-rest`, signal);
     const question = { waits: performance.now() - sinceMs < BEHIND_MS_MAX, signal };
     const arrived = await readArrived(connection, question, position);
     const lost = Math.max(0, rest - (arrived?.eventCount ?? 0));
     const loss = { from, count: lost, fromNs, toNs, cause: 'unshipped' as const };
-    for (const table of lossTables(position, [], [loss])) await sendTable(send, table);
-    if (arrived) await sendTable(send, segmentTable(position, [arrived]));
+    for (const table of encodeLossTables(position, [], [loss])) await sendTable(send, table);
+    if (arrived) await sendTable(send, encodeSegmentTable(position, [arrived]));
     return lost;
   });
   progress.unshipped += count;

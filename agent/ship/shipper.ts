@@ -22,29 +22,29 @@ import {
   checkShard,
   type KnownNode,
 } from './contact.ts';
-import { groupSizes, knownGroup, nextGroup } from './groups.ts';
+import { chooseNextGroup, groupSizes, rebuildGroup } from './groups.ts';
 import { type Persisting, persist } from './persist.ts';
 import {
+  advancePosition,
+  claimPosition,
   computeSettledNumber,
   type Position,
-  positionAfter,
-  positionBefore,
-  positionClaimed,
+  rewindPosition,
   toShardPosition,
   writePosition,
 } from './position.ts';
 import { NOTHING_WAITS, type Waiting } from './progress.ts';
 import { groupRows } from './rows/group_rows.ts';
 import {
+  createSender,
   type Destination,
   type Sending,
   type SentGroup,
-  sender,
   sendGroup,
   sendSide,
   sendTable,
 } from './send_group.ts';
-import { nodeTable, type ShippingLoss } from './side_rows.ts';
+import { encodeNodeTable, type ShippingLoss } from './side_rows.ts';
 
 export interface ShipperOptions extends Persisting {
   /** Folder of the position. */
@@ -86,9 +86,9 @@ export async function shipRecording(
   const identity = readFileIdentity(path);
   const source = { reader, rows: groupRows(reader) };
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
-  const rate = liveRate();
+  const rate = createLiveRate();
   const sizes = groupSizes(options.eventsMax);
-  const send = patientSender(source, signal);
+  const send = createPatientSender(source, signal);
   let position = begun;
   let [isWritten, claims] = [true, options.claims];
   let destination: Destination | undefined;
@@ -116,7 +116,7 @@ export async function shipRecording(
     const version = await askVersion(connection, signal);
     const meta = await checkSchema(connection, signal);
     const known = await askOwner();
-    if (claims && known) moveTo(positionClaimed(position, reader.ends().end));
+    if (claims && known) moveTo(claimPosition(position, reader.ends().end));
     const shard = await askShard(connection, version, meta, signal);
     if (!claims) checkShard(position, shard);
     if (position.shard !== shard) moveTo(toShardPosition(position, shard));
@@ -150,7 +150,7 @@ export async function shipRecording(
     const hasTaken = known !== undefined && position.acknowledged.length > 0;
     if (hasTaken)
       log.warn({ host }, 'the server was restarted: what it acknowledged in its last minutes is sent again');
-    moveTo({ ...(hasTaken ? positionBefore(position, Date.now()) : position), servers });
+    moveTo({ ...(hasTaken ? rewindPosition(position, Date.now()) : position), servers });
   }
 
   async function beat(to: Destination, known: KnownNode | undefined): Promise<void> {
@@ -160,7 +160,7 @@ export async function shipRecording(
     const unended = reader.unended();
     const { end } = reader.ends();
     // A call that has lasted long may have begun before others that have arrived.
-    const waitsSinceNs = reader.earliestNs(position.number) ?? U64_MAX;
+    const waitsSinceNs = reader.findEarliestNs(position.number) ?? U64_MAX;
     const aliveNs = span?.toNs ?? 0n;
     // No two shippers report at the same time: the parts of a millisecond are random.
     const nowNs = BigInt(Date.now()) * 1_000_000n + BigInt(randomInt(1_000_000));
@@ -182,7 +182,7 @@ export async function shipRecording(
       clockUncertaintyNs: progress.clock?.uncertaintyNs ?? 0n,
       unended,
     };
-    await sendTable(sender(to, `${reader.recordingId}-${state.atNs}`, signal), nodeTable(reader, state));
+    await sendTable(createSender(to, `${reader.recordingId}-${state.atNs}`, signal), encodeNodeTable(reader, state));
     heartbeatMs = performance.now();
   }
 
@@ -199,8 +199,8 @@ export async function shipRecording(
     if (performance.now() - heartbeatMs > HEARTBEAT_MS) destination = await greet();
     const { group: begunGroup, number } = position;
     const group = begunGroup
-      ? knownGroup(reader, begunGroup.from, begunGroup.end)
-      : nextGroup(reader, number, sizes.limits());
+      ? rebuildGroup(reader, begunGroup.from, begunGroup.end)
+      : chooseNextGroup(reader, number, sizes.limits());
     if (!group || group.from >= untilNumber) {
       await sendNotes(destination);
       return false;
@@ -219,7 +219,7 @@ export async function shipRecording(
     // What is reported as lost must not be so again by a shipper that has not this position.
     if (noteLost(sent.lost)) destination = undefined;
     const lastNs = group.maxNs > BigInt(position.lastNs) ? String(group.maxNs) : position.lastNs;
-    moveTo({ ...positionAfter(position, group.end, Date.now()), ...sent.side, lastNs });
+    moveTo({ ...advancePosition(position, group.end, Date.now()), ...sent.side, lastNs });
     const { sealedEnd } = reader.ends();
     rate.note(sealedEnd);
     if (group.isFull && !options.once) await pace(sent.events, performance.now() - sinceMs);
@@ -228,7 +228,7 @@ export async function shipRecording(
 
   async function sendNotes(to: Destination): Promise<void> {
     const noted = await sendSide(
-      sender(to, `${reader.recordingId}-${position.round}-notes`, signal),
+      createSender(to, `${reader.recordingId}-${position.round}-notes`, signal),
       reader,
       position,
       [],
@@ -283,7 +283,7 @@ export async function shipRecording(
 }
 
 /** A server that is behind is waited for some time: what it would get then counts as lost, also if it comes after. */
-function patientSender(source: Parameters<typeof sendGroup>[1], signal: AbortSignal) {
+function createPatientSender(source: Parameters<typeof sendGroup>[1], signal: AbortSignal) {
   let behindSinceMs: number | undefined;
   return async (to: Destination, group: Omit<Sending, 'nowNs' | 'waits'>): Promise<SentGroup> => {
     const waits = behindSinceMs === undefined || performance.now() - behindSinceMs < BEHIND_MS_MAX;
@@ -302,7 +302,7 @@ function patientSender(source: Parameters<typeof sendGroup>[1], signal: AbortSig
 function readWaiting(reader: RecordingReader, number: number): Waiting {
   try {
     const events = countGivenNumbers(number, reader.ends().sealedEnd);
-    const [oldest] = events > 0 ? reader.sealedSegments(number, 1) : [];
+    const [oldest] = events > 0 ? reader.listSealedSegments(number, 1) : [];
     return { events, sinceNs: oldest?.minNs };
   } catch {
     // Shipping reports a recording that cannot be read; metrics must not end it.
@@ -328,7 +328,7 @@ function computePhaseMs(node: string, flushMs: number): number {
 }
 
 /** How fast the recording grows, over the last minute. */
-function liveRate() {
+function createLiveRate() {
   const seen: { atMs: number; end: number }[] = [];
   return {
     note(end: number): void {

@@ -1,30 +1,30 @@
 /** Rows of the tables that are not made from events: losses, clock steps, segments and the state of a node. */
 import { min, U64_MAX } from '../../daemon/base/bigints.ts';
-import { newBlockEncoder } from '../clickhouse/native/encode.ts';
-import { reasonText } from '../recording/format/losses.ts';
+import { createBlockEncoder } from '../clickhouse/native/encode.ts';
+import { encodeReason } from '../recording/format/losses.ts';
 import type { NotedLoss } from '../recording/read/arrivals.ts';
 import type { NotedClockStep } from '../recording/read/reader.ts';
 import type { Unended } from '../recording/read/unended.ts';
-import { unendedText } from '../recording/read/unended_text.ts';
+import { encodeUnended } from '../recording/read/unended_text.ts';
 import type { Arrived } from './arrived.ts';
 import type { Gap } from './groups.ts';
 import type { SentTable } from './rows/group_rows.ts';
-import { tableNamed } from './rows/shipment_plan.ts';
-import { type Cell, sentColumns, tableRows } from './rows/table_rows.ts';
+import { findTable } from './rows/shipment_plan.ts';
+import { type Cell, createTableRows, selectSentColumns } from './rows/table_rows.ts';
 
 export interface ShippedBy {
   recordingId: string;
   node: string;
 }
 
-const encoder = newBlockEncoder();
+const encoder = createBlockEncoder();
 
 function encodeSentTable(name: string, cells: readonly (readonly Cell[])[]): SentTable {
-  const { columns } = tableNamed(name);
-  const rows = tableRows(columns);
+  const { columns } = findTable(name);
+  const rows = createTableRows(columns);
   for (const row of cells) rows.add(row);
   const blocks = cells.length > 0 ? [encoder.encode(rows.take(), cells.length)] : [];
-  return { table: name, columns: sentColumns(columns).map((column) => column.name), blocks };
+  return { table: name, columns: selectSentColumns(columns).map((column) => column.name), blocks };
 }
 
 const parseRecordingId = ({ recordingId }: ShippedBy): bigint => BigInt(`0x${recordingId}`);
@@ -38,25 +38,29 @@ export interface ShippingLoss extends Gap {
 }
 
 /** What retention removed was shipped before, or is `unshipped`. */
-export function lossTables(by: ShippedBy, noted: readonly NotedLoss[], own: readonly ShippingLoss[]): SentTable[] {
+export function encodeLossTables(
+  by: ShippedBy,
+  noted: readonly NotedLoss[],
+  own: readonly ShippingLoss[],
+): SentTable[] {
   const id = parseRecordingId(by);
   const ofRecording = noted
     .filter(({ cause }) => cause !== 'retention')
     .map(({ lossId, eventType, count, fromNs, toNs, ...reason }) => {
-      return [id, BigInt(lossId), by.node, reasonText(reason), eventType ?? '', BigInt(count), fromNs, toNs];
+      return [id, BigInt(lossId), by.node, encodeReason(reason), eventType ?? '', BigInt(count), fromNs, toNs];
     });
   const ofShipping = own.map(({ from, cause, count, fromNs, toNs }) => {
     return [id, OWN_LOSS_IDS[cause] + BigInt(from), by.node, cause, '', BigInt(count), fromNs, toNs];
   });
-  return byDays([...ofRecording, ...ofShipping]).map((rows) => encodeSentTable('loss', rows));
+  return splitByDays([...ofRecording, ...ofShipping]).map((rows) => encodeSentTable('loss', rows));
 }
 
 /** The table is divided by days, and a server refuses rows of more than 100 of them at once. */
 const DAYS_MAX = 90;
 const DAY_NS = 86_400_000_000_000n;
-const FROM_NS = tableNamed('loss').columns.findIndex(({ name }) => name === 'from_ns');
+const FROM_NS = findTable('loss').columns.findIndex(({ name }) => name === 'from_ns');
 
-function byDays(rows: readonly Cell[][]): Cell[][][] {
+function splitByDays(rows: readonly Cell[][]): Cell[][][] {
   const parts: Cell[][][] = [];
   let days = new Set<bigint>();
   for (const row of rows) {
@@ -70,14 +74,14 @@ function byDays(rows: readonly Cell[][]): Cell[][][] {
   return parts;
 }
 
-export function clockTable(by: ShippedBy, steps: readonly NotedClockStep[]): SentTable {
+export function encodeClockTable(by: ShippedBy, steps: readonly NotedClockStep[]): SentTable {
   const rows = steps.map(({ clockId, bootNs, offsetNs, kind, suspendedNs }) => {
     return [parseRecordingId(by), BigInt(clockId), by.node, bootNs, offsetNs, kind, suspendedNs];
   });
   return encodeSentTable('clock', rows);
 }
 
-export function segmentTable(by: ShippedBy, segments: readonly Arrived[]): SentTable {
+export function encodeSegmentTable(by: ShippedBy, segments: readonly Arrived[]): SentTable {
   const rows = segments.map(({ firstNumber, endNumber, eventCount, minNs, maxNs, maxDurationNs }) => {
     const count = BigInt(eventCount);
     const endMaxNs = min(maxNs + maxDurationNs, U64_MAX);
@@ -105,7 +109,7 @@ export interface NodeState {
   unended: Unended;
 }
 
-export function nodeTable(by: ShippedBy, state: NodeState): SentTable {
+export function encodeNodeTable(by: ShippedBy, state: NodeState): SentTable {
   return encodeSentTable('node', [
     [
       parseRecordingId(by),
@@ -121,7 +125,7 @@ export function nodeTable(by: ShippedBy, state: NodeState): SentTable {
       BigInt(state.backlog),
       state.clockOffsetNs,
       state.clockUncertaintyNs,
-      unendedText(state.unended),
+      encodeUnended(state.unended),
     ],
   ]);
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { blockIo } from './block_io.ts';
 import type { commonFields } from './common.ts';
-import { type ApiOf, apiName, type Fields } from './define.ts';
+import { type ApiOf, type Fields, getApiName } from './define.ts';
 import type { EventDefinition } from './index.ts';
 import type { ApiTypes, Kind } from './kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, FILE_KINDS } from './owner.ts';
@@ -57,27 +57,27 @@ export const derivedFields = {
   ),
 };
 
-function shape(fields: Fields): Record<string, z.ZodType> {
+function buildShape(fields: Fields): Record<string, z.ZodType> {
   return Object.fromEntries(
     Object.entries(fields)
       .filter(([, field]) => field.kind.api !== 'none')
       .flatMap(([name, field]) => [
-        [apiName(name, field), SCHEMAS[field.kind.api](field.kind).meta({ description: field.doc })] as const,
+        [getApiName(name, field), SCHEMAS[field.kind.api](field.kind).meta({ description: field.doc })] as const,
         ...(field.kind.name === 'file' ? [['file_kind', z.enum(FILE_KINDS)] as const] : []),
       ]),
   );
 }
 
-function eventSchema(event: EventDefinition) {
+function buildEventSchema(event: EventDefinition) {
   return z
-    .object({ event_type: z.literal(event.name), ...derivedFields, ...shape(event.fields) })
+    .object({ event_type: z.literal(event.name), ...derivedFields, ...buildShape(event.fields) })
     .meta({ id: event.name, description: event.doc });
 }
 
 export const apiEventSchema = z.discriminatedUnion('event_type', [
-  eventSchema(sysWrite),
-  eventSchema(blockIo),
-  eventSchema(sysSync),
+  buildEventSchema(sysWrite),
+  buildEventSchema(blockIo),
+  buildEventSchema(sysSync),
 ]);
 
 type Derived = z.infer<z.ZodObject<typeof derivedFields>>;

@@ -40,58 +40,58 @@ export function getArrayClass(storage: Storage): new (length: number) => ColumnA
   return ARRAYS[storage];
 }
 
-export function newColumnArray(storage: Storage, length: number): ColumnArray {
+export function createColumnArray(storage: Storage, length: number): ColumnArray {
   return new ARRAYS[storage](length);
 }
 
 /** Returns an array for the values of a column; what it contains is overwritten. */
 export type ColumnMaker = (name: string, storage: Storage, length: number) => ColumnArray;
 
-export const newColumns: ColumnMaker = (_, storage, length) => newColumnArray(storage, length);
+export const createColumn: ColumnMaker = (_, storage, length) => createColumnArray(storage, length);
 
 /** Each array takes the memory of the one before it for the same column: fresh memory costs more than filling it. */
-export function reusedColumns(): ColumnMaker {
+export function createColumnReuser(): ColumnMaker {
   const kept = new Map<string, ColumnArray>();
   return (name, storage, length) => {
     const known = kept.get(name);
     if (known && known.length >= length) return known.subarray(0, length);
-    const values = newColumnArray(storage, length);
+    const values = createColumnArray(storage, length);
     kept.set(name, values);
     return values;
   };
 }
 
-export function newBlock(capacity: number, columns: readonly Column[] = COLUMNS): Block {
+export function createBlock(capacity: number, columns: readonly Column[] = COLUMNS): Block {
   return {
     rowCount: 0,
     typeCounts: new Uint32Array(TYPE_COUNTS),
-    columns: new Map(columns.map((column) => [column.name, newColumnArray(column.storage, capacity)])),
+    columns: new Map(columns.map((column) => [column.name, createColumnArray(column.storage, capacity)])),
   };
 }
 
 /** Number of bytes that all columns of a block of this capacity take, each aligned for its values. */
-export function blockBytes(capacity: number): number {
-  return COLUMNS.reduce((sum, { storage }) => sum + columnBytes(storage, capacity), 0);
+export function computeBlockBytes(capacity: number): number {
+  return COLUMNS.reduce((sum, { storage }) => sum + computeColumnBytes(storage, capacity), 0);
 }
 
 /** Returns a block whose columns lie in `memory`, so that two threads can see them. */
-export function blockOver(memory: SharedArrayBuffer, capacity: number): Block {
+export function createSharedBlock(memory: SharedArrayBuffer, capacity: number): Block {
   const columns = new Map<string, ColumnArray>();
   let offset = 0;
   for (const { name, storage } of COLUMNS) {
     // Values read from a column are copied or encoded at once; no caller gets memory that another thread changes.
     columns.set(name, new ARRAYS[storage](memory as unknown as ArrayBuffer, offset, capacity));
-    offset += columnBytes(storage, capacity);
+    offset += computeColumnBytes(storage, capacity);
   }
-  return { ...newBlock(0, []), columns };
+  return { ...createBlock(0, []), columns };
 }
 
-function columnBytes(storage: Storage, capacity: number): number {
+function computeColumnBytes(storage: Storage, capacity: number): number {
   return Math.ceil((capacity * ARRAYS[storage].BYTES_PER_ELEMENT) / 8) * 8;
 }
 
 /** Number of values in use in a column: all rows for a common one, the rows of its type otherwise. */
-export function columnLength(block: Block, column: Column): number {
+export function getColumnLength(block: Block, column: Column): number {
   return column.eventType === 0 ? block.rowCount : block.typeCounts[column.eventType]!;
 }
 

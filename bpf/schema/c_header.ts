@@ -23,9 +23,9 @@ import { WRITE_SYSCALLS } from './sys_write.ts';
 
 const BANNER = '/* Generated from bpf/schema by `make gen`. Do not edit. */';
 
-export function cHeader(): string {
+export function buildCHeader(): string {
   const records = [...EVENTS, ...DEFINITIONS];
-  const named = (prefix: string, numbers: Readonly<Record<string, number>>) =>
+  const prefixNames = (prefix: string, numbers: Readonly<Record<string, number>>) =>
     Object.fromEntries(Object.entries(numbers).map(([word, number]) => [`${prefix}_${word.toUpperCase()}`, number]));
   const constants = {
     ...Object.fromEntries(EVENTS.map((event) => [`EVENT_${event.name.toUpperCase()}`, event.id])),
@@ -49,8 +49,8 @@ export function cHeader(): string {
     ENVIRONMENT_NAMES: ENVIRONMENT_NAMES.length,
     ENVIRONMENT_TRACEPARENT: ENVIRONMENT_NAMES.indexOf('TRACEPARENT'),
     ORIGIN_SLOTS,
-    ...named('BLOCK_OPERATION', BLOCK_OPERATIONS),
-    ...named('CALL', { ...WRITE_SYSCALLS, ...SYNC_SYSCALLS }),
+    ...prefixNames('BLOCK_OPERATION', BLOCK_OPERATIONS),
+    ...prefixNames('CALL', { ...WRITE_SYSCALLS, ...SYNC_SYSCALLS }),
   };
   return `${[
     BANNER,
@@ -64,7 +64,7 @@ export function cHeader(): string {
     '\t__u64 words[ENVIRONMENT_NAME_WORDS];',
     '\t__u64 masks[ENVIRONMENT_NAME_WORDS];',
     '};',
-    `#define ENVIRONMENT_NAME_TABLE {${ENVIRONMENT_NAMES.map(environmentName).join(', ')}}`,
+    `#define ENVIRONMENT_NAME_TABLE {${ENVIRONMENT_NAMES.map(formatEnvironmentName).join(', ')}}`,
     '',
     '/* One owner of a block request. */',
     'struct event_origin {',
@@ -84,7 +84,7 @@ export function cHeader(): string {
     'struct loss_counters {',
     '\t__u64 lost[LOSS_TYPES_MAX][LOSS_CAUSES_MAX];',
     '};',
-    ...records.flatMap(cStruct),
+    ...records.flatMap(formatCStruct),
     '',
     '#endif',
   ].join('\n')}\n`;
@@ -93,7 +93,7 @@ export function cHeader(): string {
 /** Whether the field has bytes of its own in the record. */
 const hasRoom = ({ size }: FieldLayout) => size > 0;
 
-function cStruct(record: RecordDefinition): string[] {
+function formatCStruct(record: RecordDefinition): string[] {
   const tag = `struct ${record.name}`;
   return [
     '',
@@ -114,16 +114,16 @@ function cStruct(record: RecordDefinition): string[] {
   ];
 }
 
-function environmentName(name: string): string {
+function formatEnvironmentName(name: string): string {
   const bytes = Buffer.alloc(ENVIRONMENT_NAME_WORDS * 8);
   const masks = Buffer.alloc(bytes.length);
   const size = bytes.write(`${name}=`);
   if (size < name.length + 1) throw new Error(`${name} is longer than ENVIRONMENT_NAME_WORDS allows`);
   masks.fill(0xff, 0, size);
-  return `{${cWords(bytes)}, ${cWords(masks)}}`;
+  return `{${formatCWords(bytes)}, ${formatCWords(masks)}}`;
 }
 
-function cWords(bytes: Buffer): string {
+function formatCWords(bytes: Buffer): string {
   const words = Array.from({ length: bytes.length / 8 }, (_, i) => `0x${bytes.readBigUInt64LE(i * 8).toString(16)}ull`);
   return `{${words.join(', ')}}`;
 }

@@ -33,7 +33,7 @@ function buildColumns(fields: Fields, eventType: number, prefix: string): Column
   );
 }
 
-function specificFields(fields: Fields): Fields {
+function selectSpecificFields(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !(name in commonFields)));
 }
 
@@ -50,5 +50,5 @@ const eventTypeColumn: Column = {
 export const COLUMNS: readonly Column[] = [
   eventTypeColumn,
   ...buildColumns(commonFields, 0, ''),
-  ...EVENTS.flatMap((event) => buildColumns(specificFields(event.fields), event.id, `${event.name}.`)),
+  ...EVENTS.flatMap((event) => buildColumns(selectSpecificFields(event.fields), event.id, `${event.name}.`)),
 ];

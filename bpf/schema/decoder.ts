@@ -4,7 +4,7 @@
  *
  * A frame is {u32 payload size, u32 zero, payload, padding to 8}, as `RingReader.drain()` of libbpf-ts writes it.
  */
-import { type Block, newBlock } from './block.ts';
+import { type Block, createBlock } from './block.ts';
 import { COLUMNS, type Column } from './columns.ts';
 import type { commonFields } from './common.ts';
 import { type FieldLayout, ORIGIN_SIZE } from './define.ts';
@@ -89,7 +89,7 @@ const PLAIN_FIELDS: readonly PlainField[] = ALL_FIELDS.filter(({ columns }) => c
 );
 
 export function createDecoder(): Decoder {
-  const block = newBlock(BLOCK_ROWS_MAX);
+  const block = createBlock(BLOCK_ROWS_MAX);
   const recordOffsets = new Uint32Array(BLOCK_ROWS_MAX);
   const typeRecordOffsets = Array.from(SIZES, () => new Uint32Array(BLOCK_ROWS_MAX));
   const gathers = [0, ...typeIds].map((eventType) => {

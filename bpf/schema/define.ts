@@ -3,7 +3,7 @@ import { type ApiTypes, type CType, type Field, type Kind, ORIGIN_SLOTS, ORIGINS
 export type Fields = Readonly<Record<string, Field>>;
 
 /** The field's name in the API. */
-export function apiName(fieldName: string, field: Fields[string]): string {
+export function getApiName(fieldName: string, field: Fields[string]): string {
   return field.kind.columnName ?? fieldName;
 }
 

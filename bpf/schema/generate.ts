@@ -1,5 +1,5 @@
 /** `make gen`: writes the C header. */
 import { writeFileSync } from 'node:fs';
-import { cHeader } from './c_header.ts';
+import { buildCHeader } from './c_header.ts';
 
-writeFileSync(new URL('../gen/events.h', import.meta.url), cHeader());
+writeFileSync(new URL('../gen/events.h', import.meta.url), buildCHeader());

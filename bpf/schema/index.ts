@@ -10,6 +10,6 @@ export type EventType = EventDefinition['name'];
 
 export const EVENT_TYPES: readonly EventType[] = EVENTS.map((event) => event.name);
 
-export function eventById(id: number): EventDefinition | undefined {
+export function findEventDefinition(id: number): EventDefinition | undefined {
   return EVENTS.find((event) => event.id === id);
 }

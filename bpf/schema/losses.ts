@@ -46,7 +46,7 @@ export const LOSS_CAUSES = {
 export type LossCause = keyof typeof LOSS_CAUSES;
 
 /** Another version may have noted a cause that is unknown here, and other software any word. */
-export function knownCause(cause: string): LossCause {
+export function toLossCause(cause: string): LossCause {
   return Object.hasOwn(LOSS_CAUSES, cause) ? (cause as LossCause) : 'unknown';
 }
 

@@ -1,7 +1,7 @@
 /**
  * The first place in `[from, to)` for which `holds`, which must then hold for all later ones; `to` when there is none.
  */
-export function firstPlace(from: number, to: number, holds: (place: number) => boolean): number {
+export function findFirstPlace(from: number, to: number, holds: (place: number) => boolean): number {
   let [low, high] = [from, to];
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -12,35 +12,35 @@ export function firstPlace(from: number, to: number, holds: (place: number) => b
 }
 
 /** Likewise in ascending `values`: the first place with a value that is not below `limit`. */
-export function firstNotBelow<T extends number | bigint | string>(
+export function findFirstNotBelow<T extends number | bigint | string>(
   values: ArrayLike<T>,
   limit: T,
   from = 0,
   to = values.length,
 ): number {
-  return firstPlace(from, to, (place) => values[place]! >= limit);
+  return findFirstPlace(from, to, (place) => values[place]! >= limit);
 }
 
 /** Likewise: the first place with a value above `limit`. */
-export function firstAbove<T extends number | bigint | string>(
+export function findFirstAbove<T extends number | bigint | string>(
   values: ArrayLike<T>,
   limit: T,
   from = 0,
   to = values.length,
 ): number {
-  return firstPlace(from, to, (place) => values[place]! > limit);
+  return findFirstPlace(from, to, (place) => values[place]! > limit);
 }
 
 /**
- * `firstPlace` for a place that is near `from`: steps that double until one is behind it. It looks at some twice the
+ * `findFirstPlace` for a place that is near `from`: steps that double until one is behind it. It looks at some twice the
  * logarithm of the distance.
  */
-export function firstPlaceNear(from: number, to: number, holds: (place: number) => boolean): number {
+export function findFirstPlaceNear(from: number, to: number, holds: (place: number) => boolean): number {
   let low = from;
   let step = 1;
   while (low + step <= to && !holds(low + step - 1)) {
     low += step;
     step *= 2;
   }
-  return firstPlace(low, Math.min(to, low + step - 1), holds);
+  return findFirstPlace(low, Math.min(to, low + step - 1), holds);
 }

@@ -27,7 +27,7 @@ export function parseDuration(text: string): bigint | undefined {
   while (PART.lastIndex < text.length) {
     const match = PART.exec(text);
     if (!match) return undefined;
-    const ns = scaledDecimal(match[1]!, UNIT_NS[match[2]!]!);
+    const ns = scaleDecimal(match[1]!, UNIT_NS[match[2]!]!);
     if (ns === undefined) return undefined;
     total += ns;
   }
@@ -37,7 +37,7 @@ export function parseDuration(text: string): bigint | undefined {
 /** Parses decimal milliseconds (`0.05`) to nanoseconds; undefined if it is no decimal or finer than a nanosecond. */
 export function parseMilliseconds(text: string): bigint | undefined {
   const decimal = text.length <= DURATION_CHARACTERS_MAX && /^\d+(\.\d+)?$/.test(text);
-  return decimal ? scaledDecimal(text, UNIT_NS.ms!) : undefined;
+  return decimal ? scaleDecimal(text, UNIT_NS.ms!) : undefined;
 }
 
 /** Formats nanoseconds as decimal milliseconds: the inverse of `parseMilliseconds`. */
@@ -46,7 +46,7 @@ export function formatMilliseconds(ns: bigint): string {
   return `${ns / 1_000_000n}${fraction && `.${fraction}`}`;
 }
 
-function scaledDecimal(decimal: string, scale: bigint): bigint | undefined {
+function scaleDecimal(decimal: string, scale: bigint): bigint | undefined {
   const [whole = '', fraction = ''] = decimal.split('.');
   const scaled = BigInt(whole + fraction) * scale;
   const divisor = 10n ** BigInt(fraction.length);

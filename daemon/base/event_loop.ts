@@ -69,7 +69,7 @@ function wake(): void {
   connectionCame = false;
   if (!isAccepting) {
     while (starts.length > 0 && performance.now() - nowMs < START_MS_MAX) starts.shift()!();
-    const at = ++turns % LONGEST_EVERY === 0 ? 0 : leastServed();
+    const at = ++turns % LONGEST_EVERY === 0 ? 0 : findLeastServed();
     waiting.splice(at, 1)[0]?.wake();
     // The piece itself runs when this function has returned.
     queueMicrotask(noteWork);
@@ -81,7 +81,7 @@ function noteWork(): void {
   workedMs = performance.now();
 }
 
-function leastServed(): number {
+function findLeastServed(): number {
   let least = 0;
   for (let at = 1; at < waiting.length; at++) if (waiting[at]!.had < waiting[least]!.had) least = at;
   return least;

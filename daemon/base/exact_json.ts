@@ -15,13 +15,13 @@ export function stringify(value: unknown): string {
 /** Parses integers that a double cannot hold exactly as bigints. */
 export function parseJson(text: string): unknown {
   return exactJson.parse(text, (key, value, { source }) =>
-    typeof value === 'number' && source !== undefined ? exactNumber(key, value, source) : value,
+    typeof value === 'number' && source !== undefined ? parseExactNumber(key, value, source) : value,
   );
 }
 
 const INTEGER = /^-?\d+$/;
 
-function exactNumber(field: string, value: number, source: string): number | bigint {
+function parseExactNumber(field: string, value: number, source: string): number | bigint {
   if (INTEGER.test(source)) return Number.isSafeInteger(value) ? value : BigInt(source);
   if (Number.isInteger(value) && !isExactly(value, source)) {
     const message = `${source} cannot be read exactly; write an integer without fraction or exponent`;
@@ -38,13 +38,13 @@ function isExactly(value: number, source: string): boolean {
   const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');
   // Trailing zeros move into the exponent, so that 1.000 and 1000e-3 need no fraction.
-  const digits = withoutLastZeros(whole + fraction);
+  const digits = trimTrailingZeros(whole + fraction);
   const scale = Number(exponent) - fraction.length + (whole + fraction).length - digits.length;
   return value === 0 ? !/[1-9]/.test(digits) : scale >= 0;
 }
 
 /** Linear time: a pattern that ends in `0+$` would start matching again at each zero. */
-function withoutLastZeros(digits: string): string {
+function trimTrailingZeros(digits: string): string {
   let end = digits.length;
   while (digits[end - 1] === '0') end--;
   return digits.slice(0, end);

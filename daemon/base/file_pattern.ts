@@ -8,7 +8,7 @@
  * Backslashes count before a star or a slash at the end only: two stand for one, and one that is left makes the last
  * character a part of a path.
  */
-import { firstAbove } from './binary_search.ts';
+import { findFirstAbove } from './binary_search.ts';
 
 export interface Pattern {
   kind: 'path' | 'beginning' | 'folder';
@@ -16,29 +16,29 @@ export interface Pattern {
 }
 
 /** Returns a function that says whether a path matches one of the patterns; it is as fast for many as for few. */
-export function pathTest(patterns: readonly string[]): (path: string) => boolean {
+export function createPathTest(patterns: readonly string[]): (path: string) => boolean {
   const parsed = patterns.map(parsePattern);
   const selectTexts = (wanted: Pattern['kind']) => parsed.flatMap(({ kind, text }) => (kind === wanted ? [text] : []));
   const paths = new Set(selectTexts('path'));
   const folders = new Set(selectTexts('folder'));
-  const beginnings = shortest(selectTexts('beginning'));
+  const beginnings = selectShortest(selectTexts('beginning'));
   return (path) => {
     if (paths.has(path)) return true;
     if (folders.size > 0 && folders.has(findFolder(path) ?? '')) return true;
-    return beginnings.length > 0 && path.startsWith(lastUpTo(beginnings, path));
+    return beginnings.length > 0 && path.startsWith(findLastUpTo(beginnings, path));
   };
 }
 
 /** The pattern that only this path matches. */
-export function patternOfPath(path: string): string {
+export function buildPathPattern(path: string): string {
   const end = path.at(-1);
-  return end === '*' || end === '/' ? `${doubled(path.slice(0, -1))}\\${end}` : path;
+  return end === '*' || end === '/' ? `${doubleTrailingBackslashes(path.slice(0, -1))}\\${end}` : path;
 }
 
 /** The pattern of the folder that a file is in; undefined for the root, and for what is in no folder. */
-export function patternOfFolder(path: string): string | undefined {
+export function buildFolderPattern(path: string): string | undefined {
   const folder = findFolder(path);
-  return folder === undefined || folder === '/' ? undefined : `${doubled(folder.slice(0, -1))}/`;
+  return folder === undefined || folder === '/' ? undefined : `${doubleTrailingBackslashes(folder.slice(0, -1))}/`;
 }
 
 export function isPatternOfFolder(pattern: string): boolean {
@@ -48,7 +48,7 @@ export function isPatternOfFolder(pattern: string): boolean {
 export function parsePattern(pattern: string): Pattern {
   const end = pattern.at(-1);
   if (end !== '*' && end !== '/') return { kind: 'path', text: pattern };
-  const count = backslashesAtEnd(pattern.slice(0, -1));
+  const count = countTrailingBackslashes(pattern.slice(0, -1));
   const text = pattern.slice(0, pattern.length - 1 - Math.ceil(count / 2));
   if (count % 2 === 1) return { kind: 'path', text: text + end };
   return end === '*' ? { kind: 'beginning', text } : { kind: 'folder', text: `${text}/` };
@@ -60,18 +60,18 @@ function findFolder(path: string): string | undefined {
   return end < 0 || end === path.length - 1 ? undefined : path.slice(0, end + 1);
 }
 
-function doubled(text: string): string {
-  return text + '\\'.repeat(backslashesAtEnd(text));
+function doubleTrailingBackslashes(text: string): string {
+  return text + '\\'.repeat(countTrailingBackslashes(text));
 }
 
-function backslashesAtEnd(text: string): number {
+function countTrailingBackslashes(text: string): number {
   let start = text.length;
   while (start > 0 && text[start - 1] === '\\') start--;
   return text.length - start;
 }
 
 /** Leaves out what begins with another one, and sorts the others. */
-function shortest(beginnings: readonly string[]): string[] {
+function selectShortest(beginnings: readonly string[]): string[] {
   const kept: string[] = [];
   for (const text of beginnings.toSorted((a, b) => (a < b ? -1 : 1))) {
     const last = kept.at(-1);
@@ -84,6 +84,6 @@ function shortest(beginnings: readonly string[]): string[] {
  * The last one that is not after a path, or the first: as none begins with another, no other one can be what the path
  * begins with.
  */
-function lastUpTo(sorted: readonly string[], path: string): string {
-  return sorted[Math.max(0, firstAbove(sorted, path) - 1)]!;
+function findLastUpTo(sorted: readonly string[], path: string): string {
+  return sorted[Math.max(0, findFirstAbove(sorted, path) - 1)]!;
 }

@@ -10,7 +10,7 @@ export function parseListItems(list: string): string[] {
   let item = '';
   let from = 0;
   for (let comma = list.indexOf(','); comma >= 0; comma = list.indexOf(',', from)) {
-    const count = backslashesBefore(list, comma, from);
+    const count = countBackslashesBefore(list, comma, from);
     item += list.slice(from, comma - Math.ceil(count / 2));
     from = comma + 1;
     if (count % 2 === 1) {
@@ -32,14 +32,14 @@ export function listPossibleNames(list: string): string[] {
 }
 
 /** A name as a list of one. */
-export function listed(name: string): string {
+export function escapeListItem(name: string): string {
   const parts = name.split(',');
   return parts
-    .map((part, i) => (i < parts.length - 1 ? part + '\\'.repeat(backslashesBefore(part, part.length, 0)) : part))
+    .map((part, i) => (i < parts.length - 1 ? part + '\\'.repeat(countBackslashesBefore(part, part.length, 0)) : part))
     .join('\\,');
 }
 
-function backslashesBefore(text: string, end: number, from: number): number {
+function countBackslashesBefore(text: string, end: number, from: number): number {
   let start = end;
   while (start > from && text[start - 1] === '\\') start--;
   return end - start;

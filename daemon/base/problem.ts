@@ -47,7 +47,7 @@ export type ErrorCode = keyof typeof ERRORS;
 export type InputError = ({ parameter: string } | { pointer: string }) & { message: string };
 
 /** Builds a JSON pointer (RFC 6901). */
-export function pointerTo(path: readonly PropertyKey[]): string {
+export function buildJsonPointer(path: readonly PropertyKey[]): string {
   return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
@@ -62,7 +62,7 @@ export class Problem extends Error {
   }
 }
 
-export function problemBody({ code, message, errors }: Problem) {
+export function buildProblemBody({ code, message, errors }: Problem) {
   const { status, title } = ERRORS[code];
   return { type: `urn:kreplay:error:${code}`, title, status, detail: message, code, ...(errors && { errors }) };
 }

@@ -13,9 +13,9 @@ export interface Sink {
   destroy(): unknown;
   on(event: 'close' | 'drain' | 'error', listener: () => void): unknown;
   /** Its socket, if another thread may write to it now: it is not encrypted, and nothing waits to be written. */
-  direct?(): { fd: number; isChunked: boolean } | undefined;
+  findDirectSocket?(): { fd: number; isChunked: boolean } | undefined;
   /** Reports that another thread has written so many bytes to its socket. */
-  wroteDirectly?(bytes: number): void;
+  reportDirectWrite?(bytes: number): void;
   /** Writes the end of what another thread has begun to write to its socket. */
   writeRest?(bytes: Buffer): boolean;
 }

@@ -2,18 +2,18 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command, type CommanderError } from 'commander';
-import { EXIT_CODES, withHelpEnd } from '../../agent/config/help.ts';
+import { addHelpEnd, EXIT_CODES } from '../../agent/config/help.ts';
 import { UserError } from '../../agent/process/errors.ts';
 
 /** Each command is loaded only when it is called: `kreplay exec` must not pay for the daemon. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   up: async () => {
-    const { withDaemonOptions, withDaemonCommandOptions } = await import('../server/options.ts');
-    return (await import('./up.ts')).upCommand(withDaemonOptions, withDaemonCommandOptions);
+    const { addDaemonOptions, addDaemonCommandOptions } = await import('../server/options.ts');
+    return (await import('./up.ts')).createUpCommand(addDaemonOptions, addDaemonCommandOptions);
   },
-  demo: async () => (await import('./demo/demo.ts')).demoCommand(),
-  agent: async () => (await import('../../agent/command.ts')).agentCommand(),
-  daemon: async () => (await import('../server/command.ts')).daemonCommand(),
+  demo: async () => (await import('./demo/demo.ts')).createDemoCommand(),
+  agent: async () => (await import('../../agent/command.ts')).createAgentCommand(),
+  daemon: async () => (await import('../server/command.ts')).createDaemonCommand(),
   config: async () => {
     const [agent, daemon, ship, fleet] = await Promise.all([
       import('../../agent/command.ts'),
@@ -21,34 +21,34 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
       import('../../agent/ship/command.ts'),
       import('../../agent/fleet/section.ts'),
     ]);
-    return (await import('../../agent/config/command.ts')).configCommand({
+    return (await import('../../agent/config/command.ts')).createConfigCommand({
       agent: agent.AGENT_SECTION,
       daemon: daemon.DAEMON_SECTION,
       ship: ship.SHIP_SECTION,
       fleet: fleet.FLEET_SECTION,
     });
   },
-  doctor: async () => (await import('../../agent/doctor/command.ts')).doctorCommand(),
-  fleet: async () => (await import('../../agent/fleet/command.ts')).fleetCommand(),
-  ship: async () => (await import('../../agent/ship/command.ts')).shipCommand(),
-  exec: async () => (await import('../../agent/exec.ts')).execCommand(),
-  events: async () => (await import('./commands/events.ts')).eventsCommand(),
-  tail: async () => (await import('./commands/tail.ts')).tailCommand(),
-  show: async () => (await import('./commands/show.ts')).showCommand(),
-  transactions: async () => (await import('./commands/transactions.ts')).transactionsCommand(),
-  services: async () => (await import('./commands/services.ts')).servicesCommand(),
-  stats: async () => (await import('./commands/stats.ts')).statsCommand(),
-  pin: async () => (await import('./commands/pin.ts')).pinCommand(),
-  unpin: async () => (await import('./commands/pin.ts')).unpinCommand(),
-  export: async () => (await import('./commands/export.ts')).exportCommand(),
-  import: async () => (await import('./commands/import.ts')).importCommand(),
-  verify: async () => (await import('./commands/verify.ts')).verifyCommand(),
-  sql: async () => (await import('./commands/sql.ts')).sqlCommand(),
-  token: async () => (await import('./commands/token.ts')).tokenCommand(),
-  replay: async () => (await import('./player/replay.ts')).replayCommand(),
-  whatif: async () => (await import('./commands/whatif.ts')).whatIfCommand(),
-  diff: async () => (await import('./commands/diff.ts')).diffCommand(),
-  run: async () => (await import('./commands/run.ts')).runCommand(),
+  doctor: async () => (await import('../../agent/doctor/command.ts')).createDoctorCommand(),
+  fleet: async () => (await import('../../agent/fleet/command.ts')).createFleetCommand(),
+  ship: async () => (await import('../../agent/ship/command.ts')).createShipCommand(),
+  exec: async () => (await import('../../agent/exec.ts')).createExecCommand(),
+  events: async () => (await import('./commands/events.ts')).createEventsCommand(),
+  tail: async () => (await import('./commands/tail.ts')).createTailCommand(),
+  show: async () => (await import('./commands/show.ts')).createShowCommand(),
+  transactions: async () => (await import('./commands/transactions.ts')).createTransactionsCommand(),
+  services: async () => (await import('./commands/services.ts')).createServicesCommand(),
+  stats: async () => (await import('./commands/stats.ts')).createStatsCommand(),
+  pin: async () => (await import('./commands/pin.ts')).createPinCommand(),
+  unpin: async () => (await import('./commands/pin.ts')).createUnpinCommand(),
+  export: async () => (await import('./commands/export.ts')).createExportCommand(),
+  import: async () => (await import('./commands/import.ts')).createImportCommand(),
+  verify: async () => (await import('./commands/verify.ts')).createVerifyCommand(),
+  sql: async () => (await import('./commands/sql.ts')).createSqlCommand(),
+  token: async () => (await import('./commands/token.ts')).createTokenCommand(),
+  replay: async () => (await import('./player/replay.ts')).createReplayCommand(),
+  whatif: async () => (await import('./commands/whatif.ts')).createWhatIfCommand(),
+  diff: async () => (await import('./commands/diff.ts')).createDiffCommand(),
+  run: async () => (await import('./commands/run.ts')).createRunCommand(),
 };
 
 const EXAMPLES = [
@@ -89,7 +89,7 @@ export async function loadProgram(name: string, exit: (error: CommanderError) =>
   const asked = COMMANDS[name];
   if (asked && !isHere(name)) throw new CommandLeftOut(name, OWN_PACKAGE.commands!);
   const here = Object.entries(COMMANDS).filter(([other]) => isHere(other));
-  const program = newProgram().exitOverride(exit);
+  const program = createProgram().exitOverride(exit);
   await addCommands(program, asked ? [asked] : here.map(([, load]) => load));
   return program;
 }
@@ -110,15 +110,15 @@ function pointToHelp(command: Command): Command {
 }
 
 /** The program with all commands, for code that describes it. */
-export async function wholeProgram(): Promise<Command> {
-  const program = newProgram();
+export async function createWholeProgram(): Promise<Command> {
+  const program = createProgram();
   await addCommands(program, Object.values(COMMANDS));
   return program;
 }
 
-function newProgram(): Command {
+function createProgram(): Command {
   const program = new Command('kreplay').description('A kernel flight recorder with replay.');
-  withHelpEnd(program, {
+  addHelpEnd(program, {
     examples: EXAMPLES.filter((example) => isHere(example.split(' ')[1]!)),
     exitCodes: { ...EXIT_CODES, other: 'see the help of the command' },
   });

@@ -3,13 +3,13 @@ import { type ChildProcess, type ForkOptions, fork, type StdioOptions } from 'no
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { Command } from 'commander';
-import { withAgentOptions } from '../../agent/command.ts';
-import { withConfigOption, withConfiguration } from '../../agent/config/configuration.ts';
-import { EXIT_CODES, withHelpEnd } from '../../agent/config/help.ts';
+import { addAgentOptions } from '../../agent/command.ts';
+import { addConfigOption, attachConfiguration } from '../../agent/config/configuration.ts';
+import { addHelpEnd, EXIT_CODES } from '../../agent/config/help.ts';
 import { listDeclared } from '../../agent/config/setting.ts';
-import { withLogOptions } from '../../agent/output/log.ts';
-import { endingSignal } from '../../agent/process/ending.ts';
-import { serviceManager } from '../../agent/process/service_manager.ts';
+import { addLogOptions } from '../../agent/output/log.ts';
+import { createEndingSignal } from '../../agent/process/ending.ts';
+import { createServiceManager } from '../../agent/process/service_manager.ts';
 
 /** A child that has not ended after this time is killed, which the recording survives. */
 const END_TIMEOUT_MS = 10_000;
@@ -20,36 +20,36 @@ interface UpFlags {
 }
 
 /**
- * `withDaemonOptions` declares the daemon's options, except for the folder, the log and those that only a daemon by itself
+ * `addDaemonOptions` declares the daemon's options, except for the folder, the log and those that only a daemon by itself
  * has; `withAllDaemonOptions` declares these too.
  */
-export function upCommand(
+export function createUpCommand(
   withDaemonOptions: (command: Command) => Command,
   withAllDaemonOptions: (command: Command) => Command,
 ): Command {
   const command = new Command('up')
     .summary('record this host and serve what is recorded')
     .description('record this host and serve what is recorded, until Ctrl-C');
-  const configuration = withConfiguration(command);
-  const forBoth = forwardedOptions(command.optionsGroup('Both:'), (both) => withConfigOption(withLogOptions(both)));
+  const configuration = attachConfiguration(command);
+  const forBoth = addForwardedOptions(command.optionsGroup('Both:'), (both) => addConfigOption(addLogOptions(both)));
   const both = listDeclared(command);
-  const forAgent = forwardedOptions(command.optionsGroup('Agent:'), withAgentOptions);
+  const forAgent = addForwardedOptions(command.optionsGroup('Agent:'), addAgentOptions);
   const agents = listDeclared(command);
-  const forDaemon = forwardedOptions(command.optionsGroup('Daemon:'), withDaemonOptions);
+  const forDaemon = addForwardedOptions(command.optionsGroup('Daemon:'), withDaemonOptions);
   const daemons = listDeclared(command).slice(agents.length);
   // The daemon serves the agent's folder, so the agent's section takes precedence.
   const folder = agents.filter(({ setting }) => setting.key === 'data');
-  // One file is for all commands: the daemon reads those of its settings that `up` has no options for.
+  // One file is for all commands: the daemon reads those of its settings that the command has no options for.
   const known = new Set([...both, ...folder, ...daemons].map(({ setting }) => setting.key));
   const others = listDeclared(withAllDaemonOptions(new Command())).filter(({ setting }) => !known.has(setting.key));
   configuration.declare('daemon', [...both, ...folder, ...daemons, ...others]).declare('agent', agents);
   command.action((flags: UpFlags) =>
-    up(flags, {
+    runUp(flags, {
       agent: ['agent', ...forAgent, ...forBoth],
       daemon: ['daemon', `--data=${flags.data}`, ...forDaemon, ...forBoth],
     }),
   );
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: ['kreplay up', 'kreplay up --data /var/lib/kreplay --only-labelled --listen unix:/run/kreplay.sock'],
     exitCodes: {
       ...EXIT_CODES,
@@ -63,7 +63,7 @@ export function upCommand(
  * Adds options by `declare`, and returns those of them that the command is given, as they were written, for another
  * process; filled by parsing.
  */
-export function forwardedOptions(command: Command, declare: (command: Command) => Command): readonly string[] {
+export function addForwardedOptions(command: Command, declare: (command: Command) => Command): readonly string[] {
   const own = new Set(command.options);
   declare(command);
   const given: string[] = [];
@@ -87,17 +87,17 @@ const DAEMON_FLAGS = [
 /** Variables that the launcher sets for a daemon, in addition to those that it sets for this process. */
 const DAEMON_ENVIRONMENT = { MALLOC_ARENA_MAX: '1' };
 
-async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', string[]>): Promise<void> {
+async function runUp({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', string[]>): Promise<void> {
   // The manager's variables are removed here: child processes are not the service that this one may be.
-  const manager = serviceManager();
-  const signal = endingSignal();
+  const manager = createServiceManager();
+  const signal = createEndingSignal();
   const agent = start(args.agent, { execArgv: process.execArgv });
   const parts = [agent];
   process.on('SIGHUP', () => {
     // SIGHUP would end a process that does not listen for it yet.
     for (const { ready, child } of parts) void ready.then(() => child.kill('SIGHUP'));
   });
-  let ended = Promise.race([aborted(signal), agent.ended]);
+  let ended = Promise.race([waitForAbort(signal), agent.ended]);
   if (await Promise.race([agent.ready.then(() => true), ended.then(() => false)])) {
     // The agent makes the folder that the daemon keeps its sessions in.
     const daemon = start(args.daemon, { execArgv: DAEMON_FLAGS, env: { ...process.env, ...DAEMON_ENVIRONMENT } });
@@ -106,14 +106,14 @@ async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', st
     await Promise.race([
       ended,
       daemon.ready.then((url) => {
-        manager.ready(`serving at ${url}`);
+        manager.reportReady(`serving at ${url}`);
         manager.watch(() => true);
         printNextSteps(data, url, tokens !== undefined);
       }),
     ]);
   }
   await ended;
-  manager.stopping();
+  manager.reportStopping();
   // Only the signal is a reason to end. A part that ended by itself has reported why on stderr.
   if (!signal.aborted) process.exitCode = 1;
   await Promise.all(parts.map(({ child }) => end(child)));
@@ -143,7 +143,7 @@ function start(args: readonly string[], options: Pick<ForkOptions, 'execArgv' | 
   };
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function waitForAbort(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

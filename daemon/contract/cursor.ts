@@ -20,7 +20,7 @@ const VERSION = 1;
 const [CHECKSUM, FINGERPRINT, NOW, TIMESTAMP, EVENT_ID] = [1, 5, 13, 21, 29] as const;
 
 /** Digest of all parameters that determine which events there are and how they are paged. */
-export function fingerprint(query: Query, listNames: readonly string[]): Buffer {
+export function computeFingerprint(query: Query, listNames: readonly string[]): Buffer {
   const parameters = Object.entries(query)
     .filter(([name]) => name !== 'cursor')
     .map(([name, value]) => {
@@ -29,7 +29,7 @@ export function fingerprint(query: Query, listNames: readonly string[]): Buffer 
       return [name, listNames.includes(name) ? values.flatMap(parseListItems).sort() : values] as const;
     })
     .sort(([a], [b]) => (a < b ? -1 : 1));
-  return digest(Buffer.from(JSON.stringify(parameters))).subarray(0, NOW - FINGERPRINT);
+  return hashBytes(Buffer.from(JSON.stringify(parameters))).subarray(0, NOW - FINGERPRINT);
 }
 
 export function encodeCursor({ key, nowNs }: Cursor, queryFingerprint: Buffer): string {
@@ -39,7 +39,7 @@ export function encodeCursor({ key, nowNs }: Cursor, queryFingerprint: Buffer): 
   head.writeBigInt64BE(nowNs, NOW);
   head.writeBigUInt64BE(key.timestamp_ns, TIMESTAMP);
   const bytes = Buffer.concat([head, Buffer.from(key.event_id)]);
-  checksum(bytes).copy(bytes, CHECKSUM);
+  computeChecksum(bytes).copy(bytes, CHECKSUM);
   return bytes.toString('base64url');
 }
 
@@ -50,25 +50,28 @@ export function decodeCursor(text: string, queryFingerprint: Buffer): Cursor {
     bytes.length > EVENT_ID &&
     bytes.toString('base64url') === text &&
     bytes[0] === VERSION &&
-    checksum(bytes).equals(bytes.subarray(CHECKSUM, FINGERPRINT));
-  if (!ours) throw refused('invalid_cursor', 'this is not a next_cursor of this daemon');
+    computeChecksum(bytes).equals(bytes.subarray(CHECKSUM, FINGERPRINT));
+  if (!ours) throw createCursorProblem('invalid_cursor', 'this is not a next_cursor of this daemon');
   if (!bytes.subarray(FINGERPRINT, NOW).equals(queryFingerprint))
-    throw refused('cursor_mismatch', 'the other parameters must stay as they were when this cursor was given');
+    throw createCursorProblem(
+      'cursor_mismatch',
+      'the other parameters must stay as they were when this cursor was given',
+    );
   return {
     key: { timestamp_ns: bytes.readBigUInt64BE(TIMESTAMP), event_id: bytes.toString('utf8', EVENT_ID) },
     nowNs: bytes.readBigInt64BE(NOW),
   };
 }
 
-function refused(code: 'invalid_cursor' | 'cursor_mismatch', message: string): Problem {
+function createCursorProblem(code: 'invalid_cursor' | 'cursor_mismatch', message: string): Problem {
   return new Problem(code, `cursor: ${message}`, [{ parameter: 'cursor', message }]);
 }
 
 /** Detects accidental damage, not forgery: a cursor only determines where to read on. */
-function checksum(bytes: Buffer): Buffer {
-  return digest(bytes.subarray(FINGERPRINT)).subarray(0, FINGERPRINT - CHECKSUM);
+function computeChecksum(bytes: Buffer): Buffer {
+  return hashBytes(bytes.subarray(FINGERPRINT)).subarray(0, FINGERPRINT - CHECKSUM);
 }
 
-function digest(bytes: Buffer): Buffer {
+function hashBytes(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
 }

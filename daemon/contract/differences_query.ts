@@ -16,7 +16,7 @@ import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { checkPopulationParameters, type Population, populationKind } from './population.ts';
 import { parseQuery, type Query } from './query_string.ts';
-import { reversed, type TimeRange } from './time_range.ts';
+import { createReversedProblem, type TimeRange } from './time_range.ts';
 
 const { transaction_id, trace_id, pid } = eventConditions;
 
@@ -70,9 +70,9 @@ function resolveWindow(given: Given, nowNs: bigint) {
   const range = buildEventFilter({ from }, nowNs).fromNs;
   const { toNs } = buildEventFilter({ to }, nowNs);
   if (range !== undefined && toNs !== undefined && range > toNs)
-    throw reversed('window_from', 'window_to', 'later than');
+    throw createReversedProblem('window_from', 'window_to', 'later than');
   if (min !== undefined && max !== undefined && min > max)
-    throw reversed('window_min_duration_ms', 'window_max_duration_ms', 'longer than');
+    throw createReversedProblem('window_min_duration_ms', 'window_max_duration_ms', 'longer than');
   return omitUndefined({ fromNs: range, toNs, minDurationNs: min, maxDurationNs: max });
 }
 
@@ -82,7 +82,7 @@ export interface Compared extends FoundComparison {
   isNarrowed: boolean;
 }
 
-export async function* compared(
+export async function* comparePopulation(
   store: Pick<Store, 'compare'>,
   { box, ...population }: DifferencesQuery,
   eventsMax = KEPT_EVENTS_MAX,

@@ -4,19 +4,19 @@ import { described } from '../../bpf/schema/api.ts';
 import type { EventFilter } from '../store/store.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
-import { resolveTimeRange, reversed } from './time_range.ts';
+import { createReversedProblem, resolveTimeRange } from './time_range.ts';
 
 /** Parameters that are values of events, beside services and nodes. */
-export const valueConditions = valuesWith('');
+export const valueConditions = describeValueConditions('');
 export const exclusions = describeExclusions('not ');
 
 /** The same for transactions, of which one event is enough. */
 export const transactionValues = {
-  ...valuesWith('transactions with '),
+  ...describeValueConditions('transactions with '),
   ...describeExclusions('no transactions with '),
 };
 
-function valuesWith(start: string) {
+function describeValueConditions(start: string) {
   return {
     event_type: described(parameter.eventTypes, `${start}events of these types; a list`),
     operation: described(parameter.operations, `${start}block requests with these operations; a list`),
@@ -102,7 +102,7 @@ export function buildValueFilter(given: Values) {
 export function buildEventFilter(given: Conditions, nowNs: bigint): EventFilter {
   const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
-    throw reversed('min_duration_ms', 'max_duration_ms', 'longer than');
+    throw createReversedProblem('min_duration_ms', 'max_duration_ms', 'longer than');
   return omitUndefined({
     transactionId: given.transaction_id,
     traceId: given.trace_id,

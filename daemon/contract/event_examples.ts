@@ -99,7 +99,7 @@ export const EVENT_EXAMPLES: Readonly<Record<string, Example>> = {
       'application/json': { events: [WRITTEN_BACK, LAST_WRITE], next_cursor: null, coverage: WHOLE },
       'application/x-ndjson': [WRITTEN_BACK, LAST_WRITE].map((event) => `${stringify(event)}\n`).join(''),
       'text/event-stream': TAIL,
-      'application/vnd.kreplay.columns': columnExample(WHOLE),
+      'application/vnd.kreplay.columns': buildColumnExample(WHOLE),
     },
   },
   getEvent: { answers: { 'application/json': FIRST_WRITE } },
@@ -177,6 +177,6 @@ export const EVENT_EXAMPLES: Readonly<Record<string, Example>> = {
   listNodes: { answers: { 'application/json': { nodes: [NODE] } } },
 };
 
-function columnExample(coverage: object): string {
+function buildColumnExample(coverage: object): string {
   return [LINE, { coverage }].map((line) => `${stringify(line)}\n`).join('');
 }

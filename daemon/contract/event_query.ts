@@ -4,7 +4,7 @@ import { Problem } from '../base/problem.ts';
 import type { EventKey } from '../store/blocks/scanned_block.ts';
 import type { EventFilter } from '../store/store.ts';
 import type { SlowKey } from '../sums/slowest.ts';
-import { decodeCursor, fingerprint } from './cursor.ts';
+import { computeFingerprint, decodeCursor } from './cursor.ts';
 import { buildEventFilter, CONDITION_LISTS, eventConditions } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
@@ -46,8 +46,9 @@ export interface EventQuery {
 
 export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
   const { cursor, order = 'asc', sort = 'time', limit, ...conditions } = parseQuery(query, eventQuerySchema);
-  if (sort === 'slowest' && 'order' in query) throw refused('order', 'sort=slowest has an order of its own');
-  const queryFingerprint = fingerprint(query, CONDITION_LISTS);
+  if (sort === 'slowest' && 'order' in query)
+    throw createParameterProblem('order', 'sort=slowest has an order of its own');
+  const queryFingerprint = computeFingerprint(query, CONDITION_LISTS);
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
   const queryNowNs = place?.nowNs ?? nowNs;
   return {
@@ -72,6 +73,6 @@ function toSlowKey({ timestamp_ns: duration_ns, event_id: place }: EventKey): Sl
   return { duration_ns, timestamp_ns: BigInt(timestamp!), event_id: event_id! };
 }
 
-export function refused(parameterName: string, message: string): Problem {
+export function createParameterProblem(parameterName: string, message: string): Problem {
   return new Problem('invalid_parameter', `${parameterName}: ${message}`, [{ parameter: parameterName, message }]);
 }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import { min } from '../base/bigints.ts';
 import type { NodeSpan, RecordingState, TransactionReach } from '../store/store.ts';
-import { COLUMNS_MAX, type HeatmapColumns, heatmapColumns } from '../sums/heatmap.ts';
+import { COLUMNS_MAX, computeHeatmapColumns, type HeatmapColumns } from '../sums/heatmap.ts';
 import { buildEventFilter, eventConditions } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
@@ -69,7 +69,7 @@ export function computeQueryColumns(
   ];
   const toNs = filter.toNs ?? ends.reduce<bigint | undefined>(larger, undefined) ?? nowNs;
   const fromNs = filter.fromNs ?? starts.reduce(min, toNs);
-  return heatmapColumns(fromNs, toNs > fromNs ? toNs : fromNs, columnCount);
+  return computeHeatmapColumns(fromNs, toNs > fromNs ? toNs : fromNs, columnCount);
 }
 
 function larger(value: bigint | undefined, other: bigint): bigint {

@@ -2,14 +2,14 @@
 import type { z } from 'zod';
 import { type InputError, Problem } from '../base/problem.ts';
 
-export function invalid(
+export function createInputProblem(
   code: 'invalid_body' | 'invalid_parameter',
   { issues }: z.ZodError,
   noun: 'field' | 'parameter',
   place: (path: readonly PropertyKey[]) => { pointer: string } | { parameter: string },
 ): Problem {
   const errors: InputError[] = issues
-    .flatMap(withinUnion)
+    .flatMap(unwrapUnion)
     .flatMap((issue) =>
       issue.code === 'unrecognized_keys'
         ? issue.keys.map((key) => ({ ...place([...issue.path, key]), message: `unknown ${noun}` }))
@@ -23,7 +23,7 @@ export function invalid(
 }
 
 /** If the value has one of a union's forms except for something within it, that is what is wrong. */
-function withinUnion(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+function unwrapUnion(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue];
   const closest = issue.errors.find((issues) => issues.length > 0 && issues.every(({ path }) => path.length > 0));
   return closest?.map((one) => ({ ...one, path: [...issue.path, ...one.path] })) ?? [issue];

@@ -183,7 +183,7 @@ export function listErrorCodes({ path, errors = [] }: Endpoint): ErrorCode[] {
 export function openApiDocument(): ReturnType<typeof createDocument> {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const endpoint of ENDPOINTS)
-    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method]: operation(endpoint) };
+    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method]: buildOperation(endpoint) };
   return createDocument(
     {
       openapi: '3.1.0',
@@ -210,7 +210,7 @@ function describeBigint({ jsonSchema, zodSchema }: { jsonSchema: object; zodSche
   if (zodSchema._zod.def.type === 'bigint') Object.assign(jsonSchema, { type: 'integer', format: 'int64' });
 }
 
-function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
+function buildOperation(endpoint: Endpoint): ZodOpenApiOperationObject {
   const { operationId, tag, summary, description, pathParameters, query, headers, body, success } = endpoint;
   const example = EXAMPLES[operationId] ?? {};
   return {
@@ -224,7 +224,7 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
       ...(headers && { header: headers }),
     },
     ...(body && { requestBody: { content: { 'application/json': { schema: body, example: example.body } } } }),
-    responses: { [success.status]: answer(success, example), ...problems(listErrorCodes(endpoint)) },
+    responses: { [success.status]: answer(success, example), ...buildProblemResponses(listErrorCodes(endpoint)) },
   };
 }
 
@@ -264,7 +264,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set([
 
 const RETRY_AFTER = { 'Retry-After': { description: 'seconds', schema: { type: 'integer' as const } } };
 
-function problems(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
+function buildProblemResponses(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
   return Object.fromEntries(
     [...byStatus].map(([status, ofStatus]) => [

@@ -43,20 +43,20 @@ export const FILES_MAX = 64;
 export const TOO_MANY_NAMES = `must have at most ${NAMES_MAX} values: ask for fewer at a time`;
 export const TOO_MANY_FILES = `must have at most ${FILES_MAX} values: give patterns, such as /srv/db/*, for many files`;
 
-function severalNames(listNames: (value: string) => readonly string[], max = NAMES_MAX, message = TOO_MANY_NAMES) {
+function buildNamesSchema(listNames: (value: string) => readonly string[], max = NAMES_MAX, message = TOO_MANY_NAMES) {
   const few = severalTexts.refine((values) => values.flatMap(parseListItems).length <= max, message);
   const known = few.transform((values) => [...new Set(values.flatMap(listNames))]).pipe(noneEmpty);
   return documented(known, buildListSchema({ minLength: 1 }));
 }
 
 /** Like `texts`, for names of any characters. */
-export const names = severalNames(listPossibleNames);
+export const names = buildNamesSchema(listPossibleNames);
 
 /** Paths, and patterns of paths. */
-export const files = severalNames(listPossibleNames, FILES_MAX, TOO_MANY_FILES);
+export const files = buildNamesSchema(listPossibleNames, FILES_MAX, TOO_MANY_FILES);
 
 /** Hosts are named in answers, whatever they have: a list stands for its items only, and a list of one is as written. */
-export const hosts = severalNames((value) => {
+export const hosts = buildNamesSchema((value) => {
   const items = parseListItems(value);
   return items.length === 1 ? items : items.map((item) => item.trim());
 });
@@ -123,14 +123,14 @@ export const traceId = parsed(
 );
 
 /** A list of words of a small set; `kind` says what one is. */
-function words<const Word extends string>(known: readonly Word[], kind: string) {
+function buildWordListSchema<const Word extends string>(known: readonly Word[], kind: string) {
   const word = z.custom<Word>((value) => (known as readonly unknown[]).includes(value), {
     error: ({ input }) => `${JSON.stringify(input)} is not ${kind}; known are: ${known.join(', ')}`,
   });
   return documented(texts.pipe(z.array(word)), buildListSchema({ enum: known }));
 }
 
-export const eventTypes = words<EventType>(EVENT_TYPES, 'an event type');
+export const eventTypes = buildWordListSchema<EventType>(EVENT_TYPES, 'an event type');
 
 /** The labels of all fields with this name. */
 function listLabels(field: string): string[] {
@@ -141,8 +141,8 @@ function listLabels(field: string): string[] {
 export const OPERATIONS = listLabels('operation');
 export const SYSCALLS = listLabels('syscall');
 
-export const operations = words(OPERATIONS, 'an operation');
-export const syscalls = words(SYSCALLS, 'a system call that is recorded');
+export const operations = buildWordListSchema(OPERATIONS, 'an operation');
+export const syscalls = buildWordListSchema(SYSCALLS, 'a system call that is recorded');
 
 /** The JSON schema of a list of errors. */
 const ERRORS_JSON = {

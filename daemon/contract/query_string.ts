@@ -1,7 +1,7 @@
 /** Parses the query of a URL into typed values, or throws a problem that names the invalid parameters. */
 import type { z } from 'zod';
 import { Problem } from '../base/problem.ts';
-import { invalid } from './invalid_input.ts';
+import { createInputProblem } from './invalid_input.ts';
 
 /** Each parameter has one value; one that was given more than once is an array. */
 export type Query = Readonly<Record<string, string | readonly string[]>>;
@@ -36,5 +36,7 @@ export function parseQuery<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(query);
   if (result.success) return result.data;
-  throw invalid('invalid_parameter', result.error, 'parameter', ([name = '']) => ({ parameter: String(name) }));
+  throw createInputProblem('invalid_parameter', result.error, 'parameter', ([name = '']) => ({
+    parameter: String(name),
+  }));
 }

@@ -5,7 +5,7 @@ export const RECORDING = '0921b26466a244d1';
 export const SYNC_ID = `${RECORDING}-0000000000000004`;
 export const RECORDED_UNTIL_NS = 1_763_683_200_000_000_000n;
 
-const ofOrder = (service_name: string, source: string) => ({
+const buildOrderFields = (service_name: string, source: string) => ({
   service_name,
   transaction_id: 'order-1',
   trace_id: '4bf92f3577b34da6a3ce929d0e0e4736',
@@ -14,9 +14,9 @@ const ofOrder = (service_name: string, source: string) => ({
   node: NODE,
 });
 
-const BY_SHOP = { ...ofOrder('shop', 'marker'), pid: 4711, tid: 4711, comm: 'node', cpu: 0 };
-const BY_DB = { ...ofOrder('db', 'marker'), pid: 812, tid: 815, comm: 'postgres', cpu: 1 };
-const BY_KERNEL = { ...ofOrder('kernel', 'origin'), pid: 97, tid: 97, comm: 'kworker/u8:1', cpu: 1 };
+const BY_SHOP = { ...buildOrderFields('shop', 'marker'), pid: 4711, tid: 4711, comm: 'node', cpu: 0 };
+const BY_DB = { ...buildOrderFields('db', 'marker'), pid: 812, tid: 815, comm: 'postgres', cpu: 1 };
+const BY_KERNEL = { ...buildOrderFields('kernel', 'origin'), pid: 97, tid: 97, comm: 'kworker/u8:1', cpu: 1 };
 const LOG = { file: '/var/log/shop/orders.log', file_kind: 'regular' };
 const WAL = { file: '/srv/db/wal/0001', file_kind: 'regular' };
 

@@ -50,7 +50,7 @@ interface Command {
   answer?: z.ZodType;
 }
 
-function command({ name, summary, description, body, answer = sessionSchema }: Command): Endpoint {
+function buildCommandEndpoint({ name, summary, description, body, answer = sessionSchema }: Command): Endpoint {
   return {
     method: 'post',
     path: `/api/replay/sessions/{session_id}/${name}`,
@@ -161,7 +161,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     success: { status: 204, description: 'It is gone.' },
     errors: ['invalid_parameter', 'session_not_found', 'shutting_down'],
   },
-  command({
+  buildCommandEndpoint({
     name: 'play',
     summary: 'Play on',
     description:
@@ -172,7 +172,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       'play too many events a second.',
     body: playRequest,
   }),
-  command({
+  buildCommandEndpoint({
     name: 'pause',
     summary: 'Pause',
     description:
@@ -180,7 +180,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       'paused stays so. `invalid_transition` means that the session has not begun, is finished or is stopped.',
     body: noFields,
   }),
-  command({
+  buildCommandEndpoint({
     name: 'stop',
     summary: 'Stop for good',
     description:
@@ -188,7 +188,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       'the session; stopping it twice is no error. `session_not_found` means that the session has already gone.',
     body: noFields,
   }),
-  command({
+  buildCommandEndpoint({
     name: 'seek',
     summary: 'Go to a place',
     description:
@@ -198,7 +198,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       'that the transaction has no such event, `invalid_transition` that the session is stopped.',
     body: seekRequest,
   }),
-  command({
+  buildCommandEndpoint({
     name: 'step',
     summary: 'Send events now, or move back',
     description:

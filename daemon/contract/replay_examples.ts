@@ -116,23 +116,23 @@ data: ${stringify(STEPPED)}
 
 `;
 
-const session = (view: object, body?: object): Example => ({
+const buildSessionExample = (view: object, body?: object): Example => ({
   ...(body && { body }),
   answers: { 'application/json': view },
 });
 
 export const REPLAY_EXAMPLES: Readonly<Record<string, Example>> = {
-  createSession: session(SESSION, { transaction_id: 'order-1', speed_factor: 0.5 }),
+  createSession: buildSessionExample(SESSION, { transaction_id: 'order-1', speed_factor: 0.5 }),
   listSessions: { answers: { 'application/json': { sessions: [SESSION], next_cursor: null } } },
-  getSession: session(SESSION),
-  changeSession: session(CHANGED, { speed_factor: 2, extra_latency_ns: 5_000_000 }),
-  playSession: session(
+  getSession: buildSessionExample(SESSION),
+  changeSession: buildSessionExample(CHANGED, { speed_factor: 2, extra_latency_ns: 5_000_000 }),
+  playSession: buildSessionExample(
     { ...CHANGED, state: 'playing', until: 'replay_duration_ns', last_event_id: 2 },
     { until: 'replay_duration_ns' },
   ),
-  pauseSession: session(PAUSED, {}),
-  stopSession: session({ ...PAUSED, state: 'stopped', last_event_id: 8 }, {}),
-  seekSession: session({ ...SESSION, last_event_id: 1 }, { event_index: 0 }),
+  pauseSession: buildSessionExample(PAUSED, {}),
+  stopSession: buildSessionExample({ ...PAUSED, state: 'stopped', last_event_id: 8 }, {}),
+  seekSession: buildSessionExample({ ...SESSION, last_event_id: 1 }, { event_index: 0 }),
   stepSession: {
     body: { count: 2 },
     answers: {

@@ -1,7 +1,7 @@
 /** `GET /api/replay/sessions`: converts the URL's parameters to a page of the list. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
-import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
+import { computeFingerprint, decodeCursor, encodeCursor } from './cursor.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
 
@@ -29,9 +29,9 @@ export interface SessionsPage<T> {
  * `all` may be in any order; the page lists the oldest first. Sessions created or deleted between pages do not shift
  * others.
  */
-export function sessionsPage<T extends Key>(query: Query, all: readonly T[]): SessionsPage<T> {
+export function buildSessionsPage<T extends Key>(query: Query, all: readonly T[]): SessionsPage<T> {
   const { cursor, limit = LIMIT_MAX } = parseQuery(query, sessionsQuerySchema);
-  const queryFingerprint = fingerprint({ ...query, 'a list of': 'sessions' }, []);
+  const queryFingerprint = computeFingerprint({ ...query, 'a list of': 'sessions' }, []);
   const after = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint).key.event_id;
   const rest = all
     .map((session) => ({ session, place: buildSortKey(session) }))

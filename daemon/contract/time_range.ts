@@ -14,11 +14,12 @@ export function resolveTimeRange(
 ): TimeRange {
   const fromNs = from && resolveTime(from, nowNs);
   const toNs = to && resolveTime(to, nowNs);
-  if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) throw reversed('from', 'to', 'later than');
+  if (fromNs !== undefined && toNs !== undefined && fromNs > toNs)
+    throw createReversedProblem('from', 'to', 'later than');
   return omitUndefined({ fromNs, toNs });
 }
 
-export function reversed(low: string, high: string, relation: string): Problem {
+export function createReversedProblem(low: string, high: string, relation: string): Problem {
   const message = `must not be ${relation} ${high}`;
   const errors: InputError[] = [{ parameter: low, message }];
   return new Problem('invalid_parameter', `${low}: ${message}`, errors);

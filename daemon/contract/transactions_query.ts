@@ -2,12 +2,12 @@
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import type { TransactionFilter, TransactionsRequest } from '../store/store.ts';
-import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
+import { computeFingerprint, decodeCursor, encodeCursor } from './cursor.ts';
 import { buildValueFilter, CONDITION_LISTS, transactionValues } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
-import { resolveTimeRange, reversed } from './time_range.ts';
+import { createReversedProblem, resolveTimeRange } from './time_range.ts';
 
 const LIMIT_MAX = 1000;
 const LIMIT_DEFAULT = 100;
@@ -36,7 +36,7 @@ type Given = Omit<z.output<typeof transactionsQuerySchema>, 'sort' | 'limit' | '
 function buildTransactionFilter(given: Given, nowNs: bigint): TransactionFilter {
   const { has_error: hasError, min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
-    throw reversed('min_duration_ms', 'max_duration_ms', 'longer than');
+    throw createReversedProblem('min_duration_ms', 'max_duration_ms', 'longer than');
   return omitUndefined({
     ...buildValueFilter(given),
     ...resolveTimeRange(given, nowNs),
@@ -68,7 +68,7 @@ export interface TransactionsQuery {
 export function parseTransactionsQuery(query: Query, nowNs: bigint): TransactionsQuery {
   const { cursor, sort = 'recent', limit = LIMIT_DEFAULT, ...given } = parseQuery(query, transactionsQuerySchema);
   // The extra name makes the fingerprint differ from those of event queries.
-  const queryFingerprint = fingerprint({ ...query, 'a list of': 'transactions' }, CONDITION_LISTS);
+  const queryFingerprint = computeFingerprint({ ...query, 'a list of': 'transactions' }, CONDITION_LISTS);
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
   const queryNowNs = place?.nowNs ?? nowNs;
   const filter = buildTransactionFilter(given, queryNowNs);

@@ -18,7 +18,7 @@ export type Command = keyof typeof TRANSITIONS;
 const NAMES: Partial<Record<Command, string>> = { step_back: 'step' };
 
 /** It returns the next state, or throws a Problem (HTTP 409) that names the state and the command. */
-export function transition(state: State, command: Command): State {
+export function computeNextState(state: State, command: Command): State {
   const next = TRANSITIONS[command][state];
   if (next) return next;
   throw new Problem('invalid_transition', `a session that is ${state} cannot ${NAMES[command] ?? command}`);

@@ -29,7 +29,7 @@ export async function readAnswerSpans(
   filter: EventFilter = {},
 ): Promise<AnswerSpans> {
   const shards = store.fleet?.watchShards();
-  const spans = await store.spans(nodes);
+  const spans = await store.listSpans(nodes);
   // In this order: what has begun before a span ends is in progress, or among the events, which are read next.
   const unended = await findUnended(store, nodes, filter);
   // Later pages use the time of the first page and leave out events recorded after it.
@@ -46,7 +46,7 @@ export async function readCoverage(
   const { fromNs, toNs, nodes, excludedNodes = [] } = window;
   const isAsked = ({ node }: { node: string | null }) => node === null || !excludedNodes.includes(node);
   const asked = { ...window, nodes: nodes?.filter((node) => !excludedNodes.includes(node)) };
-  const recorded = await store.losses(fromNs, toNs, nodes);
+  const recorded = await store.listLosses(fromNs, toNs, nodes);
   const { losses, inProgress } = addInProgress(recorded, unended, { spans: spans.filter(isAsked), window });
   const ofNodes = losses.filter(isAsked);
   const known = buildCoverage(
@@ -60,7 +60,7 @@ export async function readCoverage(
     ...(inProgress && { in_progress: inProgress }),
     ...(others.length > 0 && { others }),
   };
-  const unreadable = (await store.unreadable(nodes)).filter(isAsked).map(({ path }) => path);
+  const unreadable = (await store.listUnreadable(nodes)).filter(isAsked).map(({ path }) => path);
   return unreadable.length > 0 ? { ...coverage, unreadable: unreadable.slice(0, UNREADABLE_MAX) } : coverage;
 }
 

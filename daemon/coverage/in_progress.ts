@@ -7,7 +7,7 @@
  *          [=== in progress =========== ...     an event of an earlier window
  *                 [= lost                       a loss at its start
  */
-import { unendedTest } from '../../agent/recording/read/unended.ts';
+import { createUnendedTest } from '../../agent/recording/read/unended.ts';
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import { type Coverage, IN_PROGRESS_MAX } from '../contract/coverage_schema.ts';
 import type { EventFilter, NodeLoss, NodeSpan, Store, Unended, UnendedEvent } from '../store/store.ts';
@@ -38,8 +38,8 @@ export async function findUnended(
   nodes: readonly string[] | undefined,
   filter: EventFilter,
 ): Promise<FoundUnended> {
-  const { events, lost, unlisted } = await store.unended(nodes);
-  const isWanted = unendedTest(filter);
+  const { events, lost, unlisted } = await store.readUnended(nodes);
+  const isWanted = createUnendedTest(filter);
   const isLabelled = filter.transactionId !== undefined || filter.traceId !== undefined;
   const others = isLabelled ? selectLabelled(unlisted) : unlisted;
   const own = { events: events.filter(isWanted), lost: lost.filter(isWanted), unlisted: others };
@@ -66,7 +66,7 @@ export async function selectOfTransactions(
     [transaction_id, ...origins.map((origin) => origin.transaction_id)].filter((id) => id !== null);
   const ids = [...new Set([...events, ...ownLost].filter(mayBeginInWindow).flatMap(listTransactionIds))];
   const lookedUp = new Set(ids.slice(0, LOOKED_UP_MAX));
-  const known = await store.transactionsById([...lookedUp]);
+  const known = await store.findTransactionsById([...lookedUp]);
   const select = (all: readonly UnendedEvent[]) =>
     all.filter((event) =>
       listTransactionIds(event).some((id) => {

@@ -40,7 +40,7 @@ export async function readListCoverage(
   const read = { spans: asked, unended: own };
   const coverage = await readCoverage(store, read, { fromNs, toNs: endNs, nodes, nowNs });
   // A transaction of any node may go on at others.
-  return addAwayNodes(coverage, await shards?.away(), { fromNs, toNs: endNs, nowNs });
+  return addAwayNodes(coverage, await shards?.findAwayNodes(), { fromNs, toNs: endNs, nowNs });
 }
 
 /** `spans` are those of all nodes. */

@@ -29,7 +29,7 @@ export async function readEventCoverage(
   const coverage = await readRecordedCoverage(store, read, { filter, nowNs });
   // Where a transaction begins and ends may be known to any node.
   const asked = transactionId === undefined ? { nodes, excludedNodes: excluded?.nodes } : {};
-  return addAwayNodes(coverage, await read.shards?.away(), { fromNs, toNs, ...asked, nowNs });
+  return addAwayNodes(coverage, await read.shards?.findAwayNodes(), { fromNs, toNs, ...asked, nowNs });
 }
 
 async function readRecordedCoverage(
@@ -41,8 +41,8 @@ async function readRecordedCoverage(
   const services = { services: filter.services, excludedServices: excluded?.services };
   const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, ...services, nowNs };
   // The transaction may continue in an unreadable file, or be contained only in one.
-  if ((await store.unreadable(nodes)).length > 0) return readCoverage(store, read, window);
-  const transaction = transactionId === undefined ? undefined : await store.transaction(transactionId);
+  if ((await store.listUnreadable(nodes)).length > 0) return readCoverage(store, read, window);
+  const transaction = transactionId === undefined ? undefined : await store.findTransaction(transactionId);
   return transaction ? readOwnCoverage(store, read, transaction, window) : readCoverage(store, read, window);
 }
 
@@ -54,7 +54,7 @@ export async function readTransactionCoverage(
 ): Promise<Coverage> {
   const coverage = await readOwnCoverage(store, read, transaction, { nowNs });
   // It may go on at any node.
-  return addAwayNodes(coverage, await read.shards?.away(), { nowNs });
+  return addAwayNodes(coverage, await read.shards?.findAwayNodes(), { nowNs });
 }
 
 async function readOwnCoverage(

@@ -11,20 +11,24 @@ export interface ClockSpan {
 }
 
 /** `steps` must be all steps of a recording, in recorded order. */
-export function clockSpans(steps: readonly ClockStep[]): ClockSpan[] {
-  return steps.map((step, i) => ({ step, fromNs: wallNs(step, step.bootNs), toNs: computeEndNs(step, steps[i + 1]) }));
+export function buildClockSpans(steps: readonly ClockStep[]): ClockSpan[] {
+  return steps.map((step, i) => ({
+    step,
+    fromNs: toWallNs(step, step.bootNs),
+    toNs: computeEndNs(step, steps[i + 1]),
+  }));
 }
 
 function computeEndNs(step: ClockStep, next: ClockStep | undefined): bigint | undefined {
   if (!next) return undefined;
-  const endNs = wallNs(step, next.bootNs);
+  const endNs = toWallNs(step, next.bootNs);
   if (next.kind !== 'start') return endNs;
   // A start is that of another agent, perhaps after a reboot, so its boot clock is unrelated to this one.
-  const nextNs = wallNs(next, next.bootNs);
+  const nextNs = toWallNs(next, next.bootNs);
   const laterNs = endNs > nextNs ? endNs : nextNs;
-  return laterNs > wallNs(step, step.bootNs) ? laterNs : undefined;
+  return laterNs > toWallNs(step, step.bootNs) ? laterNs : undefined;
 }
 
-function wallNs({ offsetNs }: ClockStep, bootNs: bigint): bigint {
+function toWallNs({ offsetNs }: ClockStep, bootNs: bigint): bigint {
   return bootNs + offsetNs;
 }

@@ -18,7 +18,7 @@ export interface Surroundings {
 export interface Encoder {
   head(): string | Buffer;
   /** Encodes blocks, which must come in order, as short pieces, so that a slow reader holds up little. */
-  pieces(scanned: RecordingBlock): Iterable<string | Buffer>;
+  encodePieces(scanned: RecordingBlock): Iterable<string | Buffer>;
   tail(): string | Buffer;
 }
 

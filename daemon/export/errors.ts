@@ -23,17 +23,17 @@ const IO_FAILED = /^(EIO|EFBIG|SQLITE_IOERR)/;
 export function toWriteError(error: unknown, path: string): unknown {
   const { code, message } = error as { code?: unknown; message?: string };
   if (error instanceof ExportError || typeof code !== 'string') return error;
-  const because = (advice: string) => new ExportError(`${path}: ${advice} (${message})`, { cause: error });
-  if (NO_SPACE.test(code)) return because('no space is left on the device: free some, or write elsewhere');
-  if (NOT_WRITABLE.test(code)) return because('it cannot be written: check owner and mode of its folder');
-  if (code === 'ENOENT' || code === 'ENOTDIR') return because('its folder does not exist: create it');
-  if (code === 'EEXIST') return because('something else has this name: move it away');
-  if (IO_FAILED.test(code)) return because('writing failed: check the disk and the kernel log');
-  return isOfSurroundings(error) ? because('it cannot be written') : error;
+  const createError = (advice: string) => new ExportError(`${path}: ${advice} (${message})`, { cause: error });
+  if (NO_SPACE.test(code)) return createError('no space is left on the device: free some, or write elsewhere');
+  if (NOT_WRITABLE.test(code)) return createError('it cannot be written: check owner and mode of its folder');
+  if (code === 'ENOENT' || code === 'ENOTDIR') return createError('its folder does not exist: create it');
+  if (code === 'EEXIST') return createError('something else has this name: move it away');
+  if (IO_FAILED.test(code)) return createError('writing failed: check the disk and the kernel log');
+  return isOfSurroundings(error) ? createError('it cannot be written') : error;
 }
 
 /** Describes failures at paths that are only read. */
-export function withReadErrors<Result>(path: string, work: () => Result): Result {
+export function runWithReadErrors<Result>(path: string, work: () => Result): Result {
   try {
     return work();
   } catch (error) {
@@ -43,7 +43,7 @@ export function withReadErrors<Result>(path: string, work: () => Result): Result
   }
 }
 
-export function withWriteErrors<Result>(path: string, work: () => Result): Result {
+export function runWithWriteErrors<Result>(path: string, work: () => Result): Result {
   try {
     return work();
   } catch (error) {

@@ -2,7 +2,7 @@
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { commonFields } from '../../bpf/schema/common.ts';
 import type { Fields } from '../../bpf/schema/define.ts';
-import { apiName } from '../../bpf/schema/define.ts';
+import { getApiName } from '../../bpf/schema/define.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { Kind } from '../../bpf/schema/kinds.ts';
 import { stringify } from '../base/exact_json.ts';
@@ -16,16 +16,16 @@ export interface FlatColumn {
   readonly name: string;
   readonly type: FlatType;
   /** Null for an event that has no such field. */
-  value(event: ApiEvent): FlatValue;
+  getValue(event: ApiEvent): FlatValue;
 }
 
 /** Columns that every event has. */
 const COMMON_COLUMNS: readonly FlatColumn[] = [
-  plain('event_id', 'text'),
-  plain('event_type', 'text'),
+  buildPlainColumn('event_id', 'text'),
+  buildPlainColumn('event_type', 'text'),
   ...buildColumns(commonFields),
-  plain('error', 'text'),
-  plain('node', 'text'),
+  buildPlainColumn('error', 'text'),
+  buildPlainColumn('node', 'text'),
 ];
 
 /** Further columns of each event type, by the type's name. */
@@ -41,56 +41,56 @@ export const EVENT_COLUMNS: readonly FlatColumn[] = [
   ...new Map([...COMMON_COLUMNS, ...[...OWN_COLUMNS.values()].flat()].map((column) => [column.name, column])).values(),
 ];
 
-export function columnsOfType(eventType: string): readonly FlatColumn[] {
+export function listTypeColumns(eventType: string): readonly FlatColumn[] {
   return [...COMMON_COLUMNS, ...OWN_COLUMNS.get(eventType)!];
 }
 
 function buildColumns(fields: Fields): FlatColumn[] {
-  return Object.entries(fields).flatMap(([fieldName, field]) => flattened(apiName(fieldName, field), field.kind));
+  return Object.entries(fields).flatMap(([fieldName, field]) => flattenField(getApiName(fieldName, field), field.kind));
 }
 
-function flattened(name: string, kind: Kind): FlatColumn[] {
+function flattenField(name: string, kind: Kind): FlatColumn[] {
   switch (kind.source) {
     case 'value':
     case 'boot_time':
       return kind.columns.map(({ storage }) =>
-        plain(name, kind.labels ? 'text' : storage === 'u64' ? 'unsigned' : 'integer'),
+        buildPlainColumn(name, kind.labels ? 'text' : storage === 'u64' ? 'unsigned' : 'integer'),
       );
     case 'text':
-      return [plain(name, 'text')];
+      return [buildPlainColumn(name, 'text')];
     case 'process':
-      return [plain('service_name', 'text')];
+      return [buildPlainColumn('service_name', 'text')];
     case 'context':
       return [
-        ...['transaction_id', 'trace_id', 'span_id'].map((id) => plain(id, 'text')),
-        { name: 'attribution_source', type: 'text', value: ({ attribution }) => attribution.source },
-        { name: 'attribution_quality', type: 'text', value: ({ attribution }) => attribution.quality },
+        ...['transaction_id', 'trace_id', 'span_id'].map((id) => buildPlainColumn(id, 'text')),
+        { name: 'attribution_source', type: 'text', getValue: ({ attribution }) => attribution.source },
+        { name: 'attribution_quality', type: 'text', getValue: ({ attribution }) => attribution.quality },
       ];
     case 'file':
-      return [plain(name, 'text'), plain('file_kind', 'text')];
+      return [buildPlainColumn(name, 'text'), buildPlainColumn('file_kind', 'text')];
     case 'queuer':
       return ['service_name', 'transaction_id'].map((part) => buildPartColumn(name, part));
     case 'origins':
-      return [asJson(name)];
+      return [buildJsonColumn(name)];
   }
 }
 
-function plain(name: string, type: FlatType): FlatColumn {
-  return { name, type, value: (event) => (getField(event, name) as FlatValue | undefined) ?? null };
+function buildPlainColumn(name: string, type: FlatType): FlatColumn {
+  return { name, type, getValue: (event) => (getField(event, name) as FlatValue | undefined) ?? null };
 }
 
 /** A text of an object that an event may lack. */
 function buildPartColumn(name: string, part: string): FlatColumn {
-  const value = (event: ApiEvent) => (getField(event, name) as Record<string, string | null> | null)?.[part] || null;
-  return { name: `${name}_${part}`, type: 'text', value };
+  const getValue = (event: ApiEvent) => (getField(event, name) as Record<string, string | null> | null)?.[part] || null;
+  return { name: `${name}_${part}`, type: 'text', getValue };
 }
 
-function asJson(name: string): FlatColumn {
-  const value = (event: ApiEvent) => {
+function buildJsonColumn(name: string): FlatColumn {
+  const getValue = (event: ApiEvent) => {
     const field = getField(event, name);
     return field === undefined ? null : stringify(field);
   };
-  return { name, type: 'text', value };
+  return { name, type: 'text', getValue };
 }
 
 function getField(event: ApiEvent, name: string): unknown {

@@ -17,7 +17,7 @@ import {
   unlinkSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { ExportError, withWriteErrors } from './errors.ts';
+import { ExportError, runWithWriteErrors } from './errors.ts';
 
 interface HiddenFile {
   /** Where to write: an empty file that no other process uses. */
@@ -36,19 +36,19 @@ const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
 const HIDDEN_NAME = /^\.kreplay-(\d+)-/;
 
-function hiddenName(rest: string): string {
+function buildHiddenName(rest: string): string {
   return `.kreplay-${process.pid}-${rest}`;
 }
 
 /** `name` is the file that error messages name. */
-export function newHiddenFile(folder: string, name: string): HiddenFile {
+export function createHiddenFile(folder: string, name: string): HiddenFile {
   removeAbandoned(folder);
-  const path = join(folder, hiddenName(`${randomBytes(6).toString('hex')}.tmp`));
-  withWriteErrors(name, () => closeSync(openSync(path, 'wx')));
+  const path = join(folder, buildHiddenName(`${randomBytes(6).toString('hex')}.tmp`));
+  runWithWriteErrors(name, () => closeSync(openSync(path, 'wx')));
   return {
     path,
     show(target, { force }) {
-      withWriteErrors(target, () => {
+      runWithWriteErrors(target, () => {
         sync(path);
         if (force) renameSync(path, target);
         else renameUnlessTaken(path, target);
@@ -62,8 +62,8 @@ export function newHiddenFile(folder: string, name: string): HiddenFile {
 }
 
 /** Makes an empty folder with a hidden name. */
-export function newHiddenFolder(folder: string): string {
-  return mkdtempSync(join(folder, hiddenName('')));
+export function createHiddenFolder(folder: string): string {
+  return mkdtempSync(join(folder, buildHiddenName('')));
 }
 
 /** Removes what killed processes of this user have left in the folder. Failures are ignored. */
@@ -92,12 +92,12 @@ function isAlive(pid: number): boolean {
 
 /** Refuses a target that exists, unless it is a file that may be replaced. */
 export function refuseTaken(target: string, { force }: { force: boolean }): void {
-  const stats = withWriteErrors(target, () => lstatSync(target, { throwIfNoEntry: false }));
+  const stats = runWithWriteErrors(target, () => lstatSync(target, { throwIfNoEntry: false }));
   if (!stats) return;
   // Renaming over a device would remove it, which must not happen to root with `--output /dev/null`.
   if (!stats.isFile() && !stats.isSymbolicLink())
     throw new ExportError(`${target} is not a file: give another --output`);
-  if (!force) throw taken(target);
+  if (!force) throw createTakenError(target);
 }
 
 /** rename() replaces an existing target; link() does not. */
@@ -106,7 +106,7 @@ function renameUnlessTaken(path: string, target: string): void {
     linkSync(path, target);
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw taken(target);
+    if (code === 'EEXIST') throw createTakenError(target);
     if (!NO_LINKS.includes(code)) throw error;
     refuseTaken(target, { force: false });
     renameSync(path, target);
@@ -115,7 +115,7 @@ function renameUnlessTaken(path: string, target: string): void {
   unlinkSync(path);
 }
 
-function taken(target: string): ExportError {
+function createTakenError(target: string): ExportError {
   return new ExportError(`${target} exists: give another --output, or --force to replace it`);
 }
 

@@ -1,7 +1,7 @@
 /** Destinations of a stream of events: a file, or standard output at the pace of its reader. */
 import { once } from 'node:events';
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { Interrupted, withWriteErrors } from './errors.ts';
+import { Interrupted, runWithWriteErrors } from './errors.ts';
 
 export interface Output {
   write(chunk: string | Buffer): Promise<void>;
@@ -10,14 +10,14 @@ export interface Output {
 }
 
 /** `path` must exist; `name` is the name that the user gave. */
-export function fileOutput(path: string, name: string): Output {
-  const descriptor = withWriteErrors(name, () => openSync(path, 'r+'));
+export function openFileOutput(path: string, name: string): Output {
+  const descriptor = runWithWriteErrors(name, () => openSync(path, 'r+'));
   let bytes = 0;
   return {
     async write(chunk) {
       const data = Buffer.from(chunk as string);
       // A write to a full disk may write a part before the next one fails.
-      for (let at = 0; at < data.length; ) at += withWriteErrors(name, () => writeSync(descriptor, data, at));
+      for (let at = 0; at < data.length; ) at += runWithWriteErrors(name, () => writeSync(descriptor, data, at));
       bytes += data.length;
     },
     bytes: () => bytes,
@@ -26,7 +26,7 @@ export function fileOutput(path: string, name: string): Output {
 }
 
 /** `signal` ends the wait for the reader. */
-export function standardOutput(signal: AbortSignal): Output {
+export function createStandardOutput(signal: AbortSignal): Output {
   let bytes = 0;
   return {
     async write(chunk) {

@@ -1,5 +1,5 @@
 /** Converts a block to the ids that another dictionary has for its texts, files and contexts. */
-import { type ColumnArray, columnLength, type NumberedBlock } from '../../bpf/schema/block.ts';
+import { type ColumnArray, getColumnLength, type NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
 
 /** Maps an id of one dictionary to its id in the other; never called with 0, which is 0 everywhere. */
@@ -12,12 +12,12 @@ export interface IdMap {
 
 type MapId = (id: number) => number;
 
-export function remapped(block: NumberedBlock, ids: IdMap): NumberedBlock {
+export function remapBlock(block: NumberedBlock, ids: IdMap): NumberedBlock {
   const columns = new Map(block.columns);
   for (const column of COLUMNS) {
     const values = columns.get(column.name);
     const mapId = values && chooseIdMap(column, ids);
-    if (mapId) columns.set(column.name, mappedValues(values, columnLength(block, column), mapId));
+    if (mapId) columns.set(column.name, mapValues(values, getColumnLength(block, column), mapId));
   }
   return { ...block, columns };
 }
@@ -44,7 +44,7 @@ function chooseIdMap({ source, slot, field }: Column, ids: IdMap): MapId | undef
   }
 }
 
-function mappedValues(values: ColumnArray, length: number, mapId: MapId): Uint32Array {
+function mapValues(values: ColumnArray, length: number, mapId: MapId): Uint32Array {
   const mapped = new Uint32Array(length);
   let [last, lastMapped] = [0, 0];
   for (let i = 0; i < length; i++) {

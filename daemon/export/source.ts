@@ -2,8 +2,12 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type EventFilter, openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
-import { type RecordingBlock, type RecordingDictionary, recordingDictionary } from '../store/blocks/scanned_block.ts';
-import { ExportError, withReadErrors } from './errors.ts';
+import {
+  createRecordingDictionary,
+  type RecordingBlock,
+  type RecordingDictionary,
+} from '../store/blocks/scanned_block.ts';
+import { ExportError, runWithReadErrors } from './errors.ts';
 
 export type Loss = ReturnType<RecordingReader['losses']>[number];
 export type ClockStep = ReturnType<RecordingReader['clockSteps']>[number];
@@ -19,7 +23,7 @@ export interface Source {
 
 /** `data` is a recording, or a folder that an agent records into. `isNamed` means that it should exist already. */
 export function openSource(data: string, isNamed = true): Source {
-  const readStats = (path: string) => withReadErrors(path, () => statSync(path, { throwIfNoEntry: false }));
+  const readStats = (path: string) => runWithReadErrors(path, () => statSync(path, { throwIfNoEntry: false }));
   const stats = readStats(data);
   const isFolder = stats?.isDirectory() ?? false;
   if (!stats && !isNamed)
@@ -37,7 +41,7 @@ export function openSource(data: string, isNamed = true): Source {
   const reader = openReader(path, { isForeign: !isFolder });
   const { recordingId, node } = reader.info();
   const { name, file, context } = reader;
-  const dictionary = recordingDictionary({ recordingId, node, name, file, context });
+  const dictionary = createRecordingDictionary({ recordingId, node, name, file, context });
   return {
     path,
     reader,

@@ -4,8 +4,8 @@ import { MIMEType } from 'node:util';
 import { type Request, type RequestHandler, raw } from 'express';
 import type { z } from 'zod';
 import { parseJson } from '../base/exact_json.ts';
-import { Problem, pointerTo } from '../base/problem.ts';
-import { invalid } from '../contract/invalid_input.ts';
+import { buildJsonPointer, Problem } from '../base/problem.ts';
+import { createInputProblem } from '../contract/invalid_input.ts';
 
 export const BODY_BYTES_MAX = 64 * 1024;
 
@@ -77,7 +77,7 @@ function parseCharset(contentType: string): string {
 function parseValue<Schema extends z.ZodType>(value: unknown, schema: Schema): z.output<Schema> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  throw invalid('invalid_body', result.error, 'field', (path) => ({ pointer: pointerTo(path) }));
+  throw createInputProblem('invalid_body', result.error, 'field', (path) => ({ pointer: buildJsonPointer(path) }));
 }
 
 function parseJsonBytes(bytes: Buffer): unknown {
@@ -119,7 +119,7 @@ export function parseStrictly(text: string): unknown {
 function checkNames(text: string): void {
   const levels: Level[] = [];
   for (let at = 0; at < text.length; ) {
-    const end = text[at] === '"' ? stringEnd(text, at) : at + 1;
+    const end = text[at] === '"' ? findStringEnd(text, at) : at + 1;
     const level = levels.at(-1);
     if (text[at] === '"' && level?.names && level.isName) checkName(level, level.names, text.slice(at, end), levels);
     else if (text[at] === ',') goOn(level);
@@ -130,7 +130,7 @@ function checkNames(text: string): void {
 }
 
 /** Returns the position after the closing quote. */
-function stringEnd(text: string, start: number): number {
+function findStringEnd(text: string, start: number): number {
   let at = start + 1;
   while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
   return at + 1;
@@ -152,7 +152,7 @@ function checkName(level: Level, names: Set<string>, token: string, levels: read
   level.at = name;
   level.isName = false;
   const refuse = (message: string) => {
-    const pointer = pointerTo(levels.map(({ at }) => at));
+    const pointer = buildJsonPointer(levels.map(({ at }) => at));
     return new Problem('invalid_body', `${pointer.slice(1)}: ${message}`, [{ pointer, message }]);
   };
   if (names.has(name)) throw refuse('is given twice');

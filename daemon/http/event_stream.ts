@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import type { Response } from 'express';
 import type { Sink } from '../base/sse.ts';
-import { addDirectBytes, plainDescriptor } from './taken.ts';
+import { addDirectBytes, findPlainDescriptor } from './taken.ts';
 
 /** Sends the headers and returns the sink for frames. */
 export function openEventStream(res: Response): Sink {
@@ -15,10 +15,10 @@ export function openEventStream(res: Response): Sink {
   res.setHeader('Content-Type', 'text/event-stream');
   res.flushHeaders();
   // A pipelined response that waits for an earlier one has no socket yet.
-  return res.socket ? socketSink(res, res.socket) : responseSink(res);
+  return res.socket ? createSocketSink(res, res.socket) : createResponseSink(res);
 }
 
-function responseSink(res: Response): Sink {
+function createResponseSink(res: Response): Sink {
   return {
     write: (frames) => res.write(frames),
     writeBytes(bytes, fill) {
@@ -45,7 +45,7 @@ const OUTGOING_BYTES_MORE = 1024;
  * Writes to the socket directly. The response would hold each write back to the end of the event loop's turn, after all
  * sessions that are due have run, and keep lists of held-back writes: a third of the garbage collector's work.
  */
-function socketSink(res: Response, socket: Socket): Sink {
+function createSocketSink(res: Response, socket: Socket): Sink {
   // HTTP/1.0 has no chunks: its answers extend to the end of the connection.
   const [headBytes, endBytes] = res.chunkedEncoding ? [CHUNK_HEAD_BYTES, LINE_END.length] : [0, 0];
   let outgoing = Buffer.alloc(0);
@@ -71,15 +71,15 @@ function socketSink(res: Response, socket: Socket): Sink {
   }
 
   return {
-    ...responseSink(res),
+    ...createResponseSink(res),
     write: (frames) => writeBytes(Buffer.byteLength(frames), (to, at) => to.write(frames, at)),
     writeBytes,
-    direct() {
+    findDirectSocket() {
       const fd =
-        socket.destroyed || res.writableEnded || socket.writableLength > 0 ? undefined : plainDescriptor(socket);
+        socket.destroyed || res.writableEnded || socket.writableLength > 0 ? undefined : findPlainDescriptor(socket);
       return fd === undefined ? undefined : { fd, isChunked: res.chunkedEncoding };
     },
-    wroteDirectly: (bytes) => addDirectBytes(socket, bytes),
+    reportDirectWrite: (bytes) => addDirectBytes(socket, bytes),
     writeRest: (bytes) => (res.writableEnded ? false : socket.write(bytes)),
     on(event, listener) {
       if (event !== 'drain') return res.on(event, listener);

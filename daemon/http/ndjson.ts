@@ -35,7 +35,7 @@ export async function sendLines(
   let sending = Promise.resolve();
   for await (const piece of pieces) {
     await sending;
-    if (piece.length > 0) sending = written(res, piece);
+    if (piece.length > 0) sending = writePiece(res, piece);
     await yieldToEventLoop(res);
     if (!isOpen(res)) return;
   }
@@ -62,13 +62,13 @@ export async function sendPieces(
   for (let piece = pieces.pop(); piece && isOpen(res); piece = pieces.pop()) {
     left -= piece.length;
     onLeft(left);
-    await written(res, piece);
+    await writePiece(res, piece);
   }
   res.end();
 }
 
 /** Resolves when the bytes are not needed any longer. */
-async function written(res: Response, bytes: Uint8Array): Promise<void> {
+async function writePiece(res: Response, bytes: Uint8Array): Promise<void> {
   if (!isOpen(res)) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const done = () => resolve();

@@ -1,7 +1,7 @@
 /** Turns errors of requests into problem details (RFC 9457) and lines of the log. */
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
-import { ERRORS, type ErrorCode, Problem, problemBody } from '../base/problem.ts';
+import { buildProblemBody, ERRORS, type ErrorCode, Problem } from '../base/problem.ts';
 import { cut } from './cut.ts';
 import { describeRoute, getRequestId } from './request_log.ts';
 import { sendJson } from './send_json.ts';
@@ -11,7 +11,7 @@ const RETRY_AFTER_S = '2';
 const PASSING: ReadonlySet<ErrorCode> = new Set(['shutting_down', 'replay_capacity']);
 
 function sendProblem(res: Response, problem: Problem): void {
-  sendJson(res, ERRORS[problem.code].status, problemBody(problem), 'application/problem+json');
+  sendJson(res, ERRORS[problem.code].status, buildProblemBody(problem), 'application/problem+json');
 }
 
 function isErrorCode(code: unknown): code is ErrorCode {
@@ -38,7 +38,7 @@ function toProblem(error: unknown): Problem | null {
   return null;
 }
 
-export function problemHandler(log: Logger): ErrorRequestHandler {
+export function createProblemHandler(log: Logger): ErrorRequestHandler {
   return (error, req, res, _next) => {
     const problem = toProblem(error);
     const where = { method: req.method, route: describeRoute(req, res), id: getRequestId(res) };
@@ -73,7 +73,7 @@ export const refuseEmptyName: RequestHandler = (req, res, next) => {
 };
 
 /** Ends a route: `router.route('/x').get(...).all(methodNotAllowed('GET', 'HEAD'))`. */
-export function methodNotAllowed(...allowed: string[]): RequestHandler {
+export function refuseOtherMethods(...allowed: string[]): RequestHandler {
   return (req, res) => {
     res.set('Allow', allowed.join(', '));
     throw new Problem('method_not_allowed', `${req.method} is not possible here; allowed: ${allowed.join(', ')}`);

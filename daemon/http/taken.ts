@@ -31,7 +31,7 @@ export function addDirectBytes(socket: Socket, bytes: number): void {
  * Grows when the client takes bytes, also from the megabytes that the kernel buffers for it: a client that reads slowly
  * takes nothing from the process for minutes.
  */
-export function takenBytes(socket: Socket): number {
+export function readTakenBytes(socket: Socket): number {
   const own = (socket as Socket & { _handle?: Handle | null })._handle;
   const handle = own?._parent ?? own;
   if (!handle) return 0;
@@ -40,7 +40,7 @@ export function takenBytes(socket: Socket): number {
 }
 
 /** The descriptor of a socket that is not encrypted; undefined under TLS, or when it is closed. */
-export function plainDescriptor(socket: Socket): number | undefined {
+export function findPlainDescriptor(socket: Socket): number | undefined {
   const handle = (socket as Socket & { _handle?: Handle | null })._handle;
   return handle && !handle._parent && handle.fd >= 0 ? handle.fd : undefined;
 }

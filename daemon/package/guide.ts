@@ -6,7 +6,7 @@ import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync 
 import { dirname, join, relative, resolve } from 'node:path';
 import { Marked } from 'marked';
 import { gfmHeadingId } from 'marked-gfm-heading-id';
-import { pagePaths, picturePaths } from './pages.ts';
+import { listPagePaths, listPicturePaths } from './pages.ts';
 
 const INDEX = 'README.md';
 /** What pages link to beside other pages. */
@@ -35,7 +35,7 @@ function linkFrom(page: string, href: string): string {
 }
 
 /** Returns a page as HTML; `page` is its path in the tree. */
-export function guidePage(page: string, text: string): string {
+export function buildGuidePage(page: string, text: string): string {
   const toRoot = '../'.repeat(page.split('/').length - 1);
   const marked = new Marked(gfmHeadingId(), {
     walkTokens(token) {
@@ -62,15 +62,15 @@ ${marked.parse(text, { async: false })}</main>
 
 export function writeGuide(project: string, folder: string): void {
   rmSync(folder, { recursive: true, force: true });
-  const at = (path: string) => {
+  const preparePath = (path: string) => {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     return join(folder, path);
   };
-  for (const page of pagePaths(project))
-    writeFileSync(at(toHtmlPath(page)), guidePage(page, readFileSync(join(project, page), 'utf8')));
-  for (const file of [...picturePaths(project), ...globSync(LINKED, { cwd: project })])
-    copyFileSync(join(project, file), at(file));
-  writeFileSync(at(STYLE_SHEET), STYLE);
+  for (const page of listPagePaths(project))
+    writeFileSync(preparePath(toHtmlPath(page)), buildGuidePage(page, readFileSync(join(project, page), 'utf8')));
+  for (const file of [...listPicturePaths(project), ...globSync(LINKED, { cwd: project })])
+    copyFileSync(join(project, file), preparePath(file));
+  writeFileSync(preparePath(STYLE_SHEET), STYLE);
 }
 
 if (import.meta.main) writeGuide(join(import.meta.dirname, '../..'), process.argv[2]!);

@@ -19,26 +19,26 @@ the notices and licences in full.
 `;
 
 export function ownLicence(shipped: readonly ShippedPackage[], libraries: readonly CompiledIn[], year: string): string {
-  const packages = thirdParties(shipped).map(
+  const packages = selectThirdParties(shipped).map(
     ({ name, version, license, to }) => `${name} ${version} (${license}): ${to}\n`,
   );
   const linked = libraries.map(({ name, version }) => `${name} ${version} of Debian: linked into the binaries\n`);
   return [OWN.replace('YEAR', year), ...packages, ...linked].join('');
 }
 
-export function licenceTexts(
+export function readLicenseTexts(
   project: string,
   shipped: readonly ShippedPackage[],
   libraries: readonly CompiledIn[],
 ): string {
-  const packages = thirdParties(shipped).map(
+  const packages = selectThirdParties(shipped).map(
     (one) => `${RULE}\n${one.name} ${one.version}: ${one.license}\n\n${readLicenseText(project, one)}`,
   );
   const linked = libraries.map(({ name, version, copyright }) => `${RULE}\n${name} ${version}\n\n${copyright}`);
   return [...packages, ...linked].map((text) => `${text.trimEnd()}\n`).join('\n');
 }
 
-function thirdParties(shipped: readonly ShippedPackage[]): ShippedPackage[] {
+function selectThirdParties(shipped: readonly ShippedPackage[]): ShippedPackage[] {
   return shipped.filter(({ name }) => name !== 'libbpf-ts');
 }
 

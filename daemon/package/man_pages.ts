@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { CONFIG_DEFAULT } from '../../agent/config/files.ts';
 import { describeExpected } from '../../agent/config/resolve.ts';
 import { type Declared, listDeclared, nameVariable, type SectionName } from '../../agent/config/setting.ts';
-import { type CommandFacts, everyCommand, type OptionFacts } from './command_tree.ts';
+import { type CommandFacts, type OptionFacts, walkCommands } from './command_tree.ts';
 
 export interface PageFacts {
   version: string;
@@ -14,8 +14,8 @@ export interface PageFacts {
   date: string;
 }
 
-export function commandPage(root: CommandFacts, { version, date }: PageFacts): string {
-  const commands = [...everyCommand(root)].filter(({ path }) => path.length > 0);
+export function buildCommandPage(root: CommandFacts, { version, date }: PageFacts): string {
+  const commands = [...walkCommands(root)].filter(({ path }) => path.length > 0);
   return [
     `.TH KREPLAY 1 ${date} "kreplay ${version}" "User Commands"`,
     '.SH NAME',
@@ -28,9 +28,9 @@ export function commandPage(root: CommandFacts, { version, date }: PageFacts): s
     'An agent records what programs ask of the kernel, with the service, transaction and trace that caused it, in one file',
     'a node. A daemon answers questions about it over HTTP, and replays an incident event by event.',
     '.SH COMMANDS',
-    ...commands.flatMap(commandPart),
+    ...commands.flatMap(buildCommandPart),
     '.SH FILES',
-    ...filesPart(),
+    ...buildFilesPart(),
     '.SH EXIT STATUS',
     '0: success. 1: failure; standard error states the cause. 2: wrong usage or wrong configuration. The help of a command',
     'has its other codes.',
@@ -42,32 +42,35 @@ export function commandPage(root: CommandFacts, { version, date }: PageFacts): s
   ].join('\n');
 }
 
-function commandPart({ usage, description, options }: CommandFacts): string[] {
-  return [`.SS ${line(usage)}`, line(sentence(description)), ...options.flatMap(optionPart)];
+function buildCommandPart({ usage, description, options }: CommandFacts): string[] {
+  return [`.SS ${escapeTroff(usage)}`, escapeTroff(toSentence(description)), ...options.flatMap(buildOptionPart)];
 }
 
-function optionPart({ flags, help }: OptionFacts): string[] {
-  return ['.TP', `.B ${line(flags)}`, line(help)];
+function buildOptionPart({ flags, help }: OptionFacts): string[] {
+  return ['.TP', `.B ${escapeTroff(flags)}`, escapeTroff(help)];
 }
 
-function filesPart(): string[] {
+function buildFilesPart(): string[] {
   return [
     ['/etc/kreplay/kreplay.toml, /etc/kreplay/kreplay.d/*.toml', 'configuration: see kreplay.toml(5)'],
     ['/var/lib/kreplay/recording.kreplay', 'what the agent of the service records'],
     ['/var/lib/kreplay\\-daemon/sessions.sqlite', "the service's replay sessions"],
     ['/var/lib/kreplay\\-ship/position.json', 'how far the recording is shipped to a fleet'],
-  ].flatMap(([path, text]) => ['.TP', `.I ${path}`, line(text!)]);
+  ].flatMap(([path, text]) => ['.TP', `.I ${path}`, escapeTroff(text!)]);
 }
 
 /** `sections` has for each section a command with its options. */
-export function configurationPage(sections: ReadonlyMap<SectionName, Command>, { version, date }: PageFacts): string {
+export function buildConfigurationPage(
+  sections: ReadonlyMap<SectionName, Command>,
+  { version, date }: PageFacts,
+): string {
   const declared = [...sections].map(([name, command]) => [name, listDeclared(command)] as const);
   return [
     `.TH KREPLAY.TOML 5 ${date} "kreplay ${version}" "File Formats"`,
     '.SH NAME',
     'kreplay.toml \\- configuration of kreplay agent, kreplay daemon, kreplay ship, kreplay fleet retain and kreplay up',
     '.SH SYNOPSIS',
-    `.I ${line(CONFIG_DEFAULT)}`,
+    `.I ${escapeTroff(CONFIG_DEFAULT)}`,
     '.br',
     '.I /etc/kreplay/kreplay.d/*.toml',
     '.SH DESCRIPTION',
@@ -87,10 +90,13 @@ export function configurationPage(sections: ReadonlyMap<SectionName, Command>, {
     'reports every error,',
     '.B kreplay config print \\-\\-origin',
     'prints each setting and its origin.',
-    ...declared.flatMap(([name, settings]) => [`.SH [${name}]`, ...settings.flatMap((one) => settingPart(name, one))]),
+    ...declared.flatMap(([name, settings]) => [
+      `.SH [${name}]`,
+      ...settings.flatMap((one) => buildSettingPart(name, one)),
+    ]),
     '.SH EXAMPLE',
     '.nf',
-    ...EXAMPLE.trim().split('\n').map(line),
+    ...EXAMPLE.trim().split('\n').map(escapeTroff),
     '.fi',
     '.SH SEE ALSO',
     '.BR kreplay (1)',
@@ -107,7 +113,7 @@ except-comm = ["backup"]
 listen = "127.0.0.1:7467"
 `;
 
-function settingPart(section: SectionName, declared: Declared): string[] {
+function buildSettingPart(section: SectionName, declared: Declared): string[] {
   const { setting } = declared;
   const choices = setting.argChoices ? ` One of ${setting.argChoices.join(', ')}.` : '';
   const builtIn = setting.defaultRaw === undefined ? '' : ` Default: ${String(setting.defaultRaw)}.`;
@@ -115,20 +121,22 @@ function settingPart(section: SectionName, declared: Declared): string[] {
   const variables = [nameVariable(setting, section), ...(setting.isShared ? [nameVariable(setting)] : [])].join(', ');
   return [
     '.TP',
-    `.B ${line(setting.key)}`,
-    line(`${sentence(setting.description)} It is ${describeExpected(declared)}.${choices}${builtIn} ${marks}`.trim()),
+    `.B ${escapeTroff(setting.key)}`,
+    escapeTroff(
+      `${toSentence(setting.description)} It is ${describeExpected(declared)}.${choices}${builtIn} ${marks}`.trim(),
+    ),
     '.br',
-    `Variable: ${line(variables)}`,
+    `Variable: ${escapeTroff(variables)}`,
   ];
 }
 
-function sentence(text: string): string {
+function toSentence(text: string): string {
   const whole = text.endsWith('.') ? text : `${text}.`;
   return whole[0]!.toUpperCase() + whole.slice(1);
 }
 
 /** Escapes text for troff: nothing in it is a request or an escape. */
-function line(text: string): string {
+function escapeTroff(text: string): string {
   const escaped = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll(/\s+/g, ' ');
   return /^[.']/.test(escaped) ? `\\&${escaped}` : escaped;
 }

@@ -17,7 +17,7 @@ const IMPORTED =
  * `folder` has the compiled modules, `entries` are paths below it. What the module `chooser` imports only when it is
  * asked to is not followed.
  */
-export function moduleGraph(folder: string, entries: readonly string[], chooser?: string): ModuleGraph {
+export function readModuleGraph(folder: string, entries: readonly string[], chooser?: string): ModuleGraph {
   const modules = new Set<string>();
   const packages = new Set<string>();
   const visit = (module: string) => {

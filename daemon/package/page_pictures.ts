@@ -18,7 +18,7 @@ const PHONE = { width: 390, height: 844 };
 /** A4 at 96 dots an inch. */
 const PAPER = { width: 794, height: 1123 };
 
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
@@ -27,9 +27,9 @@ async function freePort(): Promise<number> {
 }
 
 /** Runs `work` beside an agent and a daemon that have recorded the incident. */
-async function withIncident(work: (url: string) => Promise<void>): Promise<void> {
+async function runWithIncident(work: (url: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync('/var/tmp/shop-');
-  const url = `http://127.0.0.1:${await freePort()}`;
+  const url = `http://127.0.0.1:${await findFreePort()}`;
   const args = ['up', '--data', join(folder, 'data'), '--listen', url.slice('http://'.length)];
   const kreplay: ChildProcess = spawn(KREPLAY, args, { stdio: ['ignore', 'inherit', 'inherit'] });
   try {
@@ -73,7 +73,7 @@ async function isSettled(page: Page): Promise<void> {
 /** Writes `overview.png`, `transaction.png`, `phone.png` and `paper.png` into the folder. */
 export async function takePagePictures(folder: string): Promise<void> {
   const save = (page: Page, name: string) => page.screenshot({ path: join(folder, `${name}.png`) });
-  await withIncident(async (url) => {
+  await runWithIncident(async (url) => {
     const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
     try {
       const overview = await openPage(browser, url, { viewport: DESKTOP });

@@ -17,18 +17,20 @@ const SHIPPED_PLACES: Readonly<Record<string, string>> = {
 };
 
 /** The pages' paths in the tree. */
-export function pagePaths(project: string): string[] {
+export function listPagePaths(project: string): string[] {
   return globSync(PAGES, { cwd: project, exclude: (path) => BUILT.test(path) }).sort();
 }
 
 /** Paths in the tree of the pages' pictures, which are the same in the package. */
-export const picturePaths = (project: string): string[] => globSync(PICTURES, { cwd: project }).sort();
+export const listPicturePaths = (project: string): string[] => globSync(PICTURES, { cwd: project }).sort();
 
 /** Path below `DOC` -> text. */
-export function shippedPages(project: string): Map<string, string> {
-  return new Map(pagePaths(project).map((path) => [path, shippedPage(readFileSync(join(project, path), 'utf8'))]));
+export function readShippedPages(project: string): Map<string, string> {
+  return new Map(
+    listPagePaths(project).map((path) => [path, toShippedPage(readFileSync(join(project, path), 'utf8'))]),
+  );
 }
 
-function shippedPage(text: string): string {
+function toShippedPage(text: string): string {
   return Object.entries(SHIPPED_PLACES).reduce((shipped, [place, where]) => shipped.replaceAll(place, where), text);
 }

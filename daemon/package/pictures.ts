@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { takePagePictures } from './page_pictures.ts';
 import { PROJECT } from './program.ts';
-import { screenSvg } from './screen_svg.ts';
+import { drawScreen } from './screen_svg.ts';
 
 const KREPLAY = join(PROJECT, 'build/kreplay');
 const PICTURE = join(PROJECT, 'daemon/docs/pictures/player.svg');
@@ -20,7 +20,7 @@ const LOOK_MS = 100;
 const LOOKS_MAX = 300;
 
 /** Runs `work` with what the demo printed, while it serves what it has recorded. */
-async function withDemo(work: (report: string) => Promise<void>): Promise<void> {
+async function runWithDemo(work: (report: string) => Promise<void>): Promise<void> {
   // A short path, which fits a line of the player.
   const folder = mkdtempSync('/var/tmp/demo-');
   const demo: ChildProcess = spawn(KREPLAY, ['demo', '--data', folder], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -40,28 +40,28 @@ async function withDemo(work: (report: string) => Promise<void>): Promise<void> 
 
 /** Returns a terminal's screen, with its styles, once `isShown`. */
 async function captureScreen(command: readonly string[], isShown: (screen: string) => boolean): Promise<string> {
-  const tmux = (...args: string[]) =>
+  const runTmux = (...args: string[]) =>
     execFileSync('tmux', ['-u', '-f', '/dev/null', '-L', `kreplay-${process.pid}`, ...args], { encoding: 'utf8' });
-  tmux('new-session', '-d', '-x', String(COLUMNS), '-y', String(ROWS), ...command);
+  runTmux('new-session', '-d', '-x', String(COLUMNS), '-y', String(ROWS), ...command);
   try {
     for (let looks = 0; looks < LOOKS_MAX; looks++) {
       await sleep(LOOK_MS);
-      const screen = tmux('capture-pane', '-p', '-e');
+      const screen = runTmux('capture-pane', '-p', '-e');
       if (isShown(screen)) return screen;
     }
-    throw new Error(`the player does not pause: ${tmux('capture-pane', '-p')}`);
+    throw new Error(`the player does not pause: ${runTmux('capture-pane', '-p')}`);
   } finally {
-    tmux('kill-server');
+    runTmux('kill-server');
   }
 }
 
-await withDemo(async (report) => {
+await runWithDemo(async (report) => {
   const url = /^Or open (\S+)\/#\S+$/m.exec(report)![1]!;
   const took_ms = /^ *\+\S+ +([\d.]+)ms .* fsync \S+backup\.tar$/m.exec(report)![1]!;
   const slowest = `syscall=fsync && duration_ms>${Math.floor(Number(took_ms))}`;
   const command = [KREPLAY, 'replay', 'order-1', '--url', url, '--speed', '0.2', '--break', slowest];
   const screen = await captureScreen(command, (text) => text.includes('paused after event'));
   mkdirSync(join(PICTURE, '..'), { recursive: true });
-  writeFileSync(PICTURE, screenSvg(screen, COLUMNS, TITLE));
+  writeFileSync(PICTURE, drawScreen(screen, COLUMNS, TITLE));
 });
 await takePagePictures(join(PICTURE, '..'));

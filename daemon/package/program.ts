@@ -36,7 +36,7 @@ export function ownPackage(): OwnPackage {
 }
 
 /** The modules' paths below build/js, without those that only build packages. */
-export function allModules(): string[] {
+export function listModules(): string[] {
   return listFiles(join(PROJECT, 'build/js')).filter(
     (path) => /\.(js|d\.ts)$/.test(path) && !path.startsWith('daemon/package/'),
   );
@@ -60,7 +60,7 @@ export function stageProgram(tree: Tree, { home, built, packages, commands }: Pr
 }
 
 /** Time of the last commit, unless the variable sets it. */
-export function sourceEpoch_s(): number {
+export function readSourceEpoch_s(): number {
   const { SOURCE_DATE_EPOCH } = process.env;
   if (SOURCE_DATE_EPOCH) return Number(SOURCE_DATE_EPOCH);
   const log = ['-c', 'safe.directory=*', 'log', '-1', '--format=%ct'];

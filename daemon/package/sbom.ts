@@ -11,7 +11,7 @@ export interface Described {
 }
 
 /** The result is the same for the same package. */
-export function sbom(
+export function buildSbom(
   own: Described,
   shipped: readonly ShippedPackage[],
   libraries: readonly CompiledIn[],
@@ -19,7 +19,7 @@ export function sbom(
 ): string {
   const root = buildComponent(Enums.ComponentType.Application, own, `pkg:generic/${own.name}@${own.version}`);
   const byPlace = new Map(
-    shipped.map((one) => [one.to, buildComponent(Enums.ComponentType.Library, one, npmUrl(one))]),
+    shipped.map((one) => [one.to, buildComponent(Enums.ComponentType.Library, one, buildNpmUrl(one))]),
   );
   const needed = new Set(shipped.flatMap(({ needs }) => needs));
   for (const { to, needs } of shipped) {
@@ -30,7 +30,7 @@ export function sbom(
     }
   }
   const compiled = libraries.map(({ name, version }) =>
-    buildComponent(Enums.ComponentType.Library, { name, version, license: '' }, debianUrl(name, version)),
+    buildComponent(Enums.ComponentType.Library, { name, version, license: '' }, buildDebianUrl(name, version)),
   );
   for (const { bomRef } of compiled) root.dependencies.add(bomRef);
   const bom = new Models.Bom({
@@ -38,9 +38,9 @@ export function sbom(
     metadata: new Models.Metadata({ component: root, timestamp: new Date(epoch_s * 1000) }),
   });
   const serializer = new Serialize.JsonSerializer(new Serialize.JSON.Normalize.Factory(Spec.Spec1dot6));
-  const serialized = () => serializer.serialize(bom, { sortLists: true, space: 2 });
-  bom.serialNumber = `urn:uuid:${computeUuid(serialized())}`;
-  return `${serialized()}\n`;
+  const serializeBom = () => serializer.serialize(bom, { sortLists: true, space: 2 });
+  bom.serialNumber = `urn:uuid:${computeUuid(serializeBom())}`;
+  return `${serializeBom()}\n`;
 }
 
 function buildComponent(type: Enums.ComponentType, { name, version, license }: Described, purl: string) {
@@ -52,11 +52,11 @@ function toLicense(license: string): Models.License {
   return SPDX.isSupportedSpdxId(license) ? new Models.SpdxLicense(license) : new Models.NamedLicense(license);
 }
 
-function npmUrl({ name, version }: ShippedPackage): string {
+function buildNpmUrl({ name, version }: ShippedPackage): string {
   return `pkg:npm/${name.replace('@', '%40')}@${version}`;
 }
 
-function debianUrl(name: string, version: string): string {
+function buildDebianUrl(name: string, version: string): string {
   return `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}`;
 }
 

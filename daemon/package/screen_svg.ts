@@ -53,10 +53,10 @@ function parseSpans(screen: string): Span[][] {
   );
 }
 
-const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /** Each span has a place of its own, so that the columns stay in line with any font. */
-function drawn(spans: readonly Span[], row: number): string {
+function drawSpans(spans: readonly Span[], row: number): string {
   let column = 0;
   const parts = spans.map(({ text, isBold, isDim, colour }) => {
     const x = (MARGIN_PX + column * CELL_WIDTH_PX).toFixed(1);
@@ -65,21 +65,21 @@ function drawn(spans: readonly Span[], row: number): string {
     const weight = isBold ? ' font-weight="bold"' : '';
     const opacity = isDim ? ' fill-opacity="0.6"' : '';
     const length = `textLength="${(columns * CELL_WIDTH_PX).toFixed(1)}" lengthAdjust="spacingAndGlyphs"`;
-    return `<tspan x="${x}" ${length} fill="${colour}"${weight}${opacity}>${escaped(text)}</tspan>`;
+    return `<tspan x="${x}" ${length} fill="${colour}"${weight}${opacity}>${escapeXml(text)}</tspan>`;
   });
   return `<text xml:space="preserve" y="${MARGIN_PX + FONT_PX + row * LINE_HEIGHT_PX}">${parts.join('')}</text>`;
 }
 
 /** `title` says what the picture shows, for readers that do not see it. */
-export function screenSvg(screen: string, columns: number, title: string): string {
+export function drawScreen(screen: string, columns: number, title: string): string {
   const lines = parseSpans(screen.trimEnd());
   const width = Math.ceil(columns * CELL_WIDTH_PX) + 2 * MARGIN_PX;
   const height = lines.length * LINE_HEIGHT_PX + 2 * MARGIN_PX;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">
-<title>${escaped(title)}</title>
+<title>${escapeXml(title)}</title>
 <rect width="100%" height="100%" rx="6" fill="${BACKGROUND}"/>
 <g font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="${FONT_PX}" style="white-space: pre">
-${lines.map(drawn).join('\n')}
+${lines.map(drawSpans).join('\n')}
 </g>
 </svg>
 `;

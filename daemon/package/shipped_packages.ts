@@ -42,7 +42,7 @@ const RUNTIME_FILES: Readonly<Record<string, RegExp>> = {
   zod: /^(?!src\/)/,
 };
 
-export function shippedPackages(project: string): ShippedPackage[] {
+export function readShippedPackages(project: string): ShippedPackage[] {
   const { packages } = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, LockEntry>;
   };
@@ -51,7 +51,7 @@ export function shippedPackages(project: string): ShippedPackage[] {
     .map(([path, entry]) => {
       const from = entry.link ? entry.resolved! : path;
       const { version = '', license = '', dependencies = {} } = packages[from]!;
-      const needs = Object.keys(dependencies).flatMap((name) => foundFrom(path, name, packages) ?? []);
+      const needs = Object.keys(dependencies).flatMap((name) => findPackagePath(path, name, packages) ?? []);
       return { name: parsePackageName(path), version, license, from, to: path, needs };
     })
     .filter(({ name, from }) => !NOT_NEEDED.has(name) && isInstalled(project, from));
@@ -70,7 +70,7 @@ export function selectPackages(names: readonly string[], all: readonly ShippedPa
 }
 
 /** Resolves a name as Node does: in the package's own folder, then in those that it is in. */
-function foundFrom(path: string, name: string, packages: Record<string, LockEntry>): string | undefined {
+function findPackagePath(path: string, name: string, packages: Record<string, LockEntry>): string | undefined {
   for (let folder = path; ; folder = folder.slice(0, Math.max(folder.lastIndexOf('/node_modules/'), 0))) {
     const found = `${folder && `${folder}/`}node_modules/${name}`;
     if (packages[found]) return found;

@@ -19,12 +19,12 @@ export interface Tree {
   write(path: string, content: string | Uint8Array, mode?: number): void;
   copy(from: string, path: string, mode?: number): void;
   link(target: string, path: string): void;
-  folder(path: string): void;
+  addFolder(path: string): void;
   /** Removes what only a debugger reads. */
   strip(path: string): void;
 }
 
-export function newTree(root: string): Tree {
+export function createTree(root: string): Tree {
   const place = (path: string) => {
     const full = join(root, path);
     mkdirSync(dirname(full), { recursive: true });
@@ -41,7 +41,7 @@ export function newTree(root: string): Tree {
       chmodSync(join(root, path), mode);
     },
     link: (target, path) => symlinkSync(target, place(path)),
-    folder: (path) => void mkdirSync(join(root, path), { recursive: true }),
+    addFolder: (path) => void mkdirSync(join(root, path), { recursive: true }),
     strip: (path) => void execFileSync('strip', ['--strip-unneeded', '--remove-section=.comment', join(root, path)]),
   };
 }
@@ -74,7 +74,7 @@ export function settle({ root }: Tree, epoch_s: number): void {
 }
 
 /** Sums of all files as md5sum(1) prints them, for dpkg --verify. */
-export function md5sums(tree: Tree): string {
+export function computeMd5Sums(tree: Tree): string {
   return listFiles(tree.root)
     .filter((path) => lstatSync(join(tree.root, path)).isFile())
     .map(
@@ -87,7 +87,7 @@ export function md5sums(tree: Tree): string {
 }
 
 /** Size as `Installed-Size` counts it: each file rounded up, anything else as one. */
-export function sizeKiB({ root }: Tree): number {
+export function computeSizeKiB({ root }: Tree): number {
   return [...listPaths(root)].reduce((sum, path) => {
     const facts = lstatSync(join(root, path));
     return sum + (facts.isFile() ? Math.ceil(facts.size / 1024) : 1);

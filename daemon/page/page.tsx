@@ -5,9 +5,9 @@ import { useCallback, useEffect, useErrorBoundary, useMemo, useState } from 'pre
 import type { Access, Coverage } from '../contract/received.ts';
 import { createTokenKeeper } from './access/token.ts';
 import { createDaemon } from './feed/daemon.ts';
-import { asFailure, type Failure } from './feed/failure.ts';
+import { type Failure, toFailure } from './feed/failure.ts';
 import { createAddress } from './link/address.ts';
-import { inView, type Link, problemsText, type ViewName } from './link/link.ts';
+import { buildViewChange, formatProblems, type Link, type ViewName } from './link/link.ts';
 import { Compare } from './views/compare/compare.tsx';
 import { type PageContext, PageState } from './views/context.ts';
 import { FailureNote } from './views/failure_note.tsx';
@@ -16,10 +16,10 @@ import { HelpDialog } from './views/help.tsx';
 import { useKeys } from './views/keys.ts';
 import { LanesView } from './views/lanes_view.tsx';
 import { Live } from './views/live/live.tsx';
-import { shownText } from './views/names.ts';
+import { escapeHidden } from './views/names.ts';
 import { Overview } from './views/overview/overview.tsx';
 import { PrintNote } from './views/print_note.tsx';
-import { applyTheme, nextTheme } from './views/theme.ts';
+import { applyTheme, chooseNextTheme } from './views/theme.ts';
 import { TokenForm } from './views/token_form.tsx';
 import { TopBar } from './views/top_bar.tsx';
 import { TraceView } from './views/trace_view.tsx';
@@ -46,13 +46,13 @@ function App() {
   const [coverage, setCoverage] = useState<Coverage | null>(null);
   const [isHelpOpen, setIsHelpOpen] = useState(false);
   const [spoken, announce] = useState('');
-  const daemon = useMemo(() => createDaemon(tokens, () => setEntry((now) => now && refused(now))), []);
+  const daemon = useMemo(() => createDaemon(tokens, () => setEntry((now) => now && refuseEntry(now))), []);
 
   const enter = useCallback(async () => {
     try {
       setEntry({ access: await daemon.askJson<Access>('/api/access') });
     } catch (error) {
-      const failure = asFailure(error);
+      const failure = toFailure(error);
       setEntry({ failure, isTokenNeeded: TOKEN_CODES.includes(failure.code) });
     }
   }, [daemon]);
@@ -85,8 +85,8 @@ function App() {
 
   useKeys((key) => {
     const view = VIEW_OF_KEY.get(key);
-    if (view) go(inView(view));
-    else if (key === 'T') applyTheme(nextTheme());
+    if (view) go(buildViewChange(view));
+    else if (key === 'T') applyTheme(chooseNextTheme());
     else if (key === '?') setIsHelpOpen(true);
     else return false;
     return true;
@@ -114,7 +114,7 @@ function App() {
       {parsed.problems.length > 0 && (
         <p role="alert" class="failure">
           Parts of the link were not understood, and the rest was applied.
-          {shownText(problemsText(parsed.problems))}.
+          {escapeHidden(formatProblems(parsed.problems))}.
         </p>
       )}
       <View link={parsed.link} />
@@ -153,7 +153,7 @@ const isTokenMissing = (entry: Entry): entry is { failure: Failure | null; isTok
   'isTokenNeeded' in entry && entry.isTokenNeeded;
 
 /** A token that worked and does not any longer has expired or was revoked; several requests may find it out. */
-function refused(entry: Entry): Entry {
+function refuseEntry(entry: Entry): Entry {
   if (!('access' in entry)) return { ...entry, isTokenNeeded: true };
   const detail = 'the token has expired or was revoked';
   const failure = { code: 'unauthorized', status: 401, detail, requestId: null, retryAfter_s: null };

@@ -6,13 +6,13 @@ import { mergeColumns } from './columns/merge.ts';
 import { callSums } from './compare/call_sums.ts';
 import type { CallsAnswer, CallsQuestion } from './compare/load_calls.ts';
 import { computeOutline } from './draw/extents.ts';
-import { asFailure, cutAnswer, FailedRequest, readFailure, unreachable } from './feed/failure.ts';
+import { createUnreachableFailure, cutAnswer, FailedRequest, readFailure, toFailure } from './feed/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
 import { computeBreakdown } from './lanes/breakdown.ts';
 import { collectChoices } from './lanes/choices.ts';
-import { createLanes, lanesBuffers } from './lanes/model.ts';
-import { lanesSentence, sentenceOfFirst } from './lanes/sentence.ts';
-import { shownName } from './views/names.ts';
+import { createLanes, listLanesBuffers } from './lanes/model.ts';
+import { describeFirstEvents, describeLanes } from './lanes/sentence.ts';
+import { formatName } from './views/names.ts';
 
 const MEDIA_TYPE = 'application/vnd.kreplay.columns';
 /** The first picture is drawn from this many events. */
@@ -28,7 +28,7 @@ self.addEventListener('message', async ({ data }) => {
   try {
     await ('kind' in data ? sumCalls(data) : load(data));
   } catch (error) {
-    self.postMessage({ kind: 'failed', failure: asFailure(error) }, []);
+    self.postMessage({ kind: 'failed', failure: toFailure(error) }, []);
   }
 });
 
@@ -37,7 +37,7 @@ async function load(question: LanesQuestion): Promise<void> {
   const notYet = { coverage: null, isOthersCut: null };
   const own = await readOwn(question, (columns) => answer(question, columns, notYet));
   // The daemon answers while this thread lays out what it has.
-  const response = asked(question, othersPath);
+  const response = requestColumns(question, othersPath);
   // A copy, because what is posted is gone from this thread.
   answer(question, own.columns(), { coverage: own.coverage, isOthersCut: null });
   const others = await readColumns(response, othersMax, () => {});
@@ -51,7 +51,7 @@ async function load(question: LanesQuestion): Promise<void> {
 async function sumCalls(question: CallsQuestion): Promise<void> {
   const { othersPath, othersMax, transactions, clockOffsetsNs } = question;
   const own = await readOwn(question, () => {});
-  const others = await readColumns(asked(question, othersPath), othersMax, () => {});
+  const others = await readColumns(requestColumns(question, othersPath), othersMax, () => {});
   const columns = mergeColumns(own.columns(), others.columns());
   const model = createLanes(columns, { transactions: new Set(transactions), clockOffsetsNs });
   const { coverage } = own;
@@ -70,24 +70,24 @@ function answer(
   const isWhole = known.coverage !== null;
   const breakdown = isWhole ? computeBreakdown(model) : null;
   const sentence = isWhole
-    ? lanesSentence(model, breakdown, name, shownName)
-    : sentenceOfFirst(columns.count, eventCount, name);
+    ? describeLanes(model, breakdown, name, formatName)
+    : describeFirstEvents(columns.count, eventCount, name);
   self.postMessage(
     {
       kind: 'lanes',
       lanes: { model, outline: computeOutline(model), choices: collectChoices(model), breakdown, sentence, ...known },
     },
-    lanesBuffers(model),
+    listLanesBuffers(model),
   );
 }
 
 /** Reads the events of the transactions and the requests that their tasks queued: what their time was spent on. */
 async function readOwn(question: LanesQuestion, onFirst: (columns: EventColumns) => void): Promise<ReadColumns> {
   const { ownPath, queuedPaths } = question;
-  const own = await readColumns(asked(question, ownPath), Number.POSITIVE_INFINITY, onFirst);
+  const own = await readColumns(requestColumns(question, ownPath), Number.POSITIVE_INFINITY, onFirst);
   const parts = [own];
   for (const path of queuedPaths)
-    parts.push(await readColumns(asked(question, path), Number.POSITIVE_INFINITY, () => {}));
+    parts.push(await readColumns(requestColumns(question, path), Number.POSITIVE_INFINITY, () => {}));
   const columns = () => parts.map((part) => part.columns()).reduce(mergeColumns);
   return { columns, coverage: own.coverage };
 }
@@ -98,8 +98,8 @@ interface ReadColumns {
   coverage: Coverage | null;
 }
 
-function asked({ headers }: Pick<LanesQuestion, 'headers'>, path: string): Promise<Response> {
-  return reached(path, {
+function requestColumns({ headers }: Pick<LanesQuestion, 'headers'>, path: string): Promise<Response> {
+  return fetchPath(path, {
     headers: { ...headers, Accept: MEDIA_TYPE },
     credentials: 'same-origin',
     cache: 'no-store',
@@ -129,12 +129,12 @@ async function readColumns(
   return { columns: builder.finish, coverage };
 }
 
-async function reached(path: string, request: RequestInit): Promise<Response> {
+async function fetchPath(path: string, request: RequestInit): Promise<Response> {
   try {
     // Beside the page, which is above this script.
     return await fetch(`..${path}`, request);
   } catch (error) {
-    throw new FailedRequest(unreachable(error));
+    throw new FailedRequest(createUnreachableFailure(error));
   }
 }
 

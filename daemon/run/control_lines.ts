@@ -54,20 +54,20 @@ export interface RunnerStatus {
   uncovered: Map<string, number>;
 }
 
-export function emptyStatus(): RunnerStatus {
+export function createRunnerStatus(): RunnerStatus {
   return { streams: new Map(), uncovered: new Map() };
 }
 
 /** Adds a message. A line that does not parse is from a newer helper, and is ignored. */
 export function applyLine(said: RunnerStatus, text: string): void {
-  const line = understood(text);
+  const line = parseControlLine(text);
   if (!line) return;
   if (line.kind === 'stream') said.streams.set(line.stream, line);
   else if (line.kind === 'uncovered') said.uncovered.set(line.what, line.count);
   else Object.assign(said, { [line.kind]: line });
 }
 
-function understood(text: string): ControlLine | undefined {
+function parseControlLine(text: string): ControlLine | undefined {
   try {
     return controlLineSchema.safeParse(JSON.parse(text)).data;
   } catch {

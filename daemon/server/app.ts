@@ -10,25 +10,25 @@ import { stringify } from '../base/exact_json.ts';
 import { openApiDocument } from '../contract/openapi.ts';
 import { noParameters } from '../contract/parameters.ts';
 import { parseQuery, parseQueryString } from '../contract/query_string.ts';
-import { type AccessOptions, access } from '../http/access/access.ts';
+import { type AccessOptions, createAccessHandlers } from '../http/access/access.ts';
 import { createScanGate, type ScanGate } from '../http/access/scan_gate.ts';
 import { createStreamRoom } from '../http/access/stream_room.ts';
 import { readBody } from '../http/body.ts';
-import { methodNotAllowed, notFoundHandler, problemHandler, refuseEmptyName } from '../http/problem_handler.ts';
+import { createProblemHandler, notFoundHandler, refuseEmptyName, refuseOtherMethods } from '../http/problem_handler.ts';
 import { createMountHandler, requestId, requestLog } from '../http/request_log.ts';
-import { accessRoutes } from '../http/routes/access.ts';
-import { differencesRoutes } from '../http/routes/differences.ts';
-import { eventRoutes } from '../http/routes/events.ts';
-import { healthRoutes } from '../http/routes/health.ts';
-import { heatmapRoutes } from '../http/routes/heatmap.ts';
-import { metricsRoutes } from '../http/routes/metrics.ts';
+import { createAccessRoutes } from '../http/routes/access.ts';
+import { createDifferencesRoutes } from '../http/routes/differences.ts';
+import { createEventRoutes } from '../http/routes/events.ts';
+import { createHealthRoutes } from '../http/routes/health.ts';
+import { createHeatmapRoutes } from '../http/routes/heatmap.ts';
+import { createMetricsRoutes } from '../http/routes/metrics.ts';
 import { nameRoutes } from '../http/routes/names.ts';
-import { pageRoutes } from '../http/routes/page.ts';
+import { createPageRoutes } from '../http/routes/page.ts';
 import { pinRoutes } from '../http/routes/pins.ts';
-import { replayRoutes } from '../http/routes/replay.ts';
-import { statsRoutes } from '../http/routes/stats.ts';
-import { transactionRoutes } from '../http/routes/transactions.ts';
-import { whatIfRoutes } from '../http/routes/what_if.ts';
+import { createReplayRoutes } from '../http/routes/replay.ts';
+import { createStatsRoutes } from '../http/routes/stats.ts';
+import { createTransactionRoutes } from '../http/routes/transactions.ts';
+import { createWhatIfRoutes } from '../http/routes/what_if.ts';
 import { createMetrics, type Metrics } from '../metrics/metrics.ts';
 import type { Sessions } from '../replay/session/sessions.ts';
 import type { Store } from '../store/store.ts';
@@ -67,30 +67,30 @@ export function buildApp(options: AppOptions): express.Express {
   app.disable('x-powered-by');
 
   app.use(requestId, requestLog({ log, slowMs, onEnd: metrics.requestEnded }), metrics.watchStreams);
-  app.use(securityHeaders(), access(allowed), readBody, refuseEmptyName);
-  app.use(pageRoutes());
-  app.use(documentRoutes());
-  app.use(healthRoutes({ store, sessions, now, data }));
-  app.use(metricsRoutes(metrics, { store, sessions, now, data, shipState }));
+  app.use(createSecurityHeaders(), createAccessHandlers(allowed), readBody, refuseEmptyName);
+  app.use(createPageRoutes());
+  app.use(createDocumentRoutes());
+  app.use(createHealthRoutes({ store, sessions, now, data }));
+  app.use(createMetricsRoutes(metrics, { store, sessions, now, data, shipState }));
   const streamRoom = createStreamRoom();
   const mount = (path: string, router: express.Router) => app.use(path, createMountHandler(path), router);
-  mount('/api/events', eventRoutes({ store, now, scanGate, streamRoom, tails }));
-  mount('/api/transactions', transactionRoutes({ store, now, scanGate }));
-  mount('/api/replay/sessions', replayRoutes({ store, sessions, scanGate, streamRoom }));
-  mount('/api/replay/whatif', whatIfRoutes({ store, sessions, now, scanGate }));
+  mount('/api/events', createEventRoutes({ store, now, scanGate, streamRoom, tails }));
+  mount('/api/transactions', createTransactionRoutes({ store, now, scanGate }));
+  mount('/api/replay/sessions', createReplayRoutes({ store, sessions, scanGate, streamRoom }));
+  mount('/api/replay/whatif', createWhatIfRoutes({ store, sessions, now, scanGate }));
   mount('/api', pinRoutes({ store, now }));
-  mount('/api', statsRoutes({ store, now, scanGate }));
-  mount('/api', differencesRoutes({ store, now, scanGate }));
-  mount('/api', heatmapRoutes({ store, now, scanGate }));
+  mount('/api', createStatsRoutes({ store, now, scanGate }));
+  mount('/api', createDifferencesRoutes({ store, now, scanGate }));
+  mount('/api', createHeatmapRoutes({ store, now, scanGate }));
   mount('/api', nameRoutes(store));
-  mount('/api', accessRoutes(allowed));
+  mount('/api', createAccessRoutes(allowed));
   app.use(notFoundHandler);
-  app.use(problemHandler(log));
+  app.use(createProblemHandler(log));
   return app;
 }
 
-function securityHeaders(): express.RequestHandler[] {
-  const headersOver = (tls: boolean) =>
+function createSecurityHeaders(): express.RequestHandler[] {
+  const createHeaders = (tls: boolean) =>
     helmet({
       // Over plain HTTP, both would make a browser use a TLS port that does not exist.
       strictTransportSecurity: tls && { includeSubDomains: false },
@@ -98,8 +98,8 @@ function securityHeaders(): express.RequestHandler[] {
       // The Perfetto page must keep the handle of the window that opened it.
       crossOriginOpenerPolicy: false,
     });
-  const overTls = headersOver(true);
-  const plain = headersOver(false);
+  const overTls = createHeaders(true);
+  const plain = createHeaders(false);
   return [
     (req, res, next) => (req.secure ? overTls : plain)(req, res, next),
     (_req, res, next) => {
@@ -134,7 +134,8 @@ const PAGE = `<!doctype html>
 const SHOW = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#api', validatorUrl: null });
 `;
 
-const packaged = (name: string) => () => readFileSync(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`)));
+const createPackagedReader = (name: string) => () =>
+  readFileSync(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`)));
 
 interface File {
   type: string;
@@ -144,8 +145,8 @@ interface File {
 const FILES: Readonly<Record<string, File>> = {
   '/docs': { type: 'html', read: () => PAGE },
   '/docs/show.js': { type: 'js', read: () => SHOW },
-  '/docs/swagger-ui.css': { type: 'css', read: packaged('swagger-ui.css') },
-  '/docs/swagger-ui-bundle.js': { type: 'js', read: packaged('swagger-ui-bundle.js') },
+  '/docs/swagger-ui.css': { type: 'css', read: createPackagedReader('swagger-ui.css') },
+  '/docs/swagger-ui-bundle.js': { type: 'js', read: createPackagedReader('swagger-ui-bundle.js') },
 };
 
 /** A relative address in a page counts from the last slash of the page's own. */
@@ -156,7 +157,7 @@ const LEAD_TO = new Map([
 
 const GUIDE = dirname(fileURLToPath(import.meta.resolve('#guide/index.html')));
 
-function documentRoutes(): Router {
+function createDocumentRoutes(): Router {
   const router = Router();
   router.use((req, res, next) => {
     const place = LEAD_TO.get(req.path);
@@ -174,7 +175,7 @@ function documentRoutes(): Router {
         body ??= read();
         res.type(type).send(body);
       })
-      .all(methodNotAllowed('GET', 'HEAD'));
+      .all(refuseOtherMethods('GET', 'HEAD'));
   };
   serve('/openapi.json', { type: 'application/json', read: () => stringify(openApiDocument()) });
   for (const [path, file] of Object.entries(FILES)) serve(path, file);

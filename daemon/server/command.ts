@@ -6,17 +6,17 @@ import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import {
+  addConfigOption,
+  attachConfiguration,
   type Configuration,
   DATA_DEFAULT,
-  withConfigOption,
-  withConfiguration,
 } from '../../agent/config/configuration.ts';
 import { ConfigError } from '../../agent/config/errors.ts';
-import { EXIT_CODES, withHelpEnd } from '../../agent/config/help.ts';
+import { addHelpEnd, EXIT_CODES } from '../../agent/config/help.ts';
 import { listDeclared } from '../../agent/config/setting.ts';
-import { type LogFlags, newLog } from '../../agent/output/log.ts';
-import { type ServiceManager, serviceManager } from '../../agent/process/service_manager.ts';
-import { newPrivateFolder } from '../../agent/process/surroundings.ts';
+import { createLog, type LogFlags } from '../../agent/output/log.ts';
+import { createServiceManager, type ServiceManager } from '../../agent/process/service_manager.ts';
+import { createPrivateFolder } from '../../agent/process/surroundings.ts';
 import { nowNs } from '../base/wall_clock.ts';
 import type { AccessOptions } from '../http/access/access.ts';
 import { type BearerCheck, createBearerCheck } from '../http/access/bearer.ts';
@@ -29,12 +29,12 @@ import { createUnsent, type Unsent } from '../http/access/unsent.ts';
 import { type ListenAddress, ListenError } from '../http/listen_address.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { createFetchedPlanner } from '../replay/fetched/fetched_planner.ts';
-import { type StateChoice, statePlace } from '../replay/kept/state_path.ts';
+import { chooseStatePlace, type StateChoice } from '../replay/kept/state_path.ts';
 import { openState } from '../replay/kept/state_thread.ts';
 import type { Planner } from '../replay/plan/planner.ts';
 import { createPlannerThread } from '../replay/plan/planner_thread.ts';
 import { createSessions, type SessionLimits } from '../replay/session/sessions.ts';
-import { embeddedStore } from '../store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../store/embedded/embedded_store.ts';
 import { checkRecordings } from '../store/embedded/recording_files.ts';
 import { openRecordingStore } from '../store/embedded/recording_store.ts';
 import { createScanThreads } from '../store/embedded/scan_threads/scan_threads.ts';
@@ -43,7 +43,7 @@ import type { FleetSettings } from '../store/fleet/open_fleet.ts';
 import type { Store } from '../store/store.ts';
 import { createTails, FLEET_TAILS_MAX } from '../tail/tails.ts';
 import { buildApp } from './app.ts';
-import { buildFleetSettings, type DaemonFlags, withDaemonCommandOptions } from './options.ts';
+import { addDaemonCommandOptions, buildFleetSettings, type DaemonFlags } from './options.ts';
 import { close, type ListenOptions, listen } from './server.ts';
 
 export interface DaemonOptions {
@@ -77,29 +77,29 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { scansInThreads = true, shipState } = options;
   const now = nowNs;
   const metrics = createMetrics();
-  const unsent = createUnsent({ onClosed: () => metrics.connectionClosed('not_read') });
+  const unsent = createUnsent({ onClosed: () => metrics.countClosedConnection('not_read') });
   metrics.watchUnsent(unsent);
-  const { allowed, scanGate, listening, started } = openAccess(options.access, log, unsent);
-  const { path: statePath, reason } = statePlace(options.state, places.data);
+  const { allowed, scanGate, listening, watchReloads } = openAccess(options.access, log, unsent);
+  const { path: statePath, reason } = chooseStatePlace(options.state, places.data);
   const state = statePath === null ? undefined : await openState(statePath);
   const { store, planner } = options.fleet
-    ? await servedFleet(options.fleet, statePath, metrics.queriedFleet)
-    : servedRecordings(places, scansInThreads, log);
-  const sessions = createSessions({ planner, now, limits, onPlayed: metrics.played, state, log });
+    ? await openServedFleet(options.fleet, statePath, metrics.recordFleetQuery)
+    : openServedRecordings(places, scansInThreads, log);
+  const sessions = createSessions({ planner, now, limits, onPlayed: metrics.recordLateness, state, log });
   const tails = createTails({ store, now, log, ...(options.fleet && { tailsMax: FLEET_TAILS_MAX }) });
   let stop = () => {};
   try {
     const served = { store, sessions, tails, data: places.data, shipState };
     const app = buildApp({ ...served, now, log, metrics, slowMs, allowed, scanGate });
-    const [server, url] = await listen(app, address, { ...listening, onClosed: metrics.connectionClosed });
-    stop = started(server);
+    const [server, url] = await listen(app, address, { ...listening, onClosed: metrics.countClosedConnection });
+    stop = watchReloads(server);
     onListening(url);
-    manager?.ready(`serving at ${url}`);
+    manager?.reportReady(`serving at ${url}`);
     manager?.watch(() => true);
     if (!state) log.info({ reason }, 'replay sessions end with the daemon; --state keeps them');
     else if (state.rows.length > 0) log.info({ sessions: state.rows.length }, 'replay sessions were restored');
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-    manager?.stopping();
+    manager?.reportStopping();
     // Closed first: these end the streams, which nothing else would end.
     tails.close();
     void sessions.close();
@@ -117,33 +117,36 @@ interface Served {
   planner: Planner;
 }
 
-function servedRecordings(places: ServedPaths, scansInThreads: boolean, log: Logger): Served {
+function openServedRecordings(places: ServedPaths, scansInThreads: boolean, log: Logger): Served {
   checkRecordings(places.recordings);
   const recordings = openRecordingStore(places.data, places.recordings, ({ path, error }) =>
     log.error({ file: path, reason: error.message }, 'an imported file cannot be read: the others are served'),
   );
-  const store = embeddedStore(recordings, scansInThreads ? createScanThreads(places, recordings.adopt) : undefined);
+  const store = createEmbeddedStore(
+    recordings,
+    scansInThreads ? createScanThreads(places, recordings.adopt) : undefined,
+  );
   return { store, planner: createPlannerThread(places) };
 }
 
 /** Copies of transactions are beside the stored sessions, which go on with them after a restart. */
-async function servedFleet(
+async function openServedFleet(
   { settings, fetchedBytes, forgetNs, tailLagNs }: NonNullable<DaemonOptions['fleet']>,
   statePath: string | null,
   onStatement: (seconds: number) => void,
 ): Promise<Served> {
   // Other daemons need no client of ClickHouse.
-  const [{ openFleet }, { fleetStore }, { timedFleet }] = await Promise.all([
+  const [{ openFleet }, { createFleetStore }, { measureFleet }] = await Promise.all([
     import('../store/fleet/open_fleet.ts'),
     import('../store/fleet/fleet_store.ts'),
     import('../store/fleet/open_fleet.ts'),
   ]);
   const fleet = `${settings.database} ${settings.urls.toSorted().join(' ')}`;
   const nodesFile = statePath === null ? undefined : { path: join(dirname(statePath), 'fleet-nodes.json'), fleet };
-  const timed = timedFleet(await openFleet(settings), onStatement);
-  const store = fleetStore(timed, { forgetNs, tailLagNs, nodesFile });
+  const timed = measureFleet(await openFleet(settings), onStatement);
+  const store = createFleetStore(timed, { forgetNs, tailLagNs, nodesFile });
   // Nodes that are known now can be named while their shard is away.
-  store.spans().catch(() => {});
+  store.listSpans().catch(() => {});
   const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
     const folder = join(dirname(statePath), 'fetched');
@@ -151,7 +154,7 @@ async function servedFleet(
   }
   let folder: string;
   try {
-    folder = newPrivateFolder('kreplay-fetched-');
+    folder = createPrivateFolder('kreplay-fetched-');
   } catch (error) {
     await store.close();
     throw error;
@@ -164,13 +167,13 @@ async function servedFleet(
   return { store, planner: { ...planner, close } };
 }
 
-export function daemonCommand(): Command {
+export function createDaemonCommand(): Command {
   const command = new Command('daemon').description('serve recorded events and replay them');
-  const configuration = withConfiguration(command);
-  withConfigOption(withDaemonCommandOptions(command));
+  const configuration = attachConfiguration(command);
+  addConfigOption(addDaemonCommandOptions(command));
   configuration.declare('daemon', listDeclared(command));
   command.action((flags: Flags) => serve(flags, configuration));
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: [
       'kreplay daemon --data /var/lib/kreplay',
       'kreplay daemon --recording incident.kreplay --listen unix:/run/kreplay.sock',
@@ -199,7 +202,7 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
     process.stdout.write(`kreplay daemon: serving ${served.join(', ')} at ${url}\n`);
     process.send?.(url);
   };
-  const log = newLog('kreplay-daemon', flags, process.stderr);
+  const log = createLog('kreplay-daemon', flags, process.stderr);
   process.on('SIGHUP', () => rereadLogLevel(configuration, log));
   const slowMs = Number(flags.logSlowerThan) / 1e6;
   const { signal } = ending;
@@ -217,7 +220,7 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
     shipState: flags.shipState,
   };
   const state = flags.state === true ? undefined : flags.state;
-  const manager = serviceManager();
+  const manager = createServiceManager();
   await runDaemon({
     ...served,
     state,
@@ -250,12 +253,12 @@ interface OpenedAccess {
   scanGate: ScanGate;
   listening: ListenOptions;
   /** Reloads files on SIGHUP; the returned function ends that. */
-  started(server: Server): () => void;
+  watchReloads(server: Server): () => void;
 }
 
 function openAccess(flags: AccessFlags, log: Logger, unsent: Unsent): OpenedAccess {
   const nowMs = () => performance.now();
-  const files = tlsFiles(flags);
+  const files = selectTlsFiles(flags);
   const tokens = flags.tokens === undefined ? undefined : openTokens({ path: flags.tokens, nowMs: Date.now, log });
   const proxies = createProxies(flags.trustedProxy);
   const bearer = tokens && createBearerCheck({ tokens, nowMs, log, proxies });
@@ -270,7 +273,7 @@ function openAccess(flags: AccessFlags, log: Logger, unsent: Unsent): OpenedAcce
       isProxy: proxies.isTrusted,
       unsent,
     },
-    started(server) {
+    watchReloads(server) {
       const reload = () => {
         tokens?.reload();
         if (files) reloadTls(server as TlsServer, files, log);
@@ -285,7 +288,7 @@ function openAccess(flags: AccessFlags, log: Logger, unsent: Unsent): OpenedAcce
   };
 }
 
-function tlsFiles({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: AccessFlags): TlsFiles | undefined {
+function selectTlsFiles({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: AccessFlags): TlsFiles | undefined {
   return cert === undefined || key === undefined ? undefined : { cert, key, clientCa };
 }
 

@@ -1,26 +1,26 @@
 /** `make gen`: the tables of the pages, written from the code that they describe. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { eventTables, lossTable, ownerTables, replaceGenerated } from '../../bpf/schema/docs.ts';
+import { formatEventTables, formatLossTable, formatOwnerTables, replaceGenerated } from '../../bpf/schema/docs.ts';
 import { ERRORS } from '../base/problem.ts';
 import { ENDPOINTS } from '../contract/openapi.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { limitTable } from './limit_table.ts';
 
-function errorTable(): string {
+function buildErrorTable(): string {
   const rows = Object.entries(ERRORS).map(([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} |`);
   return ['| code | status | title |', '|---|---|---|', ...rows].join('\n');
 }
 
-function endpointTable(): string {
+function buildEndpointTable(): string {
   const rows = ENDPOINTS.map(
     ({ method, path, summary, curl }) => `| \`${method.toUpperCase()} ${path}\` | ${summary} | \`curl -s ${curl}\` |`,
   );
   return ['| endpoint | answer | command |', '|---|---|---|', ...rows].join('\n');
 }
 
-function metricTable(): string {
+function buildMetricTable(): string {
   const rows = createMetrics()
-    .described()
+    .describeMetrics()
     .map(
       ({ name, help, labelNames }) =>
         `| \`${name}\` | ${labelNames.map((label) => `\`${label}\``).join(', ')} | ${help} |`,
@@ -30,15 +30,15 @@ function metricTable(): string {
 
 /** Page -> name of each generated part -> its text. */
 const GENERATED: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
-  'agent/docs/events.md': { events: eventTables, owners: ownerTables, losses: lossTable },
-  'daemon/docs/api.md': { endpoints: endpointTable, errors: errorTable },
-  'daemon/docs/operate.md': { metrics: metricTable, limits: limitTable },
+  'agent/docs/events.md': { events: formatEventTables, owners: formatOwnerTables, losses: formatLossTable },
+  'daemon/docs/api.md': { endpoints: buildEndpointTable, errors: buildErrorTable },
+  'daemon/docs/operate.md': { metrics: buildMetricTable, limits: limitTable },
 };
 
 export const GENERATED_PAGES: readonly string[] = Object.keys(GENERATED);
 
 /** The text of a page with its generated parts as the code gives them. */
-export function freshPage(page: string, text: string): string {
+export function refreshPage(page: string, text: string): string {
   const parts = Object.entries(GENERATED[page] ?? {});
   return parts.reduce((fresh, [part, table]) => replaceGenerated(fresh, part, table()), text);
 }
@@ -46,6 +46,6 @@ export function freshPage(page: string, text: string): string {
 if (import.meta.main) {
   for (const page of GENERATED_PAGES) {
     const path = new URL(`../../${page}`, import.meta.url);
-    writeFileSync(path, freshPage(page, readFileSync(path, 'utf8')));
+    writeFileSync(path, refreshPage(page, readFileSync(path, 'utf8')));
   }
 }

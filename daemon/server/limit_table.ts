@@ -31,9 +31,9 @@ import {
   REQUEST_TIMEOUT_MS,
 } from './server.ts';
 
-const seconds = (ms: number) => `${ms / 1000} s`;
-const kib = (bytes: number) => `${bytes / 1024} KiB`;
-const mib = (bytes: number) => `${bytes / 1024 / 1024} MiB`;
+const formatSeconds = (ms: number) => `${ms / 1000} s`;
+const formatKib = (bytes: number) => `${bytes / 1024} KiB`;
+const formatMib = (bytes: number) => `${bytes / 1024 / 1024} MiB`;
 const count = (number: number) => number.toLocaleString('en-US');
 
 const SLOWEST_MAKES_ROOM =
@@ -53,7 +53,7 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
   ],
   [
     'memory of all answers together',
-    `${mib(UNSENT_BYTES_MAX_DEFAULT)}, and ${mib(SMALL_BYTES_MAX)} for small questions`,
+    `${formatMib(UNSENT_BYTES_MAX_DEFAULT)}, and ${formatMib(SMALL_BYTES_MAX)} for small questions`,
     'the slowest is closed likewise, or 503 `busy`',
   ],
   [
@@ -61,12 +61,12 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
     count(PIPELINED_MAX),
     'the connection is closed; its requests are answered one at a time',
   ],
-  ['headers of a request', `${seconds(HEADERS_TIMEOUT_MS)}, ${kib(maxHeaderSize)}`, '408, 431'],
-  ['a request', `${seconds(REQUEST_TIMEOUT_MS)}, ${kib(BODY_BYTES_MAX)}`, '408, 413'],
+  ['headers of a request', `${formatSeconds(HEADERS_TIMEOUT_MS)}, ${formatKib(maxHeaderSize)}`, '408, 431'],
+  ['a request', `${formatSeconds(REQUEST_TIMEOUT_MS)}, ${formatKib(BODY_BYTES_MAX)}`, '408, 413'],
   [
     'queries, sums, lists of transactions and new replays at once',
     `\`--max-scans\` (${SCANS_MAX_DEFAULT})`,
-    `${WAITING_PER_SCAN} times as many wait for ${seconds(WAIT_MS_MAX_DEFAULT)} at most, then 503 \`busy\`; readers that do not read take no turn`,
+    `${WAITING_PER_SCAN} times as many wait for ${formatSeconds(WAIT_MS_MAX_DEFAULT)} at most, then 503 \`busy\`; readers that do not read take no turn`,
   ],
   [
     `small questions at once: at most ${SMALL_ROWS_MAX} events in order of time, or transactions that are not chosen by values of their events, as JSON; what one transaction was slow for, or what if`,
@@ -76,16 +76,16 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
   [
     'comparisons, and choices of transactions by values of their events, at once',
     count(KEEPING_MAX),
-    `${KEEPING_WAITING_MAX} wait in order for ${seconds(KEEPING_WAIT_MS_MAX)} at most, then 503 \`busy\``,
+    `${KEEPING_WAITING_MAX} wait in order for ${formatSeconds(KEEPING_WAIT_MS_MAX)} at most, then 503 \`busy\``,
   ],
   [
     'one page',
-    `\`--query-timeout\` (${seconds(QUERY_TIMEOUT_MS_DEFAULT)})`,
+    `\`--query-timeout\` (${formatSeconds(QUERY_TIMEOUT_MS_DEFAULT)})`,
     '503 `query_timeout`, never a part of the page; a stream that finds nothing for that long breaks off without its end',
   ],
   [
     'events in a page',
-    `\`limit\`, ${count(LIMIT_MAX)} at most, default ${count(LIMIT_DEFAULT)}, and ${mib(WHOLE_BYTES_MAX)}`,
+    `\`limit\`, ${count(LIMIT_MAX)} at most, default ${count(LIMIT_DEFAULT)}, and ${formatMib(WHOLE_BYTES_MAX)}`,
     'a cursor continues',
   ],
   [

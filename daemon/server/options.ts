@@ -3,11 +3,11 @@ import { Command } from 'commander';
 import { parseBytes } from '../../agent/config/bytes.ts';
 import { DATA_DEFAULT, readConfiguration } from '../../agent/config/configuration.ts';
 import { ConfigError } from '../../agent/config/errors.ts';
-import { withServerSettings } from '../../agent/config/server_settings.ts';
+import { addServerSettings } from '../../agent/config/server_settings.ts';
 import { listDeclared, Setting } from '../../agent/config/setting.ts';
-import { DURATION, POSITIVE_INTEGER, textAs } from '../../agent/config/values.ts';
-import { withLogOptions } from '../../agent/output/log.ts';
-import { type AccessFlags, invalidCombination, withAccessOptions } from '../http/access/options.ts';
+import { createTextSchema, DURATION, POSITIVE_INTEGER } from '../../agent/config/values.ts';
+import { addLogOptions } from '../../agent/output/log.ts';
+import { type AccessFlags, addAccessOptions, findOptionConflict } from '../http/access/options.ts';
 import { type ListenAddress, parseListen } from '../http/listen_address.ts';
 import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
 import type { FleetSettings } from '../store/fleet/open_fleet.ts';
@@ -38,15 +38,15 @@ export interface DaemonFlags extends AccessFlags {
 
 /** The larger of this and the copies that replays use is taken. */
 const FETCHED_BYTES_MIN = 64 << 20;
-const FETCHED_BYTES = textAs(parseBytes, 'must be a size, such as 2GB').refine(
+const FETCHED_BYTES = createTextSchema(parseBytes, 'must be a size, such as 2GB').refine(
   (bytes) => bytes >= FETCHED_BYTES_MIN,
   'must be at least 64MiB',
 );
 
-const LISTEN_ADDRESS = textAs(parseListen, 'must be HOST:PORT, [IPV6]:PORT or unix:/path');
+const LISTEN_ADDRESS = createTextSchema(parseListen, 'must be HOST:PORT, [IPV6]:PORT or unix:/path');
 
 /** Adds all options except `--data` and those that an agent takes as well. */
-export function withDaemonOptions(command: Command): Command {
+export function addDaemonOptions(command: Command): Command {
   command
     .addOption(new Setting('--recording <file...>', 'recording to serve; several are merged into one time line'))
     .addOption(
@@ -81,23 +81,23 @@ export function withDaemonOptions(command: Command): Command {
       new Setting('--log-slower-than <duration>', 'log requests that take longer').takes(DURATION).defaultText('1s'),
     )
     .hook('preAction', (_command, asked) => {
-      const wrong = invalidFlags(asked.opts<DaemonFlags>());
+      const wrong = findInvalidFlags(asked.opts<DaemonFlags>());
       if (wrong) asked.error(`error: ${wrong}`);
     });
-  return withAccessOptions(command);
+  return addAccessOptions(command);
 }
 
 /** Adds all options of the daemon. */
-export function withDaemonCommandOptions(command: Command): Command {
+export function addDaemonCommandOptions(command: Command): Command {
   const data = `folder that the agent records into, or a recording (default: "${DATA_DEFAULT}", none with --recording)`;
-  withDaemonOptions(command.addOption(new Setting('--data <path>', data).shared())).addOption(
+  addDaemonOptions(command.addOption(new Setting('--data <path>', data).shared())).addOption(
     new Setting('--ship-state <folder>', 'state folder of `kreplay ship` on this host, for its metrics'),
   );
-  return withLogOptions(withFleetOptions(command));
+  return addLogOptions(addFleetOptions(command));
 }
 
-function withFleetOptions(command: Command): Command {
-  withServerSettings(command, 'fleet-', 'serve a fleet: servers of its ClickHouse tables')
+function addFleetOptions(command: Command): Command {
+  addServerSettings(command, 'fleet-', 'serve a fleet: servers of its ClickHouse tables')
     .addOption(new Setting('--fleet-pin-user <name>', 'account that writes pins (default: the one that reads)'))
     .addOption(new Setting('--fleet-pin-password-file <file>', 'file with the password of that account'))
     .addOption(
@@ -132,8 +132,8 @@ export function buildFleetSettings(flags: DaemonFlags): FleetSettings | undefine
  * The fleet that this host's daemon is configured to serve, for commands that read it without the daemon. Throws a
  * ConfigError if there is none.
  */
-export function configuredFleet(): FleetSettings {
-  const declared = listDeclared(withDaemonCommandOptions(new Command('daemon')));
+export function readConfiguredFleet(): FleetSettings {
+  const declared = listDeclared(addDaemonCommandOptions(new Command('daemon')));
   const sources = { file: undefined, flags: new Map(), environment: process.env };
   const settings = readConfiguration(new Map([['daemon', declared]]), sources).sections.get('daemon')!;
   const flags = Object.fromEntries(settings.map((one) => [one.declared.setting.attributeName(), one.value]));
@@ -142,16 +142,16 @@ export function configuredFleet(): FleetSettings {
   throw new ConfigError('no fleet is configured: set fleet-url in [daemon], or KREPLAY_DAEMON_FLEET_URL');
 }
 
-function invalidFlags(flags: DaemonFlags): string | undefined {
+function findInvalidFlags(flags: DaemonFlags): string | undefined {
   if (flags.fleetUrl?.length && flags.recording?.length)
     return '--fleet-url and --recording are for different daemons: one serves a fleet, the other files';
   if (flags.fleetPinPasswordFile !== undefined && flags.fleetPinUser === undefined)
     return '--fleet-pin-password-file needs --fleet-pin-user';
-  return invalidCombination(flags);
+  return findOptionConflict(flags);
 }
 
 /** The daemon's section for `kreplay config`. */
 export const DAEMON_SECTION = {
-  declare: withDaemonCommandOptions,
-  check: (flags: Record<string, unknown>) => invalidFlags(flags as unknown as DaemonFlags),
+  declare: addDaemonCommandOptions,
+  check: (flags: Record<string, unknown>) => findInvalidFlags(flags as unknown as DaemonFlags),
 };

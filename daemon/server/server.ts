@@ -8,10 +8,10 @@ import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type SecureContextOptions, TLSSocket } from 'node:tls';
 import { noteConnection } from '../base/event_loop.ts';
-import { Problem, problemBody } from '../base/problem.ts';
+import { buildProblemBody, Problem } from '../base/problem.ts';
 import { type CloseReason, limitConnections } from '../http/access/connections.ts';
-import { oneAtATime } from '../http/access/one_at_a_time.ts';
-import { howToMakeToken } from '../http/access/token_file.ts';
+import { answerOneAtATime } from '../http/access/one_at_a_time.ts';
+import { describeTokenCreation } from '../http/access/token_file.ts';
 import { createUnsent, type Unsent } from '../http/access/unsent.ts';
 import { isLocalAddress, type ListenAddress, ListenError, showAddress } from '../http/listen_address.ts';
 
@@ -74,7 +74,7 @@ export async function listen(
   const scheme = tls ? 'https' : 'http';
   const where = showAddress(address, scheme);
   refuseOpenAddress(address, where, options);
-  const inTurn = oneAtATime(answer, {
+  const inTurn = answerOneAtATime(answer, {
     isCheap: ({ url }) => url === '/healthz',
     onFlooded: () => onClosed('flooded'),
   });
@@ -133,7 +133,7 @@ function refuseOpenAddress(address: ListenAddress, where: string, { tls, tokens,
   if (isLocalAddress(address)) return;
   if (!tokens)
     throw new ListenError(
-      `refusing to listen on ${where} without tokens: use 127.0.0.1, [::1] or unix:/path, or give --tokens FILE: ${howToMakeToken()}`,
+      `refusing to listen on ${where} without tokens: use 127.0.0.1, [::1] or unix:/path, or give --tokens FILE: ${describeTokenCreation()}`,
     );
   if (!tls && !insecureHttp)
     throw new ListenError(
@@ -194,7 +194,7 @@ function refuseForNow(res: ServerResponse): void {
     'Retry-After': '2',
     Connection: 'close',
   });
-  res.end(JSON.stringify(problemBody(problem)));
+  res.end(JSON.stringify(buildProblemBody(problem)));
 }
 
 /** Answers input that never became a request, and so does not reach Express, with a problem too. */

@@ -60,16 +60,16 @@ export interface ShardWatch {
   /** Whether one was, so far. */
   isPartial(): boolean;
   /** Resolves to undefined if none was. Rejects with a Problem if the server does not answer. */
-  away(): Promise<AwayNodes | undefined>;
+  findAwayNodes(): Promise<AwayNodes | undefined>;
 }
 
 /** Methods reject with a Problem if the server does not answer. */
 export interface FleetHealth {
   /** Rejects also if a shard does not answer. */
-  nodes(): Promise<FleetNodes>;
-  state(): Promise<FleetState>;
+  countNodes(): Promise<FleetNodes>;
+  readState(): Promise<FleetState>;
   /** The clocks of those of these nodes that the fleet has heard of. */
-  clocks(nodes: readonly string[]): Promise<MeasuredClock[]>;
+  readClocks(nodes: readonly string[]): Promise<MeasuredClock[]>;
   /** Undefined if there are no shards. */
   watchShards(): ShardWatch | undefined;
 }

@@ -54,7 +54,7 @@ export interface UnendedEvent extends RecordedUnended {
 export interface Unended {
   /** Calls and requests in progress. */
   events: UnendedEvent[];
-  /** Calls and requests that were in progress when an agent ended: `losses` has each, too, with its start as its whole time. */
+  /** Calls and requests that were in progress when an agent ended: `listLosses` has each, too, with its start as its whole time. */
   lost: UnendedEvent[];
   unlisted: UnlistedOfNode[];
 }
@@ -283,9 +283,9 @@ export interface Store {
   /** How a fleet is, if the store is one of a fleet; the methods about files return nothing then. */
   readonly fleet?: FleetHealth;
   /** Returns the state of each file: copies of a recording are listed separately. */
-  recordingStates(): Promise<RecordingState[]>;
-  /** Imports found unreadable so far that may be of these nodes, or of all nodes; `losses` includes them too. */
-  unreadable(nodes?: readonly string[]): Promise<UnreadableFile[]>;
+  listRecordingStates(): Promise<RecordingState[]>;
+  /** Imports found unreadable so far that may be of these nodes, or of all nodes; `listLosses` includes them too. */
+  listUnreadable(nodes?: readonly string[]): Promise<UnreadableFile[]>;
   /** Yields blocks in order, read on demand; an empty one is a pause. */
   scan(request: ScanRequest): AsyncGenerator<ScannedBlock, void>;
   /**
@@ -294,14 +294,14 @@ export interface Store {
    */
   scanJson(request: Omit<ScanRequest, 'columns' | 'reusesMemory'>): AsyncGenerator<Uint8Array, void>;
   /** Rejects with a Problem if there are more than STATS_ROWS_MAX buckets and groups. */
-  stats(request: StatsRequest): AsyncGenerator<void, StatsTable>;
+  computeStats(request: StatsRequest): AsyncGenerator<void, StatsTable>;
   /** The events that took longest; an event that is recorded meanwhile may be missing. */
-  slowest(request: SlowestRequest): AsyncGenerator<void, SlowestPage>;
+  findSlowest(request: SlowestRequest): AsyncGenerator<void, SlowestPage>;
   /**
    * Counts by start and duration. The filter need not repeat the time of the columns. Rejects with a Problem if it needs
    * too many events of transactions.
    */
-  heatmap(request: HeatmapRequest): AsyncGenerator<void, FoundHeatmap>;
+  computeHeatmap(request: HeatmapRequest): AsyncGenerator<void, FoundHeatmap>;
   /** Returns undefined if there are too many events. */
   compare(request: ComparisonRequest): AsyncGenerator<void, FoundComparison | undefined>;
   /** Position of a tail that starts with events recorded from now on, or with those that began at `sinceNs` or later. */
@@ -310,12 +310,12 @@ export interface Store {
   parseFollowPosition(id: string): FollowPosition | undefined;
   /** Resolves to undefined if `signal` aborts. */
   follow(request: FollowRequest, signal: AbortSignal): Promise<FollowedBatch | undefined>;
-  event(eventId: string): Promise<ApiEvent | undefined>;
-  transaction(transactionId: string): Promise<TransactionSummary | undefined>;
+  findEvent(eventId: string): Promise<ApiEvent | undefined>;
+  findTransaction(transactionId: string): Promise<TransactionSummary | undefined>;
   /** Returns summaries by id. A transaction that is unknown, or in an unreadable file only, has none. */
-  transactionsById(ids: readonly string[]): Promise<Map<string, TransactionSummary>>;
+  findTransactionsById(ids: readonly string[]): Promise<Map<string, TransactionSummary>>;
   /** Rejects with a Problem if the filter needs too many events. */
-  transactions(request: TransactionsRequest): AsyncGenerator<void, TransactionPage>;
+  listTransactions(request: TransactionsRequest): AsyncGenerator<void, TransactionPage>;
   /**
    * Pins the transaction in every recording that retention could remove it from, and returns the pins. Imports lose
    * nothing, so there are no pins if only imports contain it. Resolves to undefined for an unknown transaction.
@@ -324,19 +324,19 @@ export interface Store {
   /** Resolves to whether the transaction was pinned. */
   unpin(transactionId: string): Promise<boolean>;
   /** Pins of one transaction or of all, oldest first. */
-  pins(transactionId?: string): Promise<Pin[]>;
-  services(): Promise<string[]>;
-  nodes(): Promise<string[]>;
+  listPins(transactionId?: string): Promise<Pin[]>;
+  listServices(): Promise<string[]>;
+  listNodes(): Promise<string[]>;
   /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; a missing bound leaves that side open. */
-  losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
+  listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
   /** What is in progress on these nodes, or on all, or was when an agent ended. */
-  unended(nodes?: readonly string[]): Promise<Unended>;
+  readUnended(nodes?: readonly string[]): Promise<Unended>;
   /** Spans in which these nodes, or all, were recorded, including the time of any losses within. */
-  spans(nodes?: readonly string[]): Promise<NodeSpan[]>;
+  listSpans(nodes?: readonly string[]): Promise<NodeSpan[]>;
   close(): Promise<void>;
   /**
    * The store for one answer, made after its spans were read: what one of its questions has read may be the answer to
    * another. Undefined for stores that need none.
    */
-  forAnswer?(): Store;
+  createAnswerStore?(): Store;
 }

@@ -50,20 +50,24 @@ export interface TransactionTimes {
 }
 
 /** `limit` is the maximum length of either list. */
-export async function* transactionTimes(
-  store: Pick<Store, 'stats' | 'slowest'>,
+export async function* sumTransactionTimes(
+  store: Pick<Store, 'computeStats' | 'findSlowest'>,
   { transactionId, limit }: { transactionId: string; limit: number },
 ): AsyncGenerator<void, TransactionTimes> {
   const filter: EventFilter = { transactionId };
-  const { events } = yield* store.slowest({ filter: { ...filter, eventTypes: CALLS }, limit });
-  const { stats } = yield* store.stats({ filter, bucketNs: undefined, groupBy: ['event_type', 'file', 'quality'] });
+  const { events } = yield* store.findSlowest({ filter: { ...filter, eventTypes: CALLS }, limit });
+  const { stats } = yield* store.computeStats({
+    filter,
+    bucketNs: undefined,
+    groupBy: ['event_type', 'file', 'quality'],
+  });
   const [requests, calls] = [true, false].map((of) =>
     stats.filter(({ group }) => (group.event_type === REQUESTS) === of),
   );
   const files = sumCallsByFile(calls!);
   return {
     calls: sumCalls(calls!),
-    requests: requestSums(requests!),
+    requests: sumRequests(requests!),
     slowest: events,
     files: files.slice(0, limit),
     file_count: files.length,
@@ -85,7 +89,7 @@ function sumCalls(rows: readonly StatsRow[]): CallSums {
   return { ...sumCounts(rows), duration_ns: rows.reduce((sum, { duration_ns }) => sum + duration_ns.sum, 0n) };
 }
 
-function requestSums(rows: readonly StatsRow[]): RequestSums {
+function sumRequests(rows: readonly StatsRow[]): RequestSums {
   const { count, bytes } = sumCounts(rows.filter(({ group }) => group.quality === AMBIGUOUS));
   return { ...sumCounts(rows), ambiguous_count: count, ambiguous_bytes: bytes };
 }

@@ -30,12 +30,12 @@ export function toTimedRows<Rows extends { failed: Uint8Array }>({
 }
 
 /** Returns a test for rows; it reads the arrays as they are when it is called. */
-export function boxTest(
+export function createBoxTest(
   { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX, failed }: Box,
   { startsNs, durationsNs, hasFailed }: Omit<TimedRows, 'length'>,
 ): (row: number) => boolean {
-  const isInTime = withinTest(toWords(startsNs), fromNs, toNs - 1n);
-  const isInDuration = withinTest(toWords(durationsNs), minDurationNs, maxDurationNs);
+  const isInTime = createRangeTest(toWords(startsNs), fromNs, toNs - 1n);
+  const isInDuration = createRangeTest(toWords(durationsNs), minDurationNs, maxDurationNs);
   return (row) => isInTime(row) && isInDuration(row) && (failed === undefined || hasFailed(row) === failed);
 }
 
@@ -46,7 +46,7 @@ export function isOfTimeAlone({ fromNs, toNs, minDurationNs, maxDurationNs, fail
 }
 
 /** Returns a test for values of 64 bits, with inclusive bounds. */
-function withinTest(words: Uint32Array, min: bigint, max: bigint): (row: number) => boolean {
+function createRangeTest(words: Uint32Array, min: bigint, max: bigint): (row: number) => boolean {
   const from = min < 0n ? 0n : min;
   const to = max > U64_MAX ? U64_MAX : max;
   if (from > to) return () => false;

@@ -1,6 +1,6 @@
 /** Sums over the events of one bucket and group. */
 import type { GroupSums } from '../../bpf/schema/native_sums.ts';
-import { addHistogram, type Histogram, newHistogram, quantile } from './histogram.ts';
+import { addHistogram, createHistogram, type Histogram, quantile } from './histogram.ts';
 
 export interface Cell {
   errorCount: number;
@@ -9,8 +9,8 @@ export interface Cell {
   durationNs: bigint;
 }
 
-export function newCell(): Cell {
-  return { errorCount: 0, durations: newHistogram(), bytes: 0n, durationNs: 0n };
+export function createCell(): Cell {
+  return { errorCount: 0, durations: createHistogram(), bytes: 0n, durationNs: 0n };
 }
 
 export function toCell({ errorCount, count, maxNs, blocks, bytes, durationNs }: GroupSums): Cell {
@@ -33,16 +33,16 @@ export interface Summed {
 }
 
 export function summarizeCell({ durations, errorCount, bytes, durationNs }: Cell): Summed {
-  const at = (share: number) => (durations.count === 0 ? null : quantile(durations, share));
+  const computeQuantile = (share: number) => (durations.count === 0 ? null : quantile(durations, share));
   return {
     count: durations.count,
     error_count: errorCount,
     bytes,
     duration_ns: {
       sum: durationNs,
-      p50: at(0.5),
-      p90: at(0.9),
-      p99: at(0.99),
+      p50: computeQuantile(0.5),
+      p90: computeQuantile(0.9),
+      p99: computeQuantile(0.99),
       max: durations.count === 0 ? null : durations.max,
     },
   };

@@ -1,8 +1,8 @@
 /** Dimensions by which events can be grouped: the columns of each, and the value of a row. */
 import { type ColumnArray, type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
-import { EVENTS, eventById } from '../../bpf/schema/index.ts';
+import { EVENTS, findEventDefinition } from '../../bpf/schema/index.ts';
 import { ATTRIBUTION_QUALITIES } from '../../bpf/schema/owner.ts';
-import { errorName } from '../store/blocks/errno.ts';
+import { nameError } from '../store/blocks/errno.ts';
 import { getStoredText, selectFields } from '../store/blocks/named_fields.ts';
 import { createRecordingReader, type Dictionary, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 
@@ -22,14 +22,17 @@ export interface RowCodes {
   codes?: ColumnArray;
 }
 
-const values = (block: NumberedBlock, name: string) => block.columns.get(name) as Uint32Array;
+const getCodes = (block: NumberedBlock, name: string) => block.columns.get(name) as Uint32Array;
 
 /** A dimension on a numeric column that all events have. */
-function common(column: string, describeCode: (code: number, dictionary: Dictionary) => DimensionValue): Dimension {
+function createCommonDimension(
+  column: string,
+  describeCode: (code: number, dictionary: Dictionary) => DimensionValue,
+): Dimension {
   return {
     columns: [column],
     open({ block, dictionary }) {
-      const codes = values(block, column);
+      const codes = getCodes(block, column);
       return { codes, readCode: (row) => codes[row]!, describeCode: (code) => describeCode(code, dictionary) };
     },
   };
@@ -38,7 +41,7 @@ function common(column: string, describeCode: (code: number, dictionary: Diction
 const NOT_THERE = -1;
 
 /** A dimension on a field that only some types of event have; null for the others. */
-function own(name: string): Dimension {
+function buildOwnDimension(name: string): Dimension {
   const owners = EVENTS.flatMap((event) =>
     selectFields(event, (other) => other === name).map((field) => ({ id: event.id, ...field })),
   );
@@ -46,10 +49,10 @@ function own(name: string): Dimension {
   return {
     columns: owners.map(({ column }) => column),
     open({ block, dictionary }) {
-      const types = values(block, 'event_type');
+      const types = getCodes(block, 'event_type');
       const places = typeRows(block);
       const byType: (Uint32Array | undefined)[] = [];
-      for (const { id, column } of owners) byType[id] = values(block, column);
+      for (const { id, column } of owners) byType[id] = getCodes(block, column);
       return {
         // The code includes the type, because another type may use the same number for another value.
         readCode: (row) => {
@@ -64,8 +67,8 @@ function own(name: string): Dimension {
 }
 
 const DIMENSIONS = {
-  service: common('service', (code, dictionary) => dictionary.name(code)),
-  event_type: common('event_type', (code) => eventById(code)!.name),
+  service: createCommonDimension('service', (code, dictionary) => dictionary.name(code)),
+  event_type: createCommonDimension('event_type', (code) => findEventDefinition(code)!.name),
   node: {
     columns: [],
     open: ({ block, dictionary }) => ({
@@ -73,14 +76,14 @@ const DIMENSIONS = {
       describeCode: (code) => dictionary.recording(code).node,
     }),
   },
-  operation: own('operation'),
-  syscall: own('syscall'),
-  device: own('device'),
-  file: own('file'),
-  comm: common('comm', (code, dictionary) => dictionary.name(code)),
-  pid: common('pid', (code) => code),
-  quality: common('context_quality', (code) => ATTRIBUTION_QUALITIES[code] ?? null),
-  transaction_id: common('context', (code, dictionary) => dictionary.context(code).transactionId),
+  operation: buildOwnDimension('operation'),
+  syscall: buildOwnDimension('syscall'),
+  device: buildOwnDimension('device'),
+  file: buildOwnDimension('file'),
+  comm: createCommonDimension('comm', (code, dictionary) => dictionary.name(code)),
+  pid: createCommonDimension('pid', (code) => code),
+  quality: createCommonDimension('context_quality', (code) => ATTRIBUTION_QUALITIES[code] ?? null),
+  transaction_id: createCommonDimension('context', (code, dictionary) => dictionary.context(code).transactionId),
   error: {
     columns: ['result'],
     open({ block }) {
@@ -89,7 +92,7 @@ const DIMENSIONS = {
       return {
         // A double has all errors exactly, and other negative numbers down to -2^53.
         readCode: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2 + 1]! * 2 ** 32 + (words[row * 2]! >>> 0) : 0),
-        describeCode: (code) => errorName(BigInt(code)),
+        describeCode: (code) => nameError(BigInt(code)),
       };
     },
   },
@@ -99,6 +102,6 @@ export type DimensionName = keyof typeof DIMENSIONS;
 
 export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as [DimensionName, ...DimensionName[]];
 
-export function dimension(name: DimensionName): Dimension {
+export function getDimension(name: DimensionName): Dimension {
   return DIMENSIONS[name];
 }

@@ -14,7 +14,7 @@ export const ROWS_PER_DECADE = 16;
 const LIMIT = 2n ** 64n;
 
 /** The start of each row, and the end of the last one. */
-export const ROW_EDGES: readonly bigint[] = edges();
+export const ROW_EDGES: readonly bigint[] = computeEdges();
 
 /** The last row is one that a duration of 64 bits can be in. */
 export const ROW_COUNT = ROW_EDGES.length - 1;
@@ -22,7 +22,7 @@ export const ROW_COUNT = ROW_EDGES.length - 1;
 /** Edges that doubles hold exactly; durations below 2^53 are in rows between them. */
 const SMALL_EDGES = Float64Array.from(ROW_EDGES.filter((edge) => edge < 2n ** 54n).map(Number));
 
-function edges(): bigint[] {
+function computeEdges(): bigint[] {
   const found = [0n];
   while (found.at(-1)! < LIMIT) found.push(computeEdgeNs(found.length));
   return found;
@@ -51,7 +51,7 @@ const KEY_ROWS = Uint16Array.from({ length: 53 * KEYS_PER_POWER }, (_, key) => {
 });
 
 /** Returns the row of a duration below 2^53: a logarithm would take three times as long. */
-export function rowOfSmall(durationNs: number): number {
+export function findSmallDurationRow(durationNs: number): number {
   if (durationNs < 1) return 0;
   double[0] = durationNs;
   let row = KEY_ROWS[(words[1]! >>> KEY_SHIFT) - FIRST_KEY]!;
@@ -60,6 +60,6 @@ export function rowOfSmall(durationNs: number): number {
 }
 
 export function findDurationRow(durationNs: bigint): number {
-  if (durationNs < 2n ** 53n) return rowOfSmall(Number(durationNs));
+  if (durationNs < 2n ** 53n) return findSmallDurationRow(Number(durationNs));
   return ROW_EDGES.findLastIndex((edge) => edge <= durationNs);
 }

@@ -14,7 +14,7 @@ const WORD = 2 ** 32;
 /** High words of integers below 2^53 are below this. */
 const SMALL_HIGH = 2 ** 21;
 
-export function exactSum(): ExactSum {
+export function createExactSum(): ExactSum {
   let settled = 0n;
   let pending = 0;
 

@@ -1,9 +1,9 @@
 /** Counts what began when and took how long, in the cells of a map: columns of time by rows of duration. */
 import { toWords } from '../../agent/recording/words64.ts';
-import { bigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
+import { getBigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 import type { TimedRows } from './box.ts';
-import { findDurationRow, ROW_COUNT, rowOfSmall } from './duration_rows.ts';
-import { exactSum } from './exact_sum.ts';
+import { findDurationRow, findSmallDurationRow, ROW_COUNT } from './duration_rows.ts';
+import { createExactSum } from './exact_sum.ts';
 
 export const COLUMNS_MAX = 500;
 
@@ -16,7 +16,7 @@ export interface HeatmapColumns {
 }
 
 /** Returns columns of equal length, a whole number of nanoseconds: at most as many as are asked for. */
-export function heatmapColumns(fromNs: bigint, toNs: bigint, countMax: number): HeatmapColumns {
+export function computeHeatmapColumns(fromNs: bigint, toNs: bigint, countMax: number): HeatmapColumns {
   const lengthNs = toNs - fromNs;
   const most = BigInt(countMax);
   const columnNs = lengthNs === 0n ? 1n : (lengthNs + most - 1n) / most;
@@ -45,12 +45,12 @@ export interface HeatmapCounter {
 /** Columns that a scan must read. */
 export const HEATMAP_COLUMNS = ['timestamp_ns', 'duration_ns', 'result'] as const;
 
-export function timedRows({ block }: ScannedBlock): TimedRows {
-  const results = toWords(bigColumn(block, 'result'));
+export function readTimedRows({ block }: ScannedBlock): TimedRows {
+  const results = toWords(getBigColumn(block, 'result'));
   return {
     length: block.rowCount,
-    startsNs: bigColumn(block, 'timestamp_ns'),
-    durationsNs: bigColumn(block, 'duration_ns'),
+    startsNs: getBigColumn(block, 'timestamp_ns'),
+    durationsNs: getBigColumn(block, 'duration_ns'),
     // The sign is in the high word.
     hasFailed: (row) => results[row * 2 + 1]! >= 0x8000_0000,
   };
@@ -58,11 +58,11 @@ export function timedRows({ block }: ScannedBlock): TimedRows {
 
 const WORD = 2 ** 32;
 
-export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
+export function createHeatmapCounter(columns: HeatmapColumns): HeatmapCounter {
   const counts = new Float64Array(columns.count * ROW_COUNT);
   const failures = new Float64Array(columns.count * ROW_COUNT);
-  const findColumn = columnFinder(columns);
-  const sum = exactSum();
+  const findColumn = createColumnFinder(columns);
+  const sum = createExactSum();
   let [total, failed] = [0, 0];
   let [max, largeMax] = [0, 0n];
 
@@ -75,7 +75,8 @@ export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
         if (column < 0) continue;
         const duration = durations[row * 2 + 1]! * WORD + durations[row * 2]!;
         const isSmall = duration < Number.MAX_SAFE_INTEGER;
-        const cell = column * ROW_COUNT + (isSmall ? rowOfSmall(duration) : findDurationRow(durationsNs[row]!));
+        const cell =
+          column * ROW_COUNT + (isSmall ? findSmallDurationRow(duration) : findDurationRow(durationsNs[row]!));
         if (isSmall) {
           sum.add(duration);
           if (duration > max) max = duration;
@@ -101,7 +102,7 @@ export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
 }
 
 /** Returns a function that gives the column of the start in a row, or -1 outside all. */
-function columnFinder({ fromNs, toNs, columnNs }: HeatmapColumns): (starts: Uint32Array, row: number) => number {
+function createColumnFinder({ fromNs, toNs, columnNs }: HeatmapColumns): (starts: Uint32Array, row: number) => number {
   const [fromHigh, fromLow] = [Number(fromNs >> 32n), Number(fromNs & 0xffff_ffffn)];
   const length = Number(toNs - fromNs);
   const width = Number(columnNs);

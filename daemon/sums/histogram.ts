@@ -19,13 +19,13 @@ export interface Histogram {
   readonly blocks: (Float64Array | undefined)[];
 }
 
-export function newHistogram(): Histogram {
+export function createHistogram(): Histogram {
   return { count: 0, max: 0n, blocks: new Array(BLOCKS).fill(undefined) };
 }
 
 /** A histogram of values whose largest is `max`, from the slots that have counts. */
 export function buildHistogram(max: bigint, slots: ArrayLike<number>, counts: ArrayLike<number>): Histogram {
-  const histogram = newHistogram();
+  const histogram = createHistogram();
   histogram.max = max;
   for (let i = 0; i < slots.length; i++) {
     const block = Math.floor(slots[i]! / BLOCK_SLOTS);

@@ -9,15 +9,21 @@
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import type { ScannedBlock } from '../store/blocks/scanned_block.ts';
 import type { Box } from './box.ts';
-import { choiceColumns, transactionChooser, type ValueFilter } from './differences/chosen_transactions.ts';
+import { createTransactionChooser, listChoiceColumns, type ValueFilter } from './differences/chosen_transactions.ts';
 import { COMPARED_COLUMNS, compareEvents } from './differences/compare_events.ts';
 import { compareTransactions, TRANSACTION_COLUMNS } from './differences/compare_transactions.ts';
 import type { Comparison } from './differences/comparison.ts';
-import { type PopulationRows, waitedRange } from './differences/population.ts';
+import { computeWaitedRange, type PopulationRows } from './differences/population.ts';
 import { PROFILE_COLUMNS } from './differences/profiles.ts';
-import { HEATMAP_COLUMNS, type Heatmap, type HeatmapColumns, heatmapCounter, timedRows } from './heatmap.ts';
-import { DURATION_COLUMNS, longestDurations, type SlowestOptions, type SlowestPage, slowestEvents } from './slowest.ts';
-import { createStats, type StatsOptions, type StatsTable, statsColumns } from './stats.ts';
+import { createHeatmapCounter, HEATMAP_COLUMNS, type Heatmap, type HeatmapColumns, readTimedRows } from './heatmap.ts';
+import {
+  createLongestDurations,
+  createSlowestEvents,
+  DURATION_COLUMNS,
+  type SlowestOptions,
+  type SlowestPage,
+} from './slowest.ts';
+import { createStats, listStatsColumns, type StatsOptions, type StatsTable } from './stats.ts';
 
 export interface BlockRequest {
   filter: EventFilter;
@@ -94,7 +100,7 @@ async function* computeStats(
   const stats = createStats({ bucketNs, groupBy });
   // Buckets are closed one after the other.
   const isOrdered = bucketNs !== undefined;
-  yield* addBlocks(stats, source.read({ filter, columns: statsColumns(groupBy), isOrdered }));
+  yield* addBlocks(stats, source.read({ filter, columns: listStatsColumns(groupBy), isOrdered }));
   return stats.finish();
 }
 
@@ -107,14 +113,14 @@ async function* findSlowest(
     after && (maxDurationNs === undefined || maxDurationNs > after.duration_ns) ? after.duration_ns : maxDurationNs;
   const within = { ...filter, ...(maxNs !== undefined && { maxDurationNs: maxNs }) };
   // One event more than the page has shows whether there are more.
-  const durations = longestDurations({ limit: limit + 1, after });
+  const durations = createLongestDurations({ limit: limit + 1, after });
   const risingMinNs = durations.shortest;
   yield* addBlocks(
     durations,
     source.read({ filter: within, columns: DURATION_COLUMNS, isOrdered: false, risingMinNs }),
   );
   const shortestNs = durations.shortest();
-  const slowest = slowestEvents({ limit, after });
+  const slowest = createSlowestEvents({ limit, after });
   const longFilter = { ...within, minDurationNs: shortestNs > minDurationNs ? shortestNs : minDurationNs };
   yield* addBlocks(slowest, source.read({ filter: longFilter, isOrdered: true }));
   return slowest.page();
@@ -124,10 +130,10 @@ async function* computeEventHeatmap(
   source: BlockSource,
   { filter, columns }: EventHeatmapRequest,
 ): AsyncGenerator<void, Heatmap> {
-  const counter = heatmapCounter(columns);
+  const counter = createHeatmapCounter(columns);
   const within = { ...filter, fromNs: columns.fromNs, toNs: columns.toNs };
   yield* addBlocks(
-    { add: (scanned) => counter.add(timedRows(scanned)) },
+    { add: (scanned) => counter.add(readTimedRows(scanned)) },
     source.read({ filter: within, columns: HEATMAP_COLUMNS, isOrdered: false }),
   );
   return counter.finish();
@@ -136,7 +142,7 @@ async function* computeEventHeatmap(
 async function* compare(source: BlockSource, request: CompareRequest): AsyncGenerator<void, Comparison | undefined> {
   const isOfEvents = 'filter' in request;
   const comparer = isOfEvents ? compareEvents(request.box) : compareTransactions(request.population, request.box);
-  const filter = isOfEvents ? request.filter : waitedRange(request.population);
+  const filter = isOfEvents ? request.filter : computeWaitedRange(request.population);
   const columns = [...new Set([...(isOfEvents ? COMPARED_COLUMNS : TRANSACTION_COLUMNS), ...PROFILE_COLUMNS])];
   const blocks = source.read({ filter, columns, isOrdered: false });
   return (yield* addFewBlocks(comparer, blocks, request.eventsMax)) ? yield* comparer.finish() : undefined;
@@ -148,8 +154,12 @@ async function* choose(
   { population, filter, eventsMax }: ChoiceRequest,
 ): AsyncGenerator<void, Uint8Array | undefined> {
   if (population.count === 0) return new Uint8Array(0);
-  const chooser = transactionChooser(population, filter);
-  const blocks = source.read({ filter: waitedRange(population), columns: choiceColumns(filter), isOrdered: false });
+  const chooser = createTransactionChooser(population, filter);
+  const blocks = source.read({
+    filter: computeWaitedRange(population),
+    columns: listChoiceColumns(filter),
+    isOrdered: false,
+  });
   return (yield* addFewBlocks(chooser, blocks, eventsMax)) ? yield* chooser.finish() : undefined;
 }
 

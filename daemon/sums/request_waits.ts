@@ -10,7 +10,7 @@
  * A request that begins within a call may be waited for until the call ends. One that begins between calls was queued in
  * something that is not recorded: in a read or a page fault, which waits, or by reading ahead, which does not.
  */
-import { firstAbove } from '../base/binary_search.ts';
+import { findFirstAbove } from '../base/binary_search.ts';
 
 export const WAITS = { inCall: 0, unknown: 1, nobody: 2 } as const;
 
@@ -27,7 +27,7 @@ export interface RequestWait {
 }
 
 /** `calls`: starts and ends of a thread's calls, alternating, in any order. */
-export function callTimes(calls: readonly number[]): CallTimes {
+export function toCallTimes(calls: readonly number[]): CallTimes {
   const places = Array.from({ length: calls.length / 2 }, (_, call) => call * 2);
   places.sort((a, b) => calls[a]! - calls[b]! || calls[a + 1]! - calls[b + 1]!);
   return { starts: places.map((at) => calls[at]!), ends: places.map((at) => calls[at + 1]!) };
@@ -36,7 +36,7 @@ export function callTimes(calls: readonly number[]): CallTimes {
 const NO_CALLS: CallTimes = { starts: [], ends: [] };
 
 export function findRequestWait({ starts, ends }: CallTimes = NO_CALLS, startNs: number, endNs: number): RequestWait {
-  const next = firstAbove(starts, startNs);
+  const next = findFirstAbove(starts, startNs);
   if (next > 0 && startNs < ends[next - 1]!) return { kind: WAITS.inCall, untilNs: ends[next - 1]! };
   const isNobody = next < starts.length && starts[next]! < endNs;
   return { kind: isNobody ? WAITS.nobody : WAITS.unknown, untilNs: startNs };

@@ -7,7 +7,7 @@
 import { toWords } from '../../agent/recording/words64.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { readBlockEvents, readEventKey } from '../store/blocks/event.ts';
-import { bigColumn, type EventKey, rowCutter, type ScannedBlock } from '../store/blocks/scanned_block.ts';
+import { createRowCutter, type EventKey, getBigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 
 /** An event's place in the list. */
 export interface SlowKey extends EventKey {
@@ -36,8 +36,8 @@ export interface Durations {
   shortest(): bigint;
 }
 
-export function longestDurations({ limit, after }: SlowestOptions): Durations {
-  const isWanted = wantedRows(after);
+export function createLongestDurations({ limit, after }: SlowestOptions): Durations {
+  const isWanted = createWantedTest(after);
   /** A heap with the shortest on top. */
   const longest: bigint[] = [];
 
@@ -53,7 +53,7 @@ export function longestDurations({ limit, after }: SlowestOptions): Durations {
 
   return {
     add(scanned) {
-      const durations = bigColumn(scanned.block, 'duration_ns');
+      const durations = getBigColumn(scanned.block, 'duration_ns');
       const words = toWords(durations);
       const wanted = isWanted(scanned);
       for (let row = 0; row < scanned.block.rowCount; row++) {
@@ -74,16 +74,16 @@ export interface Slowest {
   page(): SlowestPage;
 }
 
-export function slowestEvents({ limit, after }: SlowestOptions): Slowest {
-  const isWanted = wantedRows(after);
+export function createSlowestEvents({ limit, after }: SlowestOptions): Slowest {
+  const isWanted = createWantedTest(after);
   /** One more than the page has shows whether there are more. */
   const found: { duration: bigint; event: ApiEvent }[] = [];
 
   return {
     add(scanned) {
-      const durations = bigColumn(scanned.block, 'duration_ns');
+      const durations = getBigColumn(scanned.block, 'duration_ns');
       const wanted = isWanted(scanned);
-      const cut = rowCutter(scanned.block);
+      const cut = createRowCutter(scanned.block);
       for (let row = 0; row < scanned.block.rowCount; row++) {
         const duration = durations[row]!;
         // An event that comes later in the total order follows those of the same duration.
@@ -108,10 +108,10 @@ export function toSlowKey({ duration_ns, timestamp_ns, event_id }: ApiEvent): Sl
 }
 
 /** Returns a test for the rows of a block: whether they follow `after` in the list. */
-function wantedRows(after: SlowKey | undefined): (scanned: ScannedBlock) => (row: number) => boolean {
+function createWantedTest(after: SlowKey | undefined): (scanned: ScannedBlock) => (row: number) => boolean {
   if (!after) return () => () => true;
   return (scanned) => {
-    const durations = bigColumn(scanned.block, 'duration_ns');
+    const durations = getBigColumn(scanned.block, 'duration_ns');
     return (row) => {
       const duration = durations[row]!;
       if (duration !== after.duration_ns) return duration < after.duration_ns;

@@ -1,11 +1,11 @@
 /** Sums up a scan bucket by bucket: with buckets events arrive in order of time, so only one is open. */
 import { nativeSums } from '../../bpf/schema/native_sums.ts';
-import { firstNotBelow } from '../base/binary_search.ts';
+import { findFirstNotBelow } from '../base/binary_search.ts';
 import { Problem } from '../base/problem.ts';
-import { rowNumbers } from '../store/blocks/row_numbers.ts';
-import { bigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
-import { addCell, type Cell, newCell, type Summed, summarizeCell, toCell } from './cells.ts';
-import { type DimensionName, type DimensionValue, dimension } from './dimensions.ts';
+import { createRowNumbers } from '../store/blocks/row_numbers.ts';
+import { getBigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
+import { addCell, type Cell, createCell, type Summed, summarizeCell, toCell } from './cells.ts';
+import { type DimensionName, type DimensionValue, getDimension } from './dimensions.ts';
 
 /** Maximum number of rows in an answer. */
 export const STATS_ROWS_MAX = 10_000;
@@ -36,8 +36,8 @@ export interface StatsOptions {
 }
 
 /** Columns that a scan must read. */
-export function statsColumns(groupBy: readonly DimensionName[]): string[] {
-  return ['duration_ns', 'result', ...groupBy.flatMap((name) => dimension(name).columns)];
+export function listStatsColumns(groupBy: readonly DimensionName[]): string[] {
+  return ['duration_ns', 'result', ...groupBy.flatMap((name) => getDimension(name).columns)];
 }
 
 /** The sums of a group. */
@@ -50,7 +50,7 @@ export interface GroupCell {
 export type OnBucket = (startNs: bigint | null, groups: GroupCell[]) => void;
 
 export function createStats({ bucketNs, groupBy }: StatsOptions): Stats {
-  const table = statsTable(groupBy);
+  const table = createStatsTable(groupBy);
   const { add, finish } = gatherCells({ bucketNs, groupBy }, table.add);
   return {
     add,
@@ -62,8 +62,8 @@ export function createStats({ bucketNs, groupBy }: StatsOptions): Stats {
 }
 
 /** The rows of an answer; buckets must be added in ascending order. */
-export function statsTable(groupBy: readonly DimensionName[]): { add: OnBucket; finish(): StatsTable } {
-  const total = newCell();
+export function createStatsTable(groupBy: readonly DimensionName[]): { add: OnBucket; finish(): StatsTable } {
+  const total = createCell();
   const stats: StatsRow[] = [];
   return {
     add(startNs, groups) {
@@ -72,7 +72,7 @@ export function statsTable(groupBy: readonly DimensionName[]): { add: OnBucket; 
         const values = Object.fromEntries(groupBy.map((name, i) => [name, group[i]]));
         stats.push({ bucket_start_ns: startNs, group: values, ...summarizeCell(cell) });
       }
-      if (stats.length > STATS_ROWS_MAX) throw tooMany();
+      if (stats.length > STATS_ROWS_MAX) throw createTooManyProblem();
     },
     finish: () => ({ stats, total: summarizeCell(total) }),
   };
@@ -83,7 +83,7 @@ export function gatherCells(
   { bucketNs, groupBy }: StatsOptions,
   onBucket: OnBucket,
 ): { add(scanned: ScannedBlock): void; finish(): void } {
-  const groups = groupNumbers(groupBy);
+  const groups = createGroupNumbers(groupBy);
   /** The sums of the open bucket. */
   const sums = nativeSums.createSums();
   let startNs = 0n;
@@ -106,15 +106,15 @@ export function gatherCells(
   return {
     add(scanned) {
       const { block } = scanned;
-      const timestamps = bigColumn(block, 'timestamp_ns');
-      const durations = bigColumn(block, 'duration_ns');
-      const results = bigColumn(block, 'result');
+      const timestamps = getBigColumn(block, 'timestamp_ns');
+      const durations = getBigColumn(block, 'duration_ns');
+      const results = getBigColumn(block, 'result');
       const numbers = groups.assignNumbers(scanned);
       for (let row = 0; row < block.rowCount; ) {
         if (timestamps[row]! >= endNs) openBucket(timestamps[row]!);
-        const end = endNs === NO_END ? block.rowCount : firstNotBelow(timestamps, endNs, row + 1, block.rowCount);
+        const end = endNs === NO_END ? block.rowCount : findFirstNotBelow(timestamps, endNs, row + 1, block.rowCount);
         const used = nativeSums.addRows(sums, numbers, row, end, durations, results);
-        if (closed + used > STATS_ROWS_MAX) throw tooMany();
+        if (closed + used > STATS_ROWS_MAX) throw createTooManyProblem();
         row = end;
       }
     },
@@ -122,7 +122,7 @@ export function gatherCells(
   };
 }
 
-function tooMany(): Problem {
+function createTooManyProblem(): Problem {
   const message = `more than ${STATS_ROWS_MAX} buckets and groups: ask for longer buckets, fewer groups or a shorter time`;
   return new Problem('too_many_groups', message);
 }
@@ -134,12 +134,12 @@ interface GroupNumbers {
 }
 
 /** Numbers groups: equal values have the same number, in all recordings. */
-function groupNumbers(groupBy: readonly DimensionName[]): GroupNumbers {
-  const dimensions = groupBy.map(dimension);
+function createGroupNumbers(groupBy: readonly DimensionName[]): GroupNumbers {
+  const dimensions = groupBy.map(getDimension);
   const groups: (readonly DimensionValue[])[] = [];
-  const rows = rowNumbers<readonly DimensionValue[]>(dimensions.length, (group) => {
+  const rows = createRowNumbers<readonly DimensionValue[]>(dimensions.length, (group) => {
     // Each group is at least one row of the answer.
-    if (groups.push(group) > STATS_ROWS_MAX) throw tooMany();
+    if (groups.push(group) > STATS_ROWS_MAX) throw createTooManyProblem();
   });
   let numberOfRow = new Uint32Array(0);
 

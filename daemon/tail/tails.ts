@@ -107,12 +107,12 @@ export function createTails(options: TailOptions): Tails {
     const known = shared.get(key);
     if (known) return known;
     // If this client disconnects, tails that share the batch get none and read again at the next turn.
-    const batch = framesAfter(store, { filter, position, horizonNs, nowNs: now() }, gone.signal);
+    const batch = followFrames(store, { filter, position, horizonNs, nowNs: now() }, gone.signal);
     shared.set(key, batch);
     return batch;
   }
 
-  function heartbeat(): void {
+  function sendHeartbeat(): void {
     for (const { sink, blocked } of tails) if (!blocked) sink.write(HEARTBEAT);
   }
 
@@ -129,7 +129,7 @@ export function createTails(options: TailOptions): Tails {
     const filterText = stringify(filter);
     const tail = { sink, filter, filterText, gone: new AbortController(), position, blocked: false, busy: false };
     tails.add(tail);
-    if (timers.length === 0) timers = [setInterval(look, LOOK_EVERY_MS), setInterval(heartbeat, heartbeatEveryMs)];
+    if (timers.length === 0) timers = [setInterval(look, LOOK_EVERY_MS), setInterval(sendHeartbeat, heartbeatEveryMs)];
     sink.on('close', () => leave(tail));
     // A write may hit a connection that was just closed; `close` follows.
     sink.on('error', () => {});
@@ -154,7 +154,7 @@ export function createTails(options: TailOptions): Tails {
     async findStart({ filter, fromNs, lastEventId }) {
       if (!lastEventId) return { filter, position: await store.startFollowing(filter, now() - REORDER_NS, fromNs) };
       const position = store.parseFollowPosition(lastEventId);
-      if (!position) throw notAnId();
+      if (!position) throw createIdProblem();
       return { filter, position };
     },
     begin({ filter, position }) {
@@ -168,7 +168,7 @@ export function createTails(options: TailOptions): Tails {
   };
 }
 
-function notAnId(): Problem {
+function createIdProblem(): Problem {
   const message = 'this is not an id of a live tail';
   return new Problem('invalid_parameter', `Last-Event-ID: ${message}`, [{ parameter: 'Last-Event-ID', message }]);
 }
@@ -181,7 +181,7 @@ export interface Frames extends Omit<FollowedBatch, 'followed'> {
 }
 
 /** Resolves to undefined if `signal` aborts. */
-export async function framesAfter(
+export async function followFrames(
   store: Store,
   request: FollowRequest,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 /** Tests the sizes that operators may set, and the defaults. */
 import { statfsSync } from 'node:fs';
 import { parseBytes } from '../../agent/config/bytes.ts';
-import { retentionLimits } from '../../agent/retention_options.ts';
+import { chooseRetentionLimits } from '../../agent/retention_options.ts';
 
 test.each([
   ['8388608', 8_388_608],
@@ -20,6 +20,6 @@ test.each([
 
 test('without a size, a recording takes a tenth of its disk, and 10 GB at most', () => {
   const { blocks, bsize } = statfsSync('/tmp');
-  expect(retentionLimits({}, '/tmp')).toEqual({ bytes: Math.min(10e9, Math.floor((blocks * bsize) / 10)) });
-  expect(retentionLimits({ retainBytes: 9e6, retainAge: 5n }, '/tmp')).toEqual({ bytes: 9e6, ageNs: 5n });
+  expect(chooseRetentionLimits({}, '/tmp')).toEqual({ bytes: Math.min(10e9, Math.floor((blocks * bsize) / 10)) });
+  expect(chooseRetentionLimits({ retainBytes: 9e6, retainAge: 5n }, '/tmp')).toEqual({ bytes: 9e6, ageNs: 5n });
 });

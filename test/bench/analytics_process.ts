@@ -5,7 +5,7 @@
 import { createRequire } from 'node:module';
 import Database from 'better-sqlite3';
 import { type EventFilter, openReader, type ScanRequest } from '../../agent/recording/read/reader.ts';
-import { embeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import {
   type AnalyticsRequest,
@@ -24,7 +24,7 @@ const { minDurationNs, service } = RARE;
 
 function kreplay({ path, transaction }: AnalyticsRequest): Answers {
   const reader = openReader(path);
-  const store = embeddedStore(openRecordingStore(undefined, [path]));
+  const store = createEmbeddedStore(openRecordingStore(undefined, [path]));
   const rows = (request: ScanRequest) => {
     let found = 0;
     for (const { rowCount } of reader.scan(request)) found += rowCount;
@@ -38,8 +38,9 @@ function kreplay({ path, transaction }: AnalyticsRequest): Answers {
     rows_duration: () => rows({ filter: { minDurationNs } }),
     rows_service: () => rows({ filter: { services: [service] } }),
     sums: async () =>
-      (await end(store.stats({ filter: {}, bucketNs: undefined, groupBy: ['service', 'event_type'] }))).stats.length,
-    slowest: async () => (await end(store.slowest({ filter: {}, limit: 20 }))).events.length,
+      (await end(store.computeStats({ filter: {}, bucketNs: undefined, groupBy: ['service', 'event_type'] }))).stats
+        .length,
+    slowest: async () => (await end(store.findSlowest({ filter: {}, limit: 20 }))).events.length,
     transaction: () => rows({ filter: { transactionId: transaction } }),
   };
 }

@@ -4,7 +4,7 @@
  * belong to one rare process, and twenty of all events take half a minute.
  */
 import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
-import { type Block, newBlock } from '../../bpf/schema/block.ts';
+import { type Block, createBlock } from '../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS, blockIo } from '../../bpf/schema/block_io.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
 import { sysWrite, WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
@@ -69,7 +69,7 @@ export function endOf(event: number, eventsPerSecond: number): number {
 export function eventStream({ events, eventsPerSecond, dictionary }: EventStreamOptions): EventStream {
   const random = randomNumbers();
   const threads = threadsOf(dictionary, random);
-  const block = newBlock(BLOCK_ROWS);
+  const block = createBlock(BLOCK_ROWS);
   const fill = rowFiller(block, threads, dictionary, random);
   const slowest = slowestOf(events, eventsPerSecond);
   let made = 0;

@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { readBlockEvents } from '../../daemon/store/blocks/event.ts';
-import { recordingDictionary } from '../../daemon/store/blocks/scanned_block.ts';
+import { createRecordingDictionary } from '../../daemon/store/blocks/scanned_block.ts';
 
 export const FORMATS = ['JSONEachRow', 'RowBinary'] as const;
 export type Format = (typeof FORMATS)[number];
@@ -88,7 +88,7 @@ function putValue(bytes: Buffer, at: number, type: string, value: unknown): numb
 function* batches(path: string): Generator<ApiEvent[]> {
   const reader = openReader(path);
   const { recordingId, node, name, file, context } = reader;
-  const dictionary = recordingDictionary({ recordingId, node, name, file, context });
+  const dictionary = createRecordingDictionary({ recordingId, node, name, file, context });
   let batch: ApiEvent[] = [];
   for (const block of reader.scan({ order: 'none' })) {
     for (const event of readBlockEvents({ block, dictionary })) {

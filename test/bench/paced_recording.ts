@@ -1,6 +1,6 @@
 /** Writes a recording of transactions whose events are evenly spaced. */
 import { openWriter } from '../../agent/recording/write/writer.ts';
-import { newBlock } from '../../bpf/schema/block.ts';
+import { createBlock } from '../../bpf/schema/block.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
 import { sysWrite, WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
 import { setWords, streamColumns } from './stream_columns.ts';
@@ -24,7 +24,7 @@ const PID = 4000;
 export function writePaced(path: string, transactions: readonly PacedTransaction[]): void {
   let nowNs = START_NS;
   const writer = openWriter({ path, node: 'bench', bootId: 'boot', machineId: 'machine', nowNs: () => nowNs });
-  const block = newBlock(BLOCK_ROWS);
+  const block = createBlock(BLOCK_ROWS);
   const to = streamColumns(block);
   const service = writer.nameId('checkout');
   const file = writer.fileId('/var/lib/app/orders.log', 'regular');

@@ -3,7 +3,7 @@
  * given, too: on each of 24 tracks one event after another, none of which overlaps the next.
  */
 import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
-import { newBlock } from '../../bpf/schema/block.ts';
+import { createBlock } from '../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS, blockIo } from '../../bpf/schema/block_io.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
 import { SYNC_SYSCALLS, sysSync } from '../../bpf/schema/sys_sync.ts';
@@ -94,7 +94,7 @@ function write(
 ): void {
   let nowNs = START_NS;
   const writer = openWriter({ path, node: 'bench', bootId: 'boot', machineId: 'machine', nowNs: () => nowNs });
-  const block = newBlock(BLOCK_ROWS);
+  const block = createBlock(BLOCK_ROWS);
   const fill = rowFiller(streamColumns(block), writer);
   const contextOf = contextsOf(writer);
   const clear = () => {

@@ -7,7 +7,7 @@ import { openSource } from '../../daemon/export/source.ts';
 import { compilePlan } from '../../daemon/run/plan/compile.ts';
 import { encodePlan } from '../../daemon/run/plan/encode.ts';
 import { addBlock } from '../../daemon/run/plan/from_blocks.ts';
-import { newIncident } from '../../daemon/run/plan/incident.ts';
+import { createIncident } from '../../daemon/run/plan/incident.ts';
 import { AS_RECORDED } from './planned_load.ts';
 
 export interface PlanCost {
@@ -26,7 +26,7 @@ const elapsedNs = (fromMs: number) => Math.round((performance.now() - fromMs) * 
 function main(recording: string, transactionId: string, planPath: string): void {
   const readMs = performance.now();
   const source = openSource(recording);
-  const builder = newIncident();
+  const builder = createIncident();
   for (const block of source.scan({ transactionId })) addBlock(builder, block);
   source.close();
   const incident = builder.finish();

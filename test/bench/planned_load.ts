@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { compilePlan, type PlanOptions } from '../../daemon/run/plan/compile.ts';
 import { encodePlan } from '../../daemon/run/plan/encode.ts';
-import { type Incident, newIncident } from '../../daemon/run/plan/incident.ts';
+import { createIncident, type Incident } from '../../daemon/run/plan/incident.ts';
 import { LOAD_COMM, LOAD_FILE, WRITE_BYTES } from './run_load.ts';
 
 export const AS_RECORDED: PlanOptions = { seed: 1n, speed: 1, extraLatencyNs: 0, inject: [], fail: [] };
@@ -18,7 +18,7 @@ export function writeLoadPlan(path: string, count: number, threads: number, dura
 }
 
 function incidentOf(count: number, threads: number, durationsNs: readonly number[]): Incident {
-  const incident = newIncident();
+  const incident = createIncident();
   let startNs = START_NS;
   for (let call = 0; call < count; call++) {
     const durationNs = durationsNs[call % durationsNs.length]!;

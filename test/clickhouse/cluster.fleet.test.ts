@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
 import { type Row, readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
-import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { type Sql, sql } from '../../agent/clickhouse/statements/sql.ts';
 import { start } from '../daemon/command_line.ts';
 import { startCluster } from './cluster.ts';
@@ -50,7 +50,7 @@ function segments(recording: bigint, numbers: readonly bigint[]): Buffer {
       numbers.map((number) => ({ recording, first_number: number, end_number: number + 1n, n: 1n })[name]!),
     ),
   );
-  return newBlockEncoder().encode(columns, numbers.length);
+  return createBlockEncoder().encode(columns, numbers.length);
 }
 
 // As the daemon reads them: a row that is sent again in another second is there twice until both are merged.

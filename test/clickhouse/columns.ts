@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import type { DecodedColumn } from '../../agent/clickhouse/native/decode.ts';
 import type { Column, ColumnValues, SimpleValues } from '../../agent/clickhouse/native/encode.ts';
-import { decodeText, newTextTable, type Texts } from '../../agent/clickhouse/native/texts.ts';
+import { createTextTable, decodeText, type Texts } from '../../agent/clickhouse/native/texts.ts';
 import { INTEGERS, type NativeType, parseType } from '../../agent/clickhouse/native/types.ts';
 
 export type Value = bigint | string | Value[];
@@ -92,7 +92,7 @@ function simpleArraysOf(type: Exclude<NativeType, { kind: 'list' }>, values: rea
 /** Every distinct text has one id; the table has others that no row uses. */
 export function textsOf(values: readonly string[]): Texts {
   const distinct = [...new Set(values)];
-  const table = newTextTable(['not used', ...distinct, 'nor this']);
+  const table = createTextTable(['not used', ...distinct, 'nor this']);
   const idOf = new Map(distinct.map((text, i) => [text, i + 1]));
   return { table, ids: Uint32Array.from(values, (value) => idOf.get(value)!) };
 }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../agent/clickhouse/connection/settings.ts';
-import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { columnOf } from './columns.ts';
 import { closeAll, connectedTo, errorOf, one } from './connected.ts';
@@ -22,7 +22,7 @@ describe('statements', () => {
   test('give typed rows, and blocks into tables come back, plain and packed', async () => {
     const connection = connected();
     await connection.run(sql`CREATE TABLE rows (a UInt64, b String) ENGINE = MergeTree ORDER BY a`);
-    const encoder = newBlockEncoder();
+    const encoder = createBlockEncoder();
     const blocks = [0n, 1n, 2n].map((a) =>
       encoder.encode([columnOf('a', 'UInt64', [a]), columnOf('b', 'String', [`text ${a}`])], 1),
     );
@@ -97,7 +97,7 @@ describe('statements', () => {
     await connection.run(sql`CREATE TABLE IF NOT EXISTS own (a UInt64) ENGINE = MergeTree ORDER BY a`);
     const own = Object.assign(new Error('the file cannot be read'), { code: 'EIO' });
     async function* failing() {
-      yield newBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
+      yield createBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
       throw own;
     }
     for (const compression of ['none', 'gzip'] as const)
@@ -108,7 +108,7 @@ describe('statements', () => {
   test('a table that has other columns refuses blocks with its own words, and a killed server cuts them', async () => {
     const connection = connected();
     await connection.run(sql`CREATE TABLE IF NOT EXISTS other (b String) ENGINE = MergeTree ORDER BY b`);
-    const many = newBlockEncoder().encode([columnOf('a', 'UInt64', Array<bigint>(65_536).fill(1n))], 65_536);
+    const many = createBlockEncoder().encode([columnOf('a', 'UInt64', Array<bigint>(65_536).fill(1n))], 65_536);
     let [count, isEndless] = [0, false];
     function* blocks() {
       for (count = 0; isEndless || count < 100; count++) yield many;
@@ -127,7 +127,7 @@ describe('statements', () => {
 
   test('a refused insert says why, though the server reads all of its blocks first', async () => {
     const connection = connected();
-    const block = newBlockEncoder().encode([columnOf('a', 'UInt64', Array<bigint>(100_000).fill(1n))], 100_000);
+    const block = createBlockEncoder().encode([columnOf('a', 'UInt64', Array<bigint>(100_000).fill(1n))], 100_000);
     let sent = 0;
     function* blocks() {
       for (sent = 0; sent < 100; sent++) yield block;
@@ -171,7 +171,7 @@ describe('a limit of the server', () => {
     await connection.run(
       sql`CREATE TABLE parts (a UInt64) ENGINE = MergeTree ORDER BY a SETTINGS parts_to_delay_insert = 1, parts_to_throw_insert = 1, max_bytes_to_merge_at_max_space_in_pool = 1`,
     );
-    const block = newBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
+    const block = createBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
     const send = () => connection.insert({ table: 'parts', columns: ['a'] }, () => [block]);
     const error = await errorOf(
       (async () => {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../../agent/clickhouse/connection/connection.ts';
 import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../agent/clickhouse/connection/settings.ts';
-import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { columnOf } from './columns.ts';
 import { closeAll, connectedTo, errorOf, listener, one } from './connected.ts';
@@ -27,7 +27,7 @@ describe('a server that is not there', () => {
     const connection = connected({ urls: [dead, server.url] });
     const other = connected({ urls: [dead, server.url] });
     let made = 0;
-    const block = newBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
+    const block = createBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
     const insert = (by: Connection) =>
       by.insert({ table: 'second', columns: ['a'] }, () => {
         made++;
@@ -124,7 +124,7 @@ test('an insert that is refused before its end reads no more of its blocks', asy
 });
 
 describe('an aborted signal', () => {
-  const block = newBlockEncoder().encode([columnOf('a', 'UInt8', [1n])], 1);
+  const block = createBlockEncoder().encode([columnOf('a', 'UInt8', [1n])], 1);
   const into = { table: 'a', columns: ['a'] };
   let running = 0;
   async function* endless() {
@@ -186,7 +186,7 @@ describe('an aborted signal', () => {
 
 describe('silence', () => {
   test('of the server in the midst of an answer is an error, and a slow reader is none', async () => {
-    const block = newBlockEncoder().encode([columnOf('a', 'UInt8', [1n])], 1);
+    const block = createBlockEncoder().encode([columnOf('a', 'UInt8', [1n])], 1);
     const length = 3 * block.length;
     let isSilent = true;
     const url = await listener((socket) => {

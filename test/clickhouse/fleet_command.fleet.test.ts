@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
 import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
-import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { start, startWith } from '../daemon/command_line.ts';
 import { NODE, recorded, START } from '../daemon/recorded.ts';
@@ -76,7 +76,7 @@ describe('kreplay fleet', () => {
       columnOf('backlog', 'UInt64', [12n]),
     ];
     await connection.insert({ table: 'node', columns: node.map(({ name }) => name) }, () => [
-      newBlockEncoder().encode(node, 1),
+      createBlockEncoder().encode(node, 1),
     ]);
     connection.close();
     const text = (await fleet('status')).stdout;

@@ -1,7 +1,7 @@
 /** Tests servers that are no ClickHouse, or a broken or hostile one: each statement ends, with an error that says so. */
 import { readTypedRows } from '../../agent/clickhouse/connection/rows.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
-import { asText, readFleetStatus } from '../../agent/fleet/status.ts';
+import { formatStatus, readFleetStatus } from '../../agent/fleet/status.ts';
 import { UserError } from '../../agent/process/errors.ts';
 import { recorded } from '../daemon/recorded.ts';
 import { endShippingHere, startHere } from '../ship/here.ts';
@@ -73,7 +73,10 @@ describe('where a server', () => {
     );
     await service.logged(/shipping waits/);
     expect(await Promise.race([isOver, undefined])).toBe(undefined);
-    const error = await readFleetStatus({ urls: [url], database: 'kreplay' }).then(asText, (thrown: unknown) => thrown);
+    const error = await readFleetStatus({ urls: [url], database: 'kreplay' }).then(
+      formatStatus,
+      (thrown: unknown) => thrown,
+    );
     expect(error).toBeInstanceOf(UserError);
     expect((error as Error).message).not.toMatch(CONTROL);
     const opened = await hostile(name, { opens: true });

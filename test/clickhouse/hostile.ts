@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
-import { newTextTable } from '../../agent/clickhouse/native/texts.ts';
+import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { createTextTable } from '../../agent/clickhouse/native/texts.ts';
 import { parseType } from '../../agent/clickhouse/native/types.ts';
 import { EVENT_COLUMNS } from '../../agent/clickhouse/tables/event_columns.ts';
 import { buildTables, SCHEMA_VERSION } from '../../agent/clickhouse/tables/schema.ts';
@@ -25,7 +25,7 @@ export interface Hostile {
 type Write = (bytes: string | Uint8Array) => Promise<void>;
 type Behaviour = (write: Write, statement: string, socket: Socket) => Promise<unknown> | unknown;
 
-const encoder = newBlockEncoder();
+const encoder = createBlockEncoder();
 const HEADER = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
 const encoded = (columns: Parameters<typeof encoder.encode>[0], rows: number) =>
   Buffer.from(encoder.encode(columns, rows));
@@ -41,7 +41,7 @@ const packed = (bytes: Uint8Array) =>
 const texts = (name: string, values: readonly string[]) => ({
   name,
   type: parseType('String'),
-  values: { table: newTextTable(values) },
+  values: { table: createTextTable(values) },
 });
 
 /** Writes the same bytes until the reader has gone. */
@@ -93,14 +93,14 @@ function zeros(name: string, type: ReturnType<typeof parseType>) {
         name,
         type,
         values: {
-          table: newTextTable(['', 'sys_write']),
+          table: createTextTable(['', 'sys_write']),
           ids: new Uint32Array(ROWS).fill(name === 'event_type' ? 1 : 0),
         },
       };
     case 'fixed_text':
       return { name, type, values: new Uint8Array(ROWS * type.bytes) };
     case 'list': {
-      const items = type.item.kind === 'text' ? { table: newTextTable([]) } : new BigUint64Array(0);
+      const items = type.item.kind === 'text' ? { table: createTextTable([]) } : new BigUint64Array(0);
       const bytes = type.item.kind === 'fixed_text' ? new Uint8Array(0) : items;
       return { name, type, values: { ends: new Uint32Array(ROWS), items: bytes } };
     }
@@ -127,7 +127,7 @@ const WRONG_TYPES = () =>
       {
         name: 'key',
         type: parseType('Array(String)'),
-        values: { ends: Uint32Array.of(1), items: { table: newTextTable(['x']) } },
+        values: { ends: Uint32Array.of(1), items: { table: createTextTable(['x']) } },
       },
       texts('__proto__', ['a']),
     ],

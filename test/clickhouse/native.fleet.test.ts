@@ -1,7 +1,7 @@
 /** Tests that a real server reads our blocks, and that we read its blocks: every type, extremes and hostile texts. */
 import fc from 'fast-check';
 import { decodeBlocks } from '../../agent/clickhouse/native/decode.ts';
-import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { parseType } from '../../agent/clickhouse/native/types.ts';
 import { times } from '../repeats.ts';
 import { anyValue, columnOf, HOSTILE, TYPE_NAMES, textsOf, type Value, valuesOf } from './columns.ts';
@@ -39,7 +39,7 @@ describe('a table of 18.16', () => {
       'UInt32',
       values.map((_, row) => BigInt(row)),
     );
-    const encoder = newBlockEncoder();
+    const encoder = createBlockEncoder();
     const block = encoder.encode([rows, columnOf('a', typeName, values)], values.length);
     await server.sql('INSERT INTO t (row, a) FORMAT Native', block);
     expect(await selected('SELECT a FROM t ORDER BY row')).toEqual([values]);
@@ -48,7 +48,7 @@ describe('a table of 18.16', () => {
   test('takes many blocks in one insert, and blocks without rows', async () => {
     await server.sql('DROP TABLE IF EXISTS t');
     await server.sql('CREATE TABLE t (a LowCardinality(String), b Array(String)) ENGINE = MergeTree ORDER BY a');
-    const encoder = newBlockEncoder();
+    const encoder = createBlockEncoder();
     const blockOf = (...texts: string[]) =>
       encoder.encode(
         [
@@ -83,7 +83,7 @@ describe('a table of 18.16', () => {
     await server.sql('DROP TABLE IF EXISTS t');
     await server.sql('CREATE TABLE t (row UInt32, a LowCardinality(String)) ENGINE = MergeTree ORDER BY row');
     const values = Array.from({ length: 70_000 }, (_, i) => `t${i}`);
-    const encoder = newBlockEncoder();
+    const encoder = createBlockEncoder();
     const rows = columnOf(
       'row',
       'UInt32',
@@ -114,7 +114,7 @@ describe('a table of 18.16', () => {
        ENGINE = ReplacingMergeTree PARTITION BY intDiv(ts, 3600000000000) PRIMARY KEY bucket ORDER BY (bucket, ts)`,
     );
     const times = [59_999_999_999n, 60_000_000_000n, 1_800_000_000_000_000_000n, 2n ** 64n - 1n];
-    await server.sql('INSERT INTO t FORMAT Native', newBlockEncoder().encode([columnOf('ts', 'UInt64', times)], 4));
+    await server.sql('INSERT INTO t FORMAT Native', createBlockEncoder().encode([columnOf('ts', 'UInt64', times)], 4));
     const buckets = times.map((time) => BigInt.asUintN(32, time / 60_000_000_000n));
     expect(await selected('SELECT bucket, ts FROM t ORDER BY ts')).toEqual([buckets, times]);
   });

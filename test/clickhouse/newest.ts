@@ -9,9 +9,14 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import fc from 'fast-check';
 import { decodeBlocks } from '../../agent/clickhouse/native/decode.ts';
-import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { formatTypeName, parseType } from '../../agent/clickhouse/native/types.ts';
-import { accountStatements, passwordHash, ROLES, sharedAccounts } from '../../agent/clickhouse/tables/accounts.ts';
+import {
+  buildAccountStatements,
+  buildSharedAccountsSql,
+  hashPassword,
+  ROLES,
+} from '../../agent/clickhouse/tables/accounts.ts';
 import { addColumn, createDatabase, createTable, type Place } from '../../agent/clickhouse/tables/ddl.ts';
 import { BUCKET_NS_DEFAULT, buildTables } from '../../agent/clickhouse/tables/schema.ts';
 import { parseServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
@@ -77,7 +82,7 @@ async function passBlocks(session: Session, typeName: string): Promise<void> {
     'UInt32',
     values.map((_, row) => BigInt(row)),
   );
-  const block = newBlockEncoder().encode([rows, columnOf('a', typeName, values)], values.length);
+  const block = createBlockEncoder().encode([rows, columnOf('a', typeName, values)], values.length);
   const [sent, answered] = [join(folder, 'sent.native'), join(folder, 'answered.native')];
   writeFileSync(sent, block);
   session.query('DROP TABLE IF EXISTS default.t');
@@ -97,9 +102,9 @@ async function passBlocks(session: Session, typeName: string): Promise<void> {
 
 /** No account can be made in an embedded server: it only shows whether the statements are understood. */
 function parseAccounts(session: Session): void {
-  const hashes = new Map(ROLES.map((role) => [role, passwordHash(role)]));
+  const hashes = new Map(ROLES.map((role) => [role, hashPassword(role)]));
   const accounts = { database: 'kreplay', prefix: 'kr_', hashes, cluster: 'main' };
-  const statements = [...accountStatements(accounts), sharedAccounts('kreplay', 'kr_')];
+  const statements = [...buildAccountStatements(accounts), buildSharedAccountsSql('kreplay', 'kr_')];
   for (const { text } of statements) {
     try {
       session.query(text);

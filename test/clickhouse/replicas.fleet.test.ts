@@ -1,7 +1,7 @@
 /** Tests which replica a statement goes to when one is away, silent, refusing, or fails in the midst of its answer. */
 import type { Socket } from 'node:net';
 import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
-import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { columnOf } from './columns.ts';
 import { closeAll, connectedTo, errorOf, listener, one } from './connected.ts';
@@ -17,7 +17,7 @@ afterAll(endServers);
 
 /** Also for the real server, beside suites that sync the disk. */
 const TIMEOUT = { timeoutMs: 2000 };
-const block = newBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
+const block = createBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
 
 const answered = (status: string, headers: string, body: string) => (socket: Socket) =>
   socket.end(`HTTP/1.1 ${status}\r\n${headers}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
@@ -88,7 +88,7 @@ describe('a replica that', () => {
   });
 
   test('fails after rows were given ends the read, as they would come twice', async () => {
-    const row = newBlockEncoder().encode([columnOf('one', 'UInt8', [1n])], 1);
+    const row = createBlockEncoder().encode([columnOf('one', 'UInt8', [1n])], 1);
     const broken = await replica((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${2 * row.length}\r\n\r\n`);
       socket.write(row);

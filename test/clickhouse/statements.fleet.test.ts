@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
 import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
-import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import {
   and,
   fixedText,
@@ -47,7 +47,7 @@ describe('on a server', () => {
       { settings: { allow_experimental_low_cardinality_type: 1 } },
     );
     const texts = ['', ...HOSTILE];
-    const block = newBlockEncoder().encode(
+    const block = createBlockEncoder().encode(
       [
         columnOf('a', 'LowCardinality(String)', texts),
         columnOf('b', 'String', texts),

@@ -1,12 +1,12 @@
 /** Tests the tables on a real server: made, repeated, completed; what is sent again is one row. */
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
 import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
-import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { formatTypeName } from '../../agent/clickhouse/native/types.ts';
 import { identifier, sql, text } from '../../agent/clickhouse/statements/sql.ts';
 import { createTables, upgradeTables } from '../../agent/clickhouse/tables/changes.ts';
 import type { Place } from '../../agent/clickhouse/tables/ddl.ts';
-import { columnsInServer, readMeta, writeMeta } from '../../agent/clickhouse/tables/meta.ts';
+import { readMeta, readServerColumns, writeMeta } from '../../agent/clickhouse/tables/meta.ts';
 import { BUCKET_NS_DEFAULT, buildTables, SCHEMA_VERSION } from '../../agent/clickhouse/tables/schema.ts';
 import { readServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
 import { columnOf, type Value } from './columns.ts';
@@ -43,7 +43,7 @@ describe('tables', () => {
       added: names,
       meta: { schemaVersion: SCHEMA_VERSION, bucketNs: BUCKET_NS_DEFAULT },
     });
-    const found = await columnsInServer(connection);
+    const found = await readServerColumns(connection);
     for (const { name, columns } of TABLES) {
       const wanted = columns.map((column) => [column.name, formatTypeName(column.type)]);
       expect([...found.get(name)!].toSorted()).toEqual(wanted.toSorted());
@@ -166,7 +166,7 @@ const EMPTY: Record<string, Value> = { integer: 0n, text: '', dictionary: '', li
 
 /** Sends rows; what they leave out is empty. */
 async function send(connection: Connection, table: string, rows: readonly Record<string, Value>[]): Promise<void> {
-  const existing = (await columnsInServer(connection)).get(table)!;
+  const existing = (await readServerColumns(connection)).get(table)!;
   const own = TABLES.find(({ name }) => name === table)!.columns.filter(
     ({ name, computed }) => !computed && existing.has(name),
   );
@@ -178,6 +178,6 @@ async function send(connection: Connection, table: string, rows: readonly Record
       rows.map((row) => row[name] ?? empty),
     );
   });
-  const block = newBlockEncoder().encode(columns, rows.length);
+  const block = createBlockEncoder().encode(columns, rows.length);
   await connection.insert({ table, columns: columns.map(({ name }) => name) }, () => [block]);
 }

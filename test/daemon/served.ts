@@ -10,7 +10,7 @@ import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../daemon/replay/session/sessions.ts';
 import { type AppOptions, buildApp } from '../../daemon/server/app.ts';
 import { close, listen } from '../../daemon/server/server.ts';
-import { embeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../daemon/store/embedded/recordings.ts';
 import type { Scans } from '../../daemon/store/embedded/scans.ts';
@@ -88,16 +88,16 @@ export async function serve(
 ): Promise<Served> {
   let now = START;
   const recordings = typeof data === 'string' ? openRecordingStore(data) : data;
-  const store = embeddedStore(recordings, scans);
+  const store = createEmbeddedStore(recordings, scans);
   const metrics = createMetrics();
   const state = stateFile === undefined ? undefined : await openState(stateFile);
   const planner = createPlanner(recordings);
   const limits = sessionsMax === undefined ? {} : { limits: { sessionsMax } };
-  const sessions = createSessions({ planner, now: () => now, onPlayed: metrics.played, state, ...limits });
+  const sessions = createSessions({ planner, now: () => now, onPlayed: metrics.recordLateness, state, ...limits });
   const folder = typeof data === 'string' ? data : undefined;
   const tails = createTails({ store, now: () => now, log, ...(heartbeatEveryMs && { heartbeatEveryMs }) });
   const app = buildApp({ store, sessions, tails, now: () => now, log, metrics, data: folder, ...options });
-  const [server, url] = await listen(app, address, { onClosed: metrics.connectionClosed });
+  const [server, url] = await listen(app, address, { onClosed: metrics.countClosedConnection });
   const { port } = server.address() as AddressInfo;
   let connected = 0;
   server.on('connection', () => connected++);

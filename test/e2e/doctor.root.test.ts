@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LAYERS } from '../../agent/capture/layers.ts';
-import { doctorCommand } from '../../agent/doctor/command.ts';
+import { createDoctorCommand } from '../../agent/doctor/command.ts';
 import type { Diagnosis } from '../../agent/doctor/diagnosis.ts';
 import { FILE_SYSTEMS } from '../kernel/small_disk.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
@@ -199,7 +199,7 @@ test('the size for a maximum age is estimated from the current event rate', () =
 
 test('an unknown argument is a usage error', () => {
   for (const [flag, ...value] of [['--sample', '-1'], ['--sample', ''], ['--ring-size', '3'], ['--nothing']]) {
-    const command = doctorCommand()
+    const command = createDoctorCommand()
       .exitOverride()
       .configureOutput({ writeErr: () => {} });
     expect(() => command.parse([flag!, ...value], { from: 'user' })).toThrow(flag);

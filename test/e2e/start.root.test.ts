@@ -2,7 +2,7 @@
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openReader } from '../../agent/recording/read/reader.ts';
-import { wholeProgram } from '../../daemon/cli/program.ts';
+import { createWholeProgram } from '../../daemon/cli/program.ts';
 import { newAuthority, newCertificate } from '../daemon/certificates.ts';
 import { withoutMissedEnds } from '../kernel/missed_ends.ts';
 import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
@@ -127,7 +127,7 @@ test("up takes the package's configuration; if it is killed, agent and daemon en
 test.each([[], ['up'], ['agent'], ['daemon'], ['exec'], ['events'], ['replay']])(
   'kreplay %s --help',
   async (...args) => {
-    const program = await wholeProgram();
+    const program = await createWholeProgram();
     const command = args.length === 0 ? program : program.commands.find((each) => each.name() === args[0])!;
     const help = command.helpInformation();
     expect(help).toContain('Usage: kreplay');

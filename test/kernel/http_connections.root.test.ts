@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { BpfObject, btfTypeExists } from 'libbpf-ts';
 import { findCgroups } from '../../agent/attribution/cgroups.ts';
 import { CONTEXT_OFFSET, readU64At } from '../../agent/attribution/fill.ts';
-import { applyLayers, layerStates } from '../../agent/capture/layers.ts';
-import { requestReading } from '../../agent/capture/probes.ts';
+import { applyLayers, listLayerStates } from '../../agent/capture/layers.ts';
+import { createRequestReading } from '../../agent/capture/probes.ts';
 import { createLossCounters } from '../../agent/capture/recorder.ts';
 import { createDecoder } from '../../bpf/schema/decoder.ts';
 import { contextDefinition } from '../../bpf/schema/definitions.ts';
@@ -72,7 +72,7 @@ test('a request whose connection cannot be remembered has no owner, and is count
   const object = BpfObject.open(join(ROOT, `build/bpf/${variant}.bpf.o`));
   try {
     object.setReadOnly('agent_tgid', process.pid);
-    applyLayers(object, layerStates([], findCgroups().hierarchy));
+    applyLayers(object, listLayerStates([], findCgroups().hierarchy));
     object.setMaxEntries('http_connections', 1);
     object.load();
     object.attach();
@@ -80,7 +80,7 @@ test('a request whose connection cannot be remembered has no owner, and is count
     const program = spawn('/usr/bin/python3', ['-c', PROGRAM], { stdio: ['pipe', 'pipe', 'inherit'] });
     const ended = once(program, 'exit');
     await once(program.stdout, 'data');
-    requestReading(object.map('http_processes')).watch(program.pid!, FOREVER_NS, undefined);
+    createRequestReading(object.map('http_processes')).watch(program.pid!, FOREVER_NS, undefined);
     program.stdin.end('go\n');
     expect((await ended)[0]).toBe(0);
     object.detach();

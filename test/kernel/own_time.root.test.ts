@@ -50,7 +50,7 @@ test('the duration is no longer than the caller waited, and later write-back is 
     run('sync', ['-f', disk.mountPoint]);
   });
   const reader = openReader(join(dataFolder, 'recording.kreplay'));
-  const [cached, synced] = ['cached', 'sync'].map((id) => reader.transaction(id)!);
+  const [cached, synced] = ['cached', 'sync'].map((id) => reader.readTransaction(id)!);
   const durationOf = ({ firstTimestampNs, lastEndNs }: NonNullable<typeof cached>) => lastEndNs - firstTimestampNs;
   for (const [how, one] of [
     ['cached', cached],

@@ -105,7 +105,7 @@ export function readRecording(dataFolder: string, window?: Window): Recorded {
     losses() {
       const store = openRecordingStore(dataFolder);
       try {
-        return store.losses(window?.fromNs, window?.toNs);
+        return store.listLosses(window?.fromNs, window?.toNs);
       } finally {
         store.close();
       }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
 import { readAnswerSpans, readCoverage } from '../../daemon/coverage/coverage.ts';
-import { embeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
@@ -73,13 +73,13 @@ test.each([
     expect(setAside()).toHaveLength(1);
     expect(holds('after')).toBe(true);
     const nowNs = BigInt(Date.now()) * 1_000_000n;
-    const read = await readAnswerSpans(embeddedStore(store), undefined, nowNs);
-    const { complete, gaps } = await readCoverage(embeddedStore(store), read, { nowNs });
+    const read = await readAnswerSpans(createEmbeddedStore(store), undefined, nowNs);
+    const { complete, gaps } = await readCoverage(createEmbeddedStore(store), read, { nowNs });
     expect(complete).toBe(false);
     expect(gaps.map(({ cause }) => cause)).toContain('recording_damaged');
-    expect(store.recordingStates().map(({ source }) => source)[0]).toBe('live');
-    const states = store.recordingStates().flatMap(({ lost }) => lost.map(({ cause }) => cause));
-    expect(states.includes('damaged') || store.unreadable().length > 0).toBe(true);
+    expect(store.listRecordingStates().map(({ source }) => source)[0]).toBe('live');
+    const states = store.listRecordingStates().flatMap(({ lost }) => lost.map(({ cause }) => cause));
+    expect(states.includes('damaged') || store.listUnreadable().length > 0).toBe(true);
     store.close();
     await second.stop();
   },

@@ -112,7 +112,7 @@ test('bios that wait are each listed once, also more than the ring of lists has 
     requestsInFlightMax: 16_384,
   });
   try {
-    const { waitingBios, forgetBio, inProgress } = parts.probes;
+    const { waitingBios, forgetBio, readInProgress } = parts.probes;
     const value = new DataView(new ArrayBuffer(waitingBios.info.valueSize));
     value.setUint32(IS_WANTED, 1, true);
     const keyOf = (tid: number) =>
@@ -123,7 +123,7 @@ test('bios that wait are each listed once, also more than the ring of lists has 
     }
     // The programs have not counted the bios: a difference from the programs' number shows that there are some.
     for (let tid = WAITING + 1; tid <= WAITING + FORGOTTEN; tid++) forgetBio(keyOf(tid));
-    const { bios } = inProgress();
+    const { bios } = readInProgress();
     const words = new Uint32Array(bios.buffer, bios.byteOffset, bios.byteLength / 4);
     const wordAt = (at: number, field: 'timestamp_ns' | 'tid') =>
       words[at + (FRAME_HEADER_SIZE + recordOffset(field)) / 4]!;

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BpfObject, btfTypeExists } from 'libbpf-ts';
 import { findCgroups } from '../../agent/attribution/cgroups.ts';
-import { applyLayers, layerStates } from '../../agent/capture/layers.ts';
+import { applyLayers, listLayerStates } from '../../agent/capture/layers.ts';
 import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
 import { createDecoder } from '../../bpf/schema/decoder.ts';
 import { loopDevice } from './loop_device.ts';
@@ -35,7 +35,7 @@ test.each(['kreplay', 'kreplay_cast'])('%s captures writes and block requests', 
   const object = BpfObject.open(join(ROOT, `build/bpf/${variant}.bpf.o`));
   try {
     object.setReadOnly('agent_tgid', process.pid);
-    applyLayers(object, layerStates([], findCgroups().hierarchy));
+    applyLayers(object, listLayerStates([], findCgroups().hierarchy));
     object.load();
     const checked = checkedInstructions();
     expect(checked).toBeGreaterThan(10_000);

@@ -1,9 +1,9 @@
 /** How an owner is known, in words, for everything that a recording can have. */
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
-import { attributionText } from '../../daemon/page/lanes/attribution.ts';
+import { describeAttribution } from '../../daemon/page/lanes/attribution.ts';
 
 const textOf = (source: string, quality: string) =>
-  attributionText({ transactionId: 'order-1', source, quality, queuedBy: null });
+  describeAttribution({ transactionId: 'order-1', source, quality, queuedBy: null });
 
 test('every source and quality has words, and only shared and ambiguous owners are doubtful', () => {
   const named = ATTRIBUTION_SOURCES.filter((source) => source !== 'none');

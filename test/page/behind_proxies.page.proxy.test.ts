@@ -9,7 +9,7 @@ import { pino } from 'pino';
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core';
 import type { Scope } from '../../daemon/contract/words.ts';
 import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
-import { hashSecret, newSecret } from '../../daemon/http/access/token.ts';
+import { createSecret, hashSecret } from '../../daemon/http/access/token.ts';
 import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { close, listen } from '../../daemon/server/server.ts';
 import { newAuthority, newCertificate } from '../daemon/certificates.ts';
@@ -23,7 +23,7 @@ import { COOKIE, NAME, type RunningProxy, startProxy, USER } from './proxy_progr
 
 const LANES = '/#v=1&view=lanes&transaction=order-1';
 const PLAYED = 'text=/(playing|paused|finished), event [1-9]/';
-const [secret, proxySecret] = [newSecret(), newSecret()];
+const [secret, proxySecret] = [createSecret(), createSecret()];
 
 const daemons: Served[] = [];
 /** A path for a socket is short. */

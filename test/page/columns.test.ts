@@ -5,9 +5,9 @@ import { createColumnsBuilder } from '../../daemon/page/columns/builder.ts';
 import {
   collectOrigins,
   type EventColumns,
-  errorName,
-  eventId,
-  exactValue,
+  getErrorName,
+  getEventId,
+  getExactValue,
   getOwner,
   getRecording,
   getThread,
@@ -62,16 +62,16 @@ function eventAt(columns: EventColumns, row: number): MadeEvent {
   const { transactionId, source, quality, queuedBy } = getOwner(columns, row);
   return {
     start: startNs(columns, row) - BASE_NS,
-    duration: exactValue(columns, 'duration', row)!,
+    duration: getExactValue(columns, 'duration', row)!,
     type: typeName(columns, row) as MadeEvent['type'],
     ...getRecording(columns, row),
     ...{ pid, tid, comm, service, source, quality, queuedBy, transaction: transactionId },
     operation: getWhat(columns, row).operation,
     target: getWhat(columns, row).target,
-    result: exactValue(columns, 'result', row)!,
-    bytes: exactValue(columns, 'bytes', row),
-    queue: exactValue(columns, 'queue', row),
-    number: exactValue(columns, 'number', row)!,
+    result: getExactValue(columns, 'result', row)!,
+    bytes: getExactValue(columns, 'bytes', row),
+    queue: getExactValue(columns, 'queue', row),
+    number: getExactValue(columns, 'number', row)!,
     origins: collectOrigins(columns, row).map((one) => [one.service, one.transactionId, Number(one.bytes)] as const),
   };
 }
@@ -84,8 +84,8 @@ test('every value comes back exactly, however the events are spread over lines',
       const columns = read(linesOf(events, size));
       expect(rowsOf(columns)).toEqual(events);
       for (const [row, { recordingId, number, result }] of events.entries()) {
-        expect(eventId(columns, row)).toBe(formatEventId(recordingId, BigInt(number)));
-        expect(errorName(columns, row) !== null).toBe(result < 0);
+        expect(getEventId(columns, row)).toBe(formatEventId(recordingId, BigInt(number)));
+        expect(getErrorName(columns, row) !== null).toBe(result < 0);
       }
     }),
     { numRuns: times(60) },

@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import { callSums } from '../../daemon/page/compare/call_sums.ts';
 import { compareReports } from '../../daemon/page/compare/report_rows.ts';
 import { changeSentence } from '../../daemon/page/compare/sentence.ts';
-import { type CallSums, joinSums, ranked } from '../../daemon/page/compare/sums.ts';
-import { windowSums } from '../../daemon/page/compare/window_sums.ts';
+import { type CallSums, joinSums, selectQuantile } from '../../daemon/page/compare/sums.ts';
+import { toWindowSums } from '../../daemon/page/compare/window_sums.ts';
 import { createLanes } from '../../daemon/page/lanes/model.ts';
-import { nsOfClock } from '../../daemon/page/numbers/clock_input.ts';
-import { clockText } from '../../daemon/page/numbers/wall_clock.ts';
-import { type Compared, difference, readReport } from '../../daemon/run/report/difference.ts';
+import { parseClockNs } from '../../daemon/page/numbers/clock_input.ts';
+import { formatWallClock } from '../../daemon/page/numbers/wall_clock.ts';
+import { type Compared, computeDifference, readReport } from '../../daemon/run/report/difference.ts';
 import { columnsOf, type MadeEvent } from './made_columns.ts';
 
 const int64 = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n });
@@ -94,7 +94,7 @@ test('sums of a window are those of the answer', () => {
   const group = { service: 'db', event_type: 'block_io', operation: 'write', syscall: null, device: 'sda' };
   const duration_ns = { sum: 2n ** 63n, p50: 1, p99: 2n ** 53n + 1n };
   const coverage = { complete: true, lost: 0, gaps: [], recorded_until: null, nodes: [] };
-  expect(windowSums({ stats: [{ group, count: 3, error_count: 1, duration_ns }], coverage })).toEqual([
+  expect(toWindowSums({ stats: [{ group, count: 3, error_count: 1, duration_ns }], coverage })).toEqual([
     {
       ...{ call: 'write', target: 'sda', service: 'db', count: 3, failed: 1 },
       ...{ totalNs: 2n ** 63n, p50Ns: 1n, p99Ns: 2n ** 53n + 1n },
@@ -181,7 +181,7 @@ const report: fc.Arbitrary<Compared> = fc.array(stream, { maxLength: 8 }).map((s
 test('one report beside its incident, or beside another, is what kreplay diff shows', () => {
   fc.assert(
     fc.property(fc.option(report), report, (before, after) => {
-      const expected = difference(after, before ?? undefined);
+      const expected = computeDifference(after, before ?? undefined);
       const found = compareReports(before ? [before] : [], [after]);
       expect(found.beside).toBe(expected.beside);
       expect(found.took_ns.map(({ median }) => median)).toEqual(expected.took_ns);
@@ -214,7 +214,9 @@ test('of repeated runs there is a band, and no verdict where bands meet', () => 
       for (const row of rows) {
         const band = row.took_ns[1]!;
         const ascending = tookOf(b, row).toSorted((one, other) => one - other);
-        expect([band.p10, band.median, band.p90]).toEqual([0.1, 0.5, 0.9].map((share) => ranked(ascending, share)));
+        expect([band.p10, band.median, band.p90]).toEqual(
+          [0.1, 0.5, 0.9].map((share) => selectQuantile(ascending, share)),
+        );
         const before = row.took_ns[0];
         if (a.length > 0) expect(before!.count).toBe(a.length);
         if (!before || row.verdict === 'new' || row.verdict === 'vanished') continue;
@@ -262,12 +264,12 @@ test('a report with one wrong field is none', () => {
 test('a time is read as it is shown, with all digits', () => {
   fc.assert(
     fc.property(int64, (ns) => {
-      expect(nsOfClock(clockText(ns))).toBe(ns);
-      expect(nsOfClock(` ${ns} `)).toBe(ns);
+      expect(parseClockNs(formatWallClock(ns))).toBe(ns);
+      expect(parseClockNs(` ${ns} `)).toBe(ns);
     }),
   );
-  expect(nsOfClock('2026-11-21T01:37:31.5Z')).toBe(BigInt(Date.parse('2026-11-21T01:37:31.500Z')) * 1_000_000n);
-  expect(nsOfClock('2026-11-21 01:37')).toBe(BigInt(Date.parse('2026-11-21T01:37:00Z')) * 1_000_000n);
+  expect(parseClockNs('2026-11-21T01:37:31.5Z')).toBe(BigInt(Date.parse('2026-11-21T01:37:31.500Z')) * 1_000_000n);
+  expect(parseClockNs('2026-11-21 01:37')).toBe(BigInt(Date.parse('2026-11-21T01:37:00Z')) * 1_000_000n);
   for (const wrong of [
     '',
     'soon',
@@ -278,5 +280,5 @@ test('a time is read as it is shown, with all digits', () => {
     '9'.repeat(20),
     '1969-01-01 00:00',
   ])
-    expect(nsOfClock(wrong)).toBeNull();
+    expect(parseClockNs(wrong)).toBeNull();
 });

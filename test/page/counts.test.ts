@@ -1,6 +1,12 @@
 /** Counts by process and time, against the events that they count. */
 import fc from 'fast-check';
-import { type CountedRow, computeBucketNs, lastEndNs, mostWithin, sumCounts } from '../../daemon/page/draw/counts.ts';
+import {
+  type CountedRow,
+  computeBucketNs,
+  computeLastEndNs,
+  countMostEvents,
+  sumCounts,
+} from '../../daemon/page/draw/counts.ts';
 
 const event = fc.record({
   at: fc.bigInt({ min: 0n, max: 5000n }),
@@ -50,8 +56,8 @@ test('the counts are those of the events, and no window has more than is said', 
             expect(ofType).toBe(own.filter(({ event_type }) => event_type === type).length);
         }
         const within = times.filter((ns) => ns >= baseNs + from && ns < baseNs + from + length);
-        expect(mostWithin(counts, baseNs + from, baseNs + from + length)).toBeGreaterThanOrEqual(within.length);
-        expect(mostWithin(counts, 0n, last + 1n)).toBe(events.length);
+        expect(countMostEvents(counts, baseNs + from, baseNs + from + length)).toBeGreaterThanOrEqual(within.length);
+        expect(countMostEvents(counts, 0n, last + 1n)).toBe(events.length);
       },
     ),
     { numRuns: 300 },
@@ -61,9 +67,9 @@ test('the counts are those of the events, and no window has more than is said', 
 test('the end is that of the last event, own or written back', () => {
   const [own, later] = [2n ** 63n - 2n, 2n ** 63n - 1n];
   const writtenBack = (last_end_ns: bigint | null) => ({ written_back: { count: 1, bytes: 1, last_end_ns } });
-  expect(lastEndNs({ last_end_ns: own, ...writtenBack(later) })).toBe(later);
-  expect(lastEndNs({ last_end_ns: later, ...writtenBack(own) })).toBe(later);
-  expect(lastEndNs({ last_end_ns: 5, ...writtenBack(null) })).toBe(5n);
+  expect(computeLastEndNs({ last_end_ns: own, ...writtenBack(later) })).toBe(later);
+  expect(computeLastEndNs({ last_end_ns: later, ...writtenBack(own) })).toBe(later);
+  expect(computeLastEndNs({ last_end_ns: 5, ...writtenBack(null) })).toBe(5n);
 });
 
 type Counted = { at: bigint; node: string; pid: number; event_type: string };

@@ -2,9 +2,9 @@
 import { createColumnsBuilder } from '../../daemon/page/columns/builder.ts';
 import {
   collectOrigins,
-  errorName,
-  eventId,
-  exactValue,
+  getErrorName,
+  getEventId,
+  getExactValue,
   getOwner,
   getRecording,
   getThread,
@@ -42,12 +42,16 @@ test.each([
     const { operation, target, fileKind } = getWhat(columns, row);
     const { transactionId, source, quality, queuedBy } = getOwner(columns, row);
     return {
-      ...{ event_id: eventId(columns, row), node: getRecording(columns, row).node, event_type: typeName(columns, row) },
-      ...{ timestamp_ns: startNs(columns, row), duration_ns: exactValue(columns, 'duration', row)! },
+      ...{
+        event_id: getEventId(columns, row),
+        node: getRecording(columns, row).node,
+        event_type: typeName(columns, row),
+      },
+      ...{ timestamp_ns: startNs(columns, row), duration_ns: getExactValue(columns, 'duration', row)! },
       ...{ thread: [BigInt(pid), BigInt(tid), comm, service], what: [operation, target, fileKind] },
-      ...{ owner: [transactionId, source, quality, queuedBy], result: exactValue(columns, 'result', row)! },
-      ...{ error: errorName(columns, row), bytes: exactValue(columns, 'bytes', row) },
-      queue_ns: exactValue(columns, 'queue', row),
+      ...{ owner: [transactionId, source, quality, queuedBy], result: getExactValue(columns, 'result', row)! },
+      ...{ error: getErrorName(columns, row), bytes: getExactValue(columns, 'bytes', row) },
+      queue_ns: getExactValue(columns, 'queue', row),
       origins: collectOrigins(columns, row).map((one) => [one.service, one.transactionId, one.bytes]),
     };
   });

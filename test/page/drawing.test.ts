@@ -1,20 +1,20 @@
 /** Pictures of lanes, against what each pixel column should show. */
 import fc from 'fast-check';
-import { binTrack, isInView, newBins } from '../../daemon/page/draw/bins.ts';
-import { hitTrack } from '../../daemon/page/draw/hit.ts';
+import { binTrack, createBins, isInView } from '../../daemon/page/draw/bins.ts';
+import { findHitPlace } from '../../daemon/page/draw/hit.ts';
 import { labelTexts, placeLabels } from '../../daemon/page/draw/labels.ts';
 import { findTrack, layOut } from '../../daemon/page/draw/layout.ts';
 import { createStripPainter, ROWS_PER_TRACK } from '../../daemon/page/draw/strips.ts';
 import { buildPalette, KINDS, THEMES, toPixel } from '../../daemon/page/draw/theme.ts';
 import { computeTicks, stepAtLeast } from '../../daemon/page/draw/ticks.ts';
 import {
-  columnCount,
+  computeColumnCount,
   computeTimeNs,
   computeXPx,
-  fitted,
-  panned,
+  fitView,
+  panView,
   type View,
-  zoomed,
+  zoomView,
 } from '../../daemon/page/draw/view.ts';
 import { createLanes, type LanesModel } from '../../daemon/page/lanes/model.ts';
 import { findFirstFailed, findLongest, spread, type Track } from '../../daemon/page/lanes/tracks.ts';
@@ -44,7 +44,7 @@ function tracksOf(some: readonly Bar[]): Track[] {
 
 /** The columns of a bar that are in the picture. */
 function columnsOfBar([start, length]: Bar, shown: View): number[] {
-  const count = columnCount(shown);
+  const count = computeColumnCount(shown);
   const at = (ns: number) => (ns - shown.fromNs) * (count / (shown.toNs - shown.fromNs));
   if (start >= shown.toNs) return [];
   // A time just before the end of the view may be rounded to it.
@@ -60,9 +60,9 @@ test('each column has the number of its events, the longest and the first failed
   fc.assert(
     fc.property(bars, view, (some, shown) => {
       for (const track of tracksOf(some)) {
-        const bins = newBins(columnCount(shown));
+        const bins = createBins(computeColumnCount(shown));
         binTrack(track, shown, bins);
-        const inColumn = Array.from({ length: columnCount(shown) }, (): number[] => []);
+        const inColumn = Array.from({ length: computeColumnCount(shown) }, (): number[] => []);
         for (const [place, row] of track.rows.entries())
           for (const column of columnsOfBar(some[row]!, shown)) inColumn[column]!.push(place);
         const length = (place: number) => some[track.rows[place]!]![1];
@@ -102,21 +102,21 @@ test('the event under the pointer is the smallest, else the nearest; a narrow fa
       const xPx = at * shown.widthPx;
       const column = Math.floor(xPx * shown.dpr);
       const reach = Math.ceil(tolerance * shown.dpr);
-      const scale = columnCount(shown) / (shown.toNs - shown.fromNs);
+      const scale = computeColumnCount(shown) / (shown.toNs - shown.fromNs);
       for (const track of tracksOf(some)) {
         const candidates = [...track.rows].flatMap((row, place) => {
           const [start, length, isFailed] = some[row]!;
           const visible = columnsOfBar(some[row]!, shown);
           if (visible.length === 0) return [];
           const distance = Math.min(...visible.map((one) => Math.abs(one - column)));
-          const first = Math.min(Math.floor((start - shown.fromNs) * scale), columnCount(shown) - 1);
+          const first = Math.min(Math.floor((start - shown.fromNs) * scale), computeColumnCount(shown) - 1);
           const last = Math.max(first, Math.ceil((start + length - shown.fromNs) * scale) - 1);
           return distance > reach
             ? []
             : [{ place, key: [isFailed && last - first < 3 ? 0 : 1, distance, length, place] }];
         });
         candidates.sort((a, b) => a.key.map((value, i) => value - b.key[i]!).find((value) => value !== 0) ?? 0);
-        expect(hitTrack(track, shown, xPx, tolerance)).toBe(candidates[0]?.place ?? -1);
+        expect(findHitPlace(track, shown, xPx, tolerance)).toBe(candidates[0]?.place ?? -1);
       }
     }),
     { numRuns: times(200) },
@@ -132,7 +132,7 @@ const SIZES = { headerPx: 20, trackPx: 16, gapPx: 4, thinPx: 2 };
 /** Hex colours of the strips, without the empty columns at the ends; `.` is an empty one. */
 function strips(model: LanesModel, shown: View): string[][] {
   const { tracks } = layOut(model, [shown], SIZES);
-  const columns = columnCount(shown);
+  const columns = computeColumnCount(shown);
   const pixels = new Uint32Array(columns * ROWS_PER_TRACK * tracks.length).fill(0x12345678);
   const palette = buildPalette('light');
   createStripPainter(model).paint(tracks, shown, palette, pixels);
@@ -192,9 +192,9 @@ test('one failed event of 50 ns among a million is seen at every zoom', () => {
     const marks = strips(model, shown)[1]!;
     expect(marks.filter((kind) => kind === 'error').length).toBeGreaterThanOrEqual(3);
     const [track] = model.groups[0]!.lanes[0]!.tracks;
-    expect(hitTrack(track!, shown, computeXPx(shown, failed * 1000 + 25))).toBe(failed);
+    expect(findHitPlace(track!, shown, computeXPx(shown, failed * 1000 + 25))).toBe(failed);
     if (shown.toNs - shown.fromNs === 2000) break;
-    shown = zoomed(shown, 0.37, computeXPx(shown, failed * 1000 + 25), bounds);
+    shown = zoomView(shown, 0.37, computeXPx(shown, failed * 1000 + 25), bounds);
     expect(zoom).toBeLessThan(40);
   }
 });
@@ -206,7 +206,7 @@ test('labels are only where they fit, within the picture, and not more than aske
     fc.property(bars, view, fc.nat(3), (some, shown, most) => {
       const wide = { ...shown, widthPx: shown.widthPx * 20 };
       for (const track of tracksOf(some)) {
-        const bins = newBins(columnCount(wide));
+        const bins = createBins(computeColumnCount(wide));
         binTrack(track, wide, bins);
         const labels = placeLabels(track, bins, wide, texts, measure, most);
         expect(labels.length).toBeLessThanOrEqual(most);
@@ -227,7 +227,7 @@ test('every bar with room for its text has a label', () => {
     fc.property(bars, view, (some, shown) => {
       const wide = { ...shown, widthPx: shown.widthPx * 20 };
       for (const track of tracksOf(some)) {
-        const bins = newBins(columnCount(wide));
+        const bins = createBins(computeColumnCount(wide));
         binTrack(track, wide, bins);
         const runs = [...bins.longest].flatMap((place, from) => {
           if (place < 0 || bins.longest[from - 1] === place) return [];
@@ -342,10 +342,10 @@ test('zoom keeps the time under the pointer, pan and zoom stay within the bounds
         let shown: View = { ...bounds, widthPx: 1000, dpr: 2 };
         for (const [factor, at] of moves) {
           const before = computeTimeNs(shown, at * 1000);
-          const next = zoomed(shown, factor, at * 1000, bounds);
+          const next = zoomView(shown, factor, at * 1000, bounds);
           const isFree = next.fromNs > bounds.fromNs && next.toNs < bounds.toNs;
           if (isFree) expect(Math.abs(computeTimeNs(next, at * 1000) - before)).toBeLessThanOrEqual(2);
-          shown = panned(next, at - 0.5, bounds);
+          shown = panView(next, at - 0.5, bounds);
           expect(shown.toNs - shown.fromNs).toBe(next.toNs - next.fromNs);
           expect(shown.toNs - shown.fromNs).toBeGreaterThanOrEqual(2000);
           expect([shown.fromNs >= bounds.fromNs, shown.toNs <= bounds.toNs]).toEqual([true, true]);
@@ -354,8 +354,8 @@ test('zoom keeps the time under the pointer, pan and zoom stay within the bounds
     ),
   );
   const shown = { ...bounds, widthPx: 1000, dpr: 1 };
-  expect(fitted(shown, { fromNs: 5000, toNs: 5100 })).toMatchObject({ fromNs: 4050, toNs: 6050 });
-  expect(fitted(shown, { fromNs: 0, toNs: 100_000 }, 0.05)).toMatchObject({ fromNs: -5000, toNs: 105_000 });
+  expect(fitView(shown, { fromNs: 5000, toNs: 5100 })).toMatchObject({ fromNs: 4050, toNs: 6050 });
+  expect(fitView(shown, { fromNs: 0, toNs: 100_000 }, 0.05)).toMatchObject({ fromNs: -5000, toNs: 105_000 });
 });
 
 test('marks can be distinguished from the ground in both themes, but for what is neutral', () => {

@@ -3,7 +3,7 @@ import { Counter, Registry } from '@prometheus-io/client';
 import fc from 'fast-check';
 import type { Page } from 'playwright-core';
 import { LOSS_CAUSES, LOSS_CURES } from '../../bpf/schema/losses.ts';
-import { metricSums } from '../../daemon/page/feed/metrics.ts';
+import { parseMetricSums } from '../../daemon/page/feed/metrics.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
@@ -20,7 +20,7 @@ test('a metric is the sum over its labels, whatever is in them', async () => {
       const counter = new Counter({ name: 'things_total', help: 'of all', labelNames: ['a'], registers: [registry] });
       for (const [text, count] of some) counter.inc({ a: text }, count);
       const expected = some.reduce((sum, [, count]) => sum + count, 0);
-      expect(metricSums(await registry.metrics()).get('things_total') ?? 0).toBe(expected);
+      expect(parseMetricSums(await registry.metrics()).get('things_total') ?? 0).toBe(expected);
     }),
     { numRuns: 50 },
   );

@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import type { Page } from 'playwright-core';
 import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
 import { createScanGate, type ScanGate } from '../../daemon/http/access/scan_gate.ts';
-import { hashSecret, newSecret } from '../../daemon/http/access/token.ts';
+import { createSecret, hashSecret } from '../../daemon/http/access/token.ts';
 import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { close, listen } from '../../daemon/server/server.ts';
 import { start } from '../daemon/command_line.ts';
@@ -266,7 +266,7 @@ describe('with tokens', () => {
   const log = pino({ level: 'silent' });
 
   async function withToken(scopes: string[]) {
-    const secret = newSecret();
+    const secret = createSecret();
     let now = Date.parse('2025-06-01T00:00:00Z');
     const path = join(newFolder(), 'tokens.json');
     const times = { created_at: '2025-01-01T00:00:00Z', expires_at: '2025-07-01T00:00:00Z' };

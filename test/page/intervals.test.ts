@@ -1,12 +1,12 @@
 /** Sets of time against sets of the nanoseconds in them. */
 import fc from 'fast-check';
 import {
-  intersection,
-  lengthNs,
+  intersectSets,
   mergeIntervals,
   overlaps,
-  union,
-  unionOfTwo,
+  sumLengthNs,
+  uniteIntervals,
+  uniteSets,
 } from '../../daemon/page/lanes/intervals.ts';
 import { times } from '../repeats.ts';
 
@@ -37,11 +37,11 @@ test('joined intervals have the nanoseconds of each, in intervals that do not to
   fc.assert(
     fc.property(intervals, intervals, (one, other) => {
       const [a, b] = [within(one), within(other)];
-      expect(union(one)).toEqual(setOf(a));
+      expect(uniteIntervals(one)).toEqual(setOf(a));
       expect(mergeIntervals([one, other])).toEqual(setOf(new Set([...a, ...b])));
-      expect(unionOfTwo(union(one), union(other))).toEqual(setOf(new Set([...a, ...b])));
-      expect(intersection(union(one), union(other))).toEqual(setOf(common(a, b)));
-      expect(lengthNs(union(one))).toBe(a.size);
+      expect(uniteSets(uniteIntervals(one), uniteIntervals(other))).toEqual(setOf(new Set([...a, ...b])));
+      expect(intersectSets(uniteIntervals(one), uniteIntervals(other))).toEqual(setOf(common(a, b)));
+      expect(sumLengthNs(uniteIntervals(one))).toBe(a.size);
     }),
     RUNS,
   );
@@ -51,7 +51,7 @@ test('an interval overlaps a set if they have a nanosecond in common', () => {
   fc.assert(
     fc.property(intervals, interval, (ends, [start, end]) => {
       const shared = common(within([start, end]), within(ends));
-      expect([start, end, overlaps(union(ends), start, end)]).toEqual([start, end, shared.size > 0]);
+      expect([start, end, overlaps(uniteIntervals(ends), start, end)]).toEqual([start, end, shared.size > 0]);
     }),
     RUNS,
   );

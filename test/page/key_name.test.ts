@@ -1,5 +1,5 @@
 /** Tests that a key is the one that the help names, whatever keyboard it is on. Places are those of the W3C's UI Events. */
-import { keyName } from '../../daemon/page/views/key_name.ts';
+import { nameKey } from '../../daemon/page/views/key_name.ts';
 
 const SHIFT = true;
 
@@ -47,5 +47,5 @@ test.each<[layout: string, key: string, code: string, shiftKey: boolean, name: s
   ['any', 'ArrowLeft', 'ArrowLeft', SHIFT, 'ArrowLeft+Shift'],
   ['any', 'Dead', 'Equal', false, 'Dead'],
 ])('%s: %s at %s, with Shift: %s, is %s', (_, key, code, shiftKey, name) => {
-  expect(keyName({ key, code, shiftKey })).toBe(name);
+  expect(nameKey({ key, code, shiftKey })).toBe(name);
 });

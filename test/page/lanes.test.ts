@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import type { EventColumns } from '../../daemon/page/columns/event_columns.ts';
 import { computeBreakdown, PARTS } from '../../daemon/page/lanes/breakdown.ts';
 import { createLinks } from '../../daemon/page/lanes/links.ts';
-import { createLanes, type LanesOptions, lanesBuffers } from '../../daemon/page/lanes/model.ts';
+import { createLanes, type LanesOptions, listLanesBuffers } from '../../daemon/page/lanes/model.ts';
 import { collectNeighbours } from '../../daemon/page/lanes/neighbours.ts';
-import { lanesSentence } from '../../daemon/page/lanes/sentence.ts';
+import { describeLanes } from '../../daemon/page/lanes/sentence.ts';
 import { spread, TRACKS_MAX } from '../../daemon/page/lanes/tracks.ts';
 import { times } from '../repeats.ts';
 import { columnsOf, type MadeEvent, made } from './made_columns.ts';
@@ -171,7 +171,7 @@ test('a model that a worker has made is moved as a whole, without a copy', () =>
   const events = Array.from({ length: 20 }, (_, i) => made({ start: i, duration: 9, tid: i % 2 }));
   const model = createLanes(columnsOf(events), OF_ORDER);
   const copy = structuredClone(model);
-  const moved = structuredClone(model, { transfer: lanesBuffers(model) });
+  const moved = structuredClone(model, { transfer: listLanesBuffers(model) });
   expect(moved).toEqual(copy);
   const { starts, peaks } = model.groups[0]!.lanes[0]!.tracks[0]!;
   expect([model.starts, model.columns.start, starts, peaks[0]?.ns ?? []].map(({ length }) => length)).toEqual([
@@ -269,8 +269,8 @@ test('links are exact within a call of the same thread, inferred during a sync, 
           [...kind(one, other), ...kind(other, one)].map((found) => ({ row: at, kind: found })),
         );
         const [last, count] = [expected.at(-1) ?? null, expected.length];
-        expect(links.of(row)).toEqual({ first: expected, last, count });
-        expect(links.of(row, 2)).toEqual({ first: expected.slice(0, 2), last, count });
+        expect(links.findLinks(row)).toEqual({ first: expected, last, count });
+        expect(links.findLinks(row, 2)).toEqual({ first: expected.slice(0, 2), last, count });
       }
     }),
     { numRuns: times(100) },
@@ -308,7 +308,7 @@ describe('the sentence', () => {
   const ms = 1_000_000;
   const sentence = (events: readonly Partial<MadeEvent>[], shown?: (name: string) => string) => {
     const model = createLanes(columnsOf(events), { transactions: new Set(['order-77']) });
-    return lanesSentence(model, computeBreakdown(model), 'order-77', shown);
+    return describeLanes(model, computeBreakdown(model), 'order-77', shown);
   };
   const own = (start: number, duration: number, more: Partial<MadeEvent> = {}) => ({
     ...{ start: start * ms, duration: duration * ms, transaction: 'order-77', comm: 'walwriter', ...more },

@@ -2,28 +2,34 @@
 import fc from 'fast-check';
 import { THEMES, toPixel } from '../../daemon/page/draw/theme.ts';
 import {
-  boxOfCells,
   type CellBox,
-  cellsBetween,
+  computeBox,
   computeCellBox,
-  moved,
-  resized,
-  rounded,
+  computeCoveredCells,
+  moveBox,
+  resizeBox,
+  roundBox,
   sumCellsInBox,
 } from '../../daemon/page/map/box.ts';
-import { clockTicks } from '../../daemon/page/map/clock_ticks.ts';
-import { cellPixels, computeShade, computeShades, paintCells, SHADE_COUNT } from '../../daemon/page/map/paint.ts';
+import { computeClockTicks } from '../../daemon/page/map/clock_ticks.ts';
 import {
-  bandStartNs,
-  columnStartNs,
+  computeCellPixels,
+  computeShade,
+  computeShades,
+  paintCells,
+  SHADE_COUNT,
+} from '../../daemon/page/map/paint.ts';
+import {
   computeBandPlace,
   computeColumnPlace,
+  computeColumnStartNs,
+  computeDurationMarks,
   computeMapScale,
-  durationMarks,
+  getBandStartNs,
   type MapScale,
   mergeCells,
 } from '../../daemon/page/map/scale.ts';
-import { exactTail, narrowedTail, tailOfCells, tailSize } from '../../daemon/page/map/tail.ts';
+import { computeExactTail, narrowTail, tailOfCells, tailSize } from '../../daemon/page/map/tail.ts';
 import { ROW_EDGES } from '../../daemon/sums/duration_rows.ts';
 import { BASE, mapAnswer, timedAll } from './made_map.ts';
 
@@ -39,7 +45,7 @@ type Shares = [number, number, number, number];
 
 function someCells({ columnCount, bandCount }: MapScale, [a, b, c, d]: Shares): CellBox {
   const scale = { columnCount, bandCount } as MapScale;
-  return cellsBetween(
+  return computeCoveredCells(
     scale,
     { column: a * columnCount, band: b * bandCount },
     { column: c * columnCount, band: d * bandCount },
@@ -54,8 +60,8 @@ test('each one is in the column and the band of its time and duration, and none 
           Math.floor(computeColumnPlace(scale, at)),
           Math.floor(computeBandPlace(scale, durationNs)),
         ];
-        expect(columnStartNs(scale, column) <= at && at < columnStartNs(scale, column + 1)).toBe(true);
-        expect(bandStartNs(scale, band) <= durationNs && durationNs < bandStartNs(scale, band + 1)).toBe(true);
+        expect(computeColumnStartNs(scale, column) <= at && at < computeColumnStartNs(scale, column + 1)).toBe(true);
+        expect(getBandStartNs(scale, band) <= durationNs && durationNs < getBandStartNs(scale, band + 1)).toBe(true);
         expect(cells.some((cell) => cell.column === column && cell.band === band)).toBe(true);
       }
       expect(cells.reduce((sum, { count }) => sum + count, 0)).toBe(all.length);
@@ -69,7 +75,7 @@ test('a box of cells has exactly the ones within its times and durations, also a
   fc.assert(
     fc.property(map, shares, ({ all, scale, cells }, places) => {
       const own = someCells(scale, places);
-      const { box_from, box_to, box_min, box_max } = boxOfCells(scale, own);
+      const { box_from, box_to, box_min, box_max } = computeBox(scale, own);
       const within = all.filter(
         ({ at, durationNs }) =>
           at >= box_from! && at < box_to! && durationNs >= box_min! && (box_max === null || durationNs <= box_max),
@@ -78,7 +84,7 @@ test('a box of cells has exactly the ones within its times and durations, also a
       expect(sumCellsInBox(cells, own)).toEqual({ count: within.length, failed });
       const drawn = computeCellBox(scale, { box_from, box_to, box_min, box_max })!;
       if (box_min! >= 100n) expect(drawn).toEqual(own);
-      expect(rounded(scale, drawn).left).toBe(own.left);
+      expect(roundBox(scale, drawn).left).toBe(own.left);
     }),
   );
 });
@@ -95,19 +101,19 @@ test('a box that keys move keeps its size, and stays on the map; one that they r
         top <= scale.bandCount &&
         left < right &&
         bottom < top;
-      const after = moved(scale, own, columns, bands);
+      const after = moveBox(scale, own, columns, bands);
       expect([after.right - after.left, after.top - after.bottom]).toEqual([
         own.right - own.left,
         own.top - own.bottom,
       ]);
       expect(isOnMap(after)).toBe(true);
       const wanted = { ...own, left: own.left + columns, right: own.right + columns };
-      if (isOnMap(wanted)) expect(moved(scale, own, columns, 0)).toEqual(wanted);
-      const larger = resized(scale, own, columns, bands);
+      if (isOnMap(wanted)) expect(moveBox(scale, own, columns, 0)).toEqual(wanted);
+      const larger = resizeBox(scale, own, columns, bands);
       expect(isOnMap(larger)).toBe(true);
       expect([larger.left, larger.bottom]).toEqual([own.left, own.bottom]);
       const asked = { ...own, right: own.right + columns };
-      if (isOnMap(asked)) expect(resized(scale, own, columns, 0)).toEqual(asked);
+      if (isOnMap(asked)) expect(resizeBox(scale, own, columns, 0)).toEqual(asked);
     }),
   );
 });
@@ -118,7 +124,7 @@ test('a box outside the map is not drawn, and an open one is all of it', () => {
       const open = { box_from: null, box_to: null, box_min: null, box_max: null };
       const { columnCount, bandCount } = scale;
       expect(computeCellBox(scale, open)).toEqual({ left: 0, right: columnCount, bottom: 0, top: bandCount });
-      expect(computeCellBox(scale, { ...open, box_from: columnStartNs(scale, columnCount) })).toBeNull();
+      expect(computeCellBox(scale, { ...open, box_from: computeColumnStartNs(scale, columnCount) })).toBeNull();
       expect(computeCellBox(scale, { ...open, box_to: scale.fromNs })).toBeNull();
     }),
   );
@@ -135,7 +141,7 @@ test('each pixel has the shade of the most frequent cell there, and failures are
       const weight = (cell: (typeof cells)[number]) => (isFailedOnly ? cell.failed : cell.count);
       const placed = cells
         .filter((cell) => weight(cell) > 0)
-        .map((cell) => ({ cell, at: cellPixels(scale, cell, size) }));
+        .map((cell) => ({ cell, at: computeCellPixels(scale, cell, size) }));
       const wrong: unknown[] = [];
       for (let y = 0; y < size.height; y += 3)
         for (let x = 0; x < size.width; x++) {
@@ -195,7 +201,7 @@ test('the tail has about 2 %, and no less than 30', () => {
       const all = given.map((durationNs) => durationNs * 7n);
       const size = tailSize(all.length);
       const slowest = all.toSorted((a, b) => Number(b - a)).map((duration_ns) => ({ duration_ns }));
-      const least = exactTail(slowest.slice(0, size + 1), size);
+      const least = computeExactTail(slowest.slice(0, size + 1), size);
       const count = (ns: bigint) => all.filter((one) => one >= ns).length;
       // The nearest of the durations that leave 30, from below if there is a choice.
       const exact = slowest[size - 1]!.duration_ns;
@@ -235,7 +241,7 @@ test('a tail that is longer than a list is narrowed by counting to little more t
     fc.asyncProperty(durations, fc.integer({ min: 1, max: 60 }), async (all, size) => {
       const answer = mapAnswer(all.map((durationNs) => ({ at: BASE, durationNs, failed: false })));
       const count = (ns: bigint) => all.filter((one) => one >= ns).length;
-      const least = await narrowedTail(answer, size, async (ns) => count(ns));
+      const least = await narrowTail(answer, size, async (ns) => count(ns));
       const ofRow = ROW_EDGES.findLastIndex((edge) => count(edge) >= size);
       const [from, to] = [ROW_EDGES[ofRow]!, ROW_EDGES[ofRow + 1]!];
       expect(least >= from && least < to && count(least) >= size).toBe(true);
@@ -253,7 +259,7 @@ test('ticks of the clock are round, different, in the map, and not too many', ()
       lengthNs,
       fc.integer({ min: 1, max: 14 }),
       (from, length, most) => {
-        const ticks = clockTicks(from, from + length, most);
+        const ticks = computeClockTicks(from, from + length, most);
         expect(ticks.length).toBeLessThanOrEqual(most + 1);
         for (const { ns } of ticks) expect(ns >= from && ns < from + length).toBe(true);
         const [first, second] = ticks;
@@ -266,24 +272,24 @@ test('ticks of the clock are round, different, in the map, and not too many', ()
     ),
   );
   const at = 1_763_683_200_000_000_000n;
-  expect(clockTicks(at, at + 600_000_000_000n, 5).map(({ label }) => label)).toEqual([
+  expect(computeClockTicks(at, at + 600_000_000_000n, 5).map(({ label }) => label)).toEqual([
     '00:00',
     '00:02',
     '00:04',
     '00:06',
     '00:08',
   ]);
-  expect(clockTicks(at, at + 5_000_000n, 2).map(({ label }) => label)).toEqual(['00:00:00.000']);
+  expect(computeClockTicks(at, at + 5_000_000n, 2).map(({ label }) => label)).toEqual(['00:00:00.000']);
 });
 
 test('marks of durations are powers of ten, on the map', () => {
   const scale = computeMapScale(
     mapAnswer([{ at: 1_763_683_200_000_000_001n, durationNs: 31_302_187n, failed: false }]),
   );
-  expect(durationMarks(scale).map(({ label }) => label)).toEqual(['10 ms', '100 ms']);
+  expect(computeDurationMarks(scale).map(({ label }) => label)).toEqual(['10 ms', '100 ms']);
   fc.assert(
     fc.property(map, ({ scale }) => {
-      for (const { label, band } of durationMarks(scale)) {
+      for (const { label, band } of computeDurationMarks(scale)) {
         const [digits, unit] = label.split(' ') as [string, string];
         const ns = BigInt(digits) * { ns: 1n, µs: 1_000n, ms: 1_000_000n, s: 1_000_000_000n }[unit]!;
         expect(computeBandPlace(scale, ns)).toBe(band);

@@ -1,6 +1,6 @@
 /** The page's state in an address: it survives the way through it, and what is wrong in one is said and left out. */
 import fc from 'fast-check';
-import { EMPTY_LINK, formatLink, type Link, parseLink, problemsText, VIEWS } from '../../daemon/page/link/link.ts';
+import { EMPTY_LINK, formatLink, formatProblems, type Link, parseLink, VIEWS } from '../../daemon/page/link/link.ts';
 
 const someText = fc.string({ minLength: 1, maxLength: 60, unit: 'binary' }).filter((one) => one.isWellFormed());
 const time = fc.bigInt({ min: 0n, max: 2n ** 63n - 2n });
@@ -85,8 +85,8 @@ test.each([
 
 test('of many faults the first are named, and the rest are counted', () => {
   const { problems } = parseLink(`#v=1${Array.from({ length: 3000 }, (_, i) => `&k${i}=1`).join('')}`);
-  expect(problemsText(problems.slice(0, 5))).toMatch(/^k0: is not known; .*; k4: is not known$/);
-  expect(problemsText(problems)).toMatch(/^k0: is not known; .*; k4: is not known; and 2 995 more$/);
+  expect(formatProblems(problems.slice(0, 5))).toMatch(/^k0: is not known; .*; k4: is not known$/);
+  expect(formatProblems(problems)).toMatch(/^k0: is not known; .*; k4: is not known; and 2 995 more$/);
 });
 
 test('a link that names nothing but a trace opens its lanes', () => {

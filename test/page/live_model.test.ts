@@ -1,23 +1,23 @@
 /** What the page keeps of live events, compared with lists that keep everything. */
 import fc from 'fast-check';
 import { stringify } from '../../daemon/base/exact_json.ts';
-import { createArrivals, createKept, eventHead } from '../../daemon/page/live/kept.ts';
+import { createArrivals, createKept, parseEventHead } from '../../daemon/page/live/kept.ts';
 import {
   COLUMN_NS,
   createMinute,
+  getRowStartNs,
   MINUTE_COLUMNS,
   type Minute,
   ROW_COUNT,
-  rowStartNs,
 } from '../../daemon/page/live/minute.ts';
 import {
-  columnsPerCell,
+  computeColumnsPerCell,
   computeMinuteColumn,
   computeMinuteRow,
   drawMinute,
 } from '../../daemon/page/live/minute_picture.ts';
 import { createNewest } from '../../daemon/page/live/newest.ts';
-import { rowTexts } from '../../daemon/page/live/row_cells.ts';
+import { buildRowTexts } from '../../daemon/page/live/row_cells.ts';
 import { sumSeconds } from '../../daemon/page/live/seconds.ts';
 import { times } from '../repeats.ts';
 
@@ -42,12 +42,12 @@ test('the head of an event is what a parser reads, whatever is in its names', ()
   fc.assert(
     fc.property(event, (one) => {
       const { timestamp_ns: startNs, duration_ns: durationNs, result } = one;
-      expect(eventHead(stringify(one))).toEqual({ startNs, durationNs, isFailed: result < 0n });
+      expect(parseEventHead(stringify(one))).toEqual({ startNs, durationNs, isFailed: result < 0n });
     }),
   );
   for (const text of ['', '{}', '{"timestamp_ns":,"duration_ns":1}', '{"timestamp_ns":1,"duration_ns":-1}'])
-    expect(eventHead(text)).toBeNull();
-  expect(eventHead(`{"timestamp_ns":${'9'.repeat(30)},"duration_ns":1}`)).toBeNull();
+    expect(parseEventHead(text)).toBeNull();
+  expect(parseEventHead(`{"timestamp_ns":${'9'.repeat(30)},"duration_ns":1}`)).toBeNull();
 });
 
 type Step =
@@ -93,7 +93,7 @@ test('the minute has what began in its columns, however it moves on', () => {
           events.push({ column, durationNs: step.durationNs, isFailed: step.isFailed, isIn });
         } else if (step.kind === 'loss') {
           const from = now - step.agoNs;
-          minute.lose(from, from + step.lengthNs);
+          minute.markLost(from, from + step.lengthNs);
           const last = now / COLUMN_NS + 15n;
           const [a, b] = [from / COLUMN_NS, (from + step.lengthNs) / COLUMN_NS];
           losses.push({ from: a < first ? first : a, to: b > last ? last : b });
@@ -122,7 +122,7 @@ function expectMinute(
     const cells = new Map<number, { count: number; failed: number }>();
     for (const { durationNs, isFailed } of here) {
       let row = 0;
-      while (row < ROW_COUNT - 1 && durationNs >= rowStartNs(row + 1)) row++;
+      while (row < ROW_COUNT - 1 && durationNs >= getRowStartNs(row + 1)) row++;
       const { count, failed } = cells.get(row) ?? { count: 0, failed: 0 };
       cells.set(row, { count: count + 1, failed: failed + (isFailed ? 1 : 0) });
     }
@@ -149,7 +149,7 @@ function columnOf(minute: Minute, at: number) {
 test('the seconds are the columns, added up', () => {
   const minute = createMinute(START);
   for (let i = 0n; i < 300n; i++) minute.add(START - i * 199_999_999n, i * 1000n, i % 7n === 0n);
-  minute.lose(START - 3_000_000_000n, START - 3_000_000_000n);
+  minute.markLost(START - 3_000_000_000n, START - 3_000_000_000n);
   const seconds = sumSeconds(minute);
   expect(seconds).toHaveLength(60);
   const first = minute.computeStartNs(0);
@@ -214,12 +214,12 @@ test('one event among millions is seen at every width, and a loss where no event
         drawMinute(minute, palette, pixels, width, height);
         expect(pixels.includes(isFailed ? failed : 10)).toBe(true);
         expect(pixels.includes(0)).toBe(false);
-        minute.lose(at, at);
+        minute.markLost(at, at);
         drawMinute(minute, palette, pixels, width, height);
         const hatched = Array.from(pixels.keys()).filter((place) => pixels[place] === lost);
         const cell = computeMinuteColumn(hatched[0]! % width, width);
         expect(hatched.every((place) => computeMinuteColumn(place % width, width) === cell)).toBe(true);
-        expect(cell <= column && column < cell + columnsPerCell(width)).toBe(true);
+        expect(cell <= column && column < cell + computeColumnsPerCell(width)).toBe(true);
       },
     ),
     { numRuns: times(10) },
@@ -245,9 +245,9 @@ test('rates are those of whole seconds', () => {
         const second = Math.floor(nowMs / 1000);
         const countIn = (from: number, to: number) =>
           inOrder.filter((time) => Math.floor(time / 1000) >= from && Math.floor(time / 1000) < to).length;
-        expect(arrivals.perSecond(nowMs)).toBe(countIn(second - 1, second));
+        expect(arrivals.countLastSecond(nowMs)).toBe(countIn(second - 1, second));
         const elapsed = Math.max(Math.min(second - beganMs / 1000, 60), 1);
-        expect(arrivals.perSecondOfMinute(nowMs)).toBeCloseTo(countIn(second - 60, second) / elapsed);
+        expect(arrivals.computeMinuteRate(nowMs)).toBeCloseTo(countIn(second - 60, second) / elapsed);
       },
     ),
   );
@@ -259,28 +259,28 @@ test('being behind is what arrives later than it could, whatever the clocks say'
   for (const skewMs of [0, -3000, 7 * 86_400_000]) {
     const arrivals = createArrivals(epochMs, 0);
     const arrive = (lagMs: number, nowMs: number) => arrivals.add(ns(epochMs + nowMs - skewMs - lagMs), nowMs);
-    expect(arrivals.behindMs(0)).toBe(0);
+    expect(arrivals.computeLagMs(0)).toBe(0);
     arrive(200, 1000);
     arrive(230, 1900);
-    expect(arrivals.behindMs(1900)).toBeCloseTo(0, 0);
+    expect(arrivals.computeLagMs(1900)).toBeCloseTo(0, 0);
     for (let nowMs = 20_000; nowMs < 22_500; nowMs += 100) arrive(12_200, nowMs);
-    expect(arrivals.behindMs(22_500)).toBeCloseTo(12_000, 0);
-    expect(Number(arrivals.clockNs(22_500) / 1_000_000n)).toBeCloseTo(epochMs + 22_500 - skewMs - 200, -1);
+    expect(arrivals.computeLagMs(22_500)).toBeCloseTo(12_000, 0);
+    expect(Number(arrivals.computeClockNs(22_500) / 1_000_000n)).toBeCloseTo(epochMs + 22_500 - skewMs - 200, -1);
     // Late events of a machine among others that are on time are no backlog.
     arrive(12_200, 23_000);
     arrive(210, 23_100);
-    expect(arrivals.behindMs(23_100)).toBeCloseTo(10, 0);
+    expect(arrivals.computeLagMs(23_100)).toBeCloseTo(10, 0);
     arrive(9000, 30_000);
-    expect(arrivals.behindMs(40_000)).toBe(0);
+    expect(arrivals.computeLagMs(40_000)).toBe(0);
     // A node of a fleet that comes back sends what is marked as late, alone.
     arrivals.add(ns(epochMs + 50_000 - 300_000), 50_000, true);
-    expect(arrivals.behindMs(50_000)).toBe(0);
-    expect(arrivals.perSecond(51_000)).toBe(1);
+    expect(arrivals.computeLagMs(50_000)).toBe(0);
+    expect(arrivals.countLastSecond(51_000)).toBe(1);
   }
   const arrivals = createArrivals(epochMs, 0);
   arrivals.add(2n ** 63n - 1n, 10);
   arrivals.add(ns(epochMs), 200);
-  expect(arrivals.behindMs(200)).toBe(0);
+  expect(arrivals.computeLagMs(200)).toBe(0);
 });
 
 test('the newest rows are the last ones', () => {
@@ -297,7 +297,7 @@ test('the newest rows are the last ones', () => {
 
 test('a loss that was counted, one that was not, and what the page left out, in words', () => {
   const shown = (name: string) => name.toUpperCase();
-  const note = (kind: 'lost' | 'skipped', text: string) => rowTexts({ kind, text, number: 0 }, shown).note;
+  const note = (kind: 'lost' | 'skipped', text: string) => buildRowTexts({ kind, text, number: 0 }, shown).note;
   const loss = { lost: 1, cause: 'ring_full', from: START, to: START + 1n, node: 'n1' };
   expect(note('lost', stringify(loss))).toBe(
     'at least 1 event not recorded on N1, 2025-11-21 00:00:00.123456789 to 2025-11-21 00:00:00.123456790: ' +

@@ -1,7 +1,13 @@
 /** The strip of all events and the axis with a break, against slow and simple oracles. */
 import fc from 'fast-check';
-import { computeAxis, computeAxisWidthPx, isOnAxis, nsOnAxis, xOnAxis } from '../../daemon/page/draw/axis.ts';
-import { dragged, findGrip } from '../../daemon/page/draw/brush.ts';
+import {
+  computeAxis,
+  computeAxisTimeNs,
+  computeAxisWidthPx,
+  computeAxisXPx,
+  isOnAxis,
+} from '../../daemon/page/draw/axis.ts';
+import { dragSpan, findGrip } from '../../daemon/page/draw/brush.ts';
 import { computeDensity, computeHeightShare } from '../../daemon/page/draw/density.ts';
 import { computeExtents } from '../../daemon/page/draw/extents.ts';
 import { LEAST_NS } from '../../daemon/page/draw/view.ts';
@@ -30,17 +36,17 @@ test('with a break, a later time is never further left, and a position leads bac
   fc.assert(
     fc.property(parts, share, share, ({ axis, fromNs, toNs, folded, widthPx }, a, b) => {
       expect(computeAxisWidthPx(axis)).toBe(widthPx);
-      expect([xOnAxis(axis, fromNs), xOnAxis(axis, folded.toNs)]).toEqual([0, widthPx]);
+      expect([computeAxisXPx(axis, fromNs), computeAxisXPx(axis, folded.toNs)]).toEqual([0, widthPx]);
       const timeAt = (at: number) => Math.round(fromNs + at * (folded.toNs - fromNs));
       const [early, late] = [timeAt(Math.min(a, b)), timeAt(Math.max(a, b))];
-      expect(xOnAxis(axis, early)).toBeLessThanOrEqual(xOnAxis(axis, late));
+      expect(computeAxisXPx(axis, early)).toBeLessThanOrEqual(computeAxisXPx(axis, late));
       for (const ns of [early, late, fromNs, toNs, folded.fromNs, folded.toNs]) {
         // Between the parts there may be no time at all, which a position in the break cannot show.
-        const back = nsOnAxis(axis, xOnAxis(axis, ns));
+        const back = computeAxisTimeNs(axis, computeAxisXPx(axis, ns));
         expect(Math.abs(back - ns)).toBeLessThanOrEqual(1 + (folded.toNs - fromNs) * 1e-12);
       }
       const [left, right] = [Math.min(a, b) * widthPx, Math.max(a, b) * widthPx];
-      expect(nsOnAxis(axis, left)).toBeLessThanOrEqual(nsOnAxis(axis, right));
+      expect(computeAxisTimeNs(axis, left)).toBeLessThanOrEqual(computeAxisTimeNs(axis, right));
     }),
     { numRuns: 1000 },
   );
@@ -114,7 +120,7 @@ test('what is dragged stays within the bounds, has at least the least length, an
     fc.property(moves, (some) => {
       let span = { fromNs: 400_000, toNs: 600_000 };
       for (const [by, ns] of some) {
-        const next = dragged(span, by, ns, bounds);
+        const next = dragSpan(span, by, ns, bounds);
         expect(next.fromNs).toBeGreaterThanOrEqual(bounds.fromNs);
         expect(next.toNs).toBeLessThanOrEqual(bounds.toNs);
         expect(next.toNs - next.fromNs).toBeGreaterThanOrEqual(LEAST_NS);

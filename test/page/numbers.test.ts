@@ -1,8 +1,13 @@
 /** Numbers as text: all digits where exactness is promised, and little lost where it is not. */
 import fc from 'fast-check';
-import { bytesText, counted, exactBytes, percentText } from '../../daemon/page/numbers/amounts.ts';
-import { exactDuration, exactOffset, grouped, shortDuration } from '../../daemon/page/numbers/exact_times.ts';
-import { clockText } from '../../daemon/page/numbers/wall_clock.ts';
+import { formatBytes, formatExactBytes, formatQuantity, percentText } from '../../daemon/page/numbers/amounts.ts';
+import {
+  formatExactDuration,
+  formatExactOffset,
+  formatShortDuration,
+  groupDigits,
+} from '../../daemon/page/numbers/exact_times.ts';
+import { formatWallClock } from '../../daemon/page/numbers/wall_clock.ts';
 
 const int64 = fc.oneof(
   fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
@@ -30,27 +35,27 @@ test.each([
   [2n ** 63n - 1n, '106 752 d 0 h'],
   [-31_302_187n, '-31.3 ms'],
 ])('%d ns are shown in short as %s', (ns, text) => {
-  expect(shortDuration(ns)).toBe(text);
-  expect(shortDuration(Number(ns))).toBe(text);
+  expect(formatShortDuration(ns)).toBe(text);
+  expect(formatShortDuration(Number(ns))).toBe(text);
 });
 
 test('all digits are shown, in groups', () => {
-  expect(exactDuration(31_302_187n)).toBe('31 302 187 ns');
-  expect([exactOffset(85_495_835n), exactOffset(0n), exactOffset(-1_000n)]).toEqual([
+  expect(formatExactDuration(31_302_187n)).toBe('31 302 187 ns');
+  expect([formatExactOffset(85_495_835n), formatExactOffset(0n), formatExactOffset(-1_000n)]).toEqual([
     '+85 495 835 ns',
     '+0 ns',
     '-1 000 ns',
   ]);
-  expect(exactDuration(2n ** 53n + 1n)).toBe('9 007 199 254 740 993 ns');
-  expect(exactBytes(2n ** 63n - 1n)).toBe('9 223 372 036 854 775 807 B');
-  fc.assert(fc.property(int64, (value) => expect(BigInt(grouped(value).replaceAll(' ', ''))).toBe(value)));
+  expect(formatExactDuration(2n ** 53n + 1n)).toBe('9 007 199 254 740 993 ns');
+  expect(formatExactBytes(2n ** 63n - 1n)).toBe('9 223 372 036 854 775 807 B');
+  fc.assert(fc.property(int64, (value) => expect(BigInt(groupDigits(value).replaceAll(' ', ''))).toBe(value)));
 });
 
 test('an exact text has the digits of its number', () => {
   const digits = (text: string) => BigInt(text.replaceAll(/[ns +]/g, ''));
   fc.assert(
     fc.property(int64, (ns) => {
-      expect([digits(exactDuration(ns)), digits(exactOffset(ns))]).toEqual([ns, ns]);
+      expect([digits(formatExactDuration(ns)), digits(formatExactOffset(ns))]).toEqual([ns, ns]);
     }),
     { numRuns: 1000 },
   );
@@ -68,7 +73,7 @@ test('a short text is off by half of its last digit at most', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 2n ** 62n }), fc.integer({ min: 0, max: 62 }), (value, shift) => {
       const ns = value >> BigInt(shift);
-      const text = shortDuration(ns);
+      const text = formatShortDuration(ns);
       expect(Math.abs(read(text) - Number(ns)) * 20).toBeLessThanOrEqual(Number(ns));
       expect(text.length).toBeLessThanOrEqual(14);
     }),
@@ -77,13 +82,13 @@ test('a short text is off by half of its last digit at most', () => {
 });
 
 test('the clock shows all nine digits, before the epoch, too', () => {
-  expect(clockText(1_795_225_051_204_519_240n)).toBe('2026-11-21 01:37:31.204519240');
-  expect(clockText(-1n)).toBe('1969-12-31 23:59:59.999999999');
-  expect(clockText(2n ** 63n - 1n)).toBe('2262-04-11 23:47:16.854775807');
-  expect(clockText(10n ** 25n)).toBe('10000000000000000000000000 ns since the epoch');
+  expect(formatWallClock(1_795_225_051_204_519_240n)).toBe('2026-11-21 01:37:31.204519240');
+  expect(formatWallClock(-1n)).toBe('1969-12-31 23:59:59.999999999');
+  expect(formatWallClock(2n ** 63n - 1n)).toBe('2262-04-11 23:47:16.854775807');
+  expect(formatWallClock(10n ** 25n)).toBe('10000000000000000000000000 ns since the epoch');
   fc.assert(
     fc.property(int64, (ns) => {
-      const [, seconds, fraction] = /^(.*)\.(\d{9})$/.exec(clockText(ns))!;
+      const [, seconds, fraction] = /^(.*)\.(\d{9})$/.exec(formatWallClock(ns))!;
       expect(BigInt(Date.parse(`${seconds}Z`)) * 1_000_000n + BigInt(fraction!)).toBe(ns);
     }),
   );
@@ -103,6 +108,6 @@ test('shares are never rounded to nothing or to everything', () => {
 
 test('sizes and counts', () => {
   const sizes = [0, 1023, 1024, 1536, 1048576, 1048575, 5 * 1024 ** 4];
-  expect(sizes.map(bytesText)).toEqual(['0 B', '1 023 B', '1 KiB', '1.5 KiB', '1 MiB', '1.0 MiB', '5 TiB']);
-  expect([counted(1, 'request'), counted(8000, 'request')]).toEqual(['1 request', '8 000 requests']);
+  expect(sizes.map(formatBytes)).toEqual(['0 B', '1 023 B', '1 KiB', '1.5 KiB', '1 MiB', '1.0 MiB', '5 TiB']);
+  expect([formatQuantity(1, 'request'), formatQuantity(8000, 'request')]).toEqual(['1 request', '8 000 requests']);
 });

@@ -7,10 +7,10 @@ import {
   askApart,
   askMap,
   askSlowest,
+  buildSlowestQuestion,
   chooseSelection,
-  slowestQuestion,
 } from '../../daemon/page/map/questions.ts';
-import { overviewSentence } from '../../daemon/page/map/sentence.ts';
+import { describeOverview } from '../../daemon/page/map/sentence.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { recorded, recordingPath, START } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';
@@ -34,10 +34,10 @@ function asking({ get }: Served): Asking {
 async function overview(daemon: Asking, change: Partial<Link> = {}): Promise<{ apart: Apart; sentence: string }> {
   const link = { ...EMPTY_LINK, ...change };
   const map = await askMap(daemon, link, 100);
-  const slowest = await askSlowest(daemon, slowestQuestion(link, map)!);
+  const slowest = await askSlowest(daemon, buildSlowestQuestion(link, map)!);
   const selection = chooseSelection(link, map, slowest)!;
   const apart = await askApart(daemon, map, selection);
-  return { apart, sentence: overviewSentence(map, selection, apart.answer) };
+  return { apart, sentence: describeOverview(map, selection, apart.answer) };
 }
 
 const isNamed = (sentence: string, wanted: string) => {

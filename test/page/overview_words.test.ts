@@ -6,10 +6,10 @@ import { PARTS } from '../../daemon/page/lanes/breakdown.ts';
 import { OPEN_BOX } from '../../daemon/page/map/box.ts';
 import type { LatencyMap, Selection } from '../../daemon/page/map/questions.ts';
 import { computeMapScale, mergeCells } from '../../daemon/page/map/scale.ts';
-import { overviewSentence } from '../../daemon/page/map/sentence.ts';
-import { boxText, mapSummary } from '../../daemon/page/map/summary.ts';
-import { computeMeans, largestExtra } from '../../daemon/page/map/time_spent.ts';
-import { rowClause, valueText } from '../../daemon/page/map/wording.ts';
+import { describeOverview } from '../../daemon/page/map/sentence.ts';
+import { formatBox, mapSummary } from '../../daemon/page/map/summary.ts';
+import { computeMeans, findLargestExtra } from '../../daemon/page/map/time_spent.ts';
+import { formatFieldValue, formatRowClause } from '../../daemon/page/map/wording.ts';
 import { BASE, mapAnswer } from './made_map.ts';
 
 const sums = fc.tuple(...PARTS.map(() => fc.bigInt({ min: 0n, max: 2n ** 70n })));
@@ -33,7 +33,7 @@ test('means are within half a nanosecond of the exact sums, and the largest extr
       const extra = (part: (typeof PARTS)[number]) => means[0].parts[part] - means[1].parts[part];
       const most = PARTS.map(extra).reduce((a, b) => (b > a ? b : a));
       const ofNs = means[0].durationNs - means[1].durationNs;
-      const found = largestExtra(...means);
+      const found = findLargestExtra(...means);
       if (ofNs > 0n && most > 0n) expect(found).toMatchObject({ ns: most, ofNs });
       else expect(found).toBeNull();
     }),
@@ -77,18 +77,18 @@ const slowest: Selection = { kind: 'slowest', box: { ...OPEN_BOX, box_min: 1_000
 test('what limits a comparison is said', () => {
   const value: DifferentValue = { field: 'device', value: 'sda', selected: 2, others: 30 };
   const rare = answerOf({ window: { from: null, to: null, narrowed: true }, differences: [{ values: [value] }] });
-  expect(overviewSentence(map, slowest, rare)).toBe(
+  expect(describeOverview(map, slowest, rare)).toBe(
     'The slowest 40 % (40 of 100) took 1.00 ms or more; the rest 100.0 µs in the mean. They are compared with those of the same time only. Only 5.0 % of them used device sda, of the rest 50 %. The rest of their syncs is 900.0 µs of the extra 900.0 µs.',
   );
-  expect(overviewSentence(map, slowest, answerOf({ left_out: ['file'] }))).toContain(
+  expect(describeOverview(map, slowest, answerOf({ left_out: ['file'] }))).toContain(
     'No difference outside noise; not compared: file.',
   );
   const all = answerOf({ others: sideOf(0, 0n), too_few: true });
-  expect(overviewSentence(map, slowest, all)).toBe(
+  expect(describeOverview(map, slowest, all)).toBe(
     'All of 40 transactions took 1.00 ms or more. Too few to compare: 30 selected and 30 others are needed.',
   );
   const same = answerOf({ others: sideOf(60, 600_000_000n) });
-  expect(overviewSentence(map, slowest, same)).toMatch(/No difference outside noise\.$/);
+  expect(describeOverview(map, slowest, same)).toMatch(/No difference outside noise\.$/);
 });
 
 test('values of one row are joined, and names are shown safely', () => {
@@ -103,24 +103,24 @@ test('values of one row are joined, and names are shown safely', () => {
     ['file', '/srv/x'],
     ['error', 'ENOSPC'],
   ]);
-  expect(rowClause(row, 'transactions', (name) => name)).toBe(
+  expect(formatRowClause(row, 'transactions', (name) => name)).toBe(
     'used device nvme1n1, touched file /srv/wal/1, files in /srv/wal/ and 1 more and failed with ENOSPC on node n2',
   );
   const neighbours = ['backup', 'cron'].map(
     (value): DifferentValue => ({ ...{ field: 'neighbour', value, device: 'vda' }, ...counts }),
   );
-  expect(rowClause([...values([['device', 'vda']]), ...neighbours], 'transactions', (name) => `«${name}»`)).toBe(
+  expect(formatRowClause([...values([['device', 'vda']]), ...neighbours], 'transactions', (name) => `«${name}»`)).toBe(
     'used device «vda» and shared device «vda» with «backup» and «cron»',
   );
-  expect(valueText(neighbours[0]!, (name) => name)).toBe('neighbour backup on device vda');
-  expect(rowClause(values([['node', '<b>']]), 'events', (name) => `«${name}»`)).toBe('were on node «<b>»');
+  expect(formatFieldValue(neighbours[0]!, (name) => name)).toBe('neighbour backup on device vda');
+  expect(formatRowClause(values([['node', '<b>']]), 'events', (name) => `«${name}»`)).toBe('were on node «<b>»');
 });
 
 test('a map and a box are in words, up to the longest duration', () => {
   expect(mapSummary(map, slowest)).toBe(
     'Map of 2 transactions by start and duration, up to 106 752 d 0 h; 1 failed; the box has 1.00 ms or more, 00:00:00.0000000 to 00:00:00.0000100. Arrows move the box, Shift and arrows change its size, Escape clears it, V shows a table.',
   );
-  expect(boxText(map, { ...OPEN_BOX, box_min: 1_000n, box_max: 2n ** 63n - 1n })).toMatch(
+  expect(formatBox(map, { ...OPEN_BOX, box_min: 1_000n, box_max: 2n ** 63n - 1n })).toMatch(
     /^1\.00 µs to 106 752 d 0 h, /,
   );
 });

@@ -2,7 +2,7 @@
 import { inflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import type { Page } from 'playwright-core';
-import { longestRows } from '../../daemon/page/table/rows.ts';
+import { selectLongestRows } from '../../daemon/page/table/rows.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
@@ -148,7 +148,7 @@ test('the longest events are those of a sorted list, in order of start', () => {
   const duration = fc.oneof(fc.nat(5), fc.nat(2 ** 31));
   fc.assert(
     fc.property(fc.array(duration, { maxLength: 40 }), fc.integer({ min: 1, max: 12 }), (durations, most) => {
-      const found = longestRows({ count: durations.length, duration: Float64Array.from(durations) }, most);
+      const found = selectLongestRows({ count: durations.length, duration: Float64Array.from(durations) }, most);
       const sorted = durations.map((ns, row) => ({ ns, row })).sort((a, b) => b.ns - a.ns || a.row - b.row);
       const expected = sorted.slice(0, most).map(({ row }) => row);
       expect([...found]).toEqual(expected.sort((a, b) => a - b));

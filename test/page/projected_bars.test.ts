@@ -4,9 +4,9 @@ import { computeExtents } from '../../daemon/page/draw/extents.ts';
 import { layOut } from '../../daemon/page/draw/layout.ts';
 import { paintProjected } from '../../daemon/page/draw/projected.ts';
 import { buildPalette, KINDS } from '../../daemon/page/draw/theme.ts';
-import { columnCount, type View } from '../../daemon/page/draw/view.ts';
+import { computeColumnCount, type View } from '../../daemon/page/draw/view.ts';
 import { createLanes, type LanesModel } from '../../daemon/page/lanes/model.ts';
-import { type Latency, projected } from '../../daemon/page/replay/schedule.ts';
+import { type Latency, projectTimes } from '../../daemon/page/replay/schedule.ts';
 import { columnsOf, type MadeEvent } from './made_columns.ts';
 
 const SIZES = { headerPx: 20, trackPx: 16, gapPx: 4, thinPx: 2 };
@@ -24,9 +24,9 @@ function modelOf(events: readonly Partial<MadeEvent>[]): LanesModel {
 
 /** Colours of the strip of projected events of each track, with a latency. */
 function projectedStrips(model: LanesModel, shown: View, latency: Latency): string[][] {
-  const times = projected(model, latency);
+  const times = projectTimes(model, latency);
   const { tracks } = layOut(model, [shown], SIZES, { times });
-  const columns = columnCount(shown);
+  const columns = computeColumnCount(shown);
   const pixels = new Uint32Array(columns * tracks.length);
   const palette = buildPalette('light');
   paintProjected(tracks, model, times, shown, palette, pixels);
@@ -84,7 +84,7 @@ test('a latency of a nanosecond is seen at every event', () => {
     fc.property(bars, view, (some, shown) => {
       const model = modelOf(some.map(([start, duration]) => ({ start, duration })));
       const strips = projectedStrips(model, shown, { latencyNs: 1, only: {} });
-      const { starts, ends } = projected(model, { latencyNs: 1, only: {} });
+      const { starts, ends } = projectTimes(model, { latencyNs: 1, only: {} });
       const isSeen = starts.some((start, row) => start > shown.fromNs && ends[row]! < shown.toNs);
       if (isSeen) expect(strips.flat()).toContain('added');
     }),

@@ -3,12 +3,17 @@
 import fc from 'fast-check';
 import { parseJson, stringify } from '../../daemon/base/exact_json.ts';
 import type { CurveLine } from '../../daemon/contract/received.ts';
-import { durationText, parseDuration } from '../../daemon/page/numbers/duration_text.ts';
-import { computeProjection, exactCurve } from '../../daemon/page/what_if/curve.ts';
+import { formatDuration, parseDuration } from '../../daemon/page/numbers/duration_text.ts';
+import { computeProjection, toExactCurve } from '../../daemon/page/what_if/curve.ts';
 import { createPopulation } from '../../daemon/page/what_if/population.ts';
 import { LATENCIES, placeOn, TIMEOUTS } from '../../daemon/page/what_if/scale.ts';
-import { becomesText, deadlineText, populationText, sharesText } from '../../daemon/page/what_if/words.ts';
-import { curveView } from '../../daemon/replay/plan/curves.ts';
+import {
+  describeDeadline,
+  describePopulation,
+  describeProjection,
+  formatShares,
+} from '../../daemon/page/what_if/words.ts';
+import { buildCurveView } from '../../daemon/replay/plan/curves.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../daemon/store/embedded/recordings.ts';
@@ -41,7 +46,7 @@ test('a projection is what each line says by itself', () => {
     fc.property(lines, latency, fc.option(deadline), (curve, latencyNs, timeoutNs) => {
       const ends = curve.map(({ events, end_ns }) => end_ns + BigInt(events) * latencyNs);
       const longest = ends.reduce((most, ns) => (ns > most ? ns : most), 0n);
-      const { durationNs, timesOut, smallestNs } = computeProjection(exactCurve(read(curve)), latencyNs, timeoutNs);
+      const { durationNs, timesOut, smallestNs } = computeProjection(toExactCurve(read(curve)), latencyNs, timeoutNs);
       expect(durationNs).toBe(longest);
       expect(timesOut).toBe(timeoutNs !== null && longest > timeoutNs);
       const misses = (ns: bigint) => curve.some(({ events, end_ns }) => end_ns + BigInt(events) * ns > timeoutNs!);
@@ -82,7 +87,7 @@ test('the daemon computes the same, for one transaction and for how many of all'
       const ids = [...new Set(rows.map(({ transaction }) => transaction!))];
       const answers = await Promise.all(ids.map((transactionId) => planner.whatIf({ transactionId, ...common })));
       for (const answer of answers) {
-        const curve = exactCurve(read(curveView(answer.curve)));
+        const curve = toExactCurve(read(buildCurveView(answer.curve)));
         expect(computeProjection(curve, extraLatencyNs, timeoutNs)).toEqual({
           recordedNs: answer.recordedDurationNs,
           durationNs: answer.durationNs,
@@ -90,9 +95,9 @@ test('the daemon computes the same, for one transaction and for how many of all'
           smallestNs: answer.smallestLatencyNs,
         });
       }
-      const population = createPopulation(answers.map(({ curve }) => read(curveView(curve))));
+      const population = createPopulation(answers.map(({ curve }) => read(buildCurveView(curve))));
       const late = answers.filter(({ afterTimeoutCount }) => afterTimeoutCount > 0);
-      expect(population.missed(extraLatencyNs, timeoutNs)).toBe(late.length);
+      expect(population.countMissed(extraLatencyNs, timeoutNs)).toBe(late.length);
     }),
     { numRuns: times(10) },
   );
@@ -105,16 +110,16 @@ test('a population counts exactly, also where doubles round', () => {
       const late = curves.filter((curve) =>
         curve.some(({ events, end_ns }) => end_ns + BigInt(events) * latencyNs > timeoutNs),
       );
-      expect([population.count, population.missed(latencyNs, timeoutNs)]).toEqual([curves.length, late.length]);
+      expect([population.count, population.countMissed(latencyNs, timeoutNs)]).toEqual([curves.length, late.length]);
     }),
   );
   const edge = createPopulation([[{ events: 1, end_ns: 2n ** 53n }], [{ events: 1, end_ns: 2n ** 63n - 1n }]]);
-  expect(edge.missed(0n, 2n ** 53n)).toBe(1);
-  expect(edge.missed(1n, 2n ** 53n)).toBe(2);
-  expect(edge.missed(1n, 2n ** 53n + 1n)).toBe(1);
-  expect(edge.missed(0n, INT64_MAX)).toBe(0);
+  expect(edge.countMissed(0n, 2n ** 53n)).toBe(1);
+  expect(edge.countMissed(1n, 2n ** 53n)).toBe(2);
+  expect(edge.countMissed(1n, 2n ** 53n + 1n)).toBe(1);
+  expect(edge.countMissed(0n, INT64_MAX)).toBe(0);
   const small = createPopulation([[{ events: 1, end_ns: 100n }]]);
-  expect([small.missed(0n, 100n), small.missed(0n, 99n), small.missed(1n, 100n)]).toEqual([0, 1, 1]);
+  expect([small.countMissed(0n, 100n), small.countMissed(0n, 99n), small.countMissed(1n, 100n)]).toEqual([0, 1, 1]);
 });
 
 test('the sliders have round values, each of which finds its own place', () => {
@@ -138,7 +143,7 @@ test('the sliders have round values, each of which finds its own place', () => {
 test('a duration as text is read as the same nanoseconds', () => {
   fc.assert(
     fc.property(fc.bigInt(-INT64_MAX, INT64_MAX), (ns) => {
-      expect(parseDuration(durationText(ns))).toBe(ns);
+      expect(parseDuration(formatDuration(ns))).toBe(ns);
     }),
   );
 });
@@ -168,20 +173,20 @@ test.each<[string, bigint | null]>([
 test('answers in words', () => {
   const ms = 1_000_000n;
   const kept = { recordedNs: 100n * ms, durationNs: 110n * ms, timesOut: false, smallestNs: 3_200_187n };
-  expect(becomesText(kept)).toBe('100.0 ms becomes 110.0 ms');
-  expect(becomesText({ ...kept, durationNs: 100n * ms })).toBe('stays 100.0 ms');
-  expect(deadlineText(kept, null)).toBe('no deadline');
-  expect(deadlineText(kept, 1n)).toBe('✓ in time; times out from +3.200187 ms on');
-  expect(deadlineText({ ...kept, timesOut: true }, 1n)).toBe('✕ times out, from +3.200187 ms on');
-  expect(deadlineText({ ...kept, timesOut: true, smallestNs: 0n }, 1n)).toBe('✕ times out, also as recorded');
-  expect(deadlineText({ ...kept, smallestNs: null }, 1n)).toBe('✓ in time, with any latency');
-  expect(deadlineText(kept, 1n, true)).toBe('✕ times out: a call in progress has not ended by then');
-  expect(deadlineText(kept, 1n, null)).toBe('▲ not known: a call in progress may not have ended by then');
-  expect(deadlineText({ ...kept, timesOut: true }, 1n, null)).toBe('✕ times out, from +3.200187 ms on');
-  expect(sharesText(1000, 6, 16)).toBe('0.60 % → 1.6 % time out');
-  expect(sharesText(0, 0, 0)).toBe('none is recorded');
-  expect(populationText(10_000, { service: ['a', 'b'], from: 1n }, true, same)).toBe(
+  expect(describeProjection(kept)).toBe('100.0 ms becomes 110.0 ms');
+  expect(describeProjection({ ...kept, durationNs: 100n * ms })).toBe('stays 100.0 ms');
+  expect(describeDeadline(kept, null)).toBe('no deadline');
+  expect(describeDeadline(kept, 1n)).toBe('✓ in time; times out from +3.200187 ms on');
+  expect(describeDeadline({ ...kept, timesOut: true }, 1n)).toBe('✕ times out, from +3.200187 ms on');
+  expect(describeDeadline({ ...kept, timesOut: true, smallestNs: 0n }, 1n)).toBe('✕ times out, also as recorded');
+  expect(describeDeadline({ ...kept, smallestNs: null }, 1n)).toBe('✓ in time, with any latency');
+  expect(describeDeadline(kept, 1n, true)).toBe('✕ times out: a call in progress has not ended by then');
+  expect(describeDeadline(kept, 1n, null)).toBe('▲ not known: a call in progress may not have ended by then');
+  expect(describeDeadline({ ...kept, timesOut: true }, 1n, null)).toBe('✕ times out, from +3.200187 ms on');
+  expect(formatShares(1000, 6, 16)).toBe('0.60 % → 1.6 % time out');
+  expect(formatShares(0, 0, 0)).toBe('none is recorded');
+  expect(describePopulation(10_000, { service: ['a', 'b'], from: 1n }, true, same)).toBe(
     'of the newest 10 000 transactions of a or b in this window',
   );
-  expect(populationText(1, {}, false, same)).toBe('of 1 transaction');
+  expect(describePopulation(1, {}, false, same)).toBe('of 1 transaction');
 });

@@ -176,7 +176,7 @@ describe('the stream', () => {
       ask,
       askJson: async () => Promise.reject(new Error('not asked')),
       authorization: () => ({}),
-      failed: (failure) => new FailedRequest(failure),
+      createFailedRequest: (failure) => new FailedRequest(failure),
     };
   }
 

@@ -5,10 +5,10 @@ import type { Session } from '../../daemon/contract/received.ts';
 import { formatClockOffsets, parseClockOffsets } from '../../daemon/page/link/clock_offsets.ts';
 import { EMPTY_LINK, formatLink, parseLink } from '../../daemon/page/link/link.ts';
 import { createPace } from '../../daemon/page/replay/pace.ts';
-import { createDelayMeter, expectedRate, isAtOwnEnd, playsTo } from '../../daemon/page/replay/replay.ts';
+import { computeExpectedRate, computeStopNs, createDelayMeter, isAtOwnEnd } from '../../daemon/page/replay/replay.ts';
 import { placeOfSpeed, SPEED_SCALE } from '../../daemon/page/replay/settings.ts';
 import { buildSessionSettings, linkSettings } from '../../daemon/page/replay/settings_in_link.ts';
-import { buildWhere, unusedFilters } from '../../daemon/page/what_if/question.ts';
+import { buildWhere, listUnusedFilters } from '../../daemon/page/what_if/question.ts';
 
 const SESSION: Session = {
   ...{ session_id: 's', transaction_id: 'order-1', speed_factor: 1, extra_latency_ns: 0, timeout_ns: null },
@@ -92,9 +92,9 @@ test('a delay is how much later a frame is handled than the fastest one', () => 
   const meter = createDelayMeter();
   meter.take(0, 0);
   meter.take(10e6, 90);
-  expect([meter.at(91), meter.at(1089), meter.at(1091)]).toEqual([80, 80, 0]);
+  expect([meter.getDelayMs(91), meter.getDelayMs(1089), meter.getDelayMs(1091)]).toEqual([80, 80, 0]);
   meter.reset(2);
-  expect(meter.at(91)).toBe(0);
+  expect(meter.getDelayMs(91)).toBe(0);
 });
 
 test('the end of the wait is said where a session stands exactly there, and something is written back later', () => {
@@ -119,13 +119,14 @@ test('the playhead runs to where the session will pause or end', () => {
     [{ until: 'replay_duration_ns' }, 1e9],
     [{ until: 'replay_duration_ns', replay_duration_ns: null, replay_end_ns: null }, Number.MAX_SAFE_INTEGER],
   ];
-  for (const [change, toNs] of cases) expect([change, playsTo({ ...SESSION, ...change })]).toEqual([change, toNs]);
+  for (const [change, toNs] of cases)
+    expect([change, computeStopNs({ ...SESSION, ...change })]).toEqual([change, toNs]);
 });
 
 test('the expected rate grows with the speed', () => {
-  expect(expectedRate(SESSION)).toBe(300);
-  expect(expectedRate({ ...SESSION, speed_factor: 10 })).toBe(3000);
-  expect(expectedRate({ ...SESSION, replay_duration_ns: 0, event_count: 5 })).toBe(1);
+  expect(computeExpectedRate(SESSION)).toBe(300);
+  expect(computeExpectedRate({ ...SESSION, speed_factor: 10 })).toBe(3000);
+  expect(computeExpectedRate({ ...SESSION, replay_duration_ns: 0, event_count: 5 })).toBe(1);
 });
 
 test('the speeds of the slider are in steps of one ratio, and each finds its own place', () => {
@@ -213,5 +214,5 @@ test('those like a transaction are what the link filters by, or of its service',
   expect(buildWhere(EMPTY_LINK, null)).toEqual({});
   expect(buildWhere({ ...EMPTY_LINK, node: ['n1'], from: 1n }, 'shop')).toEqual({ node: ['n1'], from: 1n });
   const others = { ...EMPTY_LINK, service: ['a'], exclude_service: ['b'], comm: ['c'], has_error: true };
-  expect(unusedFilters(others)).toEqual(['comm', 'exclude_service', 'has_error']);
+  expect(listUnusedFilters(others)).toEqual(['comm', 'exclude_service', 'has_error']);
 });

@@ -1,7 +1,7 @@
 /** Rows found by event ids, in any order and across recordings with the same numbers. */
 import fc from 'fast-check';
 import { createColumnsBuilder } from '../../daemon/page/columns/builder.ts';
-import { eventId } from '../../daemon/page/columns/event_columns.ts';
+import { getEventId } from '../../daemon/page/columns/event_columns.ts';
 import { createRowFinder } from '../../daemon/page/columns/row_finder.ts';
 
 function columnsOf(events: readonly (readonly [recording: number, number: string])[]) {
@@ -40,7 +40,7 @@ test('each event is found by its id, whatever was found before', () => {
       const columns = columnsOf(given);
       const finder = createRowFinder(columns);
       for (const at of [...order.map((place) => place % given.length), ...given.keys()])
-        expect(finder.find(eventId(columns, at))).toBe(at);
+        expect(finder.find(getEventId(columns, at))).toBe(at);
     }),
   );
 });

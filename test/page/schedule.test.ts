@@ -1,7 +1,7 @@
 /** When the page expects events of a replay: against the time line of the daemon. */
 import fc from 'fast-check';
 import { createColumnsBuilder } from '../../daemon/page/columns/builder.ts';
-import { eventId } from '../../daemon/page/columns/event_columns.ts';
+import { getEventId } from '../../daemon/page/columns/event_columns.ts';
 import { collectChoices } from '../../daemon/page/lanes/choices.ts';
 import { createLanes } from '../../daemon/page/lanes/model.ts';
 import { computeSchedule } from '../../daemon/page/replay/schedule.ts';
@@ -80,7 +80,7 @@ test('every event is where the time line of a session has it, with what is skipp
         const { events, session } = await asked(daemon, { ...given, clock_offsets_ns });
         const of = { latencyNs: given.extra_latency_ns, only: given.only };
         const schedule = computeSchedule(model, { ...of, maxGapNs: given.max_gap_ns });
-        expect(Array.from(schedule.rows, (row) => eventId(model.columns, row))).toEqual(
+        expect(Array.from(schedule.rows, (row) => getEventId(model.columns, row))).toEqual(
           events.map(({ event_id }) => event_id),
         );
         expect([...schedule.starts]).toEqual(events.map(({ replay_offset_ns }) => replay_offset_ns));

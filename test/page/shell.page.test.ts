@@ -6,7 +6,7 @@ import express from 'express';
 import { pino } from 'pino';
 import type { Scope } from '../../daemon/contract/words.ts';
 import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
-import { hashSecret, newSecret } from '../../daemon/http/access/token.ts';
+import { createSecret, hashSecret } from '../../daemon/http/access/token.ts';
 import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { close, listen } from '../../daemon/server/server.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
@@ -129,7 +129,7 @@ test('a site can link to the page, and can neither read nor frame it', async () 
 
 describe('where tokens are needed', () => {
   async function withTokens() {
-    const [reader, both] = [newSecret(), newSecret()];
+    const [reader, both] = [createSecret(), createSecret()];
     const stored = (name: string, secret: string, scopes: Scope[]) => {
       const created_at = '2025-01-01T00:00:00Z';
       return { name, sha256: hashSecret(secret).toString('hex'), scopes, created_at, expires_at: null };
@@ -152,7 +152,7 @@ describe('where tokens are needed', () => {
     await page.fill('#token', 'no token!');
     await page.click('text=Open');
     await page.waitForSelector('text=This is not a token');
-    await page.fill('#token', newSecret());
+    await page.fill('#token', createSecret());
     await page.click('text=Open');
     await page.waitForSelector('text=the token is unknown, expired or revoked');
     await page.fill('#token', reader);

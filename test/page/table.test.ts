@@ -20,20 +20,20 @@ const textsOf = (cells: readonly string[]) => Object.fromEntries(HEADINGS.map((h
 
 test('cells have all digits, and nothing where the event has no such value', () => {
   const table = createEventTable(columns, -5n);
-  expect(table.cells(0)).toHaveLength(HEADINGS.length);
-  expect(textsOf(table.cells(0))).toEqual({
+  expect(table.formatLine(0)).toHaveLength(HEADINGS.length);
+  expect(textsOf(table.formatLine(0))).toEqual({
     ...{ Start: '+5 ns', 'Time (UTC)': '2025-11-24 16:00:00.123456789', Duration: '31 302 187 ns', Event: 'sys_write' },
     ...{ Call: 'write', 'File or device': '/srv/wal', Result: '4 096', Bytes: '4 096 B', Queue: '', Node: 'n1' },
     ...{ Service: 'shop', Command: 'worker', pid: '7', tid: '8', Transaction: 'order-1' },
     ...{ 'Owner known by': 'marker, exact', Origins: '', 'Event id': '00000000000000aa-0000000000000001' },
   });
-  expect(textsOf(table.cells(1))).toMatchObject({
+  expect(textsOf(table.formatLine(1))).toMatchObject({
     ...{ Start: '+9 007 199 254 740 998 ns', Duration: '9 223 372 036 854 775 807 ns', Result: 'ENOSPC' },
     ...{ 'Time (UTC)': '2026-03-08 21:59:59.378197782', Bytes: '1 152 921 504 606 846 976 B', Queue: '30 100 000 ns' },
     ...{ Transaction: '', 'Owner known by': 'origin, shared', Origins: 'shop order-1 4 096 B; backup 512 B' },
     'Event id': '00000000000000aa-0020000000000003',
   });
-  expect(textsOf(table.cells(2))).toMatchObject({ 'File or device': '', Result: 'errno 5', 'Owner known by': '' });
+  expect(textsOf(table.formatLine(2))).toMatchObject({ 'File or device': '', Result: 'errno 5', 'Owner known by': '' });
 });
 
 test('a table of some events in their order, and its pages', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import type { Page } from 'playwright-core';
 import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
-import { hashSecret, newSecret } from '../../daemon/http/access/token.ts';
+import { createSecret, hashSecret } from '../../daemon/http/access/token.ts';
 import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { parseDuration } from '../../daemon/page/numbers/duration_text.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
@@ -174,7 +174,7 @@ test('what is played has the settings that were chosen', async () => {
 
 test('a reader without control may ask, and not play', async () => {
   const path = join(newFolder(), 'tokens.json');
-  const secret = newSecret();
+  const secret = createSecret();
   const created_at = '2025-01-01T00:00:00Z';
   const reader = { name: 'reader', sha256: hashSecret(secret).toString('hex'), scopes: ['events:read'], created_at };
   writeFileSync(path, JSON.stringify({ version: 1, tokens: [{ ...reader, expires_at: null }] }), { mode: 0o600 });

@@ -6,7 +6,7 @@ import { connect } from '../../agent/clickhouse/connection/connection.ts';
 import type { ConnectionSettings } from '../../agent/clickhouse/connection/settings.ts';
 import { RECORDING_FILE } from '../../agent/recording_path.ts';
 import { COMMAND_PATIENCE, SERVICE_PATIENCE } from '../../agent/ship/persist.ts';
-import { newProgress, type ShipProgress } from '../../agent/ship/progress.ts';
+import { createShipProgress, type ShipProgress } from '../../agent/ship/progress.ts';
 import { ship } from '../../agent/ship/ship.ts';
 import type { ShipperOptions } from '../../agent/ship/shipper.ts';
 
@@ -42,7 +42,7 @@ export function startHere(folder: string, url: string | readonly string[], optio
   const { settings, ...more } = options;
   const connection = connect({ urls: [url].flat(), database: 'kreplay', ...settings });
   const ending = new AbortController();
-  const progress = newProgress();
+  const progress = createShipProgress();
   let text = '';
   const write = (line: string) => {
     text += line;

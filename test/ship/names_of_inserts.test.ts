@@ -2,8 +2,8 @@
 import type { Connection } from '../../agent/clickhouse/connection/connection.ts';
 import { parseServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
-import { newPosition, type Position, positionBefore } from '../../agent/ship/position.ts';
-import { sender, sendSide } from '../../agent/ship/send_group.ts';
+import { createPosition, type Position, rewindPosition } from '../../agent/ship/position.ts';
+import { createSender, sendSide } from '../../agent/ship/send_group.ts';
 import { newFolder, newWriter, recordingPath, START } from '../daemon/recorded.ts';
 
 /** Sends losses and clock steps where a newer server would be, and returns the names of the inserts. */
@@ -17,7 +17,11 @@ async function namesOf(folder: string, position: Position, missing = 0): Promise
     close: () => {},
   };
   const reader = openReader(recordingPath(folder));
-  const send = sender({ connection, version: parseServerVersion('26.7.1') }, 'notes', new AbortController().signal);
+  const send = createSender(
+    { connection, version: parseServerVersion('26.7.1') },
+    'notes',
+    new AbortController().signal,
+  );
   const lost =
     missing > 0 ? [{ from: 0, count: missing, fromNs: START, toNs: START, cause: 'unshipped' as const }] : [];
   await sendSide(send, reader, position, lost);
@@ -35,7 +39,7 @@ function note(folder: string): void {
 test('equal rows have equal names, and others have others', async () => {
   const folder = newFolder();
   note(folder);
-  const position = newPosition('0'.repeat(16), 'node');
+  const position = createPosition('0'.repeat(16), 'node');
   const first = await namesOf(folder, position);
   expect(first).toHaveLength(2);
   expect(await namesOf(folder, position)).toEqual(first);
@@ -49,13 +53,13 @@ test('equal rows have equal names, and others have others', async () => {
 });
 
 test('what is sent again to a server that was restarted has another name', () => {
-  const position = newPosition('0'.repeat(16), 'node');
-  expect(positionBefore(position, 1).round).toBe(1);
+  const position = createPosition('0'.repeat(16), 'node');
+  expect(rewindPosition(position, 1).round).toBe(1);
 });
 
 test('everything that was acknowledged in the last minutes is sent again to a server that was restarted', () => {
   const acknowledged = [3, 5, 8].map((number, at) => ({ number, atMs: 1_000_000_000 + at * 10_000 }));
-  const position = { ...newPosition('0'.repeat(16), 'node'), number: 13, settled: 13, acknowledged };
-  expect(positionBefore(position, 1_000_000_000 + 30_000)).toMatchObject({ number: 3, settled: 13, acknowledged: [] });
-  expect(positionBefore({ ...position, acknowledged: [] }, 1_000_030_000)).toMatchObject({ number: 13 });
+  const position = { ...createPosition('0'.repeat(16), 'node'), number: 13, settled: 13, acknowledged };
+  expect(rewindPosition(position, 1_000_000_000 + 30_000)).toMatchObject({ number: 3, settled: 13, acknowledged: [] });
+  expect(rewindPosition({ ...position, acknowledged: [] }, 1_000_030_000)).toMatchObject({ number: 13 });
 });

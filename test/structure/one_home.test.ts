@@ -1,7 +1,7 @@
 /** Each event type has its hook, its kernel test and its documentation, and generated text matches the code. */
 import { basename } from 'node:path';
 import { EVENTS } from '../../bpf/schema/index.ts';
-import { freshPage, GENERATED_PAGES } from '../../daemon/server/generated_pages.ts';
+import { GENERATED_PAGES, refreshPage } from '../../daemon/server/generated_pages.ts';
 import { FILES, read } from './source_tree.ts';
 
 describe('one home for each fact', () => {
@@ -23,7 +23,7 @@ describe('one home for each fact', () => {
   });
 
   test.each(GENERATED_PAGES)('the tables of %s match the code; `make gen` writes them', (page) => {
-    expect(freshPage(page, read(page))).toBe(read(page));
+    expect(refreshPage(page, read(page))).toBe(read(page));
   });
 
   test('the client of daemon/docs/ci.md is the one that the tests run', () => {

@@ -40,17 +40,17 @@ export interface Elf {
    * Load bias, to be added to the file's addresses, given where its code is mapped; undefined if that mapping is no part
    * of its code.
    */
-  loadBias(start: number, fileOffset: number): number | undefined;
+  findLoadBias(start: number, fileOffset: number): number | undefined;
   /** Finds a thread-local variable that the file defines for others to use. */
-  exportedTlsSymbol(name: string): TlsSymbol | undefined;
-  tlsRelocations(): Generator<TlsRelocation, void>;
+  findExportedTlsSymbol(name: string): TlsSymbol | undefined;
+  readTlsRelocations(): Generator<TlsRelocation, void>;
   /** Returns none if the file has no section headers, which no loader needs; undefined if they cannot be read. */
-  sectionNames(): string[] | undefined;
+  readSectionNames(): string[] | undefined;
   /**
    * Returns the first bytes of the first writable segment, as many as it has in the file but at most `sizeMax`; none if
    * no segment is writable, undefined if they cannot be read.
    */
-  dataStart(sizeMax: number): Uint8Array | undefined;
+  readDataStart(sizeMax: number): Uint8Array | undefined;
 }
 
 const HEADER_SIZE = 64;
@@ -121,7 +121,7 @@ export function readI64(view: DataView, at: number): number {
   return Number.isSafeInteger(value) ? value : Number.POSITIVE_INFINITY;
 }
 
-export function fileReader(file: number): ReadAt {
+export function createFileReader(file: number): ReadAt {
   return (offset, size) => {
     if (!Number.isSafeInteger(offset) || offset < 0) return undefined;
     const bytes = new Uint8Array(size);
@@ -144,16 +144,16 @@ export function readElf(read: ReadAt): Elf | undefined {
   return {
     isExecutable: header.getUint16(16, true) === ET_EXEC || isPie,
     tls,
-    loadBias(start, fileOffset) {
+    findLoadBias(start, fileOffset) {
       const code = segments.find(
         ({ type, flags, offset }) => type === PT_LOAD && flags & PF_X && computePageStart(offset) === fileOffset,
       );
       return code && start - computePageStart(code.address);
     },
-    exportedTlsSymbol: (name) => (tls ? exportedTlsSymbol(readAddress, dynamic, name) : undefined),
-    tlsRelocations: () => tlsRelocations(readAddress, dynamic),
-    sectionNames: () => sectionNames(read, header),
-    dataStart(sizeMax) {
+    findExportedTlsSymbol: (name) => (tls ? findExportedTlsSymbol(readAddress, dynamic, name) : undefined),
+    readTlsRelocations: () => readTlsRelocations(readAddress, dynamic),
+    readSectionNames: () => readSectionNames(read, header),
+    readDataStart(sizeMax) {
       const data = segments.find(({ type, flags }) => type === PT_LOAD && flags & PF_W);
       if (!data) return new Uint8Array();
       const bytes = read(data.offset, Math.min(data.fileSize, sizeMax));
@@ -199,7 +199,7 @@ function readSegments(read: ReadAt, header: DataView): Segment[] {
   });
 }
 
-function sectionNames(read: ReadAt, header: DataView): string[] | undefined {
+function readSectionNames(read: ReadAt, header: DataView): string[] | undefined {
   const declared = header.getUint16(60, true);
   if (header.getUint16(58, true) !== SECTION_HEADER_SIZE || declared === 0) return [];
   const count = Math.min(declared, SECTIONS_MAX);
@@ -235,12 +235,12 @@ function readDynamic(read: ReadAt, segments: readonly Segment[]): Map<number, nu
 
 type Dynamic = ReadonlyMap<number, number>;
 
-function exportedTlsSymbol(read: ReadAddress, dynamic: Dynamic, name: string): TlsSymbol | undefined {
+function findExportedTlsSymbol(read: ReadAddress, dynamic: Dynamic, name: string): TlsSymbol | undefined {
   const symbols = dynamic.get(DT_SYMTAB);
   const gnuHash = dynamic.get(DT_GNU_HASH);
   const sysvHash = dynamic.get(DT_HASH);
   if (symbols === undefined) return undefined;
-  const isNamed = (index: number) => symbolName(read, dynamic, index) === name;
+  const isNamed = (index: number) => readSymbolName(read, dynamic, index) === name;
   let index: number | undefined;
   if (gnuHash !== undefined) index = lookUpGnuHash(read, gnuHash, name, isNamed);
   else if (sysvHash !== undefined) index = lookUpSysvHash(read, sysvHash, name, isNamed);
@@ -250,7 +250,7 @@ function exportedTlsSymbol(read: ReadAddress, dynamic: Dynamic, name: string): T
 }
 
 /** Returns undefined if the name is longer than any that is looked up. */
-function symbolName(read: ReadAddress, dynamic: Dynamic, index: number): string | undefined {
+function readSymbolName(read: ReadAddress, dynamic: Dynamic, index: number): string | undefined {
   const nameAt = read((dynamic.get(DT_SYMTAB) ?? Number.NaN) + index * SYMBOL_SIZE, 4)?.getUint32(0, true);
   const address = (dynamic.get(DT_STRTAB) ?? Number.NaN) + (nameAt ?? Number.NaN);
   // The smaller sizes are only needed at the very end of a segment.
@@ -264,7 +264,7 @@ function symbolName(read: ReadAddress, dynamic: Dynamic, index: number): string 
   return undefined;
 }
 
-function* tlsRelocations(read: ReadAddress, dynamic: Dynamic): Generator<TlsRelocation, void> {
+function* readTlsRelocations(read: ReadAddress, dynamic: Dynamic): Generator<TlsRelocation, void> {
   let left = TLS_RELOCATIONS_MAX;
   const tables: [from: number, size: number | undefined, skipped: number][] = [
     // The first DT_RELACOUNT relocations only adjust addresses, and are the bulk of the table.
@@ -281,7 +281,7 @@ function* tlsRelocations(read: ReadAddress, dynamic: Dynamic): Generator<TlsRelo
         if (kind === undefined) continue;
         if (left-- === 0) return;
         const index = relas.getUint32(at + 12, true);
-        const symbol = index === 0 ? undefined : symbolName(read, dynamic, index);
+        const symbol = index === 0 ? undefined : readSymbolName(read, dynamic, index);
         if (index !== 0 && symbol === undefined) continue;
         yield { kind, address: readU64(relas, at), symbol, addend: readI64(relas, at + 16) };
       }
@@ -315,7 +315,7 @@ function lookUpGnuHash(
   if (!head) return undefined;
   const [buckets, first, filterWords, shift] = [0, 4, 8, 12].map((at) => head.getUint32(at, true)) as QuadrupleOfU32;
   if (buckets === 0 || filterWords === 0) return undefined;
-  const hash = gnuHash(name);
+  const hash = computeGnuHash(name);
   const filter = read(table + 16 + ((hash >>> 6) % filterWords) * 8, 8);
   if (!filter || !hasBit(filter, hash) || !hasBit(filter, hash >>> shift)) return undefined;
   const bucketAt = table + 16 + filterWords * 8;
@@ -337,7 +337,7 @@ function hasBit(word: DataView, bit: number): boolean {
   return ((word.getUint32(bit & 32 ? 4 : 0, true) >>> (bit & 31)) & 1) === 1;
 }
 
-function gnuHash(name: string): number {
+function computeGnuHash(name: string): number {
   let hash = 5381;
   for (let i = 0; i < name.length; i++) hash = (Math.imul(hash, 33) + name.charCodeAt(i)) >>> 0;
   return hash;
@@ -356,7 +356,7 @@ function lookUpSysvHash(
 ): number | undefined {
   const buckets = read(table, 4)?.getUint32(0, true);
   if (!buckets) return undefined;
-  let linkAt = table + 8 + (sysvHash(name) % buckets) * 4;
+  let linkAt = table + 8 + (computeSysvHash(name) % buckets) * 4;
   for (let i = 0; i < CHAIN_MAX; i++) {
     const index = read(linkAt, 4)?.getUint32(0, true);
     if (!index) return undefined;
@@ -366,7 +366,7 @@ function lookUpSysvHash(
   return undefined;
 }
 
-function sysvHash(name: string): number {
+function computeSysvHash(name: string): number {
   let hash = 0;
   for (let i = 0; i < name.length; i++) {
     hash = (hash << 4) + name.charCodeAt(i);

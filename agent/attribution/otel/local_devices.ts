@@ -17,7 +17,7 @@ export function createDeviceCheck(readMounts: () => string = readHostMounts): (d
   let local: ReadonlySet<string> | undefined;
   return (device) => {
     if (MEMORY_DEVICES.includes(device)) return true;
-    local ??= localDevices(readMounts());
+    local ??= parseLocalDevices(readMounts());
     return local.has(device);
   };
 }
@@ -38,15 +38,15 @@ function readProcessMounts(process: string): string {
 /** proc(5): ID PARENT MAJOR:MINOR ROOT MOUNT_POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS */
 const MOUNT = /^\d+ \d+ (\d+):(\d+) .*? - (\S+) /s;
 
-function localDevices(mounts: string): Set<string> {
+function parseLocalDevices(mounts: string): Set<string> {
   const devices = new Set<string>();
   for (const line of mounts.split('\n')) {
     const [, major, minor, type] = MOUNT.exec(line) ?? [];
-    if (type !== undefined && !WAITING_FILE_SYSTEM.test(type)) devices.add(`${hex(major!)}:${hex(minor!)}`);
+    if (type !== undefined && !WAITING_FILE_SYSTEM.test(type)) devices.add(`${toHex(major!)}:${toHex(minor!)}`);
   }
   return devices;
 }
 
-function hex(decimal: string): string {
+function toHex(decimal: string): string {
   return Number(decimal).toString(16).padStart(2, '0');
 }

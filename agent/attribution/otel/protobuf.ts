@@ -29,7 +29,7 @@ export function readMessage(
 ): boolean {
   let at = 0;
 
-  function varint(): number | bigint | undefined {
+  function readVarint(): number | bigint | undefined {
     let value = 0;
     for (let i = 0; i < NUMBER_BYTES_MAX; i++) {
       const byte = message[at++];
@@ -37,10 +37,10 @@ export function readMessage(
       value += (byte & 0x7f) * 2 ** (7 * i);
       if (byte < 0x80) return value;
     }
-    return longVarint(BigInt(value));
+    return readLongVarint(BigInt(value));
   }
 
-  function longVarint(begun: bigint): bigint | undefined {
+  function readLongVarint(begun: bigint): bigint | undefined {
     let value = begun;
     for (let i = NUMBER_BYTES_MAX; i < VARINT_BYTES_MAX; i++) {
       const byte = message[at++];
@@ -51,21 +51,21 @@ export function readMessage(
     return undefined;
   }
 
-  function bytes(size: number | bigint | undefined): Uint8Array | undefined {
+  function readBytes(size: number | bigint | undefined): Uint8Array | undefined {
     if (typeof size !== 'number' || size > message.length - at) return undefined;
     at += size;
     return message.subarray(at - size, at);
   }
 
   function readFieldValue(type: WireType | undefined): FieldValue | undefined {
-    if (type === 'varint') return varint();
-    if (type === 'fixed64') return bytes(8);
-    if (type === 'fixed32') return bytes(4);
-    return type === 'bytes' ? bytes(varint()) : undefined;
+    if (type === 'varint') return readVarint();
+    if (type === 'fixed64') return readBytes(8);
+    if (type === 'fixed32') return readBytes(4);
+    return type === 'bytes' ? readBytes(readVarint()) : undefined;
   }
 
   while (at < message.length) {
-    const tag = varint();
+    const tag = readVarint();
     if (typeof tag !== 'number' || tag >= TAG_LIMIT) return false;
     const field = tag >>> 3;
     const type = WIRE_TYPES[tag & 7];

@@ -2,12 +2,12 @@
  * Finds the thread-local variable of OpenTelemetry's thread context (OTEP 4947) in a process, whichever module has it.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readlinkSync, statSync } from 'node:fs';
-import { type Elf, fileReader, type ReadAt, readElf } from '../elf/elf.ts';
+import { createFileReader, type Elf, type ReadAt, readElf } from '../elf/elf.ts';
 import { createDeviceCheck } from './local_devices.ts';
 import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
 import { type Mapping, parseMaps, readMaps, toProcessReason } from './process_maps.ts';
 import { openProcessMemory, type ProcessMemory } from './process_memory.ts';
-import { accessBySlots, programBlockDistance, type ThreadLocal, type ThreadLocalAccess } from './tls_access.ts';
+import { computeProgramBlockDistance, readSlotAccess, type ThreadLocal, type ThreadLocalAccess } from './tls_access.ts';
 
 export type { ThreadLocal } from './tls_access.ts';
 
@@ -69,9 +69,9 @@ export function createThreadLocalResolver(): ThreadLocalResolver {
         if (modules.length > MODULES_MAX) return missing('too_large');
         const budget = { bytes: BYTES_MAX };
         const search: Search = { pid, modules, memory: memory.value, budget, isLocal };
-        const access = accessByDefiners(definers, search);
-        const settled = access === 'not_told' ? accessByUsers(users, search) : access;
-        return budget.bytes < 0 && typeof settled !== 'object' ? missing('too_large') : supported(settled, modules);
+        const access = findAccessByDefiners(definers, search);
+        const settled = access === 'not_told' ? findAccessByUsers(users, search) : access;
+        return budget.bytes < 0 && typeof settled !== 'object' ? missing('too_large') : toOutcome(settled, modules);
       } finally {
         memory.value.close();
       }
@@ -110,7 +110,7 @@ type Settled = ThreadLocalAccess | FileProblem | 'not_exported';
 /**
  * The first module that has the variable counts, in the dynamic linker's search order as far as the mappings show it.
  */
-function accessByDefiners(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
+function findAccessByDefiners(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
   let settled: Settled = 'not_exported';
   for (const module of modules) {
     const access = isLocal(module.mapping.device)
@@ -130,28 +130,28 @@ function findThreadLocalAccess(
   { mapping, isProgram }: Module,
   memory: ProcessMemory,
 ): ThreadLocalAccess | undefined {
-  const symbol = elf.exportedTlsSymbol(THREAD_CONTEXT_SYMBOL);
+  const symbol = elf.findExportedTlsSymbol(THREAD_CONTEXT_SYMBOL);
   if (!symbol || !elf.tls || symbol.size !== SYMBOL_SIZE || symbol.value + SYMBOL_SIZE > elf.tls.memorySize) {
     return undefined;
   }
   if (isProgram || elf.isExecutable) {
-    const distance = programBlockDistance(elf.tls);
+    const distance = computeProgramBlockDistance(elf.tls);
     return distance === undefined ? 'not_told' : { mode: 'static', offset: symbol.value - distance };
   }
-  const bias = elf.loadBias(mapping.start, mapping.offset);
+  const bias = elf.findLoadBias(mapping.start, mapping.offset);
   if (bias === undefined) return 'not_told';
-  return accessBySlots(elf, THREAD_CONTEXT_SYMBOL, symbol.value, bias, memory.read);
+  return readSlotAccess(elf, THREAD_CONTEXT_SYMBOL, symbol.value, bias, memory.read);
 }
 
 /** Handles a library that has the variable but no code that uses it: looks where other modules expect the variable. */
-function accessByUsers(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
+function findAccessByUsers(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
   let settled: Settled = 'not_told';
   for (const { mapping } of modules) {
     if (!isLocal(mapping.device)) continue;
     const access = files.examine(pid, mapping, budget, (elf) => {
-      const bias = elf.loadBias(mapping.start, mapping.offset);
+      const bias = elf.findLoadBias(mapping.start, mapping.offset);
       if (bias === undefined) return 'not_told';
-      const used = accessBySlots(elf, THREAD_CONTEXT_SYMBOL, undefined, bias, memory.read);
+      const used = readSlotAccess(elf, THREAD_CONTEXT_SYMBOL, undefined, bias, memory.read);
       return used === 'not_told' ? undefined : used;
     });
     if (typeof access === 'object') return access;
@@ -164,7 +164,7 @@ function accessByUsers(files: ModuleFiles, { pid, modules, memory, budget, isLoc
 const GLIBC_LINKER = /\/ld-(linux-x86-64\.so\.2|2\.\d+\.so)( \(deleted\))?$/;
 
 /** Only glibc's vectors have entries of 16 bytes: musl's, read like this, would yield pointers of another module. */
-function supported(settled: Settled, modules: readonly Module[]): Outcome<ThreadLocal, ThreadLocalReason> {
+function toOutcome(settled: Settled, modules: readonly Module[]): Outcome<ThreadLocal, ThreadLocalReason> {
   if (settled === 'not_told') return missing('unsupported');
   if (typeof settled === 'string') return missing(settled);
   const isSupported = settled.mode === 'static' || modules.some(({ mapping }) => GLIBC_LINKER.test(mapping.path));
@@ -221,7 +221,7 @@ function createModuleFiles(): ModuleFiles {
         if ((Number(stat.mode) & constants.S_IFMT) !== constants.S_IFREG || negatives.has(identity)) return undefined;
         file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
         if (toFileIdentity(fstatSync(file, { bigint: true })) !== identity) return 'unreadable';
-        const elf = readElf(within(budget, fileReader(file)));
+        const elf = readElf(limitReads(budget, createFileReader(file)));
         const result = elf && examine(elf);
         if (result === undefined && budget.bytes >= 0) remember(identity);
         return result;
@@ -239,7 +239,7 @@ function toFileIdentity({ dev, ino, mtimeNs, size }: BigIntStats): string {
   return `${dev} ${ino} ${mtimeNs} ${size}`;
 }
 
-function within(budget: Budget, read: ReadAt): ReadAt {
+function limitReads(budget: Budget, read: ReadAt): ReadAt {
   return (offset, size) => {
     budget.bytes -= size + READ_COST_BYTES;
     return budget.bytes < 0 ? undefined : read(offset, size);

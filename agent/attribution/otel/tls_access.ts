@@ -33,7 +33,7 @@ const SLOTS_MAX = 64;
  * Distance from the thread pointer down to the start of the program's own block; undefined if no such block is
  * possible.
  */
-export function programBlockDistance({ address, memorySize, alignment }: TlsSegment): number | undefined {
+export function computeProgramBlockDistance({ address, memorySize, alignment }: TlsSegment): number | undefined {
   // A segment with an unaligned start keeps its place within the alignment.
   const unit = Math.max(alignment, 1);
   const distance = memorySize + ((unit - ((address + memorySize) % unit)) % unit);
@@ -44,7 +44,7 @@ export function programBlockDistance({ address, memorySize, alignment }: TlsSegm
  * Reads the slots of one module for `name`. `own` is the variable's offset in this module's block; undefined when
  * another module has the variable and this one uses it.
  */
-export function accessBySlots(
+export function readSlotAccess(
   elf: Elf,
   name: string,
   own: number | undefined,
@@ -53,10 +53,10 @@ export function accessBySlots(
 ): ThreadLocalAccess {
   let access: ThreadLocalAccess = 'not_told';
   let left = SLOTS_MAX;
-  for (const { kind, address, symbol, addend } of elf.tlsRelocations()) {
+  for (const { kind, address, symbol, addend } of elf.readTlsRelocations()) {
     if (symbol === undefined ? own === undefined : symbol !== name) continue;
     if (left-- === 0) break;
-    access = readSlot(kind, bias + address, slotMeaning(symbol, addend, own), read) ?? 'not_bound';
+    access = readSlot(kind, bias + address, computeSlotMeaning(symbol, addend, own), read) ?? 'not_bound';
     if (access !== 'not_bound') break;
   }
   return access;
@@ -70,7 +70,7 @@ interface SlotMeaning {
 }
 
 /** A slot is for a symbol, wherever that is found, or for the module's own block; in both cases, plus the addend. */
-function slotMeaning(symbol: string | undefined, addend: number, own: number | undefined): SlotMeaning {
+function computeSlotMeaning(symbol: string | undefined, addend: number, own: number | undefined): SlotMeaning {
   if (symbol !== undefined) return { blockOffset: undefined, further: -addend };
   return { blockOffset: addend, further: own! - addend };
 }

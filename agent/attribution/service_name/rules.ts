@@ -19,7 +19,7 @@ interface Facts {
 }
 
 /** The first rule that matches counts. */
-export function serviceByRule(
+export function findServiceByRule(
   rules: readonly ServiceRule[],
   { executable, args, cgroupPath }: Facts,
 ): string | undefined {

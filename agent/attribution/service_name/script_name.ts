@@ -85,7 +85,7 @@ interface Interpreter {
   isShell?: boolean;
 }
 
-function following(groups: Partial<Record<Following, string>>): ReadonlyMap<string, Following> {
+function parseOptionKinds(groups: Partial<Record<Following, string>>): ReadonlyMap<string, Following> {
   const pairs = Object.entries(groups) as [Following, string][];
   return new Map(pairs.flatMap(([kind, names]) => names.split(/\s+/).map((name) => [name, kind] as const)));
 }
@@ -93,13 +93,13 @@ function following(groups: Partial<Record<Following, string>>): ReadonlyMap<stri
 const INTERPRETERS: readonly Interpreter[] = [
   {
     executable: /^python[\d.]*$/,
-    options: following({ value: 'W X --check-hash-based-pycs', code: 'c', module: 'm' }),
+    options: parseOptionKinds({ value: 'W X --check-hash-based-pycs', code: 'c', module: 'm' }),
   },
   {
     // These are the options of Node 24 that take a value, and --loader of older ones; V8's own options only have
     // attached values.
     executable: /^node(js)?$/,
-    options: following({
+    options: parseOptionKinds({
       code: 'e p --eval --print --run',
       value: `r C --require --import --loader --experimental-loader --conditions --env-file --env-file-if-exists
         --title --input-type --icu-data-dir --openssl-config --tls-cipher-list --tls-keylog --unhandled-rejections
@@ -118,7 +118,7 @@ const INTERPRETERS: readonly Interpreter[] = [
   },
   {
     executable: /^ruby[\d.]*$/,
-    options: following({
+    options: parseOptionKinds({
       code: 'e',
       value: 'r I C E --encoding --external-encoding --internal-encoding --enable --disable',
       rest: 'F i K T W x',
@@ -126,11 +126,11 @@ const INTERPRETERS: readonly Interpreter[] = [
   },
   {
     executable: /^perl[\d.]*$/,
-    options: following({ code: 'e E', value: 'I', rest: 'm M C D F V d i x' }),
+    options: parseOptionKinds({ code: 'e E', value: 'I', rest: 'm M C D F V d i x' }),
   },
   {
     executable: /^php[\d.]*$/,
-    options: following({
+    options: parseOptionKinds({
       code: 'r B R E --run --process-begin --process-code --process-end',
       script: 'f F --file --process-file',
       value: 'c d t z S --php-ini --define --docroot --zend-extension --server',
@@ -138,7 +138,7 @@ const INTERPRETERS: readonly Interpreter[] = [
   },
   {
     executable: /^(ba|da)?sh$/,
-    options: following({ code: 'c s', next: 'o O --rcfile --init-file' }),
+    options: parseOptionKinds({ code: 'c s', next: 'o O --rcfile --init-file' }),
     isShell: true,
   },
 ];

@@ -54,26 +54,26 @@ function* listCandidates({
   environment,
   cgroupPath,
 }: ProcessFacts): Generator<[source: ServiceSource, name: string | undefined]> {
-  const variable = (name: EnvironmentName) => environment.get(name)?.trim();
-  yield ['otel_service_name', variable('OTEL_SERVICE_NAME')];
-  const attributes = parseResourceAttributes(variable('OTEL_RESOURCE_ATTRIBUTES') ?? '');
+  const readVariable = (name: EnvironmentName) => environment.get(name)?.trim();
+  yield ['otel_service_name', readVariable('OTEL_SERVICE_NAME')];
+  const attributes = parseResourceAttributes(readVariable('OTEL_RESOURCE_ATTRIBUTES') ?? '');
   yield ['otel_resource_attributes', attributes?.get('service.name')?.trim()];
-  yield* cgroupCandidates(cgroupPath ?? '');
-  for (const name of CI_JOB_NAMES) yield ['ci_job', variable(name)];
+  yield* listCgroupCandidates(cgroupPath ?? '');
+  for (const name of CI_JOB_NAMES) yield ['ci_job', readVariable(name)];
   yield ['script', findScriptName(executable, args)];
   yield ['executable', executable];
 }
 
 /** Name of the container or unit that has a cgroup to itself; undefined for other cgroups. */
-export function serviceOfCgroup(path: string): string | undefined {
-  for (const [, text] of cgroupCandidates(path)) {
+export function findCgroupService(path: string): string | undefined {
+  for (const [, text] of listCgroupCandidates(path)) {
     const name = cleanName(text ?? '');
     if (name !== '') return name;
   }
   return undefined;
 }
 
-function* cgroupCandidates(path: string): Generator<[source: ServiceSource, name: string | undefined]> {
+function* listCgroupCandidates(path: string): Generator<[source: ServiceSource, name: string | undefined]> {
   const { containerId, unit } = parseCgroupPath(path);
   yield ['container', containerId && shortenContainerId(containerId)];
   yield ['systemd_unit', unit?.replace(/\.service$/, '')];

@@ -8,9 +8,9 @@ import { identifier, columns as namesOf, type Sql, sql } from '../statements/sql
 import {
   ANSWER_START_BYTES,
   type Answer,
-  brokenAnswer,
   type Call,
-  newExchange,
+  createBrokenAnswerError,
+  createExchange,
   readAnswerStart,
   readChunks,
 } from './exchange.ts';
@@ -92,16 +92,16 @@ export function connect(settings: ConnectionSettings): Connection {
   const { database, user, passwordFile } = settings;
   // Headers, because servers and proxies log query strings.
   const account = {
-    ...(user !== undefined && { 'x-clickhouse-user': headerText(user) }),
-    ...(passwordFile !== undefined && { 'x-clickhouse-key': headerText(readPassword(passwordFile)) }),
+    ...(user !== undefined && { 'x-clickhouse-user': encodeHeaderText(user) }),
+    ...(passwordFile !== undefined && { 'x-clickhouse-key': encodeHeaderText(readPassword(passwordFile)) }),
   };
-  const replicas = newReplicas(settings.urls);
-  const exchange = newExchange(settings);
+  const replicas = createReplicas(settings.urls);
+  const exchange = createExchange(settings);
 
   /** Only a replica that was not reached is passed over at once: what was sent to another one may have been done. */
-  async function done(call: Call): Promise<void> {
+  async function execute(call: Call): Promise<void> {
     let first: unknown;
-    for (const replica of replicas.inTurn()) {
+    for (const replica of replicas.listByPreference()) {
       try {
         return await readNothing(await exchange.send(replica, call), call);
       } catch (error) {
@@ -115,7 +115,7 @@ export function connect(settings: ConnectionSettings): Connection {
 
   async function* read(call: Call, limits: AnswerLimits): AsyncGenerator<DecodedBlock> {
     let first: unknown;
-    for (const replica of replicas.inTurn()) {
+    for (const replica of replicas.listByPreference()) {
       let isBegun = false;
       try {
         for await (const block of readAnswerBlocks(await exchange.send(replica, call), limits)) {
@@ -155,7 +155,7 @@ export function connect(settings: ConnectionSettings): Connection {
   return {
     database,
     async run({ text }, options = {}) {
-      await done(buildCall({ wait_end_of_query: '1' }, { body: () => text }, options));
+      await execute(buildCall({ wait_end_of_query: '1' }, { body: () => text }, options));
     },
     select({ text }, options = {}) {
       const { whole: isWhole = false, bytesMax = isWhole ? WHOLE_BYTES_MAX : undefined } = options;
@@ -168,7 +168,7 @@ export function connect(settings: ConnectionSettings): Connection {
     async insert({ table, columns }, blocks, options = {}) {
       const { compression = 'none' } = options;
       let own: { error: unknown } | undefined;
-      const watched = () =>
+      const watchBlocks = () =>
         readWith(blocks(), (error) => {
           own = { error };
         });
@@ -177,10 +177,10 @@ export function connect(settings: ConnectionSettings): Connection {
       const id: Record<string, string> = options.id === undefined ? {} : { query_id: options.id };
       const query = { query: text, wait_end_of_query: '1', ...id };
       try {
-        await done(
+        await execute(
           buildCall(
             query,
-            { body: () => ({ blocks: watched(), packer: createPacker(compression) }), isInsert: true },
+            { body: () => ({ blocks: watchBlocks(), packer: createPacker(compression) }), isInsert: true },
             options,
             encoding,
           ),
@@ -195,7 +195,7 @@ export function connect(settings: ConnectionSettings): Connection {
 }
 
 /** Headers are bytes: a name or a password in another alphabet goes as its UTF-8. */
-function headerText(text: string): string {
+function encodeHeaderText(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
 
@@ -231,11 +231,12 @@ async function readNothing(answer: Answer, { isInsert }: Call): Promise<void> {
   const { response, replica } = answer;
   const start = await readAnswerStart(answer);
   // A server that has begun to answer can only write an error behind that.
-  if (start.includes('DB::')) throw brokenAnswer(replica, start, 'it reports something');
-  if (!response.complete && start.length < ANSWER_START_BYTES) throw cut(replica);
+  if (start.includes('DB::')) throw createBrokenAnswerError(replica, start, 'it reports something');
+  if (!response.complete && start.length < ANSWER_START_BYTES) throw createCutError(replica);
   // A proxy may answer with a page of its own: the rows are not stored then.
-  if (isInsert && start.length > 0) throw brokenAnswer(replica, start, 'no ClickHouse answers an insert with a text');
-  if (!response.complete) throw brokenAnswer(replica, start, 'it is long');
+  if (isInsert && start.length > 0)
+    throw createBrokenAnswerError(replica, start, 'no ClickHouse answers an insert with a text');
+  if (!response.complete) throw createBrokenAnswerError(replica, start, 'it is long');
 }
 
 type AnswerLimits = Pick<SelectOptions, 'bytesMax' | 'check'>;
@@ -252,14 +253,14 @@ async function* readAnswerBlocks(answer: Answer, { bytesMax, check }: AnswerLimi
       await nextTurn();
       turnMs = performance.now();
     }
-    if (!response.complete) throw cut(replica);
+    if (!response.complete) throw createCutError(replica);
   } catch (error) {
-    if (error instanceof NativeError) throw brokenAnswer(replica, error.tail, error.message, error.kind);
+    if (error instanceof NativeError) throw createBrokenAnswerError(replica, error.tail, error.message, error.kind);
     throw error;
   }
 }
 
-function cut({ origin }: Answer['replica']): ServerError {
+function createCutError({ origin }: Answer['replica']): ServerError {
   return new ServerError('cut', 'repeat', `${origin} closed the connection within its answer`);
 }
 
@@ -267,18 +268,18 @@ function cut({ origin }: Answer['replica']): ServerError {
 
 interface Replicas {
   /** Each of them once, the preferred one first. */
-  inTurn(): Replica[];
+  listByPreference(): Replica[];
   /** Prefers the next one if the error comes from the state of this one. Returns whether it does. */
   passOver(replica: Replica, error: unknown): error is ServerError;
 }
 
 /** Throws a UserError for a URL that cannot be, or must not be, used. */
-function newReplicas(urls: readonly string[]): Replicas {
+function createReplicas(urls: readonly string[]): Replicas {
   const replicas = urls.map(parseReplicaUrl);
   if (replicas.length === 0) throw new Error('there is no URL');
   let preferred = 0;
   return {
-    inTurn: () => [...replicas.slice(preferred), ...replicas.slice(0, preferred)],
+    listByPreference: () => [...replicas.slice(preferred), ...replicas.slice(0, preferred)],
     passOver(replica, error): error is ServerError {
       if (!isOfOneReplica(error)) return false;
       // Statements that run at the same time fail together, and pass over it once.

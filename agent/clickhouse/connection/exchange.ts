@@ -59,12 +59,12 @@ const INTERIM_ANSWERS_MAX = 10;
 /** How often it is looked whether an answer has begun while a body is sent. */
 const LOOK_MS = 1000;
 
-export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
+export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
   const secureContext = createTlsContext(tls);
   const secure = new HttpsAgent({ keepAlive: true, ...(secureContext && { secureContext }) });
   const agents = { http: new HttpAgent({ keepAlive: true }), https: secure };
 
-  function requestTo({ host, port, isTls }: Replica, { query, headers, signal }: Call): ClientRequest {
+  function openRequest({ host, port, isTls }: Replica, { query, headers, signal }: Call): ClientRequest {
     const options = { host, port, path: `/?${query}`, method: 'POST', headers, ...(signal && { signal }) };
     return isTls ? httpsRequest({ ...options, agent: agents.https }) : httpRequest({ ...options, agent: agents.http });
   }
@@ -73,11 +73,11 @@ export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
     for (let tries = 1; ; tries++) {
       // A packed body that goes to a request which was aborted before would never end.
       call.signal?.throwIfAborted();
-      const request = requestTo(replica, call);
-      const progress = newProgress();
+      const request = openRequest(replica, call);
+      const progress = createProgress();
       const patience = createPatience(call);
       try {
-        const response = await answerTo(request, call, progress);
+        const response = await awaitAnswer(request, call, progress);
         const answer = { response, replica, patience };
         if (response.statusCode === 200) return answer;
         const refusal = await readRefusal(answer);
@@ -108,31 +108,31 @@ interface Progress {
   isUnsent: () => boolean;
 }
 
-const newProgress = (): Progress => ({ isConnected: false, isUnsent: () => true });
+const createProgress = (): Progress => ({ isConnected: false, isUnsent: () => true });
 
-async function answerTo(request: ClientRequest, call: Call, progress: Progress): Promise<IncomingMessage> {
-  const slow = setTimeout(() => request.destroy(timeoutError('ECONNECTTIMEOUT')), CONNECT_MS_MAX);
-  const giveUp = () => void request.destroy(timeoutError('ESILENT'));
+async function awaitAnswer(request: ClientRequest, call: Call, progress: Progress): Promise<IncomingMessage> {
+  const slow = setTimeout(() => request.destroy(createTimeoutError('ECONNECTTIMEOUT')), CONNECT_MS_MAX);
+  const giveUp = () => void request.destroy(createTimeoutError('ESILENT'));
   request.setTimeout(call.timeoutMs, giveUp);
   const stopWatching = watchHeader(request, call, giveUp);
   request.once('socket', (socket) => {
     const before = socket.bytesWritten;
     progress.isUnsent = () => socket.bytesWritten === before;
-    function ready(): void {
+    function markConnected(): void {
       clearTimeout(slow);
       progress.isConnected = true;
     }
-    if (request.reusedSocket) ready();
-    else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', ready);
+    if (request.reusedSocket) markConnected();
+    else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', markConnected);
   });
   // Later ones are reported by the reader of the answer.
   request.on('error', () => {});
   const answered = once(request, 'response') as Promise<[IncomingMessage]>;
   /** A body that is cut off does not know why; the request does. */
-  const whyNot = (error: unknown) => (isCut(error) ? answered : Promise.reject(error));
+  const deferToAnswer = (error: unknown) => (isCut(error) ? answered : Promise.reject(error));
   try {
     // A server may answer before the end of the body, when it refuses it.
-    const [response] = await Promise.race([answered, sendBody(request, call).then(() => answered, whyNot)]);
+    const [response] = await Promise.race([answered, sendBody(request, call).then(() => answered, deferToAnswer)]);
     // From now on a caller that reads slowly is no silence of the server.
     request.setTimeout(0);
     return response;
@@ -196,10 +196,10 @@ async function sendBody(request: ClientRequest, { body: openBody, onSent }: Call
 async function writeBlocks(to: Writable, blocks: Body['blocks'], onSent?: Call['onSent']): Promise<void> {
   try {
     for await (const block of blocks) {
-      await written(to, block);
+      await writeBlock(to, block);
       onSent?.(block.length);
       // Another try may have begun, with the same memory.
-      if (to.destroyed) throw prematureClose();
+      if (to.destroyed) throw createPrematureCloseError();
     }
   } catch (error) {
     to.destroy(error as Error);
@@ -209,26 +209,26 @@ async function writeBlocks(to: Writable, blocks: Body['blocks'], onSent?: Call['
 }
 
 /** A stream that is closed may call nothing back. */
-function written(to: Writable, block: Uint8Array): Promise<void> {
+function writeBlock(to: Writable, block: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     function end(error?: NodeJS.ErrnoException | null): void {
       to.off('error', end);
       to.off('close', close);
       if (!error) resolve();
-      else reject(error.code === 'ERR_STREAM_DESTROYED' ? prematureClose() : error);
+      else reject(error.code === 'ERR_STREAM_DESTROYED' ? createPrematureCloseError() : error);
     }
-    const close = () => end(prematureClose());
+    const close = () => end(createPrematureCloseError());
     to.on('error', end);
     to.on('close', close);
     to.write(block, end);
   });
 }
 
-function prematureClose(): Error {
+function createPrematureCloseError(): Error {
   return Object.assign(new Error('the stream was closed'), { code: 'ERR_STREAM_PREMATURE_CLOSE' });
 }
 
-function timeoutError(code: string): Error {
+function createTimeoutError(code: string): Error {
   return Object.assign(new Error('timeout'), { code });
 }
 
@@ -244,7 +244,7 @@ function isCut(error: unknown): boolean {
 function describeFailure({ origin }: Replica, { isConnected }: Progress, error: unknown): Error {
   const code = getErrorCode(error);
   const { reason, message } = error as Error & { reason?: string };
-  if (code === 'ESILENT') return silent(origin);
+  if (code === 'ESILENT') return createSilenceError(origin);
   if (code.startsWith('HPE_'))
     return new ServerError(
       'malformed',
@@ -265,7 +265,7 @@ function describeFailure({ origin }: Replica, { isConnected }: Progress, error: 
   return error as Error;
 }
 
-function silent(origin: string): ServerError {
+function createSilenceError(origin: string): ServerError {
   return new ServerError(
     'timeout',
     'repeat',
@@ -283,7 +283,7 @@ export async function* readChunks({ response, replica, patience }: Answer): Asyn
   try {
     for (;;) {
       const sinceMs = performance.now();
-      timer = setTimeout(() => response.destroy(timeoutError('ESILENT')), patience.leftMs());
+      timer = setTimeout(() => response.destroy(createTimeoutError('ESILENT')), patience.leftMs());
       const { done, value } = await chunks.next();
       clearTimeout(timer);
       if (done) return;
@@ -291,7 +291,7 @@ export async function* readChunks({ response, replica, patience }: Answer): Asyn
       yield value;
     }
   } catch (error) {
-    if (getErrorCode(error) === 'ESILENT') throw silent(replica.origin);
+    if (getErrorCode(error) === 'ESILENT') throw createSilenceError(replica.origin);
     if (!isCut(error)) throw error;
   } finally {
     clearTimeout(timer);
@@ -332,7 +332,7 @@ export async function readAnswerStart(answer: Answer): Promise<Buffer> {
 }
 
 /** The error that a server reports behind a beginning that looked well, or that there is none but the bytes are wrong. */
-export function brokenAnswer(
+export function createBrokenAnswerError(
   { origin }: Replica,
   tail: Buffer,
   what: string,

@@ -53,12 +53,12 @@ export async function readSingleRow<const Own extends Shape>(
   shape: Own,
   options: RowsOptions = {},
 ): Promise<RowOf<Own>> {
-  return single(await readTypedRows(connection, statement, shape, options));
+  return requireSingleRow(await readTypedRows(connection, statement, shape, options));
 }
 
-export function single<One>(rows: readonly One[]): One {
+export function requireSingleRow<One>(rows: readonly One[]): One {
   if (rows.length === 1) return rows[0]!;
-  throw unexpected(rows.length === 0 ? 'it has no row' : 'it has several rows');
+  throw createUnexpectedAnswerError(rows.length === 0 ? 'it has no row' : 'it has several rows');
 }
 
 /** All columns, whatever they are. */
@@ -66,7 +66,7 @@ export function readAnyRows(connection: Connection, statement: Sql, options: Row
   return readRows(connection, statement, undefined, options);
 }
 
-export function unexpected(what: string): ServerError {
+export function createUnexpectedAnswerError(what: string): ServerError {
   return new ServerError('malformed', 'repeat', `an answer of the server is not what was asked for: ${what}`);
 }
 

@@ -31,20 +31,20 @@ export function parseReplicaUrl(text: string): Replica {
   const url = URL.parse(text);
   const scheme = url?.protocol.slice(0, -1);
   if (!url || (scheme !== 'http' && scheme !== 'https'))
-    throw new UserError(`${printed(text)} is not a URL of a ClickHouse server: give https://HOST:PORT`);
+    throw new UserError(`${redactUrl(text)} is not a URL of a ClickHouse server: give https://HOST:PORT`);
   if (url.username || url.password)
     throw new UserError('a URL of a ClickHouse server must not contain user or password: use settings of their own');
   if (url.pathname !== '/' || url.search || url.hash)
-    throw new UserError(`${printed(text)} has more than scheme, host and port: give https://HOST:PORT`);
+    throw new UserError(`${redactUrl(text)} has more than scheme, host and port: give https://HOST:PORT`);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (scheme === 'http' && !isLoopback(host))
-    throw new UserError(`${printed(text)} would send events and password unencrypted: give https://HOST:PORT`);
+    throw new UserError(`${redactUrl(text)} would send events and password unencrypted: give https://HOST:PORT`);
   const port = Number(/:(\d+)$/.exec(text.replace(/\/$/, ''))?.[1] ?? PORTS[scheme]);
   return { origin: `${scheme}://${url.hostname}:${port}`, host, port, isTls: scheme === 'https' };
 }
 
 /** What a user gave may contain a password. */
-function printed(text: string): string {
+function redactUrl(text: string): string {
   return text.replace(/\/\/[^@/]*@/, '//…@').slice(0, 200);
 }
 

@@ -28,17 +28,17 @@ export class ByteReader {
     this.#allowed = bytes;
   }
 
-  async #next(): Promise<Buffer | undefined> {
+  async #readChunk(): Promise<Buffer | undefined> {
     if (this.#allowed <= 0) throw new NativeError('a block is too large', 'too_large');
     if (this.#left < 0) throw new NativeError('it is larger than any answer to the question', 'too_large');
-    const chunk = await this.#arrived();
+    const chunk = await this.#receiveChunk();
     this.#allowed -= chunk?.length ?? 0;
     this.#left -= chunk?.length ?? 0;
     return chunk;
   }
 
   /** Returns undefined at the end. */
-  async #arrived(): Promise<Buffer | undefined> {
+  async #receiveChunk(): Promise<Buffer | undefined> {
     const { done, value } = await this.#chunks.next();
     if (done) return undefined;
     const chunk = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
@@ -54,7 +54,7 @@ export class ByteReader {
     const parts = available > 0 ? [this.buffer.subarray(this.at)] : [];
     let isMore = true;
     while (available < count && isMore) {
-      const chunk = await this.#next();
+      const chunk = await this.#readChunk();
       if (chunk) parts.push(chunk);
       isMore = chunk !== undefined;
       available += chunk?.length ?? 0;
@@ -80,20 +80,20 @@ export class ByteReader {
     }
   }
 
-  async u64(): Promise<bigint> {
+  async readU64(): Promise<bigint> {
     await this.need(8);
     this.at += 8;
     return this.buffer.readBigUInt64LE(this.at - 8);
   }
 
   /** Reads a count; one above `max` makes `what` wrong. */
-  async count64(max: number, what: string): Promise<number> {
-    const value = await this.u64();
+  async readCount64(max: number, what: string): Promise<number> {
+    const value = await this.readU64();
     if (value > BigInt(max)) throw new NativeError(`${what} is ${value}, above ${max}`);
     return Number(value);
   }
 
-  async varint(max: number, what: string): Promise<number> {
+  async readVarint(max: number, what: string): Promise<number> {
     let [value, scale] = [0, 1];
     for (;;) {
       await this.need(1);
@@ -105,17 +105,17 @@ export class ByteReader {
     }
   }
 
-  async text(bytesMax: number, what: string): Promise<string> {
-    const length = await this.varint(bytesMax, what);
+  async readText(bytesMax: number, what: string): Promise<string> {
+    const length = await this.readVarint(bytesMax, what);
     await this.need(length);
     this.at += length;
     return this.buffer.toString('utf8', this.at - length, this.at);
   }
 
   /** Reads on behind malformed bytes, and returns the last ones. */
-  async tail(): Promise<Buffer> {
+  async readTail(): Promise<Buffer> {
     for (let bytes = 0; bytes < READ_ON_BYTES_MAX; ) {
-      const chunk = await this.#arrived();
+      const chunk = await this.#receiveChunk();
       if (!chunk) break;
       bytes += chunk.length;
     }

@@ -12,7 +12,7 @@ import {
   type IntegerName,
   type NativeType,
   parseType,
-  shown,
+  sanitizeName,
 } from './types.ts';
 
 export interface DecodedColumn {
@@ -60,7 +60,7 @@ export async function* decodeBlocks(
       yield block;
     }
   } catch (error) {
-    if (error instanceof NativeError) error.tail = await reader.tail();
+    if (error instanceof NativeError) error.tail = await reader.readTail();
     throw error;
   } finally {
     await reader.close();
@@ -68,14 +68,14 @@ export async function* decodeBlocks(
 }
 
 async function readBlock(reader: ByteReader): Promise<DecodedBlock> {
-  const columnCount = await reader.varint(COLUMNS_MAX, 'the number of its columns');
-  const rowCount = await reader.varint(ROWS_MAX, 'the number of its rows');
+  const columnCount = await reader.readVarint(COLUMNS_MAX, 'the number of its columns');
+  const rowCount = await reader.readVarint(ROWS_MAX, 'the number of its rows');
   if (columnCount === 0 && rowCount > 0) throw new NativeError('it has rows without columns');
   const columns = new Map<string, DecodedColumn>();
   for (let i = 0; i < columnCount; i++) {
-    const name = await reader.text(NAME_BYTES_MAX, 'the length of a column name');
-    const type = parseType(await reader.text(NAME_BYTES_MAX, 'the length of a type'));
-    if (columns.has(name)) throw new NativeError(`it has a column ${shown(name)} twice`);
+    const name = await reader.readText(NAME_BYTES_MAX, 'the length of a column name');
+    const type = parseType(await reader.readText(NAME_BYTES_MAX, 'the length of a type'));
+    if (columns.has(name)) throw new NativeError(`it has a column ${sanitizeName(name)} twice`);
     columns.set(name, { type, values: await readColumn(reader, type, rowCount) });
   }
   return { rowCount, columns };
@@ -146,14 +146,14 @@ async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
     let at = from;
     let wanted = 1;
     for (; row < count; row++) {
-      const start = startOfText(buffer, at);
+      const start = findTextStart(buffer, at);
       wanted = start < 0 ? buffer.length - at + 1 : start + readTextLength(buffer, at) - at;
       if (start < 0 || at + wanted > buffer.length) break;
       starts[row] = used + start - from;
       at += wanted;
       ends[row] = used + at - from;
     }
-    if (used + at - from > bytes.length) bytes = grown(bytes, used, used + at - from, row / count);
+    if (used + at - from > bytes.length) bytes = growBuffer(bytes, used, used + at - from, row / count);
     buffer.copy(bytes, used, from, at);
     used += at - from;
     reader.at = at;
@@ -163,7 +163,7 @@ async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
 }
 
 /** Makes room for what is expected when `share` of all texts take `size` bytes. */
-function grown(bytes: Buffer, used: number, size: number, share: number): Buffer<ArrayBuffer> {
+function growBuffer(bytes: Buffer, used: number, size: number, share: number): Buffer<ArrayBuffer> {
   const expected = share > 0 ? Math.ceil((size / share) * 1.1) : size;
   const larger = Buffer.allocUnsafe(Math.max(size, Math.min(expected, 2 * size)));
   bytes.copy(larger, 0, 0, used);
@@ -171,7 +171,7 @@ function grown(bytes: Buffer, used: number, size: number, share: number): Buffer
 }
 
 /** Returns where the text begins whose length is at `at`, or -1 if the length is not all there. */
-function startOfText(buffer: Buffer, at: number): number {
+function findTextStart(buffer: Buffer, at: number): number {
   for (let i = at; i < buffer.length; i++) {
     if (buffer[i]! < 0x80) return i + 1;
     if (i - at >= 4) throw new NativeError(`a text is longer than ${TEXT_BYTES_MAX} bytes`);
@@ -192,15 +192,15 @@ function readTextLength(buffer: Buffer, at: number): number {
 }
 
 async function readDictionary(reader: ByteReader, rowCount: number): Promise<Texts> {
-  const version = await reader.u64();
+  const version = await reader.readU64();
   if (version !== BigInt(DICTIONARY_VERSION)) throw new NativeError(`a dictionary has version ${version}`);
-  const flags = await reader.count64(0xffff, 'what a dictionary consists of');
+  const flags = await reader.readCount64(0xffff, 'what a dictionary consists of');
   const indexes = INDEX_ARRAYS[flags & 0xff];
   if ((flags & HAS_GLOBAL_DICTIONARY) !== 0 || (flags & HAS_OWN_KEYS) === 0 || !indexes)
     throw new NativeError(`a dictionary is of a kind that is not expected, ${flags}`);
-  const size = await reader.count64(ITEMS_MAX, 'the size of a dictionary');
+  const size = await reader.readCount64(ITEMS_MAX, 'the size of a dictionary');
   const { table } = await readTexts(reader, size);
-  const count = await reader.count64(ROWS_MAX, 'the number of indexes');
+  const count = await reader.readCount64(ROWS_MAX, 'the number of indexes');
   if (count !== rowCount) throw new NativeError(`it has ${count} indexes for ${rowCount} rows`);
   const { buffer } = await readBytes(reader, count * indexes.BYTES_PER_ELEMENT);
   const ids: Ids = new indexes(buffer);

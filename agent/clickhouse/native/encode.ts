@@ -1,6 +1,6 @@
 /** Encodes columns as a block of FORMAT Native. Nothing is allocated for a row. */
 import { EncodeError } from './errors.ts';
-import { doubled, type Ids, type Texts, type TextTable } from './texts.ts';
+import { doubleArray, type Ids, type Texts, type TextTable } from './texts.ts';
 import {
   DICTIONARY_VERSION,
   formatTypeName,
@@ -35,9 +35,9 @@ export interface BlockEncoder {
 }
 
 /** Keeps memory between blocks: one for each stream of blocks. */
-export function newBlockEncoder(): BlockEncoder {
+export function createBlockEncoder(): BlockEncoder {
   const writer = new ByteWriter();
-  const dictionaries = newDictionaryWriter(writer);
+  const dictionaries = createDictionaryWriter(writer);
 
   function writeSimple(type: NativeType, values: SimpleValues, count: number): void {
     if (type.kind === 'integer') writeIntegers(type.integer, values, count);
@@ -50,7 +50,7 @@ export function newBlockEncoder(): BlockEncoder {
   function writeIntegers(name: IntegerName, values: SimpleValues, count: number): void {
     if (!(values instanceof INTEGERS[name])) throw new EncodeError(`a column of ${name} needs an array of that type`);
     if (values.length < count) throw new EncodeError(`${values.length} numbers are too few for ${count} rows`);
-    writer.bytes(new Uint8Array(values.buffer, values.byteOffset, count * values.BYTES_PER_ELEMENT));
+    writer.writeBytes(new Uint8Array(values.buffer, values.byteOffset, count * values.BYTES_PER_ELEMENT));
   }
 
   function writeLists(type: NativeType & { kind: 'list' }, { ends, items }: Lists, rowCount: number): void {
@@ -63,18 +63,18 @@ export function newBlockEncoder(): BlockEncoder {
       wide[row] = BigInt(end);
       last = end;
     }
-    writer.bytes(new Uint8Array(wide.buffer));
+    writer.writeBytes(new Uint8Array(wide.buffer));
     writeSimple(type.item, items, last);
   }
 
   return {
     encode(columns, rowCount) {
       writer.clear();
-      writer.varint(columns.length);
-      writer.varint(rowCount);
+      writer.writeVarint(columns.length);
+      writer.writeVarint(rowCount);
       for (const { name, type, values } of columns) {
-        writer.text(name);
-        writer.text(formatTypeName(type));
+        writer.writeText(name);
+        writer.writeText(formatTypeName(type));
         // The server reads no values, and no version of a dictionary, of a block without rows.
         if (rowCount === 0) continue;
         if (type.kind !== 'list') {
@@ -93,7 +93,7 @@ function checkIds({ table, ids }: Texts, count: number): void {
   if (available < count) throw new EncodeError(`${available} texts are too few for ${count} rows`);
 }
 
-function unknownId(id: number): EncodeError {
+function createUnknownIdError(id: number): EncodeError {
   return new EncodeError(`there is no text ${id} in the table`);
 }
 
@@ -103,8 +103,8 @@ function writeTexts(writer: ByteWriter, texts: Texts, count: number): void {
   const { bytes, starts, ends, length } = table;
   for (let row = 0; row < count; row++) {
     const id = ids ? ids[row]! : row;
-    if (id >= length) throw unknownId(id);
-    writer.lengthAndBytes(bytes, starts[id]!, ends[id]!);
+    if (id >= length) throw createUnknownIdError(id);
+    writer.writeLengthAndBytes(bytes, starts[id]!, ends[id]!);
   }
 }
 
@@ -112,7 +112,7 @@ function writeTexts(writer: ByteWriter, texts: Texts, count: number): void {
 function writeFixedTexts(writer: ByteWriter, size: number, values: SimpleValues, count: number): void {
   if (values instanceof Uint8Array) {
     if (values.length < count * size) throw new EncodeError(`the bytes are too few for ${count} rows of ${size}`);
-    writer.bytes(values.subarray(0, count * size));
+    writer.writeBytes(values.subarray(0, count * size));
     return;
   }
   if (!('table' in values)) throw new EncodeError('a column of FixedString needs bytes or texts');
@@ -121,9 +121,9 @@ function writeFixedTexts(writer: ByteWriter, size: number, values: SimpleValues,
   const { bytes, starts, ends, length } = table;
   for (let row = 0; row < count; row++) {
     const id = ids ? ids[row]! : row;
-    if (id >= length) throw unknownId(id);
+    if (id >= length) throw createUnknownIdError(id);
     if (ends[id]! - starts[id]! > size) throw new EncodeError(`a text is longer than FixedString(${size})`);
-    writer.padded(bytes, starts[id]!, ends[id]!, size);
+    writer.writePadded(bytes, starts[id]!, ends[id]!, size);
   }
 }
 
@@ -131,7 +131,7 @@ function writeFixedTexts(writer: ByteWriter, size: number, values: SimpleValues,
  * Writes LowCardinality columns: the distinct texts, the empty one first, then an index for each row. An index that is
  * not in the dictionary ends the process of a server of 18.16, so each is made here and none is taken over.
  */
-function newDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count: number): void } {
+function createDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count: number): void } {
   // Place in this block's dictionary by id in the table; 0 = not there yet. All are 0 between blocks.
   let placeOf = new Uint32Array(1024);
   let used = new Uint32Array(256);
@@ -146,11 +146,11 @@ function newDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count: n
       const id = ids ? ids[row]! : row;
       if (id >= length) {
         forget(size);
-        throw unknownId(id);
+        throw createUnknownIdError(id);
       }
       let place = placeOf[id]!;
       if (place === 0 && ends[id] !== starts[id]) {
-        if (size === used.length) used = doubled(used);
+        if (size === used.length) used = doubleArray(used);
         used[size] = id;
         place = size++;
         placeOf[id] = place;
@@ -165,10 +165,10 @@ function newDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count: n
   }
 
   function writeDictionary({ bytes, starts, ends }: TextTable, size: number): void {
-    writer.varint(0);
+    writer.writeVarint(0);
     for (let place = 1; place < size; place++) {
       const id = used[place]!;
-      writer.lengthAndBytes(bytes, starts[id]!, ends[id]!);
+      writer.writeLengthAndBytes(bytes, starts[id]!, ends[id]!);
     }
   }
 
@@ -177,15 +177,15 @@ function newDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count: n
       checkIds(texts, count);
       const size = gather(texts, count);
       const width = size <= 0x100 ? 0 : size <= 0x1_0000 ? 1 : 2;
-      writer.u64(DICTIONARY_VERSION);
-      writer.u64(HAS_OWN_KEYS | UPDATES_DICTIONARY | width);
-      writer.u64(size);
+      writer.writeU64(DICTIONARY_VERSION);
+      writer.writeU64(HAS_OWN_KEYS | UPDATES_DICTIONARY | width);
+      writer.writeU64(size);
       writeDictionary(texts.table, size);
       forget(size);
-      writer.u64(count);
+      writer.writeU64(count);
       const narrow: Ids = new INDEX_ARRAYS[width]!(count);
       for (let row = 0; row < count; row++) narrow[row] = indexes[row]!;
-      writer.bytes(new Uint8Array(narrow.buffer, narrow.byteOffset, narrow.byteLength));
+      writer.writeBytes(new Uint8Array(narrow.buffer, narrow.byteOffset, narrow.byteLength));
     },
   };
 }
@@ -207,13 +207,13 @@ class ByteWriter {
     this.#buffer = larger;
   }
 
-  bytes(bytes: Uint8Array): void {
+  writeBytes(bytes: Uint8Array): void {
     this.#reserve(bytes.length);
     this.#buffer.set(bytes, this.#at);
     this.#at += bytes.length;
   }
 
-  varint(value: number): void {
+  writeVarint(value: number): void {
     this.#reserve(8);
     while (value >= 0x80) {
       this.#buffer[this.#at++] = (value & 0x7f) | 0x80;
@@ -223,25 +223,25 @@ class ByteWriter {
   }
 
   /** Writes a natural number below 2^32 as one of 64 bits. */
-  u64(value: number): void {
+  writeU64(value: number): void {
     this.#reserve(8);
     this.#at = this.#buffer.writeUInt32LE(value, this.#at);
     this.#at = this.#buffer.writeUInt32LE(0, this.#at);
   }
 
-  text(text: string): void {
+  writeText(text: string): void {
     const bytes = Buffer.from(text);
-    this.lengthAndBytes(bytes, 0, bytes.length);
+    this.writeLengthAndBytes(bytes, 0, bytes.length);
   }
 
-  lengthAndBytes(source: Buffer, start: number, end: number): void {
-    this.varint(end - start);
+  writeLengthAndBytes(source: Buffer, start: number, end: number): void {
+    this.writeVarint(end - start);
     this.#reserve(end - start);
     this.#copy(source, start, end);
   }
 
   /** Writes `size` bytes: those of the source, then zeros. */
-  padded(source: Buffer, start: number, end: number, size: number): void {
+  writePadded(source: Buffer, start: number, end: number, size: number): void {
     this.#reserve(size);
     const after = this.#at + size;
     this.#copy(source, start, end);

@@ -29,7 +29,7 @@ export interface GrowingTable extends TextTable {
   clear(): void;
 }
 
-export function newTextTable(texts: Iterable<string | Uint8Array> = []): GrowingTable {
+export function createTextTable(texts: Iterable<string | Uint8Array> = []): GrowingTable {
   let [bytes, starts, ends] = [Buffer.allocUnsafe(1024), new Uint32Array(64), new Uint32Array(64)];
   let [length, used] = [0, 0];
   const table: GrowingTable = {
@@ -52,7 +52,7 @@ export function newTextTable(texts: Iterable<string | Uint8Array> = []): Growing
         bytes.copy(larger, 0, 0, used);
         bytes = larger;
       }
-      if (length === starts.length) [starts, ends] = [doubled(starts), doubled(ends)];
+      if (length === starts.length) [starts, ends] = [doubleArray(starts), doubleArray(ends)];
       if (typeof text === 'string') bytes.write(text, used);
       else bytes.set(text, used);
       starts[length] = used;
@@ -68,7 +68,7 @@ export function newTextTable(texts: Iterable<string | Uint8Array> = []): Growing
   return table;
 }
 
-export function doubled(array: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
+export function doubleArray(array: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
   const larger = new Uint32Array(2 * array.length);
   larger.set(array);
   return larger;

@@ -40,12 +40,12 @@ export function parseType(name: string): NativeType {
   const list = /^Array\((.*)\)$/.exec(name);
   const type =
     name === 'LowCardinality(String)' ? ({ kind: 'dictionary' } as const) : parseSimpleType(list?.[1] ?? name);
-  if (type === undefined) throw new NativeError(`it has a column of type ${shown(name)}, which is not expected`);
+  if (type === undefined) throw new NativeError(`it has a column of type ${sanitizeName(name)}, which is not expected`);
   return list && type.kind !== 'dictionary' ? { kind: 'list', item: type } : type;
 }
 
 /** A name as a message may have it: it comes from a server, and goes to a terminal. */
-export function shown(name: string): string {
+export function sanitizeName(name: string): string {
   return name.slice(0, 80).replace(/[^\w(), '/+-]/g, '?');
 }
 

@@ -4,8 +4,8 @@ import { max, min } from '../../../daemon/base/bigints.ts';
 import type { Connection } from '../connection/connection.ts';
 import { readSingleRow, readTypedRows } from '../connection/rows.ts';
 import { and, columns, identifier, list, or, type Sql, sql, text } from '../statements/sql.ts';
-import { distributedName } from '../tables/ddl.ts';
-import { withinTimes } from '../tables/event_times.ts';
+import { nameDistributedTable } from '../tables/ddl.ts';
+import { buildTimeRangeSql } from '../tables/event_times.ts';
 import { BUCKET_NS_DEFAULT, buildTables, TRACE_ID, TRANSACTION_ID } from '../tables/schema.ts';
 import { type FleetPin, PINNED, writePin } from './pins.ts';
 
@@ -66,27 +66,28 @@ WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
   const shape = { node: 'text', owners: 'texts', t_min: 'number', t_max: 'number', trace_id: 'id' } as const;
   const rows = await readTypedRows(connection, statement, shape);
   if (rows.length === 0) return undefined;
-  const distinct = (listTexts: (row: (typeof rows)[number]) => readonly string[], more: readonly string[] = []) => [
-    ...new Set([...more, ...rows.flatMap(listTexts)]),
-  ];
+  const collectDistinct = (
+    listTexts: (row: (typeof rows)[number]) => readonly string[],
+    more: readonly string[] = [],
+  ) => [...new Set([...more, ...rows.flatMap(listTexts)])];
   return {
     ...pin,
-    nodes: distinct(({ node }) => [node], pin.nodes),
+    nodes: collectDistinct(({ node }) => [node], pin.nodes),
     endNs: rows.map((row) => row.t_max).reduce(max, pin.endNs),
     firstNs: rows.map((row) => row.t_min).reduce(min, pin.startNs),
-    owners: distinct(({ owners }) => owners),
-    traces: distinct((row) => (row.trace_id === NO_TRACE ? [] : [row.trace_id])),
+    owners: collectDistinct(({ owners }) => owners),
+    traces: collectDistinct((row) => (row.trace_id === NO_TRACE ? [] : [row.trace_id])),
   };
 }
 
 function buildCopies({ bucketNs }: CopiedFrom, { fromNs, startNs, firstNs, endNs, owners, ...known }: Known): Copy[] {
   const id = text(known.transactionId);
   const before = and([
-    withinTimes(bucketNs, { firstNs: fromNs, lastNs: startNs - 1n }),
+    buildTimeRangeSql(bucketNs, { firstNs: fromNs, lastNs: startNs - 1n }),
     sql`node IN (${list(known.nodes.map(text))})`,
   ]);
   const own = and([
-    withinTimes(bucketNs, { firstNs, lastNs: endNs }),
+    buildTimeRangeSql(bucketNs, { firstNs, lastNs: endNs }),
     ...(owners.length > 0 ? [sql`owner IN (${list(owners.map(text))})`] : []),
     sql`(transaction_id = ${id} OR has(origin_transactions, ${id}))`,
   ]);
@@ -105,7 +106,7 @@ function buildCopies({ bucketNs }: CopiedFrom, { fromNs, startNs, firstNs, endNs
 }
 
 function buildSourceSql({ isCluster }: CopiedFrom, into: Kept): Sql {
-  return identifier(isCluster ? distributedName(PINNED[into]) : PINNED[into]);
+  return identifier(isCluster ? nameDistributedTable(PINNED[into]) : PINNED[into]);
 }
 
 /** Columns that the server does not compute. */

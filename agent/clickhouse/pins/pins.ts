@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Connection } from '../connection/connection.ts';
 import { readTypedRows } from '../connection/rows.ts';
 import { identifier, list, type Sql, sql, text } from '../statements/sql.ts';
-import { distributedName, dropPartition } from '../tables/ddl.ts';
+import { dropPartition, nameDistributedTable } from '../tables/ddl.ts';
 
 export interface FleetPin {
   pin: bigint;
@@ -37,7 +37,7 @@ export async function readPins(
   const own = transactionId === undefined ? sql`1` : sql`pin = ${computePinNumber(transactionId)}`;
   const statement = sql`SELECT pin, any(transaction_id) AS id, groupUniqArrayArray(nodes) AS on_nodes,
   min(from_ns) AS first, min(start_ns) AS start, max(end_ns) AS last, min(pinned_ns) AS pinned
-FROM ${identifier(isCluster ? distributedName('pin') : 'pin')} WHERE ${own} GROUP BY pin ORDER BY pinned, id`;
+FROM ${identifier(isCluster ? nameDistributedTable('pin') : 'pin')} WHERE ${own} GROUP BY pin ORDER BY pinned, id`;
   const shape = {
     pin: 'number',
     id: 'text',

@@ -19,7 +19,7 @@ export class SqlError extends Error {
   override readonly name = 'SqlError';
 }
 
-function made(text: string): Sql {
+function createSql(text: string): Sql {
   return { text, [MADE_HERE]: true };
 }
 
@@ -29,7 +29,7 @@ export function sql(strings: TemplateStringsArray, ...parts: readonly (Sql | num
   if (!Object.isFrozen(strings) || !Array.isArray(strings.raw)) throw new SqlError('SQL is written as a template');
   let text = strings[0]!;
   for (const [i, part] of parts.entries()) text += toSqlText(part) + strings[i + 1]!;
-  return made(text);
+  return createSql(text);
 }
 
 function toSqlText(part: Sql | number | bigint): string {
@@ -47,11 +47,11 @@ export function isIdentifier(name: string): boolean {
 /** The name of a database, table or column. */
 export function identifier(name: string): Sql {
   if (!isIdentifier(name)) throw new SqlError(`${JSON.stringify(name.slice(0, 140))} cannot be a name in SQL`);
-  return made(`\`${name}\``);
+  return createSql(`\`${name}\``);
 }
 
 export function typeName(type: NativeType): Sql {
-  return made(formatTypeName(type));
+  return createSql(formatTypeName(type));
 }
 
 const WORD = /^[A-Za-z0-9_/{}.:+-]{1,500}$/;
@@ -60,7 +60,7 @@ const WORD = /^[A-Za-z0-9_/{}.:+-]{1,500}$/;
 export function word(value: string): Sql {
   if (!WORD.test(value))
     throw new SqlError(`${JSON.stringify(value.slice(0, 500))} has characters that a word has not`);
-  return made(`'${value}'`);
+  return createSql(`'${value}'`);
 }
 
 export function columns(names: readonly string[]): Sql {
@@ -69,21 +69,21 @@ export function columns(names: readonly string[]): Sql {
 
 /** Any text of any bytes. Hexadecimal digits need no escapes, which differ between versions of the server. */
 export function text(value: string | Uint8Array): Sql {
-  return made(`unhex('${Buffer.from(value as string).toString('hex')}')`);
+  return createSql(`unhex('${Buffer.from(value as string).toString('hex')}')`);
 }
 
 /** A value of a FixedString column. */
 export function fixedText(bytes: Uint8Array): Sql {
-  return made(`toFixedString(${text(bytes).text}, ${bytes.length})`);
+  return createSql(`toFixedString(${text(bytes).text}, ${bytes.length})`);
 }
 
 export function number(value: number | bigint): Sql {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new SqlError(`${value} is not a whole number`);
   if (value < I64_MIN || value > U64_MAX) throw new SqlError(`${value} has more than 64 bits`);
   // Debian's server reads the digits of the smallest number without their sign, and then as a float.
-  if (BigInt(value) === I64_MIN) return made(`(-${-(I64_MIN + 1n)} - 1)`);
+  if (BigInt(value) === I64_MIN) return createSql(`(-${-(I64_MIN + 1n)} - 1)`);
   // A minus before it would make it a comment to the end of the line.
-  return made(value < 0 ? `(${value})` : String(value));
+  return createSql(value < 0 ? `(${value})` : String(value));
 }
 
 /** A number of this very type: servers of 18.16 compare no tuples of different types. */
@@ -93,30 +93,30 @@ export function integer(type: Exclude<IntegerName, 'DateTime'>, value: number | 
   const wide = BigInt(value);
   const kept = type.startsWith('Int') ? BigInt.asIntN(bits, wide) : BigInt.asUintN(bits, wide);
   if (kept !== wide) throw new SqlError(`${value} is no ${type}`);
-  return made(`to${type}(${digits})`);
+  return createSql(`to${type}(${digits})`);
 }
 
 /** Parts with commas in between. SQL has no empty lists. */
 export function list(parts: readonly Sql[]): Sql {
   if (parts.length === 0) throw new SqlError('a list in SQL has at least one item');
-  return made(parts.map(toSqlText).join(', '));
+  return createSql(parts.map(toSqlText).join(', '));
 }
 
 /** The rows of several SELECTs, as they are. */
 export function unionAll(selects: readonly Sql[]): Sql {
   if (selects.length === 0) throw new SqlError('a union in SQL has at least one SELECT');
-  return made(selects.map(toSqlText).join('\nUNION ALL\n'));
+  return createSql(selects.map(toSqlText).join('\nUNION ALL\n'));
 }
 
 export function and(conditions: readonly Sql[]): Sql {
-  return combined(conditions, ' AND ', '1');
+  return joinConditions(conditions, ' AND ', '1');
 }
 
 export function or(conditions: readonly Sql[]): Sql {
-  return combined(conditions, ' OR ', '0');
+  return joinConditions(conditions, ' OR ', '0');
 }
 
 /** `none` is what no conditions mean. */
-function combined(conditions: readonly Sql[], word: string, none: string): Sql {
-  return made(conditions.length === 0 ? none : `(${conditions.map(toSqlText).join(word)})`);
+function joinConditions(conditions: readonly Sql[], word: string, none: string): Sql {
+  return createSql(conditions.length === 0 ? none : `(${conditions.map(toSqlText).join(word)})`);
 }

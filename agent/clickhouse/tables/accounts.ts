@@ -33,7 +33,7 @@ const READ_BYTES_MAX = 4_000_000_000;
 
 export type PasswordHashes = ReadonlyMap<Role, string>;
 
-export function passwordHash(password: string): string {
+export function hashPassword(password: string): string {
   return createHash('sha256').update(password).digest('hex');
 }
 
@@ -42,7 +42,7 @@ export async function refuseSharedAccounts(
   connection: Connection,
   { database, prefix }: Pick<Accounts, 'database' | 'prefix'>,
 ): Promise<void> {
-  const [shared] = await readTypedRows(connection, sharedAccounts(database, prefix), {
+  const [shared] = await readTypedRows(connection, buildSharedAccountsSql(database, prefix), {
     account: 'text',
     other: 'text',
   });
@@ -52,14 +52,14 @@ export async function refuseSharedAccounts(
     );
 }
 
-export function sharedAccounts(database: string, prefix: string): Sql {
+export function buildSharedAccountsSql(database: string, prefix: string): Sql {
   const names = list(ROLES.map((role) => text(prefix + role)));
   return sql`SELECT assumeNotNull(user_name) AS account, assumeNotNull(database) AS other FROM system.grants
     WHERE user_name IN (${names}) AND database NOT IN ('', 'system', ${text(database)}) ORDER BY account, other LIMIT 1`;
 }
 
 /** Statements for newer servers. They may be repeated: changed passwords and limits take effect. */
-export function accountStatements({ database, prefix, hashes, cluster }: Accounts): Sql[] {
+export function buildAccountStatements({ database, prefix, hashes, cluster }: Accounts): Sql[] {
   const name = identifier(database);
   const all = sql`${name}.*`;
   const table = (own: string): Sql => sql`${name}.${identifier(own)}`;
@@ -107,7 +107,7 @@ export function accountStatements({ database, prefix, hashes, cluster }: Account
  * What an operator puts into the folder users.d of a server of 18.16, which knows rights by database only. In a cluster
  * the account that reads may send settings: this version cannot allow a single one.
  */
-export function accountsFile({ database, prefix, hashes, cluster }: Accounts): string {
+export function buildAccountsFile({ database, prefix, hashes, cluster }: Accounts): string {
   const users = ROLES.map(
     (role) => `    <${prefix}${role}>
       <password_sha256_hex>${hashes.get(role)}</password_sha256_hex>

@@ -5,12 +5,12 @@ import { type Connection, connect } from '../connection/connection.ts';
 import { ServerError } from '../connection/server_error.ts';
 import type { ConnectionSettings } from '../connection/settings.ts';
 import { formatTypeName } from '../native/types.ts';
-import { addColumn, createDatabase, createTable, distributedName, type Place } from './ddl.ts';
+import { addColumn, createDatabase, createTable, nameDistributedTable, type Place } from './ddl.ts';
 import { type Found, type FoundTable, readDatabaseState } from './found.ts';
 import { chooseLayout, type Layout, type Wanted } from './layout.ts';
-import { columnsInServer, type Meta, writeMeta } from './meta.ts';
+import { type Meta, readServerColumns, writeMeta } from './meta.ts';
 import { buildTables, SCHEMA_VERSION, type Table, type TableColumn } from './schema.ts';
-import { inDefault, tableSettings } from './server_version.ts';
+import { chooseTableSettings, toDefaultDatabase } from './server_version.ts';
 
 export interface Changes {
   /** Tables and `table.column`s that were added. */
@@ -34,7 +34,7 @@ export async function createTables(
   const connection = connect(settings);
   try {
     const found = await readDatabaseState(connection, settings.urls[0]!);
-    const layout = chooseLayout([found], wantedFrom(place, bucketNs), place.database);
+    const layout = chooseLayout([found], toWanted(place, bucketNs), place.database);
     if (!found.hasDatabase) await makeDatabase(settings, place);
     return await complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
   } finally {
@@ -44,7 +44,7 @@ export async function createTables(
 
 /** The database of a connection must exist, so another one is used. */
 async function makeDatabase(settings: ConnectionSettings, place: Place): Promise<void> {
-  const outside = connect(inDefault(settings));
+  const outside = connect(toDefaultDatabase(settings));
   try {
     await outside.run(createDatabase(place));
   } finally {
@@ -56,7 +56,7 @@ async function makeDatabase(settings: ConnectionSettings, place: Place): Promise
 export async function upgradeTables(connection: Connection, place: Place, nowNs: bigint): Promise<Changes> {
   const found = await readDatabaseState(connection, place.database);
   refuseUnmade(found, place.database);
-  const layout = chooseLayout([found], wantedFrom(place), place.database);
+  const layout = chooseLayout([found], toWanted(place), place.database);
   return complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
 }
 
@@ -67,7 +67,7 @@ export function refuseUnmade({ draft }: Found, database: string): void {
 }
 
 /** What is asked for and possible: old servers have no storage policies. */
-export function wantedFrom({ version, cluster, storagePolicy }: Place, bucketNs?: bigint): Wanted {
+export function toWanted({ version, cluster, storagePolicy }: Place, bucketNs?: bigint): Wanted {
   return { bucketNs, cluster, storagePolicy: version.isCurrent ? storagePolicy : undefined };
 }
 
@@ -94,9 +94,9 @@ async function complete(connection: Connection, { place, layout, found, nowNs }:
 
 /** Returns what was added. */
 async function completeTable(connection: Connection, place: Place, table: Table, found: Found): Promise<string[]> {
-  const options = { settings: tableSettings(place.version), timeoutMs: TIMEOUT_MS };
+  const options = { settings: chooseTableSettings(place.version), timeoutMs: TIMEOUT_MS };
   for (const statement of createTable(place, table)) await connection.run(statement, options);
-  const names = place.cluster === undefined ? [table.name] : [table.name, distributedName(table.name)];
+  const names = place.cluster === undefined ? [table.name] : [table.name, nameDistributedTable(table.name)];
   const added: string[] = [];
   for (const name of names) {
     const columns = found.tables.get(name)?.columns;
@@ -124,7 +124,7 @@ async function addOnce(
   } catch (error) {
     if (!(error instanceof ServerError) || error.meaning === 'blocked') throw error;
     for (let looks = 1; ; looks++) {
-      const found = await columnsInServer(connection);
+      const found = await readServerColumns(connection);
       if (found.get(table)?.has(column.name)) return false;
       if (looks === LOOKS_MAX) throw error;
       await sleep(LOOK_MS);

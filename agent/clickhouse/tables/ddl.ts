@@ -19,7 +19,7 @@ export function createDatabase({ database }: Place): Sql {
 /** Each is run on every server: `ON CLUSTER` would wait for servers that are down. */
 export function createTable(place: Place, table: Table): Sql[] {
   const { database, version, cluster } = place;
-  const name = qualified(database, table.name);
+  const name = qualifyName(database, table.name);
   const parts = table.columns.map((column) => buildColumnSql(version, column));
   const indexes = version.isCurrent ? (table.indexes ?? []) : [];
   const lines = list([
@@ -34,14 +34,14 @@ export function createTable(place: Place, table: Table): Sql[] {
   const order = sql` ORDER BY (${namesOf(table.key)})`;
   const local = sql`CREATE TABLE IF NOT EXISTS ${name} (${lines}) ENGINE = ${buildEngineSql(place, table)}${partition}${inMemory}${order} SETTINGS ${buildSettingsSql(place, table)}`;
   if (cluster === undefined) return [local];
-  const all = qualified(database, distributedName(table.name));
+  const all = qualifyName(database, nameDistributedTable(table.name));
   const whole = sql`Distributed(${identifier(cluster)}, ${identifier(database)}, ${identifier(table.name)})`;
   return [local, sql`CREATE TABLE IF NOT EXISTS ${all} (${list(parts)}) ENGINE = ${whole}`];
 }
 
 export function addColumn({ database, version }: Place, tableName: string, column: TableColumn): Sql {
   const ifMissing = version.isCurrent ? sql`IF NOT EXISTS ` : sql``;
-  return sql`ALTER TABLE ${qualified(database, tableName)} ADD COLUMN ${ifMissing}${buildColumnSql(version, column)}`;
+  return sql`ALTER TABLE ${qualifyName(database, tableName)} ADD COLUMN ${ifMissing}${buildColumnSql(version, column)}`;
 }
 
 /** The partitions of the table are numbers. One that is not there is no error. */
@@ -50,11 +50,11 @@ export function dropPartition(tableName: string, partition: bigint): Sql {
 }
 
 /** The table of all shards, which is for reading only. */
-export function distributedName(name: string): string {
+export function nameDistributedTable(name: string): string {
   return `${name}_all`;
 }
 
-function qualified(database: string, name: string): Sql {
+function qualifyName(database: string, name: string): Sql {
   return sql`${identifier(database)}.${identifier(name)}`;
 }
 

@@ -49,7 +49,7 @@ const WORD = parseType('LowCardinality(String)');
 const TEXT = parseType('String');
 
 /** Names of SQL have no dots. */
-export function sqlName(name: string): string {
+export function toSqlName(name: string): string {
   return name.replaceAll('.', '_');
 }
 
@@ -59,8 +59,8 @@ function isLabel({ eventType, field }: Column): boolean {
   return fields[field]?.kind.labels !== undefined;
 }
 
-function columnsFrom(source: Column): EventColumn[] {
-  const name = sqlName(source.name);
+function buildSourceColumns(source: Column): EventColumn[] {
+  const name = toSqlName(source.name);
   const column = (part: Part, type: NativeType, own = name): EventColumn => ({ name: own, type, part, source });
   const number = column('number', { kind: 'integer', integer: INTEGER_OF[source.storage] });
   switch (source.source) {
@@ -104,7 +104,8 @@ function columnsFrom(source: Column): EventColumn[] {
 /** The first column of a name counts. */
 export function buildEventColumns(columns: readonly Column[]): readonly EventColumn[] {
   const byName = new Map<string, EventColumn>();
-  for (const column of columns.flatMap(columnsFrom)) if (!byName.has(column.name)) byName.set(column.name, column);
+  for (const column of columns.flatMap(buildSourceColumns))
+    if (!byName.has(column.name)) byName.set(column.name, column);
   return [...byName.values()];
 }
 

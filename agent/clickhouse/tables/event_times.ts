@@ -10,7 +10,7 @@ export interface Times {
 }
 
 /** Buckets are the first part of the key, and times decide about partitions. */
-export function withinTimes(bucketNs: bigint, { firstNs, lastNs }: Times): Sql {
+export function buildTimeRangeSql(bucketNs: bigint, { firstNs, lastNs }: Times): Sql {
   const first = firstNs / bucketNs;
   const last = lastNs / bucketNs;
   const times = sql`timestamp_ns >= ${firstNs} AND timestamp_ns <= ${lastNs}`;

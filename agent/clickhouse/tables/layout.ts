@@ -1,6 +1,6 @@
 /** What the tables of a fleet have in common for good. It is read from all servers before any of them is changed. */
 import { UserError } from '../../process/errors.ts';
-import { distributedName } from './ddl.ts';
+import { nameDistributedTable } from './ddl.ts';
 import type { Found } from './found.ts';
 import { BUCKET_NS_DEFAULT, buildTables, SCHEMA_VERSION } from './schema.ts';
 
@@ -32,17 +32,17 @@ export function chooseLayout(founds: readonly Found[], wanted: Wanted, database:
       throw new UserError(
         `the tables of ${database} at ${place} have schema ${draft!.schemaVersion}, this kreplay knows ${SCHEMA_VERSION}: use the newer kreplay`,
       );
-  const said = founds.map((found) => saidBy(found, database));
-  const bucketNs = agreed(said, ({ bucketNs }) => bucketNs, bucketText);
+  const said = founds.map((found) => interpretFound(found, database));
+  const bucketNs = findAgreedValue(said, ({ bucketNs }) => bucketNs, formatBucketText);
   if (bucketNs !== undefined && (wanted.bucketNs ?? bucketNs) !== bucketNs)
     throw new UserError(
-      `the tables of ${database} have ${bucketText(bucketNs)}, which cannot change: leave out --bucket`,
+      `the tables of ${database} have ${formatBucketText(bucketNs)}, which cannot change: leave out --bucket`,
     );
-  const storagePolicy = agreed(said, ({ storagePolicy }) => storagePolicy, policyText);
+  const storagePolicy = findAgreedValue(said, ({ storagePolicy }) => storagePolicy, formatPolicyText);
   if (storagePolicy !== undefined && (wanted.storagePolicy ?? storagePolicy) !== storagePolicy) {
     const instead = storagePolicy === '' ? '' : `pass --storage-policy ${storagePolicy}, or `;
     throw new UserError(
-      `the tables of ${database} have ${policyText(storagePolicy)}: ${instead}leave out --storage-policy`,
+      `the tables of ${database} have ${formatPolicyText(storagePolicy)}: ${instead}leave out --storage-policy`,
     );
   }
   return {
@@ -52,15 +52,16 @@ export function chooseLayout(founds: readonly Found[], wanted: Wanted, database:
   };
 }
 
-const bucketText = (ns: bigint): string => `buckets of ${ns} ns`;
-const policyText = (policy: string): string => (policy === '' ? 'no storage policy' : `the storage policy ${policy}`);
-const replicationText = (isReplicated: boolean): string => `${isReplicated ? '' : 'un'}replicated tables`;
+const formatBucketText = (ns: bigint): string => `buckets of ${ns} ns`;
+const formatPolicyText = (policy: string): string =>
+  policy === '' ? 'no storage policy' : `the storage policy ${policy}`;
+const formatReplicationText = (isReplicated: boolean): string => `${isReplicated ? '' : 'un'}replicated tables`;
 
 function chooseCluster(said: readonly Said[], wanted: string | undefined, database: string): string | undefined {
-  const isReplicated = agreed(said, ({ isReplicated }) => isReplicated, replicationText);
+  const isReplicated = findAgreedValue(said, ({ isReplicated }) => isReplicated, formatReplicationText);
   if (isReplicated === false && wanted !== undefined)
     throw new UserError(`the tables of ${database} are not replicated: leave out --cluster`);
-  const cluster = agreed(
+  const cluster = findAgreedValue(
     said,
     ({ cluster }) => cluster || undefined,
     (name) => `tables of the cluster ${name}`,
@@ -76,7 +77,7 @@ function chooseCluster(said: readonly Said[], wanted: string | undefined, databa
   return isReplicated === false ? undefined : (cluster ?? wanted);
 }
 
-function agreed<T>(
+function findAgreedValue<T>(
   said: readonly Said[],
   read: (one: Said) => T | undefined,
   formatValue: (value: T) => string,
@@ -91,7 +92,7 @@ function agreed<T>(
   return value;
 }
 
-function saidBy({ place, tables, draft }: Found, database: string): Said {
+function interpretFound({ place, tables, draft }: Found, database: string): Said {
   const own = NAMES.filter((name) => tables.has(name));
   const getEngine = (name: string): string => tables.get(name)?.engine ?? '';
   const isReplicated = (name: string): boolean => getEngine(name).startsWith('Replicated');
@@ -101,7 +102,9 @@ function saidBy({ place, tables, draft }: Found, database: string): Said {
     throw new UserError(
       `${place}: ${database}.${replicated} is replicated, ${database}.${alone} is not: drop the one that is wrong, and run the command again`,
     );
-  const twin = own.map((name) => /^Distributed\(['`]?(\w+)/.exec(getEngine(distributedName(name)))?.[1]).find(Boolean);
+  const twin = own
+    .map((name) => /^Distributed\(['`]?(\w+)/.exec(getEngine(nameDistributedTable(name)))?.[1])
+    .find(Boolean);
   const policy = /storage_policy = '([^']*)'/.exec(getEngine(own.includes('event') ? 'event' : (own[0] ?? '')))?.[1];
   return {
     place,
@@ -115,7 +118,7 @@ function saidBy({ place, tables, draft }: Found, database: string): Said {
 /** The length of a bucket is in `meta`, and in the expression of each column `bucket`. */
 function findBucketNs({ place, tables, draft }: Omit<Found, 'hasDatabase'>, database: string): bigint | undefined {
   const places = new Map<string, bigint>(draft ? [['meta', draft.bucketNs]] : []);
-  for (const name of BUCKETED.flatMap((name) => [name, distributedName(name)])) {
+  for (const name of BUCKETED.flatMap((name) => [name, nameDistributedTable(name)])) {
     const column = tables.get(name)?.columns.get('bucket');
     const ns = /^toUInt32\(intDiv\(`?timestamp_ns`?, (\d+)\)\)$/.exec(column?.expression ?? '')?.[1];
     if (ns !== undefined) places.set(name, BigInt(ns));
@@ -128,7 +131,7 @@ function findBucketNs({ place, tables, draft }: Omit<Found, 'hasDatabase'>, data
   const other = others.find(([, ns]) => ns !== first![1]);
   if (other)
     throw new UserError(
-      `${place}: ${database}.${first![0]} says ${bucketText(first![1])}, ${database}.${other[0]} has ${bucketText(other[1])}: drop the one that is wrong, or choose another database`,
+      `${place}: ${database}.${first![0]} says ${formatBucketText(first![1])}, ${database}.${other[0]} has ${formatBucketText(other[1])}: drop the one that is wrong, or choose another database`,
     );
   return first?.[1];
 }

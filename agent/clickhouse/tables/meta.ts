@@ -2,8 +2,8 @@
 import { type Connection, QUESTION_MS } from '../connection/connection.ts';
 import { type RowsOptions, readTypedRows } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
-import { newBlockEncoder } from '../native/encode.ts';
-import { newTextTable } from '../native/texts.ts';
+import { createBlockEncoder } from '../native/encode.ts';
+import { createTextTable } from '../native/texts.ts';
 import { parseType } from '../native/types.ts';
 import { identifier, sql, text } from '../statements/sql.ts';
 import { NO_DATABASE } from './server_version.ts';
@@ -79,11 +79,11 @@ async function insert(
   atNs: bigint,
 ): Promise<void> {
   const columns = [
-    { name: 'key', type: parseType('String'), values: { table: newTextTable(rows.map(([key]) => key)) } },
+    { name: 'key', type: parseType('String'), values: { table: createTextTable(rows.map(([key]) => key)) } },
     { name: 'at', type: parseType('UInt64'), values: new BigUint64Array(rows.length).fill(atNs) },
-    { name: 'value', type: parseType('String'), values: { table: newTextTable(rows.map(([, value]) => value)) } },
+    { name: 'value', type: parseType('String'), values: { table: createTextTable(rows.map(([, value]) => value)) } },
   ];
-  const block = newBlockEncoder().encode(columns, rows.length);
+  const block = createBlockEncoder().encode(columns, rows.length);
   await connection.insert({ table: 'meta', columns: columns.map(({ name }) => name) }, () => [block]);
 }
 
@@ -110,7 +110,7 @@ WHERE key = ${text(key)} HAVING count() > 0`;
 }
 
 /** Names and types of the columns that a table of the database has. */
-export async function columnsInServer(
+export async function readServerColumns(
   connection: Connection,
   options: RowsOptions = {},
 ): Promise<Map<string, Map<string, string>>> {

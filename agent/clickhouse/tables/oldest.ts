@@ -22,7 +22,7 @@ export async function raiseOldest(connection: Connection, oldestNs: bigint, nowN
 }
 
 /** Reads the time again when it may have changed. */
-export function rememberedOldest(connection: Connection): () => Promise<bigint> {
+export function createOldestReader(connection: Connection): () => Promise<bigint> {
   let [known, readMs] = [Promise.resolve(0n), Number.NEGATIVE_INFINITY];
   return () => {
     const nowMs = performance.now();

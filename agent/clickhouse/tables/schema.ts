@@ -57,7 +57,7 @@ const buildHourSql = (name: string): Sql => sql`intDiv(${identifier(name)}, ${HO
 const buildDaySql = (name: string): Sql => sql`intDiv(${identifier(name)}, ${DAY_NS})`;
 const delta = (own: TableColumn): TableColumn => ({ ...own, isDelta: true });
 
-function eventTable(bucketNs: bigint): Table {
+function buildEventTable(bucketNs: bigint): Table {
   const bucket = sql`toUInt32(intDiv(timestamp_ns, ${bucketNs}))`;
   const fromRecording = EVENT_COLUMNS.map(({ name, type, source }: EventColumn) =>
     source.encoding === 'delta' ? { name, type, isDelta: true } : { name, type },
@@ -260,7 +260,7 @@ const PIN: Table = {
 };
 
 /** A pin and what it keeps lie in partitions of their own, so that unpinning drops them. */
-function pinned(table: Table): Table {
+function buildPinnedTable(table: Table): Table {
   return {
     ...table,
     name: `pinned_${table.name}`,
@@ -270,6 +270,17 @@ function pinned(table: Table): Table {
 }
 
 export function buildTables(bucketNs: bigint): readonly Table[] {
-  const event = eventTable(bucketNs);
-  return [META, event, BY_ID, TRANSACTION, STAT, ...BESIDE, PIN, pinned(event), pinned(BY_ID), pinned(TRANSACTION)];
+  const event = buildEventTable(bucketNs);
+  return [
+    META,
+    event,
+    BY_ID,
+    TRANSACTION,
+    STAT,
+    ...BESIDE,
+    PIN,
+    buildPinnedTable(event),
+    buildPinnedTable(BY_ID),
+    buildPinnedTable(TRANSACTION),
+  ];
 }

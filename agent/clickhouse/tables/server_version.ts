@@ -24,7 +24,7 @@ export async function readServerVersion(settings: ConnectionSettings): Promise<S
     return await queryVersion(settings);
   } catch (error) {
     if (!(error instanceof ServerError) || error.code !== NO_DATABASE) throw error;
-    return queryVersion(inDefault(settings));
+    return queryVersion(toDefaultDatabase(settings));
   }
 }
 
@@ -32,7 +32,7 @@ export async function readServerVersion(settings: ConnectionSettings): Promise<S
 export const NO_DATABASE = 81;
 
 /** An account may be shut out of this database, so it is used only where the own one does not exist. */
-export function inDefault(settings: ConnectionSettings): ConnectionSettings {
+export function toDefaultDatabase(settings: ConnectionSettings): ConnectionSettings {
   return { ...settings, database: 'default' };
 }
 
@@ -49,7 +49,7 @@ async function queryVersion(settings: ConnectionSettings): Promise<ServerVersion
 }
 
 /** Settings with which a server makes our tables. */
-export function tableSettings({ isCurrent }: ServerVersion): Record<string, number> {
+export function chooseTableSettings({ isCurrent }: ServerVersion): Record<string, number> {
   return isCurrent ? {} : { allow_experimental_low_cardinality_type: 1 };
 }
 
@@ -62,7 +62,7 @@ export function chooseInsertCompression({ isCurrent }: ServerVersion): Compressi
  * Settings of an insert that is repeated until it is acknowledged. `token` names the rows, so that a server drops them
  * where it has them; `quorum` is the number of replicas that must have them.
  */
-export function insertSettings(
+export function chooseInsertSettings(
   { isCurrent }: ServerVersion,
   { token, quorum }: { token: string; quorum?: number | undefined },
 ): Record<string, string | number> {

@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import type { Connection } from '../../clickhouse/connection/connection.ts';
 import { type RowOf, readTypedRows } from '../../clickhouse/connection/rows.ts';
-import { newBlockEncoder } from '../../clickhouse/native/encode.ts';
-import { newTextTable } from '../../clickhouse/native/texts.ts';
+import { createBlockEncoder } from '../../clickhouse/native/encode.ts';
+import { createTextTable } from '../../clickhouse/native/texts.ts';
 import { parseType } from '../../clickhouse/native/types.ts';
 import { sql } from '../../clickhouse/statements/sql.ts';
 
@@ -47,7 +47,7 @@ function toDropped({ node, first, last, lost }: RowOf<typeof DROPPED>): Dropped 
 }
 
 /** One for each node. */
-export function together(some: readonly Dropped[]): Dropped[] {
+export function mergeDropped(some: readonly Dropped[]): Dropped[] {
   const byNode = new Map<string, Dropped>();
   for (const one of some) {
     const before = byNode.get(one.node) ?? { ...one, count: 0n };
@@ -64,27 +64,27 @@ export function together(some: readonly Dropped[]): Dropped[] {
 /** Replaces the losses of these nodes. They are in one partition, so all are there or none. Throws a ServerError. */
 export async function writeDropped(connection: Connection, dropped: readonly Dropped[]): Promise<void> {
   if (dropped.length === 0) return;
-  const numbers = (name: string, getNumber: (one: Dropped) => bigint) => ({
+  const buildNumberColumn = (name: string, getNumber: (one: Dropped) => bigint) => ({
     name,
     type: parseType('UInt64'),
     values: BigUint64Array.from(dropped, getNumber),
   });
-  const words = (name: string, getWord: (one: Dropped) => string) => ({
+  const buildWordColumn = (name: string, getWord: (one: Dropped) => string) => ({
     name,
     type: parseType('LowCardinality(String)'),
     values: buildTextColumn(dropped.map(getWord)),
   });
   const columns = [
-    numbers('recording', () => 0n),
-    numbers('loss_id', ({ node }) => createHash('sha256').update(node).digest().readBigUInt64BE()),
-    words('node', ({ node }) => node),
-    words('cause', () => 'retention'),
-    words('event_type', () => ''),
-    numbers('count', ({ count }) => count),
-    numbers('from_ns', ({ fromNs }) => fromNs),
-    numbers('to_ns', ({ toNs }) => toNs),
+    buildNumberColumn('recording', () => 0n),
+    buildNumberColumn('loss_id', ({ node }) => createHash('sha256').update(node).digest().readBigUInt64BE()),
+    buildWordColumn('node', ({ node }) => node),
+    buildWordColumn('cause', () => 'retention'),
+    buildWordColumn('event_type', () => ''),
+    buildNumberColumn('count', ({ count }) => count),
+    buildNumberColumn('from_ns', ({ fromNs }) => fromNs),
+    buildNumberColumn('to_ns', ({ toNs }) => toNs),
   ];
-  const block = newBlockEncoder().encode(columns, dropped.length);
+  const block = createBlockEncoder().encode(columns, dropped.length);
   await connection.insert({ table: 'loss', columns: columns.map(({ name }) => name) }, () => [block]);
 }
 
@@ -92,5 +92,5 @@ export async function writeDropped(connection: Connection, dropped: readonly Dro
 function buildTextColumn(texts: readonly string[]) {
   const places = new Map([['', 0]]);
   for (const one of texts) if (!places.has(one)) places.set(one, places.size);
-  return { table: newTextTable([...places.keys()]), ids: Uint32Array.from(texts, (one) => places.get(one)!) };
+  return { table: createTextTable([...places.keys()]), ids: Uint32Array.from(texts, (one) => places.get(one)!) };
 }

@@ -1,7 +1,7 @@
 /** The partitions of a fleet's tables: which there are, which go with an hour, and how they are dropped. */
 
 import type { Connection } from '../../clickhouse/connection/connection.ts';
-import { readTypedRows, unexpected } from '../../clickhouse/connection/rows.ts';
+import { createUnexpectedAnswerError, readTypedRows } from '../../clickhouse/connection/rows.ts';
 import { list, sql, text, word } from '../../clickhouse/statements/sql.ts';
 import { dropPartition } from '../../clickhouse/tables/ddl.ts';
 import { HOUR_NS } from './plan.ts';
@@ -46,7 +46,7 @@ WHERE active AND database = ${text(connection.database)} AND table IN (${tables}
 /** The number in the name of a partition of ours. */
 export function parsePartitionNumber(partition: string): bigint {
   if (/^\d{1,20}$/.test(partition)) return BigInt(partition);
-  throw unexpected('a partition has no number');
+  throw createUnexpectedAnswerError('a partition has no number');
 }
 
 /** The hour of the last event in the segments that begin in an hour. */
@@ -58,7 +58,7 @@ async function readSegmentEnds(connection: Connection): Promise<Map<bigint, bigi
 }
 
 /** Returns what goes when `firstHour` is the first hour that is kept, oldest first. */
-export function droppedBefore(firstHour: bigint, partitions: readonly Partition[]): Partition[] {
+export function selectDropped(firstHour: bigint, partitions: readonly Partition[]): Partition[] {
   return partitions
     .filter(({ table, number, endHour }) => endHour <= firstHour && !(table === 'loss' && number === KEPT_LOSSES))
     .sort((a, b) => (a.endHour < b.endHour ? -1 : a.endHour > b.endHour ? 1 : 0));

@@ -21,15 +21,19 @@ export interface Limits {
 const HOURS_KEPT = 2n;
 
 /** Returns the first hour that is kept; all earlier ones are dropped. */
-export function firstKeptHour({ ageNs, freePercent }: Limits, disks: readonly DiskSpace[], nowNs: bigint): bigint {
+export function computeFirstKeptHour(
+  { ageNs, freePercent }: Limits,
+  disks: readonly DiskSpace[],
+  nowNs: bigint,
+): bigint {
   const latest = nowNs / HOUR_NS - HOURS_KEPT + 1n;
   const byAge = ageNs === undefined || ageNs > nowNs ? 0n : (nowNs - ageNs) / HOUR_NS;
-  const byDisk = freePercent === undefined ? [] : disks.map((disk) => firstThatFits(disk, freePercent));
+  const byDisk = freePercent === undefined ? [] : disks.map((disk) => computeFirstFittingHour(disk, freePercent));
   const wanted = [byAge, ...byDisk].reduce(max);
   return wanted < latest ? wanted : latest;
 }
 
-function firstThatFits({ freeBytes, totalBytes, bytesByHour }: DiskSpace, percent: number): bigint {
+function computeFirstFittingHour({ freeBytes, totalBytes, bytesByHour }: DiskSpace, percent: number): bigint {
   let missing = (totalBytes * BigInt(percent)) / 100n - freeBytes;
   let first = 0n;
   for (const [hour, bytes] of [...bytesByHour].sort(([a], [b]) => (a < b ? -1 : 1))) {

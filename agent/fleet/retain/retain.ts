@@ -13,13 +13,13 @@ import type { ConnectionSettings } from '../../clickhouse/connection/settings.ts
 import { type CopiedFrom, copyPinned } from '../../clickhouse/pins/pin_copies.ts';
 import { type FleetPin, readPins } from '../../clickhouse/pins/pins.ts';
 import { identifier, list, sql, text } from '../../clickhouse/statements/sql.ts';
-import { distributedName } from '../../clickhouse/tables/ddl.ts';
+import { nameDistributedTable } from '../../clickhouse/tables/ddl.ts';
 import { readValue, writeValue } from '../../clickhouse/tables/meta.ts';
 import { REMEMBERED_MS_MAX, raiseOldest, readOldest } from '../../clickhouse/tables/oldest.ts';
 import { UserError } from '../../process/errors.ts';
-import { type Dropped, readDropped, together, writeDropped } from './losses.ts';
-import { dropAll, droppedBefore, type Partition, readPartitions } from './partitions.ts';
-import { firstKeptHour, HOUR_NS, type Limits } from './plan.ts';
+import { type Dropped, mergeDropped, readDropped, writeDropped } from './losses.ts';
+import { dropAll, type Partition, readPartitions, selectDropped } from './partitions.ts';
+import { computeFirstKeptHour, HOUR_NS, type Limits } from './plan.ts';
 import { type FoundServers, findServers, type Shard } from './shards.ts';
 
 export interface RetainOptions extends Limits {
@@ -45,16 +45,16 @@ export interface Retained {
 export async function retain(settings: readonly ConnectionSettings[], options: RetainOptions): Promise<Retained[]> {
   const servers = await findServers(settings);
   try {
-    const limits = possibleLimits(options, servers);
+    const limits = choosePossibleLimits(options, servers);
     if (!options.isDryRun) await finishInterrupted(servers.shards, options);
-    const firstHour = firstKeptHour(limits, servers.disks ?? [], options.nowNs);
+    const firstHour = computeFirstKeptHour(limits, servers.disks ?? [], options.nowNs);
     return await retainFrom(servers.shards, firstHour, options);
   } finally {
     servers.close();
   }
 }
 
-function possibleLimits({ ageNs, freePercent, note }: RetainOptions, { disks, version }: FoundServers): Limits {
+function choosePossibleLimits({ ageNs, freePercent, note }: RetainOptions, { disks, version }: FoundServers): Limits {
   if (freePercent === undefined || disks) return { ageNs, freePercent };
   const reason = `ClickHouse ${version} does not say how much of its disk is free: only --age works there`;
   if (ageNs === undefined) throw new UserError(reason);
@@ -72,9 +72,9 @@ interface Work {
 async function retainFrom(shards: readonly Shard[], firstHour: bigint, options: RetainOptions): Promise<Retained[]> {
   const works: Work[] = [];
   for (const shard of shards) {
-    const partitions = droppedBefore(firstHour, await readPartitions(shard.connection));
+    const partitions = selectDropped(firstHour, await readPartitions(shard.connection));
     const { known, added } = await readDropped(shard.connection, firstHour);
-    works.push({ shard, partitions, added, journal: { firstHour, dropped: together([...known, ...added]) } });
+    works.push({ shard, partitions, added, journal: { firstHour, dropped: mergeDropped([...known, ...added]) } });
   }
   const isNothing = works.every(({ partitions }) => partitions.length === 0);
   const pins = isNothing || options.isDryRun ? [] : await copyLateFromShards(works);
@@ -140,7 +140,7 @@ async function apply(
   for (const { shard, journal } of works) {
     const { connection } = shard;
     await writeDropped(connection, journal.dropped);
-    await dropAll(connection, droppedBefore(journal.firstHour, await readPartitions(connection)));
+    await dropAll(connection, selectDropped(journal.firstHour, await readPartitions(connection)));
     await clearJournal(connection);
   }
 }
@@ -222,7 +222,7 @@ async function readTransactionEnds(
   { isCluster }: CopiedFrom,
   pins: readonly FleetPin[],
 ): Promise<Map<string, bigint>> {
-  const table = identifier(isCluster ? distributedName('by_id') : 'by_id');
+  const table = identifier(isCluster ? nameDistributedTable('by_id') : 'by_id');
   const ids = list(pins.map(({ transactionId }) => text(transactionId)));
   const statement = sql`SELECT id, max(t_max) AS last FROM ${table} WHERE kind = 1 AND id IN (${ids}) GROUP BY id`;
   const rows = await readTypedRows(connection, statement, { id: 'text', last: 'number' });

@@ -7,7 +7,7 @@ import { sql, text } from '../../clickhouse/statements/sql.ts';
 import { type Meta, readMeta } from '../../clickhouse/tables/meta.ts';
 import { SCHEMA_VERSION } from '../../clickhouse/tables/schema.ts';
 import { readServerVersion } from '../../clickhouse/tables/server_version.ts';
-import { counted } from '../../output/amounts.ts';
+import { formatCount } from '../../output/amounts.ts';
 import { UserError } from '../../process/errors.ts';
 import { parsePartitionNumber } from './partitions.ts';
 import type { DiskSpace } from './plan.ts';
@@ -76,7 +76,7 @@ function refuseMissing(servers: readonly Server[], shardCount: number, away: rea
   if (first.meta.cluster === undefined || BigInt(shardCount) >= first.shardCount) return;
   const reason = away.length > 0 ? `: ${away[0]!.message}` : ': name a server of each with --url';
   throw new UserError(
-    `only ${shardCount} of ${counted(first.shardCount, 'shard')} of the cluster can be reached${reason}`,
+    `only ${shardCount} of ${formatCount(first.shardCount, 'shard')} of the cluster can be reached${reason}`,
   );
 }
 

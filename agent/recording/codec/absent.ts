@@ -1,20 +1,21 @@
 /** The value that a column reads as when it is not stored, because the file is older or the value was unknown. */
-import { type ColumnArray, newColumns } from '../../../bpf/schema/block.ts';
+import { type ColumnArray, createColumn } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
-import { eventById } from '../../../bpf/schema/index.ts';
+import { findEventDefinition } from '../../../bpf/schema/index.ts';
 
-export function absentValue(column: Column): bigint {
-  const fields: Fields | undefined = column.eventType === 0 ? commonFields : eventById(column.eventType)?.fields;
+export function getAbsentValue(column: Column): bigint {
+  const fields: Fields | undefined =
+    column.eventType === 0 ? commonFields : findEventDefinition(column.eventType)?.fields;
   return fields?.[column.field]?.kind.unknown ?? 0n;
 }
 
-export function absentValues(column: Column, length: number, make = newColumns): ColumnArray {
+export function createAbsentValues(column: Column, length: number, make = createColumn): ColumnArray {
   const values = make(column.name, column.storage, length);
-  const value = absentValue(column);
+  const value = getAbsentValue(column);
   // New memory is zeros already.
-  if (value === 0n && make === newColumns) return values;
+  if (value === 0n && make === createColumn) return values;
   if (values instanceof BigUint64Array || values instanceof BigInt64Array) values.fill(value);
   else values.fill(Number(value));
   return values;

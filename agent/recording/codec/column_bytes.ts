@@ -5,7 +5,7 @@
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import type { Encoding, Storage } from '../../../bpf/schema/kinds.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
-import { corrupt } from '../format/errors.ts';
+import { createCorruptError } from '../format/errors.ts';
 
 const CONSTANT = 0x10;
 const WIDTH_MASK = 0x0f;
@@ -15,7 +15,7 @@ const BASE_BYTES = 8;
 export const STORAGE_WIDTH: Record<Storage, number> = { u8: 1, u16: 2, u32: 4, i32: 4, u64: 8, i64: 8 };
 
 /** The most bytes that `encodeColumn` writes; `output` must have that much room. */
-export function encodedBytesMax(rows: number, width: number): number {
+export function computeEncodedBytesMax(rows: number, width: number): number {
   return HEAD_BYTES + BASE_BYTES + rows * width;
 }
 
@@ -36,7 +36,7 @@ export function repeatsByte(encoded: Uint8Array, offset: number, byte: number): 
 
 /** Fills `values` from `encoded`, which must be exactly the bytes that `encodeColumn` wrote for that many values. */
 export function decodeColumn(encoded: Uint8Array, values: ColumnArray): void {
-  if (!nativeColumns.decodeColumn(encoded, values)) throw corrupt('a column has a wrong form or size');
+  if (!nativeColumns.decodeColumn(encoded, values)) throw createCorruptError('a column has a wrong form or size');
 }
 
 /**
@@ -51,7 +51,7 @@ export function pickValues(
   targets: Uint32Array,
 ): boolean {
   const picked = nativeColumns.pickValues(encoded, count, rows, target, targets);
-  if (picked === undefined) throw corrupt('a column has a wrong form or size');
+  if (picked === undefined) throw createCorruptError('a column has a wrong form or size');
   return picked;
 }
 
@@ -60,5 +60,6 @@ export const compressFrame = nativeColumns.compressFrame;
 
 /** Fills `output` with the content of the frame. */
 export function decompressFrame(frame: Uint8Array, output: Uint8Array): void {
-  if (!nativeColumns.decompressFrame(frame, output)) throw corrupt('a group of columns cannot be decompressed');
+  if (!nativeColumns.decompressFrame(frame, output))
+    throw createCorruptError('a group of columns cannot be decompressed');
 }

@@ -76,7 +76,7 @@ export interface ColumnFacts {
  * The different values of rows [from, to), in ascending order; the next call overwrites them. A set takes several times
  * as long, and memory.
  */
-export function distinctValues(values: Uint32Array, from: number, to: number): Uint32Array {
+export function findDistinctValues(values: Uint32Array, from: number, to: number): Uint32Array {
   slots.fill(0);
   let count = 0;
   for (let row = from; row < to; row++) {
@@ -108,7 +108,7 @@ function buildFilter(values: Uint32Array): Filter {
   const best = Math.round((FILTER_BITS_SHARE * 8 * bits.length) / values.length);
   const bitsOfValue = Math.min(Math.max(best, 1), FILTER_BITS_MAX);
   for (const value of values) {
-    eachBit(value, { bits, bitsOfValue }, (at) => {
+    visitBits(value, { bits, bitsOfValue }, (at) => {
       bits[at >>> 3]! |= 1 << (at & 7);
       return true;
     });
@@ -117,12 +117,12 @@ function buildFilter(values: Uint32Array): Filter {
 }
 
 export function hasInFilter(filter: Filter, value: number): boolean {
-  return eachBit(value, filter, (at) => (filter.bits[at >>> 3]! & (1 << (at & 7))) !== 0);
+  return visitBits(value, filter, (at) => (filter.bits[at >>> 3]! & (1 << (at & 7))) !== 0);
 }
 
-function eachBit(value: number, { bits, bitsOfValue }: Filter, see: (at: number) => boolean): boolean {
-  const first = mixed(value);
-  const step = mixed(first) | 1;
+function visitBits(value: number, { bits, bitsOfValue }: Filter, see: (at: number) => boolean): boolean {
+  const first = mixBits(value);
+  const step = mixBits(first) | 1;
   for (let i = 0, at = first; i < bitsOfValue; i++, at = (at + step) >>> 0) {
     if (!see(at % (8 * bits.length))) return false;
   }
@@ -130,7 +130,7 @@ function eachBit(value: number, { bits, bitsOfValue }: Filter, see: (at: number)
 }
 
 /** The finalizer of MurmurHash3. */
-function mixed(value: number): number {
+function mixBits(value: number): number {
   let bits = value;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
   bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
@@ -138,7 +138,7 @@ function mixed(value: number): number {
 }
 
 /** The smallest and the largest value of each event type in rows [from, to). */
-export function extremesByType(
+export function findExtremesByType(
   types: Uint8Array,
   values: BigUint64Array | BigInt64Array,
   from: number,
@@ -176,9 +176,9 @@ function isLess(words: Uint32Array, row: number, than: number): boolean {
 export function encodeFacts(facts: ReadonlyMap<number, ColumnFacts>, seed: number): Buffer {
   const bytes: number[] = [];
   for (const [columnId, { ranges, extremes, filter }] of facts) {
-    if (ranges) addEntry(bytes, columnId, RANGES, rangeBytes(ranges));
+    if (ranges) addEntry(bytes, columnId, RANGES, encodeRanges(ranges));
     if (filter) addEntry(bytes, columnId, FILTER, [filter.bitsOfValue, ...filter.bits]);
-    if (extremes) addEntry(bytes, columnId, EXTREMES, extremeBytes(extremes));
+    if (extremes) addEntry(bytes, columnId, EXTREMES, encodeExtremes(extremes));
   }
   const blob = Buffer.allocUnsafe(CHECKSUM_BYTES + bytes.length);
   blob.set(bytes, CHECKSUM_BYTES);
@@ -194,7 +194,7 @@ function addEntry(bytes: number[], columnId: number, form: number, value: Iterab
   bytes[head + 4] = size >>> 8;
 }
 
-function rangeBytes(ranges: readonly Range[]): number[] {
+function encodeRanges(ranges: readonly Range[]): number[] {
   const bytes: number[] = [];
   const addVarint = (value: number) => {
     let left = value;
@@ -210,7 +210,7 @@ function rangeBytes(ranges: readonly Range[]): number[] {
   return bytes;
 }
 
-function extremeBytes(extremes: readonly Extremes[]): Buffer {
+function encodeExtremes(extremes: readonly Extremes[]): Buffer {
   const bytes = Buffer.allocUnsafe(extremes.length * EXTREMES_BYTES);
   for (const [i, { eventType, min, max }] of extremes.entries()) {
     bytes.writeUInt16LE(eventType, i * EXTREMES_BYTES);
@@ -272,7 +272,7 @@ function decodeRanges(bytes: Buffer): Range[] | undefined {
   const ranges: Range[] = [];
   let next = 0;
   let at = 0;
-  const varint = () => {
+  const readVarint = () => {
     let value = 0;
     for (let unit = 1; at < bytes.length && unit <= U32_END; unit *= VARINT_BASE) {
       const byte = bytes[at++]!;
@@ -282,8 +282,8 @@ function decodeRanges(bytes: Buffer): Range[] | undefined {
     return Number.NaN;
   };
   while (at < bytes.length) {
-    const from = next + varint();
-    const to = from + varint();
+    const from = next + readVarint();
+    const to = from + readVarint();
     if (!(to < U32_END)) return undefined;
     ranges.push({ from, to });
     next = to + 1;

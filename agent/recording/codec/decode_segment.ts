@@ -1,10 +1,10 @@
 /** Decodes what encode_segment.ts wrote, column by column, and validates every number in it. */
 import { crc32 } from 'node:zlib';
-import { type ColumnArray, newColumnArray, newColumns } from '../../../bpf/schema/block.ts';
+import { type ColumnArray, createColumn, createColumnArray } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
-import { eventById } from '../../../bpf/schema/index.ts';
-import { corrupt } from '../format/errors.ts';
-import { absentValues } from './absent.ts';
+import { findEventDefinition } from '../../../bpf/schema/index.ts';
+import { createCorruptError } from '../format/errors.ts';
+import { createAbsentValues } from './absent.ts';
 import { decodeColumn, decompressFrame, pickValues } from './column_bytes.ts';
 import { ENTRY_HEAD_BYTES, GROUP_BYTES_MAX, GROUP_HEAD_BYTES, HEAD_BYTES, SEGMENT_ROWS_MAX } from './encode_segment.ts';
 
@@ -23,7 +23,7 @@ export interface SegmentData {
   bytes: number;
   /** Number of rows of an event type; 0 for one that has no columns here. */
   typeRowCount(eventType: number): number;
-  column(column: Column): ColumnArray;
+  readColumn(column: Column): ColumnArray;
   /** Whether the column is stored; if not, all its values are the value of an absent column. */
   has(column: Column): boolean;
   /**
@@ -38,14 +38,14 @@ export function openSegmentData(
   data: Buffer,
   columnIds: ReadonlyMap<string, number>,
   seed = 0,
-  { make, label } = { make: newColumns, label: '' },
+  { make, label } = { make: createColumn, label: '' },
 ): SegmentData {
   const { rowCount, groups } = readGroups(data, seed);
 
   function readEncodedColumn(group: Group, column: Column): Uint8Array | undefined {
     group.columns ??= readColumns(group, (bytes) =>
       // What is decompressed overwrites all of it, so new memory need not be zeros.
-      make === newColumns
+      make === createColumn
         ? Buffer.allocUnsafe(bytes)
         : (make(`${label} ${column.eventType}`, 'u8', bytes) as Uint8Array),
     );
@@ -57,11 +57,11 @@ export function openSegmentData(
     rowCount,
     bytes: [...groups.values()].reduce((sum, { rawBytes, body }) => sum + (rawBytes || body!.length), 0),
     typeRowCount: (eventType) => (eventType === 0 ? rowCount : (groups.get(eventType)?.rows ?? 0)),
-    column(column) {
+    readColumn(column) {
       const group = groups.get(column.eventType);
-      if (!group) return newColumnArray(column.storage, 0);
+      if (!group) return createColumnArray(column.storage, 0);
       const encoded = readEncodedColumn(group, column);
-      if (!encoded) return absentValues(column, group.rows, make);
+      if (!encoded) return createAbsentValues(column, group.rows, make);
       const values = make(column.name, column.storage, group.rows);
       decodeColumn(encoded, values);
       return values;
@@ -80,29 +80,30 @@ export function openSegmentData(
 
 function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map<number, Group> } {
   // The value in a damaged row can have any SQLite type.
-  if (!Buffer.isBuffer(data)) throw corrupt('the data of a segment is malformed');
+  if (!Buffer.isBuffer(data)) throw createCorruptError('the data of a segment is malformed');
   if (data.length < HEAD_BYTES || data.readUInt32LE(0) !== crc32(data.subarray(4), seed)) {
-    throw corrupt('the checksum of a segment is wrong');
+    throw createCorruptError('the checksum of a segment is wrong');
   }
   const rowCount = data.readUInt16LE(4);
   const groupCount = data.readUInt16LE(6);
   const groups = new Map<number, Group>();
   let bodyStart = HEAD_BYTES + groupCount * GROUP_HEAD_BYTES;
-  if (bodyStart > data.length) throw corrupt('a segment is too short for its groups');
+  if (bodyStart > data.length) throw createCorruptError('a segment is too short for its groups');
   let typedRows = 0;
   for (let head = HEAD_BYTES; head < HEAD_BYTES + groupCount * GROUP_HEAD_BYTES; head += GROUP_HEAD_BYTES) {
     const eventType = data.readUInt16LE(head);
     const rows = data.readUInt16LE(head + 2);
     const bodyEnd = bodyStart + data.readUInt32LE(head + 4);
     const rawBytes = data.readUInt32LE(head + 8);
-    if (bodyEnd > data.length || rawBytes > GROUP_BYTES_MAX) throw corrupt('a group of columns has a wrong size');
+    if (bodyEnd > data.length || rawBytes > GROUP_BYTES_MAX)
+      throw createCorruptError('a group of columns has a wrong size');
     groups.set(eventType, { rows, rawBytes, body: data.subarray(bodyStart, bodyEnd) });
-    if (eventType !== 0 && eventById(eventType)) typedRows += rows;
+    if (eventType !== 0 && findEventDefinition(eventType)) typedRows += rows;
     bodyStart = bodyEnd;
   }
   const commonRows = groups.get(0)?.rows ?? rowCount;
   if (rowCount > SEGMENT_ROWS_MAX || commonRows !== rowCount || typedRows > rowCount) {
-    throw corrupt('the row counts of a segment contradict each other');
+    throw createCorruptError('the row counts of a segment contradict each other');
   }
   return { rowCount, groups };
 }
@@ -112,9 +113,9 @@ function readColumns({ body, rawBytes }: Group, takeBytes: (count: number) => Ui
   const columns = new Map<number, Uint8Array>();
   for (let offset = 0; offset < raw.length; ) {
     const start = offset + ENTRY_HEAD_BYTES;
-    if (start > raw.length) throw corrupt('a column is cut off');
+    if (start > raw.length) throw createCorruptError('a column is cut off');
     const end = start + raw.readUInt32LE(offset + 2);
-    if (end > raw.length) throw corrupt('a column is cut off');
+    if (end > raw.length) throw createCorruptError('a column is cut off');
     columns.set(raw.readUInt16LE(offset), raw.subarray(start, end));
     offset = end;
   }

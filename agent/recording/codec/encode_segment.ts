@@ -13,8 +13,8 @@ import type { Block } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { STORED_COLUMNS } from '../format/pieces.ts';
-import { absentValue } from './absent.ts';
-import { compressFrame, encodeColumn, encodedBytesMax, repeatsByte, STORAGE_WIDTH } from './column_bytes.ts';
+import { getAbsentValue } from './absent.ts';
+import { compressFrame, computeEncodedBytesMax, encodeColumn, repeatsByte, STORAGE_WIDTH } from './column_bytes.ts';
 
 /** The most rows of a segment, and of a block that a scan returns. */
 export const SEGMENT_ROWS_MAX = 4096;
@@ -42,14 +42,14 @@ interface Group {
   columns: readonly Column[];
 }
 
-const ABSENT_BYTE = new Map(STORED_COLUMNS.map((column) => [column.name, absentValue(column) === 0n ? 0 : 0xff]));
+const ABSENT_BYTE = new Map(STORED_COLUMNS.map((column) => [column.name, getAbsentValue(column) === 0n ? 0 : 0xff]));
 
 /** Buffers that all encoders of a thread share: the raw columns of a group, and the resulting blob. */
 let work: { raw: Buffer; blob: Buffer } | undefined;
 
-function workMemory(): { raw: Buffer; blob: Buffer } {
+function allocateWorkMemory(): { raw: Buffer; blob: Buffer } {
   if (work) return work;
-  const rawBytes = STORED_COLUMNS.reduce((sum, column) => sum + columnBytesMax(column), 0);
+  const rawBytes = STORED_COLUMNS.reduce((sum, column) => sum + computeColumnBytesMax(column), 0);
   const headBytes = HEAD_BYTES + (EVENTS.length + 1) * GROUP_HEAD_BYTES;
   work = { raw: Buffer.allocUnsafeSlow(rawBytes), blob: Buffer.allocUnsafeSlow(headBytes + rawBytes) };
   return work;
@@ -59,14 +59,14 @@ function workMemory(): { raw: Buffer; blob: Buffer } {
  * Returns a function that encodes some columns of a range of a block. The checksum is seeded with `seed`, so that a
  * blob is only valid in its place. The next encoding in this thread overwrites the returned blob.
  */
-export function segmentEncoder(
+export function createSegmentEncoder(
   columnIds: ReadonlyMap<string, number>,
   columns: readonly Column[] = STORED_COLUMNS,
 ): (block: Block, range: BlockRange, seed?: number) => Buffer {
   const groups: Group[] = [0, ...EVENTS.map((event) => event.id)]
     .map((eventType) => ({ eventType, columns: columns.filter((column) => column.eventType === eventType) }))
     .filter((group) => group.columns.length > 0);
-  const { raw, blob } = workMemory();
+  const { raw, blob } = allocateWorkMemory();
   return (block, range, seed = 0) => {
     const rows = groups.map(({ eventType }) => getTypeRows(range, eventType));
     const groupCount = rows.filter(({ from, to }) => to > from).length;
@@ -98,8 +98,8 @@ function getTypeRows(range: BlockRange, eventType: number): { from: number; to: 
   return { from: range.typeFrom[eventType]!, to: range.typeTo[eventType]! };
 }
 
-function columnBytesMax({ storage }: Column): number {
-  return encodedBytesMax(SEGMENT_ROWS_MAX, STORAGE_WIDTH[storage]) + ENTRY_HEAD_BYTES;
+function computeColumnBytesMax({ storage }: Column): number {
+  return computeEncodedBytesMax(SEGMENT_ROWS_MAX, STORAGE_WIDTH[storage]) + ENTRY_HEAD_BYTES;
 }
 
 /** Returns the number of bytes written; 0 when compression would not make them fewer. */

@@ -3,8 +3,8 @@ import type { Block } from '../../../bpf/schema/block.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { OWNERS, type OwnerColumns } from '../format/owner_columns.ts';
 import { toStored } from '../format/schema.ts';
-import { extremes } from '../words64.ts';
-import { buildMemberFacts, type ColumnFacts, distinctValues, extremesByType } from './column_facts.ts';
+import { findExtremes } from '../words64.ts';
+import { buildMemberFacts, type ColumnFacts, findDistinctValues, findExtremesByType } from './column_facts.ts';
 import type { BlockRange } from './encode_segment.ts';
 
 /** The highest bit of an SQLite integer below its sign; event types with larger ids share it. */
@@ -23,16 +23,16 @@ export function typeMask(typeIds: readonly number[]): bigint {
   return typeIds.reduce((mask, id) => mask | (1n << BigInt(Math.min(id, TYPE_ID_MAX))), 0n);
 }
 
-export function segmentFacts(block: Block, range: BlockRange): SegmentFacts {
-  const time = extremes(block.columns.get('timestamp_ns')! as BigUint64Array, range.from, range.to);
-  const duration = extremes(block.columns.get('duration_ns')! as BigUint64Array, range.from, range.to);
+export function computeSegmentFacts(block: Block, range: BlockRange): SegmentFacts {
+  const time = findExtremes(block.columns.get('timestamp_ns')! as BigUint64Array, range.from, range.to);
+  const duration = findExtremes(block.columns.get('duration_ns')! as BigUint64Array, range.from, range.to);
   const types = EVENTS.map((event) => event.id).filter((id) => range.typeTo[id]! > range.typeFrom[id]!);
   return {
     minTimestampNs: toStored(time.min),
     maxTimestampNs: toStored(time.max),
     maxDurationNs: toStored(duration.max),
     typeMask: typeMask(types),
-    services: Uint32Array.from(distinct(block, range, 'service')),
+    services: Uint32Array.from(collectDistinctIds(block, range, 'service')),
   };
 }
 
@@ -41,7 +41,7 @@ export const WITH_MEMBERS = ['pid', 'comm'];
 export const WITH_EXTREMES = ['duration_ns', 'result'];
 
 /** What a query can know about the columns of the rows, by column id. */
-export function columnFacts(
+export function computeColumnFacts(
   block: Block,
   { from, to }: BlockRange,
   columnIds: ReadonlyMap<string, number>,
@@ -50,17 +50,21 @@ export function columnFacts(
   const types = block.columns.get('event_type')! as Uint8Array;
   for (const name of WITH_EXTREMES) {
     const values = block.columns.get(name)! as BigUint64Array | BigInt64Array;
-    facts.set(columnIds.get(name)!, { extremes: extremesByType(types, values, from, to) });
+    facts.set(columnIds.get(name)!, { extremes: findExtremesByType(types, values, from, to) });
   }
   for (const name of WITH_MEMBERS) {
     const values = block.columns.get(name)! as Uint32Array;
-    facts.set(columnIds.get(name)!, buildMemberFacts(distinctValues(values, from, to)));
+    facts.set(columnIds.get(name)!, buildMemberFacts(findDistinctValues(values, from, to)));
   }
   return facts;
 }
 
 /** Sorted ids other than 0 that occur in the rows, as owner or as origin. */
-export function distinct(block: Block, range: BlockRange, kind: keyof Omit<OwnerColumns, 'eventType'>): number[] {
+export function collectDistinctIds(
+  block: Block,
+  range: BlockRange,
+  kind: keyof Omit<OwnerColumns, 'eventType'>,
+): number[] {
   const ids = new Set<number>();
   for (const owner of OWNERS) {
     const values = block.columns.get(owner[kind].name)! as Uint32Array;

@@ -3,11 +3,11 @@ import type Database from 'better-sqlite3';
 import {
   BATCH_SIZE,
   buildGroupsSql,
-  contextOfKey,
+  buildKeyContextSql,
   HASHED_CONTEXTS,
   type HashLevel,
+  hashText,
   LEVELS,
-  textHash,
 } from './context_hash.ts';
 
 const findContexts = (level: HashLevel, column: 'transaction_id' | 'trace_id') => `
@@ -18,7 +18,7 @@ starts (start) AS (
 SELECT context.context_id, context.transaction_key
 FROM starts
 CROSS JOIN ${level.table} ON key BETWEEN start AND start + ${level.size - 1}
-JOIN context ON context.context_id = ${contextOfKey(level)}
+JOIN context ON context.context_id = ${buildKeyContextSql(level)}
 WHERE context.${column} = :text`;
 
 /** A context is in two levels while its group is being merged; UNION leaves one. */
@@ -38,28 +38,28 @@ export interface FoundContext {
 }
 
 export interface ContextFinder {
-  ofTransaction(id: string): FoundContext[];
-  ofTrace(id: string): FoundContext[];
+  findByTransaction(id: string): FoundContext[];
+  findByTrace(id: string): FoundContext[];
 }
 
-export function contextFinder(database: Database.Database): ContextFinder {
+export function createContextFinder(database: Database.Database): ContextFinder {
   const byTransaction = database.prepare<[object], FoundContext>(findInLevels('transaction_id'));
   const byTrace = database.prepare<[object], FoundContext>(findInLevels('trace_id'));
-  const unhashed = unhashedContexts(database);
+  const unhashed = createUnhashedReader(database);
   return {
-    ofTransaction(text) {
+    findByTransaction(text) {
       const { transactions } = unhashed();
-      return united(byTransaction.all({ hash: textHash(text), text }), transactions.get(text));
+      return mergeFoundContexts(byTransaction.all({ hash: hashText(text), text }), transactions.get(text));
     },
-    ofTrace(text) {
+    findByTrace(text) {
       const { traces } = unhashed();
-      return united(byTrace.all({ hash: textHash(text), text }), traces.get(text));
+      return mergeFoundContexts(byTrace.all({ hash: hashText(text), text }), traces.get(text));
     },
   };
 }
 
 /** A context may be hashed after it was read as one that is not. */
-function united(hashed: FoundContext[], others: readonly FoundContext[] = []): FoundContext[] {
+function mergeFoundContexts(hashed: FoundContext[], others: readonly FoundContext[] = []): FoundContext[] {
   const known = new Set(hashed.map(({ context_id }) => context_id));
   return [...hashed, ...others.filter(({ context_id }) => !known.has(context_id))];
 }
@@ -72,7 +72,7 @@ type NewerContext = [contextId: number, transactionKey: number, transactionId: s
  * Returns a function that gives the contexts without hashes, by text: fewer than two batches, of which each is read
  * once. They are kept beyond that, which a lookup does not notice: contexts never change.
  */
-function unhashedContexts(database: Database.Database) {
+function createUnhashedReader(database: Database.Database) {
   const newer = database.prepare<[object], NewerContext>(NEWER).raw();
   let transactions: ContextsByText = new Map();
   let traces: ContextsByText = new Map();

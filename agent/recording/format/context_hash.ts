@@ -51,7 +51,7 @@ export const groupStart = ({ placeBits, groupShift }: HashLevel, contextId: stri
   `((${contextId} - 1) >> ${placeBits} << ${groupShift})`;
 
 /** SQL for the context that a key stands for. */
-export const contextOfKey = ({ placeBits, size, groupShift }: HashLevel) =>
+export const buildKeyContextSql = ({ placeBits, size, groupShift }: HashLevel) =>
   `((key >> ${groupShift} << ${placeBits}) + (key & ${size - 1}) + 1)`;
 
 /** SQL of a recursive table with the groups that have keys; each is found with one seek in the index. */
@@ -65,7 +65,7 @@ groups (number) AS (
 )`;
 
 /** The high 31 bits of FNV-1a over UTF-16 code units. */
-export function textHash(text: string): number {
+export function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return hash >>> (32 - HASH_BITS);

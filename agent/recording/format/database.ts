@@ -58,7 +58,7 @@ export function copyTo(database: Database.Database, path: string): void {
 }
 
 /** Numbers of the first `most` pages of the file that do not match their checksums. */
-export function damagedPages(database: Database.Database, most: number): number[] {
+export function findDamagedPages(database: Database.Database, most: number): number[] {
   return JSON.parse(database.prepare<[number], string>('SELECT damaged_pages(?)').pluck().get(most)!);
 }
 
@@ -66,7 +66,7 @@ export function damagedPages(database: Database.Database, most: number): number[
  * Returns the frame of the write-ahead log that keeps the commits after it from being read; undefined when all can be
  * read. Must be called after something was read.
  */
-export function damagedFrame(database: Database.Database): number | undefined {
+export function findDamagedFrame(database: Database.Database): number | undefined {
   return database.prepare<[], number | null>('SELECT damaged_frame()').pluck().get() ?? undefined;
 }
 
@@ -84,6 +84,6 @@ export function isCopiedPast(database: Database.Database, frame: number): boolea
   });
 }
 
-export function damagedLog(frame: number): string {
+export function describeDamagedLog(frame: number): string {
   return `its write-ahead log is damaged: commits from frame ${frame} on cannot be read`;
 }

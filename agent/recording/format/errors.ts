@@ -28,7 +28,7 @@ export function isCorrupt(error: unknown): boolean {
   return error instanceof RecordingError && error.code === 'recording_corrupt';
 }
 
-export function corrupt(what: string, cause?: unknown): RecordingError {
+export function createCorruptError(what: string, cause?: unknown): RecordingError {
   return new RecordingError(
     'recording_corrupt',
     `the recording is damaged: ${what}; restore it from a copy, or move it away and start the agent again`,
@@ -72,7 +72,7 @@ export function toRecordingError(error: unknown, path: string): unknown {
   return new RecordingError(code, `${path}: ${advice} (${sqliteCode}: ${(error as Error).message})`, error);
 }
 
-export function withRecordingErrors<T>(path: string, work: () => T): T {
+export function runWithRecordingErrors<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -85,7 +85,7 @@ export class SegmentGone extends Error {
 }
 
 /** Values of a file that kreplay did not write may have types that its tables never contain. */
-export function asDamage(error: unknown): unknown {
+export function toDamageError(error: unknown): unknown {
   const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
-  return isOfValues ? corrupt('it has values that no recording has', error) : error;
+  return isOfValues ? createCorruptError('it has values that no recording has', error) : error;
 }

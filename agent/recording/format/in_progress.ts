@@ -6,7 +6,7 @@ export const ALIVE = 'alive_ns';
 /** A segment's data, of calls and requests that have begun and not ended: the most important first. */
 export const IN_PROGRESS = 'in_progress';
 
-/** Key of the count of calls and requests that the list leaves out: a text, see `unlistedText`. */
+/** Key of the count of calls and requests that the list leaves out: a text, see `encodeUnlisted`. */
 export const IN_PROGRESS_UNLISTED = 'in_progress_unlisted';
 
 /** The same as IN_PROGRESS, of some that were in progress when earlier writers ended. */
@@ -35,11 +35,11 @@ export function joinUnlisted(one: Unlisted, other: Unlisted): Unlisted {
   };
 }
 
-export function unlistedText({ count, labelled, sinceNs }: Unlisted): string {
+export function encodeUnlisted({ count, labelled, sinceNs }: Unlisted): string {
   return `${count} ${labelled} ${sinceNs}`;
 }
 
-/** Returns undefined for what `unlistedText` did not write; `undefined` stands for nothing. */
+/** Returns undefined for what `encodeUnlisted` did not write; `undefined` stands for nothing. */
 export function parseUnlisted(text: unknown): Unlisted | undefined {
   if (text === undefined) return NONE_UNLISTED;
   const [, count, labelled, sinceNs] = /^(\d{1,10}) (\d{1,10}) (\d{1,20})$/.exec(String(text)) ?? [];

@@ -1,6 +1,6 @@
 /** Records that are kept beside the events: losses, and steps of the clock. */
 import type { EventType } from '../../../bpf/schema/index.ts';
-import { knownCause, type LossCause } from '../../../bpf/schema/losses.ts';
+import { type LossCause, toLossCause } from '../../../bpf/schema/losses.ts';
 
 /** The most bytes of a cause, an event type or a kind. */
 export const WORD_MAX = 64;
@@ -21,7 +21,7 @@ export interface Loss extends LossReason {
 }
 
 /** Returns the reason as it is stored: a reader that knows causes only finds an unknown one. */
-export function reasonText({ cause, service }: LossReason): string {
+export function encodeReason({ cause, service }: LossReason): string {
   if (service === undefined) return cause;
   const text = `${cause} ${service}`;
   return Buffer.byteLength(text) <= WORD_MAX ? text : cause;
@@ -30,7 +30,7 @@ export function reasonText({ cause, service }: LossReason): string {
 /** A reason that is not known may concern any service. */
 export function parseReason(text: string): LossReason {
   const [first, ...service] = text.split(' ');
-  const cause = knownCause(first!);
+  const cause = toLossCause(first!);
   if (service.length === 0) return { cause };
   return cause === 'unknown' ? { cause } : { cause, service: service.join(' ') };
 }

@@ -6,7 +6,7 @@
 /** More than any log holds. */
 const STEP = 2 ** 32;
 
-export function afterPowerLoss(number: number): number {
+export function computeRestartNumber(number: number): number {
   return (Math.floor(number / STEP) + 1) * STEP;
 }
 

@@ -11,30 +11,30 @@ export interface OwnerColumns {
   service: Column;
 }
 
-function columnNamed(name: string): Column {
+function findColumn(name: string): Column {
   const column = COLUMNS.find((candidate) => candidate.name === name);
   if (!column) throw new Error(`the schema has no column ${name}`);
   return column;
 }
 
-export const OWN: OwnerColumns = { eventType: 0, context: columnNamed('context'), service: columnNamed('service') };
+export const OWN: OwnerColumns = { eventType: 0, context: findColumn('context'), service: findColumn('service') };
 
-function columnsFrom(source: Column['source']): OwnerColumns[] {
+function selectOwnerColumns(source: Column['source']): OwnerColumns[] {
   return COLUMNS.filter((column) => column.source === source && column.name.endsWith('_context')).map((context) => ({
     eventType: context.eventType,
     context,
-    service: columnNamed(context.name.replace(/_context$/, '_service')),
+    service: findColumn(context.name.replace(/_context$/, '_service')),
   }));
 }
 
 /** Columns of each origin slot of each event type that has origins. */
-export const ORIGINS: readonly (OwnerColumns & { bytes: Column })[] = columnsFrom('origins').map((owner) => ({
+export const ORIGINS: readonly (OwnerColumns & { bytes: Column })[] = selectOwnerColumns('origins').map((owner) => ({
   ...owner,
-  bytes: columnNamed(owner.context.name.replace(/_context$/, '_bytes')),
+  bytes: findColumn(owner.context.name.replace(/_context$/, '_bytes')),
 }));
 
 /** Columns of who queued a request, of each event type that has them. */
-export const QUEUERS: readonly OwnerColumns[] = columnsFrom('queuer');
+export const QUEUERS: readonly OwnerColumns[] = selectOwnerColumns('queuer');
 
 /**
  * Whether the event of a row carries data that its owner wrote earlier. That is work of the transaction, but its caller

@@ -56,11 +56,11 @@ export function choosePiece({ name, eventType, source }: Column): number {
 }
 
 /** Seed of the checksum of a piece. */
-export function pieceSeed(firstNumber: number, piece: number): number {
+export function computePieceSeed(firstNumber: number, piece: number): number {
   return (firstNumber % 2 ** 24) * PIECES_MAX + piece;
 }
 
 /** Seed of the checksum of what a segment's entry says about its columns: that of a piece which no column is in. */
-export function factsSeed(firstNumber: number): number {
-  return pieceSeed(firstNumber, PIECE_LAST + 1);
+export function computeFactsSeed(firstNumber: number): number {
+  return computePieceSeed(firstNumber, PIECE_LAST + 1);
 }

@@ -12,15 +12,15 @@ export interface RecordingLog {
 
 /** Must be called when SQLite has the log open. */
 export function openLog(path: string): RecordingLog {
-  const fd = withSyncErrors(path, () => openSync(`${path}-wal`, 'r'));
+  const fd = runWithSyncErrors(path, () => openSync(`${path}-wal`, 'r'));
   return {
     beginSync: (done) => fdatasync(fd, (error) => done(error ? syncError(path, error) : undefined)),
-    sync: () => withSyncErrors(path, () => fdatasyncSync(fd)),
+    sync: () => runWithSyncErrors(path, () => fdatasyncSync(fd)),
     close: () => closeSync(fd),
   };
 }
 
-function withSyncErrors<T>(path: string, work: () => T): T {
+function runWithSyncErrors<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {

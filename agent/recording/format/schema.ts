@@ -1,8 +1,8 @@
 /** The tables of a recording, which the writer creates and the reader expects. FORMAT.md documents the whole format. */
 import type Database from 'better-sqlite3';
 import { I64_MAX, U64_MAX } from '../../../daemon/base/bigints.ts';
-import { damagedFrame, damagedLog, hasChecksums } from './database.ts';
-import { corrupt, RecordingError } from './errors.ts';
+import { describeDamagedLog, findDamagedFrame, hasChecksums } from './database.ts';
+import { createCorruptError, RecordingError } from './errors.ts';
 
 /** All statements of kreplay are shorter. */
 const SQL_MAX = 4096;
@@ -176,7 +176,7 @@ CREATE TABLE clock (
 ) STRICT;
 `;
 
-const schema = schemaCheck(CREATE_TABLES);
+const schema = createSchemaCheck(CREATE_TABLES);
 
 /** Packs name ids into a blob. */
 export function packIds(ids: Uint32Array): Buffer {
@@ -184,7 +184,7 @@ export function packIds(ids: Uint32Array): Buffer {
 }
 
 export function unpackIds(blob: Buffer): Uint32Array {
-  if (!Buffer.isBuffer(blob)) throw corrupt('a list of names is malformed');
+  if (!Buffer.isBuffer(blob)) throw createCorruptError('a list of names is malformed');
   // The ids are copied because the buffer's own memory need not be aligned to four bytes.
   const ids = new Uint32Array(blob.length >>> 2);
   new Uint8Array(ids.buffer).set(blob.subarray(0, ids.byteLength));
@@ -199,7 +199,7 @@ export function toStored(value: bigint): bigint {
 }
 
 /** Reads an upper bound: the largest stored value may stand for anything above it. */
-export function fromStoredMax(value: bigint): bigint {
+export function decodeStoredMax(value: bigint): bigint {
   return value === I64_MAX ? U64_MAX : value;
 }
 
@@ -210,8 +210,8 @@ export function fromStoredMax(value: bigint): bigint {
 export function isBlank(database: Database.Database): boolean {
   const tables = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get();
   const isEmpty = tables === 0 && database.pragma('application_id', { simple: true }) === 0;
-  const frame = isEmpty ? damagedFrame(database) : undefined;
-  if (frame !== undefined) throw corrupt(damagedLog(frame));
+  const frame = isEmpty ? findDamagedFrame(database) : undefined;
+  if (frame !== undefined) throw createCorruptError(describeDamagedLog(frame));
   return isEmpty;
 }
 
@@ -234,11 +234,11 @@ export function checkFormat(database: Database.Database, path: string): void {
       `${path} has format version ${version}, this kreplay reads ${FORMAT_VERSION}: use the kreplay that wrote it, or a newer one`,
     );
   }
-  const foreign = schema.foreign(database);
+  const foreign = schema.describeForeign(database);
   if (foreign !== undefined) {
     throw new RecordingError('not_a_recording', `${path} has a ${foreign}, which no kreplay makes: do not trust it`);
   }
-  if (!hasChecksums(database)) throw corrupt('its pages have lost their checksums');
+  if (!hasChecksums(database)) throw createCorruptError('its pages have lost their checksums');
 }
 
 /** SQL for the number after the last event. In a bundle the last segment need not contain that event. */
@@ -260,11 +260,11 @@ interface Shape {
 
 interface SchemaCheck {
   /** Describes something in the file that kreplay does not make; undefined when there is nothing. */
-  foreign(database: Database.Database): string | undefined;
+  describeForeign(database: Database.Database): string | undefined;
 }
 
 /** `createTables` has the statements that make the tables. */
-function schemaCheck(createTables: string): SchemaCheck {
+function createSchemaCheck(createTables: string): SchemaCheck {
   const statements = createTables
     .replaceAll(/^\s*--.*$/gm, '')
     .split(';')
@@ -286,7 +286,7 @@ function schemaCheck(createTables: string): SchemaCheck {
   }
 
   return {
-    foreign(database) {
+    describeForeign(database) {
       const objects = database.prepare<[], [unknown, unknown, unknown]>(OBJECTS).raw().all();
       if (objects.length > OBJECTS_MAX) return 'too many tables';
       const found = objects.find(([type, name, sql]) => !isOurs(type, name, sql));

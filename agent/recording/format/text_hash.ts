@@ -2,7 +2,7 @@
  * Hashes a text to 53 bits, which a double holds exactly: two rounds of multiply and xor that are mixed at the end
  * (cyrb53).
  */
-export function textHash53(text: string): number {
+export function hashText53(text: string): number {
   let a = 0xdeadbeef;
   let b = 0x41c6ce57;
   for (let i = 0; i < text.length; i++) {

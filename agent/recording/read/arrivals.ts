@@ -11,8 +11,8 @@ import { toStored } from '../format/schema.ts';
 import { gather } from './assemble_block.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import type { Lookup } from './lookup.ts';
-import { createSegmentMatcher, matchingRows } from './match.ts';
-import { readableBlock, type ScanSource, type SegmentRun } from './scan.ts';
+import { createSegmentMatcher, findMatchingRows } from './match.ts';
+import { buildReadableBlock, type ScanSource, type SegmentRun } from './scan.ts';
 import { type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
@@ -81,8 +81,8 @@ export interface ArrivalReader {
    * Returns how many events with numbers in [from, end) retention has removed, the number after the last of them, and
    * the start of the last event that retention has removed.
    */
-  removed(from: number, end: number): { count: number; next: number; toNs: bigint };
-  lossesAfter(lossId: number): NotedLoss[];
+  countRemoved(from: number, end: number): { count: number; next: number; toNs: bigint };
+  listLossesAfter(lossId: number): NotedLoss[];
 }
 
 type LossRow = [bigint, bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
@@ -110,7 +110,7 @@ export function openArrivals(
   }
 
   function selectRowsFrom(segment: Segment, filter: ReturnType<typeof resolveFilter> & {}, from: number, end: number) {
-    const rows = matchingRows(segment, filter, end);
+    const rows = findMatchingRows(segment, filter, end);
     const first = rows.findIndex((row) => segment.readEventNumber(row) >= from);
     return first < 0 ? rows.subarray(0, 0) : rows.subarray(first);
   }
@@ -128,7 +128,7 @@ export function openArrivals(
     const runs: SegmentRun[] = [];
     let left = rowsMax;
     let next = end;
-    const metas = source.index.arrived(from, end, bounds, OPENED_A_BLOCK_MAX);
+    const metas = source.index.listArrived(from, end, bounds, OPENED_A_BLOCK_MAX);
     for (const meta of metas) {
       if (!isOfInterest(meta)) continue;
       const segment = open(meta);
@@ -140,7 +140,7 @@ export function openArrivals(
       break;
     }
     if (left > 0 && metas.length === OPENED_A_BLOCK_MAX) next = Math.min(end, metas.at(-1)!.endNumber);
-    const block = readableBlock(runs, {
+    const block = buildReadableBlock(runs, {
       gather: (some) => gather(some, COLUMNS, () => {}),
       onBlock: source.onBlock,
       leaveOut,
@@ -156,14 +156,14 @@ export function openArrivals(
 
   return {
     extent: () => ({ end: source.index.ends().end, lossId: lastLoss.get()! }),
-    arrivals: (request) => source.inTransaction(() => read(request)),
-    removed(from, end) {
+    arrivals: (request) => source.runInTransaction(() => read(request)),
+    countRemoved(from, end) {
       const given = countGivenNumbers(from, end);
       const count = given > 0 ? given - stored.get({ from: end - given, end })! : 0;
       const next = count > 0 ? (removedEnd.get({ from, end }) ?? end) : from;
       return { count, next, toNs: lastRemovedNs.get() ?? 0n };
     },
-    lossesAfter: (lossId) =>
+    listLossesAfter: (lossId) =>
       losses.all(lossId).map(([id, fromNs, toNs, cause, eventType, count]) => ({
         lossId: Number(id),
         fromNs,

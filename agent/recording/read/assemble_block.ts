@@ -2,7 +2,7 @@
  * Assembles a block from rows of several segments, one segment after the other, so that few of them are decoded at a
  * time.
  */
-import { type NumberedBlock, newBlock, newColumns, typeRows } from '../../../bpf/schema/block.ts';
+import { createBlock, createColumn, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
@@ -35,7 +35,7 @@ const EVERY_ROW = Uint32Array.from({ length: SEGMENT_ROWS_MAX }, (_, row) => row
 /** Columns that are always included: without them a block cannot be read or continued from. */
 const ALWAYS = ['event_type', 'timestamp_ns'];
 
-export function wantedColumns(names: readonly string[] | 'all'): readonly Column[] {
+export function selectColumns(names: readonly string[] | 'all'): readonly Column[] {
   if (names === 'all') return COLUMNS;
   const unknown = names.find((name) => !COLUMNS.some((column) => column.name === name));
   if (unknown !== undefined) throw new Error(`there is no column ${unknown}`);
@@ -47,12 +47,12 @@ export function gather<Source extends RowSource>(
   runs: readonly Run<Source>[],
   columns: readonly Column[],
   using: (segment: Source) => void,
-  make = newColumns,
+  make = createColumn,
 ): NumberedBlock {
   const rowCount = runs.reduce((sum, { rows }) => sum + rows.length, 0);
   const numbers = make(NUMBER.name, NUMBER.storage, rowCount) as BigUint64Array;
   setNumbers(numbers, runs);
-  const block: NumberedBlock = { ...newBlock(0, []), rowCount, numbers };
+  const block: NumberedBlock = { ...createBlock(0, []), rowCount, numbers };
   const shares = shareOut(runs, block.typeCounts, using);
   for (const { name, storage, eventType } of columns) {
     const length = eventType === 0 ? rowCount : block.typeCounts[eventType]!;
@@ -79,13 +79,13 @@ export function takeRows(block: NumberedBlock, rows: Uint32Array): NumberedBlock
 }
 
 /** All rows of a segment, in the order in which they were recorded, with its own arrays. */
-export function wholeBlock(segment: Segment, columns: readonly Column[], make = newColumns): NumberedBlock {
+export function buildWholeBlock(segment: Segment, columns: readonly Column[], make = createColumn): NumberedBlock {
   const { rowCount } = segment;
   const numbers = make(NUMBER.name, NUMBER.storage, rowCount) as BigUint64Array;
   setNumbers(numbers, [{ segment, rows: EVERY_ROW.subarray(0, rowCount) }]);
-  const block: NumberedBlock = { ...newBlock(0, []), rowCount, numbers };
+  const block: NumberedBlock = { ...createBlock(0, []), rowCount, numbers };
   for (let type = 1; type < block.typeCounts.length; type++) block.typeCounts[type] = segment.typeRowCount(type);
-  for (const column of columns) block.columns.set(column.name, segment.column(column));
+  for (const column of columns) block.columns.set(column.name, segment.readColumn(column));
   return block;
 }
 
@@ -127,14 +127,18 @@ function copySegment(segment: RowSource, share: Share, columns: readonly Column[
     if (eventType !== 0 && segment.typeRowCount(eventType) === 0) continue;
     let places = byType.get(eventType);
     if (!places) {
-      places = placesOfType(segment, share, eventType);
+      places = collectTypePlaces(segment, share, eventType);
       byType.set(eventType, places);
     }
     if (places.from.length > 0) segment.copy(column, places.from, block.columns.get(name)!, places.to);
   }
 }
 
-function placesOfType(segment: RowSource, share: Share, eventType: number): { from: Uint32Array; to: Uint32Array } {
+function collectTypePlaces(
+  segment: RowSource,
+  share: Share,
+  eventType: number,
+): { from: Uint32Array; to: Uint32Array } {
   const types = segment.eventTypes();
   const places = segment.places();
   const from = new Uint32Array(share.count);

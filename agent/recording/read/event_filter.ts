@@ -1,7 +1,7 @@
 /** The filter of a scan, and its resolved form for one recording: texts become ids, bounds become numbers that fit. */
 
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
-import { apiName } from '../../../bpf/schema/define.ts';
+import { getApiName } from '../../../bpf/schema/define.ts';
 import { EVENTS, type EventType } from '../../../bpf/schema/index.ts';
 import type { Kind } from '../../../bpf/schema/kinds.ts';
 import { U64_MAX } from '../../../daemon/base/bigints.ts';
@@ -67,8 +67,8 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
   const ids = selectEventTypeIds(filter, own);
   const contexts: Ids[] = [];
   if (filter.transactionId !== undefined)
-    contexts.push(toSortedIds(lookup.contextsOfTransaction(filter.transactionId)));
-  if (filter.traceId !== undefined) contexts.push(toSortedIds(lookup.contextsOfTrace(filter.traceId)));
+    contexts.push(toSortedIds(lookup.findContextsByTransaction(filter.transactionId)));
+  if (filter.traceId !== undefined) contexts.push(toSortedIds(lookup.findContextsByTrace(filter.traceId)));
   const nameIds = (names: readonly string[] | undefined) => names && toSortedIds(names.flatMap(lookup.nameIds));
   const services = nameIds(filter.services);
   const comms = nameIds(filter.comms);
@@ -76,10 +76,10 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
   const resolved: ResolvedFilter = {
     eventTypes: toSortedIds(ids),
     typeMask: typeMask(ids),
-    firstNs: atLeastZero(filter.fromNs ?? 0n),
-    lastNs: atMost((filter.toNs ?? U64_MAX + 1n) - 1n),
-    minDurationNs: atLeastZero(filter.minDurationNs ?? 0n),
-    maxDurationNs: atMost(filter.maxDurationNs ?? U64_MAX),
+    firstNs: clampToZero(filter.fromNs ?? 0n),
+    lastNs: clampToU64((filter.toNs ?? U64_MAX + 1n) - 1n),
+    minDurationNs: clampToZero(filter.minDurationNs ?? 0n),
+    maxDurationNs: clampToU64(filter.maxDurationNs ?? U64_MAX),
     contexts,
     inSegments: contexts[0] ?? collectQueuers(own),
     services,
@@ -135,11 +135,11 @@ function toSortedIds(ids: readonly number[]): Ids {
   return Uint32Array.from(new Set(ids)).sort();
 }
 
-function atLeastZero(value: bigint): bigint {
+function clampToZero(value: bigint): bigint {
   return value < 0n ? 0n : value;
 }
 
-function atMost(value: bigint): bigint {
+function clampToU64(value: bigint): bigint {
   return value > U64_MAX ? U64_MAX : value;
 }
 
@@ -167,7 +167,7 @@ export const OWN_FIELDS = {
 export type OwnField = (typeof OWN_FIELDS)[keyof OwnTexts];
 
 /** Name of the column that conditions on a field look at. */
-export function conditionColumn(event: string, field: string, { source }: Kind): string {
+export function nameConditionColumn(event: string, field: string, { source }: Kind): string {
   return `${event}.${field}${source === 'queuer' ? '_context' : ''}`;
 }
 
@@ -179,9 +179,9 @@ interface OwnColumn {
 const findFieldColumns = (field: string): OwnColumn[] =>
   EVENTS.flatMap((event) =>
     Object.entries(event.fields)
-      .filter(([name, of]) => apiName(name, of) === field)
+      .filter(([name, of]) => getApiName(name, of) === field)
       .map(([, { kind }]) => {
-        const own = conditionColumn(event.name, field, kind);
+        const own = nameConditionColumn(event.name, field, kind);
         return { kind, column: COLUMNS.find(({ name }) => name === own)! };
       }),
   );
@@ -220,6 +220,6 @@ function findOwnValues({ column, kind }: OwnColumn, wanted: readonly string[], l
 
 function findNumbers({ source, labels }: Kind, text: string, lookup: Lookup): number[] {
   if (source === 'text') return lookup.nameIds(text);
-  if (source === 'queuer') return lookup.contextsOfTransaction(text);
+  if (source === 'queuer') return lookup.findContextsByTransaction(text);
   return [...(labels ?? [])].filter(([, label]) => label === text).map(([number]) => number);
 }

@@ -1,6 +1,6 @@
 /** Finds files by path. No index has paths, so what was found is kept, and each list of patterns sees a file once. */
 import type Database from 'better-sqlite3';
-import { pathTest } from '../../../daemon/base/file_pattern.ts';
+import { createPathTest } from '../../../daemon/base/file_pattern.ts';
 
 const OLDEST = 'SELECT coalesce(min(file_id), 0) FROM file';
 
@@ -21,15 +21,15 @@ export interface FileFinder {
   look(patterns: readonly string[]): Generator<void, void>;
 }
 
-export function fileFinder(database: Database.Database, { idsMax = IDS_MAX } = {}): FileFinder {
+export function createFileFinder(database: Database.Database, { idsMax = IDS_MAX } = {}): FileFinder {
   const next = database.prepare<[number], [number, string]>(NEXT).raw();
   const oldest = database.prepare<[], number>(OLDEST).pluck();
   /** The ones that were used last come last. */
   const known = new Map<string, FoundFiles>();
 
-  function foundBy(patterns: readonly string[]): FoundFiles {
+  function findOrCreateList(patterns: readonly string[]): FoundFiles {
     const key = JSON.stringify([...new Set(patterns)].sort());
-    const found = known.get(key) ?? foundFiles(key, patterns, () => oldest.get()!);
+    const found = known.get(key) ?? createFoundFiles(key, patterns, () => oldest.get()!);
     keep(found);
     return found;
   }
@@ -62,12 +62,12 @@ export function fileFinder(database: Database.Database, { idsMax = IDS_MAX } = {
 
   return {
     find(patterns) {
-      const found = foundBy(patterns);
+      const found = findOrCreateList(patterns);
       while (step(found));
       return found.ids();
     },
     *look(patterns) {
-      const found = foundBy(patterns);
+      const found = findOrCreateList(patterns);
       while (step(found)) yield;
     },
   };
@@ -84,8 +84,8 @@ interface FoundFiles {
 }
 
 /** `oldest` returns the id of the oldest file that is left: ids before it are dropped when room is needed. */
-function foundFiles(key: string, patterns: readonly string[], oldest: () => number): FoundFiles {
-  const isWanted = pathTest(patterns);
+function createFoundFiles(key: string, patterns: readonly string[], oldest: () => number): FoundFiles {
+  const isWanted = createPathTest(patterns);
   let ids = new Uint32Array(16);
   let count = 0;
   let last = 0;

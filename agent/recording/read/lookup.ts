@@ -2,15 +2,15 @@
  * The reader's dictionaries. Entries never change, so those that were read are cached; missing ones are queried again.
  */
 import type Database from 'better-sqlite3';
-import { type Block, columnLength } from '../../../bpf/schema/block.ts';
+import { type Block, getColumnLength } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Source } from '../../../bpf/schema/kinds.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
-import { contextFinder } from '../format/context_finder.ts';
-import { corrupt } from '../format/errors.ts';
+import { createContextFinder } from '../format/context_finder.ts';
+import { createCorruptError } from '../format/errors.ts';
 import type { ContextText } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
-import { type FileFinder, fileFinder } from './file_finder.ts';
+import { createFileFinder, type FileFinder } from './file_finder.ts';
 import { isShort, type Keep, TEXT_MAX } from './sizes.ts';
 
 /** Entries of each dictionary that are kept, for a reader that meets events again. */
@@ -41,9 +41,9 @@ export interface Lookup {
   nameIds(text: string): number[];
   files: FileFinder;
   services(): string[];
-  contextsOfTransaction(id: string): number[];
-  transactionKeys(id: string): number[];
-  contextsOfTrace(id: string): number[];
+  findContextsByTransaction(id: string): number[];
+  findTransactionKeys(id: string): number[];
+  findContextsByTrace(id: string): number[];
   /** Reads what the ids of a block refer to, so that it is available later. */
   remember(block: Block): void;
 }
@@ -86,13 +86,17 @@ const NO_CONTEXT: ContextText = { transactionId: null, traceId: null, spanId: nu
 export function openLookup(database: Database.Database, keep: Keep = (work) => work, cachedMax = CACHED_MAX): Lookup {
   const nameIds = database.prepare<[string], number>(NAME_IDS).pluck();
   const services = database.prepare<[], string>(SERVICES).pluck();
-  const finder = contextFinder(database);
-  const ofTransaction = keep(finder.ofTransaction, isShort);
-  const ofTrace = keep(finder.ofTrace, isShort);
-  const name = cached(database.prepare<[number], string>(NAME).pluck(), cachedMax);
-  const file = cached(database.prepare<[number], RecordedFile>(FILE), cachedMax);
-  const context = contextsInOrder(database, cachedMax);
-  const known = { name: orDamaged(name), file: orDamaged(file), context: orDamaged(context) };
+  const finder = createContextFinder(database);
+  const ofTransaction = keep(finder.findByTransaction, isShort);
+  const ofTrace = keep(finder.findByTrace, isShort);
+  const name = createCachedReader(database.prepare<[number], string>(NAME).pluck(), cachedMax);
+  const file = createCachedReader(database.prepare<[number], RecordedFile>(FILE), cachedMax);
+  const context = createContextReader(database, cachedMax);
+  const known = {
+    name: createReferenceCheck(name),
+    file: createReferenceCheck(file),
+    context: createReferenceCheck(context),
+  };
   /** Ids of the block that were already read, each in the slot of its lowest bits: most ids occur many times. */
   const seen = {
     name: new Uint32Array(SEEN_SLOTS),
@@ -104,25 +108,25 @@ export function openLookup(database: Database.Database, keep: Keep = (work) => w
       for (const slots of Object.values(seen)) slots.fill(0);
       for (const { column, kind } of REFERENCES) {
         const ids = block.columns.get(column.name) as Uint32Array | undefined;
-        if (ids) readEach(ids, columnLength(block, column), seen[kind], known[kind]);
+        if (ids) readEach(ids, getColumnLength(block, column), seen[kind], known[kind]);
       }
     },
     name: (id) => name(id) ?? '',
     file,
     context: (id) => context(id) ?? NO_CONTEXT,
     nameIds: (text) => nameIds.all(text),
-    files: fileFinder(database),
+    files: createFileFinder(database),
     services: () => services.all(),
-    contextsOfTransaction: (id) => ofTransaction(id).map((row) => row.context_id),
-    transactionKeys: (id) => [...new Set(ofTransaction(id).map((row) => row.transaction_key))],
-    contextsOfTrace: (id) => ofTrace(id).map((row) => row.context_id),
+    findContextsByTransaction: (id) => ofTransaction(id).map((row) => row.context_id),
+    findTransactionKeys: (id) => [...new Set(ofTransaction(id).map((row) => row.transaction_key))],
+    findContextsByTrace: (id) => ofTrace(id).map((row) => row.context_id),
   };
 }
 
 /** An entry is written together with the event that refers to it, and stays as long as the event does. */
-function orDamaged(getEntry: (id: number) => unknown): (id: number) => void {
+function createReferenceCheck(getEntry: (id: number) => unknown): (id: number) => void {
   return (id) => {
-    if (id !== 0 && getEntry(id) === undefined) throw corrupt('an event names what is not there');
+    if (id !== 0 && getEntry(id) === undefined) throw createCorruptError('an event names what is not there');
   };
 }
 
@@ -138,12 +142,12 @@ function isEntry(entry: unknown): boolean {
  * A scan meets contexts nearly in the order of their ids: while that goes on, those that follow are read as well, which
  * takes a fifth of the time.
  */
-function contextsInOrder(database: Database.Database, cachedMax: number): (id: number) => ContextText | undefined {
+function createContextReader(database: Database.Database, cachedMax: number): (id: number) => ContextText | undefined {
   const statement = database.prepare<[number, number], [number, ...(string | null)[]]>(CONTEXTS).raw();
   const known = new RecentMap<number, ContextText>(cachedMax);
   let [last, length] = [0, 1];
 
-  function rowsFrom(id: number) {
+  function readContextRows(id: number) {
     try {
       return statement.all(id, last);
     } catch (error) {
@@ -159,10 +163,10 @@ function contextsInOrder(database: Database.Database, cachedMax: number): (id: n
     length = isNext ? Math.min(length * 2, CONTEXTS_AHEAD_MAX) : 1;
     last = id + length - 1;
     let wanted: ContextText | undefined;
-    for (const [number, transactionId = null, traceId = null, spanId = null] of rowsFrom(id)) {
+    for (const [number, transactionId = null, traceId = null, spanId = null] of readContextRows(id)) {
       const entry = { transactionId, traceId, spanId };
       if (Object.values(entry).every(isTextOrNull)) known.set(number, entry);
-      else if (number === id) throw corrupt('a name in it is malformed');
+      else if (number === id) throw createCorruptError('a name in it is malformed');
       if (number === id) wanted = entry;
     }
     return wanted;
@@ -171,7 +175,7 @@ function contextsInOrder(database: Database.Database, cachedMax: number): (id: n
   return (id) => (id === 0 ? undefined : (known.get(id) ?? read(id)));
 }
 
-function cached<Entry>(
+function createCachedReader<Entry>(
   statement: Database.Statement<[number], Entry>,
   cachedMax: number,
 ): (id: number) => Entry | undefined {
@@ -181,7 +185,7 @@ function cached<Entry>(
     const hit = known.get(id);
     if (hit !== undefined) return hit;
     const entry = statement.get(id);
-    if (entry !== undefined && !isEntry(entry)) throw corrupt('a name in it is malformed');
+    if (entry !== undefined && !isEntry(entry)) throw createCorruptError('a name in it is malformed');
     if (entry !== undefined) known.set(id, entry);
     return entry;
   };

@@ -5,22 +5,22 @@
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { U64_MAX } from '../../../daemon/base/bigints.ts';
-import { firstNotBelow } from '../../../daemon/base/binary_search.ts';
+import { findFirstNotBelow } from '../../../daemon/base/binary_search.ts';
 import { type ColumnFacts, decodeFacts, hasInFilter, type Range } from '../codec/column_facts.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
-import { factsSeed } from '../format/pieces.ts';
+import { computeFactsSeed } from '../format/pieces.ts';
 import { toWords } from '../words64.ts';
 import type { Ids, OwnCondition, ResolvedFilter } from './event_filter.ts';
 import type { Segment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
-const columnNamed = (name: string): Column => COLUMNS.find((column) => column.name === name)!;
-const TIMESTAMP = columnNamed('timestamp_ns');
-const DURATION = columnNamed('duration_ns');
-const RESULT = columnNamed('result');
-const PID = columnNamed('pid');
-const COMM = columnNamed('comm');
+const findColumn = (name: string): Column => COLUMNS.find((column) => column.name === name)!;
+const TIMESTAMP = findColumn('timestamp_ns');
+const DURATION = findColumn('duration_ns');
+const RESULT = findColumn('result');
+const PID = findColumn('pid');
+const COMM = findColumn('comm');
 
 /** Reused for each segment: most keep few of its rows. */
 const candidates = new Uint32Array(SEGMENT_ROWS_MAX);
@@ -33,19 +33,19 @@ const MARKED = Uint32Array.of(1);
 const UNMARKED = Uint32Array.of(0);
 
 /** Matching rows in arrival order; only those with a number below `endNumber`. */
-export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
+export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
   const rows = candidates;
-  let count = rowsBelow(segment, endNumber);
+  let count = countRowsBelow(segment, endNumber);
   rows.set(ALL.subarray(0, count));
 
   /** Columns are decoded only while rows are left. */
   function keepWithin(column: Column, min: bigint, max: bigint): void {
     if (count === 0 || (min === 0n && max === U64_MAX)) return;
-    count = nativeColumns.keepRowsWithin(segment.column(column), min, max, rows, count);
+    count = nativeColumns.keepRowsWithin(segment.readColumn(column), min, max, rows, count);
   }
 
   function keepRowsWithIds(column: Column, ids: Ids): void {
-    if (count > 0) count = nativeColumns.keepSortedRows(segment.column(column), ids, rows, count);
+    if (count > 0) count = nativeColumns.keepSortedRows(segment.readColumn(column), ids, rows, count);
   }
 
   /** Keeps the rows of which `markedRows` says so, or the others. */
@@ -54,7 +54,7 @@ export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber
   }
 
   function keepResults(results: ReadonlySet<bigint>, areWanted: boolean): void {
-    if (count > 0) count = keepRowsWith(results, areWanted, segment.column(RESULT) as BigInt64Array, rows, count);
+    if (count > 0) count = keepRowsWith(results, areWanted, segment.readColumn(RESULT) as BigInt64Array, rows, count);
   }
 
   // Most scans want all types, and most segments are wholly inside the time.
@@ -65,25 +65,25 @@ export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber
   const isInside = minNs >= filter.firstNs && maxNs <= filter.lastNs;
   if (!isInside) keepWithin(TIMESTAMP, filter.firstNs, filter.lastNs);
   keepWithin(DURATION, filter.minDurationNs, filter.maxDurationNs);
-  for (const contexts of filter.contexts) keepMarked(() => ownedRows(segment, 'context', contexts), MARKED);
+  for (const contexts of filter.contexts) keepMarked(() => markOwnedRows(segment, 'context', contexts), MARKED);
   const { services, excluded } = filter;
-  if (services) keepMarked(() => ownedRows(segment, 'service', services), MARKED);
+  if (services) keepMarked(() => markOwnedRows(segment, 'service', services), MARKED);
   if (filter.pid !== undefined) keepWithin(PID, BigInt(filter.pid), BigInt(filter.pid));
   if (filter.comms) keepRowsWithIds(COMM, filter.comms);
   if (filter.failed === true) keepWithin(RESULT, SIGN, U64_MAX);
   if (filter.failed === false) keepWithin(RESULT, 0n, SIGN - 1n);
   if (filter.results) keepResults(filter.results, true);
-  for (const condition of filter.own) keepMarked(() => rowsWith(segment, condition), MARKED);
+  for (const condition of filter.own) keepMarked(() => markConditionRows(segment, condition), MARKED);
   if (excluded.services) {
     const { services: names } = excluded;
-    keepMarked(() => ownedRows(segment, 'service', names), UNMARKED);
+    keepMarked(() => markOwnedRows(segment, 'service', names), UNMARKED);
   }
   if (excluded.comms) {
     const { comms } = excluded;
-    keepMarked(() => rowsNamed(segment, comms), UNMARKED);
+    keepMarked(() => markCommRows(segment, comms), UNMARKED);
   }
   if (excluded.results) keepResults(excluded.results, false);
-  for (const condition of excluded.own) keepMarked(() => rowsWith(segment, condition), UNMARKED);
+  for (const condition of excluded.own) keepMarked(() => markConditionRows(segment, condition), UNMARKED);
   return rows.slice(0, count);
 }
 
@@ -106,35 +106,35 @@ function keepRowsWith(
 }
 
 /** Returns 1 for each row that has one of the values of a condition. */
-function rowsWith(segment: Segment, condition: OwnCondition): Uint8Array {
+function markConditionRows(segment: Segment, condition: OwnCondition): Uint8Array {
   const marks = new Uint8Array(segment.rowCount);
   for (const { column, numbers } of condition) {
     if (segment.typeRowCount(column.eventType) === 0) continue;
-    nativeColumns.markSortedRows(segment.column(column), numbers, segment.rowsOfType(column.eventType), marks);
+    nativeColumns.markSortedRows(segment.readColumn(column), numbers, segment.listRowsOfType(column.eventType), marks);
   }
   return marks;
 }
 
-function rowsNamed(segment: Segment, comms: Ids): Uint8Array {
+function markCommRows(segment: Segment, comms: Ids): Uint8Array {
   const marks = new Uint8Array(segment.rowCount);
-  nativeColumns.markSortedRows(segment.column(COMM), comms, undefined, marks);
+  nativeColumns.markSortedRows(segment.readColumn(COMM), comms, undefined, marks);
   return marks;
 }
 
-function rowsBelow({ rowCount, readEventNumber }: Segment, endNumber: number): number {
+function countRowsBelow({ rowCount, readEventNumber }: Segment, endNumber: number): number {
   let count = rowCount;
   while (count > 0 && readEventNumber(count - 1) >= endNumber) count--;
   return count;
 }
 
 /** Returns 1 for each row that one of the ids owns, wholly or in part. */
-function ownedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventType'>, ids: Ids): Uint8Array {
+function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventType'>, ids: Ids): Uint8Array {
   const owned = new Uint8Array(segment.rowCount);
-  nativeColumns.markSortedRows(segment.column(OWN[kind]), ids, undefined, owned);
+  nativeColumns.markSortedRows(segment.readColumn(OWN[kind]), ids, undefined, owned);
   for (const origin of ORIGINS) {
     if (segment.typeRowCount(origin.eventType) === 0) continue;
-    const values = segment.storedColumn(origin[kind]);
-    if (values) nativeColumns.markSortedRows(values, ids, segment.rowsOfType(origin.eventType), owned);
+    const values = segment.readStoredColumn(origin[kind]);
+    if (values) nativeColumns.markSortedRows(values, ids, segment.listRowsOfType(origin.eventType), owned);
   }
   return owned;
 }
@@ -165,7 +165,7 @@ export function createSegmentMatcher(
   }
 
   function mayMatch({ facts, firstNumber }: SegmentMeta): boolean {
-    const known = facts && decodeFacts(facts, factsSeed(firstNumber), (id) => rules.has(id));
+    const known = facts && decodeFacts(facts, computeFactsSeed(firstNumber), (id) => rules.has(id));
     for (const [id, ofColumn] of known ?? []) if (!rules.get(id)!(ofColumn)) return false;
     return true;
   }
@@ -178,23 +178,24 @@ export function createSegmentMatcher(
 function* listRules(filter: ResolvedFilter): Generator<[column: string, Rule]> {
   const { eventTypes, minDurationNs, maxDurationNs, pid, comms, failed } = filter;
   if (minDurationNs > 0n || maxDurationNs < U64_MAX) {
-    yield ['duration_ns', reaches(eventTypes, minDurationNs, maxDurationNs)];
+    yield ['duration_ns', createRangeRule(eventTypes, minDurationNs, maxDurationNs)];
   }
-  if (failed === true) yield ['result', reaches(eventTypes, NEGATIVE_MIN, U64_MAX)];
-  if (failed === false) yield ['result', reaches(eventTypes, 0n, NEGATIVE_MIN - 1n)];
+  if (failed === true) yield ['result', createRangeRule(eventTypes, NEGATIVE_MIN, U64_MAX)];
+  if (failed === false) yield ['result', createRangeRule(eventTypes, 0n, NEGATIVE_MIN - 1n)];
   if (pid !== undefined) yield ['pid', createMembershipRule([pid])];
   if (comms) yield ['comm', createMembershipRule(comms)];
 }
 
 /** Whether an event of one of the types may have a value in [min, max]. */
-function reaches(eventTypes: Ids, min: bigint, max: bigint): Rule {
+function createRangeRule(eventTypes: Ids, min: bigint, max: bigint): Rule {
   return ({ extremes }) =>
     extremes?.some((one) => eventTypes.includes(one.eventType) && one.max >= min && one.min <= max) ?? true;
 }
 
 /** `sorted` is in ascending order. */
 function createMembershipRule(sorted: Ids | readonly number[]): Rule {
-  const isReached = ({ from, to }: Range) => (sorted[firstNotBelow(sorted, from)] ?? Number.POSITIVE_INFINITY) <= to;
+  const isReached = ({ from, to }: Range) =>
+    (sorted[findFirstNotBelow(sorted, from)] ?? Number.POSITIVE_INFINITY) <= to;
   const tried = sorted.slice(0, TRIED_MAX);
   return ({ ranges, filter }) => {
     if (ranges && !ranges.some(isReached)) return false;

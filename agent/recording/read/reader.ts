@@ -6,15 +6,21 @@ import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { LOSS_CAUSES } from '../../../bpf/schema/losses.ts';
 import { U64_MAX } from '../../../daemon/base/bigints.ts';
-import { firstPlace } from '../../../daemon/base/binary_search.ts';
+import { findFirstPlace } from '../../../daemon/base/binary_search.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
-import { damagedFrame, openDatabase } from '../format/database.ts';
-import { asDamage, corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
+import { findDamagedFrame, openDatabase } from '../format/database.ts';
+import {
+  createCorruptError,
+  RecordingError,
+  runWithRecordingErrors,
+  toDamageError,
+  toRecordingError,
+} from '../format/errors.ts';
 import { type ClockStep, type Loss, parseReason, WORD_MAX } from '../format/losses.ts';
 import { STORED_COLUMNS } from '../format/pieces.ts';
-import { checkFormat, fromStoredMax, PAGE_BYTES, toStored } from '../format/schema.ts';
+import { checkFormat, decodeStoredMax, PAGE_BYTES, toStored } from '../format/schema.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
-import { gather, wantedColumns } from './assemble_block.ts';
+import { gather, selectColumns } from './assemble_block.ts';
 import { type EntryCheck, openEntryCheck } from './entry_check.ts';
 import { type EventFilter, lookForFiles, type ResolvedFilter, resolveFilter } from './event_filter.ts';
 import { CACHED_MAX, type Lookup, openLookup } from './lookup.ts';
@@ -24,9 +30,9 @@ import {
   type ColumnLocations,
   openPieceCache,
   openSegment,
+  runWithSegmentErrors,
   type Segment,
   UnreadableSegment,
-  withUnreadable,
 } from './segment.ts';
 import { isDamage, openSegmentIndex, type SegmentMeta } from './segment_index.ts';
 import { checkSizes, isShort, keepUntilCommit, TEXT_MAX } from './sizes.ts';
@@ -147,11 +153,11 @@ export function openReader(
 function readOrigin(database: Database.Database) {
   const meta = new Map(database.prepare<[], [string, string | bigint]>(META).raw().safeIntegers().all());
   const recordingId = String(meta.get('recording_id'));
-  if (!RECORDING_ID.test(recordingId)) throw corrupt('its recording id is malformed');
+  if (!RECORDING_ID.test(recordingId)) throw createCorruptError('its recording id is malformed');
   const node = String(meta.get('node'));
-  if (node.length > TEXT_MAX) throw corrupt('the name of its node is malformed');
+  if (node.length > TEXT_MAX) throw createCorruptError('the name of its node is malformed');
   const createdNs = meta.get('created_ns') ?? 0n;
-  if (typeof createdNs !== 'bigint' || createdNs < 0n) throw corrupt('its start time is malformed');
+  if (typeof createdNs !== 'bigint' || createdNs < 0n) throw createCorruptError('its start time is malformed');
   const bootId = String(meta.get('boot_id'));
   const machineId = String(meta.get('machine_id'));
   return { recordingId, node, bootId, machineId, createdNs };
@@ -168,11 +174,11 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
   const { recordingId, node } = origin;
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
-  const writer = followedWriter(database, { path, recordingId });
+  const writer = createFollowedWriter(database, { path, recordingId });
   const keep = keepUntilCommit(writer.version);
   const lookup = openLookup(database, keep, cached);
   const cache = openPieceCache();
-  const damage = damageNotes();
+  const damage = createDamageNotes();
   if (isDamaged) damage.addFailure();
   const guarded = createGuard(path, damage, followLog(database, damage, writer));
   const index = openSegmentIndex(database, damage.addEntry);
@@ -181,25 +187,25 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
     columnIds: () => writer.locations().ids,
     open(meta, make) {
       if (damage.has(meta)) return undefined;
-      const bytes = withUnreadable(meta, () => index.bytes(meta));
+      const bytes = runWithSegmentErrors(meta, () => index.readBytes(meta));
       return bytes && openSegment(meta, bytes, writer.locations(), make ? { make } : { cache });
     },
     onDamaged: damage.add,
     onBlock: lookup.remember,
-    inTransaction: guarded(readTransactions(database)) as ScanSource['inTransaction'],
+    runInTransaction: guarded(readTransactions(database)) as ScanSource['runInTransaction'],
     dataVersion: writer.newestVersion,
   };
   const guard = <Methods extends object>(methods: Methods): Methods =>
     Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guarded(method)])) as Methods;
 
-  const transactionIndex = openTransactionIndex({ database, lookup, inTransaction: source.inTransaction });
+  const transactionIndex = openTransactionIndex({ database, lookup, runInTransaction: source.runInTransaction });
   const side = openLossReader(database);
   const readLosses = keep(side.losses, isShort);
   const transactions = openTransactions(database, lookup);
   const state = openStateReader(database, path);
   /** Mostly answered from the cache: no agent changes what an id refers to, so these do not follow the writer. */
   const createEntryGetter = <Entry>(find: (id: number) => Entry) => {
-    return (id: number) => withRecordingErrors(path, () => find(id));
+    return (id: number) => runWithRecordingErrors(path, () => find(id));
   };
   const entries = {
     name: createEntryGetter(lookup.name),
@@ -213,25 +219,26 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
     ...side,
     ...state,
     unended: keep(openUnended(database, writer.locations, lookup, damage).unended),
-    ...withDamage(damage, readLosses, state.lossTotals),
+    ...includeDamage(damage, readLosses, state.lossTotals),
     ...transactions,
-    transaction: keep(transactions.transaction),
+    readTransaction: keep(transactions.readTransaction),
     ...openPinReader(database),
     recordedSpan: keep(openRecordedSpan(database).recordedSpan),
     ...openArrivals(database, source, lookup, node),
-    ...wholeReads(source, () => resolveFilter({}, lookup, node)!),
+    ...openWholeReads(source, () => resolveFilter({}, lookup, node)!),
     services: lookup.services,
-    foundDamage: () => ({ any: damage.any(), losses: damage.losses() }),
+    foundDamage: () => ({ any: damage.hasAny(), losses: damage.listLosses() }),
     nodes: () => [node],
     isReplaced: writer.isReplaced,
     info() {
       const [first, last, count] = extent.get()!;
-      if ([first, last, count].some((value) => (value ?? 0n) < 0n)) throw corrupt('times of its events are malformed');
+      if ([first, last, count].some((value) => (value ?? 0n) < 0n))
+        throw createCorruptError('times of its events are malformed');
       return {
         ...origin,
         retainBytes: Number(retainBytes.get()) || null,
         firstTimestampNs: first,
-        lastTimestampNs: last === null ? null : fromStoredMax(last),
+        lastTimestampNs: last === null ? null : decodeStoredMax(last),
         eventCount: Number(count),
       };
     },
@@ -245,7 +252,7 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
       reusesMemory = false,
       risingMinNs,
     }) {
-      const wanted = wantedColumns(columns);
+      const wanted = selectColumns(columns);
       return filters.resolved(filter, wanted, (resolved) => {
         const options = { filter: resolved, columns: wanted, reusesMemory };
         if (order === 'none') return scanUnordered(source, { ...options, risingMinNs });
@@ -253,7 +260,7 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
       });
     },
     lookForFiles: filters.look,
-    event: (number) => source.inTransaction(() => eventNumbered(source, damage, number)),
+    event: (number) => source.runInTransaction(() => findEventByNumber(source, damage, number)),
     close() {
       cache.close();
       database.close();
@@ -266,7 +273,7 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
 }
 
 /** Reads of everything that is recorded; `everything` is a filter that all events match. */
-function wholeReads(source: ScanSource, everything: () => ResolvedFilter): EntryCheck & SealedReader {
+function openWholeReads(source: ScanSource, everything: () => ResolvedFilter): EntryCheck & SealedReader {
   return { ...openEntryCheck(source, everything), ...openSealedSegments(source, everything) };
 }
 
@@ -277,7 +284,7 @@ function createGuard(path: string, damage: DamageNotes, before: () => void) {
         before();
         return work(...args);
       } catch (error) {
-        const known = asDamage(error);
+        const known = toDamageError(error);
         if (isDamage(known)) damage.addFailure();
         throw toRecordingError(known, path);
       }
@@ -294,9 +301,9 @@ function createFilterResolver(guarded: ReturnType<typeof createGuard>, lookup: L
   }
 
   /** The blocks of a scan; those before the filter is resolved are pauses. */
-  function* resolved(
+  function* scanResolved(
     filter: EventFilter,
-    columns: ReturnType<typeof wantedColumns>,
+    columns: ReturnType<typeof selectColumns>,
     scan: (filter: ResolvedFilter) => Generator<NumberedBlock>,
   ): Generator<NumberedBlock> {
     for (const _ of look(filter)) yield gather([], columns, () => {});
@@ -304,13 +311,13 @@ function createFilterResolver(guarded: ReturnType<typeof createGuard>, lookup: L
     if (known) yield* scan(known);
   }
 
-  return { look, resolved };
+  return { look, resolved: scanResolved };
 }
 
-function eventNumbered(source: ScanSource, damage: DamageNotes, number: bigint): NumberedBlock | undefined {
+function findEventByNumber(source: ScanSource, damage: DamageNotes, number: bigint): NumberedBlock | undefined {
   if (number < 0n || number > BigInt(Number.MAX_SAFE_INTEGER)) return undefined;
-  for (const meta of source.index.around(Number(number))) {
-    if (damage.has(meta)) throw corrupt('the segment of this event cannot be read');
+  for (const meta of source.index.findAround(Number(number))) {
+    if (damage.has(meta)) throw createCorruptError('the segment of this event cannot be read');
     const event = readEvent(source, meta, Number(number));
     if (event) return event;
   }
@@ -334,7 +341,7 @@ function readEvent(source: ScanSource, meta: SegmentMeta, number: number): Numbe
 
 /** Numbers grow with the rows. */
 function findRow({ rowCount, readEventNumber }: Segment, number: number): number | undefined {
-  const row = firstPlace(0, rowCount - 1, (at) => readEventNumber(at) >= number);
+  const row = findFirstPlace(0, rowCount - 1, (at) => readEventNumber(at) >= number);
   return readEventNumber(row) === number ? row : undefined;
 }
 
@@ -377,14 +384,14 @@ function isRegular(path: string): boolean | undefined {
 /* The state of a recording: whether an agent has written it, how large it is, and what it is missing in total. */
 
 const WRITTEN = "SELECT 1 FROM meta WHERE key = 'alive_ns'";
-const quoted = (words: readonly string[]) => words.map((word) => `'${word}'`).join();
-/** The first word of a reason: see `reasonText`. */
+const quoteWords = (words: readonly string[]) => words.map((word) => `'${word}'`).join();
+/** The first word of a reason: see `encodeReason`. */
 const CAUSE = "substr(cause, 1, instr(cause || ' ', ' ') - 1)";
 /** Unknown words are one group: a file from an untrusted source may have any number of them. */
 const LOST = `
 SELECT
-  CASE WHEN ${CAUSE} IN (${quoted(Object.keys(LOSS_CAUSES))}) THEN ${CAUSE} ELSE 'unknown' END AS known_cause,
-  CASE WHEN event_type IN (${quoted(EVENTS.map(({ name }) => name))}) THEN event_type END AS known_type,
+  CASE WHEN ${CAUSE} IN (${quoteWords(Object.keys(LOSS_CAUSES))}) THEN ${CAUSE} ELSE 'unknown' END AS known_cause,
+  CASE WHEN event_type IN (${quoteWords(EVENTS.map(({ name }) => name))}) THEN event_type END AS known_type,
   sum(count)
 FROM loss
 GROUP BY known_cause, known_type
@@ -444,7 +451,7 @@ function openRecordedSpan(database: Database.Database): RecordedSpanReader {
       const said = new Map(notes.all());
       for (const [key, value] of said)
         if (key !== 'alive_boot_id' && (typeof value !== 'bigint' || value < 0n))
-          throw corrupt(`its ${key} is not a time`);
+          throw createCorruptError(`its ${key} is not a time`);
       const created = said.get('created_ns');
       const alive = said.get('alive_ns');
       if (typeof created === 'bigint' && typeof alive === 'bigint') {
@@ -461,7 +468,7 @@ function openRecordedSpan(database: Database.Database): RecordedSpanReader {
       // A bundle has selected events, and no information about the time around them.
       const [first, last] = firstAndLast.get()!;
       if (first === null || last === null) return undefined;
-      return { fromNs: first, toNs: fromStoredMax(last), end: 'closed' };
+      return { fromNs: first, toNs: decodeStoredMax(last), end: 'closed' };
     },
   };
 }
@@ -482,7 +489,8 @@ function readTransactions(database: Database.Database): <T>(work: () => T) => T 
     const seen = dataVersion.get();
     try {
       const result = work();
-      if (!database.inTransaction && dataVersion.get() !== seen) throw corrupt('it was written to while it was read');
+      if (!database.inTransaction && dataVersion.get() !== seen)
+        throw createCorruptError('it was written to while it was read');
       return result;
     } finally {
       if (database.inTransaction) commit.run();
@@ -512,7 +520,7 @@ export interface FollowedWriter {
   isReplaced(): boolean;
 }
 
-function followedWriter(database: Database.Database, { path, recordingId }: Opened): FollowedWriter {
+function createFollowedWriter(database: Database.Database, { path, recordingId }: Opened): FollowedWriter {
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
   const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
   const lastColumn = database.prepare<[], number>('SELECT max(column_id) FROM column_name').pluck();
@@ -547,10 +555,10 @@ function readColumnLocations(database: Database.Database, path: string): ColumnL
   let lastId = 0;
   // A column that is missing in the list would read as one that the file never had.
   const check = database.prepare<[], string>("PRAGMA main.integrity_check('column_name')").pluck();
-  if (check.get() !== 'ok') throw corrupt('its list of columns cannot be read');
+  if (check.get() !== 'ok') throw createCorruptError('its list of columns cannot be read');
   const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
   for (const [name, id, storage, piece] of rows.iterate()) {
-    if (!isColumnId(id)) throw corrupt(`it has a column with the number ${id}, which no recording has`);
+    if (!isColumnId(id)) throw createCorruptError(`it has a column with the number ${id}, which no recording has`);
     lastId = Math.max(lastId, id);
     const column = STORED_COLUMNS.find((candidate) => candidate.name === name);
     if (!column) continue;
@@ -585,7 +593,7 @@ export interface LossReader {
   /** Losses that overlap [fromNs, toNs). */
   losses(fromNs?: bigint, toNs?: bigint): Loss[];
   clockSteps(): ClockStep[];
-  clockStepsAfter(clockId: number): NotedClockStep[];
+  listClockStepsAfter(clockId: number): NotedClockStep[];
 }
 
 export interface NotedClockStep extends ClockStep {
@@ -609,10 +617,10 @@ function openLossReader(database: Database.Database): LossReader {
     .raw()
     .safeIntegers();
 
-  const clockStepsAfter = (after: number): NotedClockStep[] =>
+  const listClockStepsAfter = (after: number): NotedClockStep[] =>
     steps.all(after).map(([bootNs, offsetNs, kind, suspendedNs, clockId]) => {
       if (!areCounts([bootNs, suspendedNs]) || typeof offsetNs !== 'bigint' || !isText(kind))
-        throw corrupt('its list of clock steps is malformed');
+        throw createCorruptError('its list of clock steps is malformed');
       return { bootNs, offsetNs, kind, suspendedNs, clockId: Number(clockId) };
     });
 
@@ -621,11 +629,11 @@ function openLossReader(database: Database.Database): LossReader {
       losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map((row) => {
         const [from, to, cause, eventType, count] = row;
         if (!areCounts([from, to, count]) || !isText(cause) || (eventType !== null && !isText(eventType)))
-          throw corrupt('its list of losses is malformed');
+          throw createCorruptError('its list of losses is malformed');
         return { fromNs: from, toNs: to, ...parseReason(cause), eventType, count: Number(count) };
       }),
-    clockSteps: () => clockStepsAfter(0).map(({ clockId: _, ...step }) => step),
-    clockStepsAfter,
+    clockSteps: () => listClockStepsAfter(0).map(({ clockId: _, ...step }) => step),
+    listClockStepsAfter,
   };
 }
 
@@ -650,22 +658,22 @@ export interface DamageNotes {
   /** Notes a request that could not be answered. */
   addFailure(): void;
   has(meta: SegmentMeta): boolean;
-  losses(fromNs?: bigint, toNs?: bigint): Loss[];
+  listLosses(fromNs?: bigint, toNs?: bigint): Loss[];
   /** Whether any damage was found, even if no answer lacks anything. */
-  any(): boolean;
+  hasAny(): boolean;
   /** Returns undefined if no damage was found. */
   found(): FoundDamage | undefined;
   /** Adds what another reader found. */
   addFound(found: FoundDamage): void;
 }
 
-function damageNotes(): DamageNotes {
+function createDamageNotes(): DamageNotes {
   const segments = new Map<number, DamagedSegment>();
   let entries = false;
   let failures = false;
   let isLogDamaged = false;
-  const any = () => failures || entries || isLogDamaged || segments.size > 0;
-  const loss = (count: number, fromNs: bigint, toNs: bigint): Loss => ({
+  const hasAny = () => failures || entries || isLogDamaged || segments.size > 0;
+  const buildLoss = (count: number, fromNs: bigint, toNs: bigint): Loss => ({
     cause: 'damaged',
     eventType: null,
     count,
@@ -684,7 +692,7 @@ function damageNotes(): DamageNotes {
     addFailure: () => {
       failures = true;
     },
-    any,
+    hasAny,
     found() {
       if (!failures && !entries && segments.size === 0) return undefined;
       return { segments: [...segments.values()], entries, failures };
@@ -695,33 +703,36 @@ function damageNotes(): DamageNotes {
       failures ||= found.failures;
     },
     has: ({ firstNumber }) => segments.has(firstNumber),
-    losses: (fromNs = 0n, toNs = U64_MAX) => [
-      ...(entries || isLogDamaged ? [loss(0, fromNs, toNs)] : []),
+    listLosses: (fromNs = 0n, toNs = U64_MAX) => [
+      ...(entries || isLogDamaged ? [buildLoss(0, fromNs, toNs)] : []),
       ...[...segments.values()]
         .filter(({ minNs, maxNs }) => minNs < toNs && maxNs >= fromNs)
-        .map(({ minNs, maxNs, eventCount }) => loss(eventCount, minNs, maxNs)),
+        .map(({ minNs, maxNs, eventCount }) => buildLoss(eventCount, minNs, maxNs)),
     ],
   };
 }
 
 /** Adds the damage that was found to what the recording itself reports as lost. */
-function withDamage(
+function includeDamage(
   damage: DamageNotes,
   readLosses: LossReader['losses'],
   totals: StateReader['lossTotals'],
 ): Pick<LossReader & StateReader, 'losses' | 'lossTotals'> {
   return {
-    losses: (fromNs, toNs) => [...known(() => readLosses(fromNs, toNs), damage), ...damage.losses(fromNs, toNs)],
+    losses: (fromNs, toNs) => [
+      ...readKnownLosses(() => readLosses(fromNs, toNs), damage),
+      ...damage.listLosses(fromNs, toNs),
+    ],
     lossTotals() {
-      const damaged = damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count }));
-      if (damaged.length === 0 && damage.any()) damaged.push({ cause: 'damaged', eventType: null, count: 0 });
-      return [...known(totals, damage), ...damaged];
+      const damaged = damage.listLosses().map(({ cause, eventType, count }) => ({ cause, eventType, count }));
+      if (damaged.length === 0 && damage.hasAny()) damaged.push({ cause: 'damaged', eventType: null, count: 0 });
+      return [...readKnownLosses(totals, damage), ...damaged];
     },
   };
 }
 
 /** When losses cannot be read, every answer may have a gap. */
-function known<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
+function readKnownLosses<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
   try {
     return losses();
   } catch (error) {
@@ -744,7 +755,7 @@ function followLog(
   let isDamaged = false;
   function look(): void {
     seenVersion = writer.version();
-    isDamaged = damagedFrame(database) !== undefined;
+    isDamaged = findDamagedFrame(database) !== undefined;
     damage.setLog(isDamaged);
   }
   look();

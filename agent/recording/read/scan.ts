@@ -6,15 +6,15 @@
  * A scan returns what was recorded when it began. Each block is made within one read transaction, and none is open
  * while the consumer holds a block: that would keep the writer from ever shortening its log.
  */
-import { type ColumnMaker, type NumberedBlock, newColumns, reusedColumns } from '../../../bpf/schema/block.ts';
+import { type ColumnMaker, createColumn, createColumnReuser, type NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
-import { firstPlaceNear } from '../../../daemon/base/binary_search.ts';
+import { findFirstPlaceNear } from '../../../daemon/base/binary_search.ts';
 import { toStored } from '../format/schema.ts';
-import { gather, type Run, wholeBlock } from './assemble_block.ts';
+import { buildWholeBlock, gather, type Run } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
-import { createSegmentMatcher, matchingRows } from './match.ts';
-import { decodedSegments, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
+import { createSegmentMatcher, findMatchingRows } from './match.ts';
+import { createDecodedSegments, runWithSegmentErrors, type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentBounds, SegmentIndex, SegmentMeta } from './segment_index.ts';
 
 /**
@@ -44,7 +44,7 @@ export interface ScanSource {
   /** Called for every block in its read transaction: entries that its ids refer to may be gone afterwards. */
   onBlock(block: NumberedBlock): void;
   /** Runs `work` in a read transaction. */
-  inTransaction<T>(work: () => T): T;
+  runInTransaction<T>(work: () => T): T;
   /** A number that changes whenever another connection has committed. */
   dataVersion(): number;
 }
@@ -72,9 +72,9 @@ interface Cursor {
 export function* scanBlocks(source: ScanSource, options: ScanOptions): Generator<NumberedBlock> {
   let merge: Merge | undefined;
   for (let left = options.limit; left > 0; ) {
-    const block = source.inTransaction(() => {
+    const block = source.runInTransaction(() => {
       merge ??= new Merge(source, options);
-      return merge.next(Math.min(left, options.blockRowsMax));
+      return merge.readNextBlock(Math.min(left, options.blockRowsMax));
     });
     if (!block) return;
     left -= block.rowCount;
@@ -86,7 +86,7 @@ class Merge {
   readonly #source: ScanSource;
   readonly #options: ScanOptions;
   readonly #plan: ScanPlan;
-  readonly #decoded = decodedSegments();
+  readonly #decoded = createDecodedSegments();
   readonly #make: ColumnMaker;
   #cursors: Cursor[] = [];
   #last: EventKey | undefined;
@@ -96,7 +96,7 @@ class Merge {
   constructor(source: ScanSource, options: ScanOptions) {
     this.#source = source;
     this.#options = options;
-    this.#make = options.reusesMemory ? reusedColumns() : newColumns;
+    this.#make = options.reusesMemory ? createColumnReuser() : createColumn;
     this.#last = options.after;
     this.#dataVersion = source.dataVersion();
     const { filter, order, after } = options;
@@ -104,7 +104,7 @@ class Merge {
     this.#plan = planScan({ index, columnIds, filter, order, startNs: after?.timestampNs });
   }
 
-  next(rowsMax: number): NumberedBlock | undefined {
+  readNextBlock(rowsMax: number): NumberedBlock | undefined {
     this.#followWriter();
     const runs: SegmentRun[] = [];
     const openedMax = this.#opened + OPENED_A_BLOCK_MAX;
@@ -112,7 +112,7 @@ class Merge {
     for (let left = rowsMax; left > 0; ) {
       paused = !this.#openReachable(openedMax);
       if (paused) break;
-      const cursor = this.#nearest(undefined);
+      const cursor = this.#findNearest(undefined);
       if (!cursor) break;
       const count = Math.min(left, this.#countBeforeOthers(cursor));
       const rows = cursor.rows.subarray(cursor.position, cursor.position + count);
@@ -123,7 +123,7 @@ class Merge {
       if (cursor.position === cursor.rows.length) this.#cursors = this.#cursors.filter((other) => other !== cursor);
     }
     if (runs.length === 0 && !paused) return undefined;
-    return readableBlock(runs, {
+    return buildReadableBlock(runs, {
       gather: (some) => gather(some, this.#options.columns, this.#decoded.use, this.#make),
       onBlock: this.#source.onBlock,
       leaveOut: (error) => this.#leaveOut(error),
@@ -155,8 +155,8 @@ class Merge {
    */
   #openReachable(openedMax: number): boolean {
     for (let next = this.#plan.peek(); next; next = this.#plan.peek()) {
-      const nearest = this.#nearest(undefined);
-      if (nearest && this.#isBefore(getEventKey(nearest, nearest.position), this.#edge(next))) return true;
+      const nearest = this.#findNearest(undefined);
+      if (nearest && this.#isBefore(getEventKey(nearest, nearest.position), this.#toEdgeKey(next))) return true;
       if (this.#opened === openedMax) return false;
       this.#opened++;
       this.#plan.take();
@@ -174,14 +174,14 @@ class Merge {
     const segment = this.#source.open(meta);
     if (!segment) return;
     this.#decoded.use(segment);
-    const rows = matchingRows(segment, this.#options.filter, this.#plan.end);
+    const rows = findMatchingRows(segment, this.#options.filter, this.#plan.end);
     const timestamps = sortRows(segment, rows, this.#options.order === 'desc');
     const cursor = { segment, rows, timestamps, position: 0 };
     if (this.#last) cursor.position = this.#countUntil(cursor, this.#last);
     if (cursor.position < rows.length) this.#cursors.push(cursor);
   }
 
-  #nearest(except: Cursor | undefined): Cursor | undefined {
+  #findNearest(except: Cursor | undefined): Cursor | undefined {
     let nearest: Cursor | undefined;
     for (const cursor of this.#cursors) {
       if (cursor === except) continue;
@@ -193,10 +193,10 @@ class Merge {
 
   /** Counts the rows of the nearest cursor that come before those of all other segments, open or not. */
   #countBeforeOthers(cursor: Cursor): number {
-    const other = this.#nearest(cursor);
+    const other = this.#findNearest(cursor);
     const unopened = this.#plan.peek();
     let stop = other && getEventKey(other, other.position);
-    const edge = unopened && this.#edge(unopened);
+    const edge = unopened && this.#toEdgeKey(unopened);
     if (edge && (!stop || this.#isBefore(edge, stop))) stop = edge;
     if (!stop) return cursor.rows.length - cursor.position;
     return this.#countUntil(cursor, stop);
@@ -209,11 +209,11 @@ class Merge {
   #countUntil(cursor: Cursor, key: EventKey): number {
     const length = cursor.rows.length;
     const isAfter = (at: number) => this.#isBefore(key, getEventKey(cursor, at));
-    return firstPlaceNear(cursor.position, length, isAfter) - cursor.position;
+    return findFirstPlaceNear(cursor.position, length, isAfter) - cursor.position;
   }
 
   /** Returns a key before every event of the segment, in the scan's order. */
-  #edge({ minNs, maxNs }: SegmentMeta): EventKey {
+  #toEdgeKey({ minNs, maxNs }: SegmentMeta): EventKey {
     return this.#options.order === 'asc'
       ? { timestampNs: minNs, number: -1n }
       : { timestampNs: maxNs, number: 2n ** 64n };
@@ -234,7 +234,7 @@ function getEventKey({ segment, rows, timestamps }: Cursor, at: number): EventKe
 function sortRows(segment: Segment, rows: Uint32Array, descending: boolean): BigUint64Array {
   const sorted = new BigUint64Array(rows.length);
   if (rows.length > 0) {
-    nativeColumns.sortRows(segment.column(TIMESTAMP) as BigUint64Array, rows, descending, sorted);
+    nativeColumns.sortRows(segment.readColumn(TIMESTAMP) as BigUint64Array, rows, descending, sorted);
   }
   return sorted;
 }
@@ -253,14 +253,16 @@ interface BlockSteps {
   leaveOut(error: unknown): SegmentMeta;
 }
 
-export function readableBlock(runs: readonly SegmentRun[], steps: BlockSteps): NumberedBlock {
+export function buildReadableBlock(runs: readonly SegmentRun[], steps: BlockSteps): NumberedBlock {
   try {
     const block = steps.gather(runs);
     steps.onBlock(block);
     return block;
   } catch (error) {
-    const { firstNumber } = steps.leaveOut(error instanceof UnreadableSegment ? error : unreadable(runs, steps, error));
-    return readableBlock(
+    const { firstNumber } = steps.leaveOut(
+      error instanceof UnreadableSegment ? error : findUnreadable(runs, steps, error),
+    );
+    return buildReadableBlock(
       runs.filter(({ segment }) => segment.firstNumber !== firstNumber),
       steps,
     );
@@ -275,10 +277,10 @@ export function leaveOut(error: unknown, onDamaged: (meta: SegmentMeta) => void)
 }
 
 /** Returns the error of the first segment whose names cannot be read; `error` itself when there is none. */
-function unreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockSteps, error: unknown): unknown {
+function findUnreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockSteps, error: unknown): unknown {
   for (const run of runs) {
     try {
-      withUnreadable(run.segment.meta, () => onBlock(gather([run])));
+      runWithSegmentErrors(run.segment.meta, () => onBlock(gather([run])));
     } catch (found) {
       return found;
     }
@@ -307,20 +309,20 @@ interface UnorderedOptions extends Pick<ScanOptions, 'filter' | 'columns' | 'reu
 export function* scanUnordered(source: ScanSource, options: UnorderedOptions): Generator<NumberedBlock> {
   const { columns, reusesMemory, risingMinNs = () => 0n } = options;
   let { filter } = options;
-  const make = reusesMemory ? reusedColumns() : newColumns;
-  const plan = source.inTransaction(() =>
+  const make = reusesMemory ? createColumnReuser() : createColumn;
+  const plan = source.runInTransaction(() =>
     planUnordered({ index: source.index, columnIds: source.columnIds(), filter }),
   );
 
   const leave = (error: unknown) => leaveOut(error, source.onDamaged);
 
-  function matchingRun(meta: SegmentMeta): SegmentRun | undefined {
+  function readMatchingRun(meta: SegmentMeta): SegmentRun | undefined {
     const minNs = risingMinNs();
     if (minNs > filter.minDurationNs) filter = { ...filter, minDurationNs: minNs };
     if (meta.maxDurationNs < filter.minDurationNs) return undefined;
     try {
       const segment = source.open(meta);
-      const rows = segment && matchingRows(segment, filter, plan.end);
+      const rows = segment && findMatchingRows(segment, filter, plan.end);
       return segment && rows && rows.length > 0 ? { segment, rows } : undefined;
     } catch (error) {
       leave(error);
@@ -329,10 +331,10 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
   }
 
   function collectBlock(runs: readonly SegmentRun[], makeColumn: ColumnMaker): NumberedBlock {
-    return readableBlock(runs, {
+    return buildReadableBlock(runs, {
       gather: ([run, ...others]) =>
         run && others.length === 0 && run.rows.length === run.segment.rowCount
-          ? wholeBlock(run.segment, columns, makeColumn)
+          ? buildWholeBlock(run.segment, columns, makeColumn)
           : gather(run ? [run, ...others] : [], columns, () => {}, makeColumn),
       onBlock: source.onBlock,
       leaveOut: leave,
@@ -340,12 +342,12 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
   }
 
   /** Takes segments from the front of a list, which has some, until their rows are enough for a block. */
-  function nextBlock(segments: SegmentMeta[]): NumberedBlock {
+  function collectNextBlock(segments: SegmentMeta[]): NumberedBlock {
     const runs: SegmentRun[] = [];
     for (let [opened, rows] = [0, 0]; rows < ROWS_ENOUGH && opened < SEGMENTS_A_STEP; opened++) {
       const meta = segments.shift();
       if (!meta) break;
-      const run = matchingRun(meta);
+      const run = readMatchingRun(meta);
       if (!run) continue;
       runs.push(run);
       rows += run.rows.length;
@@ -354,15 +356,15 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
   }
 
   for (let passed = 0; ; ) {
-    const segments = source.inTransaction(plan.nextSealed);
+    const segments = source.runInTransaction(plan.readNextSealed);
     if (!segments) break;
     if (segments.length === 0 && ++passed % PASSED_A_STEP === 0) yield gather([], columns, () => {});
-    while (segments.length > 0) yield source.inTransaction(() => nextBlock(segments));
+    while (segments.length > 0) yield source.runInTransaction(() => collectNextBlock(segments));
   }
-  const parts = source.inTransaction(() =>
+  const parts = source.runInTransaction(() =>
     plan.tail().flatMap((meta) => {
-      const run = matchingRun(meta);
-      return run ? [collectBlock([run], newColumns)] : [];
+      const run = readMatchingRun(meta);
+      return run ? [collectBlock([run], createColumn)] : [];
     }),
   );
   yield* parts;
@@ -411,41 +413,45 @@ function planScan({ index, columnIds, filter, order, startNs }: PlanOptions): Sc
   const { end, sealedEnd } = index.ends();
   let tailStart = sealedEnd;
   const bounds = computeBounds(filter, ascending, startNs);
-  const nearestFirst = (a: SegmentMeta, b: SegmentMeta) => {
+  const compareNearest = (a: SegmentMeta, b: SegmentMeta) => {
     const [first, second] = ascending ? [a, b] : [b, a];
     const [firstNs, secondNs] = ascending ? [first.minNs, second.minNs] : [first.maxNs, second.maxNs];
     return firstNs < secondNs ? -1 : firstNs > secondNs ? 1 : first.firstNumber - second.firstNumber;
   };
   const ofInterest = createSegmentMatcher(filter, columnIds);
-  const nextSealed = sealedSource({ index, filter, order, bounds, sealedEnd });
+  const nextSealed = createSealedSource({ index, filter, order, bounds, sealedEnd });
   // Both lists have the nearest segment last, where removing it is cheap.
-  const furthestFirst = (segments: SegmentMeta[]) => segments.filter(ofInterest).sort((a, b) => nearestFirst(b, a));
+  const selectFurthestFirst = (segments: SegmentMeta[]) =>
+    segments.filter(ofInterest).sort((a, b) => compareNearest(b, a));
   let sealed: PlannedSegment[] = [];
   let sealedLeft = true;
-  let tail = furthestFirst(index.tail(tailStart, end, bounds));
+  let tail = selectFurthestFirst(index.tail(tailStart, end, bounds));
 
-  function nearest(): PlannedSegment[] {
+  function chooseNearestList(): PlannedSegment[] {
     while (sealed.length === 0 && sealedLeft) {
       const next = nextSealed();
       sealedLeft = next !== undefined;
-      sealed = furthestFirst(next ?? []);
+      sealed = selectFurthestFirst(next ?? []);
       const furthest = next?.at(-1);
       if (sealed.length === 0 && furthest) sealed = [{ ...furthest, isPassed: true }];
     }
     const a = sealed.at(-1);
     const b = tail.at(-1);
-    return !b || (a && nearestFirst(a, b) < 0) ? sealed : tail;
+    return !b || (a && compareNearest(a, b) < 0) ? sealed : tail;
   }
 
   return {
     end,
-    peek: () => nearest().at(-1),
-    take: () => void nearest().pop(),
+    peek: () => chooseNearestList().at(-1),
+    take: () => void chooseNearestList().pop(),
     refresh() {
       if (tailStart >= end) return undefined;
       const from = tailStart;
       tailStart = Math.max(from, Math.min(index.ends().sealedEnd, end));
-      tail = furthestFirst([...tail.filter((segment) => segment.firstNumber < from), ...index.tail(from, end, bounds)]);
+      tail = selectFurthestFirst([
+        ...tail.filter((segment) => segment.firstNumber < from),
+        ...index.tail(from, end, bounds),
+      ]);
       return from;
     },
   };
@@ -455,7 +461,7 @@ interface UnorderedPlan {
   /** All numbers of this scan are below it. */
   readonly end: number;
   /** Returns sealed segments window by window, then undefined. */
-  nextSealed(): SegmentMeta[] | undefined;
+  readNextSealed(): SegmentMeta[] | undefined;
   /** The segments that were not sealed when the scan began, read in the transaction of this call. */
   tail(): SegmentMeta[];
 }
@@ -463,11 +469,11 @@ interface UnorderedPlan {
 export function planUnordered({ index, columnIds, filter }: Omit<PlanOptions, 'order' | 'startNs'>): UnorderedPlan {
   const { end, sealedEnd } = index.ends();
   const bounds = computeBounds(filter, true, undefined);
-  const next = sealedSource({ index, filter, order: 'asc', bounds, sealedEnd });
+  const next = createSealedSource({ index, filter, order: 'asc', bounds, sealedEnd });
   const ofInterest = createSegmentMatcher(filter, columnIds);
   return {
     end,
-    nextSealed: () => next()?.filter(ofInterest),
+    readNextSealed: () => next()?.filter(ofInterest),
     tail: () => index.tail(sealedEnd, end, bounds).filter(ofInterest),
   };
 }
@@ -490,14 +496,20 @@ interface SealedOptions extends Omit<PlanOptions, 'columnIds' | 'startNs'> {
 }
 
 /** Returns the sealed segments window by window, then undefined. */
-function sealedSource({ index, filter, order, bounds, sealedEnd }: SealedOptions): () => SegmentMeta[] | undefined {
+function createSealedSource({
+  index,
+  filter,
+  order,
+  bounds,
+  sealedEnd,
+}: SealedOptions): () => SegmentMeta[] | undefined {
   const { inSegments: contexts } = filter;
   if (contexts) {
     let given = false;
     return () => {
       if (given) return undefined;
       given = true;
-      return index.sealedWithContexts(contexts, sealedEnd, bounds);
+      return index.listSealedWithContexts(contexts, sealedEnd, bounds);
     };
   }
   // No segment that reaches the window begins earlier (ends later) than the longest one could.
@@ -505,7 +517,7 @@ function sealedSource({ index, filter, order, bounds, sealedEnd }: SealedOptions
   let key: [bigint, number] =
     order === 'asc' ? [bounds.firstNs - spanNs - 1n, 0] : [toStored(bounds.lastNs + spanNs), Number.MAX_SAFE_INTEGER];
   return () => {
-    const segments = index.sealedAfter(order, key, sealedEnd, bounds);
+    const segments = index.listSealedAfter(order, key, sealedEnd, bounds);
     const last = segments.at(-1);
     if (!last) return undefined;
     key = [toStored(order === 'asc' ? last.minNs : last.maxNs), last.firstNumber];

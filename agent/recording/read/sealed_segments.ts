@@ -3,18 +3,18 @@
  * and retention removes them in nearly this order.
  */
 
-import { type NumberedBlock, reusedColumns } from '../../../bpf/schema/block.ts';
+import { createColumnReuser, type NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { I64_MAX } from '../../../daemon/base/bigints.ts';
 import { typeMask as maskOf } from '../codec/segment_facts.ts';
-import { corrupt } from '../format/errors.ts';
-import { gather, wholeBlock } from './assemble_block.ts';
+import { createCorruptError } from '../format/errors.ts';
+import { buildWholeBlock, gather } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
-import { matchingRows } from './match.ts';
+import { findMatchingRows } from './match.ts';
 import type { ScanSource } from './scan.ts';
-import { UnreadableSegment, withUnreadable } from './segment.ts';
+import { runWithSegmentErrors, UnreadableSegment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
 export type SealedSegment = Pick<
@@ -27,16 +27,16 @@ export type SealedEvents = { kind: 'events'; block: NumberedBlock } | { kind: 'd
 
 export interface SealedReader {
   /** Segments with events whose number is at least `from`, in the order of numbers, `limit` at most. */
-  sealedSegments(from: number, limit: number): SealedSegment[];
+  listSealedSegments(from: number, limit: number): SealedSegment[];
   /**
    * All events of a segment in the order in which they were recorded, with what they refer to at hand. The block is valid
    * until the next call.
    */
-  sealedEvents(segment: SealedSegment): SealedEvents;
+  readSealedEvents(segment: SealedSegment): SealedEvents;
   /** The number after the last event, and the number up to which segments are sealed. */
   ends(): { end: number; sealedEnd: number };
   /** A time before which no event with at least this number began, sealed or not; undefined if there is none. */
-  earliestNs(from: number): bigint | undefined;
+  findEarliestNs(from: number): bigint | undefined;
 }
 
 const EVENT_TYPES = EVENTS.map(({ id }) => id).sort((a, b) => a - b);
@@ -46,19 +46,19 @@ const EVERYWHERE = { firstNs: 0n, lastNs: I64_MAX, typeMask: -1n, minDurationNs:
 
 /** `everything` is a filter that all events of known types match. */
 export function openSealedSegments(source: ScanSource, everything: () => ResolvedFilter): SealedReader {
-  const make = reusedColumns();
+  const make = createColumnReuser();
 
   function readSealedBlock(firstNumber: number): NumberedBlock | undefined {
-    const [meta] = source.index.around(firstNumber).filter((found) => found.firstNumber === firstNumber);
+    const [meta] = source.index.findAround(firstNumber).filter((found) => found.firstNumber === firstNumber);
     const segment = meta && source.open(meta, make);
     if (!segment) return undefined;
-    return withUnreadable(meta, () => {
-      const rows = matchingRows(segment, everything(), meta.endNumber);
+    return runWithSegmentErrors(meta, () => {
+      const rows = findMatchingRows(segment, everything(), meta.endNumber);
       const block =
         rows.length === segment.rowCount
-          ? wholeBlock(segment, COLUMNS, make)
+          ? buildWholeBlock(segment, COLUMNS, make)
           : gather([{ segment, rows }], COLUMNS, () => {});
-      if (!isWithin(block, meta)) throw corrupt('the entry of a segment denies events that it has');
+      if (!isWithin(block, meta)) throw createCorruptError('the entry of a segment denies events that it has');
       source.onBlock(block);
       return block;
     });
@@ -66,11 +66,11 @@ export function openSealedSegments(source: ScanSource, everything: () => Resolve
 
   return {
     ends: () => source.index.ends(),
-    earliestNs: (from) => source.inTransaction(() => source.index.earliestNs(from)),
-    sealedSegments: (from, limit) =>
-      source.inTransaction(() => source.index.arrived(from, source.index.ends().sealedEnd, EVERYWHERE, limit)),
-    sealedEvents: ({ firstNumber }) =>
-      source.inTransaction(() => {
+    findEarliestNs: (from) => source.runInTransaction(() => source.index.findEarliestNs(from)),
+    listSealedSegments: (from, limit) =>
+      source.runInTransaction(() => source.index.listArrived(from, source.index.ends().sealedEnd, EVERYWHERE, limit)),
+    readSealedEvents: ({ firstNumber }) =>
+      source.runInTransaction(() => {
         try {
           const block = readSealedBlock(firstNumber);
           if (block) return { kind: 'events', block };

@@ -1,11 +1,11 @@
 /** A segment as a scan holds it: columns are decoded on demand, and may be dropped and decoded again. */
-import { type ColumnArray, newColumnArray, newColumns } from '../../../bpf/schema/block.ts';
+import { type ColumnArray, createColumn, createColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
-import { absentValues } from '../codec/absent.ts';
+import { createAbsentValues } from '../codec/absent.ts';
 import { openSegmentData, type SegmentData } from '../codec/decode_segment.ts';
-import { asDamage, corrupt, RecordingError, SegmentGone, toRecordingError } from '../format/errors.ts';
-import { NUMBER, PIECES_MAX, pieceSeed } from '../format/pieces.ts';
+import { createCorruptError, RecordingError, SegmentGone, toDamageError, toRecordingError } from '../format/errors.ts';
+import { computePieceSeed, NUMBER, PIECES_MAX } from '../format/pieces.ts';
 import type { SegmentBytes, SegmentMeta } from './segment_index.ts';
 
 /**
@@ -23,9 +23,9 @@ function isNeverAbsent({ name }: Column, { maxNs }: SegmentMeta): boolean {
 export interface Segment {
   readonly firstNumber: number;
   readonly rowCount: number;
-  column(column: Column): ColumnArray;
-  /** Returns the same as `column`, but undefined when all values are the one of an absent column. */
-  storedColumn(column: Column): ColumnArray | undefined;
+  readColumn(column: Column): ColumnArray;
+  /** Returns the same as `readColumn`, but undefined when all values are the one of an absent column. */
+  readStoredColumn(column: Column): ColumnArray | undefined;
   /** Sets `target[to[i]]` to `column[from[i]]`; a few values are copied without decoding the others. */
   copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   /** Number of the event in a row. */
@@ -37,7 +37,7 @@ export interface Segment {
   /** The index of each row in its type's own columns. */
   places(): Uint32Array;
   /** The inverse of `places`: the rows of an event type. */
-  rowsOfType(eventType: number): Uint32Array;
+  listRowsOfType(eventType: number): Uint32Array;
   dropDecoded(): void;
 }
 
@@ -56,7 +56,7 @@ export function openSegment(
   meta: SegmentMeta,
   bytes: SegmentBytes,
   locations: ColumnLocations,
-  { cache, make = newColumns }: { cache?: PieceCache | undefined; make?: typeof newColumns | undefined } = {},
+  { cache, make = createColumn }: { cache?: PieceCache | undefined; make?: typeof createColumn | undefined } = {},
 ): Segment {
   const { firstNumber, eventCount } = meta;
   const columns = new Map<string, ColumnArray>();
@@ -64,20 +64,21 @@ export function openSegment(
   let typeCounts: Uint32Array | undefined;
   let typePlaces: Uint32Array | undefined;
 
-  const guarded = <T>(work: () => T): T => withUnreadable(meta, work);
+  const runGuarded = <T>(work: () => T): T => runWithSegmentErrors(meta, work);
 
-  function source(piece: number): SegmentData {
+  function getOrOpenSource(piece: number): SegmentData {
     let source = sources.get(piece);
     if (!source) {
-      source = keptSource(piece);
-      if (source.rowCount !== eventCount) throw corrupt('a segment does not have the rows that its entry says');
+      source = openCachedSource(piece);
+      if (source.rowCount !== eventCount)
+        throw createCorruptError('a segment does not have the rows that its entry says');
       sources.set(piece, source);
     }
     return source;
   }
 
   /** A part is not kept: it is soon replaced by a segment that begins with the same number. */
-  function keptSource(piece: number): SegmentData {
+  function openCachedSource(piece: number): SegmentData {
     if (!cache || !meta.sealed) return openSource(piece);
     let source = cache.get(firstNumber, piece);
     if (!source) {
@@ -89,7 +90,7 @@ export function openSegment(
 
   function openSource(piece: number): SegmentData {
     if (bytes.whole) return openSegmentData(bytes.whole, locations.ids, 0, { make, label: '' });
-    return openSegmentData(bytes.piece(piece), locations.ids, pieceSeed(firstNumber, piece), {
+    return openSegmentData(bytes.readPiece(piece), locations.ids, computePieceSeed(firstNumber, piece), {
       make,
       label: `${piece}`,
     });
@@ -99,29 +100,29 @@ export function openSegment(
   function findColumnData(column: Column): SegmentData | undefined {
     const piece = bytes.whole ? 0 : locations.pieces.get(column.name);
     if (piece === undefined) return undefined;
-    const found = source(piece);
+    const found = getOrOpenSource(piece);
     if (found.typeRowCount(column.eventType) !== typeRowCount(column.eventType)) {
-      throw corrupt('event types and their columns differ in number');
+      throw createCorruptError('event types and their columns differ in number');
     }
     return found;
   }
 
   function decode(column: Column): ColumnArray {
     const length = typeRowCount(column.eventType);
-    if (length === 0) return newColumnArray(column.storage, 0);
+    if (length === 0) return createColumnArray(column.storage, 0);
     const found = findColumnData(column);
-    if (isNeverAbsent(column, meta) && !found?.has(column)) throw corrupt(`a segment has no ${column.name}`);
-    return found?.column(column) ?? absentValues(column, length, make);
+    if (isNeverAbsent(column, meta) && !found?.has(column)) throw createCorruptError(`a segment has no ${column.name}`);
+    return found?.readColumn(column) ?? createAbsentValues(column, length, make);
   }
 
   function copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {
     // Picking some values costs less than decoding all, also if the next block picks the rest.
     const isPart = from.length < typeRowCount(column.eventType);
     const picked = isPart && !columns.has(column.name) && findColumnData(column)?.pick(column, from, target, to);
-    if (!picked) nativeColumns.scatterValues(decoded(column), from, target, to);
+    if (!picked) nativeColumns.scatterValues(decodeOnce(column), from, target, to);
   }
 
-  function decoded(column: Column): ColumnArray {
+  function decodeOnce(column: Column): ColumnArray {
     let values = columns.get(column.name);
     if (!values) {
       values = decode(column);
@@ -132,12 +133,12 @@ export function openSegment(
 
   function typeRowCount(eventType: number): number {
     if (eventType === 0) return eventCount;
-    typeCounts ??= countRowsByType(decoded(EVENT_TYPE) as Uint8Array);
+    typeCounts ??= countRowsByType(decodeOnce(EVENT_TYPE) as Uint8Array);
     return typeCounts[eventType]!;
   }
 
-  function placesInTypes(): Uint32Array {
-    typePlaces ??= computeTypePlaces(decoded(EVENT_TYPE) as Uint8Array);
+  function computePlacesOnce(): Uint32Array {
+    typePlaces ??= computeTypePlaces(decodeOnce(EVENT_TYPE) as Uint8Array);
     return typePlaces;
   }
 
@@ -145,17 +146,18 @@ export function openSegment(
     firstNumber,
     rowCount: eventCount,
     meta,
-    column: (column) => guarded(() => decoded(column)),
-    storedColumn: (column) => guarded(() => (findColumnData(column)?.has(column) ? decoded(column) : undefined)),
-    copy: (column, from, target, to) => guarded(() => copy(column, from, target, to)),
+    readColumn: (column) => runGuarded(() => decodeOnce(column)),
+    readStoredColumn: (column) =>
+      runGuarded(() => (findColumnData(column)?.has(column) ? decodeOnce(column) : undefined)),
+    copy: (column, from, target, to) => runGuarded(() => copy(column, from, target, to)),
     readEventNumber(row) {
       if (meta.endNumber === firstNumber + eventCount) return firstNumber + row;
-      return Number((segment.column(NUMBER) as BigUint64Array)[row]);
+      return Number((segment.readColumn(NUMBER) as BigUint64Array)[row]);
     },
-    eventTypes: () => segment.column(EVENT_TYPE) as Uint8Array,
-    typeRowCount: (eventType) => guarded(() => typeRowCount(eventType)),
-    places: () => guarded(placesInTypes),
-    rowsOfType: (eventType) => listTypeRows(segment.eventTypes(), eventType, segment.typeRowCount(eventType)),
+    eventTypes: () => segment.readColumn(EVENT_TYPE) as Uint8Array,
+    typeRowCount: (eventType) => runGuarded(() => typeRowCount(eventType)),
+    places: () => runGuarded(computePlacesOnce),
+    listRowsOfType: (eventType) => listTypeRows(segment.eventTypes(), eventType, segment.typeRowCount(eventType)),
     dropDecoded() {
       columns.clear();
       sources.clear();
@@ -181,11 +183,11 @@ export class UnreadableSegment extends Error {
 }
 
 /** Damaged bytes make one segment unreadable, not the whole file. */
-export function withUnreadable<T>(meta: SegmentMeta, work: () => T): T {
+export function runWithSegmentErrors<T>(meta: SegmentMeta, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    const known = toRecordingError(asDamage(error), 'a segment');
+    const known = toRecordingError(toDamageError(error), 'a segment');
     if (known instanceof SegmentGone) throw new UnreadableSegment(meta, undefined);
     if (known instanceof RecordingError && known.code === 'recording_corrupt') throw new UnreadableSegment(meta, known);
     throw error;
@@ -214,7 +216,7 @@ function listTypeRows(types: Uint8Array, eventType: number, count: number): Uint
 }
 
 /** Keeps the decoded columns of the most recently used segments. */
-export function decodedSegments(): { use(segment: Segment): void } {
+export function createDecodedSegments(): { use(segment: Segment): void } {
   const recent = new Set<Segment>();
   return {
     use(segment) {

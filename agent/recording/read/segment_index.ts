@@ -1,9 +1,9 @@
 /** Queries of the segment table: which segments may contain what a scan looks for, without decoding any. */
 import type Database from 'better-sqlite3';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
-import { corrupt, SegmentGone, toRecordingError } from '../format/errors.ts';
+import { createCorruptError, SegmentGone, toRecordingError } from '../format/errors.ts';
 import { PIECES_MAX } from '../format/pieces.ts';
-import { END_NUMBER, fromStoredMax, unpackIds } from '../format/schema.ts';
+import { decodeStoredMax, END_NUMBER, unpackIds } from '../format/schema.ts';
 
 /** Number of segments that are read ahead of a scan. */
 const WINDOW_SEGMENTS = 64;
@@ -117,7 +117,7 @@ export interface SegmentMeta {
 export interface SegmentBytes {
   whole: Buffer | undefined;
   /** Throws SegmentGone when retention has removed the segment meanwhile. */
-  piece(piece: number): Buffer;
+  readPiece(piece: number): Buffer;
 }
 
 /** Bounds that a segment must reach into to be of interest, as stored values (see `toStored`). */
@@ -132,21 +132,26 @@ export interface SegmentIndex {
   /** The number after the last event, and the number up to which segments are sealed for good. */
   ends(): { end: number; sealedEnd: number };
   longestSpanNs(): bigint;
-  sealedAfter(order: 'asc' | 'desc', key: [bigint, number], sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
-  sealedWithContexts(contexts: Iterable<number>, sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
+  listSealedAfter(
+    order: 'asc' | 'desc',
+    key: [bigint, number],
+    sealedEnd: number,
+    bounds: SegmentBounds,
+  ): SegmentMeta[];
+  listSealedWithContexts(contexts: Iterable<number>, sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
   tail(sealedEnd: number, end: number, bounds: SegmentBounds): SegmentMeta[];
   /** Segments that contain numbers of [from, end), in the order in which they arrived. */
-  arrived(from: number, end: number, bounds: SegmentBounds, limit: number): SegmentMeta[];
+  listArrived(from: number, end: number, bounds: SegmentBounds, limit: number): SegmentMeta[];
   /** A time before which no event with at least this number began; undefined if there is none. */
-  earliestNs(from: number): bigint | undefined;
+  findEarliestNs(from: number): bigint | undefined;
   /** Whether the segment still exists; retention may have removed it. */
   exists(firstNumber: number): boolean;
   /** Returns undefined when retention has removed the segment. */
-  bytes(segment: SegmentMeta): SegmentBytes | undefined;
+  readBytes(segment: SegmentMeta): SegmentBytes | undefined;
   /**
    * Segments whose range of numbers includes this one: in a bundle there may be several, or the number may be missing.
    */
-  around(number: number): SegmentMeta[];
+  findAround(number: number): SegmentMeta[];
 }
 
 type Row = [
@@ -167,9 +172,9 @@ const INTEGERS = 8;
 
 /** Calls `onDamagedEntry` for each entry with impossible values; such entries are left out. */
 export function openSegmentIndex(database: Database.Database, onDamagedEntry: () => void): SegmentIndex {
-  const rows = (sql: string) => database.prepare<[object], Row>(sql).raw().safeIntegers();
-  const [ascending, descending, withContexts, tail] = [ASCENDING, DESCENDING, WITH_CONTEXTS, TAIL].map(rows);
-  const arrived = rows(ARRIVED);
+  const prepareRows = (sql: string) => database.prepare<[object], Row>(sql).raw().safeIntegers();
+  const [ascending, descending, withContexts, tail] = [ASCENDING, DESCENDING, WITH_CONTEXTS, TAIL].map(prepareRows);
+  const arrived = prepareRows(ARRIVED);
   const earliest = database.prepare<[object], bigint | null>(EARLIEST).pluck().safeIntegers();
   const longestSpan = database.prepare<[], bigint>(LONGEST_SPAN).pluck().safeIntegers();
   const end = database.prepare<[], number>(END_NUMBER).pluck();
@@ -178,12 +183,12 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   const exists = database.prepare<[number]>(EXISTS);
   const piece = database.prepare<[number, number], Buffer>(PIECE).pluck();
   const missingNumbers = database.prepare(MISSING_NUMBERS).pluck();
-  const salvage = openSalvage(database, rows(ENTRY), onDamagedEntry);
+  const salvage = openSalvage(database, prepareRows(ENTRY), onDamagedEntry);
   let hasMissingNumbers: boolean | undefined;
   const around = database.prepare<[number], Row>(AROUND).raw().safeIntegers();
   /** Returns true when numbers may be missing, also when that cannot be determined. */
   function canMissNumbers(): boolean {
-    hasMissingNumbers ??= salvaged(
+    hasMissingNumbers ??= readOrSalvage(
       () => missingNumbers.get() === 1,
       () => true,
     );
@@ -205,42 +210,43 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
       return { end: sound, sealedEnd: Math.min(firstPart.get() ?? sound, sound) };
     },
     longestSpanNs: () => longestSpan.get()!,
-    sealedAfter: (order, [afterNs, afterNumber], sealedEnd, bounds) =>
-      salvaged(
+    listSealedAfter: (order, [afterNs, afterNumber], sealedEnd, bounds) =>
+      readOrSalvage(
         () => (order === 'asc' ? ascending! : descending!).all({ ...bounds, sealedEnd, afterNs, afterNumber }),
-        () => salvage.inOrder(order, { afterNs, afterNumber }, { ...bounds, sealedEnd }),
+        () => salvage.readInOrder(order, { afterNs, afterNumber }, { ...bounds, sealedEnd }),
       ).flatMap(listSoundMetas),
-    sealedWithContexts(contexts, sealedEnd, bounds) {
+    listSealedWithContexts(contexts, sealedEnd, bounds) {
       const found = new Map<bigint, Row>();
       for (const part of splitIntoQueries(contexts)) {
         const wanted = { sealedEnd, contexts: JSON.stringify(part) };
-        const some = salvaged(
+        const some = readOrSalvage(
           () => withContexts!.all({ ...bounds, ...wanted }),
-          () => salvage.withContexts(wanted, { ...bounds, sealedEnd }),
+          () => salvage.readWithContexts(wanted, { ...bounds, sealedEnd }),
         );
         for (const row of some) found.set(row[0], row);
       }
       return [...found.values()].flatMap(listSoundMetas);
     },
     tail: (sealedEnd, endNumber, bounds) => tail!.all({ ...bounds, sealedEnd, end: endNumber }).flatMap(listSoundMetas),
-    arrived: (from, endNumber, bounds, limit) =>
+    listArrived: (from, endNumber, bounds, limit) =>
       arrived.all({ ...bounds, from, end: endNumber, limit }).flatMap(listSoundMetas),
-    earliestNs: (from) =>
-      salvaged(
+    findEarliestNs: (from) =>
+      readOrSalvage(
         () => earliest.get({ from }) ?? undefined,
         () => undefined,
       ),
     exists: (firstNumber) => exists.get(firstNumber) !== undefined,
-    bytes({ firstNumber, sealed, eventCount }) {
+    readBytes({ firstNumber, sealed, eventCount }) {
       const whole = data.get(firstNumber, sealed ? 1 : 0, eventCount);
       return (
         whole && {
           whole: whole.length > 0 ? whole : undefined,
-          piece: (number) => piece.get(firstNumber, number) ?? missing(data.get(firstNumber, 1, eventCount)),
+          readPiece: (number) =>
+            piece.get(firstNumber, number) ?? throwMissingPiece(data.get(firstNumber, 1, eventCount)),
         }
       );
     },
-    around(number) {
+    findAround(number) {
       const found: SegmentMeta[] = [];
       for (const row of around.iterate(number)) {
         for (const meta of listSoundMetas(row)) {
@@ -263,7 +269,7 @@ function* splitIntoQueries(ids: Iterable<number>): Generator<number[]> {
   if (part.length > 0) yield part;
 }
 
-function salvaged<T>(read: () => T, otherwise: () => T): T {
+function readOrSalvage<T>(read: () => T, otherwise: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -272,8 +278,8 @@ function salvaged<T>(read: () => T, otherwise: () => T): T {
   }
 }
 
-function missing(segment: Buffer | undefined): never {
-  if (segment) throw corrupt('a piece of a segment is missing');
+function throwMissingPiece(segment: Buffer | undefined): never {
+  if (segment) throw createCorruptError('a piece of a segment is missing');
   throw new SegmentGone();
 }
 
@@ -299,8 +305,8 @@ function toSegmentMeta(row: Row): SegmentMeta {
     endNumber: Number(endNumber),
     typeMask,
     minNs,
-    maxNs: fromStoredMax(maxNs),
-    maxDurationNs: fromStoredMax(maxDurationNs),
+    maxNs: decodeStoredMax(maxNs),
+    maxDurationNs: decodeStoredMax(maxDurationNs),
     services: unpackIds(services),
     facts: Buffer.isBuffer(facts) ? facts : undefined,
   };
@@ -322,7 +328,7 @@ FROM json_each(:contexts) AS wanted
 CROSS JOIN segment_context ON context_id = wanted.value
 WHERE first_number < :sealedEnd`;
 
-const keysInOrder = (order: 'asc' | 'desc') => {
+const buildKeysInOrderSql = (order: 'asc' | 'desc') => {
   const [index, column, after, direction] = ORDERS[order];
   return `
 SELECT ${column}, first_number
@@ -334,8 +340,8 @@ LIMIT 64`;
 
 interface Salvage<Row> {
   /** Readable entries of the keys that follow; none when there are no more. */
-  inOrder(order: 'asc' | 'desc', after: { afterNs: bigint; afterNumber: number }, bounds: object): Row[];
-  withContexts(wanted: { contexts: string; sealedEnd: number }, bounds: object): Row[];
+  readInOrder(order: 'asc' | 'desc', after: { afterNs: bigint; afterNumber: number }, bounds: object): Row[];
+  readWithContexts(wanted: { contexts: string; sealedEnd: number }, bounds: object): Row[];
 }
 
 /** `entry` selects the entry with `:firstNumber`, unless `bounds` exclude it. */
@@ -356,8 +362,8 @@ function openSalvage<Row>(
   }
 
   return {
-    inOrder(order, after, bounds) {
-      const keys = database.prepare<[object], [bigint, bigint]>(keysInOrder(order)).raw().safeIntegers();
+    readInOrder(order, after, bounds) {
+      const keys = database.prepare<[object], [bigint, bigint]>(buildKeysInOrderSql(order)).raw().safeIntegers();
       for (let from: object = after; ; ) {
         const found = keys.all(from);
         const rows = found.flatMap(([, firstNumber]) => read(firstNumber, bounds));
@@ -366,7 +372,7 @@ function openSalvage<Row>(
         from = { afterNs: last[0], afterNumber: last[1] };
       }
     },
-    withContexts(wanted, bounds) {
+    readWithContexts(wanted, bounds) {
       const keys = database.prepare<[object], bigint>(SEGMENTS_WITH_CONTEXTS).pluck().safeIntegers().all(wanted);
       return keys.flatMap((firstNumber) => read(firstNumber, bounds));
     },

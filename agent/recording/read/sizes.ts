@@ -4,7 +4,7 @@
  */
 import type Database from 'better-sqlite3';
 import { buildGroupsSql, type HashLevel, LEVELS } from '../format/context_hash.ts';
-import { corrupt } from '../format/errors.ts';
+import { createCorruptError } from '../format/errors.ts';
 import { WORD_MAX } from '../format/losses.ts';
 import { RecentMap } from '../recent_map.ts';
 import { isDamage } from './segment_index.ts';
@@ -47,14 +47,15 @@ const countGroups = (level: HashLevel) => `
 WITH RECURSIVE ${buildGroupsSql(level)}
 SELECT count(number) FROM (SELECT number FROM groups LIMIT ?)`;
 
-const lastGroup = ({ table, groupShift }: HashLevel) => `SELECT coalesce(max(key) >> ${groupShift}, -1) FROM ${table}`;
+const buildLastGroupSql = ({ table, groupShift }: HashLevel) =>
+  `SELECT coalesce(max(key) >> ${groupShift}, -1) FROM ${table}`;
 
 const COLUMNS = `
 SELECT entry.name || '.' || attribute.name
 FROM main.sqlite_schema AS entry JOIN pragma_table_info(entry.name, 'main') AS attribute`;
 
 /** Values beyond a page that cannot be read are not read later either, so they need no check. */
-function unlessDamaged(look: () => unknown): unknown {
+function readUnlessDamaged(look: () => unknown): unknown {
   try {
     return look();
   } catch (error) {
@@ -70,15 +71,15 @@ export function checkSizes(database: Database.Database): void {
   const columns = new Set(database.prepare<[], string>(COLUMNS).pluck().all());
   for (const [table, column, bytes] of LIMITS.filter(([table, column]) => columns.has(`${table}.${column}`))) {
     const tooLong = database.prepare<[number]>(`SELECT 1 FROM ${table} WHERE octet_length(${column}) > ? LIMIT 1`);
-    const found = unlessDamaged(() => tooLong.get(bytes));
-    if (found) throw corrupt(`its table ${table} has values that are longer than any recording has`);
+    const found = readUnlessDamaged(() => tooLong.get(bytes));
+    if (found) throw createCorruptError(`its table ${table} has values that are longer than any recording has`);
   }
   for (const table of WHOLE_TABLES.filter((name) => tables.has(name))) {
-    const found = unlessDamaged(() => database.prepare(`SELECT 1 FROM ${table} LIMIT 1 OFFSET ${ROWS_MAX}`).get());
-    if (found) throw corrupt(`its table ${table} has more rows than any recording has`);
+    const found = readUnlessDamaged(() => database.prepare(`SELECT 1 FROM ${table} LIMIT 1 OFFSET ${ROWS_MAX}`).get());
+    if (found) throw createCorruptError(`its table ${table} has more rows than any recording has`);
   }
-  if (unlessDamaged(() => hasTooManyHashes(database)))
-    throw corrupt('its hashes of contexts are of more contexts than it has');
+  if (readUnlessDamaged(() => hasTooManyHashes(database)))
+    throw createCorruptError('its hashes of contexts are of more contexts than it has');
 }
 
 function hasTooManyHashes(database: Database.Database): boolean {
@@ -93,7 +94,7 @@ function hasTooManyHashes(database: Database.Database): boolean {
       .prepare<[number], number>(countGroups(level))
       .pluck()
       .get(groupsMax + 1)!;
-    const lastContext = database.prepare<[], number>(lastGroup(level)).pluck().get()! * level.size;
+    const lastContext = database.prepare<[], number>(buildLastGroupSql(level)).pluck().get()! * level.size;
     return groups > groupsMax || lastContext >= last;
   });
 }

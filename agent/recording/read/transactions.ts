@@ -1,11 +1,11 @@
 /** Reads the summaries of transactions that the writer keeps, and which transactions are pinned. */
 import type Database from 'better-sqlite3';
 import { max, min } from '../../../daemon/base/bigints.ts';
-import { firstNotBelow } from '../../../daemon/base/binary_search.ts';
-import { corrupt } from '../format/errors.ts';
+import { findFirstNotBelow } from '../../../daemon/base/binary_search.ts';
+import { createCorruptError } from '../format/errors.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import { END_NUMBER, unpackIds } from '../format/schema.ts';
-import { textHash53 } from '../format/text_hash.ts';
+import { hashText53 } from '../format/text_hash.ts';
 import type { Lookup } from './lookup.ts';
 import { TEXT_MAX } from './sizes.ts';
 
@@ -58,11 +58,11 @@ export interface TransactionsRequest {
 }
 
 export interface Transactions {
-  transaction(id: string): TransactionSummary | undefined;
+  readTransaction(id: string): TransactionSummary | undefined;
   /** Returns the same for the keys of the transaction's summaries. */
-  transactionOfKeys(keys: readonly number[]): TransactionSummary | undefined;
+  readTransactionByKeys(keys: readonly number[]): TransactionSummary | undefined;
   /** Returns the newest first, by first appearance. */
-  transactions(request: TransactionsRequest): TransactionSummary[];
+  listTransactions(request: TransactionsRequest): TransactionSummary[];
 }
 
 export interface Pin {
@@ -96,8 +96,8 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     const [writtenCount, writtenBytes, writtenEnd] = written;
     const numbers = [key, first, end, events, errors, slowest, slowestNumber, ...written];
     if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n) || typeof transactionId !== 'string')
-      throw corrupt('a summary of a transaction is malformed');
-    if (services.length > TEXT_MAX) throw corrupt('a transaction has more services than any has');
+      throw createCorruptError('a summary of a transaction is malformed');
+    if (services.length > TEXT_MAX) throw createCorruptError('a transaction has more services than any has');
     // A service may have got a new id because of its age; its old one may be gone.
     const names = Array.from(unpackIds(services), lookup.name).filter((name) => name !== '');
     return {
@@ -115,7 +115,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     };
   }
 
-  function transactionOfKeys(keys: readonly number[]): TransactionSummary | undefined {
+  function readTransactionByKeys(keys: readonly number[]): TransactionSummary | undefined {
     const rows = keys.map((key) => summary.get(key));
     const known = rows.filter((row) => row !== undefined).map(parseSummary);
     return known.length === 0 ? undefined : known.reduce(joinSummaries);
@@ -123,9 +123,9 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
 
   return {
     // There are several keys when the writer had forgotten the transaction and met it again.
-    transaction: (id) => transactionOfKeys(lookup.transactionKeys(id)),
-    transactionOfKeys,
-    transactions: ({ limit, beforeKey = Number.MAX_SAFE_INTEGER }) =>
+    readTransaction: (id) => readTransactionByKeys(lookup.findTransactionKeys(id)),
+    readTransactionByKeys,
+    listTransactions: ({ limit, beforeKey = Number.MAX_SAFE_INTEGER }) =>
       newest.all({ limit, before: beforeKey }).map(parseSummary),
   };
 }
@@ -249,13 +249,13 @@ interface TransactionTable {
 type Growing = { -readonly [Name in keyof TransactionColumns]: TransactionColumns[Name] };
 
 export function createTransactionTable(): TransactionTable {
-  let columns = newColumns(ROWS_MIN);
+  let columns = createTransactionColumns(ROWS_MIN);
   let goneCount = 0;
   let version = 0;
 
   function reserve(length: number): void {
     if (length <= columns.keys.length) return;
-    const larger = newColumns(Math.max(length, columns.keys.length * 2));
+    const larger = createTransactionColumns(Math.max(length, columns.keys.length * 2));
     copyRows(columns, larger);
     columns = larger;
   }
@@ -263,7 +263,7 @@ export function createTransactionTable(): TransactionTable {
   function findPlace(key: number): number {
     const { keys, length } = columns;
     if (length === 0 || key > keys[length - 1]!) return length;
-    return firstNotBelow(keys, key, 0, length);
+    return findFirstNotBelow(keys, key, 0, length);
   }
 
   function makeRoom(place: number): void {
@@ -322,7 +322,7 @@ export function createTransactionTable(): TransactionTable {
   };
 }
 
-function newColumns(rows: number): Growing {
+function createTransactionColumns(rows: number): Growing {
   return {
     length: 0,
     keys: new Uint32Array(rows),
@@ -412,10 +412,10 @@ export interface TransactionIndex {
 interface IndexedRecording {
   database: Database.Database;
   lookup: Pick<Lookup, 'name'>;
-  inTransaction<T>(work: () => T): T;
+  runInTransaction<T>(work: () => T): T;
 }
 
-export function openTransactionIndex({ database, lookup, inTransaction }: IndexedRecording): TransactionIndex {
+export function openTransactionIndex({ database, lookup, runInTransaction }: IndexedRecording): TransactionIndex {
   const rows = database.prepare<[number], IndexRow>(ROWS).raw().safeIntegers();
   const continued = database.prepare<[object], IndexRow>(CONTINUED).raw().safeIntegers();
   const contextFrom = database.prepare<[number], number>(CONTEXT_FROM).pluck();
@@ -445,11 +445,11 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
   }
 
   function put(row: IndexRow): void {
-    if (!isSound(row)) throw corrupt('a summary of a transaction cannot be read');
+    if (!isSound(row)) throw createCorruptError('a summary of a transaction cannot be read');
     const [key, transactionId, first, end, events, hasError, services] = row;
     table.put({
       key: Number(key),
-      hash: textHash53(transactionId),
+      hash: hashText53(transactionId),
       firstNs: first,
       endNs: end,
       eventCount: Number(events),
@@ -488,7 +488,7 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
     if (found.length === ROWS_A_STEP) {
       const last = Number(found.at(-1)![0]);
       // A damaged file might make this go on forever.
-      if (last <= reading.after) throw corrupt('its list of transactions is not in order');
+      if (last <= reading.after) throw createCorruptError('its list of transactions is not in order');
       reading.after = last;
       return false;
     }
@@ -502,7 +502,7 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
     version: () => table.version,
     serviceSets: () => serviceSets,
     setGone: table.setGone,
-    step: () => inTransaction(step),
+    step: () => runInTransaction(step),
   };
 }
 

@@ -2,13 +2,13 @@
 import type Database from 'better-sqlite3';
 import { type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
-import { apiName } from '../../../bpf/schema/define.ts';
-import { type EventType, eventById } from '../../../bpf/schema/index.ts';
+import { getApiName } from '../../../bpf/schema/define.ts';
+import { type EventType, findEventDefinition } from '../../../bpf/schema/index.ts';
 import type { Queuer } from '../../../bpf/schema/kinds.ts';
 import { I64_MAX, U64_MAX } from '../../../daemon/base/bigints.ts';
-import { pathTest } from '../../../daemon/base/file_pattern.ts';
+import { createPathTest } from '../../../daemon/base/file_pattern.ts';
 import { HEAD_BYTES } from '../codec/encode_segment.ts';
-import { corrupt, isCorrupt } from '../format/errors.ts';
+import { createCorruptError, isCorrupt } from '../format/errors.ts';
 import {
   IN_PROGRESS,
   IN_PROGRESS_UNLISTED,
@@ -22,8 +22,8 @@ import {
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
 import { findQueuer } from '../format/queuer.ts';
 import { toStored } from '../format/schema.ts';
-import { wholeBlock } from './assemble_block.ts';
-import { conditionColumn, type EventValues, OWN_FIELDS, type OwnField, type OwnTexts } from './event_filter.ts';
+import { buildWholeBlock } from './assemble_block.ts';
+import { type EventValues, nameConditionColumn, OWN_FIELDS, type OwnField, type OwnTexts } from './event_filter.ts';
 import type { Lookup } from './lookup.ts';
 import { type ColumnLocations, openSegment, UnreadableSegment } from './segment.ts';
 
@@ -83,7 +83,7 @@ export function openUnended(
     try {
       const block = decodeUnendedBlock(bytes, locations());
       lookup.remember(block);
-      return { events: described(block, lookup), unlisted: ofUnknownTypes(block) };
+      return { events: buildUnendedEvents(block, lookup), unlisted: countUnknownTypes(block) };
     } catch (error) {
       if (!(error instanceof UnreadableSegment || isCorrupt(error))) throw error;
       addEntry();
@@ -105,29 +105,30 @@ export function openUnended(
       // Each is a loss as well, whether it can be read or not.
       const lost = readList(said.get(UNFINISHED)).events.filter(({ timestamp_ns }) => timestamp_ns >= keptNs);
       const others = joinUnlisted(unlisted, readUnlisted(said.get(IN_PROGRESS_UNLISTED)));
-      return { events: events.sort(byStart), lost, unlisted: others };
+      return { events: events.sort(compareStarts), lost, unlisted: others };
     },
   };
 }
 
 /** Events of a type that a later kreplay has written. */
-function ofUnknownTypes(block: NumberedBlock): Unlisted {
+function countUnknownTypes(block: NumberedBlock): Unlisted {
   const [types, starts] = ['event_type', 'timestamp_ns'].map((name) => block.columns.get(name)!) as [
     Uint8Array,
     BigUint64Array,
   ];
   return Array.from({ length: block.rowCount }, (_, row) => row)
-    .filter((row) => !eventById(types[row]!))
+    .filter((row) => !findEventDefinition(types[row]!))
     .map((row) => ({ count: 1, labelled: 1, sinceNs: starts[row]! }))
     .reduce(joinUnlisted, NONE_UNLISTED);
 }
 
-function byStart(a: UnendedEvent, b: UnendedEvent): number {
+function compareStarts(a: UnendedEvent, b: UnendedEvent): number {
   return a.timestamp_ns < b.timestamp_ns ? -1 : a.timestamp_ns > b.timestamp_ns ? 1 : 0;
 }
 
 function decodeUnendedBlock(bytes: unknown, locations: ColumnLocations): NumberedBlock {
-  if (!Buffer.isBuffer(bytes) || bytes.length < HEAD_BYTES) throw corrupt('its list of calls in progress is malformed');
+  if (!Buffer.isBuffer(bytes) || bytes.length < HEAD_BYTES)
+    throw createCorruptError('its list of calls in progress is malformed');
   const eventCount = bytes.readUInt16LE(4);
   const meta = {
     firstNumber: 0,
@@ -141,26 +142,26 @@ function decodeUnendedBlock(bytes: unknown, locations: ColumnLocations): Numbere
     maxDurationNs: 0n,
     facts: undefined,
   };
-  const segment = openSegment(meta, { whole: bytes, piece: () => bytes }, locations);
-  return wholeBlock(segment, COLUMNS);
+  const segment = openSegment(meta, { whole: bytes, readPiece: () => bytes }, locations);
+  return buildWholeBlock(segment, COLUMNS);
 }
 
-function described(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 'file' | 'context'>): UnendedEvent[] {
-  const values = (name: string) => block.columns.get(name)!;
-  const [types, starts, pids, tids, comms] = ['event_type', 'timestamp_ns', 'pid', 'tid', 'comm'].map(values);
+function buildUnendedEvents(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 'file' | 'context'>): UnendedEvent[] {
+  const getColumn = (name: string) => block.columns.get(name)!;
+  const [types, starts, pids, tids, comms] = ['event_type', 'timestamp_ns', 'pid', 'tid', 'comm'].map(getColumn);
   const ownRows = typeRows(block);
   const readOwner = ({ service, context }: OwnerColumns, at: number): UnendedOwner => {
-    const { transactionId, traceId } = lookup.context(Number(values(context.name)[at]));
-    const service_name = lookup.name(Number(values(service.name)[at]));
+    const { transactionId, traceId } = lookup.context(Number(getColumn(context.name)[at]));
+    const service_name = lookup.name(Number(getColumn(service.name)[at]));
     return { service_name, transaction_id: transactionId, trace_id: traceId };
   };
   return Array.from({ length: block.rowCount }, (_, row) => row).flatMap((row) => {
-    const type = eventById(Number(types![row]));
+    const type = findEventDefinition(Number(types![row]));
     if (!type) return [];
     const own = ownRows[row]!;
     const origins = ORIGINS.filter(
       ({ eventType, context, service }) =>
-        eventType === type.id && (values(context.name)[own] !== 0 || values(service.name)[own] !== 0),
+        eventType === type.id && (getColumn(context.name)[own] !== 0 || getColumn(service.name)[own] !== 0),
     );
     return {
       event_type: type.name,
@@ -169,7 +170,7 @@ function described(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 'file' | 
       pid: Number(pids![row]),
       tid: Number(tids![row]),
       comm: lookup.name(Number(comms![row])),
-      ...ownTexts(type, (column) => Number(values(column)[own]), lookup),
+      ...ownTexts(type, (column) => Number(getColumn(column)[own]), lookup),
       origins: origins.map((columns) => readOwner(columns, own)),
     };
   });
@@ -179,15 +180,15 @@ type OwnText = Pick<UnendedEvent, OwnField>;
 
 /** The texts of a type that filters are about. */
 function ownTexts(
-  type: NonNullable<ReturnType<typeof eventById>>,
+  type: NonNullable<ReturnType<typeof findEventDefinition>>,
   readNumber: (column: string) => number,
   lookup: Pick<Lookup, 'name' | 'file' | 'context'>,
 ): OwnText {
   const wanted: readonly string[] = Object.values(OWN_FIELDS);
   const texts = Object.entries(type.fields).flatMap(([name, of]) => {
-    const field = apiName(name, of);
+    const field = getApiName(name, of);
     if (!wanted.includes(field)) return [];
-    const value = readNumber(conditionColumn(type.name, field, of.kind));
+    const value = readNumber(nameConditionColumn(type.name, field, of.kind));
     if (of.kind.source === 'queuer')
       return [[field, findQueuer(lookup, readNumber(`${type.name}.${field}_service`), value)]];
     if (of.kind.source === 'file') return [[field, lookup.file(value)?.path ?? null]];
@@ -205,41 +206,41 @@ export interface UnendedFilter extends Omit<EventValues, 'nodes' | 'results'> {
 }
 
 /** Returns whether a filter selects an event, as far as it can be judged without its end. */
-export function unendedTest(filter: UnendedFilter): (event: UnendedEvent) => boolean {
+export function createUnendedTest(filter: UnendedFilter): (event: UnendedEvent) => boolean {
   const { transactionId, traceId, pid, excluded = {} } = filter;
-  const services = withoutEmpty(filter.services);
-  const comms = withoutEmpty(filter.comms);
-  const excludedServices = withoutEmpty(excluded.services);
+  const services = omitEmptyNames(filter.services);
+  const comms = omitEmptyNames(filter.comms);
+  const excludedServices = omitEmptyNames(excluded.services);
   const hasOwn = ownTest(filter);
   const hasExcluded = ownTest(excluded);
-  const owners = (event: UnendedEvent): UnendedOwner[] => [event, ...event.origins];
+  const listOwners = (event: UnendedEvent): UnendedOwner[] => [event, ...event.origins];
   const isOwnedByService = (event: UnendedEvent, services: readonly string[]) =>
-    owners(event).some(({ service_name }) => services.includes(service_name));
+    listOwners(event).some(({ service_name }) => services.includes(service_name));
   return (event) =>
-    (transactionId === undefined || owners(event).some(({ transaction_id }) => transaction_id === transactionId)) &&
-    (traceId === undefined || owners(event).some(({ trace_id }) => trace_id === traceId)) &&
+    (transactionId === undefined || listOwners(event).some(({ transaction_id }) => transaction_id === transactionId)) &&
+    (traceId === undefined || listOwners(event).some(({ trace_id }) => trace_id === traceId)) &&
     (pid === undefined || event.pid === pid) &&
     (filter.eventTypes?.includes(event.event_type) ?? true) &&
     (comms?.includes(event.comm) ?? true) &&
     (!services || isOwnedByService(event, services)) &&
     hasOwn.every((has) => has(event)) &&
     !excluded.eventTypes?.includes(event.event_type) &&
-    !withoutEmpty(excluded.comms)?.includes(event.comm) &&
+    !omitEmptyNames(excluded.comms)?.includes(event.comm) &&
     !(excludedServices && isOwnedByService(event, excludedServices)) &&
     !hasExcluded.some((has) => has(event));
 }
 
 /** A filter for empty names selects events that have none, and an event in progress has all its names. */
-function withoutEmpty(names: readonly string[] | undefined): readonly string[] | undefined {
+function omitEmptyNames(names: readonly string[] | undefined): readonly string[] | undefined {
   return names?.filter((name) => name !== '');
 }
 
 /** A test for each field that is given: an event of a type without the field has none of its values. */
 function ownTest(given: OwnTexts): ((event: UnendedEvent) => boolean)[] {
   return Object.entries(OWN_FIELDS).flatMap(([texts, field]) => {
-    const wanted = withoutEmpty(given[texts as keyof OwnTexts]);
+    const wanted = omitEmptyNames(given[texts as keyof OwnTexts]);
     if (!wanted) return [];
-    const isWanted = field === 'file' ? pathTest(wanted) : (text: string) => wanted.includes(text);
+    const isWanted = field === 'file' ? createPathTest(wanted) : (text: string) => wanted.includes(text);
     return [
       (event: UnendedEvent) => {
         const text = field === 'queued_by' ? event.queued_by?.transaction_id : event[field];

@@ -13,7 +13,7 @@ const LOST_MAX = 64;
 const NOTHING: Unended = { events: [], lost: [], unlisted: NONE_UNLISTED };
 
 /** Returns '' if nothing is in progress. */
-export function unendedText({ events, lost, unlisted }: Unended): string {
+export function encodeUnended({ events, lost, unlisted }: Unended): string {
   if (events.length === 0 && lost.length === 0 && unlisted.count === 0) return '';
   return JSON.stringify({ events, lost: lost.slice(-LOST_MAX), unlisted }, (_, value) =>
     typeof value === 'bigint' ? String(value) : value,
@@ -43,7 +43,7 @@ type Fields = Readonly<Record<string, unknown>>;
 function parseEvent(value: unknown): UnendedEvent {
   const fields = parseFields(value);
   const { event_type, syscall, file, operation, device, queued_by } = fields;
-  if (!EVENT_TYPES.includes(event_type as EventType)) throw malformed('event_type');
+  if (!EVENT_TYPES.includes(event_type as EventType)) throw createMalformedError('event_type');
   return {
     ...parseOwner(fields),
     event_type: event_type as EventType,
@@ -52,7 +52,7 @@ function parseEvent(value: unknown): UnendedEvent {
     tid: parseNumber(fields.tid),
     comm: parseText(fields.comm),
     ...(syscall !== undefined && { syscall: parseText(syscall) }),
-    ...(file !== undefined && { file: textOrNull(file) }),
+    ...(file !== undefined && { file: parseTextOrNull(file) }),
     ...(operation !== undefined && { operation: parseText(operation) }),
     ...(device !== undefined && { device: parseText(device) }),
     ...(queued_by !== undefined && { queued_by: queued_by === null ? null : parseQueuer(parseFields(queued_by)) }),
@@ -61,47 +61,47 @@ function parseEvent(value: unknown): UnendedEvent {
 }
 
 function parseQueuer({ service_name, transaction_id }: Fields): Queuer {
-  return { service_name: parseText(service_name), transaction_id: textOrNull(transaction_id) };
+  return { service_name: parseText(service_name), transaction_id: parseTextOrNull(transaction_id) };
 }
 
 function parseOwner({ service_name, transaction_id, trace_id }: Fields): UnendedOwner {
   return {
     service_name: parseText(service_name),
-    transaction_id: textOrNull(transaction_id),
-    trace_id: textOrNull(trace_id),
+    transaction_id: parseTextOrNull(transaction_id),
+    trace_id: parseTextOrNull(trace_id),
   };
 }
 
 function parseFields(value: unknown): Fields {
-  if (typeof value !== 'object' || value === null) throw malformed('object');
+  if (typeof value !== 'object' || value === null) throw createMalformedError('object');
   return value as Fields;
 }
 
 function parseList(value: unknown): readonly unknown[] {
-  if (!Array.isArray(value)) throw malformed('list');
+  if (!Array.isArray(value)) throw createMalformedError('list');
   return value;
 }
 
 function parseText(value: unknown): string {
-  if (typeof value !== 'string') throw malformed('text');
+  if (typeof value !== 'string') throw createMalformedError('text');
   return value;
 }
 
-function textOrNull(value: unknown): string | null {
+function parseTextOrNull(value: unknown): string | null {
   return value === null ? null : parseText(value);
 }
 
 function parseNumber(value: unknown): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw malformed('number');
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw createMalformedError('number');
   return value as number;
 }
 
 function parseTimeNs(value: unknown): bigint {
-  if (!/^\d{1,20}$/.test(parseText(value))) throw malformed('time');
+  if (!/^\d{1,20}$/.test(parseText(value))) throw createMalformedError('time');
   return BigInt(value as string);
 }
 
 /** The same error as that of a text that is no JSON. */
-function malformed(what: string): SyntaxError {
+function createMalformedError(what: string): SyntaxError {
   return new SyntaxError(`a ${what} is malformed`);
 }

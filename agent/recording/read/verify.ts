@@ -1,6 +1,6 @@
 /** Reads all of a recording, and reports which parts of it are damaged. The file is not changed. */
 import type Database from 'better-sqlite3';
-import { damagedFrame, damagedLog, damagedPages, openDatabase } from '../format/database.ts';
+import { describeDamagedLog, findDamagedFrame, findDamagedPages, openDatabase } from '../format/database.ts';
 import { type RecordingError, toRecordingError } from '../format/errors.ts';
 import { FORMAT_VERSION } from '../format/schema.ts';
 import { openReader, type RecordingReader } from './reader.ts';
@@ -50,7 +50,7 @@ export function verifyRecording(path: string): Verified {
   try {
     const database = openDatabase(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
     try {
-      return verified(database, reader, path);
+      return verifyDatabase(database, reader, path);
     } finally {
       database.close();
     }
@@ -65,9 +65,9 @@ export function isWhole({ damagedPages, damagedParts, problems, lost }: Verified
   return [damagedPages, damagedParts, problems, lost].every(({ length }) => length === 0);
 }
 
-function verified(database: Database.Database, reader: RecordingReader, path: string): Verified {
+function verifyDatabase(database: Database.Database, reader: RecordingReader, path: string): Verified {
   const problems: string[] = [];
-  const tried = <T>(work: () => T): T | undefined => {
+  const attempt = <T>(work: () => T): T | undefined => {
     try {
       return work();
     } catch (error) {
@@ -77,19 +77,19 @@ function verified(database: Database.Database, reader: RecordingReader, path: st
     }
   };
   checkSizes(database);
-  const damagedParts = [...damagedTables(database), ...damagedIndexes(database)];
-  problems.push(...structureProblems(database));
-  const frame = damagedFrame(database);
-  if (frame !== undefined) problems.push(damagedLog(frame));
+  const damagedParts = [...findDamagedTables(database), ...findDamagedIndexes(database)];
+  problems.push(...findStructureProblems(database));
+  const frame = findDamagedFrame(database);
+  if (frame !== undefined) problems.push(describeDamagedLog(frame));
   // Reading everything through the reader shows what the damage costs: further problems, and the losses that it found.
-  const events = tried(() => countEvents(reader)) ?? 0;
-  problems.push(...(tried(() => reader.wrongEntries(LISTED_MAX)) ?? []));
-  tried(() => void reader.clockSteps());
-  tried(() => {
+  const events = attempt(() => countEvents(reader)) ?? 0;
+  problems.push(...(attempt(() => reader.findWrongEntries(LISTED_MAX)) ?? []));
+  attempt(() => void reader.clockSteps());
+  attempt(() => {
     while (!reader.transactionIndex.step());
   });
-  tried(() => void reader.info());
-  tried(() => void reader.losses());
+  attempt(() => void reader.info());
+  attempt(() => void reader.losses());
   const lost = reader.foundDamage().losses;
   return {
     recordingId: reader.recordingId,
@@ -97,7 +97,7 @@ function verified(database: Database.Database, reader: RecordingReader, path: st
     formatVersion: FORMAT_VERSION,
     events,
     pages: database.pragma('page_count', { simple: true }) as number,
-    damagedPages: damagedPages(database, LISTED_MAX),
+    damagedPages: findDamagedPages(database, LISTED_MAX),
     damagedParts,
     problems: [...new Set(problems)].slice(0, LISTED_MAX),
     lost: lost.slice(0, LISTED_MAX).map(({ fromNs, toNs, count }) => ({ fromNs, toNs, events: count })),
@@ -111,17 +111,17 @@ function countEvents(reader: RecordingReader): number {
   return events;
 }
 
-function damagedTables(database: Database.Database): string[] {
+function findDamagedTables(database: Database.Database): string[] {
   const tables = database.prepare<[], string>(TABLES).pluck().all();
   return tables.filter((name) => !canRead(database, `SELECT * FROM main."${name}" NOT INDEXED`));
 }
 
-function damagedIndexes(database: Database.Database): string[] {
+function findDamagedIndexes(database: Database.Database): string[] {
   const indexes = database.prepare<[], [string, string, string]>(INDEXES).raw().all();
-  const condition = (sql: string) => CONDITION.exec(sql)?.[0] ?? '';
+  const extractCondition = (sql: string) => CONDITION.exec(sql)?.[0] ?? '';
   return indexes
     .filter(([name, table, sql]) => {
-      const all = `SELECT count(*) FROM main."${table}" INDEXED BY "${name}" ${condition(sql)}`;
+      const all = `SELECT count(*) FROM main."${table}" INDEXED BY "${name}" ${extractCondition(sql)}`;
       return !canRead(database, all);
     })
     .map(([name]) => name);
@@ -138,7 +138,7 @@ function canRead(database: Database.Database, query: string): boolean {
 }
 
 /** SQLite checks the order of keys, and whether an index lacks entries. */
-function structureProblems(database: Database.Database): string[] {
+function findStructureProblems(database: Database.Database): string[] {
   try {
     const found = database.prepare<[], string>(`PRAGMA main.integrity_check(${LISTED_MAX})`).pluck().all();
     return found.flatMap((text) => text.split('\n')).filter((text) => text !== 'ok' && !text.startsWith('***'));

@@ -1,6 +1,6 @@
 /** Finds the segments that the pins of a recording keep, and the dictionary ids that those may refer to. */
 import type Database from 'better-sqlite3';
-import { contextFinder } from '../format/context_finder.ts';
+import { createContextFinder } from '../format/context_finder.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 
 const PINS = 'SELECT transaction_id AS transactionId, from_ns AS fromNs, to_ns AS toNs FROM pin';
@@ -38,12 +38,12 @@ export interface Pinned {
 }
 
 /** Returns the segments that hold a pinned transaction, or what the node did right before it. */
-export function pinnedSegments(database: Database.Database): Pinned {
+export function findPinnedSegments(database: Database.Database): Pinned {
   const segments = new Set<number>();
   const transactionKeys = new Set<number>();
   const pins = database.prepare<[], { transactionId: string; fromNs: bigint; toNs: bigint }>(PINS).safeIntegers().all();
   if (pins.length === 0) return { segments, transactionKeys, names: [], files: [] };
-  const { ofTransaction: listContexts } = contextFinder(database);
+  const { findByTransaction: listContexts } = createContextFinder(database);
   const withContext = database.prepare<[number], number>(WITH_CONTEXT).pluck();
   const before = database.prepare<[object], number>(BEFORE).pluck();
   for (const { transactionId, fromNs, toNs } of pins) {
@@ -60,12 +60,12 @@ function readIdRanges(database: Database.Database, segments: ReadonlySet<number>
   const ids = database.prepare<[number], { nameFrom: number; nameEnd: number; fileFrom: number; fileEnd: number }>(IDS);
   const rows = [...segments].map((firstNumber) => ids.get(firstNumber)).filter((row) => row !== undefined);
   return {
-    names: merged(rows.map(({ nameFrom, nameEnd }) => ({ from: nameFrom - IDS_IN_USE_MAX, end: nameEnd }))),
-    files: merged(rows.map(({ fileFrom, fileEnd }) => ({ from: fileFrom - IDS_IN_USE_MAX, end: fileEnd }))),
+    names: mergeRanges(rows.map(({ nameFrom, nameEnd }) => ({ from: nameFrom - IDS_IN_USE_MAX, end: nameEnd }))),
+    files: mergeRanges(rows.map(({ fileFrom, fileEnd }) => ({ from: fileFrom - IDS_IN_USE_MAX, end: fileEnd }))),
   };
 }
 
-function merged(ranges: readonly IdRange[]): IdRange[] {
+function mergeRanges(ranges: readonly IdRange[]): IdRange[] {
   const result: IdRange[] = [];
   for (const { from, end } of ranges.toSorted((a, b) => a.from - b.from)) {
     const last = result.at(-1);

@@ -4,13 +4,13 @@
  */
 import { existsSync } from 'node:fs';
 import type Database from 'better-sqlite3';
-import { contextFinder } from '../format/context_finder.ts';
+import { createContextFinder } from '../format/context_finder.ts';
 import { openDatabase } from '../format/database.ts';
-import { RecordingError, withRecordingErrors } from '../format/errors.ts';
+import { RecordingError, runWithRecordingErrors } from '../format/errors.ts';
 import { PIECES_MAX } from '../format/pieces.ts';
 import { openLog } from '../format/recording_log.ts';
 import { checkFormat, toStored } from '../format/schema.ts';
-import { pinnedSegments } from './pinned_segments.ts';
+import { findPinnedSegments } from './pinned_segments.ts';
 
 /** How long to wait for the agent's commit. The server of the recording is blocked meanwhile. */
 const BUSY_TIMEOUT_MS = 500;
@@ -60,22 +60,22 @@ export interface Pinned {
  * @throws RecordingError recording_not_writable, recording_busy, pins_full ...
  */
 export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }: PinRequest): Pinned | undefined {
-  return writing(path, (database) => {
+  return runWriteTransaction(path, (database) => {
     const firstNs = readFirstEventNs(database, transactionId);
     if (firstNs === undefined) return undefined;
     const pin = database.prepare<[object], bigint>(PIN).pluck().safeIntegers();
     const times = { fromNs: toStored(firstNs - beforeNs), toNs: firstNs, pinnedNs: toStored(nowNs) };
     const fromNs = pin.get({ transactionId, ...times })!;
-    const pinnedBytes = sumSegmentBytes(database, pinnedSegments(database).segments);
+    const pinnedBytes = sumSegmentBytes(database, findPinnedSegments(database).segments);
     const limit = database.prepare<[], number>(LIMIT).pluck().get();
-    if (limit !== undefined && pinnedBytes > limit * PINNED_SHARE_MAX) throw pinsFull(pinnedBytes, limit);
+    if (limit !== undefined && pinnedBytes > limit * PINNED_SHARE_MAX) throw createPinsFullError(pinnedBytes, limit);
     return { fromNs, pinnedBytes };
   });
 }
 
 /** Returns whether the transaction was pinned. */
 export function unpinTransaction(path: string, transactionId: string): boolean {
-  return writing(path, (database) => database.prepare(UNPIN).run(transactionId).changes > 0);
+  return runWriteTransaction(path, (database) => database.prepare(UNPIN).run(transactionId).changes > 0);
 }
 
 /**
@@ -92,8 +92,8 @@ export async function syncPins(path: string): Promise<void> {
   if (failure) throw failure;
 }
 
-function writing<T>(path: string, work: (database: Database.Database) => T): T {
-  return withRecordingErrors(path, () => {
+function runWriteTransaction<T>(path: string, work: (database: Database.Database) => T): T {
+  return runWithRecordingErrors(path, () => {
     const database = openDatabase(path, { fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
     try {
       checkFormat(database, path);
@@ -105,7 +105,7 @@ function writing<T>(path: string, work: (database: Database.Database) => T): T {
 }
 
 function readFirstEventNs(database: Database.Database, transactionId: string): bigint | undefined {
-  const contexts = contextFinder(database).ofTransaction(transactionId);
+  const contexts = createContextFinder(database).findByTransaction(transactionId);
   const keys = JSON.stringify([...new Set(contexts.map(({ transaction_key }) => transaction_key))]);
   const first = database.prepare<[string], bigint | null>(FIRST_EVENT).pluck().safeIntegers().get(keys);
   return first ?? undefined;
@@ -116,10 +116,10 @@ function sumSegmentBytes(database: Database.Database, segments: ReadonlySet<numb
   return [...segments].reduce((sum, first) => sum + bytes.get({ first })!, 0);
 }
 
-function pinsFull(pinnedBytes: number, limit: number): RecordingError {
-  const mebibytes = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+function createPinsFullError(pinnedBytes: number, limit: number): RecordingError {
+  const formatMebibytes = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
   return new RecordingError(
     'pins_full',
-    `pinned transactions would take ${mebibytes(pinnedBytes)} of the recording's ${mebibytes(limit)}, at most half is allowed: unpin others, export them, pin less of what came before, or raise --retain-bytes`,
+    `pinned transactions would take ${formatMebibytes(pinnedBytes)} of the recording's ${formatMebibytes(limit)}, at most half is allowed: unpin others, export them, pin less of what came before, or raise --retain-bytes`,
   );
 }

@@ -4,7 +4,7 @@
  * goes upwards through a limited number of ids, and leaves those that pinned segments may refer to.
  */
 import type Database from 'better-sqlite3';
-import { contextOfKey, groupStart, type HashLevel, LEVELS } from '../format/context_hash.ts';
+import { buildKeyContextSql, groupStart, type HashLevel, LEVELS } from '../format/context_hash.ts';
 import type { NextIds } from '../format/ids.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import type { IdRange, Pinned } from './pinned_segments.ts';
@@ -30,7 +30,7 @@ WHERE context_id >= :from AND context_id < :end
 /** Number of hashes of each level in a call: as many as its contexts have. */
 const HASHES_A_CALL = 2 * IDS_A_CALL;
 
-const nextHashes = (level: HashLevel) => `
+const buildNextHashesSql = (level: HashLevel) => `
 SELECT max(key)
 FROM (
   SELECT key FROM ${level.table} WHERE key > :after AND key < ${groupStart(level, ':end')}
@@ -38,10 +38,10 @@ FROM (
 )`;
 
 /** Deletes the hashes of removed contexts, in groups of which all contexts were checked. */
-const pruneHashes = (level: HashLevel) => `
+const buildPruneHashesSql = (level: HashLevel) => `
 DELETE FROM ${level.table}
 WHERE key > :after AND key <= :upTo
-  AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${contextOfKey(level)})`;
+  AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${buildKeyContextSql(level)})`;
 
 /** Deletes transactions whose events are gone; pinned segments may contain events of one that is not pinned itself. */
 const PRUNE_SUMMARIES = `
@@ -90,18 +90,19 @@ export function openPruning(database: Database.Database): Pruning {
   const hashes = LEVELS.map((level) => hashPruning(database, level));
   const summaries = database.prepare(PRUNE_SUMMARIES);
   const nextSummaries = database.prepare<[object], { upTo: bigint | null; old: bigint }>(NEXT_SUMMARIES).safeIntegers();
-  const ranges = (table: string, id: string) => database.prepare(`DELETE FROM ${table} WHERE ${id} >= ? AND ${id} < ?`);
-  const names = ranges('name', 'name_id');
-  const services = ranges('service', 'name_id');
-  const files = ranges('file', 'file_id');
+  const prepareRangeDeletion = (table: string, id: string) =>
+    database.prepare(`DELETE FROM ${table} WHERE ${id} >= ? AND ${id} < ?`);
+  const names = prepareRangeDeletion('name', 'name_id');
+  const services = prepareRangeDeletion('service', 'name_id');
+  const files = prepareRangeDeletion('file', 'file_id');
   const notes = PRUNE_NOTES.map((sql) => database.prepare(sql));
 
-  const smallest = (table: string, id: string) =>
+  const prepareSmallestId = (table: string, id: string) =>
     database.prepare<[], number>(`SELECT coalesce(min(${id}), 1) FROM ${table}`).pluck();
   const [smallestName, smallestFile, smallestContext] = [
-    smallest('name', 'name_id'),
-    smallest('file', 'file_id'),
-    smallest('segment_context', 'context_id'),
+    prepareSmallestId('name', 'name_id'),
+    prepareSmallestId('file', 'file_id'),
+    prepareSmallestId('segment_context', 'context_id'),
   ];
   /** Ids below these were checked. */
   const done: NextIds = { name: 1, file: 1, context: 1 };
@@ -115,7 +116,7 @@ export function openPruning(database: Database.Database): Pruning {
   }
 
   /** Returns the ids that one call may remove; undefined when there are none. */
-  function nextIds(kind: keyof NextIds, keptFrom: number): IdRange | undefined {
+  function takeNextIds(kind: keyof NextIds, keptFrom: number): IdRange | undefined {
     const from = done[kind];
     const end = Math.min(keptFrom - IDS_IN_USE_MAX, from + IDS_A_CALL);
     if (end <= from) return undefined;
@@ -139,18 +140,18 @@ export function openPruning(database: Database.Database): Pruning {
 
   const prune = database.transaction(({ number, minNs, ids }: OldestKept, pinned: Pinned) => {
     pruneSummaries(number, JSON.stringify([...pinned.transactionKeys]));
-    const context = nextIds('context', ids.context);
+    const context = takeNextIds('context', ids.context);
     if (context) {
       for (const statement of contexts) statement.run(context);
       for (const pruneBelow of hashes) pruneBelow(context.end);
     }
-    const name = nextIds('name', ids.name);
-    for (const { from, end } of name ? without(name, pinned.names) : []) {
+    const name = takeNextIds('name', ids.name);
+    for (const { from, end } of name ? subtractRanges(name, pinned.names) : []) {
       names.run(from, end);
       services.run(from, end);
     }
-    const file = nextIds('file', ids.file);
-    for (const { from, end } of file ? without(file, pinned.files) : []) files.run(from, end);
+    const file = takeNextIds('file', ids.file);
+    for (const { from, end } of file ? subtractRanges(file, pinned.files) : []) files.run(from, end);
     for (const statement of notes) statement.run({ minNs });
   });
 
@@ -162,8 +163,8 @@ export function openPruning(database: Database.Database): Pruning {
 
 /** Returns a function that removes hashes of contexts that are removed, of groups below that of a context. */
 function hashPruning(database: Database.Database, level: HashLevel): (contextId: number) => void {
-  const next = database.prepare<[object], bigint | null>(nextHashes(level)).pluck().safeIntegers();
-  const prune = database.prepare(pruneHashes(level));
+  const next = database.prepare<[object], bigint | null>(buildNextHashesSql(level)).pluck().safeIntegers();
+  const prune = database.prepare(buildPruneHashesSql(level));
   /** Keys up to this one were checked. */
   let after = -1n;
   return (end) => {
@@ -175,7 +176,7 @@ function hashPruning(database: Database.Database, level: HashLevel): (contextId:
 }
 
 /** Returns the parts of a range that are in none of the others, which are sorted. */
-function without({ from, end }: IdRange, others: readonly IdRange[]): IdRange[] {
+function subtractRanges({ from, end }: IdRange, others: readonly IdRange[]): IdRange[] {
   const left: IdRange[] = [];
   let start = from;
   for (const other of others) {

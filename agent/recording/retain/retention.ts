@@ -8,7 +8,7 @@ import type Database from 'better-sqlite3';
 import type { NextIds } from '../format/ids.ts';
 import { PIECES_MAX } from '../format/pieces.ts';
 import { END_NUMBER, toStored } from '../format/schema.ts';
-import { type Pinned, pinnedSegments } from './pinned_segments.ts';
+import { findPinnedSegments, type Pinned } from './pinned_segments.ts';
 import { type OldestKept, openPruning } from './pruning.ts';
 
 export interface RetentionLimits {
@@ -85,7 +85,7 @@ interface OldSegment {
   contextFrom: bigint;
 }
 
-/** Returns a function that makes one step; `nextIds` returns the next dictionary ids, as far as entries are written. */
+/** Returns a function that makes one step; `takeNextIds` returns the next dictionary ids, as far as entries are written. */
 export function openRetention(
   database: Database.Database,
   path: string,
@@ -107,7 +107,7 @@ export function openRetention(
   const widenRemoved = database.prepare(WIDEN_REMOVED);
   const pruning = openPruning(database);
   const recordingId = database.prepare<[], string>(RECORDING_ID).pluck().get()!;
-  const shipped = unshipped === undefined ? undefined : shippedNumber(unshipped, recordingId);
+  const shipped = unshipped === undefined ? undefined : createShippedNumberReader(unshipped, recordingId);
 
   let pinned: Pinned = { segments: new Set(), transactionKeys: new Set(), names: [], files: [] };
   let pinsVersion: number | undefined;
@@ -125,16 +125,16 @@ export function openRetention(
     pinsVersion = version;
     pinsNs = nowNs;
     pinsEnd = endNumber.get()!;
-    pinned = pinnedSegments(database);
+    pinned = findPinnedSegments(database);
     from = 0n;
   }
 
   /** Returns the oldest segment that is not pinned. */
-  function next(): OldSegment | undefined {
+  function findNextUnpinned(): OldSegment | undefined {
     for (let segment = oldest.get(from); segment; segment = oldest.get(from)) {
       if (segment.firstNumber >= pinsEnd) {
         pinsEnd = endNumber.get()!;
-        pinned = pinnedSegments(database);
+        pinned = findPinnedSegments(database);
       }
       if (!pinned.segments.has(Number(segment.firstNumber))) return segment;
       from = segment.endNumber;
@@ -144,8 +144,8 @@ export function openRetention(
 
   const logBytes = () => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   // Removing events does not shrink a log that a reader holds up, so at most its normal size counts.
-  const usedBytes = () => (pageCount.get()! - freePages.get()!) * pageBytes + Math.min(logBytes(), logBytesMax);
-  const isTooMuch = () => usedBytes() > bytes * (1 - FREE_SHARE);
+  const computeUsedBytes = () => (pageCount.get()! - freePages.get()!) * pageBytes + Math.min(logBytes(), logBytesMax);
+  const isTooMuch = () => computeUsedBytes() > bytes * (1 - FREE_SHARE);
   const isTooOld = ({ maxNs, maxDurationNs, endNumber: end }: OldSegment, nowNs: bigint) =>
     ageNs !== undefined && maxNs + maxDurationNs < nowNs - ageNs && (!shipped || end <= shipped(nowNs));
 
@@ -154,7 +154,7 @@ export function openRetention(
     lookAtPins(nowNs);
     const keptFrom = newest.get() ?? 0n;
     for (let left = SEGMENTS_A_STEP; left > 0; left--) {
-      const segment = next();
+      const segment = findNextUnpinned();
       if (!segment) return isTooMuch() ? 'stuck' : 'done';
       if (!isTooOld(segment, nowNs)) {
         if (!isTooMuch()) return 'done';
@@ -172,8 +172,8 @@ export function openRetention(
     widenRemoved.run({ minNs, maxNs, eventCount, lossId });
   }
 
-  function oldestKept(nowNs: bigint): OldestKept {
-    const segment = next();
+  function findOldestKept(nowNs: bigint): OldestKept {
+    const segment = findNextUnpinned();
     if (!segment) return { number: endNumber.get()!, minNs: toStored(nowNs), ids: nextIds() };
     const { firstNumber, minNs, nameFrom, fileFrom, contextFrom } = segment;
     const ids = { name: Number(nameFrom), file: Number(fileFrom), context: Number(contextFrom) };
@@ -190,7 +190,7 @@ export function openRetention(
     let state: RetentionState = 'done';
     if (needsStep(nowNs)) {
       state = removeSome.immediate(toStored(nowNs));
-      pruning.prune(oldestKept(nowNs), pinned);
+      pruning.prune(findOldestKept(nowNs), pinned);
     }
     const tooManyPages = Math.ceil(
       (pageCount.get()! * pageBytes + Math.min(logBytes(), logBytesMax) - bytes) / pageBytes,
@@ -225,7 +225,7 @@ const LOOK_EVERY_NS = 10_000_000_000n;
  * Returns a function that gives the number up to which events have arrived: 0 without a file, or with one of another
  * recording or that cannot be read, because then nothing is known to have arrived.
  */
-function shippedNumber(path: string, recordingId: string): (nowNs: bigint) => bigint {
+function createShippedNumberReader(path: string, recordingId: string): (nowNs: bigint) => bigint {
   let readNs: bigint | undefined;
   let number = 0n;
   return (nowNs) => {

@@ -4,17 +4,17 @@
  */
 import type { Block, NumberedBlock } from '../../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
-import { withRecordingErrors } from '../format/errors.ts';
+import { runWithRecordingErrors } from '../format/errors.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import type { ClockStep, Loss } from '../format/losses.ts';
 import { NUMBER } from '../format/pieces.ts';
 import { takeRows } from '../read/assemble_block.ts';
-import { columnPlaces, openForWriting, type RecordingOrigin } from './create.ts';
+import { openForWriting, type RecordingOrigin, readColumnPlaces } from './create.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
-import { lossWriter } from './loss_tables.ts';
-import { segmentWriter, wholeRange } from './segment_writer.ts';
+import { createLossWriter } from './loss_tables.ts';
+import { buildWholeRange, createSegmentWriter } from './segment_writer.ts';
 import { openStoredDictionaries } from './stored_dictionaries.ts';
-import { summaryWriter } from './transaction_summaries.ts';
+import { createSummaryWriter } from './transaction_summaries.ts';
 
 export interface BundleOptions extends RecordingOrigin {
   /** Path of the new file. */
@@ -37,14 +37,14 @@ export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
   const database = openForWriting(path, origin);
   const stored = openStoredDictionaries(database);
   const dictionaries = createDictionaries({ nextNumber: 0, ...stored.read() }, IDS_IN_USE_MAX);
-  const segments = segmentWriter(database, columnPlaces(database));
-  const writeSummaries = summaryWriter(database, stored.findTransaction);
-  const notes = lossWriter(database);
-  const guarded = <T>(work: () => T): T => withRecordingErrors(path, work);
+  const segments = createSegmentWriter(database, readColumnPlaces(database));
+  const writeSummaries = createSummaryWriter(database, stored.findTransaction);
+  const notes = createLossWriter(database);
+  const runGuarded = <T>(work: () => T): T => runWithRecordingErrors(path, work);
 
   const write = database.transaction((block: Block, numbers: BigUint64Array) => {
     stored.write(dictionaries.take());
-    const range = wholeRange(block);
+    const range = buildWholeRange(block);
     const firstNumber = Number(numbers[0]);
     writeSummaries(block, range, (row) => Number(numbers[row]));
     const ids = stored.nextIds();
@@ -58,17 +58,17 @@ export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
     contextId: dictionaries.contextId,
     append(block) {
       for (let from = 0; from < block.rowCount; from += SEGMENT_ROWS_MAX) {
-        const sorted = inOrderOfNumbers(block, from, Math.min(block.rowCount, from + SEGMENT_ROWS_MAX));
+        const sorted = sortRowsByNumber(block, from, Math.min(block.rowCount, from + SEGMENT_ROWS_MAX));
         sorted.columns.set(NUMBER.name, sorted.numbers);
-        guarded(() => write.immediate(sorted, sorted.numbers));
-        dictionaries.committed();
+        runGuarded(() => write.immediate(sorted, sorted.numbers));
+        dictionaries.noteCommit();
       }
     },
-    recordLoss: (loss) => guarded(() => notes.addLoss(loss)),
-    recordClock: (step) => guarded(() => notes.addClockStep(step)),
+    recordLoss: (loss) => runGuarded(() => notes.addLoss(loss)),
+    recordClock: (step) => runGuarded(() => notes.addClockStep(step)),
     close() {
       try {
-        guarded(() => database.pragma('journal_mode = DELETE'));
+        runGuarded(() => database.pragma('journal_mode = DELETE'));
       } finally {
         database.close();
       }
@@ -76,7 +76,7 @@ export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
   };
 }
 
-function inOrderOfNumbers(block: NumberedBlock, from: number, to: number): NumberedBlock {
+function sortRowsByNumber(block: NumberedBlock, from: number, to: number): NumberedBlock {
   const { numbers } = block;
   const rows = Uint32Array.from({ length: to - from }, (_, i) => from + i);
   rows.sort((a, b) => (numbers[a]! < numbers[b]! ? -1 : 1));

@@ -4,19 +4,19 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { Block } from '../../../bpf/schema/block.ts';
 import type { BlockRange } from '../codec/encode_segment.ts';
-import { RecordingError, withRecordingErrors } from '../format/errors.ts';
+import { RecordingError, runWithRecordingErrors } from '../format/errors.ts';
 import { openLog, type RecordingLog } from '../format/recording_log.ts';
 import { openRetention, type RetentionLimits, type RetentionState } from '../retain/retention.ts';
 import type { Batch, OpenedRecording } from './batch.ts';
-import { columnPlaces, openForWriting } from './create.ts';
-import { heartbeat, recordCleanEnd, recordGap } from './gaps.ts';
-import { endInProgress, inProgressWriter } from './in_progress.ts';
+import { openForWriting, readColumnPlaces } from './create.ts';
+import { createHeartbeat, recordCleanEnd, recordGap } from './gaps.ts';
+import { createInProgressWriter, endInProgress } from './in_progress.ts';
 import { lockRecording } from './lock.ts';
-import { lossWriter } from './loss_tables.ts';
+import { createLossWriter } from './loss_tables.ts';
 import { findOpenFilePath, makeOwnFile, ownFiles, readFileIdentity } from './own_files.ts';
-import { segmentWriter } from './segment_writer.ts';
+import { createSegmentWriter } from './segment_writer.ts';
 import { openStoredDictionaries } from './stored_dictionaries.ts';
-import { summaryWriter } from './transaction_summaries.ts';
+import { createSummaryWriter } from './transaction_summaries.ts';
 
 const HELD = `
 SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'created_ns'), coalesce(sum(event_count), 0)
@@ -73,7 +73,7 @@ export function openCommitter(options: CommitterOptions, blocks: readonly Block[
     const { startNs, startMonotonicNs: _, retention, ...origin } = options;
     const database = openForWriting(path, { ...origin, createdNs: startNs });
     try {
-      return withRecordingErrors(path, () => createCommitter(database, options, blocks, lock.close));
+      return runWithRecordingErrors(path, () => createCommitter(database, options, blocks, lock.close));
     } catch (error) {
       database.close();
       throw error;
@@ -91,15 +91,15 @@ function createCommitter(
   unlock: () => void,
 ): Committer {
   const dictionaries = openStoredDictionaries(database);
-  const places = columnPlaces(database);
-  const segments = segmentWriter(database, places);
+  const places = readColumnPlaces(database);
+  const segments = createSegmentWriter(database, places);
   segments.sealLeftParts(dictionaries.nextIds());
   endInProgress(database, places);
   recordGap(database, { wallNs: startNs, monotonicNs: startMonotonicNs }, bootId);
-  const writeSummaries = summaryWriter(database, dictionaries.findTransaction);
-  const notes = lossWriter(database);
-  const alive = heartbeat(database);
-  const writeInProgress = inProgressWriter(database, places);
+  const writeSummaries = createSummaryWriter(database, dictionaries.findTransaction);
+  const notes = createLossWriter(database);
+  const alive = createHeartbeat(database);
+  const writeInProgress = createInProgressWriter(database, places);
   const retain = retention && openRetention(database, path, retention, dictionaries.nextIds);
   const identity = readFileIdentity(path);
   const files = ownFiles(path);
@@ -141,7 +141,7 @@ function createCommitter(
       const block = blocks[slot]!;
       if (unwritten.to > unwritten.from) writeSummaries(block, unwritten, (row) => firstNumber + row);
       const ids = { idsFrom, idsEnd };
-      if (seal) segments.writeSealed({ block, range: fromStart(unwritten), firstNumber, ...ids });
+      if (seal) segments.writeSealed({ block, range: extendToStart(unwritten), firstNumber, ...ids });
       else segments.writePart({ block, range: unwritten, firstNumber: firstNumber + unwritten.from, ...ids });
     }
     if (batch.unended) writeInProgress(batch.unended);
@@ -152,21 +152,21 @@ function createCommitter(
     opened: { nextNumber: segments.nextNumber(), ...dictionaries.read() },
     isOverwritten,
     commit(batch) {
-      withRecordingErrors(path, () => write.immediate(batch));
+      runWithRecordingErrors(path, () => write.immediate(batch));
       for (const { unwritten } of batch.rows) events += unwritten.to - unwritten.from;
     },
     log,
     checkpoint: () =>
-      withRecordingErrors(path, () => {
+      runWithRecordingErrors(path, () => {
         const [[isBusy, frames, copied]] = database.prepare('PRAGMA wal_checkpoint(PASSIVE)').raw().all() as [number[]];
         return isBusy === 0 && frames === copied;
       }),
-    retain: (nowNs) => (retain ? withRecordingErrors(path, () => retain(nowNs)) : 'done'),
+    retain: (nowNs) => (retain ? runWithRecordingErrors(path, () => retain(nowNs)) : 'done'),
     close(endedNs) {
       if (closed) return undefined;
       closed = true;
       try {
-        return withRecordingErrors(path, () => end(endedNs));
+        return runWithRecordingErrors(path, () => end(endedNs));
       } finally {
         database.close();
         rawId.close();
@@ -178,7 +178,7 @@ function createCommitter(
 }
 
 /** The range of all rows of the block up to the range's end. */
-function fromStart({ to, typeFrom, typeTo }: BlockRange): BlockRange {
+function extendToStart({ to, typeFrom, typeTo }: BlockRange): BlockRange {
   return { from: 0, to, typeFrom: new Uint32Array(typeFrom.length), typeTo };
 }
 

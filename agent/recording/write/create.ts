@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { Column } from '../../../bpf/schema/columns.ts';
-import { damagedFrame, damagedLog, isCopiedPast, openDatabase, setChecksums } from '../format/database.ts';
-import { corrupt, RecordingError, toRecordingError } from '../format/errors.ts';
+import { describeDamagedLog, findDamagedFrame, isCopiedPast, openDatabase, setChecksums } from '../format/database.ts';
+import { createCorruptError, RecordingError, toRecordingError } from '../format/errors.ts';
 import { choosePiece, STORED_COLUMNS } from '../format/pieces.ts';
 import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from '../format/schema.ts';
 import { mayHaveLostPower } from './gaps.ts';
@@ -37,10 +37,10 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     const blank = isBlank(database);
     if (!blank) checkFormat(database, path);
     const lostPower = !blank && mayHaveLostPower(database, origin.bootId);
-    const frame = damagedFrame(database);
+    const frame = findDamagedFrame(database);
     // New commits would replace those that cannot be read, and be based on pages of which some are older than others.
     const isTorn = frame !== undefined && lostPower && !isCopiedPast(database, frame);
-    if (frame !== undefined && !isTorn) throw corrupt(damagedLog(frame));
+    if (frame !== undefined && !isTorn) throw createCorruptError(describeDamagedLog(frame));
     if (lostPower) endLog(database);
     database.pragma(`page_size = ${PAGE_BYTES}`);
     // This must come before the pragma below, which writes the first page.
@@ -68,8 +68,8 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
  */
 function endLog(database: Database.Database): void {
   database.pragma('wal_checkpoint(TRUNCATE)');
-  const frame = damagedFrame(database);
-  if (frame !== undefined) throw corrupt(damagedLog(frame));
+  const frame = findDamagedFrame(database);
+  if (frame !== undefined) throw createCorruptError(describeDamagedLog(frame));
 }
 
 function isWal(database: Database.Database): boolean {
@@ -109,7 +109,7 @@ export interface ColumnPlaces {
 }
 
 /** Reads where a file keeps its columns; columns that it does not have yet are added. */
-export function columnPlaces(database: Database.Database): ColumnPlaces {
+export function readColumnPlaces(database: Database.Database): ColumnPlaces {
   const read = database.prepare<[], [string, number, number]>(COLUMN_PLACES).raw();
   const known = new Set(read.all().map(([name]) => name));
   const missing = STORED_COLUMNS.filter(({ name }) => !known.has(name));

@@ -22,12 +22,12 @@ export interface Dictionaries {
   contextId(context: ContextText): number;
   nextIds(): NextIds;
   take(): Pick<Batch, 'names' | 'files' | 'contexts'>;
-  committed(): void;
+  noteCommit(): void;
 }
 
-const fileKey = (path: string, kind: string) => `${kind}\n${path}`;
+const buildFileKey = (path: string, kind: string) => `${kind}\n${path}`;
 /** The lengths ensure that two contexts never have the same key. */
-const contextKey = (transactionId: string | null, traceId: string | null, spanId: string | null) =>
+const buildContextKey = (transactionId: string | null, traceId: string | null, spanId: string | null) =>
   `${traceId?.length}.${spanId?.length} ${traceId}${spanId}${transactionId === null ? '' : `/${transactionId}`}`;
 
 /** `contextsKnownMax`: number of contexts that are remembered, and get the same id again. */
@@ -38,10 +38,10 @@ export function createDictionaries(opened: OpenedRecording, contextsKnownMax = C
   const transactionKeys = new RecentMap<string, number>(IDS_IN_USE_MAX);
 
   for (const { id, entry } of opened.names) names.remember(entry, id);
-  for (const { id, entry } of opened.files) files.remember(fileKey(...entry), id);
+  for (const { id, entry } of opened.files) files.remember(buildFileKey(...entry), id);
   for (const { id, entry } of opened.contexts) {
     const [transactionKey, transactionId, traceId, spanId] = entry;
-    contexts.remember(contextKey(transactionId, traceId, spanId), id);
+    contexts.remember(buildContextKey(transactionId, traceId, spanId), id);
     if (transactionId !== null) transactionKeys.set(transactionId, transactionKey);
   }
 
@@ -65,21 +65,21 @@ export function createDictionaries(opened: OpenedRecording, contextsKnownMax = C
     oldestIds,
     nameId: (text) => (text === '' ? 0 : (names.find(text) ?? addName(text))),
     fileId(path, kind) {
-      const key = fileKey(path, kind);
+      const key = buildFileKey(path, kind);
       return files.find(key) ?? files.add(key, [path, kind]);
     },
     contextId(context) {
       const { transactionId, traceId, spanId } = context;
       if (transactionId === null && traceId === null && spanId === null) return 0;
-      const key = contextKey(transactionId, traceId, spanId);
+      const key = buildContextKey(transactionId, traceId, spanId);
       // This lookup is done even for a known context: a transaction that is in use must not be forgotten.
       const transactionKey = transactionId === null ? 0 : (transactionKeys.get(transactionId) ?? contexts.nextId);
       return contexts.find(key) ?? addContext(key, context, transactionKey);
     },
     nextIds: () => ({ name: names.nextId, file: files.nextId, context: contexts.nextId }),
     take: () => ({ names: names.take(), files: files.take(), contexts: contexts.take() }),
-    committed() {
-      for (const dictionary of [names, files, contexts]) dictionary.committed();
+    noteCommit() {
+      for (const dictionary of [names, files, contexts]) dictionary.noteCommit();
     },
   };
 }
@@ -134,13 +134,13 @@ class Dictionary<Entry> {
     return id;
   }
 
-  /** Returns the entries that are not committed; the next `committed` refers to these. */
+  /** Returns the entries that are not committed; the next `noteCommit` refers to these. */
   take(): NewEntries<Entry> {
     this.#takenCount = this.#pending.length;
     return { firstId: this.#nextId - this.#pending.length, entries: this.#pending.slice() };
   }
 
-  committed(): void {
+  noteCommit(): void {
     this.#pending = this.#pending.slice(this.#takenCount);
     this.#takenCount = 0;
   }

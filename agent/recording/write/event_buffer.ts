@@ -7,16 +7,16 @@
  * One batch is under way at a time, and events continue to gather meanwhile. When it fails, the next batch contains the
  * same and what came since.
  */
-import { type Block, newBlock } from '../../../bpf/schema/block.ts';
+import { type Block, createBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
-import { eventById } from '../../../bpf/schema/index.ts';
+import { findEventDefinition } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
-import { absentValues } from '../codec/absent.ts';
+import { createAbsentValues } from '../codec/absent.ts';
 import { type BlockRange, SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import type { NextIds } from '../format/ids.ts';
 import type { ClockStep, Loss } from '../format/losses.ts';
-import { extremes } from '../words64.ts';
+import { findExtremes } from '../words64.ts';
 import type { Batch, OpenedRecording, RowsToWrite, Unended } from './batch.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 
@@ -40,10 +40,10 @@ export interface Gatherer
   freeRows(): number;
   /** Sets what is in progress, as the next batch says. */
   setInProgress(unended: Unended): void;
-  /** Returns everything that waits; undefined when nothing does. The caller must then call `committed` or `failed`. */
+  /** Returns everything that waits; undefined when nothing does. The caller must then call `noteCommit` or `noteFailure`. */
   take(options?: { sealAll?: boolean }): Batch | undefined;
-  committed(): void;
-  failed(): void;
+  noteCommit(): void;
+  noteFailure(): void;
 }
 
 interface Taken {
@@ -54,7 +54,7 @@ interface Taken {
 export function createGatherer(opened: OpenedRecording, blocks: readonly Block[], nowNs: () => bigint): Gatherer {
   const dictionaries = createDictionaries(opened);
   const notes = createPendingLosses();
-  const free: OpenRows[] = blocks.map((block, slot) => newOpenRows(slot, block));
+  const free: OpenRows[] = blocks.map((block, slot) => createOpenRows(slot, block));
   /** Closed blocks, the oldest first. */
   let closed: OpenRows[] = [];
   let open: OpenRows | undefined;
@@ -65,7 +65,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   let aliveNs = nowNs();
 
   /** Returns the block for the next row; undefined when all blocks wait. */
-  function rowsWithRoom(): OpenRows | undefined {
+  function ensureOpenRows(): OpenRows | undefined {
     if (!open) {
       // The block that was used last is taken first, so that the memory of others may never be needed.
       open = free.pop();
@@ -98,7 +98,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       let typeFrom = computeBlockRange(block, 0, fromRow, new Uint32Array(block.typeCounts.length)).typeTo;
       let from = fromRow;
       while (from < block.rowCount) {
-        const rows = rowsWithRoom();
+        const rows = ensureOpenRows();
         if (!rows) break;
         if (rows.block.rowCount === 0) {
           rows.openedNs = nowNs();
@@ -117,10 +117,10 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
     drop(block, fromRow) {
       const { typeTo: typeFrom } = computeBlockRange(block, 0, fromRow, new Uint32Array(block.typeCounts.length));
       const range = computeBlockRange(block, fromRow, block.rowCount, typeFrom);
-      const time = extremes(block.columns.get('timestamp_ns')! as BigUint64Array, fromRow, block.rowCount);
+      const time = findExtremes(block.columns.get('timestamp_ns')! as BigUint64Array, fromRow, block.rowCount);
       range.typeTo.forEach((end, type) => {
         const count = end - typeFrom[type]!;
-        const eventType = eventById(type)?.name ?? null;
+        const eventType = findEventDefinition(type)?.name ?? null;
         if (count > 0) notes.addLoss({ cause: 'store_failed', eventType, count, fromNs: time.min, toNs: time.max });
       });
     },
@@ -136,21 +136,21 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       const rows = closed.map((one) => toWrite(one, true, idsEnd));
       if (open && open.block.rowCount > open.writtenRows) rows.push(toWrite(open, false, idsEnd));
       const now = nowNs();
-      const idle = rows.length === 0 && !notes.pending() && !unended;
+      const idle = rows.length === 0 && !notes.hasPending() && !unended;
       if (idle && now - aliveNs < QUIET_BATCH_EVERY_NS && now >= aliveNs) return undefined;
       const batch = { rows, ...dictionaries.take(), ...notes.take(), unended, nowNs: now };
       taken = { batch, closedCount: closed.length };
       return batch;
     },
-    committed() {
+    noteCommit() {
       if (!taken) return;
       const { batch, closedCount } = taken;
       taken = undefined;
       hasFailed = false;
       aliveNs = batch.nowNs;
       if (unended === batch.unended) unended = undefined;
-      dictionaries.committed();
-      notes.committed();
+      dictionaries.noteCommit();
+      notes.noteCommit();
       free.push(...closed.slice(0, closedCount));
       closed = closed.slice(closedCount);
       const part = batch.rows.find(({ seal }) => !seal);
@@ -159,10 +159,10 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       written.writtenRows = part.unwritten.to;
       written.writtenTypeRows.set(part.unwritten.typeTo);
     },
-    failed() {
+    noteFailure() {
       taken = undefined;
       hasFailed = true;
-      notes.failed();
+      notes.noteFailure();
     },
   };
 }
@@ -192,7 +192,7 @@ export interface OpenRows {
   readonly writtenTypeRows: Uint32Array;
 }
 
-export function newOpenRows(slot: number, block: Block = newBlock(SEGMENT_ROWS_MAX)): OpenRows {
+export function createOpenRows(slot: number, block: Block = createBlock(SEGMENT_ROWS_MAX)): OpenRows {
   return {
     slot,
     block,
@@ -225,7 +225,7 @@ export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void
     const at = eventType === 0 ? block.rowCount : block.typeCounts[eventType]!;
     const values = source.columns.get(name);
     if (values) nativeColumns.copyValues(values, from, to, target, at);
-    else nativeColumns.copyValues(absentValues(column, to - from), 0, to - from, target, at);
+    else nativeColumns.copyValues(createAbsentValues(column, to - from), 0, to - from, target, at);
   }
   for (let type = 0; type < block.typeCounts.length; type++) {
     block.typeCounts[type]! += range.typeTo[type]! - range.typeFrom[type]!;
@@ -255,12 +255,12 @@ const UNCOUNTED: readonly LossCause[] = ['recording_removed', 'recording_damaged
 interface PendingLosses {
   addLoss(loss: Loss): void;
   addClockStep(step: ClockStep): void;
-  pending(): boolean;
-  /** Returns what is not committed. The next `committed` refers to these notes, which do not change any more. */
+  hasPending(): boolean;
+  /** Returns what is not committed. The next `noteCommit` refers to these notes, which do not change any more. */
   take(): Pick<Batch, 'losses' | 'clockSteps'>;
-  committed(): void;
+  noteCommit(): void;
   /** Must be called when the taken notes were not committed: they wait again. */
-  failed(): void;
+  noteFailure(): void;
 }
 
 function createPendingLosses(): PendingLosses {
@@ -284,18 +284,18 @@ function createPendingLosses(): PendingLosses {
       steps.push({ ...step });
       if (steps.length - takenSteps > PENDING_CLOCK_STEPS_MAX) steps.splice(takenSteps, 1);
     },
-    pending: () => losses.length > 0 || steps.length > 0,
+    hasPending: () => losses.length > 0 || steps.length > 0,
     take() {
       takenLosses = losses.length;
       takenSteps = steps.length;
       return { losses: losses.slice(), clockSteps: steps.slice() };
     },
-    committed() {
+    noteCommit() {
       losses = losses.slice(takenLosses);
       steps = steps.slice(takenSteps);
       takenLosses = takenSteps = 0;
     },
-    failed() {
+    noteFailure() {
       takenLosses = takenSteps = 0;
     },
   };

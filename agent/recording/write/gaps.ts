@@ -4,9 +4,9 @@ import type Database from 'better-sqlite3';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { max, min } from '../../../daemon/base/bigints.ts';
 import { ALIVE } from '../format/in_progress.ts';
-import { afterPowerLoss } from '../format/numbers.ts';
+import { computeRestartNumber } from '../format/numbers.ts';
 import { END_NUMBER, toStored } from '../format/schema.ts';
-import { lossWriter } from './loss_tables.ts';
+import { createLossWriter } from './loss_tables.ts';
 
 const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
 const SET = `INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ${OR_REPLACE}`;
@@ -41,16 +41,18 @@ export function mayHaveLostPower(database: Database.Database, bootId: string): b
 export function recordGap(database: Database.Database, start: Moment, bootId: string): void {
   const value = database.prepare<[string], bigint | string>('SELECT value FROM meta WHERE key = ?').pluck();
   value.safeIntegers();
-  const integer = (key: string) => value.get(key) as bigint | undefined;
+  const readInteger = (key: string) => value.get(key) as bigint | undefined;
   database.transaction(() => {
-    const aliveNs = integer(ALIVE);
+    const aliveNs = readInteger(ALIVE);
     if (aliveNs !== undefined) {
-      const cause: LossCause = integer(ENDED) === 1n ? 'agent_stopped' : 'agent_killed';
-      const monotonicNs = value.get(ALIVE_BOOT) === bootId ? integer(ALIVE_MONOTONIC) : undefined;
+      const cause: LossCause = readInteger(ENDED) === 1n ? 'agent_stopped' : 'agent_killed';
+      const monotonicNs = value.get(ALIVE_BOOT) === bootId ? readInteger(ALIVE_MONOTONIC) : undefined;
       if (mayHaveLostPower(database, bootId))
-        database.prepare(SET).run(NEXT_NUMBER, afterPowerLoss(database.prepare<[], number>(END_NUMBER).pluck().get()!));
+        database
+          .prepare(SET)
+          .run(NEXT_NUMBER, computeRestartNumber(database.prepare<[], number>(END_NUMBER).pluck().get()!));
       const lastedNs = monotonicNs === undefined ? 0n : max(start.monotonicNs - monotonicNs, 0n);
-      const { addLoss } = lossWriter(database);
+      const { addLoss } = createLossWriter(database);
       for (const gap of computeGaps(aliveNs, start.wallNs, lastedNs))
         addLoss({ cause, eventType: null, count: 0, ...gap });
     }
@@ -77,7 +79,7 @@ function computeGaps(aliveNs: bigint, nowNs: bigint, lastedNs: bigint): { fromNs
 }
 
 /** Returns a function that a commit calls inside its transaction. */
-export function heartbeat(database: Database.Database): (nowNs: bigint) => void {
+export function createHeartbeat(database: Database.Database): (nowNs: bigint) => void {
   const set = database.prepare(SET);
   let aliveNs = 0n;
   return (nowNs) => {

@@ -4,16 +4,17 @@
  * is not removed, whose they were.
  */
 import type Database from 'better-sqlite3';
-import { type Block, type ColumnArray, columnLength, newBlock, typeRows } from '../../../bpf/schema/block.ts';
+import { type Block, type ColumnArray, createBlock, getColumnLength, typeRows } from '../../../bpf/schema/block.ts';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
-import { eventById } from '../../../bpf/schema/index.ts';
+import { findEventDefinition } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { openSegmentData } from '../codec/decode_segment.ts';
-import { HEAD_BYTES, segmentEncoder } from '../codec/encode_segment.ts';
+import { createSegmentEncoder, HEAD_BYTES } from '../codec/encode_segment.ts';
 import { isCorrupt } from '../format/errors.ts';
 import {
   ALIVE,
+  encodeUnlisted,
   IN_PROGRESS,
   IN_PROGRESS_UNLISTED,
   joinUnlisted,
@@ -21,11 +22,10 @@ import {
   UNFINISHED,
   UNKNOWN_UNLISTED,
   type Unlisted,
-  unlistedText,
 } from '../format/in_progress.ts';
 import type { Unended } from './batch.ts';
 import type { ColumnPlaces } from './create.ts';
-import { lossWriter } from './loss_tables.ts';
+import { createLossWriter } from './loss_tables.ts';
 
 /** A value of `meta` has 64 KiB at most. */
 const BYTES_MAX = 65_536;
@@ -42,22 +42,22 @@ const GET = 'SELECT value FROM meta WHERE key = ?';
 const DELETE = 'DELETE FROM meta WHERE key = ?';
 
 /** Returns a function that a commit calls inside its transaction. */
-export function inProgressWriter(database: Database.Database, { ids }: ColumnPlaces): (unended: Unended) => void {
-  const encode = fittingEncoder(ids);
+export function createInProgressWriter(database: Database.Database, { ids }: ColumnPlaces): (unended: Unended) => void {
+  const encode = createFittingEncoder(ids);
   const set = database.prepare(SET);
   const remove = database.prepare(DELETE);
   return ({ block, unlisted }) => {
     const { bytes, rowCount } = encode(block, (count) => pickRows(block, range(0, count)));
     if (rowCount > 0) set.run(IN_PROGRESS, bytes);
     else remove.run(IN_PROGRESS);
-    const others = withRows(unlisted, block, rowCount);
-    if (others.count > 0) set.run(IN_PROGRESS_UNLISTED, unlistedText(others));
+    const others = addUnlistedRows(unlisted, block, rowCount);
+    if (others.count > 0) set.run(IN_PROGRESS_UNLISTED, encodeUnlisted(others));
     else remove.run(IN_PROGRESS_UNLISTED);
   };
 }
 
 /** Adds the rows from `from` on to what is not listed. */
-function withRows(unlisted: Unlisted, block: Block, from: number): Unlisted {
+function addUnlistedRows(unlisted: Unlisted, block: Block, from: number): Unlisted {
   const { columns, rowCount } = block;
   const starts = columns.get('timestamp_ns') as BigUint64Array;
   const contexts = columns.get('context') as Uint32Array;
@@ -75,53 +75,53 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
   const get = database.prepare<[string], unknown>(GET).pluck().safeIntegers();
   const readInProgressBlock = (key: string) => {
     const bytes = get.get(key);
-    return bytes === undefined ? newBlock(0) : decode(bytes, ids);
+    return bytes === undefined ? createBlock(0) : decode(bytes, ids);
   };
   const listed = readInProgressBlock(IN_PROGRESS);
-  const all = listed ?? newBlock(0);
+  const all = listed ?? createBlock(0);
   const counted = parseUnlisted(get.get(IN_PROGRESS_UNLISTED)) ?? UNKNOWN_UNLISTED;
   // A list that cannot be read counts as one unknown call.
   const unlisted = listed ? counted : joinUnlisted(counted, UNKNOWN_UNLISTED);
   if (all.rowCount === 0 && unlisted.count === 0) return;
-  const [ended, rest] = divided(all);
-  const others = withRows(unlisted, rest, 0);
+  const [ended, rest] = divideRows(all);
+  const others = addUnlistedRows(unlisted, rest, 0);
   const aliveNs = BigInt((get.get(ALIVE) as number | bigint | undefined) ?? 0);
   database.transaction(() => {
-    const { addLoss } = lossWriter(database);
+    const { addLoss } = createLossWriter(database);
     const starts = ended.columns.get('timestamp_ns') as BigUint64Array;
     const types = ended.columns.get('event_type') as Uint8Array;
     for (let row = 0; row < ended.rowCount; row++) {
       const startNs = starts[row]!;
-      const eventType = eventById(types[row]!)?.name ?? null;
+      const eventType = findEventDefinition(types[row]!)?.name ?? null;
       addLoss({ cause: CAUSE, eventType, count: 1, fromNs: startNs, toNs: startNs });
     }
     const { count, sinceNs } = others;
     const toNs = aliveNs > sinceNs ? aliveNs : sinceNs;
     if (count > 0) addLoss({ cause: CAUSE, eventType: null, count, fromNs: sinceNs, toNs });
-    const known = joined(readInProgressBlock(UNFINISHED) ?? newBlock(0), ended);
-    const newest = (count: number) => pickRows(known, range(known.rowCount - count, known.rowCount));
-    const kept = newest(Math.min(known.rowCount, UNFINISHED_MAX));
-    database.prepare(SET).run(UNFINISHED, fittingEncoder(ids)(kept, newest).bytes);
+    const known = joinBlocks(readInProgressBlock(UNFINISHED) ?? createBlock(0), ended);
+    const pickNewest = (count: number) => pickRows(known, range(known.rowCount - count, known.rowCount));
+    const kept = pickNewest(Math.min(known.rowCount, UNFINISHED_MAX));
+    database.prepare(SET).run(UNFINISHED, createFittingEncoder(ids)(kept, pickNewest).bytes);
     for (const key of [IN_PROGRESS, IN_PROGRESS_UNLISTED]) database.prepare(DELETE).run(key);
   })();
 }
 
 /** Takes the most important rows, and those that began first: what is left began late, and is a short loss. */
-function divided(block: Block): [taken: Block, left: Block] {
+function divideRows(block: Block): [taken: Block, left: Block] {
   const starts = block.columns.get('timestamp_ns') as BigUint64Array;
   const rows = range(0, block.rowCount);
   const byStart = rows.toSorted((a, b) => (starts[a]! < starts[b]! ? -1 : starts[a]! > starts[b]! ? 1 : a - b));
   const taken = new Set([...byStart.slice(0, ENDED_MAX / 2), ...rows].slice(0, ENDED_MAX));
   for (const row of rows) if (taken.size < ENDED_MAX) taken.add(row);
-  const rowsThat = (isTaken: boolean) => rows.filter((row) => taken.has(row) === isTaken);
-  return [pickRows(block, rowsThat(true)), pickRows(block, rowsThat(false))];
+  const selectRows = (isTaken: boolean) => rows.filter((row) => taken.has(row) === isTaken);
+  return [pickRows(block, selectRows(true)), pickRows(block, selectRows(false))];
 }
 
 const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
 /** Encodes a block, or as many of its rows as fit. */
-function fittingEncoder(ids: ReadonlyMap<string, number>) {
-  const encode = segmentEncoder(ids);
+function createFittingEncoder(ids: ReadonlyMap<string, number>) {
+  const encode = createSegmentEncoder(ids);
   return (block: Block, some: (rowCount: number) => Block): { bytes: Buffer; rowCount: number } => {
     for (let fitting = block; ; fitting = some((fitting.rowCount * 3) >> 2)) {
       const { rowCount, typeCounts } = fitting;
@@ -141,8 +141,8 @@ function decode(bytes: unknown, ids: ReadonlyMap<string, number>): Block | undef
   try {
     if (!Buffer.isBuffer(bytes) || bytes.length < HEAD_BYTES) return undefined;
     const data = openSegmentData(bytes, ids);
-    const block = { ...newBlock(0), rowCount: data.rowCount };
-    for (const column of COLUMNS) block.columns.set(column.name, data.column(column));
+    const block = { ...createBlock(0), rowCount: data.rowCount };
+    for (const column of COLUMNS) block.columns.set(column.name, data.readColumn(column));
     for (const type of block.columns.get('event_type')!) block.typeCounts[Number(type)]!++;
     const areAll = block.typeCounts.every((count, type) => type === 0 || count === data.typeRowCount(type));
     return areAll ? block : undefined;
@@ -156,7 +156,7 @@ function decode(bytes: unknown, ids: ReadonlyMap<string, number>): Block | undef
 function pickRows(block: Block, rows: readonly number[]): Block {
   const ownRows = typeRows(block);
   const types = block.columns.get('event_type')!;
-  const picked: Block = { ...newBlock(0), rowCount: rows.length };
+  const picked: Block = { ...createBlock(0), rowCount: rows.length };
   for (const row of rows) picked.typeCounts[Number(types[row])]!++;
   for (const { name, eventType } of COLUMNS) {
     const places = eventType === 0 ? rows : rows.filter((row) => types[row] === eventType).map((row) => ownRows[row]!);
@@ -168,14 +168,14 @@ function pickRows(block: Block, rows: readonly number[]): Block {
   return picked;
 }
 
-function joined(first: Block, second: Block): Block {
-  const both: Block = { ...newBlock(0), rowCount: first.rowCount + second.rowCount };
+function joinBlocks(first: Block, second: Block): Block {
+  const both: Block = { ...createBlock(0), rowCount: first.rowCount + second.rowCount };
   both.typeCounts.forEach((_, type) => {
     both.typeCounts[type] = first.typeCounts[type]! + second.typeCounts[type]!;
   });
   for (const column of COLUMNS) {
     const [a, b] = [first, second].map((block) =>
-      block.columns.get(column.name)!.subarray(0, columnLength(block, column)),
+      block.columns.get(column.name)!.subarray(0, getColumnLength(block, column)),
     ) as [ColumnArray, ColumnArray];
     const values = a.constructor as new (length: number) => ColumnArray;
     const all = new values(a.length + b.length);

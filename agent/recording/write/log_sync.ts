@@ -10,7 +10,7 @@ const SYNC_EVERY_MS = 1000;
 
 export interface LogSync {
   /** Notes a commit that a loss of power must not take. */
-  committed(): void;
+  noteCommit(): void;
   /** When the first commit was made that may not be on the disk yet, by CLOCK_MONOTONIC; undefined if all are. */
   unsyncedSinceNs(): bigint | undefined;
   /** Ends with what is under way: the descriptor must stay open until then. */
@@ -20,12 +20,12 @@ export interface LogSync {
 export interface Timer {
   nowMs(): number;
   /** Returns what calls it off. */
-  after(ms: number, work: () => void): () => void;
+  schedule(ms: number, work: () => void): () => void;
 }
 
 const TIMER: Timer = {
   nowMs: () => performance.now(),
-  after(ms, work) {
+  schedule(ms, work) {
     const timeout = setTimeout(work, ms);
     return () => clearTimeout(timeout);
   },
@@ -52,11 +52,11 @@ export function logSync({ log, checkpoint, onSynced, timer = TIMER }: LogSyncOpt
    */
   let failure: RecordingError | undefined;
   let hasEnded = false;
-  let ended = () => {};
+  let notifyEnded = () => {};
 
   function beginLater(): void {
     if (hasEnded || callOff || syncingSinceNs !== undefined || waitingSinceNs === undefined) return;
-    callOff = timer.after(Math.max(0, begunMs + SYNC_EVERY_MS - timer.nowMs()), begin);
+    callOff = timer.schedule(Math.max(0, begunMs + SYNC_EVERY_MS - timer.nowMs()), begin);
   }
 
   function begin(): void {
@@ -84,11 +84,11 @@ export function logSync({ log, checkpoint, onSynced, timer = TIMER }: LogSyncOpt
     syncingSinceNs = undefined;
     onSynced(failure);
     beginLater();
-    ended();
+    notifyEnded();
   }
 
   return {
-    committed() {
+    noteCommit() {
       waitingSinceNs ??= process.hrtime.bigint();
       beginLater();
     },
@@ -96,7 +96,7 @@ export function logSync({ log, checkpoint, onSynced, timer = TIMER }: LogSyncOpt
     async end() {
       hasEnded = true;
       callOff?.();
-      if (syncingSinceNs !== undefined) await new Promise<void>((resolve) => (ended = resolve));
+      if (syncingSinceNs !== undefined) await new Promise<void>((resolve) => (notifyEnded = resolve));
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Writes losses and clock steps to the file. */
 import type Database from 'better-sqlite3';
-import { type ClockStep, type Loss, reasonText } from '../format/losses.ts';
+import { type ClockStep, encodeReason, type Loss } from '../format/losses.ts';
 import { toStored } from '../format/schema.ts';
 
 const ADD_LOSS = 'INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (?, ?, ?, ?, ?)';
@@ -11,12 +11,12 @@ export interface LossWriter {
   addClockStep(step: ClockStep): void;
 }
 
-export function lossWriter(database: Database.Database): LossWriter {
+export function createLossWriter(database: Database.Database): LossWriter {
   const addLoss = database.prepare(ADD_LOSS);
   const addClockStep = database.prepare(ADD_CLOCK_STEP);
   return {
     addLoss: ({ fromNs, toNs, eventType, count, ...reason }) =>
-      void addLoss.run(toStored(fromNs), toStored(toNs), reasonText(reason), eventType, count),
+      void addLoss.run(toStored(fromNs), toStored(toNs), encodeReason(reason), eventType, count),
     addClockStep: ({ bootNs, offsetNs, kind, suspendedNs }) =>
       void addClockStep.run(bootNs, offsetNs, kind, suspendedNs),
   };

@@ -1,20 +1,20 @@
 /** Writes rows of a block as a part or as a sealed segment; runs inside the commit's transaction. */
 
 import type Database from 'better-sqlite3';
-import { type Block, newBlock } from '../../../bpf/schema/block.ts';
+import { type Block, createBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { encodeFacts } from '../codec/column_facts.ts';
 import { openSegmentData } from '../codec/decode_segment.ts';
-import { type BlockRange, SEGMENT_ROWS_MAX, segmentEncoder } from '../codec/encode_segment.ts';
-import { columnFacts, distinct, segmentFacts } from '../codec/segment_facts.ts';
+import { type BlockRange, createSegmentEncoder, SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
+import { collectDistinctIds, computeColumnFacts, computeSegmentFacts } from '../codec/segment_facts.ts';
 import { RecordingError } from '../format/errors.ts';
 import type { NextIds } from '../format/ids.ts';
 import type { Loss } from '../format/losses.ts';
-import { factsSeed, PIECES_MAX, pieceSeed } from '../format/pieces.ts';
+import { computeFactsSeed, computePieceSeed, PIECES_MAX } from '../format/pieces.ts';
 import { END_NUMBER, packIds } from '../format/schema.ts';
 import type { ColumnPlaces } from './create.ts';
-import { copyRows, newOpenRows, type OpenRows } from './event_buffer.ts';
-import { lossWriter } from './loss_tables.ts';
+import { copyRows, createOpenRows, type OpenRows } from './event_buffer.ts';
+import { createLossWriter } from './loss_tables.ts';
 
 /** A smaller segment is read whole anyway, and pieces would only waste the ends of pages. */
 const PIECES_ROWS_MIN = 1024;
@@ -72,12 +72,12 @@ export interface SegmentWriter {
   sealLeftParts(nextIds: NextIds): void;
 }
 
-export function segmentWriter(database: Database.Database, { ids, pieces }: ColumnPlaces): SegmentWriter {
-  const encodeAll = segmentEncoder(ids);
+export function createSegmentWriter(database: Database.Database, { ids, pieces }: ColumnPlaces): SegmentWriter {
+  const encodeAll = createSegmentEncoder(ids);
   const pieceEncoders = [...pieces].map(([piece, columns]) => ({
     piece,
     eventTypes: new Set(columns.map(({ eventType }) => eventType)),
-    encode: segmentEncoder(ids, columns),
+    encode: createSegmentEncoder(ids, columns),
   }));
   const addSegment = database.prepare(ADD_SEGMENT);
   const addPiece = database.prepare(ADD_PIECE);
@@ -88,18 +88,18 @@ export function segmentWriter(database: Database.Database, { ids, pieces }: Colu
   const nextNumber = database.prepare<[], number>(END_NUMBER).pluck();
   const parts = database.prepare<[], Part>(PARTS).safeIntegers();
   const deletePart = database.prepare(DELETE_PART);
-  const notes = lossWriter(database);
+  const notes = createLossWriter(database);
 
   function add(rows: SegmentRows, sealed: 0 | 1, data: Buffer): void {
     const { block, range, firstNumber, endNumber, idsFrom, idsEnd } = rows;
-    const facts = segmentFacts(block, range);
+    const facts = computeSegmentFacts(block, range);
     for (const nameId of facts.services) addService.run(nameId);
     const eventCount = range.to - range.from;
     addSegment.run({
       ...facts,
       services: packIds(facts.services),
       // A part is small and soon gone.
-      facts: sealed ? encodeFacts(columnFacts(block, range, ids), factsSeed(firstNumber)) : null,
+      facts: sealed ? encodeFacts(computeColumnFacts(block, range, ids), computeFactsSeed(firstNumber)) : null,
       nameFrom: idsFrom.name,
       fileFrom: idsFrom.file,
       contextFrom: idsFrom.context,
@@ -123,10 +123,10 @@ export function segmentWriter(database: Database.Database, { ids, pieces }: Colu
       add(rows, 1, NO_DATA);
       for (const { piece, eventTypes, encode } of pieceEncoders) {
         if (![...eventTypes].some((type) => hasRows(range, type))) continue;
-        addPiece.run(firstNumber, piece, encode(block, range, pieceSeed(firstNumber, piece)));
+        addPiece.run(firstNumber, piece, encode(block, range, computePieceSeed(firstNumber, piece)));
       }
     }
-    const contexts = distinct(block, range, 'context');
+    const contexts = collectDistinctIds(block, range, 'context');
     if (contexts.length > 0) addContexts.run(firstNumber, JSON.stringify(contexts));
     setNextNumber.run(end);
   }
@@ -138,11 +138,11 @@ export function segmentWriter(database: Database.Database, { ids, pieces }: Colu
     sealLeftParts: database.transaction((nextIds: NextIds) => {
       let gathered: LeftRows | undefined;
       const sealGathered = () => {
-        if (gathered) writeSealed(sealedRows(gathered, nextIds));
+        if (gathered) writeSealed(buildSealedRows(gathered, nextIds));
         gathered = undefined;
       };
       for (const part of parts.all()) {
-        const block = readableBlock(part, ids);
+        const block = decodePart(part, ids);
         if (!block) {
           deletePart.run(part.firstNumber);
           notes.addLoss(toLoss(part));
@@ -152,8 +152,8 @@ export function segmentWriter(database: Database.Database, { ids, pieces }: Colu
         // The part before this one may be missing.
         const firstNumber = Number(part.firstNumber);
         if (end !== firstNumber || !fits(gathered!.rows, block)) sealGathered();
-        gathered ??= { rows: newOpenRows(0), firstNumber };
-        copyRows(gathered.rows, block, wholeRange(block));
+        gathered ??= { rows: createOpenRows(0), firstNumber };
+        copyRows(gathered.rows, block, buildWholeRange(block));
       }
       sealGathered();
     }),
@@ -179,21 +179,21 @@ function fits({ block }: OpenRows, { rowCount }: Block): boolean {
 }
 
 /** `idsFrom` is 0 because it is unknown which ids the rows use. */
-function sealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): SegmentRows {
+function buildSealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): SegmentRows {
   const { block } = rows;
-  return { block, range: wholeRange(block), firstNumber, idsFrom: { name: 0, file: 0, context: 0 }, idsEnd };
+  return { block, range: buildWholeRange(block), firstNumber, idsFrom: { name: 0, file: 0, context: 0 }, idsEnd };
 }
 
 /** The part's entry may be damaged too, and contain anything. */
 function toLoss({ eventCount, minNs, maxNs }: Part): Loss {
-  const integer = (value: unknown) => (typeof value === 'bigint' ? value : 0n);
-  const fromNs = integer(minNs);
-  const toNs = integer(maxNs);
-  return { cause: 'damaged', eventType: null, count: Number(integer(eventCount)), fromNs, toNs };
+  const toInteger = (value: unknown) => (typeof value === 'bigint' ? value : 0n);
+  const fromNs = toInteger(minNs);
+  const toNs = toInteger(maxNs);
+  return { cause: 'damaged', eventType: null, count: Number(toInteger(eventCount)), fromNs, toNs };
 }
 
 /** Returns undefined when the part is damaged. */
-function readableBlock({ data, eventCount }: Part, columnIds: ReadonlyMap<string, number>): Block | undefined {
+function decodePart({ data, eventCount }: Part, columnIds: ReadonlyMap<string, number>): Block | undefined {
   try {
     const block = decodeAll(data, columnIds);
     return block.rowCount === Number(eventCount) ? block : undefined;
@@ -208,15 +208,15 @@ function hasRows({ from, to, typeFrom, typeTo }: BlockRange, eventType: number):
 }
 
 /** The range of all rows of a block. */
-export function wholeRange({ rowCount, typeCounts }: Block): BlockRange {
+export function buildWholeRange({ rowCount, typeCounts }: Block): BlockRange {
   return { from: 0, to: rowCount, typeFrom: new Uint32Array(typeCounts.length), typeTo: typeCounts };
 }
 
 function decodeAll(data: Buffer, columnIds: ReadonlyMap<string, number>): Block {
   const segment = openSegmentData(data, columnIds);
-  const block = newBlock(0, []);
+  const block = createBlock(0, []);
   block.rowCount = segment.rowCount;
   for (let type = 1; type < block.typeCounts.length; type++) block.typeCounts[type] = segment.typeRowCount(type);
-  for (const column of COLUMNS) block.columns.set(column.name, segment.column(column));
+  for (const column of COLUMNS) block.columns.set(column.name, segment.readColumn(column));
   return block;
 }

@@ -26,12 +26,12 @@ export function isSetAside(name: string): boolean {
 export function setAside(path: string, nowMs: number): SetAside {
   const lock = lockRecording(path);
   try {
-    const place = freePlace(path, nowMs);
+    const place = findFreePlace(path, nowMs);
     // The log is moved first: beside the next recording it would be taken for the log of that one.
     if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${place}-wal`);
     renameSync(path, place);
     rmSync(`${path}-shm`, { force: true });
-    return { place, writtenUntilNs: writtenUntilNs(place) };
+    return { place, writtenUntilNs: readWrittenUntilNs(place) };
   } catch (error) {
     if (error instanceof RecordingError) throw error;
     const message = `${path} is damaged and cannot be set aside (${(error as Error).message}): move it away`;
@@ -41,7 +41,7 @@ export function setAside(path: string, nowMs: number): SetAside {
   }
 }
 
-function freePlace(path: string, nowMs: number): string {
+function findFreePlace(path: string, nowMs: number): string {
   const time = new Date(nowMs).toISOString().replace(/\.\d+/, '').replaceAll(/[-:]/g, '');
   const stem = join(dirname(path), `${basename(path, '.kreplay')}.damaged-${time}`);
   for (let i = 1; ; i++) {
@@ -50,7 +50,7 @@ function freePlace(path: string, nowMs: number): string {
   }
 }
 
-function writtenUntilNs(place: string): bigint {
+function readWrittenUntilNs(place: string): bigint {
   try {
     const reader = openReader(place);
     try {

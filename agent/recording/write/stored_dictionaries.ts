@@ -5,9 +5,9 @@ import {
   HASHED_CONTEXTS,
   HASHES,
   type HashLevel,
+  hashText,
   LEVELS,
   MERGED_BITS,
-  textHash,
 } from '../format/context_hash.ts';
 import { IDS_IN_USE_MAX, type NextIds } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
@@ -23,7 +23,7 @@ FROM context
 WHERE context_id = ?`;
 
 /** The newest entries, sorted with the oldest first, so that the newest are the last to be forgotten. */
-const newest = (table: string, id: string) =>
+const buildNewestSql = (table: string, id: string) =>
   `SELECT * FROM (SELECT * FROM ${table} ORDER BY ${id} DESC LIMIT ${IDS_IN_USE_MAX / 2}) ORDER BY ${id}`;
 
 export interface StoredDictionaries {
@@ -44,7 +44,7 @@ export interface ContextTransaction {
 }
 
 export function openStoredDictionaries(database: Database.Database): StoredDictionaries {
-  const lastId = (table: string, id: string) =>
+  const readLastId = (table: string, id: string) =>
     database.prepare<[], number>(`SELECT coalesce(max(${id}), 0) FROM ${table}`).pluck().get()!;
   const addName = database.prepare(ADD_NAME);
   const addFile = database.prepare(ADD_FILE);
@@ -54,21 +54,24 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
   /** Null for a context without a transaction. */
   const transactions = new RecentMap<number, ContextTransaction | null>(CONTEXTS_KNOWN_MAX);
   const last = {
-    name: lastId('name', 'name_id'),
-    file: lastId('file', 'file_id'),
-    context: lastId('context', 'context_id'),
+    name: readLastId('name', 'name_id'),
+    file: readLastId('file', 'file_id'),
+    context: readLastId('context', 'context_id'),
   };
 
-  const rows = <Row>(sql: string) => database.prepare<[], Row>(sql).raw().all();
+  const readRows = <Row>(sql: string) => database.prepare<[], Row>(sql).raw().all();
 
   return {
     read: () => ({
       lastNameId: last.name,
       lastFileId: last.file,
       lastContextId: last.context,
-      names: rows<[number, string]>(newest('name', 'name_id')).map(([id, entry]) => ({ id, entry })),
-      files: rows<[number, ...FileRow]>(newest('file', 'file_id')).map(([id, ...entry]) => ({ id, entry })),
-      contexts: rows<[number, ...ContextRow]>(newest('context', 'context_id')).map(([id, ...entry]) => ({ id, entry })),
+      names: readRows<[number, string]>(buildNewestSql('name', 'name_id')).map(([id, entry]) => ({ id, entry })),
+      files: readRows<[number, ...FileRow]>(buildNewestSql('file', 'file_id')).map(([id, ...entry]) => ({ id, entry })),
+      contexts: readRows<[number, ...ContextRow]>(buildNewestSql('context', 'context_id')).map(([id, ...entry]) => ({
+        id,
+        entry,
+      })),
     }),
     write({ names, files, contexts }) {
       for (const [i, text] of names.entries.entries()) addName.run(names.firstId + i, text);
@@ -140,7 +143,7 @@ export function openContextHashes(database: Database.Database): ContextHashes {
   let recent: ContextTexts[] = [];
   let added = 0;
 
-  function contextsAfter(after: number): readonly ContextTexts[] {
+  function readContextsAfter(after: number): readonly ContextTexts[] {
     const [first] = recent;
     return first && first[0] <= after + 1
       ? recent.slice(after + 1 - first[0], after + 1 - first[0] + BATCH_SIZE)
@@ -158,10 +161,10 @@ export function openContextHashes(database: Database.Database): ContextHashes {
       let after = hashed.get()!;
       for (; after + BATCH_SIZE <= lastContextId; after += BATCH_SIZE) {
         const hashes: number[] = [];
-        for (const [contextId, transactionId, traceId] of contextsAfter(after)) {
+        for (const [contextId, transactionId, traceId] of readContextsAfter(after)) {
           const place = contextId - 1 - after;
-          if (transactionId !== null) hashes.push(textHash(transactionId) * BATCH_SIZE + place);
-          if (traceId !== null) hashes.push(textHash(traceId) * BATCH_SIZE + place);
+          if (transactionId !== null) hashes.push(hashText(transactionId) * BATCH_SIZE + place);
+          if (traceId !== null) hashes.push(hashText(traceId) * BATCH_SIZE + place);
         }
         // The keys are sorted so that each page is changed once, and as doubles because that needs no comparator.
         addHashes.run({ after, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });

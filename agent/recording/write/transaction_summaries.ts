@@ -50,7 +50,7 @@ const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key
 const LAST_KEY = 'SELECT coalesce(max(transaction_key), 0) FROM transaction_summary';
 
 /** Returns a function that writes the summaries of a range; it must run inside the flush's transaction. */
-export function summaryWriter(
+export function createSummaryWriter(
   database: Database.Database,
   findTransaction: StoredDictionaries['findTransaction'],
 ): (block: Block, range: BlockRange, getEventNumber: (row: number) => number) => void {
@@ -63,12 +63,12 @@ export function summaryWriter(
   /** Keys grow: those above this one have no row yet. */
   let lastKey = lastStoredKey.get()!;
 
-  function storedBefore(transactionKey: number): Buffer {
+  function readStoredServices(transactionKey: number): Buffer {
     if (transactionKey > lastKey) return NO_SERVICES;
     return written.get(transactionKey) ?? storedServices.get(transactionKey) ?? NO_SERVICES;
   }
 
-  function packed(services: readonly number[]): Buffer {
+  function packServices(services: readonly number[]): Buffer {
     const [only] = services;
     if (services.length !== 1) return packIds(Uint32Array.from(services));
     const known = single.get(only!);
@@ -79,13 +79,13 @@ export function summaryWriter(
   }
 
   function mergeServices(transactionKey: number, found: readonly number[]): Buffer {
-    let all = storedBefore(transactionKey);
+    let all = readStoredServices(transactionKey);
     lastKey = Math.max(lastKey, transactionKey);
-    if (all.length === 0) all = packed(found);
+    if (all.length === 0) all = packServices(found);
     else {
       const ids = [...unpackIds(all)];
       const added = found.filter((id) => !ids.includes(id));
-      if (added.length > 0) all = packed([...ids, ...added]);
+      if (added.length > 0) all = packServices([...ids, ...added]);
     }
     written.set(transactionKey, all);
     return all;
@@ -175,12 +175,12 @@ function summarize<Transaction extends Keyed>(
   findTransaction: TransactionOf<Transaction>,
   onRow?: OnRow<Transaction>,
 ): Map<number, Summary<Transaction>> {
-  const ids = ({ name }: Column) => block.columns.get(name)! as Uint32Array;
-  const words = (name: string) => toWords(block.columns.get(name)! as BigUint64Array);
+  const getIds = ({ name }: Column) => block.columns.get(name)! as Uint32Array;
+  const getWords = (name: string) => toWords(block.columns.get(name)! as BigUint64Array);
   const pass: Pass<Transaction> = {
-    timestamp: words('timestamp_ns'),
-    duration: words('duration_ns'),
-    result: words('result'),
+    timestamp: getWords('timestamp_ns'),
+    duration: getWords('duration_ns'),
+    result: getWords('result'),
     summaries: new Map(),
     findTransaction,
     onRow,
@@ -190,13 +190,13 @@ function summarize<Transaction extends Keyed>(
   };
   const eventType = block.columns.get('event_type')! as Uint8Array;
   const sources = block.columns.get('context_source')! as Uint8Array;
-  const ownContext = ids(OWN.context);
-  const ownService = ids(OWN.service);
+  const ownContext = getIds(OWN.context);
+  const ownService = getIds(OWN.service);
   const originsByType = Array.from(block.typeCounts, (_, type) =>
     ORIGINS.filter((origin) => origin.eventType === type).map(({ context, service, bytes }) => ({
-      contexts: ids(context),
-      services: ids(service),
-      bytes: words(bytes.name),
+      contexts: getIds(context),
+      services: getIds(service),
+      bytes: getWords(bytes.name),
     })),
   );
   const place = range.typeFrom.slice();
@@ -249,13 +249,13 @@ function addContext<Transaction extends Keyed>(
 ): Summary<Transaction> | null {
   const transaction = pass.findTransaction(context);
   const known = transaction ? pass.summaries.get(transaction.transactionKey) : null;
-  const summary = known === undefined ? newSummary(row, transaction!) : known;
+  const summary = known === undefined ? createSummary(row, transaction!) : known;
   if (summary) pass.summaries.set(summary.transaction.transactionKey, summary);
   pass.byContext.set(context, summary);
   return summary;
 }
 
-function newSummary<Transaction extends Keyed>(row: number, transaction: Transaction): Summary<Transaction> {
+function createSummary<Transaction extends Keyed>(row: number, transaction: Transaction): Summary<Transaction> {
   return {
     transaction,
     eventCount: 0,

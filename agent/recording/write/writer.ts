@@ -1,5 +1,5 @@
 /** Writes a recording in the calling thread, for tools and tests. An agent uses writer_thread.ts. */
-import { type Block, newBlock } from '../../../bpf/schema/block.ts';
+import { type Block, createBlock } from '../../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { toRecordingError } from '../format/errors.ts';
 import type { ClockStep, Loss } from '../format/losses.ts';
@@ -36,7 +36,7 @@ export interface RecordingWriter extends Pick<Dictionaries, 'nameId' | 'fileId' 
 
 export function openWriter({ nowNs, ...options }: WriterOptions): RecordingWriter {
   const { path } = options;
-  const blocks = Array.from({ length: WAITING_SEGMENTS_MAX }, () => newBlock(SEGMENT_ROWS_MAX));
+  const blocks = Array.from({ length: WAITING_SEGMENTS_MAX }, () => createBlock(SEGMENT_ROWS_MAX));
   const startMonotonicNs = process.hrtime.bigint();
   const committer = openCommitter({ ...options, startMonotonicNs, startNs: nowNs() }, blocks);
   const gatherer = createGatherer(committer.opened, blocks, nowNs);
@@ -48,10 +48,10 @@ export function openWriter({ nowNs, ...options }: WriterOptions): RecordingWrite
     try {
       committer.commit(batch);
     } catch (error) {
-      gatherer.failed();
+      gatherer.noteFailure();
       throw error;
     }
-    gatherer.committed();
+    gatherer.noteCommit();
     committer.retain(nowNs());
   }
 

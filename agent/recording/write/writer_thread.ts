@@ -8,7 +8,7 @@
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { type Block, blockBytes, blockOver } from '../../../bpf/schema/block.ts';
+import { type Block, computeBlockBytes, createSharedBlock } from '../../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { RecordingError, type RecordingErrorCode } from '../format/errors.ts';
 import type { Batch, ContextRow, OpenedRecording } from './batch.ts';
@@ -69,19 +69,19 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
 
 export async function openWriterThread(options: WriterThreadOptions): Promise<WriterThread> {
   const { nowNs, onTrouble, onNotRetained, onCommitted, ...rest } = options;
-  const memory = Array.from({ length: BLOCKS }, () => new SharedArrayBuffer(blockBytes(SEGMENT_ROWS_MAX)));
+  const memory = Array.from({ length: BLOCKS }, () => new SharedArrayBuffer(computeBlockBytes(SEGMENT_ROWS_MAX)));
   const startMonotonicNs = process.hrtime.bigint();
   const workerData: WriterThreadData = { ...rest, startMonotonicNs, startNs: nowNs(), blocks: memory };
   // The compiled file has another extension.
   const worker = new Worker(new URL(`./writer_worker${extname(import.meta.filename)}`, import.meta.url), {
     workerData,
   });
-  const opened = await openedBy(worker);
-  const blocks = memory.map((shared) => blockOver(shared, SEGMENT_ROWS_MAX));
+  const opened = await waitForOpened(worker);
+  const blocks = memory.map((shared) => createSharedBlock(shared, SEGMENT_ROWS_MAX));
   return createWriter(worker, createGatherer(opened, blocks, nowNs), options);
 }
 
-async function openedBy(worker: Worker): Promise<OpenedRecording> {
+async function waitForOpened(worker: Worker): Promise<OpenedRecording> {
   const [message] = (await once(worker, 'message')) as [FromWriterThread];
   if (message.kind === 'opened') return message.opened;
   await worker.terminate();
@@ -106,12 +106,12 @@ function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadO
   let broken: unknown;
   let isOverwritten = false;
   let isClosed = false;
-  let settled = () => {};
+  let notifySettled = () => {};
   const closed = Promise.withResolvers<Pick<ClosedMessage, 'left' | 'failure'>>();
 
   worker.on('error', (error) => {
     broken = error;
-    settled();
+    notifySettled();
     closed.resolve({ left: undefined, failure: undefined });
   });
   worker.on('message', (message: FromWriterThread) => {
@@ -123,28 +123,28 @@ function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadO
       syncTrouble = message.failure && (toError(message.failure) as RecordingError);
       tell(trouble ?? syncTrouble);
     } else if (message.kind === 'written' || message.kind === 'failed' || message.kind === 'overwritten')
-      answered(message);
+      finishBatch(message);
   });
 
-  function answered(message: Extract<FromWriterThread, { kind: 'written' | 'failed' | 'overwritten' }>): void {
+  function finishBatch(message: Extract<FromWriterThread, { kind: 'written' | 'failed' | 'overwritten' }>): void {
     const batch = underWay!;
     underWay = undefined;
     if (message.kind === 'written') {
-      gatherer.committed();
+      gatherer.noteCommit();
       unsyncedSinceNs = message.unsyncedSinceNs;
       onCommitted?.({ batch, seconds: message.seconds });
       if (!damage) setTrouble(undefined);
     } else if (message.kind === 'overwritten') {
-      gatherer.failed();
+      gatherer.noteFailure();
       isOverwritten = true;
     } else {
-      gatherer.failed();
+      gatherer.noteFailure();
       const { failure } = message;
       if (failure.code === 'recording_corrupt') setDamage(failure);
       else if (failure.code) setTrouble(new RecordingError(failure.code, failure.message));
-      else broken = brokenBy(failure);
+      else broken = createThreadError(failure);
     }
-    settled();
+    notifySettled();
     if (flushWanted && !trouble && !broken) flush(completeNs);
   }
 
@@ -177,7 +177,7 @@ function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadO
 
   /** Waits until nothing is under way. */
   async function settle(): Promise<void> {
-    while (underWay && !broken) await new Promise<void>((resolve) => (settled = resolve));
+    while (underWay && !broken) await new Promise<void>((resolve) => (notifySettled = resolve));
     if (broken) throw broken;
   }
 
@@ -251,10 +251,10 @@ function send(worker: Worker, message: ToWriterThread): void {
 }
 
 function toError(failure: FailureMessage): Error {
-  return failure.code ? new RecordingError(failure.code, failure.message) : brokenBy(failure);
+  return failure.code ? new RecordingError(failure.code, failure.message) : createThreadError(failure);
 }
 
-function brokenBy({ message }: FailureMessage): Error {
+function createThreadError({ message }: FailureMessage): Error {
   return new Error(`the writer's thread failed: ${message}`);
 }
 

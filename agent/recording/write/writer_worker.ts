@@ -1,6 +1,6 @@
 /** The thread that owns the database, started by writer_thread.ts. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { blockOver } from '../../../bpf/schema/block.ts';
+import { createSharedBlock } from '../../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { RecordingError } from '../format/errors.ts';
 import type { Batch } from './batch.ts';
@@ -16,7 +16,7 @@ import {
 
 const port = parentPort!;
 const { blocks: memory, ...options } = workerData as WriterThreadData;
-const blocks = memory.map((shared) => blockOver(shared, SEGMENT_ROWS_MAX));
+const blocks = memory.map((shared) => createSharedBlock(shared, SEGMENT_ROWS_MAX));
 
 let retaining: NodeJS.Immediate | undefined;
 /**
@@ -39,7 +39,7 @@ if (committer) {
     },
   });
   // The commits of an earlier writer may be in the log only, and that log may not be on the disk.
-  sync.committed();
+  sync.noteCommit();
   send({ kind: 'opened', opened: committer.opened });
   port.on('message', (message: ToWriterThread) => {
     if (message.kind === 'write') write(committer, sync, message);
@@ -67,7 +67,7 @@ function write(writer: Committer, sync: LogSync, message: Extract<ToWriterThread
   const startMs = performance.now();
   try {
     writer.commit(batch);
-    if (tells(batch)) sync.committed();
+    if (tells(batch)) sync.noteCommit();
     const seconds = (performance.now() - startMs) / 1e3;
     send({ kind: 'written', seconds, unsyncedSinceNs: sync.unsyncedSinceNs() });
   } catch (error) {

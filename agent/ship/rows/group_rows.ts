@@ -3,10 +3,10 @@ import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { type NativeShipment, nativeShipment } from '../../../bpf/schema/native_shipment.ts';
 import type { ContextText } from '../../recording/format/ids.ts';
-import { textHash53 } from '../../recording/format/text_hash.ts';
+import { hashText53 } from '../../recording/format/text_hash.ts';
 import type { RecordedFile } from '../../recording/read/lookup.ts';
-import { BESIDE_EVENTS, chosenColumns, shipmentPlan, tableNamed } from './shipment_plan.ts';
-import { sentColumns } from './table_rows.ts';
+import { BESIDE_EVENTS, buildShipmentPlan, findTable, selectEventColumns } from './shipment_plan.ts';
+import { selectSentColumns } from './table_rows.ts';
 
 /** What a recording says of itself, and what its ids refer to. */
 export interface ShippedRecording {
@@ -27,34 +27,36 @@ export interface SentTable {
 
 export interface GroupRows {
   /** Columns of the table `event` that events of these types fill. */
-  eventColumns(typeMask: bigint): string[];
+  listEventColumns(typeMask: bigint): string[];
   /** Forgets the rows that were made: the group begins again, or another one. */
   begin(): void;
   /**
    * Returns the block of the table `event`, which is valid until the next call; the rows of the other tables are kept
-   * until `beside`. Undefined, and nothing is kept, if a value does not fit its column.
+   * until `readBesideTables`. Undefined, and nothing is kept, if a value does not fit its column.
    */
   add(block: NumberedBlock, firstNumber: number, typeMask: bigint): Buffer | undefined;
   /** The rows of the other tables since `begin`. */
-  beside(): SentTable[];
+  readBesideTables(): SentTable[];
 }
 
 const FIRST_BYTES = 64 * 1024;
 
-const SENT_COLUMNS = BESIDE_EVENTS.map((name) => sentColumns(tableNamed(name).columns).map((column) => column.name));
+const SENT_COLUMNS = BESIDE_EVENTS.map((name) =>
+  selectSentColumns(findTable(name).columns).map((column) => column.name),
+);
 
 export function groupRows(recording: ShippedRecording): GroupRows {
-  const shipment = nativeShipment.createShipment(shipmentPlan(recording));
+  const shipment = nativeShipment.createShipment(buildShipmentPlan(recording));
   let output = Buffer.allocUnsafeSlow(FIRST_BYTES);
-  let chosen = { mask: 0n, ...chosenColumns(0n) };
+  let chosen = { mask: 0n, ...selectEventColumns(0n) };
 
   function chooseColumns(mask: bigint): typeof chosen {
-    if (chosen.mask !== mask) chosen = { mask, ...chosenColumns(mask) };
+    if (chosen.mask !== mask) chosen = { mask, ...selectEventColumns(mask) };
     return chosen;
   }
 
   return {
-    eventColumns: (mask) => chooseColumns(mask).names,
+    listEventColumns: (mask) => chooseColumns(mask).names,
     begin: () => nativeShipment.beginGroup(shipment),
     add({ columns, numbers, rowCount }, firstNumber, mask) {
       const { places } = chooseColumns(mask);
@@ -66,7 +68,7 @@ export function groupRows(recording: ShippedRecording): GroupRows {
         else if (!lookUp(shipment, recording)) return undefined;
       }
     },
-    beside: () =>
+    readBesideTables: () =>
       BESIDE_EVENTS.map((table, i) => {
         const blocks = nativeShipment.tableBlocks(shipment, i);
         return { table, columns: SENT_COLUMNS[i]!, blocks: blocks.length > 0 ? [blocks] : [] };
@@ -80,8 +82,8 @@ function lookUp(shipment: NativeShipment, recording: ShippedRecording): boolean 
   const known = Array.from(contexts!, (id) => ({ id, ...recording.context(id) }));
   if (!known.every(isFitting)) return false;
   for (const { id, transactionId, traceId, spanId } of known) {
-    const hash = transactionId === null ? 0 : textHash53(transactionId);
-    nativeShipment.addContext(shipment, id, transactionId, hash, traceId, hexBytes(traceId), hexBytes(spanId));
+    const hash = transactionId === null ? 0 : hashText53(transactionId);
+    nativeShipment.addContext(shipment, id, transactionId, hash, traceId, parseHex(traceId), parseHex(spanId));
   }
   for (const id of names!) nativeShipment.addName(shipment, id, recording.name(id));
   for (const id of files!) {
@@ -103,6 +105,6 @@ function isFitting({ transactionId, traceId, spanId }: ContextText): boolean {
 const TRACE_ID = /^[0-9a-f]{32}$/;
 const SPAN_ID = /^[0-9a-f]{16}$/;
 
-function hexBytes(text: string | null): Buffer {
+function parseHex(text: string | null): Buffer {
   return Buffer.from(text ?? '', 'hex');
 }

@@ -1,5 +1,5 @@
 /** Which columns of a recording become which columns of the tables that a segment fills. */
-import { newColumnArray } from '../../../bpf/schema/block.ts';
+import { createColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
@@ -11,7 +11,7 @@ import { BUCKET_NS_DEFAULT, buildTables, SEVERAL_OWNERS, type Table } from '../.
 import { typeMask } from '../../recording/codec/segment_facts.ts';
 import { isWrittenBack, ORIGINS, OWN } from '../../recording/format/owner_columns.ts';
 import { findDictionaryKind } from '../../recording/read/lookup.ts';
-import { sentColumns } from './table_rows.ts';
+import { selectSentColumns } from './table_rows.ts';
 
 /** Tables that are filled from events beside `event`, in the order in which they are sent. */
 export const BESIDE_EVENTS = ['by_id', 'transaction', 'stat', 'name'] as const;
@@ -19,7 +19,7 @@ export const BESIDE_EVENTS = ['by_id', 'transaction', 'stat', 'name'] as const;
 /** Columns do not depend on the length of a bucket. */
 const TABLES = new Map(buildTables(BUCKET_NS_DEFAULT).map((table) => [table.name, table]));
 
-export function tableNamed(name: string): Table {
+export function findTable(name: string): Table {
   const table = TABLES.get(name);
   if (!table) throw new Error(`there is no table ${name}`);
   return table;
@@ -33,7 +33,7 @@ function getColumnPlace(name: string): number {
   return place;
 }
 
-const partNumber = (part: (typeof EVENT_PARTS)[number]): number => EVENT_PARTS.indexOf(part);
+const findPartNumber = (part: (typeof EVENT_PARTS)[number]): number => EVENT_PARTS.indexOf(part);
 
 /** How the addon names the parts that it does not name as the tables do. */
 const NATIVE_PARTS: Partial<Record<Part, (typeof EVENT_PARTS)[number]>> = {
@@ -49,13 +49,13 @@ const NATIVE_PARTS: Partial<Record<Part, (typeof EVENT_PARTS)[number]>> = {
 
 /** Words of a column by its numbers. */
 function listColumnWords({ part, source }: EventColumn): string[] {
-  if (part === 'event_type') return byNumber(EVENTS.map(({ id, name }) => [id, name]));
+  if (part === 'event_type') return indexByNumber(EVENTS.map(({ id, name }) => [id, name]));
   if (part !== 'label') return [];
   const fields: Fields = EVENTS.find(({ id }) => id === source.eventType)?.fields ?? {};
-  return byNumber(fields[source.field]?.kind.labels ?? []);
+  return indexByNumber(fields[source.field]?.kind.labels ?? []);
 }
 
-function byNumber(words: Iterable<readonly [number, string]>): string[] {
+function indexByNumber(words: Iterable<readonly [number, string]>): string[] {
   const list: string[] = [];
   for (const [number, word] of words) {
     while (list.length <= number) list.push('');
@@ -67,13 +67,13 @@ function byNumber(words: Iterable<readonly [number, string]>): string[] {
 /** Columns that events of all types fill. */
 const FIXED: ShipmentPlan['events'] = (['recording', 'number', 'owner', 'node'] as const).map((name) => {
   const type = name === 'recording' || name === 'number' ? 'UInt64' : 'LowCardinality(String)';
-  return { name, type, part: partNumber(name), column: 0, words: [] };
+  return { name, type, part: findPartNumber(name), column: 0, words: [] };
 });
 
 const FROM_EVENTS: ShipmentPlan['events'] = EVENT_COLUMNS.map((column) => ({
   name: column.name,
   type: formatTypeName(column.type),
-  part: partNumber(NATIVE_PARTS[column.part] ?? (column.part as (typeof EVENT_PARTS)[number])),
+  part: findPartNumber(NATIVE_PARTS[column.part] ?? (column.part as (typeof EVENT_PARTS)[number])),
   column: getColumnPlace(column.source.name),
   words: listColumnWords(column),
 }));
@@ -86,27 +86,27 @@ function matchesTypes({ part, source }: EventColumn, mask: bigint): boolean {
 }
 
 /** The columns of events of these types, as places in the plan: a column that is not sent is 0 or ''. */
-export function chosenColumns(mask: bigint): { names: string[]; places: Uint32Array } {
+export function selectEventColumns(mask: bigint): { names: string[]; places: Uint32Array } {
   const own = EVENT_COLUMNS.flatMap((column, i) => (matchesTypes(column, mask) ? [FIXED.length + i] : []));
   const places = Uint32Array.from([...FIXED.keys(), ...own]);
   return { names: Array.from(places, (place) => [...FIXED, ...FROM_EVENTS][place]!.name), places };
 }
 
-function recordedColumn(column: Column): ShipmentPlan['columns'][number] {
-  const width = newColumnArray(column.storage, 0).BYTES_PER_ELEMENT;
+function buildPlanColumn(column: Column): ShipmentPlan['columns'][number] {
+  const width = createColumnArray(column.storage, 0).BYTES_PER_ELEMENT;
   return { eventType: column.eventType, width, refers: REFERS[findDictionaryKind(column) ?? 'nothing'] };
 }
 
 const listColumnHeads = ({ columns }: Table): ColumnHead[] =>
-  sentColumns(columns).map(({ name, type }) => ({ name, type: formatTypeName(type) }));
+  selectSentColumns(columns).map(({ name, type }) => ({ name, type: formatTypeName(type) }));
 
-export function shipmentPlan({ recordingId, node }: { recordingId: string; node: string }): ShipmentPlan {
+export function buildShipmentPlan({ recordingId, node }: { recordingId: string; node: string }): ShipmentPlan {
   const roles = ['event_type', 'timestamp_ns', 'duration_ns', 'result', 'context_source'];
   const devices = COLUMNS.filter(({ field, source }) => field === 'device' && source === 'text');
   return {
     recording: BigInt(`0x${recordingId}`),
     node,
-    columns: COLUMNS.map(recordedColumn),
+    columns: COLUMNS.map(buildPlanColumn),
     roles: Uint32Array.from([...roles, OWN.context.name, OWN.service.name], getColumnPlace),
     origins: Uint32Array.from(
       ORIGINS.flatMap(({ eventType, context, service, bytes }) => [
@@ -117,9 +117,9 @@ export function shipmentPlan({ recordingId, node }: { recordingId: string; node:
     devices: Uint32Array.from(devices, ({ name }) => getColumnPlace(name)),
     writtenBack: ATTRIBUTION_SOURCES.findIndex((_, source) => isWrittenBack(source)),
     severalOwners: SEVERAL_OWNERS,
-    typeNames: byNumber(EVENTS.map(({ id, name }) => [id, name])),
+    typeNames: indexByNumber(EVENTS.map(({ id, name }) => [id, name])),
     events: [...FIXED, ...FROM_EVENTS],
-    tables: BESIDE_EVENTS.map((name) => listColumnHeads(tableNamed(name))),
+    tables: BESIDE_EVENTS.map((name) => listColumnHeads(findTable(name))),
     serviceKind: 'service',
     deviceKind: 'device',
   };

@@ -1,6 +1,6 @@
 /** Rows of a table whose rows are few, collected one by one into columns. */
 import type { Column as SentColumn, SimpleValues } from '../../clickhouse/native/encode.ts';
-import { doubled, type GrowingTable, newTextTable } from '../../clickhouse/native/texts.ts';
+import { createTextTable, doubleArray, type GrowingTable } from '../../clickhouse/native/texts.ts';
 import { INTEGERS, type IntegerArray, type NativeType } from '../../clickhouse/native/types.ts';
 import type { TableColumn } from '../../clickhouse/tables/schema.ts';
 
@@ -22,12 +22,12 @@ interface Values<Value> {
 }
 
 /** Columns that the server computes are left out. */
-export function sentColumns(columns: readonly TableColumn[]): readonly TableColumn[] {
+export function selectSentColumns(columns: readonly TableColumn[]): readonly TableColumn[] {
   return columns.filter(({ computed }) => computed === undefined);
 }
 
-export function tableRows(columns: readonly TableColumn[]): TableRows {
-  const sent = sentColumns(columns).map(({ name, type }) => ({ name, type, collected: createValues(type) }));
+export function createTableRows(columns: readonly TableColumn[]): TableRows {
+  const sent = selectSentColumns(columns).map(({ name, type }) => ({ name, type, collected: createValues(type) }));
   let length = 0;
   return {
     get length() {
@@ -46,15 +46,17 @@ export function tableRows(columns: readonly TableColumn[]): TableRows {
 }
 
 function createValues(type: NativeType): Values<Cell> {
-  return (type.kind === 'list' ? lists(createItemValues(type.item)) : createItemValues(type)) as Values<Cell>;
+  return (
+    type.kind === 'list' ? createListValues(createItemValues(type.item)) : createItemValues(type)
+  ) as Values<Cell>;
 }
 
 function createItemValues(type: Exclude<NativeType, { kind: 'list' }>): Values<Item> {
-  if (type.kind !== 'integer') return texts(type.kind === 'dictionary') as Values<Item>;
-  return numbers(INTEGERS[type.integer]);
+  if (type.kind !== 'integer') return createTextValues(type.kind === 'dictionary') as Values<Item>;
+  return createNumberValues(INTEGERS[type.integer]);
 }
 
-function numbers(arrayOf: (typeof INTEGERS)[keyof typeof INTEGERS]): Values<Item> {
+function createNumberValues(arrayOf: (typeof INTEGERS)[keyof typeof INTEGERS]): Values<Item> {
   let [values, length] = [new arrayOf(64) as IntegerArray, 0];
   return {
     add(value) {
@@ -73,8 +75,8 @@ function numbers(arrayOf: (typeof INTEGERS)[keyof typeof INTEGERS]): Values<Item
 }
 
 /** `isDictionary`: equal texts share an entry, as a dictionary has each once. */
-function texts(isDictionary: boolean): Values<string | Uint8Array> {
-  const table: GrowingTable = newTextTable();
+function createTextValues(isDictionary: boolean): Values<string | Uint8Array> {
+  const table: GrowingTable = createTextTable();
   const known = new Map<string | Uint8Array, number>();
   let [ids, length] = [new Uint32Array(64), 0];
 
@@ -87,7 +89,7 @@ function texts(isDictionary: boolean): Values<string | Uint8Array> {
 
   return {
     add(text) {
-      if (length === ids.length) ids = doubled(ids);
+      if (length === ids.length) ids = doubleArray(ids);
       ids[length++] = internText(text);
     },
     clear() {
@@ -99,12 +101,12 @@ function texts(isDictionary: boolean): Values<string | Uint8Array> {
   };
 }
 
-function lists(items: Values<Item>): Values<readonly Item[]> {
+function createListValues(items: Values<Item>): Values<readonly Item[]> {
   let [ends, length, end] = [new Uint32Array(64), 0, 0];
   return {
     add(list) {
       for (const item of list) items.add(item);
-      if (length === ends.length) ends = doubled(ends);
+      if (length === ends.length) ends = doubleArray(ends);
       end += list.length;
       ends[length++] = end;
     },

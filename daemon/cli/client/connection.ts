@@ -41,11 +41,11 @@ export async function callDaemon(url: string, call: DaemonRequest): Promise<Inco
   const place = parseDaemonUrl(url);
   if (!place) throw new CommandError(`--url or KREPLAY_URL ${url}: must be ${DAEMON_URLS}`);
   const { method = 'GET', path, accept = 'application/json', body, headers, signal } = call;
-  const { authorization, tls } = readCredentials(process.env);
+  const { authorization, readTlsFiles } = readCredentials(process.env);
   const send = 'tls' in place && place.tls ? tlsRequest : request;
   const sent = send({
     ...place,
-    ...(send === tlsRequest && tls()),
+    ...(send === tlsRequest && readTlsFiles()),
     ...(signal && { signal }),
     method,
     path: 'below' in place ? place.below + path : path,
@@ -61,13 +61,13 @@ export async function callDaemon(url: string, call: DaemonRequest): Promise<Inco
   try {
     [res] = (await once(sent, 'response')) as [IncomingMessage];
   } catch (error) {
-    throw unreachable(url, error as NodeJS.ErrnoException);
+    throw createUnreachableError(url, error as NodeJS.ErrnoException);
   }
   // A reset in mid-answer raises an error on the request as well as on the answer, whose reader reports it.
   sent.on('error', () => {});
   const { statusCode = 0 } = res;
   if (statusCode >= 200 && statusCode < 300) return res;
-  throw await refusal(res, statusCode);
+  throw await readRefusal(res, statusCode);
 }
 
 export async function readText(res: IncomingMessage): Promise<string> {
@@ -75,7 +75,7 @@ export async function readText(res: IncomingMessage): Promise<string> {
   try {
     for await (const chunk of res) chunks.push(chunk);
   } catch (error) {
-    throw brokenOff(error as Error);
+    throw createBrokenOffError(error as Error);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
@@ -96,13 +96,13 @@ export async function* readLines(res: IncomingMessage): AsyncGenerator<string, v
       yield* lines;
     }
   } catch (error) {
-    throw brokenOff(error as Error);
+    throw createBrokenOffError(error as Error);
   }
   if (rest !== '') yield rest;
 }
 
 /** Uses OpenSSL's `reason`, because its message also contains source locations. */
-function unreachable(url: string, error: NodeJS.ErrnoException & { reason?: string }): CommandError {
+function createUnreachableError(url: string, error: NodeJS.ErrnoException & { reason?: string }): CommandError {
   switch (error.code) {
     case 'ECONNREFUSED':
     case 'ENOENT':
@@ -122,11 +122,11 @@ function unreachable(url: string, error: NodeJS.ErrnoException & { reason?: stri
   }
 }
 
-function brokenOff(error: Error): CommandError {
+function createBrokenOffError(error: Error): CommandError {
   return new CommandError(`the daemon's answer broke off: ${error.message}; it is incomplete`);
 }
 
-async function refusal(res: IncomingMessage, status: number): Promise<RefusedError> {
+async function readRefusal(res: IncomingMessage, status: number): Promise<RefusedError> {
   const text = await readText(res);
   if (res.headers['content-type']?.startsWith('application/problem+json')) {
     const { code, detail } = parseJson(text) as { code?: unknown; detail?: unknown };
@@ -144,14 +144,14 @@ async function refusal(res: IncomingMessage, status: number): Promise<RefusedErr
 interface Credentials {
   authorization: { authorization?: string };
   /** Reads the files only if they are needed. */
-  tls: () => { ca?: Buffer; cert?: Buffer; key?: Buffer };
+  readTlsFiles: () => { ca?: Buffer; cert?: Buffer; key?: Buffer };
 }
 
 function readCredentials(environment: NodeJS.ProcessEnv): Credentials {
   const token = environment.KREPLAY_TOKEN;
   if (token && !isSecret(token))
     throw new CommandError('KREPLAY_TOKEN is not a token: `kreplay token create` prints one, it begins with krp_');
-  const file = (name: string) => {
+  const readFileVariable = (name: string) => {
     const path = environment[name];
     if (!path) return undefined;
     try {
@@ -162,10 +162,10 @@ function readCredentials(environment: NodeJS.ProcessEnv): Credentials {
   };
   return {
     authorization: token ? { authorization: `Bearer ${token}` } : {},
-    tls() {
-      const ca = file('KREPLAY_CA');
-      const cert = file('KREPLAY_CLIENT_CERT');
-      const key = file('KREPLAY_CLIENT_KEY');
+    readTlsFiles() {
+      const ca = readFileVariable('KREPLAY_CA');
+      const cert = readFileVariable('KREPLAY_CLIENT_CERT');
+      const key = readFileVariable('KREPLAY_CLIENT_KEY');
       return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
     },
   };

@@ -2,7 +2,7 @@
  * Warns about missing events on stderr, so that an incomplete answer in a pipeline does not pass for a complete one.
  */
 
-import { printable } from '../../../agent/output/printable.ts';
+import { escapeControls } from '../../../agent/output/printable.ts';
 import { LOSS_CAUSES, type LossCause } from '../../../bpf/schema/losses.ts';
 import type { Coverage } from '../../contract/received.ts';
 import { formatTime } from '../print/display.ts';
@@ -31,8 +31,8 @@ export function warnIfIncomplete({ complete, lost, gaps: all, in_progress }: Cov
     const from = formatTime(BigInt(gap.from));
     const to = formatTime(BigInt(gap.to));
     const count = BigInt(gap.lost) === 0n ? '' : `${gap.lost} `;
-    const where = areOfSeveral && gap.node !== null ? ` on ${printable(gap.node)}` : '';
-    process.stderr.write(`kreplay:   ${count}from ${from} to ${to}${where}: ${printable(reason)}\n`);
+    const where = areOfSeveral && gap.node !== null ? ` on ${escapeControls(gap.node)}` : '';
+    process.stderr.write(`kreplay:   ${count}from ${from} to ${to}${where}: ${escapeControls(reason)}\n`);
   }
   const rest = gaps.length - GAPS_SHOWN_MAX;
   if (rest > 0) process.stderr.write(`kreplay:   and ${rest} more gaps\n`);
@@ -44,7 +44,7 @@ function warnOfUnended({ count, events }: NonNullable<Coverage['in_progress']>):
     const call = file ? `${syscall} of ${file}` : syscall;
     const what = syscall === undefined ? `${operation} request to ${device}` : call;
     const whose = transaction_id === null ? '' : ` for ${transaction_id}`;
-    const by = printable(`${what} by ${comm} (pid ${pid})${whose}`);
+    const by = escapeControls(`${what} by ${comm} (pid ${pid})${whose}`);
     process.stderr.write(`kreplay:   in progress since ${formatTime(BigInt(timestamp_ns))}: ${by}\n`);
   }
   const rest = BigInt(count) - BigInt(Math.min(events.length, GAPS_SHOWN_MAX));

@@ -1,13 +1,13 @@
 /** `kreplay diff`: compares two runs, or a run with its incident. */
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd, EXIT_CODES } from '../../../agent/config/help.ts';
 import { stringify } from '../../base/exact_json.ts';
-import { exceeded, parseReport } from '../../run/report/diff.ts';
-import { type Difference, difference, type StreamChange } from '../../run/report/difference.ts';
-import { inWords } from '../../run/report/summary.ts';
+import { listExceeded, parseReport } from '../../run/report/diff.ts';
+import { computeDifference, type Difference, type StreamChange } from '../../run/report/difference.ts';
+import { formatShortDuration } from '../../run/report/summary.ts';
 import { CommandError } from '../client/command_error.ts';
-import { newTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TableColumn } from '../print/table.ts';
 
 const EXCEEDED = 3;
 
@@ -17,7 +17,7 @@ interface Options {
   output: 'table' | 'json';
 }
 
-export function diffCommand(): Command {
+export function createDiffCommand(): Command {
   const command = new Command('diff')
     .description('compare two runs, or a run with its incident: durations by path, new and vanished calls')
     .argument('<before>', 'report of a run, as kreplay run --report writes it; alone it is compared with its incident')
@@ -34,7 +34,7 @@ export function diffCommand(): Command {
         .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
     )
     .action(diff);
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: [
       'kreplay diff before.json after.json',
       'kreplay diff before.json after.json --max-slower 10% --same-calls',
@@ -46,8 +46,8 @@ export function diffCommand(): Command {
 
 function diff(first: string, second: string | undefined, options: Options): void {
   const [one, other] = [first, second].map((path) => (path === undefined ? undefined : read(path)));
-  const found = other ? difference(other, one) : difference(one!);
-  const limits = exceeded(found, { maxSlower: options.maxSlower, sameCalls: options.sameCalls });
+  const found = other ? computeDifference(other, one) : computeDifference(one!);
+  const limits = listExceeded(found, { maxSlower: options.maxSlower, sameCalls: options.sameCalls });
   process.stdout.write(
     options.output === 'json' ? `${stringify({ ...found, exceeded: limits })}\n` : formatDifference(found),
   );
@@ -66,27 +66,31 @@ function read(path: string) {
 }
 
 function formatDifference(found: Difference): string {
-  const took = (ns: number | null) => (ns === null ? '?' : inWords(ns));
+  const formatTook = (ns: number | null) => (ns === null ? '?' : formatShortDuration(ns));
   const columns: TableColumn<StreamChange>[] = [
     { heading: 'CALLS', cell: ({ op_class, path }) => `${op_class} ${path}` },
     { heading: 'THREADS', cell: ({ role }) => role },
     { heading: 'BEFORE', cell: ({ calls }) => `${calls[0]}`, align: 'right' },
     { heading: 'AFTER', cell: ({ calls }) => `${calls[1]}`, align: 'right' },
-    { heading: 'TOOK', cell: ({ took_ns }) => took(took_ns[0]), align: 'right' },
-    { heading: 'NOW', cell: ({ took_ns }) => took(took_ns[1]), align: 'right' },
+    { heading: 'TOOK', cell: ({ took_ns }) => formatTook(took_ns[0]), align: 'right' },
+    { heading: 'NOW', cell: ({ took_ns }) => formatTook(took_ns[1]), align: 'right' },
     { heading: '', cell: ({ change }) => (change === 'same' ? '' : change) },
   ];
   const { calls, took_ns, ended, first_divergence_ns: divergence } = found;
-  const lines = [`${calls[0]} calls took ${inWords(took_ns[0])}, now ${calls[1]} take ${inWords(took_ns[1])}`];
+  const lines = [
+    `${calls[0]} calls took ${formatShortDuration(took_ns[0])}, now ${calls[1]} take ${formatShortDuration(took_ns[1])}`,
+  ];
   const [before, after] = ended;
   if (before && after)
     lines.push(
-      `the command ended with ${before.code} after ${inWords(before.duration_ns)}, now with ${after.code} after ${inWords(after.duration_ns)}`,
+      `the command ended with ${before.code} after ${formatShortDuration(before.duration_ns)}, now with ${after.code} after ${formatShortDuration(after.duration_ns)}`,
     );
   lines.push(
-    divergence === null ? 'no call was one too many' : `the first call too many was at ${inWords(divergence)}`,
+    divergence === null
+      ? 'no call was one too many'
+      : `the first call too many was at ${formatShortDuration(divergence)}`,
   );
-  return `${newTable(columns).lines(found.streams)}\n${lines.join('\n')}\n`;
+  return `${createTextTable(columns).lines(found.streams)}\n${lines.join('\n')}\n`;
 }
 
 function percent(value: string): number {

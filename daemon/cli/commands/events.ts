@@ -1,12 +1,12 @@
 /** `kreplay events`: queries events from a terminal. */
 import { Command, Option } from 'commander';
-import { withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd } from '../../../agent/config/help.ts';
 import { LIMIT_MAX } from '../../contract/event_query.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
 import { warnOfLosses } from '../client/coverage_warning.ts';
-import { buildQuery, type EventFilters, filterParameters, withEventFilters } from '../options/event_filters.ts';
+import { addEventFilters, buildQuery, type EventFilters, filterParameters } from '../options/event_filters.ts';
 import { positiveInteger } from '../options/option_values.ts';
-import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
+import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place.ts';
 import { OUTPUTS, type Output, PRINTERS } from '../print/event_printers.ts';
 
 const TABLE_LIMIT_DEFAULT = 100;
@@ -18,9 +18,9 @@ interface Options extends EventFilters, PlaceOptions {
   output: Output;
 }
 
-export function eventsCommand(): Command {
+export function createEventsCommand(): Command {
   const command = new Command('events').description('list recorded events');
-  withPlace(withEventFilters(command))
+  addPlaceOptions(addEventFilters(command))
     .addOption(new Option('--order <order>', 'order by time').choices(['asc', 'desc']).default('asc'))
     .addOption(
       new Option('--sort <order>', 'slowest: the longest events first').choices(['time', 'slowest']).default('time'),
@@ -37,9 +37,9 @@ export function eventsCommand(): Command {
     )
     .action((options: Options, self: Command) => {
       if (options.sort === 'slowest') checkSlowest(options, self);
-      return atPlace(options, (url) => listEvents(url, options));
+      return runAtPlace(options, (url) => listEvents(url, options));
     });
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: [
       'kreplay events --transaction order-1',
       'kreplay events --service shop --type sys_sync --min-duration 10ms --from -15m',

@@ -1,7 +1,7 @@
 /** `kreplay export`: writes events of a recording to a file for other people and tools. */
 import { join, parse } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import { stringify } from '../../base/exact_json.ts';
 import type { TimeExpression } from '../../base/time.ts';
@@ -9,10 +9,10 @@ import { nowNs } from '../../base/wall_clock.ts';
 import { ExportError } from '../../export/errors.ts';
 import { FORMATS, type Format, type FormatName } from '../../export/formats/format.ts';
 import { type ExportSummary, exportEvents, STANDARD_OUTPUT } from '../../export/incident/export.ts';
-import { newProgress } from '../../export/incident/progress.ts';
+import { createTerminalProgress } from '../../export/incident/progress.ts';
 import { buildSelection } from '../../export/incident/selection.ts';
-import { duration, names, time, words } from '../options/option_values.ts';
-import { type RecordingOptions, withRecordingOptions, withSource } from '../options/recording_options.ts';
+import { collectNames, collectWords, duration, time } from '../options/option_values.ts';
+import { addRecordingOptions, type RecordingOptions, runWithSource } from '../options/recording_options.ts';
 
 interface Options extends RecordingOptions {
   transaction?: string;
@@ -29,7 +29,7 @@ interface Options extends RecordingOptions {
   fleet: boolean;
 }
 
-export function exportCommand(): Command {
+export function createExportCommand(): Command {
   const command = new Command('export')
     .description('write recorded events to a file: a bundle, which kreplay opens like any recording, or another format')
     .option('--transaction <id>', 'events of one transaction')
@@ -40,21 +40,21 @@ export function exportCommand(): Command {
     )
     .option('--from <time>', 'start of a window, included: 2026-11-20T10:00:00Z, nanoseconds, or -15m', time)
     .option('--to <time>', 'end of the window, not included', time)
-    .option('--service <names>', 'only events of these services; comma-separated or repeated', names)
+    .option('--service <names>', 'only events of these services; comma-separated or repeated', collectNames)
     .option(
       '--type, --event-type <types>',
       `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`,
-      eventTypes,
+      collectEventTypes,
     );
-  withRecordingOptions(command)
+  addRecordingOptions(command)
     .option('--fleet', 'with --transaction: of the fleet that [daemon] names, a file for each node', false)
     .addOption(new Option('--format <format>', 'output format').choices(Object.keys(FORMATS)).default('bundle'))
-    .option('--output <path>', `path of the output; - is standard output (default: ${defaultOutputs()})`)
+    .option('--output <path>', `path of the output; - is standard output (default: ${listDefaultOutputs()})`)
     .option('--force', 'replace an existing file', false)
     .option('--redact', 'replace names, paths and ids with pseudonyms; numbers and times stay', false)
     .addOption(new Option('--summary <format>', 'format of the summary').choices(['text', 'json']).default('text'))
     .action(runExport);
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: [
       'kreplay export --transaction order-1',
       'kreplay export --transaction order-1 --context 2s --redact --output incident.kreplay',
@@ -64,15 +64,15 @@ export function exportCommand(): Command {
   });
 }
 
-function defaultOutputs(): string {
+function listDefaultOutputs(): string {
   return Object.entries(FORMATS)
     .filter(([, { defaultOutput }]) => defaultOutput !== STANDARD_OUTPUT)
     .map(([, { defaultOutput }]) => defaultOutput)
     .join(', ');
 }
 
-function eventTypes(value: string, before: string[] = []): string[] {
-  const types = words(value, before);
+function collectEventTypes(value: string, before: string[] = []): string[] {
+  const types = collectWords(value, before);
   const unknown = types.find((type) => !(EVENT_TYPES as readonly string[]).includes(type));
   if (unknown !== undefined) throw new InvalidArgumentError(`known are: ${EVENT_TYPES.join(', ')}`);
   return types;
@@ -85,11 +85,11 @@ async function runExport(options: Options, command: Command): Promise<void> {
   refuseMeaningless(options, output, format, command);
   if (!options.fleet) return exportOne(options, format, output);
   // Other exports need no client of ClickHouse.
-  const [{ configuredFleet }, { withFleetCopies }] = await Promise.all([
+  const [{ readConfiguredFleet }, { runWithFleetCopies }] = await Promise.all([
     import('../../server/options.ts'),
     import('../../replay/fetched/exported.ts'),
   ]);
-  await withFleetCopies(configuredFleet(), transaction!, async (copies) => {
+  await runWithFleetCopies(readConfiguredFleet(), transaction!, async (copies) => {
     for (const { path, node } of copies) {
       // A node may have begun another recording within the transaction.
       const isAlone = copies.filter((other) => other.node === node).length === 1;
@@ -107,8 +107,8 @@ function namePartFile(output: string, part: string): string {
 
 async function exportOne(options: Options, format: Format, output: string): Promise<void> {
   const { transaction, context, from, to, force, redact } = options;
-  const progress = newProgress(process.stderr, () => performance.now());
-  const summary = await withSource(options, (source) =>
+  const progress = createTerminalProgress(process.stderr, () => performance.now());
+  const summary = await runWithSource(options, (source) =>
     exportEvents({
       source,
       selection: buildSelection(
@@ -127,12 +127,14 @@ async function exportOne(options: Options, format: Format, output: string): Prom
       output,
       force,
       redact,
-      signal: endingSignal(),
-      onProgress: ({ events, bytes }) => progress.tell(() => `${events} events, ${megabytes(bytes)}`),
+      signal: createEndingSignal(),
+      onProgress: ({ events, bytes }) => progress.tell(() => `${events} events, ${formatMegabytes(bytes)}`),
     }),
   ).finally(progress.clear);
   const stream = output === STANDARD_OUTPUT ? process.stderr : process.stdout;
-  stream.write(options.summary === 'json' ? jsonSummary(options, output, summary) : textSummary(output, summary));
+  stream.write(
+    options.summary === 'json' ? formatJsonSummary(options, output, summary) : formatTextSummary(output, summary),
+  );
 }
 
 /** Rejects wrong usage before anything is opened. */
@@ -152,23 +154,23 @@ function refuseMeaningless(options: Options, output: string, format: Format, com
 }
 
 /** Handles the signals, so that an incomplete file is removed. */
-function endingSignal(): AbortSignal {
+function createEndingSignal(): AbortSignal {
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort());
   return ending.signal;
 }
 
-function megabytes(bytes: number): string {
+function formatMegabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-function textSummary(output: string, { events, bytes, lost, gaps }: ExportSummary): string {
+function formatTextSummary(output: string, { events, bytes, lost, gaps }: ExportSummary): string {
   const target = output === STANDARD_OUTPUT ? '' : ` to ${output}`;
   const count = lost === 0 ? 'an unknown number of' : lost;
   const missing = gaps === 0 ? '' : `; the recording is missing ${count} events in this window`;
   return `kreplay export: ${events} events, ${bytes} bytes${target}${missing}\n`;
 }
 
-function jsonSummary({ format, redact: redacted }: Options, output: string, summary: ExportSummary): string {
+function formatJsonSummary({ format, redact: redacted }: Options, output: string, summary: ExportSummary): string {
   return `${stringify({ format, output, redacted, ...summary })}\n`;
 }

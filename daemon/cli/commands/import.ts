@@ -1,37 +1,37 @@
 /** `kreplay import`: adds recordings of other hosts and incident bundles to a data folder, for its daemon to serve. */
 import { Command } from 'commander';
-import { withDataFolder } from '../../../agent/config/configuration.ts';
-import { withHelpEnd } from '../../../agent/config/help.ts';
-import { printable } from '../../../agent/output/printable.ts';
+import { addDataFolderOption } from '../../../agent/config/configuration.ts';
+import { addHelpEnd } from '../../../agent/config/help.ts';
+import { escapeControls } from '../../../agent/output/printable.ts';
 import type { RecordingInfo } from '../../../agent/recording/read/reader.ts';
 import { importRecording, type ListedImport, listImported } from '../../export/incident/imported.ts';
 import { formatTime } from '../print/display.ts';
-import { newTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TableColumn } from '../print/table.ts';
 
 interface Options {
   data: string;
   list: boolean;
 }
 
-export function importCommand(): Command {
+export function createImportCommand(): Command {
   const command = new Command('import')
     .description('add recordings and bundles to a data folder, whose daemon then serves them too')
     .argument('[files...]', 'recordings to copy; the originals stay as they are');
-  withDataFolder(command, 'folder to import into; created if it does not exist')
+  addDataFolderOption(command, 'folder to import into; created if it does not exist')
     .option('--list', 'list the imported recordings', false)
     .action(runImport);
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: ['kreplay import incident.kreplay --data ./data', 'kreplay import --list'],
   });
 }
 
 function runImport(files: readonly string[], { data, list }: Options, command: Command): void {
   if (list === files.length > 0) command.error('error: give recordings to import, or --list');
-  if (list) process.stdout.write(listing(data));
+  if (list) process.stdout.write(formatListing(data));
   for (const file of files) {
     const { path, info, known } = importRecording(file, data);
     const told = known ? `is there already, as ${path}` : `imported as ${path}`;
-    const what = printable(`${file} ${told}: ${info.eventCount} events of ${info.node}`);
+    const what = escapeControls(`${file} ${told}: ${info.eventCount} events of ${info.node}`);
     process.stdout.write(`kreplay import: ${what}\n`);
   }
 }
@@ -39,18 +39,18 @@ function runImport(files: readonly string[], { data, list }: Options, command: C
 const NONE = '-';
 
 const COLUMNS: readonly TableColumn<ListedImport>[] = [
-  { heading: 'NODE', cell: told(({ node }) => node) },
-  { heading: 'EVENTS', cell: told(({ eventCount }) => eventCount.toString()), align: 'right' },
-  { heading: 'FIRST', cell: told(({ firstTimestampNs: ns }) => (ns === null ? NONE : formatTime(ns))) },
-  { heading: 'LAST', cell: told(({ lastTimestampNs: ns }) => (ns === null ? NONE : formatTime(ns))) },
+  { heading: 'NODE', cell: createInfoCell(({ node }) => node) },
+  { heading: 'EVENTS', cell: createInfoCell(({ eventCount }) => eventCount.toString()), align: 'right' },
+  { heading: 'FIRST', cell: createInfoCell(({ firstTimestampNs: ns }) => (ns === null ? NONE : formatTime(ns))) },
+  { heading: 'LAST', cell: createInfoCell(({ lastTimestampNs: ns }) => (ns === null ? NONE : formatTime(ns))) },
   { heading: 'FILE', cell: ({ path }) => path },
   { heading: 'ERROR', cell: ({ info }) => (info instanceof Error ? info.message : '') },
 ];
 
-function told(text: (info: RecordingInfo) => string): (entry: ListedImport) => string {
+function createInfoCell(text: (info: RecordingInfo) => string): (entry: ListedImport) => string {
   return ({ info }) => (info instanceof Error ? NONE : text(info));
 }
 
-function listing(data: string): string {
-  return newTable(COLUMNS).lines(listImported(data));
+function formatListing(data: string): string {
+  return createTextTable(COLUMNS).lines(listImported(data));
 }

@@ -1,14 +1,14 @@
 /** `kreplay pin`, `kreplay unpin`: protects transactions from retention, or stops protecting them. */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withHelpEnd } from '../../../agent/config/help.ts';
-import { printable } from '../../../agent/output/printable.ts';
+import { addHelpEnd } from '../../../agent/config/help.ts';
+import { escapeControls } from '../../../agent/output/printable.ts';
 import { formatMilliseconds, parseDuration } from '../../base/duration.ts';
 import { parseJson, stringify } from '../../base/exact_json.ts';
 import { BEFORE_NS_MAX } from '../../contract/pin_request.ts';
 import { callDaemon, readJson, readText } from '../client/connection.ts';
-import { urlOption } from '../options/option_values.ts';
+import { createUrlOption } from '../options/option_values.ts';
 import { formatTime } from '../print/display.ts';
-import { newTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TableColumn } from '../print/table.ts';
 
 interface Options {
   list: boolean;
@@ -30,14 +30,14 @@ interface Pin {
   node: string;
 }
 
-export function pinCommand(): Command {
-  const command = withUrl(new Command('pin'))
+export function createPinCommand(): Command {
+  const command = addUrlOption(new Command('pin'))
     .description('protect a transaction, and the events right before it, from retention')
-    .argument('[transaction]', 'transaction id', transactionId)
+    .argument('[transaction]', 'transaction id', parseTransactionId)
     .option(
       '--before <duration>',
       'how long before the transaction events are kept too, such as 0s, 1m30s (default: 10s)',
-      before,
+      parseBefore,
     )
     .addOption(new Option('--list', 'list all pins').default(false).conflicts('before'))
     .addOption(
@@ -47,35 +47,36 @@ export function pinCommand(): Command {
     )
     .action(async (id: string | undefined, options: Options, command: Command) => {
       if (options.list === (id !== undefined)) command.error('error: give a transaction to pin, or --list');
-      process.stdout.write(id === undefined ? await listed(options) : await pinned(id, options));
+      process.stdout.write(id === undefined ? await listPins(options) : await pinTransaction(id, options));
     });
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: ['kreplay pin order-1', 'kreplay pin order-1 --before 1m30s', 'kreplay pin --list'],
   });
 }
 
-export function unpinCommand(): Command {
-  const command = withUrl(new Command('unpin'))
+export function createUnpinCommand(): Command {
+  const command = addUrlOption(new Command('unpin'))
     .description('stop protecting a transaction from retention')
-    .argument('<transaction>', 'transaction id', transactionId)
+    .argument('<transaction>', 'transaction id', parseTransactionId)
     .action(async (id: string, { url }: Pick<Options, 'url'>) => {
       await readText(await callDaemon(url, { method: 'DELETE', path: buildPinPath(id) }));
-      process.stdout.write(`${printable(id)} is no longer pinned\n`);
+      process.stdout.write(`${escapeControls(id)} is no longer pinned\n`);
     });
-  return withHelpEnd(command, { examples: ['kreplay unpin order-1'] });
+  return addHelpEnd(command, { examples: ['kreplay unpin order-1'] });
 }
 
-function withUrl(command: Command): Command {
-  return command.addOption(urlOption());
+function addUrlOption(command: Command): Command {
+  return command.addOption(createUrlOption());
 }
 
-async function pinned(id: string, { before: beforeNs, url, output }: Options): Promise<string> {
+async function pinTransaction(id: string, { before: beforeNs, url, output }: Options): Promise<string> {
   const body = beforeNs === undefined ? {} : { before_ms: Number(formatMilliseconds(beforeNs)) };
   const text = await readText(await callDaemon(url, { method: 'POST', path: buildPinPath(id), body }));
   if (output === 'ndjson') return `${text}\n`;
   const { from, nodes } = parseJson(text) as Pinned;
-  if (from === null) return `${printable(id)} is only in imports and bundles: nothing is ever removed from those\n`;
-  return `${printable(id)} is pinned on ${printable(nodes.join(', '))}: events from ${formatTime(BigInt(from))} on are kept\n`;
+  if (from === null)
+    return `${escapeControls(id)} is only in imports and bundles: nothing is ever removed from those\n`;
+  return `${escapeControls(id)} is pinned on ${escapeControls(nodes.join(', '))}: events from ${formatTime(BigInt(from))} on are kept\n`;
 }
 
 const COLUMNS: readonly TableColumn<Pin>[] = [
@@ -85,21 +86,21 @@ const COLUMNS: readonly TableColumn<Pin>[] = [
   { heading: 'PINNED AT', cell: ({ pinned_at }) => pinned_at },
 ];
 
-async function listed({ url, output }: Options): Promise<string> {
+async function listPins({ url, output }: Options): Promise<string> {
   const { pins } = (await readJson(await callDaemon(url, { path: '/api/pins' }))) as { pins: Pin[] };
-  return output === 'text' ? newTable(COLUMNS).lines(pins) : pins.map((pin) => `${stringify(pin)}\n`).join('');
+  return output === 'text' ? createTextTable(COLUMNS).lines(pins) : pins.map((pin) => `${stringify(pin)}\n`).join('');
 }
 
 function buildPinPath(id: string): string {
   return `/api/transactions/${encodeURIComponent(id)}/pin`;
 }
 
-function transactionId(value: string): string {
+function parseTransactionId(value: string): string {
   if (value === '') throw new InvalidArgumentError('must not be empty');
   return value;
 }
 
-function before(value: string): bigint {
+function parseBefore(value: string): bigint {
   const ns = parseDuration(value);
   if (ns !== undefined && ns <= BEFORE_NS_MAX) return ns;
   throw new InvalidArgumentError('must be a duration with its unit, such as 0s, 500ms or 1m30s, and at most 24h');

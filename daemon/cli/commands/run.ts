@@ -1,6 +1,6 @@
 /** `kreplay run`: runs a test build with the latencies of an incident. */
 import { type Command as BaseCommand, Command } from 'commander';
-import { withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd } from '../../../agent/config/help.ts';
 import { stringify } from '../../base/exact_json.ts';
 import { openSource } from '../../export/source.ts';
 import { EXIT, RunError, toRunError } from '../../run/errors.ts';
@@ -9,16 +9,16 @@ import { repeatRun } from '../../run/execution/repeat.ts';
 import { type Run, replayRun } from '../../run/execution/replay_run.ts';
 import { addBlock } from '../../run/plan/from_blocks.ts';
 import { addLine } from '../../run/plan/from_lines.ts';
-import { type Incident, newIncident } from '../../run/plan/incident.ts';
-import { newRecordedErrors, type RecordedErrors } from '../../run/plan/recorded_errors.ts';
+import { createIncident, type Incident } from '../../run/plan/incident.ts';
+import { createErrorCollector, type RecordedErrors } from '../../run/plan/recorded_errors.ts';
 import { buildHtmlReport } from '../../run/report/html.ts';
 import { buildJunitReport } from '../../run/report/junit.ts';
-import { type Attempt, milliseconds } from '../../run/report/result.ts';
-import { summaryLines } from '../../run/report/summary.ts';
+import { type Attempt, formatOptionMs } from '../../run/report/result.ts';
+import { formatSummaryLines } from '../../run/report/summary.ts';
 import { MODES_OF_SUMS } from '../../run/report/verdict.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
 import { warnOfLosses } from '../client/coverage_warning.ts';
-import { type RunOptions, withRunOptions } from '../options/run_options.ts';
+import { addRunOptions, type RunOptions } from '../options/run_options.ts';
 
 const NOTES = `
 A rule selects calls: sys_write or sys_sync, then parts between colons; * stands for any text:
@@ -37,12 +37,12 @@ const EXIT_CODES = {
   other: 'exit code of the command',
 };
 
-export function runCommand(): Command {
+export function createRunCommand(): Command {
   const command = new Command('run')
     .description('run a test build so that each of its writes and syncs takes as long as in an incident')
     .usage('--bundle FILE --transaction ID [options] -- COMMAND [ARGUMENT ...]');
-  withRunOptions(command).argument('<command...>', 'command to run, after --').action(runOrFail);
-  return withHelpEnd(command, {
+  addRunOptions(command).argument('<command...>', 'command to run, after --').action(runOrFail);
+  return addHelpEnd(command, {
     notes: NOTES,
     examples: [
       'kreplay run --bundle incident.kreplay --transaction order-1 -- make test',
@@ -77,7 +77,7 @@ async function run(words: string[], options: RunOptions, command: BaseCommand): 
   try {
     const { incident, errors } = await readIncident(options);
     const settings = buildRunSettings(words, options);
-    const once = (seed: bigint, extraNs: number) =>
+    const runOnce = (seed: bigint, extraNs: number) =>
       replayRun({
         incident,
         errors,
@@ -90,7 +90,7 @@ async function run(words: string[], options: RunOptions, command: BaseCommand): 
         onDeath: options.onDeath,
         environment: { ...process.env, KREPLAY_TIMEOUT_SCALE: `${options.timeoutScale}` },
       });
-    const done = await runAsOften(once, options);
+    const done = await runAsOften(runOnce, options);
     tell(done);
     process.exitCode = done.exitCode;
     outputs.write(done);
@@ -103,7 +103,7 @@ async function runAsOften(once: (seed: bigint, extraNs: number) => Promise<Run>,
   const { repeat: times, seed, extraLatency: extraNs, varyLatency: range } = options;
   if (times === undefined) return once(seed, extraNs);
   const onAttempt = ({ seed, extra_latency_ns, code, verdict }: Attempt, number: number) => {
-    const how = `--extra-latency ${milliseconds(extra_latency_ns)} --seed ${seed}`;
+    const how = `--extra-latency ${formatOptionMs(extra_latency_ns)} --seed ${seed}`;
     process.stderr.write(
       `kreplay run: ${number + 1} of ${times}: ${how}: ${verdict}, ended with ${code ?? 'nothing'}\n`,
     );
@@ -135,7 +135,7 @@ function buildRunSettings(words: string[], options: RunOptions) {
 
 /** Prints to standard error, because standard output belongs to the command. */
 function tell({ result }: Run): void {
-  for (const line of summaryLines(result)) process.stderr.write(`kreplay run: ${line}\n`);
+  for (const line of formatSummaryLines(result)) process.stderr.write(`kreplay run: ${line}\n`);
 }
 
 const FORMATS: readonly ['report' | 'junit' | 'html', (run: Run) => string][] = [
@@ -189,17 +189,17 @@ interface ReadIncident {
 
 async function readIncident(place: IncidentPlace): Promise<ReadIncident> {
   const { transaction, bundle } = place;
-  const read = bundle === undefined ? await fromDaemon(place) : fromFile(transaction, bundle);
+  const read = bundle === undefined ? await fetchIncident(place) : readIncidentFile(transaction, bundle);
   if (read.incident.eventCount > 0) return read;
   const where = place.bundle ?? place.url;
   throw new RunError(`${where} has no events of transaction ${place.transaction}: check the id`);
 }
 
-function fromFile(transactionId: string, bundle: string): ReadIncident {
+function readIncidentFile(transactionId: string, bundle: string): ReadIncident {
   const source = openSource(bundle);
   try {
-    const incident = newIncident();
-    const errors = newRecordedErrors();
+    const incident = createIncident();
+    const errors = createErrorCollector();
     for (const block of source.scan({ transactionId })) {
       addBlock(incident, block);
       errors.addBlock(block);
@@ -210,12 +210,12 @@ function fromFile(transactionId: string, bundle: string): ReadIncident {
   }
 }
 
-async function fromDaemon({ transaction, url }: IncidentPlace): Promise<ReadIncident> {
+async function fetchIncident({ transaction, url }: IncidentPlace): Promise<ReadIncident> {
   const query = new URLSearchParams({ transaction_id: transaction, order: 'asc' });
   const res = await callDaemon(url, { path: `/api/events?${query}`, accept: 'application/x-ndjson' });
   if (res.headers['kreplay-complete'] === 'false') await warnOfLosses(url, query);
-  const incident = newIncident();
-  const errors = newRecordedErrors();
+  const incident = createIncident();
+  const errors = createErrorCollector();
   for await (const line of readLines(res)) {
     addLine(incident, line);
     errors.addLine(line);

@@ -1,15 +1,21 @@
 /** `kreplay show`: shows where the time of one transaction went. */
 
 import { Command, Option } from 'commander';
-import { withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import type { Coverage, TransactionSummary } from '../../contract/received.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { warnIfIncomplete } from '../client/coverage_warning.ts';
 import { positiveInteger } from '../options/option_values.ts';
-import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
+import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place.ts';
 import { print } from '../print/standard_output.ts';
-import { fileTable, headline, laterText, slowestTable, slowSpot } from '../print/transaction_report.ts';
+import {
+  describeSlowSpot,
+  formatFileTable,
+  formatHeadline,
+  formatLaterWrites,
+  formatSlowestTable,
+} from '../print/transaction_report.ts';
 
 const LIMIT_DEFAULT = 5;
 
@@ -18,7 +24,7 @@ interface Options extends PlaceOptions {
   output: 'text' | 'json';
 }
 
-export function showCommand(): Command {
+export function createShowCommand(): Command {
   const command = new Command('show')
     .description('show where the time of a transaction went: its slowest calls, and its time by file')
     .argument('<transaction>', 'transaction id')
@@ -28,10 +34,10 @@ export function showCommand(): Command {
         .choices(['text', 'json'])
         .default(process.stdout.isTTY ? 'text' : 'json', 'text on a terminal, else json'),
     );
-  withPlace(command).action((transactionId: string, options: Options) =>
-    atPlace(options, (url) => show(url, transactionId, options)),
+  addPlaceOptions(command).action((transactionId: string, options: Options) =>
+    runAtPlace(options, (url) => show(url, transactionId, options)),
   );
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: ['kreplay show order-1', 'kreplay show order-1 --recording incident.kreplay --limit 20'],
   });
 }
@@ -45,13 +51,13 @@ async function show(url: string, transactionId: string, { limit, output }: Optio
 }
 
 function formatSummary(summary: TransactionSummary, isComplete: boolean): string {
-  const later = laterText(summary);
-  return `${headline(summary, isComplete)}
+  const later = formatLaterWrites(summary);
+  return `${formatHeadline(summary, isComplete)}
 
 The slowest calls:
-${slowestTable(summary)}
+${formatSlowestTable(summary)}
 The time by file:
-${fileTable(summary)}
-${slowSpot(summary)}
+${formatFileTable(summary)}
+${describeSlowSpot(summary)}
 ${later === undefined ? '' : `${later}\n`}`;
 }

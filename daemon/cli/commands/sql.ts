@@ -1,13 +1,13 @@
 /** `kreplay sql`: queries a recording with SQL. */
 import { setImmediate } from 'node:timers/promises';
 import { Command, Option } from 'commander';
-import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd, EXIT_CODES } from '../../../agent/config/help.ts';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { nowNs } from '../../base/wall_clock.ts';
 import { askSql, type SqlValue } from '../../export/sql/sql_query.ts';
 import { duration } from '../options/option_values.ts';
-import { type RecordingOptions, withRecordingOptions, withSource } from '../options/recording_options.ts';
-import { ROW_FORMATS, type RowFormat, rowPrinter } from '../print/row_printers.ts';
+import { addRecordingOptions, type RecordingOptions, runWithSource } from '../options/recording_options.ts';
+import { createRowPrinter, ROW_FORMATS, type RowFormat } from '../print/row_printers.ts';
 import { print } from '../print/standard_output.ts';
 import { limitTime } from '../print/time_limit.ts';
 
@@ -29,9 +29,9 @@ interface Options extends RecordingOptions {
   timeout: bigint;
 }
 
-export function sqlCommand(): Command {
+export function createSqlCommand(): Command {
   const command = new Command('sql').description('query a recording in SQL').argument('<query>', 'SELECT ...');
-  withRecordingOptions(command)
+  addRecordingOptions(command)
     .addOption(
       new Option('--format <format>', 'output format')
         .choices(ROW_FORMATS)
@@ -43,7 +43,7 @@ export function sqlCommand(): Command {
         .default(TIMEOUT_NS_DEFAULT, '60s'),
     )
     .action(ask);
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     notes: NOTES,
     examples: [
       `kreplay sql "select comm, sum(result) from sys_write where since = '-15m' group by comm"`,
@@ -56,31 +56,31 @@ export function sqlCommand(): Command {
 async function ask(query: string, options: Options): Promise<void> {
   const ms = Number(options.timeout) / 1e6;
   const limit = limitTime(ms, `kreplay: sql: no rows after ${ms / 1000} s: ask for less, or give --timeout\n`);
-  await withSource(options, async (source) => {
+  await runWithSource(options, async (source) => {
     const answer = askSql(source, query, nowNs());
     try {
-      const printer = rowPrinter(options.format, answer.columns);
-      await printed(printer.head());
+      const printer = createRowPrinter(options.format, answer.columns);
+      await printText(printer.formatHead());
       // The next row may never come, so rows found so far are printed before it is requested.
-      const found = limit.within(answer.rows);
+      const found = limit.limitWaits(answer.rows);
       let count = 0;
-      for (const rows of options.format === 'table' ? grouped(found) : single(found)) {
-        await print(printer.rows(rows));
+      for (const rows of options.format === 'table' ? groupRows(found) : wrapSingleRows(found)) {
+        await print(printer.formatRows(rows));
         count += rows.length;
         if (options.format === 'table' || count % ROWS === 0) await setImmediate();
       }
-      await printed(printer.tail());
+      await printText(printer.formatTail());
     } finally {
       answer.close();
     }
   }).finally(limit.end);
 }
 
-function* single(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
+function* wrapSingleRows(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
   for (const row of rows) yield [row];
 }
 
-function* grouped(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
+function* groupRows(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
   let group: SqlValue[][] = [];
   let beganMs = performance.now();
   for (const row of rows) {
@@ -93,7 +93,7 @@ function* grouped(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
   if (group.length > 0) yield group;
 }
 
-async function printed(text: string): Promise<void> {
+async function printText(text: string): Promise<void> {
   await print(text);
   // Gives the event loop a turn, in which it learns that the reader has gone.
   await setImmediate();

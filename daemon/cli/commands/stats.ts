@@ -1,19 +1,19 @@
 /** `kreplay stats`: aggregates events by time and group. */
 
 import { Command, Option } from 'commander';
-import { withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson, stringify } from '../../base/exact_json.ts';
 import type { ExactInteger, StatsAnswer } from '../../contract/received.ts';
-import { csvLine } from '../../export/formats/csv_lines.ts';
+import { formatCsvLine } from '../../export/formats/csv_lines.ts';
 import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { warnIfIncomplete } from '../client/coverage_warning.ts';
-import { buildQuery, type EventFilters, filterParameters, withEventFilters } from '../options/event_filters.ts';
-import { lists } from '../options/option_values.ts';
-import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
+import { addEventFilters, buildQuery, type EventFilters, filterParameters } from '../options/event_filters.ts';
+import { collectLists } from '../options/option_values.ts';
+import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place.ts';
 import { formatDuration, formatTime } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
-import { newTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TableColumn } from '../print/table.ts';
 
 interface Options extends EventFilters, PlaceOptions {
   bucket?: string;
@@ -27,18 +27,18 @@ type DimensionName = keyof Row['group'];
 const NONE = '-';
 const BARS = '▁▂▃▄▅▆▇█';
 
-export function statsCommand(): Command {
+export function createStatsCommand(): Command {
   const command = new Command('stats').description('count events, bytes, errors and durations');
-  withPlace(withEventFilters(command))
+  addPlaceOptions(addEventFilters(command))
     .option('--bucket <duration>', 'length of a time bucket, which has rows of its own, such as 10s or 1m')
-    .option('--group-by <names>', `dimensions to group rows by; a list of ${DIMENSION_NAMES.join(', ')}`, lists)
+    .option('--group-by <names>', `dimensions to group rows by; a list of ${DIMENSION_NAMES.join(', ')}`, collectLists)
     .addOption(
       new Option('--output <format>', 'ndjson: one row per line; json: one document')
         .choices(['table', 'csv', 'ndjson', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
-    .action((options: Options) => atPlace(options, (url) => sumUp(url, options)));
-  return withHelpEnd(command, {
+    .action((options: Options) => runAtPlace(options, (url) => sumUp(url, options)));
+  return addHelpEnd(command, {
     examples: [
       'kreplay stats --from -15m --group-by service,event_type',
       'kreplay stats --bucket 10s --type sys_sync --output csv',
@@ -63,7 +63,7 @@ const OUTPUTS: Readonly<Record<Options['output'], (stats: readonly Row[], text: 
   json: (_, text) => `${text}\n`,
 };
 
-const duration = (ns: ExactInteger | null) => (ns === null ? NONE : formatDuration(BigInt(ns)));
+const formatDurationCell = (ns: ExactInteger | null) => (ns === null ? NONE : formatDuration(BigInt(ns)));
 
 function formatStatsTable(stats: readonly Row[]): string {
   const most = Math.max(1, ...stats.map(({ count }) => count));
@@ -80,12 +80,12 @@ function formatStatsTable(stats: readonly Row[]): string {
     { heading: '', cell: ({ count }) => BARS[Math.floor((count / most) * (BARS.length - 1))]! },
     { heading: 'ERRORS', cell: ({ error_count }) => error_count.toString(), align: 'right' },
     { heading: 'BYTES', cell: ({ bytes }) => bytes.toString(), align: 'right' },
-    { heading: 'SUM', cell: ({ duration_ns }) => duration(duration_ns.sum), align: 'right' },
-    { heading: 'P50', cell: ({ duration_ns }) => duration(duration_ns.p50), align: 'right' },
-    { heading: 'P99', cell: ({ duration_ns }) => duration(duration_ns.p99), align: 'right' },
-    { heading: 'MAX', cell: ({ duration_ns }) => duration(duration_ns.max), align: 'right' },
+    { heading: 'SUM', cell: ({ duration_ns }) => formatDurationCell(duration_ns.sum), align: 'right' },
+    { heading: 'P50', cell: ({ duration_ns }) => formatDurationCell(duration_ns.p50), align: 'right' },
+    { heading: 'P99', cell: ({ duration_ns }) => formatDurationCell(duration_ns.p99), align: 'right' },
+    { heading: 'MAX', cell: ({ duration_ns }) => formatDurationCell(duration_ns.max), align: 'right' },
   ];
-  return newTable(columns).lines(stats);
+  return createTextTable(columns).lines(stats);
 }
 
 function formatStatsCsv(stats: readonly Row[]): string {
@@ -108,7 +108,7 @@ function formatStatsCsv(stats: readonly Row[]): string {
       ...[count, error_count, bytes, sum, p50, p90, p99, max],
     ],
   );
-  return [heading, ...rows].map(csvLine).join('');
+  return [heading, ...rows].map(formatCsvLine).join('');
 }
 
 /** The dimensions by which the rows are grouped. */

@@ -1,16 +1,16 @@
 /** `kreplay tail`: follows events as they are recorded. */
 import { Command, Option } from 'commander';
 import { createParser } from 'eventsource-parser';
-import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd, EXIT_CODES } from '../../../agent/config/help.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import { CommandError } from '../client/command_error.ts';
 import { callDaemon } from '../client/connection.ts';
-import { buildQuery, type EventFilters, filterParameters, withEventFilters } from '../options/event_filters.ts';
-import { urlOption } from '../options/option_values.ts';
+import { addEventFilters, buildQuery, type EventFilters, filterParameters } from '../options/event_filters.ts';
+import { createUrlOption } from '../options/option_values.ts';
 import { EVENT_COLUMNS } from '../print/event_table.ts';
 import { print } from '../print/standard_output.ts';
-import { newTable } from '../print/table.ts';
+import { createTextTable } from '../print/table.ts';
 
 interface Options extends EventFilters {
   url: string;
@@ -23,17 +23,17 @@ interface LostFrame {
   node: string;
 }
 
-export function tailCommand(): Command {
+export function createTailCommand(): Command {
   const command = new Command('tail').description('follow events as they are recorded, until Ctrl-C');
-  withEventFilters(command, { to: false })
-    .addOption(urlOption())
+  addEventFilters(command, { to: false })
+    .addOption(createUrlOption())
     .addOption(
       new Option('--output <format>', 'ndjson: one event per line')
         .choices(['table', 'ndjson'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
     .action(follow);
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: [
       'kreplay tail',
       'kreplay tail --service shop --failed',
@@ -58,7 +58,7 @@ async function follow(options: Options): Promise<void> {
     });
   }
   res.setEncoding('utf8');
-  const table = newTable(EVENT_COLUMNS);
+  const table = createTextTable(EVENT_COLUMNS);
   const formatEvents = (lines: readonly string[]) =>
     options.output === 'table'
       ? table.lines(lines.map((line) => parseJson(line) as ApiEvent))

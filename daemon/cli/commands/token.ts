@@ -1,10 +1,10 @@
 /** `kreplay token`: manages the tokens of a daemon. */
 
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd } from '../../../agent/config/help.ts';
 import { stringify } from '../../base/exact_json.ts';
 import { SCOPES, type Scope } from '../../contract/words.ts';
-import { hashSecret, newSecret } from '../../http/access/token.ts';
+import { createSecret, hashSecret } from '../../http/access/token.ts';
 import {
   changeTokenFile,
   isTokenName,
@@ -13,8 +13,8 @@ import {
   viewTokenFile,
 } from '../../http/access/token_file.ts';
 import { CommandError } from '../client/command_error.ts';
-import { duration, words } from '../options/option_values.ts';
-import { newTable, type TableColumn } from '../print/table.ts';
+import { collectWords, duration } from '../options/option_values.ts';
+import { createTextTable, type TableColumn } from '../print/table.ts';
 
 interface CreateOptions {
   name: string;
@@ -23,21 +23,21 @@ interface CreateOptions {
   tokens: string;
 }
 
-export function tokenCommand(): Command {
+export function createTokenCommand(): Command {
   const command = new Command('token')
     .summary('create, list and revoke access tokens')
     .description('create, list and revoke the tokens that a daemon requires');
-  const create = withFile(command.command('create'))
+  const create = addTokensOption(command.command('create'))
     .description('add a token to the file and print its secret, which is not stored')
-    .requiredOption('--name <name>', 'name of the token', tokenName)
+    .requiredOption('--name <name>', 'name of the token', parseTokenName)
     .requiredOption(
       '--scope <scopes>',
       `scopes of the token: ${SCOPES.join(', ')}; comma-separated or repeated`,
-      scopes,
+      collectScopes,
     )
-    .option('--expires <duration>', 'lifetime of the token, such as 12h, 30d (default: unlimited)', lifetime)
+    .option('--expires <duration>', 'lifetime of the token, such as 12h, 30d (default: unlimited)', parseLifetimeMs)
     .action(createToken);
-  const listed = withFile(command.command('list'))
+  const listed = addTokensOption(command.command('list'))
     .description('list names, scopes and times, without secrets')
     .addOption(
       new Option('--output <format>', 'output format')
@@ -45,7 +45,7 @@ export function tokenCommand(): Command {
         .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
     )
     .action(listTokens);
-  const revoke = withFile(command.command('revoke'))
+  const revoke = addTokensOption(command.command('revoke'))
     .description('revoke a token; a running daemon refuses it from then on')
     .argument('<name>', 'name of the token')
     .action(revokeToken);
@@ -54,16 +54,16 @@ export function tokenCommand(): Command {
     'kreplay token list --tokens tokens.json',
     'kreplay token revoke ci --tokens tokens.json',
   ] as const;
-  for (const [i, one] of [create, listed, revoke].entries()) withHelpEnd(one, { examples: [examples[i]!] });
-  return withHelpEnd(command, { examples });
+  for (const [i, one] of [create, listed, revoke].entries()) addHelpEnd(one, { examples: [examples[i]!] });
+  return addHelpEnd(command, { examples });
 }
 
-function withFile(command: Command): Command {
+function addTokensOption(command: Command): Command {
   return command.requiredOption('--tokens <file>', 'token file, which the daemon reads with --tokens');
 }
 
 function createToken({ name, scope, expires: lifetimeMs, tokens: path }: CreateOptions): void {
-  const secret = newSecret();
+  const secret = createSecret();
   const nowMs = Date.now();
   changeTokenFile(path, (tokens) => {
     if (tokens.some((token) => token.name === name))
@@ -98,7 +98,9 @@ function isExpired({ expires_at }: StoredToken): boolean {
 function listTokens({ tokens: path, output }: { tokens: string; output: 'table' | 'json' }): void {
   const tokens = viewTokenFile(path);
   const shown = tokens.map(({ sha256: _hash, ...told }, i) => ({ ...told, expired: isExpired(tokens[i]!) }));
-  process.stdout.write(output === 'table' ? newTable(COLUMNS).lines(tokens) : `${stringify({ tokens: shown })}\n`);
+  process.stdout.write(
+    output === 'table' ? createTextTable(COLUMNS).lines(tokens) : `${stringify({ tokens: shown })}\n`,
+  );
 }
 
 function revokeToken(name: string, { tokens: path }: { tokens: string }): void {
@@ -110,13 +112,13 @@ function revokeToken(name: string, { tokens: path }: { tokens: string }): void {
   process.stdout.write(`${name} is revoked\n`);
 }
 
-function tokenName(value: string): string {
+function parseTokenName(value: string): string {
   if (isTokenName(value)) return value;
   throw new InvalidArgumentError(`must be ${NAME_RULE}`);
 }
 
-function scopes(value: string, before: string[] = []): string[] {
-  const given = words(value, before);
+function collectScopes(value: string, before: string[] = []): string[] {
+  const given = collectWords(value, before);
   if (given.every((scope) => (SCOPES as readonly string[]).includes(scope))) return given;
   throw new InvalidArgumentError(`known are: ${SCOPES.join(', ')}`);
 }
@@ -124,7 +126,7 @@ function scopes(value: string, before: string[] = []): string[] {
 /** Longer lifetimes are refused, because no clock goes that far; such a token should never expire. */
 const LIFETIME_MS_MAX = 100 * 365 * 86_400_000;
 
-function lifetime(value: string): number {
+function parseLifetimeMs(value: string): number {
   const ms = Number(duration(value) / 1_000_000n);
   if (ms > 0 && ms <= LIFETIME_MS_MAX) return ms;
   throw new InvalidArgumentError('must be a duration above 0 with its unit, such as 12h or 30d, and at most 100 years');

@@ -1,21 +1,21 @@
 /** `kreplay transactions`: lists transactions that can be replayed. */
 
 import { Command, Option } from 'commander';
-import { withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { parseJson, stringify } from '../../base/exact_json.ts';
 import type { Coverage, Transaction, TransactionList, WrittenBack } from '../../contract/received.ts';
 import { transactionSchema, writtenBackSchema } from '../../contract/transactions.ts';
-import { csvLine } from '../../export/formats/csv_lines.ts';
+import { formatCsvLine } from '../../export/formats/csv_lines.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { warnIfIncomplete } from '../client/coverage_warning.ts';
 import { buildQuery } from '../options/event_filters.ts';
-import { lists, milliseconds, positiveInteger, timeText } from '../options/option_values.ts';
-import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
-import { type ValueFilters, valueParameters, withValueFilters } from '../options/value_filters.ts';
+import { collectLists, parseDurationMs, positiveInteger, timeText } from '../options/option_values.ts';
+import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place.ts';
+import { addValueFilters, buildValueParameters, type ValueFilters } from '../options/value_filters.ts';
 import { formatDuration, formatTime } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
-import { newTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TableColumn } from '../print/table.ts';
 
 const LIMIT_DEFAULT = 20;
 const PAGE_MAX = 1000;
@@ -40,28 +40,28 @@ const COLUMNS: readonly TableColumn<Transaction>[] = [
   { heading: 'DURATION', cell: ({ duration_ns }) => formatDuration(BigInt(duration_ns)), align: 'right' },
   { heading: 'EVENTS', cell: ({ event_count }) => event_count.toString(), align: 'right' },
   { heading: 'ERRORS', cell: ({ error_count }) => error_count.toString(), align: 'right' },
-  { heading: 'WRITTEN BACK', cell: writtenBackText, align: 'right' },
+  { heading: 'WRITTEN BACK', cell: formatWrittenBack, align: 'right' },
   { heading: 'TRANSACTION', cell: ({ transaction_id }) => transaction_id },
   { heading: 'SERVICES', cell: ({ services }) => services.join(', ') },
 ];
 
-export function transactionsCommand(): Command {
+export function createTransactionsCommand(): Command {
   const command = new Command('transactions')
     .description('list transactions: the latest, or the slowest')
     .option(
       '--service <names>',
       'only transactions in which these services took part; comma-separated or repeated: any of them',
-      lists,
+      collectLists,
     )
-    .option('--node <names>', 'only transactions that these hosts recorded a part of; likewise a list', lists)
+    .option('--node <names>', 'only transactions that these hosts recorded a part of; likewise a list', collectLists)
     .option(
       '--from <time>',
       'only transactions that began at or after this time: 2026-11-20T10:00:00Z, nanoseconds, or -15m',
       timeText,
     )
     .option('--to <time>', 'only transactions that began before this time', timeText)
-    .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', milliseconds)
-    .option('--max-duration <duration>', 'maximum duration, likewise', milliseconds)
+    .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', parseDurationMs)
+    .option('--max-duration <duration>', 'maximum duration, likewise', parseDurationMs)
     .option('--has-error', 'only transactions with an event that failed')
     .addOption(new Option('--sort <order>', 'sort order').choices(['recent', 'slowest']).default('recent'))
     .option('--limit <count>', 'maximum number of transactions', positiveInteger, LIMIT_DEFAULT)
@@ -74,13 +74,17 @@ export function transactionsCommand(): Command {
     .option(
       '--type <types>',
       `only transactions with an event of these types: ${EVENT_TYPES.join(', ')}; a list`,
-      lists,
+      collectLists,
     )
-    .option('--comm <names>', 'only transactions with an event of threads with these command names; a list', lists);
-  withPlace(withValueFilters(command, 'transactions')).action((options: Options) =>
-    atPlace(options, (url) => listTransactions(url, options)),
+    .option(
+      '--comm <names>',
+      'only transactions with an event of threads with these command names; a list',
+      collectLists,
+    );
+  addPlaceOptions(addValueFilters(command, 'transactions')).action((options: Options) =>
+    runAtPlace(options, (url) => listTransactions(url, options)),
   );
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     examples: [
       'kreplay transactions',
       'kreplay transactions --service shop --sort slowest --from -15m --limit 5',
@@ -91,7 +95,7 @@ export function transactionsCommand(): Command {
 }
 
 /** Formats the number of bytes, and how long after the transaction's own last event they were written back. */
-function writtenBackText({ written_back, last_end_ns }: Transaction): string {
+function formatWrittenBack({ written_back, last_end_ns }: Transaction): string {
   const { count, bytes, last_end_ns: backEndNs } = written_back;
   if (count === 0 || backEndNs === null) return '-';
   const laterNs = BigInt(backEndNs) - BigInt(last_end_ns);
@@ -105,7 +109,7 @@ async function listTransactions(url: string, options: Options): Promise<void> {
 }
 
 const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly Transaction[]) => string>> = {
-  table: (transactions) => newTable(COLUMNS).lines(transactions),
+  table: (transactions) => createTextTable(COLUMNS).lines(transactions),
   csv: formatTransactionsCsv,
   ndjson: (transactions) => transactions.map((transaction) => `${stringify(transaction)}\n`).join(''),
   json: (transactions) => `${stringify({ transactions })}\n`,
@@ -127,9 +131,10 @@ const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).f
 
 /** Writes lists as JSON, because a name may contain a comma. */
 function formatTransactionsCsv(transactions: readonly Transaction[]): string {
-  const cell = (value: unknown) => (Array.isArray(value) || typeof value === 'boolean' ? stringify(value) : value);
-  const rows = transactions.map((transaction) => CSV_COLUMNS.map(({ value }) => cell(value(transaction))));
-  return [CSV_COLUMNS.map(({ name }) => name), ...rows].map(csvLine).join('');
+  const formatCell = (value: unknown) =>
+    Array.isArray(value) || typeof value === 'boolean' ? stringify(value) : value;
+  const rows = transactions.map((transaction) => CSV_COLUMNS.map(({ value }) => formatCell(value(transaction))));
+  return [CSV_COLUMNS.map(({ name }) => name), ...rows].map(formatCsvLine).join('');
 }
 
 async function readTransactions(url: string, options: Options) {
@@ -143,7 +148,7 @@ async function readTransactions(url: string, options: Options) {
     to,
     min_duration_ms: minDuration,
     max_duration_ms: maxDuration,
-    ...valueParameters(options),
+    ...buildValueParameters(options),
   };
   const transactions: Transaction[] = [];
   let coverage: Coverage | undefined;

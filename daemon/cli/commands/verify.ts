@@ -1,12 +1,12 @@
 /** `kreplay verify`: checks whether recordings are whole, and reports what is lost from those that are not. */
 import { statSync } from 'node:fs';
 import { Command, Option } from 'commander';
-import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
-import { printable } from '../../../agent/output/printable.ts';
+import { addHelpEnd, EXIT_CODES } from '../../../agent/config/help.ts';
+import { escapeControls } from '../../../agent/output/printable.ts';
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { isWhole, type LostTime, type Verified, verifyRecording } from '../../../agent/recording/read/verify.ts';
 import { stringify } from '../../base/exact_json.ts';
-import { nothingServed, servedFiles } from '../../store/embedded/served_files.ts';
+import { createNoRecordingError, listAllServedFiles } from '../../store/embedded/served_files.ts';
 import { formatTime } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
 
@@ -18,13 +18,13 @@ interface Options {
 
 type Outcome = { path: string } & ({ verified: Verified } | { error: RecordingError });
 
-export function verifyCommand(): Command {
+export function createVerifyCommand(): Command {
   const command = new Command('verify')
     .description('check whether recordings are whole')
     .argument('<files...>', 'recordings, bundles, or data folders with all their recordings')
     .addOption(new Option('--output <format>', 'output format').choices(['text', 'json']).default('text'))
     .action(runVerify);
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     notes: NOTES,
     examples: ['kreplay verify ./data', 'kreplay verify incident.kreplay --output json'],
     exitCodes: { ...EXIT_CODES, 0: 'all recordings are whole', 1: 'a recording is damaged or cannot be read' },
@@ -44,8 +44,8 @@ async function runVerify(given: readonly string[], { output }: Options): Promise
 
 function listRecordings(path: string): string[] {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
-  const files = servedFiles({ data: path, recordings: [] });
-  if (files.length === 0) throw nothingServed({ data: path, recordings: [] });
+  const files = listAllServedFiles({ data: path, recordings: [] });
+  if (files.length === 0) throw createNoRecordingError({ data: path, recordings: [] });
   return files.map((file) => file.path);
 }
 
@@ -63,7 +63,7 @@ function isGood(outcome: Outcome): boolean {
 }
 
 function formatOutcome(outcome: Outcome): string {
-  if ('error' in outcome) return lines(outcome.path, ['cannot be read', outcome.error.message]);
+  if ('error' in outcome) return formatLines(outcome.path, ['cannot be read', outcome.error.message]);
   const { verified } = outcome;
   const { events, pages, damagedPages, damagedParts, problems, lost } = verified;
   const what = `${events} events of ${verified.node}, format ${verified.formatVersion}, ${pages} pages`;
@@ -71,20 +71,20 @@ function formatOutcome(outcome: Outcome): string {
     const told = [`damaged: ${what} could be read`];
     if (damagedPages.length > 0) told.push(`pages that do not match their checksums: ${damagedPages.join(', ')}`);
     if (damagedParts.length > 0) told.push(`parts that cannot be read to their ends: ${damagedParts.join(', ')}`);
-    told.push(...problems, ...lost.map(lostText));
+    told.push(...problems, ...lost.map(formatLostTime));
     if (damagedParts.length + problems.length + lost.length === 0) told.push('nothing is lost: no part uses them');
-    return lines(outcome.path, told);
+    return formatLines(outcome.path, told);
   }
-  return lines(outcome.path, [`whole: ${what}`]);
+  return formatLines(outcome.path, [`whole: ${what}`]);
 }
 
-function lostText({ fromNs, toNs, events }: LostTime): string {
+function formatLostTime({ fromNs, toNs, events }: LostTime): string {
   if (events === 0) return 'an unknown number of events is lost, at unknown times';
   return `up to ${events} events are lost from ${formatTime(fromNs)} to ${formatTime(toNs)}`;
 }
 
-function lines(path: string, [first, ...more]: readonly string[]): string {
-  return [`${path}: ${first}`, ...more.map((text) => `  ${text}`)].map((text) => `${printable(text)}\n`).join('');
+function formatLines(path: string, [first, ...more]: readonly string[]): string {
+  return [`${path}: ${first}`, ...more.map((text) => `  ${text}`)].map((text) => `${escapeControls(text)}\n`).join('');
 }
 
 function buildOutcomeJson(outcome: Outcome): object {

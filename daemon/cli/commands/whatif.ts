@@ -1,20 +1,20 @@
 /** `kreplay whatif`: computes the effect of extra latency on a transaction without playing it. */
 
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
-import { printable } from '../../../agent/output/printable.ts';
+import { addHelpEnd, EXIT_CODES } from '../../../agent/config/help.ts';
+import { escapeControls } from '../../../agent/output/printable.ts';
 import { formatMilliseconds } from '../../base/duration.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import { parseListItems } from '../../base/list_text.ts';
 import type { ExactInteger, LateEvent, NodeClock, WhatIfAnswer } from '../../contract/received.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { warnIfIncomplete } from '../client/coverage_warning.ts';
-import { wholeNumber } from '../options/option_values.ts';
-import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
-import { buildProjection, type ProjectionOptions, withProjection } from '../options/projection_options.ts';
+import { parseWholeNumber } from '../options/option_values.ts';
+import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place.ts';
+import { addProjectionOptions, buildProjection, type ProjectionOptions } from '../options/projection_options.ts';
 import { formatDuration } from '../print/display.ts';
-import { what } from '../print/event_table.ts';
-import { newTable, type TableColumn } from '../print/table.ts';
+import { describeEvent } from '../print/event_table.ts';
+import { createTextTable, type TableColumn } from '../print/table.ts';
 
 const LIMIT_DEFAULT = 20;
 const TIMES_OUT = 3;
@@ -29,12 +29,12 @@ interface Options extends ProjectionOptions, PlaceOptions {
   output: 'table' | 'json';
 }
 
-export function whatIfCommand(): Command {
+export function createWhatIfCommand(): Command {
   const command = new Command('whatif')
     .description('compute what extra latency would do to a transaction, without playing it')
     .argument('<transaction>', 'transaction id');
-  withPlace(
-    withProjection(
+  addPlaceOptions(
+    addProjectionOptions(
       command,
       'latency to add to every call, or to what --only selects',
       'deadline of a caller: report the events that end after it',
@@ -43,9 +43,9 @@ export function whatIfCommand(): Command {
     .option(
       '--only <field=value,...>',
       `add the latency only to these events, of which those of the type block_io lengthen the call that waits for them; fields ${ONLY_FIELDS.join(', ')}`,
-      only,
+      collectOnly,
     )
-    .option('--limit <count>', 'maximum number of late events to show', wholeNumber, LIMIT_DEFAULT)
+    .option('--limit <count>', 'maximum number of late events to show', parseWholeNumber, LIMIT_DEFAULT)
     .option('--fail-if-timeout', `exit with ${TIMES_OUT} when an event is too late`)
     .addOption(
       new Option('--output <format>', 'json: the answer of the API')
@@ -55,9 +55,9 @@ export function whatIfCommand(): Command {
     .action((transactionId: string, options: Options, self: Command) => {
       if (options.failIfTimeout && options.timeout === undefined)
         self.error('error: --fail-if-timeout needs a --timeout');
-      return atPlace(options, (url) => project(url, transactionId, options));
+      return runAtPlace(options, (url) => project(url, transactionId, options));
     });
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     notes: '--only event_type=sys_write,service=db,service=shop: the writes of either service.',
     examples: [
       'kreplay whatif order-1 --extra-latency 2ms --timeout 250ms',
@@ -83,30 +83,30 @@ async function project(url: string, transactionId: string, options: Options): Pr
     process.exitCode = TIMES_OUT;
 }
 
-const ns = (value: ExactInteger) => formatDuration(BigInt(value));
+const formatNs = (value: ExactInteger) => formatDuration(BigInt(value));
 /** Keeps all digits, because the text may be pasted into an option. */
-const exact = (value: ExactInteger) => `${formatMilliseconds(BigInt(value))}ms`;
+const formatExact = (value: ExactInteger) => `${formatMilliseconds(BigInt(value))}ms`;
 
 function formatWhatIf(answer: WhatIfAnswer): string {
   const { transaction_id, event_count, affected_count, extra_latency_ns, duration_ns, replay_duration_ns } = answer;
   const added = BigInt(replay_duration_ns) - BigInt(duration_ns);
   const lines = [
-    `${printable(transaction_id)}: ${exact(extra_latency_ns)} more for ${affected_count} of ${event_count} events`,
-    `recorded ${ns(duration_ns)}, projected ${ns(replay_duration_ns)}: ${ns(added)} longer`,
+    `${escapeControls(transaction_id)}: ${formatExact(extra_latency_ns)} more for ${affected_count} of ${event_count} events`,
+    `recorded ${formatNs(duration_ns)}, projected ${formatNs(replay_duration_ns)}: ${formatNs(added)} longer`,
   ];
-  lines.push(...answer.clock.filter(({ source }) => source === 'measured').map(clockLine));
+  lines.push(...answer.clock.filter(({ source }) => source === 'measured').map(formatClockLine));
   if (answer.written_back_count > 0)
     lines.push(`${answer.written_back_count} of the events write its data back to disk: no caller waited for them`);
   if (answer.timeout_ns === null) return `${lines.join('\n')}\n`;
-  return `${[...lines, ...timeoutLines(answer, BigInt(answer.timeout_ns))].join('\n')}\n${lateTable(answer)}`;
+  return `${[...lines, ...formatTimeoutLines(answer, BigInt(answer.timeout_ns))].join('\n')}\n${formatLateTable(answer)}`;
 }
 
-function clockLine({ node, offset_ns, uncertainty_ns }: NodeClock): string {
+function formatClockLine({ node, offset_ns, uncertainty_ns }: NodeClock): string {
   const sign = BigInt(offset_ns) < 0n ? '' : '+';
-  return `clock of ${printable(node)}: ${sign}${ns(offset_ns)}, measured within ${ns(uncertainty_ns!)}`;
+  return `clock of ${escapeControls(node)}: ${sign}${formatNs(offset_ns)}, measured within ${formatNs(uncertainty_ns!)}`;
 }
 
-function timeoutLines(answer: WhatIfAnswer, timeoutNs: bigint): string[] {
+function formatTimeoutLines(answer: WhatIfAnswer, timeoutNs: bigint): string[] {
   const { after_timeout_count: count, smallest_latency_ns: smallest, in_progress_times_out, coverage } = answer;
   const events = count === 1 ? '1 event ends' : `${count} events end`;
   const kept = coverage.complete ? 'kept' : 'kept by what is recorded, which is not all';
@@ -117,32 +117,35 @@ function timeoutLines(answer: WhatIfAnswer, timeoutNs: bigint): string[] {
         ? 'not kept, a call in progress has not ended by then'
         : kept;
   const outcome = count === 0 ? unended : `not kept, ${events} after it`;
-  return [`timeout ${ns(timeoutNs)}: ${outcome}`, `smallest extra latency that times out: ${smallestText(smallest)}`];
+  return [
+    `timeout ${formatNs(timeoutNs)}: ${outcome}`,
+    `smallest extra latency that times out: ${formatSmallestLatency(smallest)}`,
+  ];
 }
 
-function smallestText(smallest: ExactInteger | null): string {
+function formatSmallestLatency(smallest: ExactInteger | null): string {
   if (smallest === null) return 'none, no latency delays an event';
-  return BigInt(smallest) === 0n ? '0ms, it did so when it was recorded' : exact(smallest);
+  return BigInt(smallest) === 0n ? '0ms, it did so when it was recorded' : formatExact(smallest);
 }
 
-function lateTable({ after_timeout: late, after_timeout_count: count, timeout_ns }: WhatIfAnswer): string {
+function formatLateTable({ after_timeout: late, after_timeout_count: count, timeout_ns }: WhatIfAnswer): string {
   if (count === 0) return '';
-  const past = (event: LateEvent) =>
-    ns(BigInt(event.replay_offset_ns) + BigInt(event.replay_duration_ns) - BigInt(timeout_ns!));
+  const formatPast = (event: LateEvent) =>
+    formatNs(BigInt(event.replay_offset_ns) + BigInt(event.replay_duration_ns) - BigInt(timeout_ns!));
   const columns: TableColumn<LateEvent>[] = [
-    { heading: 'OFFSET', cell: (event) => `+${ns(event.replay_offset_ns)}`, align: 'right' },
-    { heading: 'DURATION', cell: (event) => ns(event.replay_duration_ns), align: 'right' },
-    { heading: 'TOO LATE BY', cell: past, align: 'right' },
+    { heading: 'OFFSET', cell: (event) => `+${formatNs(event.replay_offset_ns)}`, align: 'right' },
+    { heading: 'DURATION', cell: (event) => formatNs(event.replay_duration_ns), align: 'right' },
+    { heading: 'TOO LATE BY', cell: formatPast, align: 'right' },
     { heading: 'TYPE', cell: (event) => event.event_type },
-    { heading: 'WHAT', cell: what },
+    { heading: 'WHAT', cell: describeEvent },
     { heading: 'THREAD', cell: ({ tid, comm, node }) => `${tid} ${comm} ${node}` },
   ];
   const rest = count - late.length;
   const more = rest > 0 ? `and ${rest} more; --limit shows more of them\n` : '';
-  return `\n${late.length > 0 ? newTable(columns).lines(late) : ''}${more}`;
+  return `\n${late.length > 0 ? createTextTable(columns).lines(late) : ''}${more}`;
 }
 
-function only(value: string, before: Only = {}): Only {
+function collectOnly(value: string, before: Only = {}): Only {
   const wanted = { ...before };
   for (const pair of parseListItems(value)) {
     const [, name, text] = /^([^=]+)=(.+)$/s.exec(pair) ?? [];

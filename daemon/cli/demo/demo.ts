@@ -5,18 +5,18 @@ import { once } from 'node:events';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
-import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
-import { newLog } from '../../../agent/output/log.ts';
-import { newPrivateFolder } from '../../../agent/process/surroundings.ts';
+import { addHelpEnd, EXIT_CODES } from '../../../agent/config/help.ts';
+import { createLog } from '../../../agent/output/log.ts';
+import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
 import { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT } from '../../http/access/scan_gate.ts';
 import type { ListenAddress } from '../../http/listen_address.ts';
 import { runDaemon } from '../../server/command.ts';
 import { CommandError } from '../client/command_error.ts';
 import { DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
-import { headline, slowestTable, slowSpot } from '../print/transaction_report.ts';
-import { programName } from './program_name.ts';
+import { describeSlowSpot, formatHeadline, formatSlowestTable } from '../print/transaction_report.ts';
+import { findProgramName } from './program_name.ts';
 import { type Recorded, waitForRecorded } from './recorded.ts';
-import { clearWorkload, folderOnDisk, runWorkload, SERVICE, TRANSACTION, writeWorkload } from './workload.ts';
+import { clearWorkload, findDiskFolder, runWorkload, SERVICE, TRANSACTION, writeWorkload } from './workload.ts';
 
 const RECORDING_FILE = 'recording.kreplay';
 
@@ -25,13 +25,13 @@ interface Options {
   serve: boolean;
 }
 
-export function demoCommand(): Command {
+export function createDemoCommand(): Command {
   const command = new Command('demo')
     .description('record a small workload with a slow spot and show it, until Ctrl-C (as root)')
     .option('--data <folder>', 'new folder to record into, and to keep (default: a temporary one)')
     .option('--no-serve', 'end after the report, for scripts')
-    .action(demo);
-  return withHelpEnd(command, {
+    .action(runDemo);
+  return addHelpEnd(command, {
     notes: 'It writes 130 MiB to a disk, records only events that carry a label, and removes what it has written.',
     examples: ['kreplay demo', 'kreplay demo --data ./demo --no-serve'],
     exitCodes: {
@@ -41,14 +41,14 @@ export function demoCommand(): Command {
   });
 }
 
-async function demo({ data, serve }: Options): Promise<void> {
-  const signal = endingSignal();
-  const folder = data === undefined ? newPrivateFolder('kreplay-demo-', folderOnDisk()) : newFolder(data);
+async function runDemo({ data, serve }: Options): Promise<void> {
+  const signal = createEndingSignal();
+  const folder = data === undefined ? createPrivateFolder('kreplay-demo-', findDiskFolder()) : createEmptyFolder(data);
   try {
     const script = writeWorkload(folder);
     const agent = await startAgent(folder);
     try {
-      await withDaemon(folder, (url) => show(url, script, { folder, kept: data !== undefined, serve, signal }));
+      await runWithDaemon(folder, (url) => show(url, script, { folder, kept: data !== undefined, serve, signal }));
     } finally {
       await agent.end();
     }
@@ -58,14 +58,14 @@ async function demo({ data, serve }: Options): Promise<void> {
   }
 }
 
-function endingSignal(): AbortSignal {
+function createEndingSignal(): AbortSignal {
   const ending = new AbortController();
   // SIGPIPE: the output has no reader left. The demo cleans up in all of these cases.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE']) process.on(name, () => ending.abort());
   return ending.signal;
 }
 
-function newFolder(folder: string): string {
+function createEmptyFolder(folder: string): string {
   try {
     mkdirSync(folder, { recursive: true });
     // Files that exist already are not the demo's, which removes what it has written.
@@ -77,7 +77,7 @@ function newFolder(folder: string): string {
 }
 
 /** Runs `work` with the URL of a daemon that serves the folder: the commands' default URL, if its port is free. */
-async function withDaemon(folder: string, work: (url: string) => Promise<void>): Promise<void> {
+async function runWithDaemon(folder: string, work: (url: string) => Promise<void>): Promise<void> {
   const { host, port } = parseDaemonUrl(DEFAULT_URL) as { host: string; port: number };
   const daemon = await startDaemon(folder, { host, port }).catch((error: Error) => {
     if (error.name !== 'ListenError') throw error;
@@ -98,7 +98,7 @@ async function startDaemon(folder: string, listen: ListenAddress) {
     listen,
     access: { maxScans: SCANS_MAX_DEFAULT, queryTimeout: QUERY_TIMEOUT_MS_DEFAULT },
     signal: ending.signal,
-    log: newLog('kreplay-daemon', { logLevel: 'warn' }, process.stderr),
+    log: createLog('kreplay-daemon', { logLevel: 'warn' }, process.stderr),
     onListening: listening.resolve,
   });
   const url = await Promise.race([listening.promise, daemon]);
@@ -121,16 +121,16 @@ async function show(url: string, script: string, { folder, kept, serve, signal }
   const { fromNs, toNs } = await runWorkload(script, signal);
   const recorded = await waitForRecorded(url, fromNs, toNs);
   process.stdout.write(`${reportText(recorded)}\n`);
-  const recording = shellWord(join(folder, RECORDING_FILE));
-  const program = programName();
+  const recording = quoteShellWord(join(folder, RECORDING_FILE));
+  const program = findProgramName();
   if (!serve) {
     const place = { program, asked: `--recording ${recording}`, run: `--bundle ${recording}`, script };
     const rest = 'The recording is removed now; --data FOLDER keeps it.\n';
-    process.stdout.write(kept ? `Go on:\n${nextSteps(recorded, place)}` : rest);
+    process.stdout.write(kept ? `Go on:\n${formatNextSteps(recorded, place)}` : rest);
     return;
   }
   const asked = url === DEFAULT_URL ? '' : `--url ${url}`;
-  const steps = nextSteps(recorded, { program, asked, run: asked, script });
+  const steps = formatNextSteps(recorded, { program, asked, run: asked, script });
   const left = kept ? `keeps ${recording}` : `removes ${folder}`;
   const page = `${url}/#v=1&view=lanes&transaction=${TRANSACTION}`;
   process.stdout.write(`Go on, in another terminal:\n${steps}Or open ${page}\nCtrl-C ends it and ${left}.\n`);
@@ -162,7 +162,7 @@ async function startAgent(dataFolder: string): Promise<AgentProcess> {
   child.stderr!.setEncoding('utf8').on('data', gather);
   const ended = once(child, 'close');
   const isReady = await Promise.race([once(child, 'message').then(() => true), ended.then(() => false)]);
-  if (!isReady) throw new CommandError(whyNot(complaints));
+  if (!isReady) throw new CommandError(explainFailure(complaints));
   child.stderr!.off('data', gather).pipe(process.stderr, { end: false });
   return {
     async end() {
@@ -174,10 +174,10 @@ async function startAgent(dataFolder: string): Promise<AgentProcess> {
   };
 }
 
-function whyNot(complaints: string): string {
+function explainFailure(complaints: string): string {
   const why = complaints.trim().replace(/^kreplay: /, '') || 'it reported no cause';
-  const doctor = `\`${programName()} doctor\` reports what this host lacks`;
-  const next = process.getuid!() === 0 ? doctor : `try \`sudo ${programName()} demo\`; ${doctor}`;
+  const doctor = `\`${findProgramName()} doctor\` reports what this host lacks`;
+  const next = process.getuid!() === 0 ? doctor : `try \`sudo ${findProgramName()} demo\`; ${doctor}`;
   return `the demo's agent cannot record: ${why}; ${next}`;
 }
 
@@ -186,11 +186,11 @@ function whyNot(complaints: string): string {
 const MILLISECOND_NS = 1_000_000n;
 
 function reportText({ summary, complete }: Recorded): string {
-  return `${headline(summary, complete)}
+  return `${formatHeadline(summary, complete)}
 
 The slowest calls:
-${slowestTable(summary)}
-${slowSpot(summary)}
+${formatSlowestTable(summary)}
+${describeSlowSpot(summary)}
 `;
 }
 
@@ -205,7 +205,7 @@ interface NextStepOptions {
 }
 
 /** Quotes text for a shell, if necessary. */
-function shellWord(text: string): string {
+function quoteShellWord(text: string): string {
   return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
@@ -218,13 +218,14 @@ function computeTimeout({
   return `${(BigInt(duration_ns) * 2n) / MILLISECOND_NS + 1n}ms`;
 }
 
-function nextSteps(recorded: Recorded, { program, asked, run, script }: NextStepOptions): string {
-  const of = (...words: string[]) => `  ${[program, ...words].filter((word) => word !== '').join(' ')}\n`;
+function formatNextSteps(recorded: Recorded, { program, asked, run, script }: NextStepOptions): string {
+  const formatCommandLine = (...words: string[]) =>
+    `  ${[program, ...words].filter((word) => word !== '').join(' ')}\n`;
   return [
     'what it did, call by call:\n',
-    of('events', asked, '--transaction', TRANSACTION, '--min-duration', '1ms'),
+    formatCommandLine('events', asked, '--transaction', TRANSACTION, '--min-duration', '1ms'),
     'whether a caller would have got its answer in time if each call had taken 2 ms longer:\n',
-    of(
+    formatCommandLine(
       'whatif',
       TRANSACTION,
       asked,
@@ -236,6 +237,16 @@ function nextSteps(recorded: Recorded, { program, asked, run, script }: NextStep
       'table',
     ),
     'the same program again, with every call as slow as that:\n',
-    of('run', run, '--transaction', TRANSACTION, '--extra-latency', '2ms', '--', 'sh', shellWord(script)),
+    formatCommandLine(
+      'run',
+      run,
+      '--transaction',
+      TRANSACTION,
+      '--extra-latency',
+      '2ms',
+      '--',
+      'sh',
+      quoteShellWord(script),
+    ),
   ].join('');
 }

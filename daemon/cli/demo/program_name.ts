@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { delimiter, dirname, join, relative, resolve } from 'node:path';
 
 /** The command that starts kreplay in this shell: its name if it is installed, else the launcher's path. */
-export function programName(): string {
+export function findProgramName(): string {
   const launcher = resolve(dirname(process.argv[1]!), '../kreplay');
   if (!existsSync(launcher)) return 'kreplay';
   const found = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'kreplay'));

@@ -32,7 +32,7 @@ dd if=/dev/zero of=${FILES}/backup.tar bs=1M count=${BACKUP_MIB} conv=fsync stat
 const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
 
 /** Returns the demo's default folder. /tmp is often in memory, where no write waits for a disk. */
-export function folderOnDisk(): string {
+export function findDiskFolder(): string {
   const found = ['/var/tmp', tmpdir(), process.cwd()].find((folder) => isWritable(folder) && isOnDisk(folder));
   if (found === undefined) throw new CommandError('no folder that is on a disk can be written: name one with --data');
   return found;
@@ -68,14 +68,14 @@ const LABELLED = `echo 'KREPLAY1 txn=${TRANSACTION} svc=${SERVICE}' >/dev/null; 
 
 /** Returns the wall clock times between which it ran, in nanoseconds since the epoch. */
 export async function runWorkload(script: string, ending: AbortSignal): Promise<{ fromNs: bigint; toNs: bigint }> {
-  const fromNs = wallClockNs();
+  const fromNs = readWallClockNs();
   const program = spawn('sh', ['-c', LABELLED, 'sh', script], { stdio: ['ignore', 'ignore', 'inherit'] });
   const [code, signal] = await once(program, 'exit');
   if (ending.aborted) throw new Interrupted();
   if (code !== 0) throw new CommandError(`sh ${script} ended with ${code ?? signal}: the disk may be full, see --data`);
-  return { fromNs, toNs: wallClockNs() + 1_000_000n };
+  return { fromNs, toNs: readWallClockNs() + 1_000_000n };
 }
 
-function wallClockNs(): bigint {
+function readWallClockNs(): bigint {
   return BigInt(Date.now()) * 1_000_000n;
 }

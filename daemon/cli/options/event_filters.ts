@@ -1,8 +1,8 @@
 /** Options that select events; all commands that query events have the same ones. */
 import { type Command, Option } from 'commander';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
-import { lists, milliseconds, positiveInteger, timeText } from './option_values.ts';
-import { type Parameters, type ValueFilters, valueParameters, withValueFilters } from './value_filters.ts';
+import { collectLists, parseDurationMs, positiveInteger, timeText } from './option_values.ts';
+import { addValueFilters, buildValueParameters, type Parameters, type ValueFilters } from './value_filters.ts';
 
 export interface EventFilters extends ValueFilters {
   transaction?: string;
@@ -21,23 +21,23 @@ export interface EventFilters extends ValueFilters {
 }
 
 /** `to` is false for a live tail, which has no end. */
-export function withEventFilters(command: Command, { to = true } = {}): Command {
+export function addEventFilters(command: Command, { to = true } = {}): Command {
   command
     .option('--transaction <id>', 'events of one transaction')
     .option('--trace <id>', 'W3C trace id, 32 hex digits')
-    .option('--queued-by <ids>', 'only requests that these transactions queued', lists)
-    .option('--service <names>', 'only events of these services; comma-separated or repeated', lists)
-    .option('--node <names>', 'only events of these hosts; likewise a list', lists)
-    .option('--type <types>', `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`, lists)
+    .option('--queued-by <ids>', 'only requests that these transactions queued', collectLists)
+    .option('--service <names>', 'only events of these services; comma-separated or repeated', collectLists)
+    .option('--node <names>', 'only events of these hosts; likewise a list', collectLists)
+    .option('--type <types>', `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`, collectLists)
     .option('--from <time>', 'start of the window, included: 2026-11-20T10:00:00Z, nanoseconds, or -15m', timeText);
   if (to) command.addOption(new Option('--to <time>', 'end of the window, not included').argParser(timeText));
   command
-    .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', milliseconds)
-    .option('--max-duration <duration>', 'maximum duration, likewise', milliseconds)
+    .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', parseDurationMs)
+    .option('--max-duration <duration>', 'maximum duration, likewise', parseDurationMs)
     .option('--pid <pid>', 'process id', positiveInteger)
-    .option('--comm <names>', 'only events of threads with these command names; likewise a list', lists)
+    .option('--comm <names>', 'only events of threads with these command names; likewise a list', collectLists)
     .option('--failed', 'only events that failed');
-  return withValueFilters(command, 'events');
+  return addValueFilters(command, 'events');
 }
 
 export function filterParameters(filters: EventFilters): Parameters {
@@ -55,7 +55,7 @@ export function filterParameters(filters: EventFilters): Parameters {
     pid: filters.pid?.toString(),
     comm: filters.comm,
     failed: filters.failed && 'true',
-    ...valueParameters(filters),
+    ...buildValueParameters(filters),
   };
 }
 

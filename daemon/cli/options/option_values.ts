@@ -7,12 +7,12 @@ import { parseTime, TIME_FORMATS, type TimeExpression } from '../../base/time.ts
 import { DAEMON_URLS, DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
 
 /** Gathers the lists of a repeated option as they are: the daemon reads them. */
-export function lists(value: string, before: string[] = []): string[] {
+export function collectLists(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
 
 /** Parses a list of words, which commas separate; the option may be repeated. */
-export function words(value: string, before: string[] = []): string[] {
+export function collectWords(value: string, before: string[] = []): string[] {
   return [...before, ...parseListItems(value)];
 }
 
@@ -29,24 +29,24 @@ export function timeText(value: string): string {
 }
 
 /** Parses a list of names as the daemon does. */
-export function names(value: string, before: string[] = []): string[] {
+export function collectNames(value: string, before: string[] = []): string[] {
   return [...before, ...listPossibleNames(value)];
 }
 
 export const duration = createOptionParser(DURATION);
 
 /** Converts a duration with its unit to the API's decimal milliseconds. */
-export function milliseconds(value: string): string {
+export function parseDurationMs(value: string): string {
   return formatMilliseconds(duration(value));
 }
 
 export const positiveInteger = createOptionParser(POSITIVE_INTEGER);
 
-export function wholeNumber(value: string): number {
+export function parseWholeNumber(value: string): number {
   return value === '0' ? 0 : positiveInteger(value);
 }
 
-function daemonUrl(value: string): string {
+function checkDaemonUrl(value: string): string {
   if (!parseDaemonUrl(value)) throw new InvalidArgumentError(`must be ${DAEMON_URLS}`);
   return value;
 }
@@ -55,8 +55,8 @@ function daemonUrl(value: string): string {
  * `--url`, for every command that queries a daemon. KREPLAY_URL sets its default instead of counting as given: it may
  * be in the environment of a command that reads a file instead.
  */
-export function urlOption(): Option {
+export function createUrlOption(): Option {
   const option = new Option('--url <url>', 'address of the daemon: http://HOST:PORT, https://HOST:PORT or unix:/path');
   const url = process.env.KREPLAY_URL || DEFAULT_URL;
-  return option.argParser(daemonUrl).default(url, `KREPLAY_URL, else "${DEFAULT_URL}"`);
+  return option.argParser(checkDaemonUrl).default(url, `KREPLAY_URL, else "${DEFAULT_URL}"`);
 }

@@ -1,22 +1,22 @@
 /** Determines where a command's answers come from: a daemon, or recordings that the command serves to itself. */
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import { newPrivateFolder } from '../../../agent/process/surroundings.ts';
-import { urlOption } from './option_values.ts';
+import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
+import { createUrlOption } from './option_values.ts';
 
 export interface PlaceOptions {
   url: string;
   recording?: string[];
 }
 
-export function withPlace(command: Command): Command {
+export function addPlaceOptions(command: Command): Command {
   return command
-    .addOption(urlOption())
+    .addOption(createUrlOption())
     .addOption(new Option('--recording <files...>', 'recordings to read without a daemon').conflicts('url'));
 }
 
 /** Runs `work` with the URL of the daemon that answers. */
-export async function atPlace<Result>(
+export async function runAtPlace<Result>(
   { url, recording }: PlaceOptions,
   work: (url: string) => Promise<Result>,
 ): Promise<Result> {
@@ -27,7 +27,7 @@ export async function atPlace<Result>(
     import('../../http/access/scan_gate.ts'),
     import('pino'),
   ]);
-  const folder = socketFolder();
+  const folder = createSocketFolder();
   const ending = new AbortController();
   const listening = Promise.withResolvers<string>();
   const daemon = runDaemon({
@@ -52,8 +52,8 @@ export async function atPlace<Result>(
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Creates a private folder for a socket. It is removed however the process ends, except by SIGKILL. */
-function socketFolder(): { socketPath: string; remove: () => void } {
-  const path = newPrivateFolder('kreplay-');
+function createSocketFolder(): { socketPath: string; remove: () => void } {
+  const path = createPrivateFolder('kreplay-');
   // A socket's address has room for 107 bytes, and the temporary folder's path may be longer: unix(7).
   const descriptor = openSync(path, 'r');
   const removeFiles = () => rmSync(path, { recursive: true, force: true });

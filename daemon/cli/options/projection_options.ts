@@ -14,14 +14,14 @@ export interface ProjectionOptions {
   clockOffset?: ClockOffset;
 }
 
-export function withProjection(command: Command, latencyHelp: string, timeoutHelp: string): Command {
+export function addProjectionOptions(command: Command, latencyHelp: string, timeoutHelp: string): Command {
   return command
-    .option('--extra-latency <duration>', `${latencyHelp}, such as 50us, 2ms, 1.5s`, extraLatency)
-    .option('--timeout <duration>', timeoutHelp, timeout)
+    .option('--extra-latency <duration>', `${latencyHelp}, such as 50us, 2ms, 1.5s`, parseExtraLatency)
+    .option('--timeout <duration>', timeoutHelp, parseTimeout)
     .option(
       '--clock-offset <node=duration>',
       'time to add to the clock of a node, so that all clocks agree: node=+1.5ms; repeatable, once per node; measured: as a fleet knows them',
-      clockOffset,
+      collectClockOffset,
     );
 }
 
@@ -34,19 +34,19 @@ export function buildProjection({ extraLatency, timeout, clockOffset }: Projecti
   };
 }
 
-function extraLatency(value: string): bigint {
+function parseExtraLatency(value: string): bigint {
   const ns = parseDuration(value);
   if (ns !== undefined && ns <= EXTRA_LATENCY_NS_MAX) return ns;
   throw new InvalidArgumentError('must be a duration with its unit, such as 50us, 2ms or 1.5s, and at most 1h');
 }
 
-function timeout(value: string): bigint {
+function parseTimeout(value: string): bigint {
   const ns = parseDuration(value);
   if (ns !== undefined && ns > 0n) return ns;
   throw new InvalidArgumentError('must be a duration above 0 with its unit, such as 250ms or 1.5s');
 }
 
-function clockOffset(value: string, before?: ClockOffset): ClockOffset {
+function collectClockOffset(value: string, before?: ClockOffset): ClockOffset {
   if (value === MEASURED && before === undefined) return MEASURED;
   const [, node, sign, size = ''] = /^(.+)=([+-]?)(.+)$/.exec(value) ?? [];
   const ns = parseDuration(size);

@@ -1,6 +1,6 @@
 /** Options of commands that read a recording without a daemon. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { withDataFolder } from '../../../agent/config/configuration.ts';
+import { addDataFolderOption } from '../../../agent/config/configuration.ts';
 import { openSource, type Source } from '../../export/source.ts';
 
 export interface RecordingOptions {
@@ -8,21 +8,21 @@ export interface RecordingOptions {
   recording?: string;
 }
 
-export function withRecordingOptions(command: Command): Command {
-  return withDataFolder(command, 'folder that an agent records into').addOption(
+export function addRecordingOptions(command: Command): Command {
+  return addDataFolderOption(command, 'folder that an agent records into').addOption(
     new Option('--recording <file>', 'recording to read, instead of the one in --data')
       .conflicts('data')
-      .argParser(oneFile),
+      .argParser(checkSingleFile),
   );
 }
 
 /** Accepts one file. `kreplay daemon` takes several, so it would go unnoticed that only the last one is read. */
-function oneFile(value: string, before: string | undefined): string {
+function checkSingleFile(value: string, before: string | undefined): string {
   if (before !== undefined) throw new InvalidArgumentError('only one can be read: give it once');
   return value;
 }
 
-export async function withSource<Result>(
+export async function runWithSource<Result>(
   { data, recording }: RecordingOptions,
   work: (source: Source) => Promise<Result>,
 ): Promise<Result> {

@@ -1,7 +1,7 @@
 /** The options of `kreplay run`: which incident, how its latencies are given to calls, and what makes the run fail. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { printable } from '../../../agent/output/printable.ts';
+import { escapeControls } from '../../../agent/output/printable.ts';
 import { U64_MAX } from '../../base/bigints.ts';
 import { parseDuration } from '../../base/duration.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../contract/replay_requests.ts';
@@ -10,7 +10,7 @@ import { TARGET_NS_MAX } from '../../run/plan/compile.ts';
 import { type FailRule, type InjectRule, parseFailRule, parseInjectRule } from '../../run/plan/rules.ts';
 import { parseShortRule, type ShortRule } from '../../run/plan/short_rule.ts';
 import type { Verdict } from '../../run/report/verdict.ts';
-import { positiveInteger, urlOption } from './option_values.ts';
+import { createUrlOption, positiveInteger } from './option_values.ts';
 
 export interface RunOptions {
   transaction: string;
@@ -47,23 +47,23 @@ interface Ruled<Rule> {
 
 const SEED_MAX = U64_MAX;
 
-export function withRunOptions(command: Command): Command {
+export function addRunOptions(command: Command): Command {
   command
     .requiredOption('--transaction <id>', 'transaction of the incident')
     .addOption(
       new Option('--bundle <file>', 'recording that contains the incident, read without a daemon').conflicts('url'),
     )
-    .addOption(urlOption())
-    .option('--speed <factor>', 'speed factor: with 2 every call takes half as long', speedFactor, 1)
-    .option('--extra-latency <duration>', 'latency to add to every call, such as 2ms', latency, 0)
-    .option('--threshold <duration>', 'hold only calls that are planned to take at least this long', latency, 0)
+    .addOption(createUrlOption())
+    .option('--speed <factor>', 'speed factor: with 2 every call takes half as long', parseSpeedFactor, 1)
+    .option('--extra-latency <duration>', 'latency to add to every call, such as 2ms', parseLatency, 0)
+    .option('--threshold <duration>', 'hold only calls that are planned to take at least this long', parseLatency, 0)
     .option(
       '--timeout-scale <factor>',
       'factor for the timeouts of the command, which gets it as KREPLAY_TIMEOUT_SCALE',
       scale,
       1,
     )
-    .option('--map <here=there>', 'path here, and its path in the recording; repeatable', pathMap)
+    .option('--map <here=there>', 'path here, and its path in the recording; repeatable', collectPathMaps)
     .addOption(
       new Option(
         '--mode <mode>',
@@ -86,7 +86,7 @@ export function withRunOptions(command: Command): Command {
         .choices(['none', 'class'])
         .default('none'),
     );
-  return withRepetition(withGates(withFaults(command)))
+  return addRepetitionOptions(addGateOptions(addFaultOptions(command)))
     .addOption(
       new Option('--io-uring <how>', 'io_uring cannot be held: deny makes programs write without it')
         .choices(['deny', 'ignore'])
@@ -102,19 +102,19 @@ export function withRunOptions(command: Command): Command {
     .option('--html <file>', 'write a report as an HTML page');
 }
 
-function withFaults(command: Command): Command {
+function addFaultOptions(command: Command): Command {
   return command
-    .option('--inject <rule>', 'add latency to selected calls; repeatable', ruled(parseInjectRule))
-    .option('--fail <rule>', 'return errors from selected calls; repeatable', ruled(parseFailRule))
+    .option('--inject <rule>', 'add latency to selected calls; repeatable', createRuleCollector(parseInjectRule))
+    .option('--fail <rule>', 'return errors from selected calls; repeatable', createRuleCollector(parseFailRule))
     .option(
       '--short <rule>',
       'let selected writes to files write half of their bytes; repeatable',
-      ruled(parseShortRule),
+      createRuleCollector(parseShortRule),
     )
     .option('--replay-errors', 'do not make calls that failed in the incident, but return its errors', false);
 }
 
-function withGates(command: Command): Command {
+function addGateOptions(command: Command): Command {
   return command
     .addOption(
       new Option(
@@ -122,11 +122,11 @@ function withGates(command: Command): Command {
         'fail unless the replay was at least this faithful; a machine that is too noisy never reaches replayed',
       ).choices(['replayed', 'partial']),
     )
-    .option('--max-duration <duration>', 'fail when the command takes longer', latency)
+    .option('--max-duration <duration>', 'fail when the command takes longer', parseLatency)
     .option('--expect-exit <code>', 'exit code that the command must end with; kreplay then exits with 0', exitCode);
 }
 
-function withRepetition(command: Command): Command {
+function addRepetitionOptions(command: Command): Command {
   return command
     .option('--repeat <times>', 'run the command this many times, each time with the next seed', positiveInteger)
     .addOption(
@@ -134,37 +134,37 @@ function withRepetition(command: Command): Command {
         '--vary-latency <from..to>',
         'with --repeat: look for the smallest extra latency at which the command fails',
       )
-        .argParser(latencyRange)
+        .argParser(parseLatencyRange)
         .conflicts('extraLatency'),
     );
 }
 
-function ruled<Rule>(parse: (text: string) => Rule) {
+function createRuleCollector<Rule>(parse: (text: string) => Rule) {
   return (text: string, before: Ruled<Rule>[] = []): Ruled<Rule>[] => {
     try {
       return [...before, { text, rule: parse(text) }];
     } catch (error) {
-      throw new InvalidArgumentError(printable((error as Error).message));
+      throw new InvalidArgumentError(escapeControls((error as Error).message));
     }
   };
 }
 
-function latency(value: string): number {
+function parseLatency(value: string): number {
   const ns = parseDuration(value);
   if (ns !== undefined && ns <= TARGET_NS_MAX) return Number(ns);
   throw new InvalidArgumentError('must be a duration with its unit, such as 50us, 2ms or 1.5s, and at most 1h');
 }
 
-function latencyRange(value: string): LatencyRange {
+function parseLatencyRange(value: string): LatencyRange {
   const [, from, to] = /^(.+)\.\.(.+)$/.exec(value) ?? [];
   if (from === undefined || to === undefined) throw new InvalidArgumentError('must be FROM..TO, such as 0ms..5ms');
-  const lowNs = latency(from);
-  const highNs = latency(to);
+  const lowNs = parseLatency(from);
+  const highNs = parseLatency(to);
   if (lowNs >= highNs) throw new InvalidArgumentError('must begin with the smaller duration');
   return { lowNs, highNs };
 }
 
-function speedFactor(value: string): number {
+function parseSpeedFactor(value: string): number {
   return parseFactor(value, SPEED_FACTOR_MIN, SPEED_FACTOR_MAX);
 }
 
@@ -184,7 +184,7 @@ function seed(value: string): bigint {
   throw new InvalidArgumentError(`must be a whole number from 0 to ${SEED_MAX}`);
 }
 
-function pathMap(value: string, before: string[] = []): string[] {
+function collectPathMaps(value: string, before: string[] = []): string[] {
   if (/^[^=\0]+=[^\0]+$/.test(value)) return [...before, value];
   throw new InvalidArgumentError('must be HERE=THERE, two paths');
 }

@@ -1,6 +1,6 @@
 /** Options that select by values of events, and that exclude values; the API has the same parameters. */
 import type { Command } from 'commander';
-import { lists } from './option_values.ts';
+import { collectLists } from './option_values.ts';
 
 const VALUES = {
   operation: 'these block operations',
@@ -29,16 +29,16 @@ export type ValueFilters = Selected & Excluded;
  * `what` is listed: events, or transactions with such events. Each option is one line of the help, which fits on a
  * screen.
  */
-export function withValueFilters(command: Command, what: 'events' | 'transactions'): Command {
+export function addValueFilters(command: Command, what: 'events' | 'transactions'): Command {
   const having = what === 'events' ? 'only' : 'with';
   for (const [name, values] of Object.entries(VALUES))
-    command.option(`--${name} <names>`, `${having} ${values}; a list`, lists);
+    command.option(`--${name} <names>`, `${having} ${values}; a list`, collectLists);
   for (const [name, values] of Object.entries(EXCLUDED))
-    command.option(`--exclude-${name} <names>`, `without ${values}; a list`, lists);
+    command.option(`--exclude-${name} <names>`, `without ${values}; a list`, collectLists);
   return command;
 }
 
-export function valueParameters(filters: ValueFilters): Parameters {
+export function buildValueParameters(filters: ValueFilters): Parameters {
   return {
     operation: filters.operation,
     syscall: filters.syscall,

@@ -37,7 +37,7 @@ const HOLDS: Readonly<Record<Operator, (order: number | undefined) => boolean>> 
 
 /** Throws an Error whose message explains the mistake to the user. */
 export function parseCondition(text: string): Condition {
-  const fields = eventFields();
+  const fields = collectEventFields();
   const tests: Test[] = [];
   for (let at = 0, more = true; more; ) {
     TERM.lastIndex = at;
@@ -47,19 +47,19 @@ export function parseCondition(text: string): Condition {
         `cannot be read from ${JSON.stringify(text.slice(at))} on: conditions are FIELD=VALUE, with = != > >= < <=, and && between them`,
       );
     const [, name = '', operator, value = '', joint] = match;
-    tests.push(newTest(fields, name, operator as Operator, value));
+    tests.push(createTest(fields, name, operator as Operator, value));
     more = joint === '&&';
     at = TERM.lastIndex;
   }
   return { text, matches: (event) => tests.every((test) => test(event)) };
 }
 
-function newTest(fields: ReadonlyMap<string, EventField>, name: string, operator: Operator, written: string): Test {
+function createTest(fields: ReadonlyMap<string, EventField>, name: string, operator: Operator, written: string): Test {
   const field = fields.get(name);
   if (!field) throw new Error(`there is no field ${name}; there are ${[...fields.keys()].join(', ')}`);
   if (field.kind !== 'integer' && operator !== '=' && operator !== '!=')
     throw new Error(`${name} is not a number: it has no order, only = and !=`);
-  const wanted = wantedValue(field, name, written);
+  const wanted = parseWantedValue(field, name, written);
   if (wanted === null && operator !== '=' && operator !== '!=')
     throw new Error(`${name}: nothing is more or less than null`);
   const holds = HOLDS[operator];
@@ -69,9 +69,9 @@ function newTest(fields: ReadonlyMap<string, EventField>, name: string, operator
   };
 }
 
-function wantedValue(field: EventField, name: string, written: string): Value {
+function parseWantedValue(field: EventField, name: string, written: string): Value {
   const quoted = written.startsWith('"');
-  const text = quoted ? unquoted(name, written) : written;
+  const text = quoted ? unquote(name, written) : written;
   if (text === 'null' && !quoted) {
     if (field.nullable) return null;
     throw new Error(`${name} is never null`);
@@ -82,7 +82,7 @@ function wantedValue(field: EventField, name: string, written: string): Value {
   return field.kind === 'boolean' ? text === 'true' : text;
 }
 
-function unquoted(name: string, written: string): string {
+function unquote(name: string, written: string): string {
   try {
     return JSON.parse(written) as string;
   } catch {
@@ -132,7 +132,7 @@ interface EventField {
 }
 
 /** Returns the fields by name. Every `_ns` has an `_ms` next to it; lists cannot be used in a condition. */
-function eventFields(): ReadonlyMap<string, EventField> {
+function collectEventFields(): ReadonlyMap<string, EventField> {
   const fields = new Map<string, EventField>();
   for (const { shape } of replayedEventSchema.options) addFields(fields, shape, []);
   return new Map([...fields].sort(([a], [b]) => (a < b ? -1 : 1)));

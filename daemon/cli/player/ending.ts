@@ -14,19 +14,19 @@ export interface Ending {
  */
 export function endOnSignals(onSignal: (signal: EndSignal) => void): Ending {
   let first: EndSignal | undefined;
-  const listener = (signal: NodeJS.Signals) => {
+  const noteSignal = (signal: NodeJS.Signals) => {
     if (first !== undefined) return;
     first = signal as EndSignal;
-    process.off('SIGINT', listener).off('SIGTERM', listener);
+    process.off('SIGINT', noteSignal).off('SIGTERM', noteSignal);
     onSignal(first);
   };
-  for (const signal of SIGNALS) process.on(signal, listener);
+  for (const signal of SIGNALS) process.on(signal, noteSignal);
   return {
     get signal() {
       return first;
     },
     release() {
-      for (const signal of SIGNALS) process.off(signal, listener);
+      for (const signal of SIGNALS) process.off(signal, noteSignal);
     },
   };
 }

@@ -70,9 +70,9 @@ function chooseRequest(key: Key, place: KeyContext): SessionRequest | null {
     case 'space':
       return { command: session.state === 'playing' ? 'pause' : 'play' };
     case 'left':
-      return arrow(-1, key, place);
+      return buildArrowRequest(-1, key, place);
     case 'right':
-      return arrow(1, key, place);
+      return buildArrowRequest(1, key, place);
     case 'pageup':
       return seekBy(-durationNs / FAR_SEEK_DIVISOR, place);
     case 'pagedown':
@@ -83,19 +83,19 @@ function chooseRequest(key: Key, place: KeyContext): SessionRequest | null {
       return { seek: { event_index: session.event_count } };
     case '+':
     case '=':
-      return speed(session.speed_factor * 2, place);
+      return buildSpeedRequest(session.speed_factor * 2, place);
     case '-':
-      return speed(session.speed_factor / 2, place);
+      return buildSpeedRequest(session.speed_factor / 2, place);
     case 'backspace':
-      return speed(1, place);
+      return buildSpeedRequest(1, place);
     case 'l':
-      return latency(key.shift ? -1 : 1, place);
+      return buildLatencyRequest(key.shift ? -1 : 1, place);
     default:
       return null;
   }
 }
 
-function arrow(direction: 1 | -1, { shift }: Key, place: KeyContext): SessionRequest | null {
+function buildArrowRequest(direction: 1 | -1, { shift }: Key, place: KeyContext): SessionRequest | null {
   const { session, durationNs } = place;
   if (session.state === 'playing') {
     const ns = durationNs / (shift ? FAR_SEEK_DIVISOR : SEEK_DIVISOR);
@@ -113,21 +113,21 @@ function seekBy(ns: bigint, { positionNs, durationNs }: KeyContext): SessionRequ
   return { seek: { position_ns: clamped } };
 }
 
-function speed(factor: number, { session }: KeyContext): SessionRequest | null {
+function buildSpeedRequest(factor: number, { session }: KeyContext): SessionRequest | null {
   const speed_factor = Math.min(Math.max(factor, SPEED_FACTOR_MIN), SPEED_FACTOR_MAX);
   return speed_factor === session.speed_factor ? null : { change: { speed_factor } };
 }
 
 /** Moves to the next step in that direction, also from a value between two steps. */
-function latency(direction: 1 | -1, { session }: KeyContext): SessionRequest | null {
+function buildLatencyRequest(direction: 1 | -1, { session }: KeyContext): SessionRequest | null {
   const nowNs = BigInt(session.extra_latency_ns);
-  const steps = latencyStepsNs();
+  const steps = listLatencyStepsNs();
   const step = direction > 0 ? steps.find((ns) => ns > nowNs) : steps.findLast((ns) => ns < nowNs);
   return step === undefined ? null : { change: { extra_latency_ns: step } };
 }
 
 /** Returns 0, 100us, 200us, 500us, 1ms, 2ms, 5ms and so on, up to the maximum of a session. */
-function latencyStepsNs(): bigint[] {
+function listLatencyStepsNs(): bigint[] {
   const steps = [0n];
   for (let decade = LATENCY_NS_MIN; decade < EXTRA_LATENCY_NS_MAX; decade *= 10n)
     steps.push(decade, 2n * decade, 5n * decade);

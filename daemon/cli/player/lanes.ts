@@ -8,7 +8,7 @@
  * Events left of the position (v) have been played, those right of it are to come.
  */
 import { formatDuration } from '../print/display.ts';
-import { fitText, type Line, type Span, type Style, span, width } from './styled_text.ts';
+import { fitText, type Line, measureWidth, type Span, type Style, span } from './styled_text.ts';
 import type { Mark, Thread } from './time_line.ts';
 
 export interface Glyphs {
@@ -75,7 +75,7 @@ export function computeColumn({ fromNs, toNs, columns }: View, ns: number): numb
   return Math.floor(((ns - fromNs) / (toNs - fromNs)) * columns);
 }
 
-export function axisLine(view: View, placeNs: number, labelWidth: number, glyphs: Glyphs): Line {
+export function buildAxisLine(view: View, placeNs: number, labelWidth: number, glyphs: Glyphs): Line {
   const place = Math.min(Math.max(computeColumn(view, placeNs), 0), view.columns - 1);
   const from = `+${formatDuration(BigInt(Math.round(view.fromNs)))}`;
   const to = `+${formatDuration(BigInt(Math.round(view.toNs)))}`;
@@ -92,7 +92,7 @@ export function axisLine(view: View, placeNs: number, labelWidth: number, glyphs
 /**
  * Returns at most `rows` lines. Threads with something to show in the view take precedence; the order never changes.
  */
-export function laneLines(
+export function buildLaneLines(
   threads: readonly Thread[],
   marks: Iterable<Mark>,
   layout: { view: View; placeNs: number; rows: number; labelWidth: number; glyphs: Glyphs },
@@ -102,18 +102,18 @@ export function laneLines(
   const lanes: (Cell[] | undefined)[] = [];
   const place = computeColumn(view, placeNs);
   for (const mark of marks) draw(lanes, mark, view);
-  const shown = shownThreads(threads, lanes, rows);
+  const shown = selectShownThreads(threads, lanes, rows);
   const lines: Line[] = shown.map((at) => [
     span(fitText(formatThreadLabel(threads[at]!), labelWidth - 1)),
     span(' '),
-    ...laneSpans(lanes[at] ?? [], place, view.columns, glyphs),
+    ...buildLaneSpans(lanes[at] ?? [], place, view.columns, glyphs),
   ]);
   const hidden = threads.length - shown.length;
   return hidden > 0 ? [...lines, [span(`and ${hidden} more threads`, 'dim')]] : lines;
 }
 
 export function computeLabelWidth(threads: readonly Thread[], columns: number): number {
-  const widest = Math.max(0, ...threads.map((thread) => width(formatThreadLabel(thread))));
+  const widest = Math.max(0, ...threads.map((thread) => measureWidth(formatThreadLabel(thread))));
   return Math.min(widest + 1, Math.max(Math.floor(columns / 4), 1));
 }
 
@@ -121,7 +121,11 @@ function formatThreadLabel({ node, tid, comm }: Thread): string {
   return span(`${tid} ${comm} ${node}`).text;
 }
 
-function shownThreads(threads: readonly Thread[], lanes: readonly (Cell[] | undefined)[], rows: number): number[] {
+function selectShownThreads(
+  threads: readonly Thread[],
+  lanes: readonly (Cell[] | undefined)[],
+  rows: number,
+): number[] {
   const all = threads.map((_, at) => at);
   if (all.length <= rows) return all;
   // One row reports how many threads are left out.
@@ -149,7 +153,7 @@ function draw(lanes: (Cell[] | undefined)[], mark: Mark, view: View): void {
   }
 }
 
-function laneSpans(lane: readonly Cell[], place: number, columns: number, glyphs: Glyphs): Span[] {
+function buildLaneSpans(lane: readonly Cell[], place: number, columns: number, glyphs: Glyphs): Span[] {
   const spans: { text: string; style?: Style | undefined }[] = [];
   for (let column = 0; column < columns; column++) {
     const [text, style] = chooseGlyph(lane[column], column - place, glyphs);

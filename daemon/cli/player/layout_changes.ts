@@ -22,7 +22,7 @@ export interface LayoutFrame {
 /**
  * Returns a function that takes every frame of a session in turn, and returns whether the time line must be read again.
  */
-export function newLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolean {
+export function createLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolean {
   let before = created;
   /** Whether events have different settings: a seek lays all of them out with the latest ones. */
   let isMixed = false;

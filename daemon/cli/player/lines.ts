@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type Ending, type EndSignal, endOnSignals } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
-import { newPlayedTable, progressLine, summaryLine } from './played_text.ts';
+import { createPlayedTable, formatProgressLine, formatSummaryLine } from './played_text.ts';
 import { endError, type PlayedEvent, type RemoteSession, type ReplaySession } from './remote_session.ts';
 import type { Stop, StopRule } from './stop_rule.ts';
 
@@ -37,8 +37,8 @@ async function printFrames(
   output: 'text' | 'ndjson',
   ending: Ending,
 ): Promise<number> {
-  const table = newPlayedTable();
-  const progress = newProgress(remote.created);
+  const table = createPlayedTable();
+  const progress = createProgress(remote.created);
   let session = remote.created;
   const say = (text: string) => {
     progress.clear();
@@ -71,7 +71,7 @@ async function printFrames(
       await write(output === 'text' ? table.lines([played]) : `${json}\n`);
       const stop = stopAt(played);
       if (stop) {
-        say(summaryLine(await stopBehind(remote, stop)));
+        say(formatSummaryLine(await stopBehind(remote, stop)));
         say(`kreplay: ended after ${stop.text}`);
         return stop.by === 'break' ? EXIT.broken : EXIT.played;
       }
@@ -80,7 +80,7 @@ async function printFrames(
     else {
       const error = ending.signal === undefined ? endError(frame.reason, session) : null;
       if (error) throw error;
-      say(summaryLine(session));
+      say(formatSummaryLine(session));
       return exitCode(ending);
     }
   }
@@ -108,7 +108,7 @@ async function stopBehind(remote: RemoteSession, { index }: Stop): Promise<Repla
   return { ...(await remote.send({ command: 'stop' })), event_index: index + 1 };
 }
 
-function newProgress(session: ReplaySession) {
+function createProgress(session: ReplaySession) {
   let shownAtMs = Number.NEGATIVE_INFINITY;
   let shown = false;
   return {
@@ -123,7 +123,7 @@ function newProgress(session: ReplaySession) {
       if (!process.stdout.isTTY && nowMs - shownAtMs < PROGRESS_INTERVAL_MS) return;
       shownAtMs = nowMs;
       shown = true;
-      process.stderr.write(`\r${progressLine(session, played)}`);
+      process.stderr.write(`\r${formatProgressLine(session, played)}`);
     },
   };
 }

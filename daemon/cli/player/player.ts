@@ -9,11 +9,11 @@ import { endOnSignals } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
 import { type Action, chooseAction, type Key } from './keys.ts';
 import { ASCII, UNICODE } from './lanes.ts';
-import { newLayoutWatch } from './layout_changes.ts';
-import { summaryLine } from './played_text.ts';
-import { newPlayer, type Player, positionNs } from './player_state.ts';
+import { createLayoutWatch } from './layout_changes.ts';
+import { formatSummaryLine } from './played_text.ts';
+import { computePositionNs, createPlayer, type Player } from './player_state.ts';
 import { endError, RECONNECT_ATTEMPTS, type RemoteSession, type SessionFrame } from './remote_session.ts';
-import { renderScreen, zoomed } from './screen.ts';
+import { findNextZoom, renderScreen } from './screen.ts';
 import type { Stop, StopRule } from './stop_rule.ts';
 import { toAnsi } from './styled_text.ts';
 import { openTerminal, writesUnicode } from './terminal.ts';
@@ -27,10 +27,10 @@ const now = () => performance.now();
 
 /** Runs until the user leaves. Returns the exit code, or throws a CommandError if the session ends before that. */
 export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Promise<number> {
-  const player = newPlayer(remote.created, now());
+  const player = createPlayer(remote.created, now());
   const left = Promise.withResolvers<number>();
   const reading = new AbortController();
-  const queue = newQueue((message) => {
+  const queue = createQueue((message) => {
     player.state.message = message;
   });
   const ending = endOnSignals(() => left.resolve(EXIT.interrupted));
@@ -47,7 +47,7 @@ export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Pro
   }
   const painting = setInterval(paint, PAINT_INTERVAL_MS);
   try {
-    const toCome = newUpcomingEvents(player, remote, { signal: reading.signal, onFailure: left.reject });
+    const toCome = createUpcomingEvents(player, remote, { signal: reading.signal, onFailure: left.reject });
     follow(player, remote, { queue, stopAt, toCome }).then((error) => left.reject(error), left.reject);
     toCome.read();
     readTitle(player, remote, reading.signal).catch(left.reject);
@@ -57,14 +57,14 @@ export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Pro
     reading.abort();
     remote.close();
     terminal.close();
-    const view = await lastView(player, remote);
-    if (!terminal.isGone) process.stderr.write(`${summaryLine(view)}\n`);
+    const view = await stopReplay(player, remote);
+    if (!terminal.isGone) process.stderr.write(`${formatSummaryLine(view)}\n`);
     ending.release();
   }
 }
 
 /** Returns the final state of a replay that was left early, or the last known one if the daemon does not answer. */
-async function lastView({ state }: Player, remote: RemoteSession) {
+async function stopReplay({ state }: Player, remote: RemoteSession) {
   if (state.session.state === 'finished') return state.session;
   try {
     return await remote.send({ command: 'stop' });
@@ -81,22 +81,22 @@ interface Hands {
 }
 
 function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, columns }: Hands): void {
-  const action = (): Action | null => {
+  const chooseKeyAction = (): Action | null => {
     const { session } = state;
-    const placeNs = BigInt(Math.floor(positionNs(state, now())));
+    const placeNs = BigInt(Math.floor(computePositionNs(state, now())));
     return chooseAction(key, { session, positionNs: placeNs, durationNs: state.endNs });
   };
-  const kind = action()?.kind;
+  const kind = chooseKeyAction()?.kind;
   state.message = '';
   if (kind === 'quit') leave(EXIT.played);
   else if (kind === 'interrupt') leave(EXIT.interrupted);
   else if (kind === 'help') state.helpShown = !state.helpShown;
-  else if (kind === 'zoom in') state.zoom = zoomed(state, 1, columns());
-  else if (kind === 'zoom out') state.zoom = zoomed(state, -1, columns());
+  else if (kind === 'zoom in') state.zoom = findNextZoom(state, 1, columns());
+  else if (kind === 'zoom out') state.zoom = findNextZoom(state, -1, columns());
   else
     queue.add(async () => {
       // The action is determined only here, because earlier requests change what the key means.
-      const asked = action();
+      const asked = chooseKeyAction();
       if (asked?.kind === 'send') showAnswer(await remote.send(asked.request), now());
     });
 }
@@ -111,7 +111,7 @@ interface Following {
 async function follow(player: Player, remote: RemoteSession, following: Following): Promise<CommandError> {
   const { queue, stopAt, toCome } = following;
   const { state } = player;
-  const isLaidOutAnew = newLayoutWatch(remote.created);
+  const isLaidOutAnew = createLayoutWatch(remote.created);
   let begun = false;
   let stopping = false;
 
@@ -135,7 +135,7 @@ async function follow(player: Player, remote: RemoteSession, following: Followin
       player.showEvent(frame.played, now());
       const stop = state.session.state === 'playing' && !stopping ? stopAt(frame.played) : null;
       stopping ||= stop !== null;
-      if (stop) queue.first(() => stopBehind(stop));
+      if (stop) queue.addFirst(() => stopBehind(stop));
     } else return endError(frame.reason, state.session);
     return null;
   }
@@ -197,11 +197,11 @@ interface Queue {
   /** Drops the request if too many are waiting. */
   add(request: () => Promise<void>): void;
   /** Puts the request before all others that wait. */
-  first(request: () => Promise<void>): void;
+  addFirst(request: () => Promise<void>): void;
 }
 
 /** Runs one request at a time, in the order of the keys. A failure is reported, and the next request runs. */
-function newQueue(tell: (message: string) => void): Queue {
+function createQueue(tell: (message: string) => void): Queue {
   const waiting: (() => Promise<void>)[] = [];
   let busy = false;
   async function work(): Promise<void> {
@@ -222,7 +222,7 @@ function newQueue(tell: (message: string) => void): Queue {
       waiting.push(request);
       void work();
     },
-    first(request) {
+    addFirst(request) {
       waiting.unshift(request);
       void work();
     },
@@ -241,7 +241,7 @@ export interface UpcomingEvents {
 }
 
 /** Reads until `signal` aborts. Earlier marks stay until they are replaced. */
-export function newUpcomingEvents(
+export function createUpcomingEvents(
   { state }: Player,
   { url }: Pick<RemoteSession, 'url'>,
   { signal: ending, onFailure }: { signal: AbortSignal; onFailure: (error: unknown) => void },

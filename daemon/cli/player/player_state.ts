@@ -1,7 +1,7 @@
 /** The state of the player; the screen is drawn from nothing else. */
 import { createLateness } from '../../replay/clock/lateness.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
-import { buildMark, type Mark, newThreads, type Threads } from './time_line.ts';
+import { buildMark, createThreads, type Mark, type Threads } from './time_line.ts';
 
 /** Number of events kept for the list and the lanes; older ones are only in the recording. */
 export const RECENT_MAX = 1000;
@@ -47,7 +47,7 @@ export interface Player {
   showEvent(event: PlayedEvent, nowMs: number): void;
 }
 
-export function newPlayer(session: ReplaySession, nowMs: number): Player {
+export function createPlayer(session: ReplaySession, nowMs: number): Player {
   const lateness = createLateness();
   const state: PlayerState = {
     session,
@@ -56,7 +56,7 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
     services: [],
     nodes: [],
     firstTimestampNs: 0n,
-    threads: newThreads(),
+    threads: createThreads(),
     ahead: [],
     recent: [],
     get lateness() {
@@ -104,7 +104,7 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
 }
 
 /** Returns the position on the replay's own time line. Between frames it advances with the player's own clock. */
-export function positionNs({ session, endNs, reference }: PlayerState, nowMs: number): number {
+export function computePositionNs({ session, endNs, reference }: PlayerState, nowMs: number): number {
   if (session.state !== 'playing') return reference.positionNs;
   const passedNs = (nowMs - reference.atMs) * 1e6 * session.speed_factor;
   return Math.min(reference.positionNs + passedNs, Math.max(Number(endNs), reference.positionNs));

@@ -121,7 +121,7 @@ async function* readFrames(url: string, path: string, signal: AbortSignal): Asyn
       if (!finished) throw new CommandError('the stream broke off');
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof RefusedError && !PASSING.has(error.code)) throw lostSession(error);
+      if (error instanceof RefusedError && !PASSING.has(error.code)) throw createLostSessionError(error);
       if (++attempt > RECONNECT_ATTEMPTS) throw new CommandError((error as Error).message, EXIT.sessionLost);
       yield { kind: 'lost', attempt, cause: (error as Error).message };
       const waitMs = Math.min(RECONNECT_FIRST_MS * 2 ** (attempt - 1), RECONNECT_MAX_MS);
@@ -130,7 +130,7 @@ async function* readFrames(url: string, path: string, signal: AbortSignal): Asyn
   }
 }
 
-function lostSession(error: RefusedError): CommandError {
+function createLostSessionError(error: RefusedError): CommandError {
   const gone = error.code === 'session_not_found';
   const message = gone ? 'the session is gone: it was deleted, or the daemon was started again' : error.message;
   return new CommandError(message, EXIT.sessionLost);

@@ -1,10 +1,10 @@
 /** `kreplay replay`: plays a transaction on a terminal, or into a pipeline. */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withHelpEnd } from '../../../agent/config/help.ts';
+import { addHelpEnd } from '../../../agent/config/help.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../contract/replay_requests.ts';
 import { CommandError } from '../client/command_error.ts';
-import { urlOption } from '../options/option_values.ts';
-import { buildProjection, type ProjectionOptions, withProjection } from '../options/projection_options.ts';
+import { createUrlOption } from '../options/option_values.ts';
+import { addProjectionOptions, buildProjection, type ProjectionOptions } from '../options/projection_options.ts';
 import { type Condition, parseCondition } from './condition.ts';
 import { EXIT_HELP } from './exit_codes.ts';
 import { KEYS_HELP } from './keys.ts';
@@ -22,30 +22,34 @@ interface Options extends ProjectionOptions {
   output: 'player' | 'text' | 'ndjson';
 }
 
-export function replayCommand(): Command {
+export function createReplayCommand(): Command {
   const command = new Command('replay')
     .description('replay a transaction in its own time: in a player on a terminal, else event by event')
     .argument('<transaction>', 'transaction id')
-    .option('--speed <factor>', 'speed factor: 2 is twice as fast, 0.5 half as fast', speedFactor, 1);
-  withProjection(command, 'latency to add to every call', 'deadline of a caller: mark the events that end after it')
+    .option('--speed <factor>', 'speed factor: 2 is twice as fast, 0.5 half as fast', parseSpeedFactor, 1);
+  addProjectionOptions(
+    command,
+    'latency to add to every call',
+    'deadline of a caller: mark the events that end after it',
+  )
     .option(
       '--until-event <event>',
       'stop right after this event: its id, or its index in the replay from 0',
-      eventPlace,
+      parseEventPlace,
     )
     .option(
       '--break <condition>',
       "stop right after an event that matches, such as 'duration_ms>50 && error!=null'",
       breakIf,
     )
-    .addOption(urlOption())
+    .addOption(createUrlOption())
     .addOption(
       new Option('--output <format>', 'text and ndjson: one event per line')
         .choices(['player', 'text', 'ndjson'])
-        .default(defaultOutput(), 'player on a terminal, else ndjson'),
+        .default(chooseDefaultOutput(), 'player on a terminal, else ndjson'),
     )
     .action(replay);
-  return withHelpEnd(command, {
+  return addHelpEnd(command, {
     notes: KEYS_HELP,
     examples: [
       'kreplay replay order-1',
@@ -56,7 +60,7 @@ export function replayCommand(): Command {
   });
 }
 
-function defaultOutput(): Options['output'] {
+function chooseDefaultOutput(): Options['output'] {
   if (hasScreen()) return 'player';
   return process.stdout.isTTY ? 'text' : 'ndjson';
 }
@@ -80,13 +84,13 @@ async function replay(transactionId: string, options: Options): Promise<void> {
   }
 }
 
-function speedFactor(value: string): number {
+function parseSpeedFactor(value: string): number {
   const factor = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
   if (factor >= SPEED_FACTOR_MIN && factor <= SPEED_FACTOR_MAX) return factor;
   throw new InvalidArgumentError(`must be a number from ${SPEED_FACTOR_MIN} to ${SPEED_FACTOR_MAX}`);
 }
 
-function eventPlace(value: string): string {
+function parseEventPlace(value: string): string {
   if (isEventPlace(value)) return value;
   throw new InvalidArgumentError('must be an event id, or an index from 0');
 }

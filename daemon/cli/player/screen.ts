@@ -1,11 +1,11 @@
 /** Renders the player's screen as lines, from a state, a size and a time. This file does no I/O. */
 import { formatDuration, formatTime } from '../print/display.ts';
-import { what } from '../print/event_table.ts';
+import { describeEvent } from '../print/event_table.ts';
 import { KEYS } from './keys.ts';
-import { axisLine, computeLabelWidth, computeView, type Glyphs, laneLines, type View } from './lanes.ts';
-import { bytes, latenessText, remarks } from './played_text.ts';
-import { type Played, type PlayerState, positionNs } from './player_state.ts';
-import { cut, fitText, type Line, type Style, span, width } from './styled_text.ts';
+import { buildAxisLine, buildLaneLines, computeLabelWidth, computeView, type Glyphs, type View } from './lanes.ts';
+import { formatLateness, formatPlayedBytes, formatRemarks } from './played_text.ts';
+import { computePositionNs, type Played, type PlayerState } from './player_state.ts';
+import { cut, fitText, type Line, measureWidth, type Style, span } from './styled_text.ts';
 import type { Mark } from './time_line.ts';
 
 export interface Size {
@@ -15,16 +15,16 @@ export interface Size {
 
 /** Returns at most `rows` lines, none wider than `columns`. */
 export function renderScreen(state: PlayerState, { columns, rows }: Size, nowMs: number, glyphs: Glyphs): Line[] {
-  const placeNs = positionNs(state, nowMs);
-  const bottom = bottomLines(state, columns);
+  const placeNs = computePositionNs(state, nowMs);
+  const bottom = buildBottomLines(state, columns);
   // Parts in order of priority: on a low terminal, the last ones are cut first.
   const wanted: Record<string, Line[]> = {
-    status: [statusLine(state, glyphs)],
-    progress: [progressLine(state, placeNs, columns, glyphs)],
+    status: [buildStatusLine(state, glyphs)],
+    progress: [buildProgressLine(state, placeNs, columns, glyphs)],
     bottom,
     place: [placeLine(state, placeNs)],
-    title: [titleLine(state)],
-    lateness: [[span(latenessText(state.lateness))]],
+    title: [buildTitleLine(state)],
+    lateness: [[span(formatLateness(state.lateness))]],
   };
   let left = rows;
   const parts: Record<string, Line[]> = {};
@@ -33,14 +33,14 @@ export function renderScreen(state: PlayerState, { columns, rows }: Size, nowMs:
     left -= parts[name].length;
   }
   const laneRows = Math.min(state.threads.list.length + 1, Math.max(Math.ceil(left / 2), left - state.recent.length));
-  const lanes = left > 1 ? laneArea(state, placeNs, columns, laneRows, glyphs) : [];
-  const events = eventLines(state.recent, left - lanes.length, columns);
+  const lanes = left > 1 ? buildLaneArea(state, placeNs, columns, laneRows, glyphs) : [];
+  const events = buildEventLines(state.recent, left - lanes.length, columns);
   const blank: Line[] = Array.from({ length: Math.max(left - lanes.length - events.length, 0) }, () => []);
   const order = [parts.title, parts.status, lanes, parts.progress, parts.place, parts.lateness, events, blank];
   return [...order, parts.bottom].flatMap((lines) => lines!.map((line) => cut(line, columns)));
 }
 
-function titleLine({ session, services, nodes }: PlayerState): Line {
+function buildTitleLine({ session, services, nodes }: PlayerState): Line {
   const list = (name: string, values: readonly string[]) =>
     values.length > 0 ? [span(`  ${name} `, 'dim'), span(values.join(', '))] : [];
   return [span(session.transaction_id, 'bold'), ...list('services', services), ...list('nodes', nodes)];
@@ -51,25 +51,25 @@ const STATE_STYLES: Readonly<Partial<Record<PlayerState['session']['state'], Sty
   paused: 'yellow',
 };
 
-function statusLine({ session }: PlayerState, glyphs: Glyphs): Line {
+function buildStatusLine({ session }: PlayerState, glyphs: Glyphs): Line {
   const { state, speed_factor, event_index, event_count, extra_latency_ns, timeout_ns, times_out } = session;
   const verdict = times_out === null ? '' : times_out ? ': not kept' : ': kept';
-  const timeout = timeout_ns === null ? '' : `  timeout ${ns(timeout_ns)}${verdict}`;
+  const timeout = timeout_ns === null ? '' : `  timeout ${formatNs(timeout_ns)}${verdict}`;
   return [
     span(`${glyphs.states[state]} ${state}`, STATE_STYLES[state] ?? 'bold'),
     span(`  speed ${speed_factor}`),
     span(`  event ${event_index}/${event_count}`),
-    span(BigInt(extra_latency_ns) > 0n ? `  latency +${ns(extra_latency_ns)}` : ''),
+    span(BigInt(extra_latency_ns) > 0n ? `  latency +${formatNs(extra_latency_ns)}` : ''),
     span(timeout, times_out ? 'yellow' : undefined),
   ];
 }
 
-function laneArea(state: PlayerState, placeNs: number, columns: number, rows: number, glyphs: Glyphs): Line[] {
+function buildLaneArea(state: PlayerState, placeNs: number, columns: number, rows: number, glyphs: Glyphs): Line[] {
   const threads = state.threads.list;
   const labelWidth = computeLabelWidth(threads, columns);
   const view = computeScreenView(state, placeNs, columns, state.zoom);
   const layout = { view, placeNs, rows: rows - 1, labelWidth, glyphs };
-  return [axisLine(view, placeNs, labelWidth, glyphs), ...laneLines(threads, mergeMarks(state), layout)];
+  return [buildAxisLine(view, placeNs, labelWidth, glyphs), ...buildLaneLines(threads, mergeMarks(state), layout)];
 }
 
 /** The axis covers the duration, until the position enters the later write-back. */
@@ -86,12 +86,12 @@ function computeScreenView(
 }
 
 /** Returns the zoom one step closer or further, or the same zoom if the view would not change. */
-export function zoomed(state: PlayerState, by: 1 | -1, columns: number): number {
-  const shownNs = (zoom: number) => {
+export function findNextZoom(state: PlayerState, by: 1 | -1, columns: number): number {
+  const computeShownNs = (zoom: number) => {
     const { fromNs, toNs } = computeScreenView(state, 0, columns, zoom);
     return toNs - fromNs;
   };
-  return shownNs(state.zoom + by) === shownNs(state.zoom) ? state.zoom : state.zoom + by;
+  return computeShownNs(state.zoom + by) === computeShownNs(state.zoom) ? state.zoom : state.zoom + by;
 }
 
 /** Marks read ahead take precedence: after a seek, an event may have another place than when it was played. */
@@ -100,10 +100,10 @@ function* mergeMarks({ ahead, recent }: PlayerState): Generator<Mark> {
   for (const { event, mark } of recent) if (event.replay.index >= ahead.length) yield mark;
 }
 
-function progressLine(state: PlayerState, placeNs: number, columns: number, glyphs: Glyphs): Line {
+function buildProgressLine(state: PlayerState, placeNs: number, columns: number, glyphs: Glyphs): Line {
   const durationNs = Number(state.durationNs);
-  const later = state.endNs > state.durationNs ? `, written back until ${ns(state.endNs)}` : '';
-  const text = ` ${ns(Math.floor(placeNs))} of ${ns(state.durationNs)}${later}`;
+  const later = state.endNs > state.durationNs ? `, written back until ${formatNs(state.endNs)}` : '';
+  const text = ` ${formatNs(Math.floor(placeNs))} of ${formatNs(state.durationNs)}${later}`;
   const barColumns = columns - text.length;
   if (barColumns < 4) return [span(text.trim())];
   const filled = placeNs >= durationNs ? barColumns : Math.floor((barColumns * placeNs) / durationNs);
@@ -117,16 +117,19 @@ function progressLine(state: PlayerState, placeNs: number, columns: number, glyp
 /** Shows the recorded time of day, and the wall time of the replay at this speed. */
 function placeLine(state: PlayerState, placeNs: number): Line {
   const { speed_factor } = state.session;
-  const passed = ns(Math.floor(placeNs / speed_factor));
-  const whole = ns(Math.floor(Number(state.endNs) / speed_factor));
-  return [span(`recorded ${formatTime(recordedTimeNs(state, placeNs))}`), span(`  wall time ${passed} of ${whole}`)];
+  const passed = formatNs(Math.floor(placeNs / speed_factor));
+  const whole = formatNs(Math.floor(Number(state.endNs) / speed_factor));
+  return [
+    span(`recorded ${formatTime(computeRecordedTimeNs(state, placeNs))}`),
+    span(`  wall time ${passed} of ${whole}`),
+  ];
 }
 
 /**
  * With extra latency, moments of the replay do not correspond to moments of the recording; the time of the previous
  * event is the nearest. Events that a latency has moved stay where they are when it is removed.
  */
-function recordedTimeNs({ session, recent, firstTimestampNs }: PlayerState, placeNs: number): bigint {
+function computeRecordedTimeNs({ session, recent, firstTimestampNs }: PlayerState, placeNs: number): bigint {
   const before = recent.at(-1)?.event;
   const beforeNs = BigInt(before?.timestamp_ns ?? firstTimestampNs);
   const isMoved = beforeNs - firstTimestampNs !== BigInt(before?.replay.offset_ns ?? 0);
@@ -138,39 +141,40 @@ function recordedTimeNs({ session, recent, firstTimestampNs }: PlayerState, plac
 const EVENT_COLUMNS = 69;
 const WHAT_COLUMNS_MIN = 16;
 
-function eventLines(recent: readonly Played[], rows: number, columns: number): Line[] {
+function buildEventLines(recent: readonly Played[], rows: number, columns: number): Line[] {
   const whatColumns = Math.max(columns - EVENT_COLUMNS, WHAT_COLUMNS_MIN);
   return (rows > 0 ? recent.slice(-rows) : []).map(({ event }) => {
     const { replay } = event;
-    const remark = remarks(event);
+    const remark = formatRemarks(event);
     const style = event.error !== null ? 'red' : replay.after_timeout ? 'yellow' : undefined;
     return [
       span(`${replay.index}`.padStart(6), 'dim'),
-      span(`+${ns(replay.offset_ns)}`.padStart(12)),
-      span(ns(replay.duration_ns).padStart(11)),
+      span(`+${formatNs(replay.offset_ns)}`.padStart(12)),
+      span(formatNs(replay.duration_ns).padStart(11)),
       span(`  ${event.tid}`.padEnd(9), 'dim'),
-      span(fitText(span(what(event)).text, whatColumns)),
-      span(bytes(event).padStart(9)),
+      span(fitText(span(describeEvent(event)).text, whatColumns)),
+      span(formatPlayedBytes(event).padStart(9)),
       span(remark && `  ${remark}`, style),
     ];
   });
 }
 
-function bottomLines({ message, helpShown }: PlayerState, columns: number): Line[] {
+function buildBottomLines({ message, helpShown }: PlayerState, columns: number): Line[] {
   if (message !== '') return [[span(message, 'yellow')]];
-  return helpShown ? keyLines(columns) : [[span('? keys', 'dim')]];
+  return helpShown ? buildKeyLines(columns) : [[span('? keys', 'dim')]];
 }
 
-function keyLines(columns: number): Line[] {
+function buildKeyLines(columns: number): Line[] {
   const lines: string[] = [];
   for (const key of KEYS) {
     const last = lines.at(-1);
-    if (last !== undefined && width(last) + 2 + key.length <= columns) lines[lines.length - 1] = `${last}  ${key}`;
+    if (last !== undefined && measureWidth(last) + 2 + key.length <= columns)
+      lines[lines.length - 1] = `${last}  ${key}`;
     else lines.push(key);
   }
   return lines.map((line) => [span(line, 'dim')]);
 }
 
-function ns(value: number | bigint): string {
+function formatNs(value: number | bigint): string {
   return formatDuration(BigInt(value));
 }

@@ -2,7 +2,7 @@
  * Lines of styled text that fit a terminal: wide characters count as two columns, and no line exceeds the given width.
  */
 import stringWidth from 'string-width';
-import { printable } from '../../../agent/output/printable.ts';
+import { escapeControls } from '../../../agent/output/printable.ts';
 
 export type Style = 'bold' | 'dim' | 'red' | 'yellow' | 'green' | 'cyan';
 
@@ -18,11 +18,11 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
 /** Names come from recorded programs, so a span passes no control sequences to the terminal. */
 export function span(text: string, style?: Style): Span {
-  return style ? { text: printable(text), style } : { text: printable(text) };
+  return style ? { text: escapeControls(text), style } : { text: escapeControls(text) };
 }
 
 /** Returns the number of columns on a terminal. */
-export function width(text: string): number {
+export function measureWidth(text: string): number {
   return stringWidth(text);
 }
 
@@ -34,17 +34,17 @@ export function cut(line: Line, columns: number): Line {
     const fitting = cutText(text, left);
     if (fitting !== '') kept.push({ text: fitting, style });
     if (fitting.length < text.length) break;
-    left -= width(fitting);
+    left -= measureWidth(fitting);
   }
   return kept;
 }
 
 export function cutText(text: string, columns: number): string {
-  if (width(text) <= columns) return text;
+  if (measureWidth(text) <= columns) return text;
   let kept = '';
   let left = columns;
   for (const { segment } of graphemes.segment(text)) {
-    left -= width(segment);
+    left -= measureWidth(segment);
     if (left < 0) break;
     kept += segment;
   }
@@ -54,7 +54,7 @@ export function cutText(text: string, columns: number): string {
 /** Pads or cuts the text to exactly this many columns. */
 export function fitText(text: string, columns: number): string {
   const fitting = cutText(text, columns);
-  return fitting + ' '.repeat(columns - width(fitting));
+  return fitting + ' '.repeat(columns - measureWidth(fitting));
 }
 
 export function toAnsi(line: Line, colours: boolean): string {

@@ -40,13 +40,13 @@ export function openTerminal({ onKey, onResize, onGone }: TerminalEvents): Termi
   let open = true;
   let isGone = false;
 
-  const keypress = (_text: string | undefined, key: Key) => onKey(key);
+  const onKeypress = (_text: string | undefined, key: Key) => onKey(key);
   const resize = () => {
     painted = [];
     stdout.write(CLEAR);
     onResize();
   };
-  const gone = () => {
+  const markGone = () => {
     isGone = true;
     onGone();
   };
@@ -54,7 +54,7 @@ export function openTerminal({ onKey, onResize, onGone }: TerminalEvents): Termi
     if (!open) return;
     open = false;
     process.off('exit', close).off('uncaughtExceptionMonitor', close);
-    stdin.off('keypress', keypress);
+    stdin.off('keypress', onKeypress);
     stdout.off('resize', resize);
     // Writes to a terminal are synchronous, so this arrives even if the process is exiting.
     stdout.write(LEAVE);
@@ -65,10 +65,10 @@ export function openTerminal({ onKey, onResize, onGone }: TerminalEvents): Termi
   // Registered first, so that the terminal is restored whatever fails afterwards.
   process.on('exit', close).on('uncaughtExceptionMonitor', close);
   // These listeners stay, because restoring a terminal that has hung up is an error too.
-  stdin.on('error', gone).on('end', gone);
+  stdin.on('error', markGone).on('end', markGone);
   emitKeypressEvents(stdin);
   stdin.setRawMode(true);
-  stdin.on('keypress', keypress).resume();
+  stdin.on('keypress', onKeypress).resume();
   stdout.on('resize', resize);
   stdout.write(ENTER + CLEAR);
 

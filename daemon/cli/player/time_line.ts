@@ -39,7 +39,7 @@ export interface Threads {
   findOrAddPlace(event: Pick<ApiEvent, 'node' | 'tid' | 'comm'>): number;
 }
 
-export function newThreads(): Threads {
+export function createThreads(): Threads {
   const list: Thread[] = [];
   const places = new Map<string, number>();
   return {

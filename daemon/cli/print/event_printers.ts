@@ -1,10 +1,10 @@
 /** Prints the daemon's lines, one event each, in the format that the user chose. */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../base/exact_json.ts';
-import { csvEvents, csvHead } from '../../export/formats/csv_lines.ts';
+import { formatCsvEvents, formatCsvHead } from '../../export/formats/csv_lines.ts';
 import { EVENT_COLUMNS } from './event_table.ts';
 import { print } from './standard_output.ts';
-import { newTable } from './table.ts';
+import { createTextTable } from './table.ts';
 
 export const OUTPUTS = ['table', 'csv', 'ndjson', 'json'] as const;
 export type Output = (typeof OUTPUTS)[number];
@@ -20,20 +20,20 @@ const LINES = 256;
 
 export const PRINTERS: Readonly<Record<Output, Printer>> = {
   async table(lines) {
-    const table = newTable(EVENT_COLUMNS);
-    for await (const some of grouped(lines, TABLE_ROWS)) await print(table.lines(some.map(parseEvent)));
+    const table = createTextTable(EVENT_COLUMNS);
+    for await (const some of groupLines(lines, TABLE_ROWS)) await print(table.lines(some.map(parseEvent)));
   },
   async csv(lines) {
-    await print(csvHead());
-    for await (const some of grouped(lines, LINES)) await print(csvEvents(some.map(parseEvent)));
+    await print(formatCsvHead());
+    for await (const some of groupLines(lines, LINES)) await print(formatCsvEvents(some.map(parseEvent)));
   },
   /** Prints the lines as the server wrote them, so that no number is rounded. */
   async ndjson(lines) {
-    for await (const some of grouped(lines, LINES)) await print(`${some.join('\n')}\n`);
+    for await (const some of groupLines(lines, LINES)) await print(`${some.join('\n')}\n`);
   },
   async json(lines) {
     let separator = '{"events":[\n';
-    for await (const some of grouped(lines, LINES)) {
+    for await (const some of groupLines(lines, LINES)) {
       await print(separator + some.join(',\n'));
       separator = ',\n';
     }
@@ -45,7 +45,7 @@ function parseEvent(line: string): ApiEvent {
   return parseJson(line) as ApiEvent;
 }
 
-async function* grouped(lines: AsyncIterable<string>, size: number): AsyncGenerator<string[], void> {
+async function* groupLines(lines: AsyncIterable<string>, size: number): AsyncGenerator<string[], void> {
   let group: string[] = [];
   for await (const line of lines) {
     group.push(line);

@@ -24,7 +24,7 @@ export function formatEventBytes(event: ApiEvent): string {
 }
 
 /** The call or the request of an event, and what it was made on. */
-export function what(event: ApiEvent): string {
+export function describeEvent(event: ApiEvent): string {
   return event.event_type === 'block_io'
     ? `${event.operation} ${event.device}`
     : `${event.syscall} ${event.file ?? NONE}`;

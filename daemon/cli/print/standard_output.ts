@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { harmless } from '../../../agent/output/printable.ts';
+import { escapeControlsAsJson } from '../../../agent/output/printable.ts';
 
 /**
  * Prints at the reader's pace. Recorded text must not control a terminal, whatever the format; a pipe gets it
@@ -7,5 +7,6 @@ import { harmless } from '../../../agent/output/printable.ts';
  */
 export async function print(text: string): Promise<void> {
   if (text === '') return;
-  if (!process.stdout.write(process.stdout.isTTY ? harmless(text) : text)) await once(process.stdout, 'drain');
+  if (!process.stdout.write(process.stdout.isTTY ? escapeControlsAsJson(text) : text))
+    await once(process.stdout, 'drain');
 }

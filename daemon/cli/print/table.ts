@@ -1,5 +1,5 @@
 /** A table with headings whose rows are printed as they arrive. */
-import { printable } from '../../../agent/output/printable.ts';
+import { escapeControls } from '../../../agent/output/printable.ts';
 
 export interface TableColumn<Row> {
   heading: string;
@@ -12,11 +12,11 @@ export interface Table<Row> {
   lines(rows: readonly Row[]): string;
 }
 
-export function newTable<Row>(columns: readonly TableColumn<Row>[]): Table<Row> {
+export function createTextTable<Row>(columns: readonly TableColumn<Row>[]): Table<Row> {
   const widths = columns.map(({ heading }) => heading.length);
   let headed = false;
 
-  function line(cells: readonly string[]): string {
+  function formatLine(cells: readonly string[]): string {
     const padded = cells.map((cell, i) =>
       columns[i]!.align === 'right' ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!),
     );
@@ -25,13 +25,13 @@ export function newTable<Row>(columns: readonly TableColumn<Row>[]): Table<Row> 
 
   return {
     lines(rows) {
-      const cells = rows.map((row) => columns.map(({ cell }) => printable(cell(row))));
+      const cells = rows.map((row) => columns.map(({ cell }) => escapeControls(cell(row))));
       widths.forEach((width, i) => {
         widths[i] = Math.max(width, ...cells.map((row) => row[i]!.length));
       });
-      const heading = headed ? '' : line(columns.map((column) => column.heading));
+      const heading = headed ? '' : formatLine(columns.map((column) => column.heading));
       headed = true;
-      return heading + cells.map(line).join('');
+      return heading + cells.map(formatLine).join('');
     },
   };
 }

@@ -20,7 +20,7 @@ setInterval(() => {
 
 export interface TimeLimit {
   /** Limits the time to wait for each item; the time spent on processing it does not count. */
-  within<Item>(items: Iterable<Item>): Generator<Item, void>;
+  limitWaits<Item>(items: Iterable<Item>): Generator<Item, void>;
   end(): void;
 }
 
@@ -30,7 +30,7 @@ export function limitTime(ms: number, line: string): TimeLimit {
   const watch = new Worker(WATCH, { eval: true, workerData: { ms, line, steps, looks: LOOKS } });
   const step = () => void Atomics.add(steps, 0, 1);
   return {
-    *within(items) {
+    *limitWaits(items) {
       step();
       for (const item of items) {
         step();

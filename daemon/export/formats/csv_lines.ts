@@ -11,7 +11,7 @@ const FORMULA = /^['=+\-@\t\r]/;
 const QUOTED = /[",\r\n]/;
 
 /** Null becomes an empty cell; an empty text becomes `""`. */
-export function csvCell(value: unknown): string {
+export function formatCsvCell(value: unknown): string {
   if (value === null) return '';
   if (typeof value !== 'string') return String(value);
   const text = FORMULA.test(value) ? `'${value}` : value;
@@ -19,17 +19,17 @@ export function csvCell(value: unknown): string {
 }
 
 /** Cells, and the end of the line. */
-export function csvLine(values: readonly unknown[]): string {
-  return `${values.map(csvCell).join(',')}${END_OF_LINE}`;
+export function formatCsvLine(values: readonly unknown[]): string {
+  return `${values.map(formatCsvCell).join(',')}${END_OF_LINE}`;
 }
 
 export const END_OF_LINE = '\r\n';
 
-export function csvHead(): string {
-  return csvLine(EVENT_COLUMNS.map(({ name }) => name));
+export function formatCsvHead(): string {
+  return formatCsvLine(EVENT_COLUMNS.map(({ name }) => name));
 }
 
 /** For clients that have the events themselves: csv.ts writes those of a recording. */
-export function csvEvents(events: readonly ApiEvent[]): string {
-  return events.map((event) => csvLine(EVENT_COLUMNS.map((column) => column.value(event)))).join('');
+export function formatCsvEvents(events: readonly ApiEvent[]): string {
+  return events.map((event) => formatCsvLine(EVENT_COLUMNS.map((column) => column.getValue(event)))).join('');
 }

@@ -3,34 +3,34 @@
 import { statSync } from 'node:fs';
 import { createBundle } from '../../../agent/recording/write/bundle.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
-import { jsonRows } from '../../store/blocks/event_json.ts';
+import { createJsonRows } from '../../store/blocks/event_json.ts';
 import type { Encoder, EventWriter, Surroundings } from '../encoder.ts';
-import { perfettoEncoder } from '../perfetto/trace.ts';
-import { type IdMap, remapped } from '../remap.ts';
-import { csvEncoder } from './csv.ts';
-import { sqliteWriter } from './sqlite.ts';
+import { createPerfettoEncoder } from '../perfetto/trace.ts';
+import { type IdMap, remapBlock } from '../remap.ts';
+import { createCsvEncoder } from './csv.ts';
+import { openSqliteWriter } from './sqlite.ts';
 
 interface StreamFormat {
   readonly kind: 'stream';
   readonly binary: boolean;
   /** `-` stands for standard output. */
   readonly defaultOutput: string;
-  encoder(surroundings: Surroundings): Encoder;
+  createEncoder(surroundings: Surroundings): Encoder;
 }
 
 interface FileFormat {
   readonly kind: 'file';
   readonly defaultOutput: string;
   /** `path` must be an empty file. */
-  writer(path: string, surroundings: Surroundings): EventWriter;
+  openFileWriter(path: string, surroundings: Surroundings): EventWriter;
 }
 
 export const FORMATS = {
-  bundle: { kind: 'file', defaultOutput: 'incident.kreplay', writer: bundleWriter },
-  ndjson: { kind: 'stream', binary: false, defaultOutput: '-', encoder: ndjsonEncoder },
-  csv: { kind: 'stream', binary: false, defaultOutput: '-', encoder: csvEncoder },
-  sqlite: { kind: 'file', defaultOutput: 'incident.sqlite', writer: sqliteWriter },
-  perfetto: { kind: 'stream', binary: true, defaultOutput: 'incident.pftrace', encoder: perfettoEncoder },
+  bundle: { kind: 'file', defaultOutput: 'incident.kreplay', openFileWriter: openBundleWriter },
+  ndjson: { kind: 'stream', binary: false, defaultOutput: '-', createEncoder: createNdjsonEncoder },
+  csv: { kind: 'stream', binary: false, defaultOutput: '-', createEncoder: createCsvEncoder },
+  sqlite: { kind: 'file', defaultOutput: 'incident.sqlite', openFileWriter: openSqliteWriter },
+  perfetto: { kind: 'stream', binary: true, defaultOutput: 'incident.pftrace', createEncoder: createPerfettoEncoder },
 } as const satisfies Record<string, StreamFormat | FileFormat>;
 
 export type FormatName = keyof typeof FORMATS;
@@ -38,15 +38,15 @@ export type FormatName = keyof typeof FORMATS;
 export type Format = StreamFormat | FileFormat;
 
 /** Writes one event per line, in the API's own NDJSON. */
-function ndjsonEncoder(): Encoder {
-  const { pieces, rest } = jsonRows('\n');
+function createNdjsonEncoder(): Encoder {
+  const { encodePieces, takeRest } = createJsonRows('\n');
   return {
     head: () => '',
-    *pieces(scanned) {
+    *encodePieces(scanned) {
       // The encoder reuses the memory of a piece, which an output may still have to write.
-      for (const piece of pieces(scanned)) yield Buffer.from(piece);
+      for (const piece of encodePieces(scanned)) yield Buffer.from(piece);
     },
-    tail: rest,
+    tail: takeRest,
   };
 }
 
@@ -55,9 +55,9 @@ function ndjsonEncoder(): Encoder {
 /** A bundle is given to others: it does not identify the machine that recorded it, beyond the node's name. */
 const NO_HOST = { bootId: '', machineId: '' };
 
-function bundleWriter(path: string, { dictionary, createdNs, losses, clockSteps }: Surroundings): EventWriter {
+function openBundleWriter(path: string, { dictionary, createdNs, losses, clockSteps }: Surroundings): EventWriter {
   const { recordingId, node } = dictionary;
-  const bundle = withoutAdvice(() => createBundle({ path, recordingId, node, ...NO_HOST, createdNs }));
+  const bundle = runWithoutAdvice(() => createBundle({ path, recordingId, node, ...NO_HOST, createdNs }));
   const ids: IdMap = {
     name: (id) => bundle.nameId(dictionary.name(id)),
     file: (id) => {
@@ -68,17 +68,17 @@ function bundleWriter(path: string, { dictionary, createdNs, losses, clockSteps 
   };
   return {
     write({ block }) {
-      const own = remapped(block, ids);
-      withoutAdvice(() => bundle.append(own));
+      const own = remapBlock(block, ids);
+      runWithoutAdvice(() => bundle.append(own));
     },
     finish() {
       const known = losses();
-      withoutAdvice(() => {
+      runWithoutAdvice(() => {
         for (const loss of known) bundle.recordLoss(loss);
         for (const step of clockSteps) bundle.recordClock(step);
       });
     },
-    close: () => withoutAdvice(bundle.close),
+    close: () => runWithoutAdvice(bundle.close),
     bytes: () => statSync(path).size,
   };
 }
@@ -87,7 +87,7 @@ function bundleWriter(path: string, { dictionary, createdNs, losses, clockSteps 
  * Used for what the bundle does, never for reading the recording: advice about a data folder does not help here, and
  * the caller, which has the target's name, describes SQLite's own error.
  */
-function withoutAdvice<Result>(work: () => Result): Result {
+function runWithoutAdvice<Result>(work: () => Result): Result {
   try {
     return work();
   } catch (error) {

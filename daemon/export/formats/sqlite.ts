@@ -10,9 +10,9 @@ import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { I64_MAX } from '../../base/bigints.ts';
-import { eventPieces } from '../../store/blocks/event.ts';
+import { readEventPieces } from '../../store/blocks/event.ts';
 import type { EventWriter, Surroundings } from '../encoder.ts';
-import { columnsOfType, EVENT_COLUMNS, type FlatType, type FlatValue } from '../flat_columns.ts';
+import { EVENT_COLUMNS, type FlatType, type FlatValue, listTypeColumns } from '../flat_columns.ts';
 
 const DECLARED = { text: 'TEXT', integer: 'INTEGER', unsigned: '' } as const satisfies Record<FlatType, string>;
 
@@ -40,7 +40,7 @@ CREATE INDEX events_by_time ON events (timestamp_ns);
 -- One transaction's events in order.
 CREATE INDEX events_by_transaction ON events (transaction_id, timestamp_ns);`;
 
-export function sqliteWriter(path: string, { losses, clockSteps }: Surroundings): EventWriter {
+export function openSqliteWriter(path: string, { losses, clockSteps }: Surroundings): EventWriter {
   const database = new Database(path);
   // The file is visible only when it is complete, so it needs no journal.
   database.pragma('journal_mode = OFF');
@@ -51,13 +51,13 @@ export function sqliteWriter(path: string, { losses, clockSteps }: Surroundings)
   const addStep = database.prepare('INSERT INTO clock VALUES (?, ?, ?, ?)');
   return {
     write(scanned) {
-      for (const events of eventPieces(scanned)) {
-        for (const event of events) addEvent.run(EVENT_COLUMNS.map((column) => storable(column.value(event))));
+      for (const events of readEventPieces(scanned)) {
+        for (const event of events) addEvent.run(EVENT_COLUMNS.map((column) => toStorable(column.getValue(event))));
       }
     },
     finish() {
       for (const { fromNs, toNs, cause, eventType, count } of losses())
-        addLoss.run(storable(fromNs), storable(toNs), cause, eventType, count);
+        addLoss.run(toStorable(fromNs), toStorable(toNs), cause, eventType, count);
       for (const { bootNs, offsetNs, kind, suspendedNs } of clockSteps)
         addStep.run(bootNs, offsetNs, kind, suspendedNs);
       database.exec(`${INDEXES} ${EVENT_TYPES.map(createView).join('\n')} COMMIT`);
@@ -68,7 +68,7 @@ export function sqliteWriter(path: string, { losses, clockSteps }: Surroundings)
 }
 
 /** Values that SQLite has no integer for become text; a JavaScript number would become a REAL. */
-export function storable(value: FlatValue): string | bigint | null {
+export function toStorable(value: FlatValue): string | bigint | null {
   if (typeof value === 'number') return BigInt(value);
   return typeof value === 'bigint' && value > I64_MAX ? value.toString() : value;
 }
@@ -79,6 +79,6 @@ function createEvents(): string {
 }
 
 function createView(eventType: string): string {
-  const names = columnsOfType(eventType).map(({ name }) => `"${name}"`);
+  const names = listTypeColumns(eventType).map(({ name }) => `"${name}"`);
   return `CREATE VIEW ${eventType} AS\nSELECT ${names.join(', ')}\nFROM events\nWHERE event_type = '${eventType}';`;
 }

@@ -5,10 +5,10 @@ import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/sca
 import type { Encoder, EventWriter, Surroundings } from '../encoder.ts';
 import { ExportError, Interrupted, toWriteError } from '../errors.ts';
 import type { Format } from '../formats/format.ts';
-import { newHiddenFile, refuseTaken } from '../new_file.ts';
-import { fileOutput, type Output, standardOutput } from '../output.ts';
+import { createHiddenFile, refuseTaken } from '../new_file.ts';
+import { createStandardOutput, type Output, openFileOutput } from '../output.ts';
 import type { Loss, Source } from '../source.ts';
-import { newRedaction, type Redaction } from './redaction.ts';
+import { createRedaction, type Redaction } from './redaction.ts';
 import { listLosses, type Selection, selectClockSteps } from './selection.ts';
 
 export const STANDARD_OUTPUT = '-';
@@ -38,7 +38,7 @@ export interface ExportSummary {
 export async function exportEvents(options: ExportOptions): Promise<ExportSummary> {
   if (options.output === STANDARD_OUTPUT) return writeEvents(options, STANDARD_OUTPUT);
   refuseTaken(options.output, options);
-  const file = newHiddenFile(dirname(options.output), options.output);
+  const file = createHiddenFile(dirname(options.output), options.output);
   try {
     const summary = await writeEvents(options, file.path);
     file.show(options.output, options);
@@ -57,7 +57,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
   const losses = () => listLosses(source, selection, unended);
   const clockSteps = selectClockSteps(source, selection.window);
   const { createdNs } = source.reader.info();
-  const { dictionary, blocks } = chosenBlocks(options);
+  const { dictionary, blocks } = chooseBlocks(options);
   let writer: EventWriter | undefined;
   let events = 0;
   try {
@@ -74,7 +74,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
       // Signals are handled in between.
       await setImmediate();
     }
-    if (!writer) throw nothingToExport(source, losses());
+    if (!writer) throw createEmptyExportError(source, losses());
     await writer.finish();
   } finally {
     writer?.close();
@@ -83,7 +83,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
   return { events, bytes: writer.bytes(), lost: counts.reduce((sum, count) => sum + count, 0), gaps: counts.length };
 }
 
-function nothingToExport({ path }: Source, losses: readonly Loss[]): ExportError {
+function createEmptyExportError({ path }: Source, losses: readonly Loss[]): ExportError {
   const isDamaged = losses.some(({ cause }) => cause === 'damaged');
   if (isDamaged) return new ExportError(`${path}: it is damaged, its events cannot be read: nothing was exported`);
   return new ExportError(`${path} has no such events: nothing was exported`);
@@ -94,14 +94,14 @@ interface Chosen {
   blocks: Iterable<RecordingBlock>;
 }
 
-function chosenBlocks({ source, selection, redact }: ExportOptions): Chosen {
+function chooseBlocks({ source, selection, redact }: ExportOptions): Chosen {
   const blocks = source.scan(selection.filter);
   if (!redact) return { dictionary: source.dictionary, blocks };
-  const redaction = newRedaction(source.dictionary);
-  return { dictionary: redaction.dictionary, blocks: redacted(blocks, redaction) };
+  const redaction = createRedaction(source.dictionary);
+  return { dictionary: redaction.dictionary, blocks: redactBlocks(blocks, redaction) };
 }
 
-function* redacted(blocks: Iterable<RecordingBlock>, { redact }: Redaction): Generator<RecordingBlock, void> {
+function* redactBlocks(blocks: Iterable<RecordingBlock>, { redact }: Redaction): Generator<RecordingBlock, void> {
   for (const scanned of blocks) yield redact(scanned);
 }
 
@@ -110,18 +110,18 @@ function openEventWriter(
   path: string,
   surroundings: Surroundings,
 ): EventWriter {
-  if (format.kind === 'file') return format.writer(path, surroundings);
-  const target = path === STANDARD_OUTPUT ? standardOutput(signal) : fileOutput(path, output);
-  return streamWriter(target, format.encoder(surroundings));
+  if (format.kind === 'file') return format.openFileWriter(path, surroundings);
+  const target = path === STANDARD_OUTPUT ? createStandardOutput(signal) : openFileOutput(path, output);
+  return createStreamWriter(target, format.createEncoder(surroundings));
 }
 
-function streamWriter(output: Output, encoder: Encoder): EventWriter {
+function createStreamWriter(output: Output, encoder: Encoder): EventWriter {
   let begun = false;
   return {
     async write(scanned) {
       if (!begun) await output.write(encoder.head());
       begun = true;
-      for (const piece of encoder.pieces(scanned)) await output.write(piece);
+      for (const piece of encoder.encodePieces(scanned)) await output.write(piece);
     },
     finish: () => output.write(encoder.tail()),
     close: output.close,

@@ -14,15 +14,15 @@ import {
 import { join } from 'node:path';
 import { copyTo, openDatabase } from '../../../agent/recording/format/database.ts';
 import {
-  corrupt,
+  createCorruptError,
   RecordingError,
+  runWithRecordingErrors,
   toRecordingError,
-  withRecordingErrors,
 } from '../../../agent/recording/format/errors.ts';
 import { openReader, type RecordingInfo } from '../../../agent/recording/read/reader.ts';
 import { checkSizes } from '../../../agent/recording/read/sizes.ts';
-import { toWriteError, withReadErrors, withWriteErrors } from '../errors.ts';
-import { newHiddenFile, newHiddenFolder, removeAbandoned } from '../new_file.ts';
+import { runWithReadErrors, runWithWriteErrors, toWriteError } from '../errors.ts';
+import { createHiddenFile, createHiddenFolder, removeAbandoned } from '../new_file.ts';
 
 const HASH_DIGITS = 12;
 const HASH_CHUNK_BYTES = 1 << 20;
@@ -45,13 +45,13 @@ export interface ListedImport {
 /** Copies the whole recording into `data`; the file itself stays as it is. */
 export function importRecording(file: string, data: string): Imported {
   const folder = join(data, 'imported');
-  withWriteErrors(folder, () => mkdirSync(folder, { recursive: true }));
-  const source = withinReach(file, folder);
-  const copy = newHiddenFile(folder, folder);
+  runWithWriteErrors(folder, () => mkdirSync(folder, { recursive: true }));
+  const source = makeReachable(file, folder);
+  const copy = createHiddenFile(folder, folder);
   try {
     copyDatabase(source.path, copy.path, folder);
-    const info = checked(copy.path, file);
-    const path = join(folder, `${info.recordingId}-${contentHash(copy.path)}.kreplay`);
+    const info = checkCopy(copy.path, file);
+    const path = join(folder, `${info.recordingId}-${hashContent(copy.path)}.kreplay`);
     const known = existsSync(path);
     // A concurrent import of the same file makes the same copy, so replacing it is safe.
     if (!known) copy.show(path, { force: true });
@@ -64,13 +64,15 @@ export function importRecording(file: string, data: string): Imported {
 
 export function listImported(data: string): ListedImport[] {
   const folder = join(data, 'imported');
-  const found = withReadErrors(folder, () => (statSync(folder, { throwIfNoEntry: false }) ? readdirSync(folder) : []));
+  const found = runWithReadErrors(folder, () =>
+    statSync(folder, { throwIfNoEntry: false }) ? readdirSync(folder) : [],
+  );
   removeAbandoned(folder);
   const names = found.filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'));
-  return names.sort().map((name) => listed(join(folder, name)));
+  return names.sort().map((name) => readListedImport(join(folder, name)));
 }
 
-function listed(path: string): ListedImport {
+function readListedImport(path: string): ListedImport {
   try {
     return { path, info: readRecordingInfo(path) };
   } catch (error) {
@@ -93,8 +95,8 @@ function readRecordingInfo(path: string): RecordingInfo {
  * where that is not possible, both files are read from a copy. If there is an index, there may be a writer too, and a
  * copy might be torn.
  */
-function withinReach(file: string, folder: string): { path: string; discard(): void } {
-  withReadErrors(file, () => statSync(file, { throwIfNoEntry: false }));
+function makeReachable(file: string, folder: string): { path: string; discard(): void } {
+  runWithReadErrors(file, () => statSync(file, { throwIfNoEntry: false }));
   try {
     readRecordingInfo(file);
     return { path: file, discard() {} };
@@ -103,7 +105,7 @@ function withinReach(file: string, folder: string): { path: string; discard(): v
     const unindexed = existsSync(`${file}-wal`) && !existsSync(`${file}-shm`);
     if (!unindexed || (code !== 'recording_not_readable' && code !== 'recording_not_writable')) throw error;
   }
-  const scratch = withWriteErrors(folder, () => newHiddenFolder(folder));
+  const scratch = runWithWriteErrors(folder, () => createHiddenFolder(folder));
   const discard = () => rmSync(scratch, { recursive: true, force: true });
   try {
     const path = join(scratch, 'recording.kreplay');
@@ -120,7 +122,7 @@ const OF_SOURCE = /^SQLITE_(CORRUPT|NOTADB|BUSY|TOOBIG|IOERR_DATA|IOERR_READ|IOE
 
 /** The copy includes what is in the log, and leaves out what was removed from the file. */
 function copyDatabase(from: string, to: string, folder: string): void {
-  const database = withRecordingErrors(from, () => openDatabase(from, { readonly: true }));
+  const database = runWithRecordingErrors(from, () => openDatabase(from, { readonly: true }));
   try {
     checkSizes(database);
     copyTo(database, to);
@@ -134,7 +136,7 @@ function copyDatabase(from: string, to: string, folder: string): void {
 }
 
 /** Decodes every segment of the copy at `path`. */
-function checked(path: string, name: string): RecordingInfo {
+function checkCopy(path: string, name: string): RecordingInfo {
   const reader = openReader(path);
   try {
     const info = reader.info();
@@ -143,8 +145,8 @@ function checked(path: string, name: string): RecordingInfo {
       events += block.rowCount;
       if (reader.foundDamage().any) break;
     }
-    const [wrong] = reader.foundDamage().any ? [] : reader.wrongEntries(1);
-    if (wrong) throw corrupt(`${wrong}, so that queries would miss them`);
+    const [wrong] = reader.foundDamage().any ? [] : reader.findWrongEntries(1);
+    if (wrong) throw createCorruptError(`${wrong}, so that queries would miss them`);
     reader.clockSteps();
     reader.recordedSpan();
     while (!reader.transactionIndex.step());
@@ -153,7 +155,7 @@ function checked(path: string, name: string): RecordingInfo {
     const isDamaged = reader.foundDamage().any;
     if (events === info.eventCount && !isDamaged) return info;
     if (!isDamaged) throw new RecordingError('unsupported_format', UNKNOWN_TYPES);
-    throw corrupt(`only ${events} of its ${info.eventCount} events can be read`);
+    throw createCorruptError(`only ${events} of its ${info.eventCount} events can be read`);
   } catch (error) {
     if (!(error instanceof RecordingError)) throw error;
     throw new RecordingError(error.code, `${name} was not imported: ${error.message}`, error);
@@ -162,7 +164,7 @@ function checked(path: string, name: string): RecordingInfo {
   }
 }
 
-function contentHash(path: string): string {
+function hashContent(path: string): string {
   const hash = createHash('sha256');
   const chunk = Buffer.alloc(HASH_CHUNK_BYTES);
   const descriptor = openSync(path, 'r');

@@ -16,7 +16,7 @@ interface Terminal {
   write(text: string): unknown;
 }
 
-export function newProgress(terminal: Terminal, nowMs: () => number): Progress {
+export function createTerminalProgress(terminal: Terminal, nowMs: () => number): Progress {
   let shown = false;
   let nextMs = nowMs() + QUIET_MS;
   return {

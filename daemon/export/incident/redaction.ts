@@ -5,12 +5,12 @@
 import { randomBytes } from 'node:crypto';
 import {
   type Context,
+  createRecordingDictionary,
   type RecordingBlock,
   type RecordingDictionary,
-  recordingDictionary,
 } from '../../store/blocks/scanned_block.ts';
 import { ExportError } from '../errors.ts';
-import { remapped } from '../remap.ts';
+import { remapBlock } from '../remap.ts';
 
 /** The most pseudonyms of each kind, which are kept in memory until the export ends. */
 const PSEUDONYMS_MAX = 1_000_000;
@@ -26,74 +26,79 @@ export interface Redaction {
   redact(scanned: RecordingBlock): RecordingBlock;
 }
 
-export function newRedaction(source: RecordingDictionary): Redaction {
-  const names = entries<string>();
-  const files = entries<{ path: string; kind: string }>();
-  const contexts = entries<Context>();
-  const numbers = { transaction: numbering(), trace: numbering(), span: numbering(), path: numbering() };
+export function createRedaction(source: RecordingDictionary): Redaction {
+  const names = createEntries<string>();
+  const files = createEntries<{ path: string; kind: string }>();
+  const contexts = createEntries<Context>();
+  const numbers = {
+    transaction: createNumbering(),
+    trace: createNumbering(),
+    span: createNumbering(),
+    path: createNumbering(),
+  };
   const numbersOf = new Map<string, (text: string) => number>();
 
-  function pseudonym(text: string, of: string): string {
-    const number = numbersOf.get(of) ?? numbering();
+  function assignPseudonym(text: string, of: string): string {
+    const number = numbersOf.get(of) ?? createNumbering();
     numbersOf.set(of, number);
     return `${of}-${number(text)}`;
   }
 
-  function redactedContext({ transactionId, traceId, spanId }: Context): Context {
+  function redactContext({ transactionId, traceId, spanId }: Context): Context {
     return {
       transactionId: transactionId === null ? null : `transaction-${numbers.transaction(transactionId)}`,
       // These keep the form of a trace id and a span id, which tools check.
-      traceId: traceId === null ? null : hexadecimal(numbers.trace(traceId), 32),
-      spanId: spanId === null ? null : hexadecimal(numbers.span(spanId), 16),
+      traceId: traceId === null ? null : formatHex(numbers.trace(traceId), 32),
+      spanId: spanId === null ? null : formatHex(numbers.span(spanId), 16),
     };
   }
 
   const ids = {
     name: (id: number, of: string) => {
       const text = source.name(id);
-      return text === '' ? 0 : names.findOrAddId(`${of}\n${text}`, () => pseudonym(text, of));
+      return text === '' ? 0 : names.findOrAddId(`${of}\n${text}`, () => assignPseudonym(text, of));
     },
     file: (id: number) => {
       const file = source.file(id);
       if (!file) return 0;
       const { path, kind } = file;
-      return files.findOrAddId(`${kind}\n${path}`, () => ({ path: redactedPath(path, numbers.path), kind }));
+      return files.findOrAddId(`${kind}\n${path}`, () => ({ path: redactPath(path, numbers.path), kind }));
     },
     context: (id: number) => {
       const context = source.context(id);
       const { transactionId, traceId, spanId } = context;
       if (transactionId === null && traceId === null && spanId === null) return 0;
-      return contexts.findOrAddId(JSON.stringify([transactionId, traceId, spanId]), () => redactedContext(context));
+      return contexts.findOrAddId(JSON.stringify([transactionId, traceId, spanId]), () => redactContext(context));
     },
   };
-  const dictionary = recordingDictionary({
+  const dictionary = createRecordingDictionary({
     // Each export has its own id: a pseudonym stands for another text in the next export, which may be served beside
     // it.
     recordingId: randomBytes(8).toString('hex'),
     node: 'node-1',
-    name: (id) => names.entry(id) ?? '',
-    file: files.entry,
-    context: (id) => contexts.entry(id) ?? NO_CONTEXT,
+    name: (id) => names.getEntry(id) ?? '',
+    file: files.getEntry,
+    context: (id) => contexts.getEntry(id) ?? NO_CONTEXT,
   });
-  return { dictionary, redact: ({ block }) => ({ block: remapped(block, ids), dictionary }) };
+  return { dictionary, redact: ({ block }) => ({ block: remapBlock(block, ids), dictionary }) };
 }
 
 const NO_CONTEXT: Context = { transactionId: null, traceId: null, spanId: null };
 
 /** Replaces every name in the path, so that files in one folder still share a folder. */
-function redactedPath(path: string, number: (text: string) => number): string {
+function redactPath(path: string, number: (text: string) => number): string {
   if (NUMBERED_FILE.test(path)) return path;
   const end = path.endsWith(DELETED) ? DELETED : '';
   const names = path.slice(0, path.length - end.length).split('/');
   return names.map((name) => (name === '' || name === FRONT_MISSING ? name : `path-${number(name)}`)).join('/') + end;
 }
 
-function hexadecimal(number: number, digits: number): string {
+function formatHex(number: number, digits: number): string {
   return number.toString(16).padStart(digits, '0');
 }
 
 /** Numbers texts 1, 2, 3 in the order of first appearance. */
-function numbering(): (text: string) => number {
+function createNumbering(): (text: string) => number {
   const known = new Map<string, number>();
   return (text) => {
     const number = known.get(text) ?? known.size + 1;
@@ -107,11 +112,11 @@ function numbering(): (text: string) => number {
 interface Entries<Entry> {
   /** Ids start at 1. */
   findOrAddId(key: string, make: () => Entry): number;
-  entry(id: number): Entry | undefined;
+  getEntry(id: number): Entry | undefined;
 }
 
-function entries<Entry>(): Entries<Entry> {
-  const number = numbering();
+function createEntries<Entry>(): Entries<Entry> {
+  const number = createNumbering();
   const made: Entry[] = [];
   return {
     findOrAddId(key, make) {
@@ -119,6 +124,6 @@ function entries<Entry>(): Entries<Entry> {
       if (id > made.length) made.push(make());
       return id;
     },
-    entry: (id) => made[id - 1],
+    getEntry: (id) => made[id - 1],
   };
 }

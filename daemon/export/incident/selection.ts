@@ -1,14 +1,14 @@
 /** Selects the events to export and the time that they cover; losses and clock steps of that time are exported too. */
 
 import { computeWholeEndNs } from '../../../agent/recording/read/transactions.ts';
-import { type Unended, type UnendedEvent, unendedTest } from '../../../agent/recording/read/unended.ts';
+import { createUnendedTest, type Unended, type UnendedEvent } from '../../../agent/recording/read/unended.ts';
 import type { EventType } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { U64_MAX } from '../../base/bigints.ts';
 import { resolveTime, type TimeExpression } from '../../base/time.ts';
 import type { TimeRange } from '../../contract/time_range.ts';
 import type { EventFilter } from '../../store/store.ts';
-import { clockSpans } from '../clock_spans.ts';
+import { buildClockSpans } from '../clock_spans.ts';
 import { ExportError } from '../errors.ts';
 import type { ClockStep, Loss, Source } from '../source.ts';
 
@@ -38,7 +38,7 @@ export function buildSelection(source: Source, options: SelectionOptions, nowNs:
     const window = resolveWindow(options, nowNs);
     return { filter: { ...window, ...narrowed }, window };
   }
-  const window = transactionWindow(source, transactionId, options.contextNs);
+  const window = findTransactionWindow(source, transactionId, options.contextNs);
   const chosen = options.contextNs > 0n ? window : { transactionId };
   return { filter: { ...chosen, ...narrowed }, window };
 }
@@ -51,8 +51,8 @@ function resolveWindow({ from, to }: SelectionOptions, nowNs: bigint): TimeRange
   return { ...(fromNs !== undefined && { fromNs }), ...(toNs !== undefined && { toNs }) };
 }
 
-function transactionWindow(source: Source, transactionId: string, contextNs: bigint): TimeRange {
-  const transaction = source.reader.transaction(transactionId);
+function findTransactionWindow(source: Source, transactionId: string, contextNs: bigint): TimeRange {
+  const transaction = source.reader.readTransaction(transactionId);
   if (!transaction)
     throw new ExportError(`${source.path} has no transaction ${transactionId}: check the id, or name its --recording`);
   const { firstTimestampNs } = transaction;
@@ -69,7 +69,7 @@ export function listLosses(
   const untilNs = reader.recordedSpan()?.toNs ?? 0n;
   const isOfTransaction = filter.transactionId !== undefined;
   const isWithin = ({ timestamp_ns }: UnendedEvent) => timestamp_ns >= fromNs && timestamp_ns < toNs;
-  const isWanted = unendedTest(filter);
+  const isWanted = createUnendedTest(filter);
   const own = (all: readonly UnendedEvent[]) =>
     all.filter((event) => isWanted(event) && (isOfTransaction || isWithin(event)));
   // What a transaction has is followed by what it is missing, however long it was quiet in between.
@@ -96,7 +96,7 @@ const IN_PROGRESS: LossCause = 'in_progress';
 
 /** Returns the steps that were in force at some time within the window. */
 export function selectClockSteps({ reader }: Source, { fromNs = 0n, toNs }: TimeRange): ClockStep[] {
-  return clockSpans(reader.clockSteps())
+  return buildClockSpans(reader.clockSteps())
     .filter((span) => toNs === undefined || span.fromNs < toNs)
     .filter((span) => span.toNs === undefined || span.toNs > fromNs)
     .map(({ step }) => step);

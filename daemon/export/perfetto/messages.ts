@@ -10,16 +10,16 @@ const SCALAR_BYTES_MAX = 16;
 
 export interface MessageWriter {
   /** An unsigned integer, or a signed one of protobuf's int32 and int64 types. */
-  integer(field: number, value: number | bigint): void;
-  fixed64(field: number, value: bigint): void;
-  text(field: number, value: string): void;
+  writeInteger(field: number, value: number | bigint): void;
+  writeFixed64(field: number, value: bigint): void;
+  writeText(field: number, value: string): void;
   /** Writes a nested message; `write` writes its fields. */
-  message(field: number, write: () => void): void;
+  writeMessage(field: number, write: () => void): void;
   /** Returns what was written since the last call. */
   take(): Buffer;
 }
 
-export function newMessageWriter(): MessageWriter {
+export function createMessageWriter(): MessageWriter {
   let buffer = Buffer.alloc(INITIAL_BYTES);
   let end = 0;
 
@@ -31,7 +31,7 @@ export function newMessageWriter(): MessageWriter {
   }
 
   /** The value comes as two words: bigints would cost one allocation per byte. */
-  function varint(low: number, high: number): void {
+  function writeVarint(low: number, high: number): void {
     while (high !== 0 || low > 0x7f) {
       buffer[end++] = (low & 0x7f) | 0x80;
       low = ((low >>> 7) | (high << 25)) >>> 0;
@@ -40,37 +40,37 @@ export function newMessageWriter(): MessageWriter {
     buffer[end++] = low;
   }
 
-  function tag(field: number, wireType: number): void {
-    varint((field << 3) | wireType, 0);
+  function writeTag(field: number, wireType: number): void {
+    writeVarint((field << 3) | wireType, 0);
   }
 
-  function integer(value: number | bigint): void {
+  function writeInt64(value: number | bigint): void {
     const whole = BigInt.asUintN(64, BigInt(value));
-    varint(Number(whole & 0xffff_ffffn), Number(whole >> 32n));
+    writeVarint(Number(whole & 0xffff_ffffn), Number(whole >> 32n));
   }
 
   return {
-    integer(field, value) {
+    writeInteger(field, value) {
       reserve(SCALAR_BYTES_MAX);
-      tag(field, VARINT);
-      if (typeof value === 'number' && value >= 0 && value <= 0xffff_ffff) varint(value, 0);
-      else integer(value);
+      writeTag(field, VARINT);
+      if (typeof value === 'number' && value >= 0 && value <= 0xffff_ffff) writeVarint(value, 0);
+      else writeInt64(value);
     },
-    fixed64(field, value) {
+    writeFixed64(field, value) {
       reserve(SCALAR_BYTES_MAX);
-      tag(field, FIXED64);
+      writeTag(field, FIXED64);
       end = buffer.writeBigUInt64LE(value, end);
     },
-    text(field, value) {
+    writeText(field, value) {
       const bytes = Buffer.byteLength(value);
       reserve(SCALAR_BYTES_MAX + bytes);
-      tag(field, LENGTH_DELIMITED);
-      varint(bytes, 0);
+      writeTag(field, LENGTH_DELIMITED);
+      writeVarint(bytes, 0);
       end += buffer.write(value, end);
     },
-    message(field, write) {
+    writeMessage(field, write) {
       reserve(SCALAR_BYTES_MAX);
-      tag(field, LENGTH_DELIMITED);
+      writeTag(field, LENGTH_DELIMITED);
       const start = end;
       write();
       // The length precedes the message, and is known only after the message was written.
@@ -79,7 +79,7 @@ export function newMessageWriter(): MessageWriter {
       end = start;
       const width = Math.max(1, Math.ceil((32 - Math.clz32(length)) / 7));
       buffer.copyWithin(start + width, start, start + length);
-      varint(length, 0);
+      writeVarint(length, 0);
       end += length;
     },
     take() {

@@ -31,15 +31,15 @@ export function sliceName(event: ApiEvent): string {
 /** The number of each name in the trace; numbers start at 1. */
 type Numbered = ReadonlyMap<string, number>;
 
-export const CATEGORIES = numbered([...WORDS.keys(), LOSS_CATEGORY]);
-export const SLICE_NAMES = numbered([
+export const CATEGORIES = numberNames([...WORDS.keys(), LOSS_CATEGORY]);
+export const SLICE_NAMES = numberNames([
   ...WORDS.keys(),
   ...[...WORDS.values()].flatMap((field) => [...(field?.words.values() ?? [])]),
   ...Object.keys(LOSS_CAUSES),
   LOSS_CATEGORY,
 ]);
-export const ARGUMENT_NAMES = numbered([...ARGUMENTS.map(({ name }) => name), LOST_EVENTS]);
+export const ARGUMENT_NAMES = numberNames([...ARGUMENTS.map(({ name }) => name), LOST_EVENTS]);
 
-function numbered(names: readonly string[]): Numbered {
+function numberNames(names: readonly string[]): Numbered {
   return new Map([...new Set(names)].map((name, i) => [name, i + 1]));
 }

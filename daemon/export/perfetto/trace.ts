@@ -7,15 +7,15 @@
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { I64_MAX, max } from '../../base/bigints.ts';
-import { eventPieces } from '../../store/blocks/event.ts';
-import { type ClockSpan, clockSpans } from '../clock_spans.ts';
+import { readEventPieces } from '../../store/blocks/event.ts';
+import { buildClockSpans, type ClockSpan } from '../clock_spans.ts';
 import type { Encoder, Surroundings } from '../encoder.ts';
 import type { FlatType } from '../flat_columns.ts';
 import type { ClockStep, Loss } from '../source.ts';
 import * as proto from './fields.ts';
-import { type MessageWriter, newMessageWriter } from './messages.ts';
+import { createMessageWriter, type MessageWriter } from './messages.ts';
 import { ARGUMENT_NAMES, ARGUMENTS, CATEGORIES, LOSS_CATEGORY, LOST_EVENTS, SLICE_NAMES, sliceName } from './names.ts';
-import { newTracks, type Track } from './tracks.ts';
+import { createTracks, type Track } from './tracks.ts';
 
 /** Any number but zero will do: all packets are of one sequence. */
 const SEQUENCE_ID = 1;
@@ -23,59 +23,59 @@ const SEQUENCE_ID = 1;
 /** The largest time: Perfetto's times are signed. */
 const TIME_NS_MAX = I64_MAX;
 
-export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Surroundings): Encoder {
-  const writer = newMessageWriter();
-  const clock = newTraceClock(clockSteps, firstNs);
-  const findFlow = newFlows();
+export function createPerfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Surroundings): Encoder {
+  const writer = createMessageWriter();
+  const clock = createTraceClock(clockSteps, firstNs);
+  const findFlow = createFlowFinder();
 
-  function packet(write: () => void): void {
-    writer.message(proto.TRACE.packet, () => {
-      writer.integer(proto.PACKET.trusted_packet_sequence_id, SEQUENCE_ID);
+  function writePacket(write: () => void): void {
+    writer.writeMessage(proto.TRACE.packet, () => {
+      writer.writeInteger(proto.PACKET.trusted_packet_sequence_id, SEQUENCE_ID);
       write();
     });
   }
 
-  const tracks = newTracks(dictionary.recordingId, (track) =>
-    packet(() => writer.message(proto.PACKET.track_descriptor, () => writeTrack(writer, track))),
+  const tracks = createTracks(dictionary.recordingId, (track) =>
+    writePacket(() => writer.writeMessage(proto.PACKET.track_descriptor, () => writeTrack(writer, track))),
   );
 
-  function edge(type: number, traceNs: bigint, trackUuid: bigint, write: () => void): void {
-    packet(() => {
-      writer.integer(proto.PACKET.sequence_flags, proto.NEEDS_INCREMENTAL_STATE);
-      writer.integer(proto.PACKET.timestamp, traceNs > TIME_NS_MAX ? TIME_NS_MAX : traceNs);
-      writer.message(proto.PACKET.track_event, () => {
-        writer.integer(proto.TRACK_EVENT.type, type);
-        writer.integer(proto.TRACK_EVENT.track_uuid, trackUuid);
+  function writeEdge(type: number, traceNs: bigint, trackUuid: bigint, write: () => void): void {
+    writePacket(() => {
+      writer.writeInteger(proto.PACKET.sequence_flags, proto.NEEDS_INCREMENTAL_STATE);
+      writer.writeInteger(proto.PACKET.timestamp, traceNs > TIME_NS_MAX ? TIME_NS_MAX : traceNs);
+      writer.writeMessage(proto.PACKET.track_event, () => {
+        writer.writeInteger(proto.TRACK_EVENT.type, type);
+        writer.writeInteger(proto.TRACK_EVENT.track_uuid, trackUuid);
         write();
       });
     });
   }
 
   function slice(startNs: bigint, endNs: bigint, trackUuid: bigint, write: () => void): void {
-    edge(proto.SLICE_BEGIN, startNs, trackUuid, write);
-    edge(proto.SLICE_END, endNs, trackUuid, () => {});
+    writeEdge(proto.SLICE_BEGIN, startNs, trackUuid, write);
+    writeEdge(proto.SLICE_END, endNs, trackUuid, () => {});
   }
 
   /** Converts to trace time; no time is before the boot. */
-  function fromBoot(wallNs: bigint): bigint {
+  function toTraceNs(wallNs: bigint): bigint {
     return max(0n, wallNs - clock.findOffsetNs(wallNs));
   }
 
   function writeEvent(event: ApiEvent): void {
     const { timestamp_ns: wallNs, duration_ns: durationNs, transaction_id: transactionId } = event;
-    const startNs = fromBoot(wallNs);
+    const startNs = toTraceNs(wallNs);
     const endNs = startNs + durationNs;
-    slice(startNs, endNs, tracks.ofEvent(event, startNs, endNs), () => {
+    slice(startNs, endNs, tracks.findOrAddEventLane(event, startNs, endNs), () => {
       writeNames(writer, event.event_type, sliceName(event));
-      if (transactionId !== null) writer.fixed64(proto.TRACK_EVENT.flow_ids, findFlow(transactionId));
+      if (transactionId !== null) writer.writeFixed64(proto.TRACK_EVENT.flow_ids, findFlow(transactionId));
       writeArguments(writer, event);
     });
   }
 
   function writeLoss({ fromNs, toNs, cause, count }: Loss): void {
-    const startNs = fromBoot(fromNs);
-    const endNs = max(startNs, fromBoot(toNs));
-    slice(startNs, endNs, tracks.named('lost events', startNs, endNs), () => {
+    const startNs = toTraceNs(fromNs);
+    const endNs = max(startNs, toTraceNs(toNs));
+    slice(startNs, endNs, tracks.findOrAddNamedLane('lost events', startNs, endNs), () => {
       writeNames(writer, LOSS_CATEGORY, cause);
       writeArgument(writer, LOST_EVENTS, 'unsigned', count);
     });
@@ -84,16 +84,16 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
   return {
     head() {
       for (const { traceNs, wallNs } of clock.readings)
-        packet(() => writer.message(proto.PACKET.clock_snapshot, () => writeClocks(writer, traceNs, wallNs)));
-      packet(() => {
+        writePacket(() => writer.writeMessage(proto.PACKET.clock_snapshot, () => writeClocks(writer, traceNs, wallNs)));
+      writePacket(() => {
         const flags = proto.INCREMENTAL_STATE_CLEARED | proto.NEEDS_INCREMENTAL_STATE;
-        writer.integer(proto.PACKET.sequence_flags, flags);
-        writer.message(proto.PACKET.interned_data, () => writeInternedNames(writer));
+        writer.writeInteger(proto.PACKET.sequence_flags, flags);
+        writer.writeMessage(proto.PACKET.interned_data, () => writeInternedNames(writer));
       });
       return writer.take();
     },
-    *pieces(scanned) {
-      for (const events of eventPieces(scanned)) {
+    *encodePieces(scanned) {
+      for (const events of readEventPieces(scanned)) {
         for (const event of events) writeEvent(event);
         yield writer.take();
       }
@@ -106,7 +106,7 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
 }
 
 /** Neighbouring events mostly belong to one transaction, so its flow is cached. */
-function newFlows(): (transactionId: string) => bigint {
+function createFlowFinder(): (transactionId: string) => bigint {
   let last: string | undefined;
   let flow = 0n;
   return (transactionId) => {
@@ -126,9 +126,9 @@ function writeInternedNames(writer: MessageWriter): void {
   ] as const;
   for (const [field, names] of tables) {
     for (const [name, iid] of names) {
-      writer.message(field, () => {
-        writer.integer(proto.INTERNED.iid, iid);
-        writer.text(proto.INTERNED.name, name);
+      writer.writeMessage(field, () => {
+        writer.writeInteger(proto.INTERNED.iid, iid);
+        writer.writeText(proto.INTERNED.name, name);
       });
     }
   }
@@ -140,51 +140,51 @@ function writeClocks(writer: MessageWriter, boottimeNs: bigint, realtimeNs: bigi
     [proto.BUILTIN_CLOCK.realtime, realtimeNs],
   ] as const;
   for (const [id, ns] of readings) {
-    writer.message(proto.CLOCK_SNAPSHOT.clocks, () => {
-      writer.integer(proto.CLOCK.clock_id, id);
-      writer.integer(proto.CLOCK.timestamp, ns);
+    writer.writeMessage(proto.CLOCK_SNAPSHOT.clocks, () => {
+      writer.writeInteger(proto.CLOCK.clock_id, id);
+      writer.writeInteger(proto.CLOCK.timestamp, ns);
     });
   }
-  writer.integer(proto.CLOCK_SNAPSHOT.primary_trace_clock, proto.BUILTIN_CLOCK.boottime);
+  writer.writeInteger(proto.CLOCK_SNAPSHOT.primary_trace_clock, proto.BUILTIN_CLOCK.boottime);
 }
 
 function writeTrack(writer: MessageWriter, { uuid, parentUuid, name, process, thread }: Track): void {
-  writer.integer(proto.TRACK_DESCRIPTOR.uuid, uuid);
-  if (parentUuid !== undefined) writer.integer(proto.TRACK_DESCRIPTOR.parent_uuid, parentUuid);
-  if (name !== undefined) writer.text(proto.TRACK_DESCRIPTOR.name, name);
+  writer.writeInteger(proto.TRACK_DESCRIPTOR.uuid, uuid);
+  if (parentUuid !== undefined) writer.writeInteger(proto.TRACK_DESCRIPTOR.parent_uuid, parentUuid);
+  if (name !== undefined) writer.writeText(proto.TRACK_DESCRIPTOR.name, name);
   if (process) {
-    writer.message(proto.TRACK_DESCRIPTOR.process, () => {
-      writer.integer(proto.PROCESS_DESCRIPTOR.pid, process.pid);
-      writer.text(proto.PROCESS_DESCRIPTOR.process_name, process.name);
+    writer.writeMessage(proto.TRACK_DESCRIPTOR.process, () => {
+      writer.writeInteger(proto.PROCESS_DESCRIPTOR.pid, process.pid);
+      writer.writeText(proto.PROCESS_DESCRIPTOR.process_name, process.name);
     });
   }
   if (thread) {
-    writer.message(proto.TRACK_DESCRIPTOR.thread, () => {
-      writer.integer(proto.THREAD_DESCRIPTOR.pid, thread.pid);
-      writer.integer(proto.THREAD_DESCRIPTOR.tid, thread.tid);
-      writer.text(proto.THREAD_DESCRIPTOR.thread_name, thread.name);
+    writer.writeMessage(proto.TRACK_DESCRIPTOR.thread, () => {
+      writer.writeInteger(proto.THREAD_DESCRIPTOR.pid, thread.pid);
+      writer.writeInteger(proto.THREAD_DESCRIPTOR.tid, thread.tid);
+      writer.writeText(proto.THREAD_DESCRIPTOR.thread_name, thread.name);
     });
   }
 }
 
 /** Names a slice. A name that is not interned is from a newer schema, so the category is used instead. */
 function writeNames(writer: MessageWriter, category: string, name: string): void {
-  writer.integer(proto.TRACK_EVENT.category_iids, CATEGORIES.get(category)!);
-  writer.integer(proto.TRACK_EVENT.name_iid, (SLICE_NAMES.get(name) ?? SLICE_NAMES.get(category))!);
+  writer.writeInteger(proto.TRACK_EVENT.category_iids, CATEGORIES.get(category)!);
+  writer.writeInteger(proto.TRACK_EVENT.name_iid, (SLICE_NAMES.get(name) ?? SLICE_NAMES.get(category))!);
 }
 
 function writeArguments(writer: MessageWriter, event: ApiEvent): void {
   for (const column of ARGUMENTS) {
-    const value = column.value(event);
+    const value = column.getValue(event);
     if (value !== null) writeArgument(writer, column.name, column.type, value);
   }
 }
 
 function writeArgument(writer: MessageWriter, name: string, type: FlatType, value: string | number | bigint): void {
-  writer.message(proto.TRACK_EVENT.debug_annotations, () => {
-    writer.integer(proto.DEBUG_ANNOTATION.name_iid, ARGUMENT_NAMES.get(name)!);
-    if (typeof value === 'string') writer.text(proto.DEBUG_ANNOTATION.string_value, value);
-    else writer.integer(proto.DEBUG_ANNOTATION[type === 'unsigned' ? 'uint_value' : 'int_value'], value);
+  writer.writeMessage(proto.TRACK_EVENT.debug_annotations, () => {
+    writer.writeInteger(proto.DEBUG_ANNOTATION.name_iid, ARGUMENT_NAMES.get(name)!);
+    if (typeof value === 'string') writer.writeText(proto.DEBUG_ANNOTATION.string_value, value);
+    else writer.writeInteger(proto.DEBUG_ANNOTATION[type === 'unsigned' ? 'uint_value' : 'int_value'], value);
   });
 }
 
@@ -202,12 +202,12 @@ interface TraceClock {
 }
 
 /** `firstNs` is the start of the first event. If no step puts it after the boot, trace time is the wall clock. */
-function newTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceClock {
-  const spans = clockSpans(steps);
+function createTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceClock {
+  const spans = buildClockSpans(steps);
   const offsets = computeOffsetsNs(steps);
   const findOffsetNs = (wallNs: bigint) => offsets[findSpanIndex(spans, wallNs)] ?? 0n;
   const firstOffsetNs = findOffsetNs(firstNs);
-  if (firstOffsetNs > firstNs) return newTraceClock([], firstNs);
+  if (firstOffsetNs > firstNs) return createTraceClock([], firstNs);
   const later = spans.map(({ fromNs }, i) => ({ wallNs: fromNs, traceNs: fromNs - offsets[i]! }));
   const first = { wallNs: firstNs, traceNs: firstNs - firstOffsetNs };
   return { findOffsetNs, readings: [first, ...later.filter(({ traceNs }) => traceNs > first.traceNs)] };

@@ -21,13 +21,13 @@ interface Lane {
 
 interface Tracks {
   /** Uuid of the lane for an event that lasts from `startNs` to `endNs` in the trace. */
-  ofEvent(event: ApiEvent, startNs: bigint, endNs: bigint): bigint;
+  findOrAddEventLane(event: ApiEvent, startNs: bigint, endNs: bigint): bigint;
   /** Uuid of a lane of a track that has only a name. */
-  named(name: string, startNs: bigint, endNs: bigint): bigint;
+  findOrAddNamedLane(name: string, startNs: bigint, endNs: bigint): bigint;
 }
 
 /** `declare` is called once for each track, before the track is used. */
-export function newTracks(recordingId: string, declare: (track: Track) => void): Tracks {
+export function createTracks(recordingId: string, declare: (track: Track) => void): Tracks {
   const lanes = new Map<string, Lane[]>();
   const processes = new Set<number>();
 
@@ -55,7 +55,7 @@ export function newTracks(recordingId: string, declare: (track: Track) => void):
     return uuid;
   }
 
-  function named(name: string, startNs: bigint, endNs: bigint): bigint {
+  function findOrAddNamedLane(name: string, startNs: bigint, endNs: bigint): bigint {
     return findOrAddLane(name, startNs, endNs, (uuid) => ({ uuid, name }));
   }
 
@@ -66,7 +66,7 @@ export function newTracks(recordingId: string, declare: (track: Track) => void):
     return uuid;
   }
 
-  function threadTrack({ pid, tid, comm, service_name }: ApiEvent, startNs: bigint, endNs: bigint): bigint {
+  function findOrAddThreadLane({ pid, tid, comm, service_name }: ApiEvent, startNs: bigint, endNs: bigint): bigint {
     const key = `thread ${pid} ${tid}`;
     return findOrAddLane(key, startNs, endNs, (uuid, lane) => {
       const parentUuid = processTrack(pid, service_name);
@@ -76,10 +76,10 @@ export function newTracks(recordingId: string, declare: (track: Track) => void):
   }
 
   return {
-    named,
-    ofEvent(event, startNs, endNs) {
-      if ('device' in event) return named(`${event.event_type} ${event.device}`, startNs, endNs);
-      return threadTrack(event, startNs, endNs);
+    findOrAddNamedLane,
+    findOrAddEventLane(event, startNs, endNs) {
+      if ('device' in event) return findOrAddNamedLane(`${event.event_type} ${event.device}`, startNs, endNs);
+      return findOrAddThreadLane(event, startNs, endNs);
     },
   };
 }

@@ -9,7 +9,7 @@ import { parseTime, resolveTime, TIME_FORMATS } from '../../base/time.ts';
 import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { ExportError } from '../errors.ts';
-import { columnsOfType, EVENT_COLUMNS, type FlatColumn } from '../flat_columns.ts';
+import { EVENT_COLUMNS, type FlatColumn, listTypeColumns } from '../flat_columns.ts';
 import type { Source } from '../source.ts';
 import {
   type Batch,
@@ -20,7 +20,7 @@ import {
   type Rows,
 } from './native_tables.ts';
 import { type Narrowed, PUSHED } from './pushed_conditions.ts';
-import { type VectorColumn, vectorColumn } from './vector_columns.ts';
+import { buildVectorColumn, type VectorColumn } from './vector_columns.ts';
 
 const PARAMETERS = ['of_transaction', 'since', 'until', 'of_service'];
 
@@ -31,23 +31,23 @@ interface EventTable {
   filter: EventFilter;
 }
 
-function eventTable(
+function buildEventTable(
   name: string,
   columns: readonly FlatColumn[],
   types: readonly number[],
   filter: EventFilter,
 ): EventTable {
-  return { name, columns, vectors: columns.map((column) => vectorColumn(column, types)), filter };
+  return { name, columns, vectors: columns.map((column) => buildVectorColumn(column, types)), filter };
 }
 
 const TABLES: readonly EventTable[] = [
-  eventTable(
+  buildEventTable(
     'events',
     EVENT_COLUMNS,
     EVENTS.map(({ id }) => id),
     {},
   ),
-  ...EVENTS.map(({ id, name }) => eventTable(name, columnsOfType(name), [id], { eventTypes: [name] })),
+  ...EVENTS.map(({ id, name }) => buildEventTable(name, listTypeColumns(name), [id], { eventTypes: [name] })),
 ];
 
 export function defineEventTables(database: Database.Database, source: Source, nowNs: bigint): void {
@@ -81,7 +81,7 @@ interface Asked {
 function open(source: Source, table: EventTable, { order, used, conditions, nowNs }: Asked): Rows {
   const vectors = used.map((column) => table.vectors[column]!);
   const filter = narrowFilter(table, conditions, nowNs);
-  const blocks = filter ? readBlocks(source, filter, order, vectors) : emptyBlocks();
+  const blocks = filter ? readBlocks(source, filter, order, vectors) : readNoBlocks();
   return {
     next() {
       const { done, value } = blocks.next();
@@ -99,7 +99,7 @@ function readBatch(scanned: RecordingBlock, vectors: readonly VectorColumn[]): B
 
 const EVENT_IDS = new Map(EVENTS.map(({ name, id }) => [name, id]));
 
-function* emptyBlocks(): Generator<RecordingBlock, void> {}
+function* readNoBlocks(): Generator<RecordingBlock, void> {}
 
 function* readBlocks(
   { reader, dictionary }: Source,
@@ -127,14 +127,14 @@ function narrowFilter({ columns, filter }: EventTable, conditions: Condition[], 
     const column = columns[place];
     narrowed = column
       ? PUSHED[column.name]!.narrow(narrowed, operator, operand)
-      : withParameter(narrowed, PARAMETERS[place - columns.length]!, operand as Operand, nowNs);
+      : addParameter(narrowed, PARAMETERS[place - columns.length]!, operand as Operand, nowNs);
   }
   // SQLite does not check parameters again, so an event that is found by its id would pass them all.
   if (narrowed && conditions.some(([place]) => place >= columns.length)) delete narrowed.eventNumber;
   return narrowed;
 }
 
-function withParameter(filter: EventFilter, name: string, operand: Operand, nowNs: bigint): EventFilter {
+function addParameter(filter: EventFilter, name: string, operand: Operand, nowNs: bigint): EventFilter {
   const text = String(operand);
   if (name === 'of_transaction') return { ...filter, transactionId: text };
   if (name === 'of_service') return { ...filter, services: [text] };

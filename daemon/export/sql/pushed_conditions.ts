@@ -27,7 +27,7 @@ interface Bounds {
 }
 
 /** A larger value of 64 bits is a text in a row, and any text is greater than any number. */
-const atMostTexts = (min: bigint) => (min > 2n ** 63n ? 2n ** 63n : min);
+const clampToTexts = (min: bigint) => (min > 2n ** 63n ? 2n ** 63n : min);
 
 /** An operand that is no number excludes rows by rules that are left to SQLite: the bounds are then open. */
 function computeBounds(operator: Operator, operand: Operand | Operand[]): Bounds | null {
@@ -40,9 +40,9 @@ function computeBounds(operator: Operator, operand: Operand | Operand[]): Bounds
     case '=':
       return down === up ? { min: up, max: down } : null;
     case '>':
-      return { min: atMostTexts(down + 1n) };
+      return { min: clampToTexts(down + 1n) };
     case 'g':
-      return { min: atMostTexts(up) };
+      return { min: clampToTexts(up) };
     case '<':
       return { max: up - 1n };
     case 'l':
@@ -52,7 +52,7 @@ function computeBounds(operator: Operator, operand: Operand | Operand[]): Bounds
   }
 }
 
-function ranged(apply: (filter: EventFilter, bounds: Bounds) => Narrowed): Pushed {
+function createRangeCondition(apply: (filter: EventFilter, bounds: Bounds) => Narrowed): Pushed {
   return {
     operators: RANGE,
     narrow(filter, operator, operand) {
@@ -68,7 +68,7 @@ const earlier = (a: bigint | undefined, b: bigint | undefined) =>
 const after = (bound: bigint | undefined) => (bound === undefined ? undefined : bound + 1n);
 
 /** Leaves out what is undefined. */
-function withBounds<Key extends 'fromNs' | 'toNs' | 'minDurationNs' | 'maxDurationNs'>(
+function addBounds<Key extends 'fromNs' | 'toNs' | 'minDurationNs' | 'maxDurationNs'>(
   filter: EventFilter,
   bounds: Readonly<Record<Key, bigint | undefined>>,
 ): EventFilter {
@@ -82,7 +82,10 @@ function selectTexts(operand: Operand | Operand[]): string[] {
 }
 
 /** `many`: the filter takes a list, so that IN needs one scan only. No filter finds an empty name. */
-function texts(many: boolean, apply: (filter: EventFilter, texts: [string, ...string[]]) => Narrowed): Pushed {
+function createTextCondition(
+  many: boolean,
+  apply: (filter: EventFilter, texts: [string, ...string[]]) => Narrowed,
+): Pushed {
   return {
     operators: many ? '=i' : '=',
     narrow(filter, _, operand) {
@@ -94,46 +97,46 @@ function texts(many: boolean, apply: (filter: EventFilter, texts: [string, ...st
 }
 
 /** What both lists have; the first one may be absent. */
-function common<Item>(before: readonly Item[] | undefined, items: readonly Item[]): readonly Item[] {
+function intersectLists<Item>(before: readonly Item[] | undefined, items: readonly Item[]): readonly Item[] {
   return before ? before.filter((item) => items.includes(item)) : items;
 }
 
 /** A filter that already asks for another text is left as it is: SQLite excludes the rest. */
-const single =
+const createTextFilter =
   (name: 'transactionId' | 'traceId') =>
   (filter: EventFilter, [text]: [string, ...string[]]): EventFilter => ({ [name]: text, ...filter });
 
 export const PUSHED: Readonly<Record<string, Pushed>> = {
-  event_id: texts(false, (filter, [id]) => {
+  event_id: createTextCondition(false, (filter, [id]) => {
     const parsed = parseEventId(id);
     return parsed ? { ...filter, eventNumber: parsed.number } : null;
   }),
-  event_type: texts(true, (filter, names) => {
+  event_type: createTextCondition(true, (filter, names) => {
     const wanted = EVENT_TYPES.filter((type) => names.includes(type));
-    return { ...filter, eventTypes: common<EventType>(filter.eventTypes, wanted) };
+    return { ...filter, eventTypes: intersectLists<EventType>(filter.eventTypes, wanted) };
   }),
-  timestamp_ns: ranged((filter, { min, max }) =>
-    withBounds(filter, { fromNs: later(filter.fromNs, min), toNs: earlier(filter.toNs, after(max)) }),
+  timestamp_ns: createRangeCondition((filter, { min, max }) =>
+    addBounds(filter, { fromNs: later(filter.fromNs, min), toNs: earlier(filter.toNs, after(max)) }),
   ),
-  duration_ns: ranged((filter, { min, max }) =>
-    withBounds(filter, {
+  duration_ns: createRangeCondition((filter, { min, max }) =>
+    addBounds(filter, {
       minDurationNs: later(filter.minDurationNs, min),
       maxDurationNs: earlier(filter.maxDurationNs, max),
     }),
   ),
-  pid: ranged((filter, { min, max }) => {
+  pid: createRangeCondition((filter, { min, max }) => {
     if (min === undefined || min !== max) return filter;
     if (min < 0n || min > U32_MAX) return null;
     return { pid: Number(min), ...filter };
   }),
-  result: ranged((filter, { min, max }) => {
+  result: createRangeCondition((filter, { min, max }) => {
     if (max !== undefined && max < 0n) return { failed: true, ...filter };
     return min !== undefined && min >= 0n ? { failed: false, ...filter } : filter;
   }),
-  comm: texts(true, (filter, names) => ({ ...filter, comms: common(filter.comms, names) })),
-  transaction_id: texts(false, single('transactionId')),
-  trace_id: texts(false, single('traceId')),
+  comm: createTextCondition(true, (filter, names) => ({ ...filter, comms: intersectLists(filter.comms, names) })),
+  transaction_id: createTextCondition(false, createTextFilter('transactionId')),
+  trace_id: createTextCondition(false, createTextFilter('traceId')),
   // The filter also lets events pass of which a service owns a part only, as `of_service` wants it: that one stays.
-  service_name: texts(true, (filter, names) => ({ services: names, ...filter })),
-  node: texts(true, (filter, names) => ({ ...filter, nodes: common(filter.nodes, names) })),
+  service_name: createTextCondition(true, (filter, names) => ({ services: names, ...filter })),
+  node: createTextCondition(true, (filter, names) => ({ ...filter, nodes: intersectLists(filter.nodes, names) })),
 };

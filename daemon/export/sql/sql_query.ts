@@ -35,7 +35,7 @@ export function askSql(source: Source, sql: string, nowNs: bigint): SqlAnswer {
     };
   } catch (error) {
     database.close();
-    throw inWords(error);
+    throw toQueryError(error);
   }
 }
 
@@ -43,7 +43,7 @@ function* readRows(rows: IterableIterator<SqlValue[]>): Generator<SqlValue[]> {
   try {
     yield* rows;
   } catch (error) {
-    throw inWords(error);
+    throw toQueryError(error);
   }
 }
 
@@ -51,7 +51,7 @@ function* readRows(rows: IterableIterator<SqlValue[]>): Generator<SqlValue[]> {
  * Describes a mistake in the query, or in what it does to the rows: better-sqlite3's own checks throw RangeError and
  * TypeError.
  */
-function inWords(thrown: unknown): unknown {
+function toQueryError(thrown: unknown): unknown {
   const error = takeTableFailure(thrown);
   const { name, message } = error as Error;
   return ['SqliteError', 'RangeError', 'TypeError'].includes(name) ? new ExportError(`sql: ${message}`) : error;

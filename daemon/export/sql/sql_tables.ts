@@ -5,7 +5,7 @@ import { formatEventId } from '../../base/event_id.ts';
 import { stringify } from '../../base/exact_json.ts';
 import { ExportError } from '../errors.ts';
 import type { FlatValue } from '../flat_columns.ts';
-import { storable } from '../formats/sqlite.ts';
+import { toStorable } from '../formats/sqlite.ts';
 import type { Source } from '../source.ts';
 import { defineEventTables } from './event_tables.ts';
 
@@ -15,15 +15,15 @@ const TRANSACTIONS_AT_ONCE = 1000;
 export function defineTables(database: Database.Database, source: Source, sql: string, nowNs: bigint): void {
   refuseNullArguments(sql);
   defineEventTables(database, source, nowNs);
-  define('transactions', TRANSACTION_COLUMNS, () => transactionRows(source));
-  define('losses', ['from_ns', 'to_ns', 'cause', 'event_type', 'lost'], () => lossRows(source));
-  define('clock', ['boot_ns', 'offset_ns', 'kind', 'suspended_ns'], () => clockRows(source));
+  define('transactions', TRANSACTION_COLUMNS, () => readTransactionRows(source));
+  define('losses', ['from_ns', 'to_ns', 'cause', 'event_type', 'lost'], () => readLossRows(source));
+  define('clock', ['boot_ns', 'offset_ns', 'kind', 'suspended_ns'], () => readClockRows(source));
 
   function define(name: string, columns: string[], rows: () => Iterable<FlatValue[]>): void {
     database.table(name, {
       columns,
       *rows() {
-        for (const row of rows()) yield row.map(storable);
+        for (const row of rows()) yield row.map(toStorable);
       },
     });
   }
@@ -55,14 +55,14 @@ const TRANSACTION_COLUMNS = [
 ];
 
 /** Returns the newest first. */
-function* transactionRows({ reader, dictionary }: Source): Generator<FlatValue[]> {
+function* readTransactionRows({ reader, dictionary }: Source): Generator<FlatValue[]> {
   let beforeKey = Number.MAX_SAFE_INTEGER;
   for (;;) {
-    const page = reader.transactions({ limit: TRANSACTIONS_AT_ONCE, beforeKey });
+    const page = reader.listTransactions({ limit: TRANSACTIONS_AT_ONCE, beforeKey });
     for (const { key, transactionId } of page) {
       // A transaction that the writer had forgotten and met again has several summaries; it is listed once, at its
       // first place.
-      const whole = reader.transaction(transactionId);
+      const whole = reader.readTransaction(transactionId);
       if (whole?.key !== key) continue;
       yield [
         transactionId,
@@ -85,12 +85,12 @@ function* transactionRows({ reader, dictionary }: Source): Generator<FlatValue[]
   }
 }
 
-function* lossRows({ reader }: Source): Generator<FlatValue[]> {
+function* readLossRows({ reader }: Source): Generator<FlatValue[]> {
   for (const { fromNs, toNs, cause, eventType, count } of reader.losses())
     yield [fromNs, toNs, cause, eventType, count];
 }
 
-function* clockRows({ reader }: Source): Generator<FlatValue[]> {
+function* readClockRows({ reader }: Source): Generator<FlatValue[]> {
   for (const { bootNs, offsetNs, kind, suspendedNs } of reader.clockSteps())
     yield [bootNs, offsetNs, kind, suspendedNs];
 }

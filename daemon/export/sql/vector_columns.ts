@@ -2,15 +2,15 @@
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
-import { apiName } from '../../../bpf/schema/define.ts';
-import { EVENTS, eventById } from '../../../bpf/schema/index.ts';
+import { getApiName } from '../../../bpf/schema/define.ts';
+import { EVENTS, findEventDefinition } from '../../../bpf/schema/index.ts';
 import type { Kind } from '../../../bpf/schema/kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
-import { errorName } from '../../store/blocks/errno.ts';
+import { nameError } from '../../store/blocks/errno.ts';
 import { readBlockEvents } from '../../store/blocks/event.ts';
 import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
 import type { FlatColumn } from '../flat_columns.ts';
-import { storable } from '../formats/sqlite.ts';
+import { toStorable } from '../formats/sqlite.ts';
 import type { BatchColumn, Part } from './native_tables.ts';
 
 export interface VectorColumn {
@@ -29,7 +29,7 @@ function number(name: string): VectorColumn {
   return { needs: [name], read: (scanned) => ({ form: 'number', values: getValues(scanned, name) }) };
 }
 
-function keyed(name: string, readText: TextOf): VectorColumn {
+function buildKeyedColumn(name: string, readText: TextOf): VectorColumn {
   return {
     needs: [name],
     read: (scanned) => ({ form: 'key', values: getValues(scanned, name) }),
@@ -46,24 +46,24 @@ const COMMON: Readonly<Record<string, VectorColumn>> = {
       values: block.numbers,
     }),
   },
-  event_type: keyed('event_type', (_, __, id) => eventById(id)!.name),
+  event_type: buildKeyedColumn('event_type', (_, __, id) => findEventDefinition(id)!.name),
   timestamp_ns: number('timestamp_ns'),
   duration_ns: number('duration_ns'),
   pid: number('pid'),
   tid: number('tid'),
   cpu: number('cpu'),
   result: number('result'),
-  comm: keyed('comm', ({ name }, _, id) => name(id)),
-  service_name: keyed('service', ({ name }, _, id) => name(id)),
-  transaction_id: keyed('context', ({ context }, _, id) => context(id).transactionId),
-  trace_id: keyed('context', ({ context }, _, id) => context(id).traceId),
-  span_id: keyed('context', ({ context }, _, id) => context(id).spanId),
-  attribution_source: keyed('context_source', (_, __, id) => ATTRIBUTION_SOURCES[id]!),
-  attribution_quality: keyed('context_quality', (_, __, id) => ATTRIBUTION_QUALITIES[id]!),
+  comm: buildKeyedColumn('comm', ({ name }, _, id) => name(id)),
+  service_name: buildKeyedColumn('service', ({ name }, _, id) => name(id)),
+  transaction_id: buildKeyedColumn('context', ({ context }, _, id) => context(id).transactionId),
+  trace_id: buildKeyedColumn('context', ({ context }, _, id) => context(id).traceId),
+  span_id: buildKeyedColumn('context', ({ context }, _, id) => context(id).spanId),
+  attribution_source: buildKeyedColumn('context_source', (_, __, id) => ATTRIBUTION_SOURCES[id]!),
+  attribution_quality: buildKeyedColumn('context_quality', (_, __, id) => ATTRIBUTION_QUALITIES[id]!),
   error: {
     needs: ['result'],
     read: (scanned) => ({ form: 'negative_key', values: getValues(scanned, 'result') }),
-    getKeyText: (_, __, result) => errorName(BigInt(result)),
+    getKeyText: (_, __, result) => nameError(BigInt(result)),
   },
   node: { needs: [], read: ({ dictionary }) => ({ form: 'constant', text: dictionary.node }) },
 };
@@ -79,7 +79,7 @@ const OWN_FIELDS: readonly (OwnField & { name: string })[] = EVENTS.flatMap((eve
   Object.entries(event.fields)
     .filter(([field, { kind }]) => !(field in commonFields) && kind.columns.length > 0)
     .flatMap(([field, { kind, ...rest }]) => {
-      const name = apiName(field, { kind, ...rest });
+      const name = getApiName(field, { kind, ...rest });
       const column = `${event.name}.${name}`;
       const own = (of: string, from: string) => ({
         name: `${name}${of}`,
@@ -119,20 +119,20 @@ function own(fields: readonly OwnField[], name: string): VectorColumn | undefine
 }
 
 /** A column whose values are made one by one, from whole events. */
-function made({ value }: FlatColumn): VectorColumn {
+function buildMadeColumn({ getValue }: FlatColumn): VectorColumn {
   return {
     needs: COLUMNS.map(({ name }) => name),
     read: (scanned) => ({
       form: 'made',
-      rows: readBlockEvents(scanned).map((event) => storable(value(event))),
+      rows: readBlockEvents(scanned).map((event) => toStorable(getValue(event))),
     }),
   };
 }
 
 /** A table of one type leaves the fields of others out. */
-export function vectorColumn(column: FlatColumn, types: readonly number[]): VectorColumn {
+export function buildVectorColumn(column: FlatColumn, types: readonly number[]): VectorColumn {
   const { name } = column;
   const fieldName = name === 'file_kind' ? 'file' : name;
   const fields = OWN_FIELDS.filter((field) => field.name === fieldName && types.includes(field.type));
-  return COMMON[name] ?? own(fields, name) ?? made(column);
+  return COMMON[name] ?? own(fields, name) ?? buildMadeColumn(column);
 }

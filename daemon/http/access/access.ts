@@ -21,7 +21,7 @@ export interface AccessOptions {
   openMetrics?: boolean;
 }
 
-export function access(options: AccessOptions): RequestHandler[] {
+export function createAccessHandlers(options: AccessOptions): RequestHandler[] {
   const { bearer, origins = new Set(), proxies = createProxies(), openMetrics = false } = options;
   // A proxy on this machine passes on what others ask, and may hide that it does.
   const isOpenHere = (req: Request) => {

@@ -40,7 +40,8 @@ export function createBearerCheck({ tokens, nowMs, log, proxies = createProxies(
   function authenticate(req: Request, res: Response): Token {
     // Node would use the first of several Authorization headers.
     const given = req.headersDistinct.authorization ?? [];
-    if (given.length === 0) throw unauthorized(res, REALM, 'a token is needed: send Authorization: Bearer ...');
+    if (given.length === 0)
+      throw createUnauthorizedProblem(res, REALM, 'a token is needed: send Authorization: Bearer ...');
     const secret = given.length === 1 ? CREDENTIALS.exec(given[0]!)?.[1] : undefined;
     const token = secret === undefined ? undefined : tokens.find(secret);
     if (token) return token;
@@ -51,7 +52,7 @@ export function createBearerCheck({ tokens, nowMs, log, proxies = createProxies(
       throw new Problem('too_many_attempts', 'too many requests with a wrong token came from this address');
     }
     log.warn({ client }, 'a client presented a wrong token');
-    throw unauthorized(res, `${REALM}, error="invalid_token"`, 'the token is unknown, expired or revoked');
+    throw createUnauthorizedProblem(res, `${REALM}, error="invalid_token"`, 'the token is unknown, expired or revoked');
   }
 
   return {
@@ -83,7 +84,7 @@ function createOpenAnswers(tokens: Tokens): OpenAnswers {
   };
 }
 
-function unauthorized(res: Response, challenge: string, detail: string): Problem {
+function createUnauthorizedProblem(res: Response, challenge: string, detail: string): Problem {
   res.set('WWW-Authenticate', challenge);
   return new Problem('unauthorized', detail);
 }

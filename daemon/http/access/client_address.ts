@@ -11,7 +11,7 @@ const IPV6_GROUPS = 4;
  */
 export function toClientKey(address: string | undefined): string {
   if (address === undefined) return 'unix';
-  const plain = plainAddress(address);
+  const plain = toPlainAddress(address);
   if (isIP(plain) !== 6) return plain;
   const [before = '', after] = plain.split('::');
   const [head, tail] = [before, after ?? ''].map((part) => part.split(':').filter(Boolean));
@@ -21,13 +21,13 @@ export function toClientKey(address: string | undefined): string {
 }
 
 /** The address without the form of IPv4 in IPv6, and without the zone of a link. */
-export function plainAddress(address: string): string {
+export function toPlainAddress(address: string): string {
   return address.replace(MAPPED, '').replace(/%.*$/, '');
 }
 
 /** Whether the client is a program on this machine. */
 export function isLocalClient(address: string | undefined): boolean {
   if (address === undefined) return true;
-  const plain = plainAddress(address);
+  const plain = toPlainAddress(address);
   return plain === '::1' || (isIP(plain) === 4 && plain.startsWith('127.'));
 }

@@ -36,7 +36,7 @@ export interface ConnectionLimits {
   /** Number of extra connections, each for one answer that costs nothing; none if omitted. */
   keptMax?: number;
   /** Detects answers that their clients do not read. */
-  unsent?: Pick<Unsent, 'watch' | 'stalled' | 'close'>;
+  unsent?: Pick<Unsent, 'watch' | 'findStalled' | 'close'>;
   onClosed: (reason: CloseReason) => void;
 }
 
@@ -84,7 +84,7 @@ export function limitConnections(
       return true;
     }
     const findConnection = ({ req }: ServerResponse) => open.get(toSocketKey(req.socket));
-    const stalled = unsent?.stalled((res) => {
+    const stalled = unsent?.findStalled((res) => {
       const connection = findConnection(res);
       return connection !== undefined && mayGo(connection);
     });
@@ -134,15 +134,15 @@ export function limitConnections(
     const connection = open.get(toSocketKey(req.socket));
     if (!connection) return;
     unsent?.watch(res);
-    const work = () => {
+    const beginAnswer = () => {
       connection.answers.add(res);
       waiting.delete(connection);
     };
-    if (hasBody(req)) req.once('end', work);
-    else work();
+    if (hasBody(req)) req.once('end', beginAnswer);
+    else beginAnswer();
     res.once('close', () => {
       // If a request's body was never read, its end may come after the answer.
-      req.off('end', work);
+      req.off('end', beginAnswer);
       connection.answers.delete(res);
       // A pipelined request may still be in progress.
       if (connection.answers.size > 0) return;

@@ -21,7 +21,10 @@ interface Options {
 
 type Request = [req: IncomingMessage, res: ServerResponse];
 
-export function oneAtATime(listener: RequestListener, { isCheap = () => false, onFlooded }: Options): RequestListener {
+export function answerOneAtATime(
+  listener: RequestListener,
+  { isCheap = () => false, onFlooded }: Options,
+): RequestListener {
   /** The requests of each connection that is being answered, except for the one that is answered. */
   const behind = new WeakMap<Socket, Request[]>();
 

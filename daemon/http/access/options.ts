@@ -34,7 +34,7 @@ const PROXY = z
   .string()
   .refine(isProxyAddress, 'must be an IP address, several as 10.0.0.0/8, or unix for clients of the unix socket');
 
-export function withAccessOptions(command: Command): Command {
+export function addAccessOptions(command: Command): Command {
   return command
     .addOption(
       new Setting(
@@ -87,7 +87,7 @@ export function withAccessOptions(command: Command): Command {
 }
 
 /** Returns an error message for options that contradict each other. */
-export function invalidCombination(flags: AccessFlags & { listen: ListenAddress }): string | undefined {
+export function findOptionConflict(flags: AccessFlags & { listen: ListenAddress }): string | undefined {
   const { listen, tlsCert, tlsKey, tlsClientCa } = flags;
   if ((tlsCert === undefined) !== (tlsKey === undefined)) return '--tls-cert and --tls-key go together';
   if (tlsClientCa !== undefined && tlsCert === undefined) return '--tls-client-ca needs --tls-cert and --tls-key';

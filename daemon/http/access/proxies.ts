@@ -5,7 +5,7 @@
  */
 import { BlockList, isIP } from 'node:net';
 import type { Request } from 'express';
-import { plainAddress } from './client_address.ts';
+import { toPlainAddress } from './client_address.ts';
 
 /** The client of a request, and the address of the daemon that it has used. */
 export interface Asker {
@@ -49,7 +49,7 @@ export function createProxies(trusted: readonly string[] = []): Proxies {
   const isUnixTrusted = trusted.includes(UNIX);
   const isTrusted = (address: string | undefined) => {
     if (address === undefined) return isUnixTrusted;
-    const plain = plainAddress(address);
+    const plain = toPlainAddress(address);
     return isIP(plain) !== 0 && addresses.check(plain, toAddressFamily(plain));
   };
 
@@ -59,7 +59,7 @@ export function createProxies(trusted: readonly string[] = []): Proxies {
       const { remoteAddress } = req.socket;
       const asker = { address: remoteAddress, scheme: req.protocol, host: readHost(req) };
       if (!isTrusted(remoteAddress)) return asker;
-      const { clients, scheme, host } = forwardedBy(req);
+      const { clients, scheme, host } = readForwarded(req);
       // Each proxy adds the address that it saw at the end: what comes before the last one that is trusted is hearsay.
       for (const address of clients.toReversed()) {
         if (isIP(address) === 0) break;
@@ -97,19 +97,20 @@ interface Forwarded {
  * A proxy that writes one kind of header passes on what its client wrote in the other. So where both are there, neither
  * counts.
  */
-function forwardedBy({ headers }: Request): Forwarded {
-  const text = (name: string) => headers[name] as string | undefined;
-  const [by, proto, host] = ['for', 'proto', 'host'].map((name) => text(`x-forwarded-${name}`));
+function readForwarded({ headers }: Request): Forwarded {
+  const getHeader = (name: string) => headers[name] as string | undefined;
+  const [by, proto, host] = ['for', 'proto', 'host'].map((name) => getHeader(`x-forwarded-${name}`));
   const isSaid = by !== undefined || proto !== undefined || host !== undefined;
   const elements = parseForwarded(headers.forwarded);
   if (isSaid && elements.length > 0) return { clients: [] };
-  if (isSaid) return { clients: listed(by).map(withoutPort), scheme: listed(proto).at(-1), host: listed(host).at(-1) };
+  if (isSaid)
+    return { clients: splitList(by).map(removePort), scheme: splitList(proto).at(-1), host: splitList(host).at(-1) };
   const last = elements.at(-1);
-  const clients = elements.map((element) => withoutPort(element.get('for') ?? ''));
+  const clients = elements.map((element) => removePort(element.get('for') ?? ''));
   return { clients, scheme: last?.get('proto'), host: last?.get('host') };
 }
 
-const listed = (text: string | undefined) => text?.split(',').map((one) => one.trim()) ?? [];
+const splitList = (text: string | undefined) => text?.split(',').map((one) => one.trim()) ?? [];
 
 const PAIR = /^\s*([\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*))\s*$/;
 
@@ -129,7 +130,7 @@ function splitUnquoted(text: string, separator: ',' | ';'): string[] {
 }
 
 /** `192.0.2.1:4711` and `[2001:db8::1]:4711` have the port of the client as well. */
-function withoutPort(text: string): string {
+function removePort(text: string): string {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d+)?$/.exec(text) ?? [];
   return bracketed ?? plain ?? text;
 }

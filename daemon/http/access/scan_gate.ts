@@ -40,15 +40,15 @@ export interface Scan {
    * Pieces of an answer that is sent as a whole: throws if they take too long in total, counted from the start of the
    * turn.
    */
-  whole<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void>;
+  limitWhole<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void>;
   /** Pieces of a stream: throws if nothing was found for too long. Time that the reader takes does not count. */
-  stream<Piece extends { length: number }>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void>;
+  limitStream<Piece extends { length: number }>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void>;
   /**
    * Reports bytes that the answer holds in memory until they are written; they count towards the limit for all answers.
    */
-  gathered(bytes: number): void;
+  reportGathered(bytes: number): void;
   /** Reports that the answer keeps no events any more, before its end. */
-  keepsNoMore(): void;
+  endKeeping(): void;
 }
 
 export interface ScanGate {
@@ -121,7 +121,7 @@ export function createScanGate({
     refuse(res, 'busy', res.closed ? GONE : areEnough(turns.running) ? tooManyScans : NO_MEMORY);
   }
 
-  async function* within<Piece>(
+  async function* limitPieces<Piece>(
     res: Response,
     beganMs: number,
     pieces: AsyncIterable<Piece>,
@@ -153,10 +153,10 @@ export function createScanGate({
       await takeTurn(res, isSmall ? small : scanning);
       const beganMs = nowMs();
       return {
-        whole: (pieces) => within(res, beganMs, pieces, () => false),
-        stream: (pieces) => within(res, beganMs, pieces, (piece) => piece.length > 0),
-        gathered: (bytes) => unsent?.gather(res, bytes),
-        keepsNoMore: () => keeping.leave(res),
+        limitWhole: (pieces) => limitPieces(res, beganMs, pieces, () => false),
+        limitStream: (pieces) => limitPieces(res, beganMs, pieces, (piece) => piece.length > 0),
+        reportGathered: (bytes) => unsent?.gather(res, bytes),
+        endKeeping: () => keeping.leave(res),
       };
     },
   };

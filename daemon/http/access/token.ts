@@ -6,7 +6,7 @@ const PREFIX = 'krp_';
 const SECRET_BYTES = 32;
 const SECRET = /^krp_[\w-]{43}$/;
 
-export function newSecret(): string {
+export function createSecret(): string {
   return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64url')}`;
 }
 

@@ -63,13 +63,13 @@ function readTokens(path: string, isOwner: (uid: number) => boolean): StoredToke
     // O_NONBLOCK, because opening a pipe would wait for its other end.
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
-    throw fileError(path, error);
+    throw toTokenFileError(path, error);
   }
   try {
     checkFile(path, fd, isOwner);
     return parseTokens(path, readFileSync(fd, 'utf8'));
   } catch (error) {
-    throw fileError(path, error);
+    throw toTokenFileError(path, error);
   } finally {
     closeSync(fd);
   }
@@ -97,8 +97,8 @@ function parseTokens(path: string, text: string): StoredToken[] {
     const [issue] = error.issues;
     throw new TokenFileError(`${path} is not a list of tokens: ${issue!.code} at /${issue!.path.join('/')}`);
   }
-  const distinct = (key: 'name' | 'sha256') => new Set(data.tokens.map((token) => token[key])).size;
-  if (distinct('name') < data.tokens.length || distinct('sha256') < data.tokens.length)
+  const countDistinct = (key: 'name' | 'sha256') => new Set(data.tokens.map((token) => token[key])).size;
+  if (countDistinct('name') < data.tokens.length || countDistinct('sha256') < data.tokens.length)
     throw new TokenFileError(`${path} has a token twice`);
   return data.tokens;
 }
@@ -116,7 +116,7 @@ export function changeTokenFile(path: string, change: (tokens: readonly StoredTo
   try {
     fd = openSync(lock, 'wx', 0o600);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw fileError(path, error);
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw toTokenFileError(path, error);
     throw new TokenFileError(`${path} is being changed by another process: if there is none, remove ${lock}`);
   }
   let renamed = false;
@@ -130,7 +130,7 @@ export function changeTokenFile(path: string, change: (tokens: readonly StoredTo
     renameSync(lock, target);
     renamed = true;
   } catch (error) {
-    throw fileError(path, error);
+    throw toTokenFileError(path, error);
   } finally {
     closeSync(fd);
     if (!renamed) rmSync(lock, { force: true });
@@ -138,14 +138,14 @@ export function changeTokenFile(path: string, change: (tokens: readonly StoredTo
 }
 
 /** Describes how to create a missing file. */
-export function howToMakeToken(path = 'FILE'): string {
+export function describeTokenCreation(path = 'FILE'): string {
   return `\`kreplay token create --name NAME --scope ${SCOPES[0]} --tokens ${path}\` makes one`;
 }
 
-function fileError(path: string, error: unknown): Error {
+function toTokenFileError(path: string, error: unknown): Error {
   if (error instanceof TokenFileError) return error;
   const { code } = error as NodeJS.ErrnoException;
   if (code === undefined) return error as Error;
-  if (code === 'ENOENT') return new TokenFileError(`there is no ${path}: ${howToMakeToken(path)}`);
+  if (code === 'ENOENT') return new TokenFileError(`there is no ${path}: ${describeTokenCreation(path)}`);
   return new TokenFileError(`cannot use ${path}: ${code}`);
 }

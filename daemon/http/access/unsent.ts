@@ -7,7 +7,7 @@ import type { ServerResponse } from 'node:http';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { cut } from '../cut.ts';
-import { takenBytes } from '../taken.ts';
+import { readTakenBytes } from '../taken.ts';
 
 export const UNSENT_BYTES_MAX_DEFAULT = 96 * 1024 * 1024;
 /** A client is observed for this long, and must take this much meanwhile; otherwise it may be closed to make room. */
@@ -43,7 +43,7 @@ export interface Unsent {
    * Returns the answer whose client has taken least for long, if `mayGo` permits closing it; undefined if all clients
    * read.
    */
-  stalled(mayGo?: (res: ServerResponse) => boolean): ServerResponse | undefined;
+  findStalled(mayGo?: (res: ServerResponse) => boolean): ServerResponse | undefined;
   /** Closes the answer and its connection. */
   close(res: ServerResponse): void;
 }
@@ -83,7 +83,7 @@ export function createUnsent({
     const now = nowMs();
     for (const [res, watched] of answers) {
       if (res.writableLength === 0) watched.looks = [];
-      else addLook(watched, { atMs: now, takenBytes: takenBytes(res.req.socket) }, now - stalledMs);
+      else addLook(watched, { atMs: now, takenBytes: readTakenBytes(res.req.socket) }, now - stalledMs);
     }
     if (bytes() > LITTLE_BYTES) muchMs = now;
     else if (now - muchMs >= LITTLE_MS && mostBytes > GIVE_BACK_BYTES) {
@@ -105,14 +105,14 @@ export function createUnsent({
     return sum;
   }
 
-  function stalled(mayGo: (res: ServerResponse) => boolean = () => true): ServerResponse | undefined {
+  function findStalled(mayGo: (res: ServerResponse) => boolean = () => true): ServerResponse | undefined {
     const sinceMs = nowMs() - stalledMs;
     let [slowest, leastBytes, longestMs]: [ServerResponse | undefined, number, number] = [undefined, takenBytesMin, 0];
     for (const [res, { looks }] of answers) {
       const first = looks[0];
       // The client is up to date, or was within the last `stalledMs`.
       if (!first || first.atMs > sinceMs || res.writableLength === 0) continue;
-      const taken = takenBytes(res.req.socket) - first.takenBytes;
+      const taken = readTakenBytes(res.req.socket) - first.takenBytes;
       if (taken > leastBytes || (taken === leastBytes && first.atMs >= longestMs) || !mayGo(res)) continue;
       [slowest, leastBytes, longestMs] = [res, taken, first.atMs];
     }
@@ -154,13 +154,13 @@ export function createUnsent({
     makeRoom({ isSmall } = { isSmall: false }) {
       const room = isSmall ? bytesMax + SMALL_BYTES_MAX : bytesMax - LONG_ANSWER_BYTES;
       while (bytes() > room) {
-        const slowest = stalled();
+        const slowest = findStalled();
         if (!slowest) return false;
         close(slowest);
       }
       return true;
     },
-    stalled,
+    findStalled,
     close,
   };
 }

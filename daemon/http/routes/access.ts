@@ -7,10 +7,10 @@ import { noParameters } from '../../contract/parameters.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import { SCOPES } from '../../contract/words.ts';
 import type { AccessOptions } from '../access/access.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
-export function accessRoutes({ bearer }: Pick<AccessOptions, 'bearer'>): Router {
+export function createAccessRoutes({ bearer }: Pick<AccessOptions, 'bearer'>): Router {
   const router = Router();
   router
     .route('/access')
@@ -25,6 +25,6 @@ export function accessRoutes({ bearer }: Pick<AccessOptions, 'bearer'>): Router 
         expires_at: expiresMs === null ? null : new Date(expiresMs).toISOString(),
       } satisfies z.infer<typeof accessResponse>);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   return router;
 }

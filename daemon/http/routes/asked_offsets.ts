@@ -1,7 +1,7 @@
 /** The clock offsets that a request asks for: its own, or those that a fleet has measured. */
 import { Problem } from '../../base/problem.ts';
 import type { AskedOffsets } from '../../contract/replay_requests.ts';
-import { type AppliedOffsets, measuredOffsets } from '../../replay/plan/clock_offsets.ts';
+import { type AppliedOffsets, selectMeasuredOffsets } from '../../replay/plan/clock_offsets.ts';
 import type { Store } from '../../store/store.ts';
 
 /** Takes the nodes whose clocks matter, which are only known when the transactions have been looked up. */
@@ -10,21 +10,21 @@ export type OffsetsOfNodes = (nodes: () => Promise<readonly string[]>) => Promis
 /** Throws a Problem if the store measures no clocks, so that such a request is refused before it waits for a turn. */
 export function createOffsetsReader({ fleet }: Pick<Store, 'fleet'>, asked: AskedOffsets): OffsetsOfNodes {
   if (asked !== 'measured') return async () => ({ clockOffsetsNs: asked });
-  if (!fleet) throw notMeasured();
-  return async (nodes) => measuredOffsets(await fleet.clocks(await nodes()));
+  if (!fleet) throw createNotMeasuredProblem();
+  return async (nodes) => selectMeasuredOffsets(await fleet.readClocks(await nodes()));
 }
 
 /** The same for one transaction; without its nodes there is nothing to apply. */
-export function offsetsOfTransaction(
-  store: Pick<Store, 'fleet' | 'transaction'>,
+export function createTransactionOffsetsReader(
+  store: Pick<Store, 'fleet' | 'findTransaction'>,
   asked: AskedOffsets,
   transactionId: string,
 ): () => Promise<AppliedOffsets> {
   const offsets = createOffsetsReader(store, asked);
-  return () => offsets(async () => (await store.transaction(transactionId))?.nodes ?? []);
+  return () => offsets(async () => (await store.findTransaction(transactionId))?.nodes ?? []);
 }
 
-function notMeasured(): Problem {
+function createNotMeasuredProblem(): Problem {
   const message =
     'measured offsets are of a fleet, and this daemon serves recordings: give a map, such as {"db-2": 1500000}';
   return new Problem('invalid_body', `clock_offsets_ns: ${message}`, [{ pointer: '/clock_offsets_ns', message }]);

@@ -2,7 +2,7 @@
 import type { Response } from 'express';
 import type { z } from 'zod';
 import { stringify } from '../../base/exact_json.ts';
-import { Problem, pointerTo } from '../../base/problem.ts';
+import { buildJsonPointer, Problem } from '../../base/problem.ts';
 import { resolveTime } from '../../base/time.ts';
 import { buildValueFilter } from '../../contract/event_conditions.ts';
 import { omitUndefined } from '../../contract/omit_undefined.ts';
@@ -10,14 +10,14 @@ import type { curvesSchema } from '../../contract/replay_answers.ts';
 import type { WhatIfBody, Where } from '../../contract/what_if_requests.ts';
 import { readAnswerSpans } from '../../coverage/coverage.ts';
 import { readListCoverage } from '../../coverage/population_coverage.ts';
-import { type Curve, type CurvedTransaction, curveView, endWith } from '../../replay/plan/curves.ts';
+import { buildCurveView, type Curve, type CurvedTransaction, endWith } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { Store, TransactionPage, TransactionSummary, TransactionsRequest } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import { sendJson } from '../send_json.ts';
 import { createOffsetsReader, type OffsetsOfNodes } from './asked_offsets.ts';
-import { finished, waitForWork } from './finished.ts';
+import { runToEnd, waitForWork } from './finished.ts';
 
 /** Transactions of one answer. */
 export const CURVES_MAX = 10_000;
@@ -42,13 +42,13 @@ export async function sendCurves(res: Response, options: Options, asked: Asked):
   const offsets = createOffsetsReader(store, asked.clock_offsets_ns);
   const turn = await scanGate.enter(res, { keepsEvents: needsEvents(filter) });
   const spans = await readAnswerSpans(store, undefined, nowNs);
-  const found = await finished(res, turn, curvesWhere({ store, sessions, turn, offsets }, filter, asked));
+  const found = await runToEnd(res, turn, computeCurves({ store, sessions, turn, offsets }, filter, asked));
   if (!found) return;
   const { reach, ...curves } = found;
   const coverage = await readListCoverage(store, spans, { filter, reach, nowNs });
   sendJson(res, 200, { ...curves, coverage } satisfies Curves);
   // Unsent bytes are counted with the answer itself from here on.
-  turn.gathered(0);
+  turn.reportGathered(0);
 }
 
 type Filter = TransactionsRequest['filter'];
@@ -56,25 +56,28 @@ type Filter = TransactionsRequest['filter'];
 function buildWhereFilter({ from, to, ...where }: Where, nowNs: bigint): Filter {
   const fromNs = from && resolveTime(from, nowNs);
   const toNs = to && resolveTime(to, nowNs);
-  if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) throw reversed('from', 'later than to');
+  if (fromNs !== undefined && toNs !== undefined && fromNs > toNs)
+    throw createReversedWhereProblem('from', 'later than to');
   const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs, has_error: hasError } = where;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
-    throw reversed('min_duration_ms', 'longer than max_duration_ms');
+    throw createReversedWhereProblem('min_duration_ms', 'longer than max_duration_ms');
   return omitUndefined({ fromNs, toNs, ...buildValueFilter(where), minDurationNs, maxDurationNs, hasError });
 }
 
-function reversed(low: string, than: string): Problem {
+function createReversedWhereProblem(low: string, than: string): Problem {
   const message = `must not be ${than}`;
-  return new Problem('invalid_body', `where/${low}: ${message}`, [{ pointer: pointerTo(['where', low]), message }]);
+  return new Problem('invalid_body', `where/${low}: ${message}`, [
+    { pointer: buildJsonPointer(['where', low]), message },
+  ]);
 }
 
-async function* curvesWhere(
+async function* computeCurves(
   { store, sessions, turn, offsets }: Pick<Options, 'store' | 'sessions'> & { turn: Scan; offsets: OffsetsOfNodes },
   filter: Filter,
   { extra_latency_ns, timeout_ns, only }: Asked,
 ): AsyncGenerator<void, Omit<Curves, 'coverage'> & Pick<TransactionPage, 'reach'>> {
-  const page = yield* store.transactions({ filter, sort: 'recent', limit: CURVES_MAX });
-  turn.keepsNoMore();
+  const page = yield* store.listTransactions({ filter, sort: 'recent', limit: CURVES_MAX });
+  turn.endKeeping();
   const applied = yield* waitForWork(() => offsets(async () => page.reach?.nodes ?? []));
   const transactions: Curves['transactions'] = [];
   const counts = { recorded_times_out_count: 0, times_out_count: 0 };
@@ -82,19 +85,19 @@ async function* curvesWhere(
   let bytes = 0;
   let read = 0;
   do {
-    const batch = batchFrom(page.transactions, read);
+    const batch = selectBatch(page.transactions, read);
     read += batch.length;
-    const request = { transactions: batch.map(curved), ...applied, only };
+    const request = { transactions: batch.map(toCurvedTransaction), ...applied, only };
     const curves = yield* waitForWork((signal) => sessions.curves(request, signal));
     for (const [at, curve] of curves.entries()) {
       if (!curve) continue;
-      const view = { transaction_id: batch[at]!.transactionId, curve: curveView(curve) };
+      const view = { transaction_id: batch[at]!.transactionId, curve: buildCurveView(curve) };
       bytes += stringify(view).length;
       transactions.push(view);
       if (timesOut(curve, 0n)) counts.recorded_times_out_count++;
       if (timesOut(curve, extra_latency_ns)) counts.times_out_count++;
     }
-    turn.gathered(bytes);
+    turn.reportGathered(bytes);
     yield;
   } while (read < page.transactions.length && bytes < WHOLE_BYTES_MAX);
   const are_more = page.next !== null || read < page.transactions.length;
@@ -103,14 +106,14 @@ async function* curvesWhere(
   return { extra_latency_ns, timeout_ns, transaction_count, ...counts, are_more, transactions, reach };
 }
 
-function batchFrom(transactions: readonly TransactionSummary[], from: number): TransactionSummary[] {
+function selectBatch(transactions: readonly TransactionSummary[], from: number): TransactionSummary[] {
   let [end, events] = [from, 0];
   while (end < transactions.length && end - from < BATCH_TRANSACTIONS && events < BATCH_EVENTS)
     events += transactions[end++]!.eventCount;
   return transactions.slice(from, end);
 }
 
-function curved({ transactionId, nodes, eventCount, ...times }: TransactionSummary): CurvedTransaction {
+function toCurvedTransaction({ transactionId, nodes, eventCount, ...times }: TransactionSummary): CurvedTransaction {
   const { firstTimestampNs: firstNs, lastEndNs, writtenBack } = times;
   return { transactionId, nodes, isWrittenBack: writtenBack.count > 0, eventCount, firstNs, lastEndNs };
 }

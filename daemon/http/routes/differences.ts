@@ -2,15 +2,15 @@
 import { Router } from 'express';
 import type { z } from 'zod';
 import type { differencesSchema } from '../../contract/differences.ts';
-import { type Compared, compared, parseDifferencesQuery } from '../../contract/differences_query.ts';
+import { type Compared, comparePopulation, parseDifferencesQuery } from '../../contract/differences_query.ts';
 import { readAnswerSpans } from '../../coverage/coverage.ts';
 import { readPopulationCoverage } from '../../coverage/population_coverage.ts';
 import type { Store } from '../../store/store.ts';
 import type { Side } from '../../sums/differences/comparison.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { finished } from './finished.ts';
+import { runToEnd } from './finished.ts';
 
 interface Options {
   store: Store;
@@ -18,7 +18,7 @@ interface Options {
   scanGate: ScanGate;
 }
 
-export function differencesRoutes({ store, now, scanGate }: Options): Router {
+export function createDifferencesRoutes({ store, now, scanGate }: Options): Router {
   const router = Router();
   router
     .route('/differences')
@@ -27,7 +27,7 @@ export function differencesRoutes({ store, now, scanGate }: Options): Router {
       const query = parseDifferencesQuery(req.query as never, nowNs);
       const turn = await scanGate.enter(res, { keepsEvents: true });
       const spans = await readAnswerSpans(store, undefined, nowNs, query.of === 'events' ? query.filter : {});
-      const found = await finished(res, turn, compared(store, query));
+      const found = await runToEnd(res, turn, comparePopulation(store, query));
       if (!found) return;
       const { reach, window } = found;
       const population = { ...query, filter: { ...query.filter, ...window } } as typeof query;
@@ -36,7 +36,7 @@ export function differencesRoutes({ store, now, scanGate }: Options): Router {
         typeof differencesSchema
       >);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   return router;
 }
 

@@ -4,16 +4,16 @@ import { stringify } from '../../base/exact_json.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Coverage } from '../../contract/coverage_schema.ts';
 import { encodeCursor } from '../../contract/cursor.ts';
-import { type EventQuery, parseEventQuery, refused, toCursorKey } from '../../contract/event_query.ts';
+import { createParameterProblem, type EventQuery, parseEventQuery, toCursorKey } from '../../contract/event_query.ts';
 import { noParameters } from '../../contract/parameters.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import { parseTailQuery, type TailQuery } from '../../contract/tail_query.ts';
 import { readAnswerSpans } from '../../coverage/coverage.ts';
 import { readEventCoverage } from '../../coverage/transaction_coverage.ts';
-import { columnLines, LINE_COLUMNS } from '../../store/blocks/column_lines.ts';
+import { encodeColumnLines, LINE_COLUMNS } from '../../store/blocks/column_lines.ts';
 import { readEventKey } from '../../store/blocks/event.ts';
-import { pagePieces } from '../../store/blocks/event_json.ts';
-import { type EventKey, rowCutter, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import { encodePagePieces } from '../../store/blocks/event_json.ts';
+import { createRowCutter, type EventKey, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import type { ScanRequest, Store } from '../../store/store.ts';
 import { toSlowKey } from '../../sums/slowest.ts';
 import type { Tails } from '../../tail/tails.ts';
@@ -21,9 +21,9 @@ import { type Scan, type ScanGate, SMALL_ROWS_MAX, WHOLE_BYTES_MAX } from '../ac
 import type { StreamRoom } from '../access/stream_room.ts';
 import { openEventStream } from '../event_stream.ts';
 import { isOpen, sendLines, sendNdjson, sendPieces } from '../ndjson.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { finished } from './finished.ts';
+import { runToEnd } from './finished.ts';
 import { refuseIfPartial } from './partial.ts';
 
 const LOST = 'Kreplay-Lost';
@@ -44,7 +44,7 @@ interface Options {
   tails: Tails;
 }
 
-export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options): Router {
+export function createEventRoutes({ store, now, scanGate, streamRoom, tails }: Options): Router {
   const router = Router();
   router
     .route('/')
@@ -64,18 +64,18 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
       else if (mediaType === 'application/json') await sendPage(res, store, query, turn);
       else await sendStream(req, res, store, query, turn);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   router
     .route('/:event_id')
     .get(async (req, res) => {
       parseQuery(req.query, noParameters);
       const shards = store.fleet?.watchShards();
-      const event = await store.event(req.params.event_id);
+      const event = await store.findEvent(req.params.event_id);
       if (!event) refuseIfPartial(shards, `event ${req.params.event_id}`);
       if (!event) throw new Problem('event_not_found', `no event ${req.params.event_id} is recorded`);
       sendJson(res, 200, event);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   return router;
 }
 
@@ -87,14 +87,14 @@ function isSmall({ slowest, limit }: EventQuery, mediaType: string): boolean {
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
   const spans = await readAnswerSpans(store, query.filter.nodes, query.nowNs, query.filter);
-  const answering = store.forAnswer?.() ?? store;
+  const answering = store.createAnswerStore?.() ?? store;
   // One event more than requested shows whether there is a next page. Each block is written before the next is read.
   const scan = answering.scan({ ...buildScanRequest(query), limit: query.limit + 1, reusesMemory: true });
   const pieces: Uint8Array[] = [];
-  for await (const piece of turn.whole(pagePieces(selectRows(scan, page)))) {
+  for await (const piece of turn.limitWhole(encodePagePieces(selectRows(scan, page)))) {
     pieces.push(piece);
     page.bytes += piece.length;
-    turn.gathered(page.bytes);
+    turn.reportGathered(page.bytes);
     await yieldToEventLoop(res);
     if (!isOpen(res)) return;
   }
@@ -111,7 +111,11 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   if (lastPiece) events.push(lastPiece.subarray(0, -1));
   res.type('application/json');
   // Not awaited: a pending frame of this function would keep the pieces in memory.
-  return sendPieces(res, [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)], turn.gathered);
+  return sendPieces(
+    res,
+    [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)],
+    turn.reportGathered,
+  );
 }
 
 /** A list by duration is made whole in either form: its last event may be the first that was recorded. */
@@ -123,10 +127,10 @@ async function sendSlowest(
   turn: Scan,
 ): Promise<void> {
   const isPage = req.accepts(MEDIA_TYPES) === 'application/json';
-  if (!isPage && !query.limited) throw refused('limit', 'sort=slowest needs one in a stream');
+  if (!isPage && !query.limited) throw createParameterProblem('limit', 'sort=slowest needs one in a stream');
   const { filter, limit, slowest, nowNs } = query;
   const spans = await readAnswerSpans(store, filter.nodes, nowNs, filter);
-  const page = await finished(res, turn, store.slowest({ filter, limit, after: slowest.after }));
+  const page = await runToEnd(res, turn, store.findSlowest({ filter, limit, after: slowest.after }));
   if (!page) return;
   const coverage = await readEventCoverage(store, spans, query);
   const texts: string[] = [];
@@ -136,7 +140,7 @@ async function sendSlowest(
     texts.push(stringify(event));
     bytes += texts.at(-1)!.length;
   }
-  turn.gathered(bytes);
+  turn.reportGathered(bytes);
   if (!isPage) {
     res.set({ [LOST]: coverage.lost.toString(), [COMPLETE]: coverage.complete.toString() });
     res.type('application/x-ndjson').send(texts.map((text) => `${text}\n`).join(''));
@@ -163,7 +167,7 @@ async function* selectRows(blocks: AsyncIterable<ScannedBlock>, page: Page): Asy
     const shown = Math.min(page.left, block.rowCount);
     if (shown < block.rowCount) page.hasMore = true;
     page.left -= shown;
-    const cut = rowCutter(block);
+    const cut = createRowCutter(block);
     if (shown === 0) yield { ...scanned, block: cut(0, 0) };
     for (let from = 0; from < shown; from += PART_ROWS) {
       if (page.bytes >= WHOLE_BYTES_MAX) {
@@ -179,26 +183,26 @@ async function* selectRows(blocks: AsyncIterable<ScannedBlock>, page: Page): Asy
 
 async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const spans = await readAnswerSpans(store, query.filter.nodes, query.nowNs, query.filter);
-  const known = async () => {
+  const readCoverageHeaders = async () => {
     const { complete, lost } = await readEventCoverage(store, spans, query);
     return { [LOST]: lost.toString(), [COMPLETE]: complete.toString() };
   };
   const { recorded_until } = await readEventCoverage(store, spans, query);
   if (recorded_until !== null) res.set(RECORDED_UNTIL, recorded_until.toString());
   // Lines contain only events, so coverage is in headers before them, and in trailers when it is fully known.
-  res.set(await known());
+  res.set(await readCoverageHeaders());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   // HTTP/1.0 has no trailers.
   if (req.httpVersionMinor > 0) res.set('Trailer', [LOST, COMPLETE]);
   const pieces = store.scanJson({ ...buildScanRequest(query), ...(query.limited && { limit: query.limit }) });
-  await sendNdjson(res, turn.stream(pieces), known);
+  await sendNdjson(res, turn.limitStream(pieces), readCoverageHeaders);
 }
 
 /** Columns are for a time line: each line counts its times from its first event. */
 function refuseOtherOrders({ order, slowest }: EventQuery): void {
   const message = 'columns come in order of time only';
-  if (slowest) throw refused('sort', message);
-  if (order === 'desc') throw refused('order', message);
+  if (slowest) throw createParameterProblem('sort', message);
+  if (order === 'desc') throw createParameterProblem('order', message);
 }
 
 async function sendColumns(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
@@ -209,12 +213,12 @@ async function sendColumns(req: Request, res: Response, store: Store, query: Eve
   await sendLines(
     res,
     COLUMNS,
-    coveredLines(turn.stream(columnLines(blocks)), () => readEventCoverage(store, spans, query)),
+    addCoverageLine(turn.limitStream(encodeColumnLines(blocks)), () => readEventCoverage(store, spans, query)),
   );
 }
 
 /** An answer without its last line was cut, also where a proxy has hidden that. */
-async function* coveredLines(
+async function* addCoverageLine(
   lines: AsyncIterable<Uint8Array>,
   coverage: () => Promise<Coverage>,
 ): AsyncGenerator<Uint8Array, void> {

@@ -6,16 +6,16 @@ import type { Scan } from '../access/scan_gate.ts';
 import { isOpen } from '../ndjson.ts';
 
 /** Resolves to undefined if the client has disconnected. */
-export async function finished<Result>(
+export async function runToEnd<Result>(
   res: Response,
   turn: Scan,
   work: AsyncGenerator<void, Result>,
 ): Promise<Result | undefined> {
   let result: Result | undefined;
-  async function* steps(): AsyncGenerator<void> {
+  async function* runSteps(): AsyncGenerator<void> {
     result = yield* work;
   }
-  for await (const _step of turn.whole(steps())) {
+  for await (const _step of turn.limitWhole(runSteps())) {
     await yieldToEventLoop(res);
     if (!isOpen(res)) return undefined;
   }

@@ -12,7 +12,7 @@ import { askAgent, findAgentSocket } from '../../metrics/agent_report.ts';
 import { describeAgent } from '../../metrics/recording_agent.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { RecordingState, Store } from '../../store/store.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
 const NS_PER_MS = 1_000_000n;
@@ -30,7 +30,7 @@ export interface HealthOptions {
   data?: string | undefined;
 }
 
-export function healthRoutes({ store, sessions, now, data }: HealthOptions): Router {
+export function createHealthRoutes({ store, sessions, now, data }: HealthOptions): Router {
   const router = Router();
   router
     .route('/healthz')
@@ -38,26 +38,26 @@ export function healthRoutes({ store, sessions, now, data }: HealthOptions): Rou
       parseQuery(req.query, healthQuery);
       sendJson(res, 200, { status: 'ok' } satisfies z.infer<typeof healthResponse>);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   router
     .route('/readyz')
     .get(async (req, res) => {
       parseQuery(req.query, healthQuery);
       const answer = data === undefined ? undefined : await askAgent(findAgentSocket(data), AGENT_PATIENCE_MS);
-      const fleet = store.fleet ? { nodes: (await store.fleet.nodes()).counts } : null;
+      const fleet = store.fleet ? { nodes: (await store.fleet.countNodes()).counts } : null;
       const nowNs = now();
       // A recording without a running agent can still be queried, so a stopped agent does not make the daemon unready.
-      const states = await store.recordingStates();
-      const recordings = states.map((state) => readiness(state, nowNs, answer));
-      const unreadable = (await store.unreadable()).map(({ path, code, reason }) => ({ file: path, code, reason }));
+      const states = await store.listRecordingStates();
+      const recordings = states.map((state) => describeReadiness(state, nowNs, answer));
+      const unreadable = (await store.listUnreadable()).map(({ path, code, reason }) => ({ file: path, code, reason }));
       const answered = { status: 'ready' as const, recordings, unreadable, fleet, sessions: sessions.keeping };
       sendJson(res, 200, answered satisfies z.infer<typeof readyResponse>);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   return router;
 }
 
-function readiness(recording: RecordingState, nowNs: bigint, answer: AgentReport | 'silent' | undefined) {
+function describeReadiness(recording: RecordingState, nowNs: bigint, answer: AgentReport | 'silent' | undefined) {
   const { recordingId, node, source, lost } = recording;
   const { state, aliveNs } = describeAgent(recording, nowNs, answer);
   return {

@@ -10,9 +10,9 @@ import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { ROW_EDGES } from '../../sums/duration_rows.ts';
 import type { Heatmap, HeatmapColumns } from '../../sums/heatmap.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { finished } from './finished.ts';
+import { runToEnd } from './finished.ts';
 
 interface Options {
   store: Store;
@@ -22,7 +22,7 @@ interface Options {
 
 type Answer = z.input<typeof heatmapSchema>;
 
-export function heatmapRoutes({ store, now, scanGate }: Options): Router {
+export function createHeatmapRoutes({ store, now, scanGate }: Options): Router {
   const router = Router();
   router
     .route('/heatmap')
@@ -33,20 +33,20 @@ export function heatmapRoutes({ store, now, scanGate }: Options): Router {
       const keepsEvents = query.of === 'transactions' && needsEvents(query.filter);
       const turn = await scanGate.enter(res, { keepsEvents });
       const spans = await readAnswerSpans(store, undefined, nowNs, population.of === 'events' ? population.filter : {});
-      const states = await store.recordingStates();
+      const states = await store.listRecordingStates();
       const computeColumns = (reach: TransactionReach | null) => computeQueryColumns(query, states, spans.spans, reach);
       const request: HeatmapRequest =
         population.of === 'events'
           ? { ...population, columns: computeColumns(null) }
           : { ...population, computeColumns };
-      const found = await finished(res, turn, store.heatmap(request));
+      const found = await runToEnd(res, turn, store.computeHeatmap(request));
       if (!found) return;
       const { map, columns, reach } = found;
       // Coverage is that of the query: without `to` it ends where recording does.
       const coverage = await readPopulationCoverage(store, spans, { ...population, reach, nowNs });
       sendJson(res, 200, { of: query.of, ...buildHeatmapView(map, columns), coverage } satisfies Answer);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   return router;
 }
 

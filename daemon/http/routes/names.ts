@@ -5,7 +5,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import { noParameters } from '../../contract/parameters.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import type { Store } from '../../store/store.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
 export const eventTypesSchema = z.object({
@@ -34,9 +34,9 @@ export function nameRoutes(store: Store): Router {
         const names = await body();
         sendJson(res, 200, { ...names, ...(shards?.isPartial() && { complete: false }) });
       })
-      .all(methodNotAllowed('GET', 'HEAD'));
+      .all(refuseOtherMethods('GET', 'HEAD'));
   list('/event-types', async () => ({ event_types: EVENTS.map(({ name, doc }) => ({ name, description: doc })) }));
-  list('/services', async () => ({ services: await store.services() }));
-  list('/nodes', async () => ({ nodes: await store.nodes() }));
+  list('/services', async () => ({ services: await store.listServices() }));
+  list('/nodes', async () => ({ nodes: await store.listNodes() }));
   return router;
 }

@@ -7,7 +7,7 @@ import { type Request, type Response, Router } from 'express';
 import { noParameters } from '../../contract/parameters.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import { isPageRequest, PAGE_FILES } from '../access/browsers.ts';
-import { methodNotAllowed, notFoundHandler } from '../problem_handler.ts';
+import { notFoundHandler, refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
 /** Links for a person who asks for the daemon's address with a command: below it, as a proxy may have a path for it. */
@@ -42,7 +42,7 @@ const POLICY = [
 /** The names of these files are made from their content. */
 const FOREVER = 'public, max-age=31536000, immutable';
 
-export function pageRoutes(folder = dirname(INDEX)): Router {
+export function createPageRoutes(folder = dirname(INDEX)): Router {
   // All at once: a package that is replaced while the daemon runs has files of other names.
   const names = readdirSync(folder).filter((name) => /^index\.html$|-[0-9a-f]{16}\.(js|css|svg)$/.test(name));
   const files = new Map(names.map((name) => [name, readFileSync(join(folder, `${name}.gz`))]));
@@ -65,7 +65,7 @@ export function pageRoutes(folder = dirname(INDEX)): Router {
       res.set('Content-Security-Policy', POLICY).set('X-Frame-Options', 'DENY').set('Cache-Control', 'no-cache');
       send(req, res, INDEX_NAME);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   router
     .route(`${PAGE_FILES}:name`)
     .get((req, res, next) => {
@@ -74,6 +74,6 @@ export function pageRoutes(folder = dirname(INDEX)): Router {
       res.set('Cache-Control', FOREVER);
       send(req, res, name);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   return router;
 }

@@ -6,7 +6,7 @@ import { pinRequest } from '../../contract/pin_request.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import type { Pin, Store } from '../../store/store.ts';
 import { parseBody } from '../body.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { refuseIfPartial } from './partial.ts';
 
@@ -20,7 +20,7 @@ interface Options {
 export function pinRoutes({ store, now }: Options): Router {
   const router = Router();
   /** Rejects query parameters, which would silently have no effect. */
-  const plain: RequestHandler = (req, _res, next) => {
+  const refuseParameters: RequestHandler = (req, _res, next) => {
     parseQuery(req.query, noParameters);
     next();
   };
@@ -28,49 +28,49 @@ export function pinRoutes({ store, now }: Options): Router {
 
   router
     .route('/pins')
-    .get(plain, async (_req, res) => {
+    .get(refuseParameters, async (_req, res) => {
       const shards = store.fleet?.watchShards();
-      const known = await store.pins();
+      const known = await store.listPins();
       refuseIfPartial(shards, 'a pin');
       const pins = known.map((pin) => ({
         transaction_id: pin.transactionId,
         from: pin.fromNs,
-        pinned_at: wallTime(pin.pinnedNs),
+        pinned_at: formatWallTime(pin.pinnedNs),
         node: pin.node,
       }));
       sendJson(res, 200, { pins });
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
 
   router
     .route('/transactions/:transaction_id/pin')
-    .post(plain, async (req, res) => {
+    .post(refuseParameters, async (req, res) => {
       const transactionId = getTransactionId(req);
       const { before_ms: beforeNs } = parseBody(req, pinRequest);
       const pins = await store.pin({ transactionId, beforeNs, nowNs: now() });
       if (!pins) throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
-      sendJson(res, 200, pinnedView(transactionId, pins));
+      sendJson(res, 200, buildPinView(transactionId, pins));
     })
-    .delete(plain, async (req, res) => {
+    .delete(refuseParameters, async (req, res) => {
       const transactionId = getTransactionId(req);
       if (!(await store.unpin(transactionId)))
         throw new Problem('not_pinned', `transaction ${transactionId} is not pinned`);
       res.status(204).end();
     })
-    .all(methodNotAllowed('POST', 'DELETE'));
+    .all(refuseOtherMethods('POST', 'DELETE'));
   return router;
 }
 
-function pinnedView(transactionId: string, pins: readonly Pin[]) {
+function buildPinView(transactionId: string, pins: readonly Pin[]) {
   const [oldest] = pins;
   return {
     transaction_id: transactionId,
     from: pins.reduce<bigint | null>((from, { fromNs }) => (from === null || fromNs < from ? fromNs : from), null),
-    pinned_at: oldest ? wallTime(oldest.pinnedNs) : null,
+    pinned_at: oldest ? formatWallTime(oldest.pinnedNs) : null,
     nodes: [...new Set(pins.map(({ node }) => node))].sort(),
   };
 }
 
-function wallTime(ns: bigint): string {
+function formatWallTime(ns: bigint): string {
   return new Date(Number(ns / NS_PER_MS)).toISOString();
 }

@@ -16,7 +16,7 @@ import {
   TIMELINE_LIMIT_DEFAULT,
   timelineParameters,
 } from '../../contract/replay_requests.ts';
-import { sessionsPage } from '../../contract/sessions_query.ts';
+import { buildSessionsPage } from '../../contract/sessions_query.ts';
 import type { Session } from '../../replay/session/session.ts';
 import type { SessionChange } from '../../replay/session/session_view.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
@@ -27,9 +27,9 @@ import type { StreamRoom } from '../access/stream_room.ts';
 import { parseBody } from '../body.ts';
 import { openEventStream } from '../event_stream.ts';
 import { sendNdjson } from '../ndjson.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { offsetsOfTransaction } from './asked_offsets.ts';
+import { createTransactionOffsetsReader } from './asked_offsets.ts';
 
 /** A larger step waits for its turn like a query, because its answer is as large. */
 const STEP_EVENTS_AT_ONCE = 256;
@@ -42,21 +42,21 @@ interface Options {
   streamRoom: StreamRoom;
 }
 
-export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options): Router {
+export function createReplayRoutes({ store, sessions, scanGate, streamRoom }: Options): Router {
   const router = Router();
   const getSession = (req: Request) => sessions.get(String(req.params.id));
   const openSession = (req: Request) => sessions.open(String(req.params.id));
   /** Rejects query parameters, which would silently have no effect. */
-  const plain: RequestHandler = (req, _res, next) => {
+  const refuseParameters: RequestHandler = (req, _res, next) => {
     parseQuery(req.query, noParameters);
     next();
   };
 
   router
     .route('/')
-    .post(plain, async (req, res) => {
+    .post(refuseParameters, async (req, res) => {
       const { clock_offsets_ns, ...request } = parseBody(req, createRequest);
-      const offsets = offsetsOfTransaction(store, clock_offsets_ns, request.transaction_id);
+      const offsets = createTransactionOffsetsReader(store, clock_offsets_ns, request.transaction_id);
       // Takes a turn, because all events of the transaction are read.
       await scanGate.enter(res);
       const session = await sessions.create(request, await offsets());
@@ -67,13 +67,13 @@ export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options)
     })
     .get((req, res) => {
       const views = sessions.list().map((session) => session.view());
-      sendJson(res, 200, sessionsPage(req.query as never, views));
+      sendJson(res, 200, buildSessionsPage(req.query as never, views));
     })
-    .all(methodNotAllowed('GET', 'HEAD', 'POST'));
+    .all(refuseOtherMethods('GET', 'HEAD', 'POST'));
 
   router
     .route('/:id')
-    .all(plain)
+    .all(refuseParameters)
     .get((req, res) => sendJson(res, 200, getSession(req).view()))
     .delete(async (req, res) => {
       await sessions.remove(req.params.id);
@@ -83,39 +83,39 @@ export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options)
       const session = await openSession(req);
       await session.change(toSessionChange(parseBody(req, changeRequest)));
       const view = session.view();
-      await sessions.saved();
+      await sessions.save();
       sendJson(res, 200, view);
     })
-    .all(methodNotAllowed('GET', 'HEAD', 'PATCH', 'DELETE'));
+    .all(refuseOtherMethods('GET', 'HEAD', 'PATCH', 'DELETE'));
 
-  const command = (name: string, act: (session: Session, req: Request, res: Response) => Promise<string>) =>
+  const addCommandRoute = (name: string, act: (session: Session, req: Request, res: Response) => Promise<string>) =>
     router
       .route(`/:id/${name}`)
-      .all(plain)
+      .all(refuseParameters)
       .post(async (req, res) => {
         const answer = await act(await openSession(req), req, res);
         // Saved before the answer, so that an acknowledged change survives any end of the daemon.
-        await sessions.saved();
+        await sessions.save();
         res.status(200).type('application/json').send(answer);
       })
-      .all(methodNotAllowed('POST'));
-  const bare = (name: 'pause' | 'stop') =>
-    command(name, async (session, req) => {
+      .all(refuseOtherMethods('POST'));
+  const addBareCommandRoute = (name: 'pause' | 'stop') =>
+    addCommandRoute(name, async (session, req) => {
       parseBody(req, noFields);
       await session[name]();
       return stringify(session.view());
     });
-  command('play', async (session, req) => {
+  addCommandRoute('play', async (session, req) => {
     await session.play(parseBody(req, playRequest).until);
     return stringify(session.view());
   });
-  bare('pause');
-  bare('stop');
-  command('seek', async (session, req) => {
+  addBareCommandRoute('pause');
+  addBareCommandRoute('stop');
+  addCommandRoute('seek', async (session, req) => {
     await session.seek(parseBody(req, seekRequest));
     return stringify(session.view());
   });
-  command('step', async (session, req, res) => {
+  addCommandRoute('step', async (session, req, res) => {
     const { count } = parseBody(req, stepRequest);
     if (count > STEP_EVENTS_AT_ONCE) await scanGate.enter(res);
     const events = await session.step(count);
@@ -125,7 +125,7 @@ export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options)
   router
     .route('/:id/timeline')
     .get(async (req, res) => sendTimeline(await openSession(req), scanGate, req, res))
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
 
   router
     .route('/:id/events')
@@ -139,7 +139,7 @@ export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options)
       const { frames } = parseQuery(req.query as never, streamParameters);
       joinStream(await openSession(req), streamRoom, frames?.wanted, req, res);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   return router;
 }
 
@@ -165,7 +165,7 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
   for await (const page of session.timeline(index, limit ?? TIMELINE_LIMIT_DEFAULT)) {
     events.push(...page);
     for (const json of page) bytes += json.length;
-    turn.gathered(bytes);
+    turn.reportGathered(bytes);
     if (bytes >= WHOLE_BYTES_MAX) break;
   }
   const nextIndex = index + events.length;
@@ -175,7 +175,7 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
     .type(mediaType)
     .send(`{"events":[${events.join(',')}],"next_event_index":${next}}`);
   // Unsent bytes are counted with the answer itself from here on.
-  turn.gathered(0);
+  turn.reportGathered(0);
 }
 
 async function* encodeLines(pages: AsyncIterable<string[]>): AsyncGenerator<Buffer, void> {
@@ -189,7 +189,7 @@ function joinStream(
   req: Request,
   res: Response,
 ): void {
-  const lastId = lastEventId(session, req.get('Last-Event-ID'));
+  const lastId = parseLastEventId(session, req.get('Last-Event-ID'));
   // A stopped session has nothing new for a client that has seen all frames; 204 keeps a browser from reconnecting.
   if (session.state === 'stopped' && lastId !== null && session.stream.isNewest(lastId)) {
     res.status(204).end();
@@ -202,7 +202,7 @@ function joinStream(
   else session.stream.join(sink, lastId);
 }
 
-function lastEventId(session: Session, header: string | undefined): number | null {
+function parseLastEventId(session: Session, header: string | undefined): number | null {
   if (header === undefined || header === '') return null;
   const id = /^\d+$/.test(header) ? Number(header) : Number.NaN;
   if (session.stream.isKnownId(id)) return id;

@@ -8,9 +8,9 @@ import { readAnswerSpans } from '../../coverage/coverage.ts';
 import { readEventCoverage } from '../../coverage/transaction_coverage.ts';
 import type { Store } from '../../store/store.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { finished } from './finished.ts';
+import { runToEnd } from './finished.ts';
 
 interface Options {
   store: Store;
@@ -18,7 +18,7 @@ interface Options {
   scanGate: ScanGate;
 }
 
-export function statsRoutes({ store, now, scanGate }: Options): Router {
+export function createStatsRoutes({ store, now, scanGate }: Options): Router {
   const router = Router();
   router
     .route('/stats')
@@ -28,12 +28,12 @@ export function statsRoutes({ store, now, scanGate }: Options): Router {
       const turn = await scanGate.enter(res);
       const spans = await readAnswerSpans(store, query.filter.nodes, nowNs, query.filter);
       const { filter, bucketNs, groupBy } = query;
-      const found = await finished(res, turn, store.stats({ filter, bucketNs, groupBy }));
+      const found = await runToEnd(res, turn, store.computeStats({ filter, bucketNs, groupBy }));
       if (!found) return;
       // Coverage is determined after the scan, because reading is what finds unreadable recordings.
       const coverage = await readEventCoverage(store, spans, { filter, nowNs });
       sendJson(res, 200, { ...found, coverage } satisfies z.input<typeof statsSchema>);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   return router;
 }

@@ -19,12 +19,12 @@ import { type AnswerSpans, readAnswerSpans } from '../../coverage/coverage.ts';
 import { readListCoverage } from '../../coverage/population_coverage.ts';
 import { readTransactionCoverage } from '../../coverage/transaction_coverage.ts';
 import type { Store, TransactionPage, TransactionSummary, Unended } from '../../store/store.ts';
-import { transactionTimes } from '../../store/transaction_times.ts';
+import { sumTransactionTimes } from '../../store/transaction_times.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { type ScanGate, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { finished } from './finished.ts';
+import { runToEnd } from './finished.ts';
 import { refuseIfPartial } from './partial.ts';
 
 interface Options {
@@ -33,7 +33,7 @@ interface Options {
   scanGate: ScanGate;
 }
 
-export function transactionRoutes({ store, now, scanGate }: Options): Router {
+export function createTransactionRoutes({ store, now, scanGate }: Options): Router {
   const router = Router();
   router
     .route('/')
@@ -43,23 +43,23 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
       const isSmall = !keepsEvents && query.request.limit <= SMALL_ROWS_MAX;
       const turn = await scanGate.enter(res, { keepsEvents, isSmall });
       const spans = await readAnswerSpans(store, undefined, query.nowNs);
-      const page = await finished(res, turn, store.transactions(query.request));
+      const page = await runToEnd(res, turn, store.listTransactions(query.request));
       if (page) await sendPage(res, store, query, page, spans);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   router
     .route('/:transaction_id')
     .get(async (req, res) => {
       parseQuery(req.query, noParameters);
       const nowNs = now();
       const spans = await readAnswerSpans(store, undefined, nowNs, { transactionId: req.params.transaction_id });
-      const { transaction, view } = await found(req.params.transaction_id, spans);
+      const { transaction, view } = await readTransaction(req.params.transaction_id, spans);
       sendJson(res, 200, {
         ...view,
         coverage: await readTransactionCoverage(store, spans, transaction, nowNs),
       } satisfies z.input<typeof wholeTransactionSchema>);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
   router
     .route('/:transaction_id/summary')
     .get(async (req, res) => {
@@ -67,9 +67,9 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
       const turn = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
       const nowNs = now();
       const spans = await readAnswerSpans(store, undefined, nowNs, { transactionId: req.params.transaction_id });
-      const { transaction, view, answering } = await found(req.params.transaction_id, spans);
+      const { transaction, view, answering } = await readTransaction(req.params.transaction_id, spans);
       const { transactionId } = transaction;
-      const times = await finished(res, turn, transactionTimes(answering, { transactionId, limit }));
+      const times = await runToEnd(res, turn, sumTransactionTimes(answering, { transactionId, limit }));
       if (!times) return;
       sendJson(res, 200, {
         transaction: view,
@@ -77,21 +77,21 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
         coverage: await readTransactionCoverage(store, spans, transaction, nowNs),
       } satisfies z.input<typeof transactionSummarySchema>);
     })
-    .all(methodNotAllowed('GET', 'HEAD'));
+    .all(refuseOtherMethods('GET', 'HEAD'));
 
-  async function found(id: string, { shards, unended }: AnswerSpans) {
-    const answering = store.forAnswer?.() ?? store;
-    const transaction = await answering.transaction(id);
+  async function readTransaction(id: string, { shards, unended }: AnswerSpans) {
+    const answering = store.createAnswerStore?.() ?? store;
+    const transaction = await answering.findTransaction(id);
     if (!transaction) refuseIfPartial(shards, `transaction ${id}`);
-    if (!transaction) throw notFound(id, unended.own);
-    return { transaction, answering, view: buildTransactionView(transaction, (await store.pins(id)).length > 0) };
+    if (!transaction) throw createNotFoundProblem(id, unended.own);
+    return { transaction, answering, view: buildTransactionView(transaction, (await store.listPins(id)).length > 0) };
   }
 
   return router;
 }
 
 /** A transaction is known by events that have ended. */
-function notFound(id: string, { events }: Unended): Problem {
+function createNotFoundProblem(id: string, { events }: Unended): Problem {
   const none = `no events of transaction ${id} are recorded`;
   const unended = events.length === 1 ? 'a call is' : `${events.length} calls are`;
   const more = events.length > 0 ? `, but ${unended} in progress: see coverage.in_progress of its events` : '';
@@ -106,7 +106,7 @@ async function sendPage(
   spans: AnswerSpans,
 ): Promise<void> {
   const { filter } = request;
-  const pinned = new Set((await store.pins()).map(({ transactionId }) => transactionId));
+  const pinned = new Set((await store.listPins()).map(({ transactionId }) => transactionId));
   sendJson(res, 200, {
     transactions: page.transactions.map((transaction) =>
       buildTransactionView(transaction, pinned.has(transaction.transactionId)),

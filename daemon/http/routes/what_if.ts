@@ -8,17 +8,17 @@ import type { whatIfSchema } from '../../contract/replay_answers.ts';
 import { AFTER_TIMEOUT_DEFAULT, type WhatIfBody, whatIfRequest } from '../../contract/what_if_requests.ts';
 import { readAnswerSpans } from '../../coverage/coverage.ts';
 import { readEventCoverage } from '../../coverage/transaction_coverage.ts';
-import { clockView } from '../../replay/plan/clock_offsets.ts';
-import { curveView } from '../../replay/plan/curves.ts';
+import { buildClockView } from '../../replay/plan/clock_offsets.ts';
+import { buildCurveView } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { Store, TransactionSummary, Unended } from '../../store/store.ts';
 import { type ScanGate, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
 import { parseBody } from '../body.ts';
-import { methodNotAllowed } from '../problem_handler.ts';
+import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { offsetsOfTransaction } from './asked_offsets.ts';
+import { createTransactionOffsetsReader } from './asked_offsets.ts';
 import { sendCurves } from './curves.ts';
-import { finished, waitForWork } from './finished.ts';
+import { runToEnd, waitForWork } from './finished.ts';
 
 interface Options {
   store: Store;
@@ -27,7 +27,7 @@ interface Options {
   scanGate: ScanGate;
 }
 
-export function whatIfRoutes(options: Options): Router {
+export function createWhatIfRoutes(options: Options): Router {
   const router = Router();
   router
     .route('/')
@@ -38,7 +38,7 @@ export function whatIfRoutes(options: Options): Router {
       if (where) await sendCurves(res, options, { where, ...asked });
       else await sendProjection(res, options, transaction_id!, asked);
     })
-    .all(methodNotAllowed('POST'));
+    .all(refuseOtherMethods('POST'));
   return router;
 }
 
@@ -51,7 +51,7 @@ async function sendProjection(
   asked: Asked,
 ): Promise<void> {
   const { extra_latency_ns, timeout_ns, only, limit = AFTER_TIMEOUT_DEFAULT } = asked;
-  const offsets = offsetsOfTransaction(store, asked.clock_offsets_ns, transactionId);
+  const offsets = createTransactionOffsetsReader(store, asked.clock_offsets_ns, transactionId);
   const turn = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
   const nowNs = now();
   const spans = await readAnswerSpans(store, undefined, nowNs, { transactionId });
@@ -62,7 +62,7 @@ async function sendProjection(
     only,
     limit,
   };
-  const found = await finished(
+  const found = await runToEnd(
     res,
     turn,
     waitForWork(async (signal) => sessions.whatIf({ ...request, ...(await offsets()) }, signal)),
@@ -71,18 +71,18 @@ async function sendProjection(
   const filter = { transactionId };
   const coverage = await readEventCoverage(store, spans, { filter, nowNs });
   const isLate =
-    timeout_ns !== null && goesOnAfter(await store.transaction(transactionId), timeout_ns, spans.unended.own);
+    timeout_ns !== null && goesOnAfter(await store.findTransaction(transactionId), timeout_ns, spans.unended.own);
   sendJson(res, 200, {
     transaction_id: transactionId,
     extra_latency_ns,
     timeout_ns,
-    clock: found.clocks.map(clockView),
+    clock: found.clocks.map(buildClockView),
     event_count: found.eventCount,
     written_back_count: found.writtenBackCount,
     affected_count: found.affectedCount,
     duration_ns: found.recordedDurationNs,
     replay_duration_ns: found.durationNs,
-    curve: curveView(found.curve),
+    curve: buildCurveView(found.curve),
     times_out: found.afterTimeoutCount > 0,
     in_progress_times_out: isLate,
     after_timeout_count: found.afterTimeoutCount,

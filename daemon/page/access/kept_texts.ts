@@ -6,7 +6,7 @@ export interface KeptTexts {
   set(key: string, text: string | null): void;
 }
 
-export function keptTexts(name: 'localStorage' | 'sessionStorage'): KeptTexts {
+export function createKeptTexts(name: 'localStorage' | 'sessionStorage'): KeptTexts {
   const texts = new Map<string, string | null>();
   return {
     get(key) {

@@ -2,7 +2,7 @@
  * The token of this tab. It is kept for as long as the tab is open, in no cookie, which every server of this host would
  * get; a new tab asks the others for it.
  */
-import { keptTexts } from './kept_texts.ts';
+import { createKeptTexts } from './kept_texts.ts';
 
 /** A proxy may have several daemons at one address, each below a path. */
 const buildTokenKey = ({ pathname }: Location) => `kreplay.token${pathname}`;
@@ -23,7 +23,7 @@ export function isTokenForm(text: string): boolean {
 }
 
 export function createTokenKeeper(): TokenKeeper {
-  const kept = keptTexts('sessionStorage');
+  const kept = createKeptTexts('sessionStorage');
   const key = buildTokenKey(location);
   const channel = new BroadcastChannel(key);
   let answered: ((token: string) => void) | undefined;

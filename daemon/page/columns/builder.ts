@@ -5,10 +5,10 @@
  */
 import { parseJson } from '../../base/exact_json.ts';
 import {
+  createExactValues,
   type EventColumns,
   EXACT_FIELDS,
   type ExactField,
-  newExactValues,
   type OriginOwner,
   type Owner,
   type Recording,
@@ -39,8 +39,8 @@ type Store = Omit<EventColumns, 'baseNs' | 'count' | keyof Dictionaries | 'origi
 };
 
 export function createColumnsBuilder(): ColumnsBuilder {
-  const dictionaries = newDictionaries();
-  const store: Store = { ...emptyArrays(), exact: newExactValues() };
+  const dictionaries = createDictionaries();
+  const store: Store = { ...createEmptyArrays(), exact: createExactValues() };
   const originOwners = new Map<string, number>();
   let [lines, count, originCount] = [0, 0, 0];
   let baseNs: bigint | undefined;
@@ -137,22 +137,22 @@ export function createColumnsBuilder(): ColumnsBuilder {
 const ROW_ARRAYS = [...EXACT_FIELDS, 'type', 'thread', 'what', 'owner'] as const;
 const ORIGIN_ARRAYS = ['originRow', 'originOwner', 'originBytes'] as const;
 
-function emptyArrays(): Omit<Store, 'exact'> {
-  const floats = () => new Float64Array(0);
-  const indexes = () => new Uint32Array(0);
+function createEmptyArrays(): Omit<Store, 'exact'> {
+  const createFloats = () => new Float64Array(0);
+  const createIndexes = () => new Uint32Array(0);
   return {
-    start: floats(),
-    duration: floats(),
-    result: floats(),
-    bytes: floats(),
-    queue: floats(),
-    number: floats(),
+    start: createFloats(),
+    duration: createFloats(),
+    result: createFloats(),
+    bytes: createFloats(),
+    queue: createFloats(),
+    number: createFloats(),
     type: new Uint8Array(0),
-    thread: indexes(),
-    what: indexes(),
-    owner: indexes(),
-    originRow: indexes(),
-    originOwner: indexes(),
+    thread: createIndexes(),
+    what: createIndexes(),
+    owner: createIndexes(),
+    originRow: createIndexes(),
+    originOwner: createIndexes(),
     originBytes: new BigUint64Array(0),
   };
 }
@@ -218,7 +218,7 @@ interface Dictionaries {
   originOwners: OriginOwner[];
 }
 
-const newDictionaries = (): Dictionaries => ({
+const createDictionaries = (): Dictionaries => ({
   types: new Map(),
   recordings: [],
   threads: [],
@@ -244,16 +244,16 @@ function readDictionaries(dictionaries: Dictionaries, line: Parsed): void {
     });
   for (const [operation, target, fileKind] of parseEntries(line, 'whats', 3))
     dictionaries.whats.push({
-      operation: textOrNull(operation, 'whats') ?? '',
-      target: textOrNull(target, 'whats'),
-      fileKind: textOrNull(fileKind, 'whats'),
+      operation: parseTextOrNull(operation, 'whats') ?? '',
+      target: parseTextOrNull(target, 'whats'),
+      fileKind: parseTextOrNull(fileKind, 'whats'),
     });
   for (const [transactionId, source, quality, queuedBy] of parseEntries(line, 'owners', 4))
     dictionaries.owners.push({
-      transactionId: textOrNull(transactionId, 'owners'),
+      transactionId: parseTextOrNull(transactionId, 'owners'),
       source: parseText(source, 'owners'),
       quality: parseText(quality, 'owners'),
-      queuedBy: textOrNull(queuedBy, 'owners'),
+      queuedBy: parseTextOrNull(queuedBy, 'owners'),
     });
   readNames(dictionaries.types, line, 'types');
   readNames(dictionaries.errors, line, 'errors');
@@ -264,7 +264,7 @@ function parseEntries(line: Parsed, name: string, length: number): (readonly unk
   return parseList(line[name], name).map((entry) => parseList(entry, `an entry of ${name}`, length));
 }
 
-const textOrNull = (value: unknown, name: string) => (value === null ? null : parseText(value, name));
+const parseTextOrNull = (value: unknown, name: string) => (value === null ? null : parseText(value, name));
 
 function readNames(names: Map<number, string>, line: Parsed, name: string): void {
   if (!Object.hasOwn(line, name)) return;

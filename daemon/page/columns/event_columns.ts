@@ -89,7 +89,7 @@ export interface EventColumns {
   origins: Origins;
 }
 
-export const newExactValues = (): ExactValues => ({
+export const createExactValues = (): ExactValues => ({
   start: new Map(),
   duration: new Map(),
   result: new Map(),
@@ -105,7 +105,7 @@ export function listBuffers({ origins, ...columns }: EventColumns): ArrayBuffer[
 }
 
 /** The value without rounding; null where there is none. */
-export function exactValue(columns: EventColumns, field: ExactField, row: number): bigint | null {
+export function getExactValue(columns: EventColumns, field: ExactField, row: number): bigint | null {
   const exact = columns.exact[field].get(row);
   if (exact !== undefined) return exact;
   const value = columns[field][row]!;
@@ -114,7 +114,7 @@ export function exactValue(columns: EventColumns, field: ExactField, row: number
 
 /** Start of the event, nanoseconds since the epoch. */
 export function startNs(columns: EventColumns, row: number): bigint {
-  return columns.baseNs + exactValue(columns, 'start', row)!;
+  return columns.baseNs + getExactValue(columns, 'start', row)!;
 }
 
 export function getThread({ threads, thread }: EventColumns, row: number): Thread {
@@ -138,12 +138,12 @@ export function typeName({ types, type }: EventColumns, row: number): string {
   return types.get(type[row]!) ?? `type ${type[row]}`;
 }
 
-export function eventId(columns: EventColumns, row: number): string {
-  return formatEventId(getRecording(columns, row).recordingId, exactValue(columns, 'number', row)!);
+export function getEventId(columns: EventColumns, row: number): string {
+  return formatEventId(getRecording(columns, row).recordingId, getExactValue(columns, 'number', row)!);
 }
 
 /** Name of the error with which the event ended; null if it did not fail. */
-export function errorName({ errors, result }: EventColumns, row: number): string | null {
+export function getErrorName({ errors, result }: EventColumns, row: number): string | null {
   const value = result[row]!;
   return value < 0 ? (errors.get(value) ?? `errno ${-value}`) : null;
 }
@@ -151,13 +151,13 @@ export function errorName({ errors, result }: EventColumns, row: number): string
 /** The owners of the data that a request carries, with the bytes of each. */
 export function collectOrigins({ origins }: EventColumns, row: number): (OriginOwner & { bytes: bigint })[] {
   const found: (OriginOwner & { bytes: bigint })[] = [];
-  for (let at = firstAtLeast(origins.row, row); origins.row[at] === row; at++)
+  for (let at = findFirstAtLeast(origins.row, row); origins.row[at] === row; at++)
     found.push({ ...origins.owners[origins.owner[at]!]!, bytes: origins.bytes[at]! });
   return found;
 }
 
 /** Index of the first value of an ascending array that is at least `bound`; its length if none is. */
-export function firstAtLeast(values: ArrayLike<number>, bound: number): number {
+export function findFirstAtLeast(values: ArrayLike<number>, bound: number): number {
   let [from, to] = [0, values.length];
   while (from < to) {
     const middle = (from + to) >>> 1;

@@ -1,5 +1,12 @@
 /** Puts the events of two answers on one time line: a transaction's, and those that were in its way. */
-import { type EventColumns, EXACT_FIELDS, exactValue, getRecording, newExactValues, startNs } from './event_columns.ts';
+import {
+  createExactValues,
+  type EventColumns,
+  EXACT_FIELDS,
+  getExactValue,
+  getRecording,
+  startNs,
+} from './event_columns.ts';
 
 /**
  * Returns the events of both in order of start. An event that both have is taken once; the first columns themselves are
@@ -14,7 +21,7 @@ export function mergeColumns(first: EventColumns, second: EventColumns): EventCo
   const merged: EventColumns = {
     count,
     baseNs,
-    exact: newExactValues(),
+    exact: createExactValues(),
     start: new Float64Array(count),
     duration: new Float64Array(count),
     result: new Float64Array(count),
@@ -34,7 +41,7 @@ export function mergeColumns(first: EventColumns, second: EventColumns): EventCo
     ],
     whats: [...first.whats, ...second.whats],
     owners: [...first.owners, ...second.owners],
-    origins: mergedOrigins(first, second, sides, rows),
+    origins: mergeOrigins(first, second, sides, rows),
   };
   for (const side of [0, 1] as const) {
     const source = side === 0 ? first : second;
@@ -100,7 +107,7 @@ function isKnown(
 ): boolean {
   for (let one = end - 1; one >= 0 && difference(one, row) === 0; one--)
     if (
-      exactValue(first, 'number', one) === exactValue(second, 'number', row) &&
+      getExactValue(first, 'number', one) === getExactValue(second, 'number', row) &&
       getRecording(first, one).recordingId === getRecording(second, row).recordingId
     )
       return true;
@@ -122,7 +129,7 @@ function startDifference(first: EventColumns, second: EventColumns): (one: numbe
   };
 }
 
-function mergedOrigins(first: EventColumns, second: EventColumns, sides: Uint8Array, rows: Uint32Array) {
+function mergeOrigins(first: EventColumns, second: EventColumns, sides: Uint8Array, rows: Uint32Array) {
   const size = first.origins.row.length + second.origins.row.length;
   const row = new Uint32Array(size);
   const owner = new Uint32Array(size);

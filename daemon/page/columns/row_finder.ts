@@ -1,6 +1,6 @@
 /** Finds rows of events by their ids. */
 import { parseEventId } from '../../base/event_id.ts';
-import { type EventColumns, exactValue, firstAtLeast } from './event_columns.ts';
+import { type EventColumns, findFirstAtLeast, getExactValue } from './event_columns.ts';
 
 export interface RowFinder {
   /** Row of the event; -1 if the columns do not have it. */
@@ -24,16 +24,16 @@ export function createRowFinder(columns: EventColumns): RowFinder {
       const isOf = threads.map(({ recording }) => recordings[recording]!.recordingId === id.recordingId);
       const rounded = Number(id.number);
       const isIt = (row: number) =>
-        number[row] === rounded && isOf[thread[row]!]! && exactValue(columns, 'number', row) === id.number;
-      const found = (row: number) => {
+        number[row] === rounded && isOf[thread[row]!]! && getExactValue(columns, 'number', row) === id.number;
+      const rememberRow = (row: number) => {
         last = row;
         return row;
       };
-      for (let row = last + 1; row <= last + NEAR && row < count; row++) if (isIt(row)) return found(row);
-      const guess = firstAtLeast(number, rounded);
+      for (let row = last + 1; row <= last + NEAR && row < count; row++) if (isIt(row)) return rememberRow(row);
+      const guess = findFirstAtLeast(number, rounded);
       for (let before = guess - 1, after = guess; before >= 0 || after < count; before--, after++) {
-        if (after < count && isIt(after)) return found(after);
-        if (before >= 0 && isIt(before)) return found(before);
+        if (after < count && isIt(after)) return rememberRow(after);
+        if (before >= 0 && isIt(before)) return rememberRow(before);
       }
       return -1;
     },

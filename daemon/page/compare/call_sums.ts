@@ -1,8 +1,8 @@
 /** Sums of a transaction's own calls and requests: by call, file or device, and service. */
-import { exactValue, getThread, getWhat } from '../columns/event_columns.ts';
+import { getExactValue, getThread, getWhat } from '../columns/event_columns.ts';
 import { callName, type LanesModel } from '../lanes/model.ts';
 import { OWN } from '../lanes/shares.ts';
-import { type CallSums, ranked } from './sums.ts';
+import { type CallSums, selectQuantile } from './sums.ts';
 
 interface Group {
   call: string;
@@ -49,10 +49,10 @@ function computeDurationStats({ columns }: LanesModel, rows: readonly number[]) 
   const { duration, exact } = columns;
   if (exact.duration.size > 0) {
     const ascending = rows
-      .map((row) => exactValue(columns, 'duration', row)!)
+      .map((row) => getExactValue(columns, 'duration', row)!)
       .sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
     const totalNs = ascending.reduce((sum, ns) => sum + ns, 0n);
-    return { totalNs, p50Ns: ranked(ascending, 0.5), p99Ns: ranked(ascending, 0.99) };
+    return { totalNs, p50Ns: selectQuantile(ascending, 0.5), p99Ns: selectQuantile(ascending, 0.99) };
   }
   const ascending = Float64Array.from(rows, (row) => duration[row]!).sort();
   let [totalNs, restNs] = [0n, 0];
@@ -64,5 +64,5 @@ function computeDurationStats({ columns }: LanesModel, rows: readonly number[]) 
     restNs += ns;
   }
   totalNs += BigInt(restNs);
-  return { totalNs, p50Ns: BigInt(ranked(ascending, 0.5)), p99Ns: BigInt(ranked(ascending, 0.99)) };
+  return { totalNs, p50Ns: BigInt(selectQuantile(ascending, 0.5)), p99Ns: BigInt(selectQuantile(ascending, 0.99)) };
 }

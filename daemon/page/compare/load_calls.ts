@@ -30,7 +30,7 @@ export async function loadCalls(
   const asked = { ...question, kind: 'calls', headers: daemon.authorization() } satisfies CallsQuestion;
   let calls: ReadCalls | null = null;
   const onAnswer = (answer: CallsAnswer) => {
-    if (answer.kind === 'failed') throw daemon.failed(answer.failure);
+    if (answer.kind === 'failed') throw daemon.createFailedRequest(answer.failure);
     calls = answer.calls;
     return true;
   };

@@ -2,8 +2,8 @@
  * Reports of runs beside each other, or beside their incident. Several reports of one side are repeated runs: they have
  * a band from p10 to p90, and what is in the band of the other side is no difference.
  */
-import { type Compared, difference } from '../../run/report/difference.ts';
-import { ranked } from './sums.ts';
+import { type Compared, computeDifference } from '../../run/report/difference.ts';
+import { selectQuantile } from './sums.ts';
 
 export interface Band {
   p10: number;
@@ -41,7 +41,7 @@ interface Values {
   took_ns: number[];
 }
 
-const newValues = (): Values => ({ calls: [], took_ns: [] });
+const createValues = (): Values => ({ calls: [], took_ns: [] });
 type Key = string;
 interface Side {
   rows: Map<Key, Values>;
@@ -55,8 +55,8 @@ export function compareReports(a: readonly Compared[], b: readonly Compared[]): 
   const keys = new Set([...runs.rows.keys(), ...before.rows.keys()]);
   const rows = [...keys].map((key): ReportRow => {
     const [op_class, path, role] = JSON.parse(key) as [string, string, string];
-    const one = filled(before.rows.get(key), a.length);
-    const other = filled(runs.rows.get(key), b.length);
+    const one = fillMissingRuns(before.rows.get(key), a.length);
+    const other = fillMissingRuns(runs.rows.get(key), b.length);
     const calls = [computeBand(one.calls), computeBand(other.calls)] as const;
     const took_ns = [computeBand(one.took_ns), computeBand(other.took_ns)] as const;
     const changeNs = took_ns[0] && took_ns[1] ? took_ns[1].median - took_ns[0].median : 0;
@@ -81,11 +81,11 @@ function collectSide(reports: readonly Compared[], side: 0 | 1): Side {
   const rows = new Map<Key, Values>();
   const totals: number[] = [];
   for (const report of reports) {
-    const { streams, took_ns } = difference(report);
+    const { streams, took_ns } = computeDifference(report);
     totals.push(took_ns[side]);
     for (const { op_class, path, role, ...stream } of streams) {
       const key = JSON.stringify([op_class, path, role]);
-      const values = rows.get(key) ?? newValues();
+      const values = rows.get(key) ?? createValues();
       rows.set(key, values);
       values.calls.push(stream.calls[side]);
       const took = stream.took_ns[side];
@@ -96,8 +96,8 @@ function collectSide(reports: readonly Compared[], side: 0 | 1): Side {
 }
 
 /** A run that did not make such calls made none of them: no time. */
-function filled(values: Values | undefined, runs: number): Values {
-  const { calls, took_ns } = values ?? newValues();
+function fillMissingRuns(values: Values | undefined, runs: number): Values {
+  const { calls, took_ns } = values ?? createValues();
   const missing = Array<number>(Math.max(runs - calls.length, 0)).fill(0);
   return { calls: [...calls, ...missing], took_ns: [...took_ns, ...missing] };
 }
@@ -105,7 +105,7 @@ function filled(values: Values | undefined, runs: number): Values {
 function computeBand(values: readonly number[]): Band | null {
   if (values.length === 0) return null;
   const ascending = Float64Array.from(values).sort();
-  const [p10, median, p90] = [0.1, 0.5, 0.9].map((share) => ranked(ascending, share));
+  const [p10, median, p90] = [0.1, 0.5, 0.9].map((share) => selectQuantile(ascending, share));
   return { p10: p10!, median: median!, p90: p90!, count: values.length };
 }
 

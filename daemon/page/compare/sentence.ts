@@ -1,5 +1,5 @@
 /** The sentence that a comparison begins with: what took longer, by how much, and in what. */
-import { shortDuration } from '../numbers/exact_times.ts';
+import { formatShortDuration } from '../numbers/exact_times.ts';
 
 export interface Part {
   name: string;
@@ -21,27 +21,27 @@ interface Words {
  */
 export function changeSentence(parts: readonly Part[], { a, b, isPerSecond = false }: Words): string {
   const changeNs = parts.reduce((sum, part) => sum + part.changeNs, 0n);
-  const least = extreme(parts, -1n);
-  const most = extreme(parts, 1n);
-  const size = (ns: bigint) => shortDuration(ns < 0n ? -ns : ns) + (isPerSecond ? ' a second' : '');
-  const longer = (ns: bigint) => `${size(ns)} ${ns > 0n ? 'longer' : 'less'}`;
+  const least = findExtreme(parts, -1n);
+  const most = findExtreme(parts, 1n);
+  const formatSize = (ns: bigint) => formatShortDuration(ns < 0n ? -ns : ns) + (isPerSecond ? ' a second' : '');
+  const formatDifference = (ns: bigint) => `${formatSize(ns)} ${ns > 0n ? 'longer' : 'less'}`;
   if (changeNs === 0n) {
     if (!most || !least) return `${b} took as long as ${a}.`;
-    const parting = `${most.name} took ${longer(most.changeNs)}, and ${least.name} ${longer(least.changeNs)}`;
+    const parting = `${most.name} took ${formatDifference(most.changeNs)}, and ${least.name} ${formatDifference(least.changeNs)}`;
     return `${b} took as long as ${a} altogether: ${parting}.`;
   }
-  const whole = `${b} took ${longer(changeNs)} than ${a}`;
+  const whole = `${b} took ${formatDifference(changeNs)} than ${a}`;
   const getPhrase = ({ name, phrase = `in ${name}` }: Part) => phrase;
   const main = (changeNs > 0n ? most : least)!;
   const isOnly = parts.every((part) => part === main || part.changeNs === 0n);
   if (isOnly) return `${whole}, all of it ${getPhrase(main)}.`;
   const isWithin = changeNs > 0n ? main.changeNs <= changeNs : main.changeNs >= changeNs;
-  if (isWithin) return `${whole}: ${size(main.changeNs)} of it ${getPhrase(main)}.`;
-  return `${whole}: ${main.name} took ${longer(main.changeNs)}, and the others ${longer(changeNs - main.changeNs)}.`;
+  if (isWithin) return `${whole}: ${formatSize(main.changeNs)} of it ${getPhrase(main)}.`;
+  return `${whole}: ${main.name} took ${formatDifference(main.changeNs)}, and the others ${formatDifference(changeNs - main.changeNs)}.`;
 }
 
 /** The part that changed most in a direction; undefined if none did. */
-function extreme(parts: readonly Part[], sign: 1n | -1n): Part | undefined {
+function findExtreme(parts: readonly Part[], sign: 1n | -1n): Part | undefined {
   let found: Part | undefined;
   for (const part of parts)
     if (sign * part.changeNs > 0n && (!found || sign * part.changeNs > sign * found.changeNs)) found = part;

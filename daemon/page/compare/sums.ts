@@ -61,6 +61,6 @@ function compareSizes(one: bigint, other: bigint): number {
 }
 
 /** The value that a share of all does not exceed: `ceil(share * count)` counted from the smallest. */
-export function ranked<Value>(ascending: ArrayLike<Value>, share: number): Value {
+export function selectQuantile<Value>(ascending: ArrayLike<Value>, share: number): Value {
   return ascending[Math.max(Math.ceil(share * ascending.length), 1) - 1]!;
 }

@@ -20,7 +20,7 @@ export interface StatsAnswer {
 
 export const GROUP_BY = 'service,event_type,operation,syscall,device';
 
-export function windowSums({ stats }: StatsAnswer): CallSums[] {
+export function toWindowSums({ stats }: StatsAnswer): CallSums[] {
   return stats.map(({ group, count, error_count, duration_ns: { sum, p50, p99 } }) => ({
     call: group.operation ?? group.syscall ?? group.event_type ?? '',
     target: group.device,

@@ -27,29 +27,29 @@ export function computeAxis(view: View, folded: TimeSpan | null): Axis {
 }
 
 /** Where the folded part begins, CSS pixels. */
-export function foldedLeftPx({ view }: Axis): number {
+export function computeFoldedLeftPx({ view }: Axis): number {
   return view.widthPx + BREAK_PX;
 }
 
 /** Width of the picture, CSS pixels. */
 export function computeAxisWidthPx(axis: Axis): number {
-  return axis.folded ? foldedLeftPx(axis) + axis.folded.widthPx : axis.view.widthPx;
+  return axis.folded ? computeFoldedLeftPx(axis) + axis.folded.widthPx : axis.view.widthPx;
 }
 
 /** Position of a time in CSS pixels. Times between the two parts are within the break. */
-export function xOnAxis(axis: Axis, ns: number): number {
+export function computeAxisXPx(axis: Axis, ns: number): number {
   const { view, folded } = axis;
   if (!folded || ns <= view.toNs) return computeXPx(view, ns);
-  const left = foldedLeftPx(axis);
+  const left = computeFoldedLeftPx(axis);
   if (ns >= folded.fromNs) return left + computeXPx(folded, ns);
   return view.widthPx + ((ns - view.toNs) / (folded.fromNs - view.toNs)) * BREAK_PX;
 }
 
 /** Time at a position, in whole nanoseconds. */
-export function nsOnAxis(axis: Axis, xPx: number): number {
+export function computeAxisTimeNs(axis: Axis, xPx: number): number {
   const { view, folded } = axis;
   if (!folded || xPx <= view.widthPx) return computeTimeNs(view, xPx);
-  const left = foldedLeftPx(axis);
+  const left = computeFoldedLeftPx(axis);
   if (xPx >= left) return computeTimeNs(folded, xPx - left);
   return Math.round(view.toNs + ((xPx - view.widthPx) / BREAK_PX) * (folded.fromNs - view.toNs));
 }

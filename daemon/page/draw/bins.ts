@@ -2,11 +2,11 @@
  * Events of a track, gathered by pixel column. With up to two events a column each event is looked at; with more, each
  * column is, and a search finds the events of it, so that a picture costs as much for a thousand as for a million.
  */
-import { firstPlace } from '../../base/binary_search.ts';
-import { firstAtLeast } from '../columns/event_columns.ts';
+import { findFirstPlace } from '../../base/binary_search.ts';
+import { findFirstAtLeast } from '../columns/event_columns.ts';
 import type { TimeSpan } from '../lanes/model.ts';
 import { findFirstFailed, findLongest, type Track } from '../lanes/tracks.ts';
-import { columnCount, computeViewScale, type View } from './view.ts';
+import { computeColumnCount, computeViewScale, type View } from './view.ts';
 
 /** A value for each column; a place is an index of the track's arrays. */
 export interface Bins {
@@ -20,53 +20,53 @@ export interface Bins {
 
 const EVENTS_PER_COLUMN = 2;
 
-export function newBins(columns: number): Bins {
+export function createBins(columns: number): Bins {
   return { counts: new Uint32Array(columns), longest: new Int32Array(columns), worst: new Int32Array(columns) };
 }
 
 /** First column of an event of a track; it may be left of the picture. What begins in view is within, though rounded. */
-export function firstColumn({ starts }: Track, place: number, view: View): number {
-  const columns = columnCount(view);
+export function computeFirstColumn({ starts }: Track, place: number, view: View): number {
+  const columns = computeColumnCount(view);
   return Math.min(Math.floor((starts[place]! - view.fromNs) * computeViewScale(view)), columns - 1);
 }
 
 /** Last column of an event, which may be right of the picture: it has one column at least, however short it is. */
-export function lastColumn(track: Track, place: number, view: View): number {
+export function computeLastColumn(track: Track, place: number, view: View): number {
   const last = Math.ceil((track.ends[place]! - view.fromNs) * computeViewScale(view)) - 1;
-  return Math.max(last, firstColumn(track, place, view));
+  return Math.max(last, computeFirstColumn(track, place, view));
 }
 
 /** The places of a track that may be in view: from the first to before the second. */
-export function placesInView(track: Track, view: TimeSpan): [number, number] {
-  return [firstInView(track, view), firstAtLeast(track.starts, view.toNs)];
+export function findPlacesInView(track: Track, view: TimeSpan): [number, number] {
+  return [findFirstInView(track, view), findFirstAtLeast(track.starts, view.toNs)];
 }
 
 /** Whether an event of the track is in view. */
 export function isInView(track: Track, view: TimeSpan): boolean {
   const { starts } = track;
-  const from = firstInView(track, view);
+  const from = findFirstInView(track, view);
   return from < starts.length && starts[from]! < view.toNs;
 }
 
 /** The first place that begins in view or reaches into it. */
-function firstInView({ starts, reach }: Track, { fromNs }: TimeSpan): number {
-  return firstPlace(0, starts.length, (place) => reach[place]! > fromNs || starts[place]! >= fromNs);
+function findFirstInView({ starts, reach }: Track, { fromNs }: TimeSpan): number {
+  return findFirstPlace(0, starts.length, (place) => reach[place]! > fromNs || starts[place]! >= fromNs);
 }
 
 /** Fills the bins, which have a place for each column of the view, with what is in view. */
 export function binTrack(track: Track, view: View, bins: Bins): void {
-  const columns = columnCount(view);
+  const columns = computeColumnCount(view);
   bins.counts.fill(0);
   bins.longest.fill(-1);
   bins.worst.fill(-1);
-  const [from, to] = placesInView(track, view);
-  if (track.overlaps || to - from <= EVENTS_PER_COLUMN * columns) byEvent(track, view, bins, from, to);
-  else byColumn(track, view, bins, from, to);
+  const [from, to] = findPlacesInView(track, view);
+  if (track.overlaps || to - from <= EVENTS_PER_COLUMN * columns) binByEvent(track, view, bins, from, to);
+  else binByColumn(track, view, bins, from, to);
 }
 
-function byEvent(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
+function binByEvent(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
   const { starts, ends, failedBefore } = track;
-  const columns = columnCount(view);
+  const columns = computeColumnCount(view);
   const scale = computeViewScale(view);
   const fromNs = view.fromNs;
   for (let place = from; place < to; place++) {
@@ -84,9 +84,9 @@ function byEvent(track: Track, view: View, { counts, longest, worst }: Bins, fro
   }
 }
 
-function byColumn(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
+function binByColumn(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
   const { starts, ends } = track;
-  const columns = columnCount(view);
+  const columns = computeColumnCount(view);
   const scale = computeViewScale(view);
   const fromNs = view.fromNs;
   for (let column = 0, next = from, size = 0; column < columns; column++) {
@@ -134,5 +134,5 @@ function gallop(
     }
     high = Math.min(probe, end);
   }
-  return firstPlace(low, high, (place) => (starts[place]! - fromNs) * scale >= column);
+  return findFirstPlace(low, high, (place) => (starts[place]! - fromNs) * scale >= column);
 }

@@ -16,7 +16,7 @@ export function findGrip(fromPx: number, toPx: number, xPx: number): Grip | null
 }
 
 /** The span after its grip was moved by some time: within the bounds, and never shorter than the least view. */
-export function dragged({ fromNs, toNs }: TimeSpan, grip: Grip, byNs: number, bounds: TimeSpan): TimeSpan {
+export function dragSpan({ fromNs, toNs }: TimeSpan, grip: Grip, byNs: number, bounds: TimeSpan): TimeSpan {
   const by = Math.round(byNs);
   if (grip === 'from')
     return { fromNs: Math.min(Math.max(fromNs + by, Math.min(bounds.fromNs, fromNs)), toNs - LEAST_NS), toNs };

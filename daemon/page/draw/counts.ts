@@ -45,7 +45,7 @@ interface Ended {
 }
 
 /** The end of all events of a transaction: its data may be written back after its own end. */
-export function lastEndNs({ last_end_ns, written_back }: Ended & { written_back: Ended }): bigint {
+export function computeLastEndNs({ last_end_ns, written_back }: Ended & { written_back: Ended }): bigint {
   const own = BigInt(last_end_ns ?? 0);
   const later = BigInt(written_back.last_end_ns ?? 0);
   return own > later ? own : later;
@@ -60,9 +60,9 @@ export function sumCounts(rows: readonly CountedRow[], firstNs: bigint, lastNs: 
   const computeBucket = (ns: bigint | number) => Number((BigInt(ns) - baseNs) / bucketNs);
   const bucketCount =
     rows.reduce((most, row) => Math.max(most, computeBucket(row.bucket_start_ns)), computeBucket(lastNs)) + 1;
-  const newDensity = () => ({ counts: new Uint32Array(bucketCount), failed: new Uint32Array(bucketCount) });
+  const createDensity = () => ({ counts: new Uint32Array(bucketCount), failed: new Uint32Array(bucketCount) });
   const byKey = new Map<string, ProcessCounts>();
-  const all = newDensity();
+  const all = createDensity();
   for (const { bucket_start_ns, group, count, error_count } of rows) {
     const { node, service, pid, event_type } = group;
     const key = JSON.stringify([node, service, pid]);
@@ -73,7 +73,7 @@ export function sumCounts(rows: readonly CountedRow[], firstNs: bigint, lastNs: 
       count: 0,
       failedCount: 0,
       types: new Map(),
-      density: newDensity(),
+      density: createDensity(),
     };
     byKey.set(key, process);
     process.count += count;
@@ -90,7 +90,7 @@ export function sumCounts(rows: readonly CountedRow[], firstNs: bigint, lastNs: 
 }
 
 /** The most events that can have begun from `fromNs` to before `toNs`, nanoseconds since the epoch. */
-export function mostWithin({ baseNs, bucketNs, bucketCount, all }: Counts, fromNs: bigint, toNs: bigint): number {
+export function countMostEvents({ baseNs, bucketNs, bucketCount, all }: Counts, fromNs: bigint, toNs: bigint): number {
   const computeBucket = (ns: bigint) => (ns <= baseNs ? 0 : Number((ns - baseNs) / bucketNs));
   let sum = 0;
   for (let at = computeBucket(fromNs); at <= Math.min(computeBucket(toNs - 1n), bucketCount - 1); at++)

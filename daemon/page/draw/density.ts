@@ -35,10 +35,10 @@ export function computeDensity(
     failedChanges[from]!++;
     failedChanges[last + 1]!--;
   }
-  return { counts: summed(changes), failed: summed(failedChanges) };
+  return { counts: computePrefixSums(changes), failed: computePrefixSums(failedChanges) };
 }
 
-function summed(changes: Int32Array): Uint32Array {
+function computePrefixSums(changes: Int32Array): Uint32Array {
   const sums = new Uint32Array(changes.length - 1);
   for (let column = 0, sum = 0; column < sums.length; column++) {
     sum += changes[column]!;

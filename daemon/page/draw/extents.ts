@@ -2,7 +2,7 @@
 
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 import { computeDensity, DENSITY_COLUMNS, type Density } from './density.ts';
-import { fitted } from './view.ts';
+import { fitView } from './view.ts';
 
 export interface Extents {
   /** From the first event to the end of what the caller waited for. */
@@ -49,16 +49,16 @@ export function computeExtents(
   const fromNs = ownSpan ? Math.min(ownSpan.fromNs, firstNs) : first;
   const toNs = ownSpan?.toNs ?? last;
   const longestNs = fromNs + LONGER_MOST * (toNs - fromNs);
-  const normal = withMargin({ fromNs, toNs: Math.max(toNs, Math.min(laterNs, longestNs)) });
+  const normal = addMargin({ fromNs, toNs: Math.max(toNs, Math.min(laterNs, longestNs)) });
   const lastEndNs = writtenBack ? writtenBack.lastEndNs : normal.toNs;
   const isLater = ownSpan !== null && lastEndNs > normal.toNs;
-  const unfolded = isLater ? withMargin({ fromNs, toNs: lastEndNs }) : normal;
+  const unfolded = isLater ? addMargin({ fromNs, toNs: lastEndNs }) : normal;
   const all = { fromNs: Math.min(first, unfolded.fromNs), toNs: Math.max(last, unfolded.toNs) };
   const folded = isLater ? { fromNs: normal.toNs, toNs: unfolded.toNs } : null;
   return { normal, unfolded, all, folded };
 }
 
-function withMargin(span: TimeSpan): TimeSpan {
-  const { fromNs, toNs } = fitted({ ...span, widthPx: 1, dpr: 1 }, span, MARGIN);
+function addMargin(span: TimeSpan): TimeSpan {
+  const { fromNs, toNs } = fitView({ ...span, widthPx: 1, dpr: 1 }, span, MARGIN);
   return { fromNs, toNs };
 }

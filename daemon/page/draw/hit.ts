@@ -1,7 +1,7 @@
 /** Which event of a track is under the pointer. */
 import type { Track } from '../lanes/tracks.ts';
-import { firstColumn, lastColumn, placesInView } from './bins.ts';
-import { columnCount, type View } from './view.ts';
+import { computeFirstColumn, computeLastColumn, findPlacesInView } from './bins.ts';
+import { computeColumnCount, type View } from './view.ts';
 
 /** A failed event of up to this many columns is hardly hit by chance, so that it comes before all others. */
 const NARROW_COLUMNS = 3;
@@ -10,9 +10,9 @@ const NARROW_COLUMNS = 3;
  * Place in the track of the event at a position in CSS pixels; -1 if none is within the tolerance. The smallest event
  * under the pointer counts, else the nearest one; a narrow failed one within the tolerance before both.
  */
-export function hitTrack(track: Track, view: View, xPx: number, tolerancePx = 3): number {
+export function findHitPlace(track: Track, view: View, xPx: number, tolerancePx = 3): number {
   const { fromNs, toNs } = view;
-  const columns = columnCount(view);
+  const columns = computeColumnCount(view);
   const column = Math.floor(xPx * view.dpr);
   const tolerance = Math.ceil(tolerancePx * view.dpr);
   const left = Math.max(column - tolerance, 0);
@@ -23,11 +23,11 @@ export function hitTrack(track: Track, view: View, xPx: number, tolerancePx = 3)
     fromNs: Math.max(fromNs + (left - 1) * nsPerColumn, fromNs),
     toNs: Math.min(fromNs + (right + 2) * nsPerColumn, toNs),
   };
-  const [from, to] = placesInView(track, near);
+  const [from, to] = findPlacesInView(track, near);
   let best: { place: number; rank: number; distance: number; ns: number } | undefined;
   for (let place = from; place < to; place++) {
-    const first = firstColumn(track, place, view);
-    const last = lastColumn(track, place, view);
+    const first = computeFirstColumn(track, place, view);
+    const last = computeLastColumn(track, place, view);
     const distance = Math.max(first - column, column - last, 0);
     if (distance > tolerance || first > right || last < left) continue;
     const isFailed = track.failedBefore[place + 1]! > track.failedBefore[place]!;

@@ -2,8 +2,8 @@
 import { getThread } from '../columns/event_columns.ts';
 import { callName, type Lane, type LanesModel } from '../lanes/model.ts';
 import type { Track } from '../lanes/tracks.ts';
-import { bytesText } from '../numbers/amounts.ts';
-import { shortDuration } from '../numbers/exact_times.ts';
+import { formatBytes } from '../numbers/amounts.ts';
+import { formatShortDuration } from '../numbers/exact_times.ts';
 import type { Bins } from './bins.ts';
 import type { View } from './view.ts';
 
@@ -60,7 +60,7 @@ export function labelTexts(
   shown: (name: string) => string = (text) => text,
 ): string[] {
   const durationNs = columns.duration[row]!;
-  const duration = shortDuration(durationNs);
+  const duration = formatShortDuration(durationNs);
   if (kind === 'thread') {
     const call = shown(callName(columns, row));
     return [`${call} ${duration}`, call];
@@ -68,9 +68,9 @@ export function labelTexts(
   const queueNs = columns.queue[row]!;
   // Most of the bar has the colour of what is named.
   const isQueued = queueNs > durationNs / 2;
-  if (kind === 'own_requests') return isQueued ? [`queued ${shortDuration(queueNs)}`, duration] : [duration];
+  if (kind === 'own_requests') return isQueued ? [`queued ${formatShortDuration(queueNs)}`, duration] : [duration];
   const { service, comm } = getThread(columns, row);
   const name = shown(service || comm);
   const bytes = columns.bytes[row]!;
-  return bytes > 0 ? [`${name} ${bytesText(bytes)}`, name] : [name];
+  return bytes > 0 ? [`${name} ${formatBytes(bytes)}`, name] : [name];
 }

@@ -3,7 +3,7 @@ import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 import type { Track } from '../lanes/tracks.ts';
 import type { PaintedTrack } from './strips.ts';
 import { KINDS } from './theme.ts';
-import { columnCount, computeViewScale, type View } from './view.ts';
+import { computeColumnCount, computeViewScale, type View } from './view.ts';
 
 /** When events would start and end: by row, on the model's time line. */
 export interface ProjectedTimes {
@@ -31,7 +31,7 @@ export function paintProjected(
   palette: Uint32Array,
   pixels: Uint32Array,
 ): void {
-  const columns = columnCount(view);
+  const columns = computeColumnCount(view);
   const scale = computeViewScale(view);
   for (const [at, { lane, track }] of tracks.entries()) {
     if (lane.kind === 'other_requests') continue;

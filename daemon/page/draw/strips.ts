@@ -4,9 +4,9 @@
  */
 import type { Lane, LanesModel } from '../lanes/model.ts';
 import type { Track } from '../lanes/tracks.ts';
-import { type Bins, binTrack, newBins } from './bins.ts';
-import { KINDS, kindsOfTypes } from './theme.ts';
-import { columnCount, computeViewScale, type View } from './view.ts';
+import { type Bins, binTrack, createBins } from './bins.ts';
+import { buildTypeKinds, KINDS } from './theme.ts';
+import { computeColumnCount, computeViewScale, type View } from './view.ts';
 
 export const ROWS_PER_TRACK = 2;
 
@@ -30,8 +30,8 @@ export interface StripPainter {
 }
 
 export function createStripPainter(model: LanesModel): StripPainter {
-  const kinds = kindsOfTypes(model.columns);
-  let bins = newBins(0);
+  const kinds = buildTypeKinds(model.columns);
+  let bins = createBins(0);
 
   function paint(
     tracks: readonly PaintedTrack[],
@@ -40,8 +40,8 @@ export function createStripPainter(model: LanesModel): StripPainter {
     pixels: Uint32Array,
     onTrack?: (at: number, bins: Bins) => void,
   ): void {
-    const columns = columnCount(view);
-    if (bins.counts.length !== columns) bins = newBins(columns);
+    const columns = computeColumnCount(view);
+    if (bins.counts.length !== columns) bins = createBins(columns);
     for (let at = 0; at < tracks.length; at++) {
       const { lane, track } = tracks[at]!;
       binTrack(track, view, bins);

@@ -72,6 +72,6 @@ const KIND_OF_TYPE: ReadonlyMap<string, Kind> = new Map([
 ]);
 
 /** The kind of each event type, by its number; a type that is not known here is neutral. */
-export function kindsOfTypes({ types }: EventColumns): Uint8Array {
+export function buildTypeKinds({ types }: EventColumns): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, id) => KINDS[KIND_OF_TYPE.get(types.get(id) ?? '') ?? 'neutral']);
 }

@@ -1,5 +1,5 @@
 /** Marks of the time axis: at multiples of 1, 2 or 5 times a power of ten nanoseconds. */
-import { decimal } from '../numbers/exact_times.ts';
+import { formatDecimal } from '../numbers/exact_times.ts';
 import { computeXPx, type View } from './view.ts';
 
 export interface Tick {
@@ -29,8 +29,8 @@ export function computeTicks(view: View, originNs = 0): Tick[] {
   const nsPerPx = (to - from) / view.widthPx;
   let step = stepAtLeast(nsPerPx * LEAST_DISTANCE_PX);
   // Long labels, as those of a short view far from the origin, need more room.
-  const longest = () => formatTickLabel(Math.trunc(largest), step, unit, places).length;
-  while (step < (longest() + 2) * PX_PER_CHARACTER * nsPerPx) step = stepAtLeast(step * 1.5);
+  const computeLabelLength = () => formatTickLabel(Math.trunc(largest), step, unit, places).length;
+  while (step < (computeLabelLength() + 2) * PX_PER_CHARACTER * nsPerPx) step = stepAtLeast(step * 1.5);
   const ticks: Tick[] = [];
   for (let count = Math.ceil(from / step); count * step <= to; count++) {
     const ns = count * step + 0;
@@ -51,5 +51,5 @@ function formatTickLabel(ns: number, step: number, unit: string, unitPlaces: num
   const zeros = Math.min(String(step).length - 1, unitPlaces);
   const whole = BigInt(ns) / 10n ** BigInt(zeros);
   const sign = ns < 0 ? '-' : '';
-  return `${sign}${decimal(whole < 0n ? -whole : whole, unitPlaces - zeros)} ${unit}`;
+  return `${sign}${formatDecimal(whole < 0n ? -whole : whole, unitPlaces - zeros)} ${unit}`;
 }

@@ -15,13 +15,13 @@ export const LEAST_NS = 2000;
 export const FAINT_ALPHA = 0.4;
 
 /** Number of columns of the picture: device pixels. */
-export function columnCount({ widthPx, dpr }: View): number {
+export function computeColumnCount({ widthPx, dpr }: View): number {
   return Math.max(1, Math.round(widthPx * dpr));
 }
 
 /** Columns per nanosecond. */
 export function computeViewScale(view: View): number {
-  return columnCount(view) / (view.toNs - view.fromNs);
+  return computeColumnCount(view) / (view.toNs - view.fromNs);
 }
 
 /** Position of a time in CSS pixels; outside the picture if the time is not in view. */
@@ -35,7 +35,7 @@ export function computeTimeNs({ fromNs, toNs, widthPx }: View, xPx: number): num
 }
 
 /** A view of a span, not shorter than the least, with a margin of a share of the width on both sides. */
-export function fitted(view: View, { fromNs, toNs }: TimeSpan, margin = 0): View {
+export function fitView(view: View, { fromNs, toNs }: TimeSpan, margin = 0): View {
   const marginNs = Math.round((toNs - fromNs) * margin);
   const length = Math.max(toNs - fromNs + 2 * marginNs, LEAST_NS);
   const from = Math.round((fromNs + toNs - length) / 2);
@@ -43,21 +43,21 @@ export function fitted(view: View, { fromNs, toNs }: TimeSpan, margin = 0): View
 }
 
 /** Shows `factor` times as much time: below 1 it zooms in. The time at `xPx` stays where it is, if the bounds allow. */
-export function zoomed(view: View, factor: number, xPx: number, bounds: TimeSpan): View {
+export function zoomView(view: View, factor: number, xPx: number, bounds: TimeSpan): View {
   const length = view.toNs - view.fromNs;
   const most = Math.max(bounds.toNs - bounds.fromNs, LEAST_NS);
   const next = Math.min(Math.max(Math.round(length * factor), LEAST_NS), most);
   const from = Math.round(view.fromNs + (xPx / view.widthPx) * (length - next));
-  return within({ ...view, fromNs: from, toNs: from + next }, bounds);
+  return clampView({ ...view, fromNs: from, toNs: from + next }, bounds);
 }
 
 /** Moves by a share of what is in view: 0.5 is half a picture later. */
-export function panned(view: View, share: number, bounds: TimeSpan): View {
+export function panView(view: View, share: number, bounds: TimeSpan): View {
   const by = Math.round((view.toNs - view.fromNs) * share);
-  return within({ ...view, fromNs: view.fromNs + by, toNs: view.toNs + by }, bounds);
+  return clampView({ ...view, fromNs: view.fromNs + by, toNs: view.toNs + by }, bounds);
 }
 
-function within(view: View, bounds: TimeSpan): View {
+function clampView(view: View, bounds: TimeSpan): View {
   const length = view.toNs - view.fromNs;
   const from = Math.max(Math.min(view.fromNs, bounds.toNs - length), bounds.fromNs);
   return { ...view, fromNs: from, toNs: from + length };

@@ -1,7 +1,7 @@
 /** Asks the daemon, with the token of this tab, and reads its JSON exactly. */
 import { parseJson } from '../../base/exact_json.ts';
 import type { TokenKeeper } from '../access/token.ts';
-import { FailedRequest, type Failure, readFailure, unreachable } from './failure.ts';
+import { createUnreachableFailure, FailedRequest, type Failure, readFailure } from './failure.ts';
 
 export interface Asked {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -19,7 +19,7 @@ export interface Daemon {
   /** The answer's body: undefined if it has none. */
   askJson<Body>(path: string, asked?: Asked): Promise<Body>;
   /** The error for a failure that another thread has met. */
-  failed(failure: Failure): FailedRequest;
+  createFailedRequest(failure: Failure): FailedRequest;
   /** The headers that authorize this tab. */
   authorization(): Record<string, string>;
 }
@@ -44,7 +44,7 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
       ...(keepalive && { keepalive }),
     };
     if (body) {
-      request.body = exactText(body);
+      request.body = encodeExactJson(body);
       request.headers = { ...(request.headers as Record<string, string>), 'Content-Type': 'application/json' };
     }
     let response: Response;
@@ -53,13 +53,13 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
       response = await fetch(`.${path}`, request);
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new FailedRequest(unreachable(error));
+      throw new FailedRequest(createUnreachableFailure(error));
     }
     if (response.ok) return response;
-    throw failed(await readFailure(response));
+    throw createFailedRequest(await readFailure(response));
   }
 
-  function failed(failure: Failure): FailedRequest {
+  function createFailedRequest(failure: Failure): FailedRequest {
     if (failure.code === 'unauthorized') {
       tokens.forget();
       onUnauthorized();
@@ -70,7 +70,7 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
   return {
     authorization,
     ask,
-    failed,
+    createFailedRequest,
     async askJson<Body>(path: string, asked?: Asked): Promise<Body> {
       const text = await (await ask(path, asked)).text();
       return (text === '' ? undefined : parseJson(text)) as Body;
@@ -79,10 +79,10 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
 }
 
 /** Writes JSON with bigints as integers; JSON.rawJSON is missing in some browsers. */
-export function exactText(value: unknown): string {
+export function encodeExactJson(value: unknown): string {
   if (typeof value === 'bigint') return value.toString();
-  if (Array.isArray(value)) return `[${value.map(exactText).join(',')}]`;
+  if (Array.isArray(value)) return `[${value.map(encodeExactJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   const fields = Object.entries(value).filter(([, field]) => field !== undefined);
-  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${exactText(field)}`).join(',')}}`;
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${encodeExactJson(field)}`).join(',')}}`;
 }

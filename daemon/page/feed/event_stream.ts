@@ -1,7 +1,7 @@
 /** Server-sent events of the daemon, over connections that may break. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { Daemon } from './daemon.ts';
-import { asFailure, type Failure } from './failure.ts';
+import { type Failure, toFailure } from './failure.ts';
 
 /** What a message says about the end of its connection: it comes again, or there is nothing more to come. */
 export type Ending = 'again' | 'over';
@@ -49,10 +49,10 @@ export async function followStream(daemon: Daemon, stream: EventStream, signal: 
         ending = stream.onMessage(message) ?? ending;
       });
       if (ending === 'over') return null;
-      if (ending === undefined && !signal.aborted) stream.onLost(asFailure(new Error('the stream was cut')));
+      if (ending === undefined && !signal.aborted) stream.onLost(toFailure(new Error('the stream was cut')));
     } catch (error) {
       if (signal.aborted) return null;
-      const failure = asFailure(error);
+      const failure = toFailure(error);
       if (stream.final.has(failure.code)) return failure;
       waitMs = 1000 * (failure.retryAfter_s ?? 0);
       stream.onLost(failure);

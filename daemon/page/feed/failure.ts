@@ -90,22 +90,26 @@ export async function readFailure(response: Response): Promise<Failure> {
   return { ...about, code: 'malformed', detail: `the answer has status ${status} and cannot be read` };
 }
 
-export function unreachable(cause: unknown): Failure {
-  return without(
+export function createUnreachableFailure(cause: unknown): Failure {
+  return createFailure(
     'unreachable',
     `the daemon does not answer (${cause instanceof Error ? cause.message : String(cause)})`,
   );
 }
 
 export function cutAnswer(): Failure {
-  return without(CUT, 'the answer was cut: events are missing at its end');
+  return createFailure(CUT, 'the answer was cut: events are missing at its end');
 }
 
-function without(code: string, detail: string): Failure {
+function createFailure(code: string, detail: string): Failure {
   return { code, status: 0, detail, requestId: null, retryAfter_s: 1 };
 }
 
-export function asFailure(error: unknown): Failure {
+export function toFailure(error: unknown): Failure {
   if (error instanceof FailedRequest) return error.failure;
-  return { ...unreachable(error), code: 'malformed', detail: error instanceof Error ? error.message : String(error) };
+  return {
+    ...createUnreachableFailure(error),
+    code: 'malformed',
+    detail: error instanceof Error ? error.message : String(error),
+  };
 }

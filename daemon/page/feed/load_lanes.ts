@@ -63,7 +63,7 @@ export function loadLanes(
   const asked = { ...question, headers: daemon.authorization() } satisfies LanesQuestion;
   let last: ReadLanes;
   const onAnswer = (answer: LanesAnswer) => {
-    if (answer.kind === 'failed') throw daemon.failed(answer.failure);
+    if (answer.kind === 'failed') throw daemon.createFailedRequest(answer.failure);
     last = answer.kind === 'others' ? { ...last, isOthersCut: answer.isOthersCut } : answer.lanes;
     taken(last);
     return last.isOthersCut !== null;

@@ -4,7 +4,7 @@
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\})? (\S+)/;
 
 /** The sum of each metric over its labels, by name; a metric that is not there is not known. */
-export function metricSums(text: string): ReadonlyMap<string, number> {
+export function parseMetricSums(text: string): ReadonlyMap<string, number> {
   const sums = new Map<string, number>();
   for (const line of text.split('\n')) {
     const [, name, value] = SAMPLE.exec(line) ?? [];
@@ -24,21 +24,21 @@ export interface AgentCost {
 }
 
 /** What the agent beside the daemon costs, and how close it came to losing events; null while no agent answers it. */
-export function agentCost(metrics: string, nowMs: number): AgentCost | null {
-  const sums = metricSums(metrics);
-  const of = (name: string) => sums.get(`kreplay_${name}`) ?? null;
+export function computeAgentCost(metrics: string, nowMs: number): AgentCost | null {
+  const sums = parseMetricSums(metrics);
+  const getMetric = (name: string) => sums.get(`kreplay_${name}`) ?? null;
   const [start, cpu, memoryBytes] = [
-    of('agent_start_time_seconds'),
-    of('agent_cpu_seconds_total'),
-    of('agent_resident_memory_bytes'),
+    getMetric('agent_start_time_seconds'),
+    getMetric('agent_cpu_seconds_total'),
+    getMetric('agent_resident_memory_bytes'),
   ];
   if (start === null || cpu === null || memoryBytes === null) return null;
-  const peak = of('agent_ring_peak_bytes');
-  const size = of('agent_ring_size_bytes');
+  const peak = getMetric('agent_ring_peak_bytes');
+  const size = getMetric('agent_ring_size_bytes');
   return {
     cpu: cpu / Math.max(1, nowMs / 1000 - start),
     memoryBytes,
     ringPeak: peak === null || !size ? null : peak / size,
-    recordedCount: of('events_recorded_total'),
+    recordedCount: getMetric('events_recorded_total'),
   };
 }

@@ -10,13 +10,13 @@ export async function takeSlot(locks: LockManager | undefined = navigator.locks)
   // Browsers have locks only where the page comes from this host or over HTTPS.
   if (!locks) return () => {};
   for (let slot = 0; slot < SLOTS; slot++) {
-    const release = await heldLock(locks, `${NAME}-${slot}`);
+    const release = await requestLock(locks, `${NAME}-${slot}`);
     if (release) return release;
   }
   return null;
 }
 
-function heldLock(locks: LockManager, name: string): Promise<(() => void) | null> {
+function requestLock(locks: LockManager, name: string): Promise<(() => void) | null> {
   return new Promise((resolve) => {
     locks
       .request(name, { ifAvailable: true }, (lock) => {
@@ -30,7 +30,7 @@ function heldLock(locks: LockManager, name: string): Promise<(() => void) | null
 }
 
 /** Aborts when the tab is hidden, or with the signal that is given. */
-export function whileShown(signal: AbortSignal): AbortSignal {
+export function createShownSignal(signal: AbortSignal): AbortSignal {
   const hidden = new AbortController();
   const listener = () => {
     if (document.hidden) hidden.abort();
@@ -42,7 +42,7 @@ export function whileShown(signal: AbortSignal): AbortSignal {
 }
 
 /** Resolves when the tab is shown, or the signal aborts. */
-export function shown(signal: AbortSignal): Promise<void> {
+export function waitUntilShown(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const listener = () => {
       if (document.hidden && !signal.aborted) return;

@@ -23,7 +23,7 @@ export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSi
   const { stats, total, coverage } = await daemon.askJson<Sums>(path, { signal });
   const named = stats.filter(({ group }) => group.transaction_id !== null);
   const typesOf = Map.groupBy(named, ({ group }) => group.transaction_id!);
-  const found = await each([...typesOf], async ([id, rows]) => {
+  const found = await askEach([...typesOf], async ([id, rows]) => {
     const transaction = await daemon.askJson<Transaction>(`/api/transactions/${encodeURIComponent(id)}`, { signal });
     // A request that carries data of the trace may itself be of any other transaction.
     const isOfCall = rows.some(({ group }) => !group.event_type.startsWith('block_'));
@@ -36,7 +36,7 @@ export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSi
 }
 
 /** Calls `ask` for each, some at a time, and returns the answers in order. */
-async function each<One, Answer>(all: readonly One[], ask: (one: One) => Promise<Answer>): Promise<Answer[]> {
+async function askEach<One, Answer>(all: readonly One[], ask: (one: One) => Promise<Answer>): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (let at = 0; at < all.length; at += AT_ONCE)
     answers.push(...(await Promise.all(all.slice(at, at + AT_ONCE).map(ask))));

@@ -14,7 +14,7 @@ export interface AttributionText {
 const DOUBTFUL: readonly string[] = ['shared', 'ambiguous'];
 
 /** A newer daemon may have words that are not known here: they stand for themselves. */
-export function attributionText({ source, quality }: Owner): AttributionText {
+export function describeAttribution({ source, quality }: Owner): AttributionText {
   const bySource = formatMeaning(SOURCE_MEANINGS, source);
   const ofQuality = formatMeaning(QUALITY_MEANINGS, quality);
   if (source === 'none') return { source: `No owner is known: ${bySource}.`, quality: null, isDoubtful: false };

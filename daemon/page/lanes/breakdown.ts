@@ -2,7 +2,7 @@
  * What the time of a transaction was spent on. All that shows it takes its parts from here, so that recorded waits can
  * replace this rule.
  */
-import { intersection, lengthNs, mergeIntervals, type TimeSet, union, unionOfTwo } from './intervals.ts';
+import { intersectSets, mergeIntervals, sumLengthNs, type TimeSet, uniteIntervals, uniteSets } from './intervals.ts';
 import type { LanesModel, TimeSpan } from './model.ts';
 import { collectIntervals, ownCalls, requestTimes } from './request_times.ts';
 
@@ -27,7 +27,7 @@ export function computeBreakdown(model: LanesModel): Breakdown | null {
   const { ownSpan: span } = model;
   if (!span) return null;
   const requests = [...requestTimes(model, span).values()];
-  const callTimes = (type: string) => union(collectIntervals(model, ownCalls(model, type)));
+  const callTimes = (type: string) => uniteIntervals(collectIntervals(model, ownCalls(model, type)));
   const inOrder: readonly (readonly [Part, TimeSet])[] = [
     ['queue', mergeIntervals(requests.map(({ queued }) => queued))],
     ['service', mergeIntervals(requests.map(({ whole }) => whole))],
@@ -41,8 +41,8 @@ export function computeBreakdown(model: LanesModel): Breakdown | null {
   let covered: TimeSet = new Float64Array(0);
   let coveredNs = 0;
   for (const [part, times] of inOrder) {
-    covered = unionOfTwo(covered, intersection(times, within));
-    const ns = lengthNs(covered);
+    covered = uniteSets(covered, intersectSets(times, within));
+    const ns = sumLengthNs(covered);
     parts[part] = ns - coveredNs;
     coveredNs = ns;
   }

@@ -14,8 +14,8 @@ const TYPE_IDS = 256;
 /** Each in the order of its first event. */
 export function collectChoices({ columns, shares }: Pick<LanesModel, 'columns' | 'shares'>): Choices {
   const { count, threads, recordings, thread, types, type } = columns;
-  const threadsSeen = firstSeen(threads.length);
-  const typesSeen = firstSeen(TYPE_IDS);
+  const threadsSeen = createSeenNumbers(threads.length);
+  const typesSeen = createSeenNumbers(TYPE_IDS);
   for (let row = 0; row < count; row++) {
     if (shares[row] === OTHER) continue;
     threadsSeen.see(thread[row]!);
@@ -31,7 +31,7 @@ export function collectChoices({ columns, shares }: Pick<LanesModel, 'columns' |
 }
 
 /** Numbers below a limit in the order in which they are first seen; a set takes ten times as long for a million. */
-function firstSeen(limit: number) {
+function createSeenNumbers(limit: number) {
   const isSeen = new Uint8Array(limit);
   const found: number[] = [];
   return {

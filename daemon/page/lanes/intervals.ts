@@ -1,12 +1,12 @@
 /** Sets of time as sorted intervals that do not touch. Their sums are exact as long as offsets are below 2^53. */
-import { firstPlace } from '../../base/binary_search.ts';
+import { findFirstPlace } from '../../base/binary_search.ts';
 
 /** Starts and ends, alternating and ascending. */
 export type TimeSet = Float64Array;
 
 /** Joins intervals, given as alternating starts and ends in any order. Those that are empty or reversed do not count. */
-export function union(intervals: ArrayLike<number>): TimeSet {
-  const order = inOrder(intervals);
+export function uniteIntervals(intervals: ArrayLike<number>): TimeSet {
+  const order = sortPlacesByStart(intervals);
   const joined = new Float64Array(intervals.length);
   let size = 0;
   for (const at of order) {
@@ -23,7 +23,7 @@ export function union(intervals: ArrayLike<number>): TimeSet {
 }
 
 /** Joins two sets, without sorting what is in order already. */
-export function unionOfTwo(one: TimeSet, other: TimeSet): TimeSet {
+export function uniteSets(one: TimeSet, other: TimeSet): TimeSet {
   const joined = new Float64Array(one.length + other.length);
   let size = 0;
   for (let i = 0, j = 0; i < one.length || j < other.length; ) {
@@ -41,7 +41,7 @@ export function unionOfTwo(one: TimeSet, other: TimeSet): TimeSet {
 }
 
 /** Places of the starts, by start. */
-function inOrder(intervals: ArrayLike<number>): Uint32Array {
+function sortPlacesByStart(intervals: ArrayLike<number>): Uint32Array {
   const places = new Uint32Array(intervals.length / 2);
   let isSorted = true;
   for (let i = 0; i < places.length; i++) {
@@ -51,7 +51,7 @@ function inOrder(intervals: ArrayLike<number>): Uint32Array {
   return isSorted ? places : places.sort((a, b) => intervals[a]! - intervals[b]!);
 }
 
-export function intersection(one: TimeSet, other: TimeSet): TimeSet {
+export function intersectSets(one: TimeSet, other: TimeSet): TimeSet {
   const common: number[] = [];
   for (let i = 0, j = 0; i < one.length && j < other.length; ) {
     const start = Math.max(one[i]!, other[j]!);
@@ -64,7 +64,7 @@ export function intersection(one: TimeSet, other: TimeSet): TimeSet {
 }
 
 /** Nanoseconds in all intervals together. */
-export function lengthNs(set: TimeSet): number {
+export function sumLengthNs(set: TimeSet): number {
   let sum = 0;
   for (let i = 0; i < set.length; i += 2) sum += set[i + 1]! - set[i]!;
   return sum;
@@ -72,7 +72,7 @@ export function lengthNs(set: TimeSet): number {
 
 /** Whether an interval has time in common with the set. */
 export function overlaps(set: TimeSet, startNs: number, endNs: number): boolean {
-  const first = firstPlace(0, set.length / 2, (place) => set[2 * place + 1]! > startNs);
+  const first = findFirstPlace(0, set.length / 2, (place) => set[2 * place + 1]! > startNs);
   return 2 * first < set.length && set[2 * first]! < endNs && startNs < endNs;
 }
 
@@ -84,5 +84,5 @@ export function mergeIntervals(lists: readonly ArrayLike<number>[]): TimeSet {
     all.set(list, size);
     size += list.length;
   }
-  return union(all);
+  return uniteIntervals(all);
 }

@@ -4,7 +4,7 @@
  * syncs runs. The tracks of the lanes are searched, which are sorted already: there is no index to be made of a million
  * events before the first link is known.
  */
-import { firstAtLeast, getRecording } from '../columns/event_columns.ts';
+import { findFirstAtLeast, getRecording } from '../columns/event_columns.ts';
 import { isSameThread, type Lane, type LanesModel } from './model.ts';
 import { OWN, WRITTEN_BACK } from './shares.ts';
 
@@ -23,7 +23,7 @@ export interface LinksOfRow {
 
 export interface Links {
   /** The links of a row: to requests for a call, to calls for a request. */
-  of(row: number, most?: number): LinksOfRow;
+  findLinks(row: number, most?: number): LinksOfRow;
 }
 
 const KINDS = ['exact', 'inferred'] as const;
@@ -53,7 +53,7 @@ export function createLinks(model: LanesModel): Links {
     };
   }
 
-  function of(row: number, most = Number.POSITIVE_INFINITY): LinksOfRow {
+  function findLinks(row: number, most = Number.POSITIVE_INFINITY): LinksOfRow {
     const { node } = getRecording(columns, row);
     const isOther = (lane: Lane) => lane.node === node && (lane.kind === 'thread') === deviceOf[row]! >= 0;
     const classify = createLinkClassifier(row);
@@ -65,7 +65,7 @@ export function createLinks(model: LanesModel): Links {
     let high = -1;
     for (const { tracks } of model.groups.flatMap(({ lanes }) => lanes.filter(isOther)))
       for (const { rows, starts: sorted, reach } of tracks)
-        for (let at = firstAtLeast(reach, from); at < rows.length && sorted[at]! <= to; at++) {
+        for (let at = findFirstAtLeast(reach, from); at < rows.length && sorted[at]! <= to; at++) {
           const other = rows[at]!;
           const kind = classify(other);
           if (kind === 0) continue;
@@ -73,13 +73,13 @@ export function createLinks(model: LanesModel): Links {
           if (other < low) low = other;
           if (other > high) high = other;
         }
-    return listed(kinds, low, high, most);
+    return collectLinks(kinds, low, high, most);
   }
 
-  return { of };
+  return { findLinks };
 }
 
-function listed(kinds: Uint8Array, low: number, high: number, most: number): LinksOfRow {
+function collectLinks(kinds: Uint8Array, low: number, high: number, most: number): LinksOfRow {
   const buildLink = (row: number): Link => ({ row, kind: KINDS[kinds[row]! - 1]! });
   const first: Link[] = [];
   let count = 0;

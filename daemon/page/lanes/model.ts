@@ -4,14 +4,14 @@
  */
 import {
   type EventColumns,
-  exactValue,
+  getExactValue,
   getRecording,
   getThread,
   getWhat,
   listBuffers,
   typeName,
 } from '../columns/event_columns.ts';
-import { computeShares, OTHER, OWN, queuedRows, type ShareOptions } from './shares.ts';
+import { computeShares, markQueuedRows, OTHER, OWN, type ShareOptions } from './shares.ts';
 import { spread, type Track } from './tracks.ts';
 
 export interface Lane {
@@ -96,7 +96,7 @@ export function createLanes(columns: EventColumns, options: LanesOptions): Lanes
       lastEndNs = Math.max(lastEndNs, end);
     }
   }
-  const queued = queuedRows(columns, options);
+  const queued = markQueuedRows(columns, options);
   const rows = { columns, baseNs, shares, queued, starts, ends, ...collectDevices(columns) };
   return {
     ...rows,
@@ -127,10 +127,10 @@ function computeStarts(columns: EventColumns, shiftsNs: readonly bigint[]): Pick
     for (let row = 0; row < count; row++) starts[row] = start[row]! + shifts[thread[row]!]!;
     return { baseNs: columns.baseNs, starts };
   }
-  const shiftedNs = (row: number) => exactValue(columns, 'start', row)! + shiftsNs[thread[row]!]!;
-  let leastNs = shiftedNs(0);
-  for (let row = 1; row < count; row++) if (shiftedNs(row) < leastNs) leastNs = shiftedNs(row);
-  for (let row = 0; row < count; row++) starts[row] = Number(shiftedNs(row) - leastNs);
+  const computeShiftedNs = (row: number) => getExactValue(columns, 'start', row)! + shiftsNs[thread[row]!]!;
+  let leastNs = computeShiftedNs(0);
+  for (let row = 1; row < count; row++) if (computeShiftedNs(row) < leastNs) leastNs = computeShiftedNs(row);
+  for (let row = 0; row < count; row++) starts[row] = Number(computeShiftedNs(row) - leastNs);
   return { baseNs: columns.baseNs + leastNs, starts };
 }
 
@@ -139,7 +139,7 @@ function collectDevices(columns: EventColumns): Pick<LanesModel, 'devices' | 'de
   const [devices, byKey, known]: [Device[], Map<string, number>, Map<number, number>] = [[], new Map(), new Map()];
   const isRequest = Array.from({ length: 256 }, (_, type) => columns.types.get(type)?.startsWith('block_') === true);
   const deviceOf = new Int32Array(columns.count).fill(-1);
-  const newDevice = (row: number): number => {
+  const getOrCreateDevice = (row: number): number => {
     const device = { node: getRecording(columns, row).node, name: getWhat(columns, row).target };
     const key = JSON.stringify([device.node, device.name]);
     const index = byKey.get(key) ?? devices.push(device) - 1;
@@ -150,7 +150,7 @@ function collectDevices(columns: EventColumns): Pick<LanesModel, 'devices' | 'de
     if (!isRequest[columns.type[row]!]) continue;
     // A number stands for a node and an operation: text keys of a million requests would take longer than the rest.
     const place = columns.threads[columns.thread[row]!]!.recording * columns.whats.length + columns.what[row]!;
-    const index = known.get(place) ?? newDevice(row);
+    const index = known.get(place) ?? getOrCreateDevice(row);
     known.set(place, index);
     deviceOf[row] = index;
   }
@@ -165,8 +165,8 @@ type LaneRows = Omit<Lane, 'tracks' | 'eventCount'> & { rows: number[] };
  * later event changes; devices after the threads of their node, by name.
  */
 function groupLanes(rows: Rows): Group[] {
-  const lanes = lanesByKey(rows);
-  const finished = (some: readonly LaneRows[]) => some.map((lane) => buildLane(lane, rows));
+  const lanes = groupRowsByLane(rows);
+  const buildLanes = (some: readonly LaneRows[]) => some.map((lane) => buildLane(lane, rows));
   return [...Map.groupBy(lanes, ({ node }) => node)].flatMap(([node, ofNode]) => {
     const threads = ofNode.filter(({ kind }) => kind === 'thread');
     const devices = ofNode.filter(({ kind }) => kind !== 'thread').sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -175,15 +175,16 @@ function groupLanes(rows: Rows): Group[] {
         key: JSON.stringify([node, service, pid]),
         node,
         process: { service, pid },
-        lanes: finished(ofProcess),
+        lanes: buildLanes(ofProcess),
       })),
     );
-    if (devices.length > 0) groups.push({ key: JSON.stringify([node]), node, process: null, lanes: finished(devices) });
+    if (devices.length > 0)
+      groups.push({ key: JSON.stringify([node]), node, process: null, lanes: buildLanes(devices) });
     return groups;
   });
 }
 
-function lanesByKey({ columns, shares, queued, devices, deviceOf }: Rows): LaneRows[] {
+function groupRowsByLane({ columns, shares, queued, devices, deviceOf }: Rows): LaneRows[] {
   const isOthers = (row: number) => shares[row] === OTHER && queued[row] === 0;
   const lanes = new Map<string, LaneRows>();
   const known: LaneRows[] = [];
@@ -211,13 +212,13 @@ function lanesByKey({ columns, shares, queued, devices, deviceOf }: Rows): LaneR
 }
 
 function buildLane({ rows, ...lane }: LaneRows, { starts, ends, columns }: Rows): Lane {
-  const ordered = longerFirst(Uint32Array.from(rows), starts, ends);
+  const ordered = sortLongerFirst(Uint32Array.from(rows), starts, ends);
   const tracks = spread(ordered, { starts, ends, type: columns.type, result: columns.result });
   return { ...lane, eventCount: rows.length, tracks };
 }
 
 /** Sorts events of the same start: what encloses others comes before them. */
-function longerFirst(rows: Uint32Array, starts: Float64Array, ends: Float64Array): Uint32Array {
+function sortLongerFirst(rows: Uint32Array, starts: Float64Array, ends: Float64Array): Uint32Array {
   for (let from = 0, to = 1; from < rows.length; from = to++) {
     const startNs = starts[rows[from]!]!;
     while (to < rows.length && starts[rows[to]!] === startNs) to++;
@@ -227,7 +228,7 @@ function longerFirst(rows: Uint32Array, starts: Float64Array, ends: Float64Array
 }
 
 /** The memory of a model that a worker has made, for `postMessage`: the sender cannot use it afterwards. */
-export function lanesBuffers({ columns, groups, ...model }: LanesModel): ArrayBuffer[] {
+export function listLanesBuffers({ columns, groups, ...model }: LanesModel): ArrayBuffer[] {
   const tracks = groups.flatMap(({ lanes }) => lanes.flatMap((lane) => lane.tracks));
   const peaks = tracks.flatMap((track) => track.peaks.flatMap((level) => Object.values(level)));
   const values = [...Object.values(model), ...tracks.flatMap((track) => Object.values(track)), ...peaks];

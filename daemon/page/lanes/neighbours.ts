@@ -1,6 +1,6 @@
 /** Counts the requests of others that were on the same devices at the same time. */
-import { firstAtLeast, getThread } from '../columns/event_columns.ts';
-import { overlaps, type TimeSet, union, unionOfTwo } from './intervals.ts';
+import { findFirstAtLeast, getThread } from '../columns/event_columns.ts';
+import { overlaps, type TimeSet, uniteIntervals, uniteSets } from './intervals.ts';
 import type { Device, LanesModel } from './model.ts';
 import { collectIntervals, requestTimes } from './request_times.ts';
 import type { Track } from './tracks.ts';
@@ -30,14 +30,14 @@ export function collectNeighbours(model: LanesModel, rows?: readonly number[]): 
     return found.get(key)!;
   };
   const lanes = groups.flatMap((group) => group.lanes).filter(({ kind }) => kind === 'other_requests');
-  for (const [device, times] of rows ? timesByDevice(model, rows) : computeWaitTimes(model)) {
+  for (const [device, times] of rows ? groupTimesByDevice(model, rows) : computeWaitTimes(model)) {
     if (times.length === 0) continue;
     const { node, name } = devices[device]!;
     // Keys are numbers, because texts would take longer than all else.
     const known: Neighbour[] = [];
     const ofDevice = lanes.filter((lane) => lane.node === node && lane.device === name);
     for (const track of ofDevice.flatMap(({ tracks }) => tracks))
-      for (const row of rowsBetween(track, times[0]!, times.at(-1)!)) {
+      for (const row of selectOverlappingRows(track, times[0]!, times.at(-1)!)) {
         if (!overlaps(times, model.starts[row]!, model.ends[row]!)) continue;
         const thread = columns.thread[row]!;
         known[thread] ??= getOrCreateNeighbour(row, device);
@@ -49,18 +49,18 @@ export function collectNeighbours(model: LanesModel, rows?: readonly number[]): 
 }
 
 /** The rows of a track that may have a part in the time. */
-function rowsBetween({ rows, starts, reach }: Track, fromNs: number, toNs: number): Uint32Array {
-  return rows.subarray(firstAtLeast(reach, fromNs), firstAtLeast(starts, toNs));
+function selectOverlappingRows({ rows, starts, reach }: Track, fromNs: number, toNs: number): Uint32Array {
+  return rows.subarray(findFirstAtLeast(reach, fromNs), findFirstAtLeast(starts, toNs));
 }
 
 function computeWaitTimes(model: LanesModel): Map<number, TimeSet> {
   if (!model.ownSpan) return new Map();
   return new Map(
-    [...requestTimes(model, model.ownSpan)].map(([device, { whole, unknown }]) => [device, unionOfTwo(whole, unknown)]),
+    [...requestTimes(model, model.ownSpan)].map(([device, { whole, unknown }]) => [device, uniteSets(whole, unknown)]),
   );
 }
 
-function timesByDevice(model: LanesModel, rows: readonly number[]): Map<number, TimeSet> {
+function groupTimesByDevice(model: LanesModel, rows: readonly number[]): Map<number, TimeSet> {
   const byDevice = Map.groupBy(rows, (row) => model.deviceOf[row]!);
-  return new Map([...byDevice].map(([device, some]) => [device, union(collectIntervals(model, some))]));
+  return new Map([...byDevice].map(([device, some]) => [device, uniteIntervals(collectIntervals(model, some))]));
 }

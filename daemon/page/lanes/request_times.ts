@@ -1,7 +1,7 @@
 /** When requests that the transactions may have waited for were under way. */
-import { type CallTimes, callTimes, findRequestWait, WAITS } from '../../sums/request_waits.ts';
+import { type CallTimes, findRequestWait, toCallTimes, WAITS } from '../../sums/request_waits.ts';
 import { getRecording } from '../columns/event_columns.ts';
-import { intersection, mergeIntervals, type TimeSet, union } from './intervals.ts';
+import { intersectSets, mergeIntervals, type TimeSet, uniteIntervals } from './intervals.ts';
 import type { Device, LanesModel, TimeSpan } from './model.ts';
 import { OTHER, OWN } from './shares.ts';
 
@@ -26,7 +26,7 @@ export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, Req
     number,
     { queued: [own: number[], others: number[]]; whole: [own: number[], others: number[]]; unknown: number[] }
   >();
-  const findThreadCalls = callsByThread(model);
+  const findThreadCalls = createThreadCallsFinder(model);
   for (let row = 0; row < columns.count; row++) {
     const device = deviceOf[row]!;
     const isOwn = shares[row] === OWN || isQueued[row] === 1;
@@ -52,17 +52,20 @@ export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, Req
     [...lists].map(([index, { queued, whole, unknown }]) => {
       const device = devices[index]!;
       const waits = syncs.get(device.node) ?? new Float64Array(0);
-      const times = ([own, others]: readonly [number[], number[]]) =>
-        intersection(mergeIntervals([own, intersection(union(others), waits)]), within);
-      return [index, { device, queued: times(queued), whole: times(whole), unknown: times([unknown, []]) }];
+      const computeTimes = ([own, others]: readonly [number[], number[]]) =>
+        intersectSets(mergeIntervals([own, intersectSets(uniteIntervals(others), waits)]), within);
+      return [
+        index,
+        { device, queued: computeTimes(queued), whole: computeTimes(whole), unknown: computeTimes([unknown, []]) },
+      ];
     }),
   );
 }
 
 /** Returns a function for the own calls of the thread of a row. */
-function callsByThread(model: LanesModel): (row: number) => CallTimes | undefined {
+function createThreadCallsFinder(model: LanesModel): (row: number) => CallTimes | undefined {
   const { columns, starts, ends } = model;
-  const threads = threadNumbers(columns);
+  const threads = numberThreads(columns);
   const lists: number[][] = [];
   for (const type of ['sys_write', 'sys_sync'])
     for (const row of ownCalls(model, type)) {
@@ -74,13 +77,13 @@ function callsByThread(model: LanesModel): (row: number) => CallTimes | undefine
   return (row) => {
     const thread = threads[columns.thread[row]!]!;
     if (!lists[thread]) return undefined;
-    known[thread] ??= callTimes(lists[thread]);
+    known[thread] ??= toCallTimes(lists[thread]);
     return known[thread];
   };
 }
 
 /** A number for each thread: the same for a node and thread id, whatever the thread's program is called. */
-export function threadNumbers({ threads, recordings }: LanesModel['columns']): number[] {
+export function numberThreads({ threads, recordings }: LanesModel['columns']): number[] {
   const known = new Map<string, number>();
   return threads.map(({ recording, tid }, at) => {
     const key = `${tid} ${recordings[recording]!.node}`;
@@ -92,7 +95,7 @@ export function threadNumbers({ threads, recordings }: LanesModel['columns']): n
 /** When own syncs ran, by node. */
 function syncTimes(model: LanesModel): Map<string, TimeSet> {
   const byNode = Map.groupBy(ownCalls(model, 'sys_sync'), (row) => getRecording(model.columns, row).node);
-  return new Map([...byNode].map(([node, rows]) => [node, union(collectIntervals(model, rows))]));
+  return new Map([...byNode].map(([node, rows]) => [node, uniteIntervals(collectIntervals(model, rows))]));
 }
 
 /** Starts and ends of rows, alternating. */

@@ -1,9 +1,9 @@
 /** The sentence that a picture of lanes begins with: how long it took, what for, and who was in the way. */
-import { errorName, getThread } from '../columns/event_columns.ts';
-import { counted, percentText } from '../numbers/amounts.ts';
-import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import { getErrorName, getThread } from '../columns/event_columns.ts';
+import { formatQuantity, percentText } from '../numbers/amounts.ts';
+import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import { type Breakdown, PARTS, type Part } from './breakdown.ts';
-import { intersection, lengthNs, overlaps, type TimeSet } from './intervals.ts';
+import { intersectSets, overlaps, sumLengthNs, type TimeSet } from './intervals.ts';
 import { callName, type LanesModel, type TimeSpan } from './model.ts';
 import { collectNeighbours, type Neighbour } from './neighbours.ts';
 import { ownCalls, type RequestTimes, requestTimes } from './request_times.ts';
@@ -16,7 +16,7 @@ const FAILURES_MAX = 2;
  * For example `order-77 of shop took 394.7 ms. 81 % was waiting in nvme1n1's queue, inside 9 fsyncs of walwriter; backup
  * had 8 requests there.` `name` is that of the transaction, safe to read; `shown` makes recorded names so.
  */
-export function lanesSentence(
+export function describeLanes(
   model: LanesModel,
   breakdown: Breakdown | null,
   name: string,
@@ -24,23 +24,25 @@ export function lanesSentence(
 ): string {
   if (!breakdown) return `Nothing that ${name} itself did is here.`;
   const { durationNs, parts } = breakdown;
-  const first = firstOwn(model);
+  const first = findFirstOwn(model);
   const service = getThread(model.columns, first).service;
-  const took = `${name} of ${shown(service)} took ${shortDuration(durationNs)}.`;
-  if (durationNs === 0) return [took, ...failures(model, shown)].join(' ');
+  const took = `${name} of ${shown(service)} took ${formatShortDuration(durationNs)}.`;
+  if (durationNs === 0) return [took, ...describeFailures(model, shown)].join(' ');
   const largest = PARTS.reduce((best, part) => (parts[part] > parts[best] ? part : best));
   const share = percentText(parts[largest] / durationNs);
-  return [took, `${share} was ${describeReason(model, breakdown, largest, shown)}.`, ...failures(model, shown)].join(
-    ' ',
-  );
+  return [
+    took,
+    `${share} was ${describeReason(model, breakdown, largest, shown)}.`,
+    ...describeFailures(model, shown),
+  ].join(' ');
 }
 
 /** The sentence of a picture that lacks events of its transactions: a part has no reasons, as the rest may have others. */
-export function sentenceOfFirst(count: number, eventCount: number, name: string): string {
-  return `The first ${grouped(count)} of ${counted(eventCount, 'event')} of ${name}: what it waited for is not known yet.`;
+export function describeFirstEvents(count: number, eventCount: number, name: string): string {
+  return `The first ${groupDigits(count)} of ${formatQuantity(eventCount, 'event')} of ${name}: what it waited for is not known yet.`;
 }
 
-function firstOwn({ shares, starts }: LanesModel): number {
+function findFirstOwn({ shares, starts }: LanesModel): number {
   let first = -1;
   for (let row = 0; row < shares.length; row++)
     if (shares[row] === OWN && (first === -1 || starts[row]! < starts[first]!)) first = row;
@@ -49,39 +51,39 @@ function firstOwn({ shares, starts }: LanesModel): number {
 
 function describeReason(model: LanesModel, { span }: Breakdown, part: Part, shown: (name: string) => string): string {
   if (part === 'untraced') return 'spent on a CPU, or on something that is not recorded';
-  if (part === 'write') return `inside ${callsText(model, 'sys_write', undefined, shown)}`;
+  if (part === 'write') return `inside ${formatCalls(model, 'sys_write', undefined, shown)}`;
   if (part === 'sync')
-    return `inside ${callsText(model, 'sys_sync', undefined, shown)}, with no request of its own under way`;
-  const { device, queued, whole } = busiestDevice(model, part, span);
+    return `inside ${formatCalls(model, 'sys_sync', undefined, shown)}, with no request of its own under way`;
+  const { device, queued, whole } = findBusiestDevice(model, part, span);
   const place = device.name === null ? 'a device that is not known' : shown(device.name);
   const neighbours = collectNeighbours(model).filter((one) => one.device === device);
   if (part === 'request')
-    return `with requests to ${place} under way outside its calls, for which it may have waited${neighbourText(neighbours, shown)}`;
+    return `with requests to ${place} under way outside its calls, for which it may have waited${formatNeighbours(neighbours, shown)}`;
   const what = part === 'queue' ? `waiting in ${place}'s queue` : `${place} working on its requests`;
   const times = part === 'queue' ? queued : whole;
-  const calls = callsText(model, 'sys_sync', times, shown) || callsText(model, 'sys_write', times, shown);
-  return `${what}${calls && `, inside ${calls}`}${neighbourText(neighbours, shown)}`;
+  const calls = formatCalls(model, 'sys_sync', times, shown) || formatCalls(model, 'sys_write', times, shown);
+  return `${what}${calls && `, inside ${calls}`}${formatNeighbours(neighbours, shown)}`;
 }
 
-function neighbourText([most, ...rest]: readonly Neighbour[], shown: (name: string) => string): string {
+function formatNeighbours([most, ...rest]: readonly Neighbour[], shown: (name: string) => string): string {
   if (!most) return '';
   const others = rest.reduce((sum, { count }) => sum + count, 0);
-  const more = others > 0 ? `, and others ${grouped(others)}` : '';
-  return `; ${shown(most.name)} had ${counted(most.count, 'request')} there${more}`;
+  const more = others > 0 ? `, and others ${groupDigits(others)}` : '';
+  return `; ${shown(most.name)} had ${formatQuantity(most.count, 'request')} there${more}`;
 }
 
 /** The device with the most time of a part, of those with requests. */
-function busiestDevice(model: LanesModel, part: 'queue' | 'service' | 'request', span: TimeSpan): RequestTimes {
+function findBusiestDevice(model: LanesModel, part: 'queue' | 'service' | 'request', span: TimeSpan): RequestTimes {
   const timeNs = ({ queued, whole, unknown }: RequestTimes) => {
-    if (part === 'request') return lengthNs(unknown);
-    return part === 'queue' ? lengthNs(queued) : lengthNs(whole) - lengthNs(intersection(whole, queued));
+    if (part === 'request') return sumLengthNs(unknown);
+    return part === 'queue' ? sumLengthNs(queued) : sumLengthNs(whole) - sumLengthNs(intersectSets(whole, queued));
   };
   const devices = [...requestTimes(model, span).values()];
   return devices.reduce((most, one) => (timeNs(one) > timeNs(most) ? one : most));
 }
 
 /** `9 fsyncs of walwriter`: the most frequent of the own calls, of all or of those that overlap the times. */
-function callsText(
+function formatCalls(
   model: LanesModel,
   type: string,
   times: TimeSet | undefined,
@@ -106,10 +108,10 @@ function callsText(
   }
   const [most] = [...counts.values()].sort((a, b) => b.count - a.count);
   if (!most) return '';
-  return `${counted(most.count, shown(callName(columns, most.row)))} of ${shown(getThread(columns, most.row).comm)}`;
+  return `${formatQuantity(most.count, shown(callName(columns, most.row)))} of ${shown(getThread(columns, most.row).comm)}`;
 }
 
-function mostFrequent(
+function rankByFrequency(
   rows: readonly number[],
   listWords: (row: number) => string[],
 ): { words: string[]; count: number }[] {
@@ -119,17 +121,17 @@ function mostFrequent(
     .sort((a, b) => b.count - a.count);
 }
 
-function failures({ columns, shares }: LanesModel, shown: (name: string) => string): string[] {
+function describeFailures({ columns, shares }: LanesModel, shown: (name: string) => string): string[] {
   const failed: number[] = [];
   for (let row = 0; row < columns.count; row++) if (shares[row] === OWN && columns.result[row]! < 0) failed.push(row);
-  const most = mostFrequent(failed, (row) => [
+  const most = rankByFrequency(failed, (row) => [
     callName(columns, row),
     getThread(columns, row).comm,
-    errorName(columns, row)!,
+    getErrorName(columns, row)!,
   ]);
   const texts = most.slice(0, FAILURES_MAX).map(({ words: [call, comm, error], count }) => {
-    return `${counted(count, shown(call!))} of ${shown(comm!)} failed with ${error}.`;
+    return `${formatQuantity(count, shown(call!))} of ${shown(comm!)} failed with ${error}.`;
   });
   const rest = most.slice(FAILURES_MAX).reduce((sum, { count }) => sum + count, 0);
-  return rest > 0 ? [...texts, `${counted(rest, 'more call')} failed.`] : texts;
+  return rest > 0 ? [...texts, `${formatQuantity(rest, 'more call')} failed.`] : texts;
 }

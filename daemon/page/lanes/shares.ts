@@ -36,7 +36,7 @@ export function computeShares(columns: EventColumns, { transactions }: ShareOpti
  * Returns 1 for each request that a task of the transactions queued, whatever data it carries: an fsync of a file that
  * others wrote to queues requests with their data, and waits for them.
  */
-export function queuedRows({ count, owner, owners }: EventColumns, { transactions }: ShareOptions): Uint8Array {
+export function markQueuedRows({ count, owner, owners }: EventColumns, { transactions }: ShareOptions): Uint8Array {
   const isOf = owners.map(({ queuedBy }) => Number(queuedBy !== null && transactions?.has(queuedBy)));
   const queued = new Uint8Array(count);
   for (let row = 0; row < count; row++) queued[row] = isOf[owner[row]!]!;

@@ -2,7 +2,7 @@
  * Tracks: the events of one lane, spread so that no two of a track overlap. Each has what a search over many events
  * needs: how far its events reach, how many failed, and which are the longest.
  */
-import { firstAbove } from '../../base/binary_search.ts';
+import { findFirstAbove } from '../../base/binary_search.ts';
 
 export interface Track {
   /** Rows in the columns, in order of start. */
@@ -42,8 +42,8 @@ export interface TrackSource {
 /** Spreads rows, given in order of start and with longer events first, to the first track that is free. */
 export function spread(rows: Uint32Array, source: TrackSource): Track[] {
   // Rows of a lane are far from each other, so that each value is fetched once.
-  const starts = picked(source.starts, rows);
-  const ends = picked(source.ends, rows);
+  const starts = pickValues(source.starts, rows);
+  const ends = pickValues(source.ends, rows);
   const freeFrom: number[] = [];
   const trackOf = new Uint8Array(rows.length);
   const sizes: number[] = [];
@@ -55,22 +55,22 @@ export function spread(rows: Uint32Array, source: TrackSource): Track[] {
     trackOf[i] = at;
     sizes[at] = (sizes[at] ?? 0) + 1;
   }
-  if (sizes.length === 1) return [newTrack(rows, starts, ends, source)];
+  if (sizes.length === 1) return [createTrack(rows, starts, ends, source)];
   return sizes.map((size, at) => {
     const places = new Uint32Array(size);
     for (let i = 0, to = 0; i < rows.length; i++) if (trackOf[i] === at) places[to++] = i;
-    return newTrack(picked(rows, places), picked(starts, places), picked(ends, places), source);
+    return createTrack(pickValues(rows, places), pickValues(starts, places), pickValues(ends, places), source);
   });
 }
 
 /** The values at some places, in the order of the places. */
-function picked<Values extends Uint32Array | Float64Array>(values: Values, places: Uint32Array): Values {
+function pickValues<Values extends Uint32Array | Float64Array>(values: Values, places: Uint32Array): Values {
   const some = new (values.constructor as new (length: number) => Values)(places.length);
   for (let i = 0; i < places.length; i++) some[i] = values[places[i]!]!;
   return some;
 }
 
-function newTrack(rows: Uint32Array, starts: Float64Array, ends: Float64Array, source: TrackSource): Track {
+function createTrack(rows: Uint32Array, starts: Float64Array, ends: Float64Array, source: TrackSource): Track {
   const size = rows.length;
   const types = new Uint8Array(size);
   const failedBefore = new Uint32Array(size + 1);
@@ -158,5 +158,5 @@ function findLonger(track: Track, level: number, from: number, to: number, best:
 export function findFirstFailed({ failedBefore }: Track, from: number, to: number): number {
   const before = failedBefore[from]!;
   if (from >= to || failedBefore[to] === before) return -1;
-  return firstAbove(failedBefore, before, from, to) - 1;
+  return findFirstAbove(failedBefore, before, from, to) - 1;
 }

@@ -1,5 +1,5 @@
 /** The command for a shell that answers what the page shows. */
-import { listed } from '../../base/list_text.ts';
+import { escapeListItem } from '../../base/list_text.ts';
 import { listFilters } from './filters.ts';
 import type { Link } from './link.ts';
 
@@ -14,12 +14,12 @@ export function buildCommand(link: Link, url: string): string {
   const { view, transaction, other } = link;
   const isOfTwo = view === 'compare' && transaction !== null && other !== null;
   const of = isOfTwo ? [transaction, other] : view === 'lanes' ? [transaction] : [null];
-  return of.map((one) => ended(buildCommandWords(link, isOfTwo), one, ['--url', quoted(url)])).join(' && ');
+  return of.map((one) => joinCommand(buildCommandWords(link, isOfTwo), one, ['--url', quoteWord(url)])).join(' && ');
 }
 
 /** A command with its transaction, if it has one: a name that begins like an option comes last. */
-function ended([command, ...options]: string[], transaction: string | null, last: string[]): string {
-  const name = transaction === null ? [] : [quoted(transaction)];
+function joinCommand([command, ...options]: string[], transaction: string | null, last: string[]): string {
+  const name = transaction === null ? [] : [quoteWord(transaction)];
   const isLikeOption = transaction?.startsWith('-');
   return [command, ...(isLikeOption ? [] : name), ...options, ...last, ...(isLikeOption ? ['--', ...name] : [])].join(
     ' ',
@@ -28,22 +28,22 @@ function ended([command, ...options]: string[], transaction: string | null, last
 
 function buildCommandWords(link: Link, isOfTwo: boolean): string[] {
   const { view, transaction, trace, session } = link;
-  if (view === 'lanes' && transaction === null) return ['kreplay events --trace', quoted(trace ?? '')];
-  if (view === 'lanes' && session !== null) return ['kreplay replay', ...playedOptions(link)];
+  if (view === 'lanes' && transaction === null) return ['kreplay events --trace', quoteWord(trace ?? '')];
+  if (view === 'lanes' && session !== null) return ['kreplay replay', ...buildPlayedOptions(link)];
   if (view === 'lanes' && (link.latency !== null || link.timeout !== null))
-    return ['kreplay whatif', ...assumedOptions(link)];
+    return ['kreplay whatif', ...buildAssumedOptions(link)];
   if (view === 'lanes' || isOfTwo) return ['kreplay show'];
   if (view === 'live') return ['kreplay tail', ...filterOptions(link)];
   if (view === 'health') return ['kreplay doctor'];
   if (view === 'compare')
-    return ['kreplay stats --group-by service,event_type,operation,syscall,device', ...windowOptions(link)];
+    return ['kreplay stats --group-by service,event_type,operation,syscall,device', ...buildWindowOptions(link)];
   const shortest = link.box_min === null ? [] : ['--min-duration', `${link.box_min}ns`];
   const failed = link.has_error || link.box_failed ? ['--has-error'] : [];
   const window = { ...link, from: link.box_from ?? link.from, to: link.box_to ?? link.to };
-  return ['kreplay transactions --sort slowest', ...windowOptions(window), ...shortest, ...failed];
+  return ['kreplay transactions --sort slowest', ...buildWindowOptions(window), ...shortest, ...failed];
 }
 
-function windowOptions(link: Link): string[] {
+function buildWindowOptions(link: Link): string[] {
   const { from, to } = link;
   const times = [...(from === null ? [] : ['--from', `${from}`]), ...(to === null ? [] : ['--to', `${to}`])];
   return [...filterOptions(link), ...times];
@@ -52,29 +52,29 @@ function windowOptions(link: Link): string[] {
 function filterOptions(link: Link): string[] {
   return listFilters(link).flatMap(({ name, value }) => [
     `--${OPTION_NAMES.get(name) ?? name.replaceAll('_', '-')}`,
-    quoted(listed(value)),
+    quoteWord(escapeListItem(value)),
   ]);
 }
 
-function assumedOptions({ latency, timeout, clock_offset, ...link }: Link): string[] {
+function buildAssumedOptions({ latency, timeout, clock_offset, ...link }: Link): string[] {
   const only = (['event_type', 'service', 'node'] as const).flatMap((name) =>
-    link[`only_${name}`].map((value) => `${name}=${listed(value)}`),
+    link[`only_${name}`].map((value) => `${name}=${escapeListItem(value)}`),
   );
   return [
     ...(latency === null ? [] : ['--extra-latency', `${latency}ns`]),
     ...(timeout === null ? [] : ['--timeout', `${timeout}ns`]),
-    ...only.flatMap((one) => ['--only', quoted(one)]),
-    ...clock_offset.flatMap((offset) => ['--clock-offset', quoted(offset.replace(/:\+?(-?\d+)$/, '=$1ns'))]),
+    ...only.flatMap((one) => ['--only', quoteWord(one)]),
+    ...clock_offset.flatMap((offset) => ['--clock-offset', quoteWord(offset.replace(/:\+?(-?\d+)$/, '=$1ns'))]),
   ];
 }
 
 /** `kreplay replay` adds the latency to every call. */
-function playedOptions(link: Link): string[] {
+function buildPlayedOptions(link: Link): string[] {
   const every = { ...link, only_event_type: [], only_service: [], only_node: [] };
-  return [...(link.speed === null ? [] : ['--speed', `${link.speed}`]), ...assumedOptions(every)];
+  return [...(link.speed === null ? [] : ['--speed', `${link.speed}`]), ...buildAssumedOptions(every)];
 }
 
 /** A word of a shell: in single quotes unless every character stands for itself. */
-function quoted(text: string): string {
+function quoteWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

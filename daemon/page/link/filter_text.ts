@@ -1,6 +1,6 @@
 /** Filters as a user types them: `service:shop -device:vda file:"/srv/a b/*" from:-15m has_error:true`. */
 import { parseTime, resolveTime, TIME_FORMATS } from '../../base/time.ts';
-import { withValue } from './filters.ts';
+import { addFilterValue } from './filters.ts';
 import { FILTERED, type Link } from './link.ts';
 
 export interface TypedFilters {
@@ -22,7 +22,7 @@ export function readFilters(text: string, link: Link, nowNs: bigint): TypedFilte
     change = { ...change, ...more };
     changed = { ...changed, ...more };
   };
-  for (let at = skipped(text, 0); at < text.length; at = skipped(text, at)) {
+  for (let at = skipSpaces(text, 0); at < text.length; at = skipSpaces(text, at)) {
     WORD.lastIndex = at;
     const [whole, minus, name, quoted] = WORD.exec(text) ?? [];
     if (whole === undefined) {
@@ -32,7 +32,7 @@ export function readFilters(text: string, link: Link, nowNs: bigint): TypedFilte
       continue;
     }
     at += whole.length;
-    const taken = parseFilterChange(changed, name!, unquoted(quoted!), minus === '-', nowNs);
+    const taken = parseFilterChange(changed, name!, unquote(quoted!), minus === '-', nowNs);
     if (typeof taken === 'string') problems.push(`${name}: ${taken}`);
     else take(taken);
   }
@@ -53,7 +53,7 @@ function parseFilterChange(
   const filtered = FILTERED.find((one) => name === one || name === `exclude_${one}`);
   if (filtered) {
     if (value === '') return 'has no value';
-    return withValue(link, filtered, value, isExcluded !== (name !== filtered));
+    return addFilterValue(link, filtered, value, isExcluded !== (name !== filtered));
   }
   if (isExcluded && KEPT_ONLY.includes(name)) return 'cannot be excluded';
   if (name === 'from' || name === 'to') {
@@ -70,13 +70,13 @@ export function filterText(name: string, value: string): string {
   return name.startsWith('exclude_') ? `-${name.slice('exclude_'.length)}:${typed}` : `${name}:${typed}`;
 }
 
-function unquoted(text: string): string {
+function unquote(text: string): string {
   return text.startsWith('"') && text.length > 1 && text.endsWith('"')
     ? text.slice(1, -1).replace(/\\(.)/gs, '$1')
     : text;
 }
 
-function skipped(text: string, from: number): number {
+function skipSpaces(text: string, from: number): number {
   SPACES.lastIndex = from;
   SPACES.exec(text);
   return SPACES.lastIndex;

@@ -1,5 +1,5 @@
 /** The filters of a link, as the daemon's parameters. */
-import { listed } from '../../base/list_text.ts';
+import { escapeListItem } from '../../base/list_text.ts';
 import { FILTERED, type Filtered, type Link } from './link.ts';
 
 const NAMES = [...FILTERED, ...FILTERED.map((name) => `exclude_${name}` as const)] as const;
@@ -7,12 +7,12 @@ const NAMES = [...FILTERED, ...FILTERED.map((name) => `exclude_${name}` as const
 /** The filters by value: those that every kind of question takes. */
 export function filterParameters(link: Link): URLSearchParams {
   const parameters = new URLSearchParams();
-  for (const { name, value } of listFilters(link)) parameters.append(name, listed(value));
+  for (const { name, value } of listFilters(link)) parameters.append(name, escapeListItem(value));
   return parameters;
 }
 
 /** The filters with the window, as `/api/transactions`, `/api/heatmap` and `/api/stats` take them. */
-export function populationParameters(link: Link): URLSearchParams {
+export function buildPopulationParameters(link: Link): URLSearchParams {
   const parameters = filterParameters(link);
   if (link.from !== null) parameters.set('from', link.from.toString());
   if (link.to !== null) parameters.set('to', link.to.toString());
@@ -20,7 +20,7 @@ export function populationParameters(link: Link): URLSearchParams {
 }
 
 /** A change of the link that keeps only what has the value, or all but that. */
-export function withValue(link: Link, name: Filtered, value: string, isExcluded: boolean): Partial<Link> {
+export function addFilterValue(link: Link, name: Filtered, value: string, isExcluded: boolean): Partial<Link> {
   const [to, from] = isExcluded ? [`exclude_${name}` as const, name] : [name, `exclude_${name}` as const];
   return {
     [from]: link[from].filter((one) => one !== value),
@@ -29,7 +29,7 @@ export function withValue(link: Link, name: Filtered, value: string, isExcluded:
 }
 
 /** A change of the link that drops a value, kept or excluded. */
-export function withoutValue(link: Link, name: (typeof NAMES)[number], value: string): Partial<Link> {
+export function dropFilterValue(link: Link, name: (typeof NAMES)[number], value: string): Partial<Link> {
   return { [name]: link[name].filter((one) => one !== value) };
 }
 
@@ -39,7 +39,7 @@ export function listFilters(link: Link): { name: (typeof NAMES)[number]; value: 
 }
 
 /** A change of the link that drops all filters, and the window with them. */
-export function withoutFilters(): Partial<Link> {
+export function dropFilters(): Partial<Link> {
   const cleared = Object.fromEntries(NAMES.map((name) => [name, []])) as Partial<Link>;
   return { ...cleared, has_error: false, from: null, to: null };
 }

@@ -1,7 +1,7 @@
 /** The state of the page as it stands in the address: a link shows another person the same. */
 
 import { I64_MAX } from '../../base/bigints.ts';
-import { grouped } from '../numbers/exact_times.ts';
+import { groupDigits } from '../numbers/exact_times.ts';
 
 export const VIEWS = ['overview', 'lanes', 'live', 'compare', 'health'] as const;
 export type ViewName = (typeof VIEWS)[number];
@@ -69,21 +69,21 @@ const TIMES = [
 const DURATIONS = ['box_min', 'box_max', 'latency', 'timeout', 'position', 'max_gap'] as const;
 const FLAGS = ['has_error', 'box_failed', 'table'] as const;
 
-const nothing = <Name extends string, Value>(names: readonly Name[], value: Value) =>
+const fillFields = <Name extends string, Value>(names: readonly Name[], value: Value) =>
   Object.fromEntries(names.map((name) => [name, value])) as { [Each in Name]: Value };
 
 /** What it takes to go to another view: the event and the session are of what is left. */
-export const inView = (view: ViewName) => ({ view, session: null, event: null });
+export const buildViewChange = (view: ViewName) => ({ view, session: null, event: null });
 
 export const EMPTY_LINK: Link = {
   view: 'overview',
   of: null,
   speed: null,
-  ...nothing(TEXTS, null),
-  ...nothing<(typeof LISTS)[number], readonly string[]>(LISTS, []),
-  ...nothing(TIMES, null),
-  ...nothing(DURATIONS, null),
-  ...nothing(FLAGS, false),
+  ...fillFields(TEXTS, null),
+  ...fillFields<(typeof LISTS)[number], readonly string[]>(LISTS, []),
+  ...fillFields(TIMES, null),
+  ...fillFields(DURATIONS, null),
+  ...fillFields(FLAGS, false),
 };
 
 /** Pairs of which the second must be later, or longer. */
@@ -128,20 +128,20 @@ export function parseLink(hash: string): ParsedLink {
   for (const name of new Set(given.keys())) {
     const texts = given.getAll(name);
     const problem = contains(LISTS, name) ? takeList(link, name, texts) : takeOne(link, name, texts);
-    if (problem !== null) problems.push(`${shortened(name)}: ${problem}`);
+    if (problem !== null) problems.push(`${shortenText(name)}: ${problem}`);
   }
   if (given.has('trace') && link.trace === null && !given.has('view')) link.view = EMPTY_LINK.view;
-  problems.push(...contradictions(link));
+  problems.push(...dropContradictions(link));
   return { link, problems };
 }
 
-export function problemsText(problems: readonly string[]): string {
+export function formatProblems(problems: readonly string[]): string {
   const more = problems.length - PROBLEMS_MAX;
-  return [...problems.slice(0, PROBLEMS_MAX), ...(more > 0 ? [`and ${grouped(more)} more`] : [])].join('; ');
+  return [...problems.slice(0, PROBLEMS_MAX), ...(more > 0 ? [`and ${groupDigits(more)} more`] : [])].join('; ');
 }
 
 /** Drops what cannot be shown together, and returns it in words. */
-function contradictions(link: Link): string[] {
+function dropContradictions(link: Link): string[] {
   const problems: string[] = [];
   for (const [least, most] of ORDERED) {
     const a = link[least];
@@ -162,7 +162,7 @@ function contradictions(link: Link): string[] {
 /** Returns what is wrong with a field, or null when the link has it now. */
 function takeOne(link: Link, name: string, [text, ...more]: readonly string[]): string | null {
   if (more.length > 0) return 'is given more than once';
-  if (name === 'v') return text === VERSION ? null : `the link is of version ${shortened(text!)}, not ${VERSION}`;
+  if (name === 'v') return text === VERSION ? null : `the link is of version ${shortenText(text!)}, not ${VERSION}`;
   if (contains(TEXTS, name)) return takeText(link, name, text!);
   if (contains(FLAGS, name)) {
     if (text !== '1') return 'must be 1';
@@ -191,7 +191,7 @@ function takeText(link: Link, name: (typeof TEXTS)[number], text: string): strin
 
 function takeChoice(link: Link, name: string, text: string): string | null {
   if (name === 'view') {
-    if (!contains(VIEWS, text)) return `there is no view ${shortened(text)}`;
+    if (!contains(VIEWS, text)) return `there is no view ${shortenText(text)}`;
     link.view = text;
   } else if (name === 'of') {
     if (!contains(KINDS, text)) return 'must be transactions or events';
@@ -234,6 +234,6 @@ function parseNanoseconds(text: string): bigint | null {
   return ns <= INT64_MAX ? ns : null;
 }
 
-function shortened(text: string): string {
+function shortenText(text: string): string {
   return text.length <= 40 ? text : `${text.slice(0, 39)}…`;
 }

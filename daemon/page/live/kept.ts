@@ -26,7 +26,7 @@ export function createKept(): Kept {
   let [eventCount, lostCount, hasLost] = [0, 0, false];
 
   function hatch({ from, to }: Loss): void {
-    minute!.lose(BigInt(from), BigInt(to));
+    minute!.markLost(BigInt(from), BigInt(to));
   }
 
   return {
@@ -48,17 +48,17 @@ export function createKept(): Kept {
     },
     setClock(daemonMs, nowMs) {
       arrivals ??= createArrivals(daemonMs - nowMs, nowMs);
-      minute ??= createMinute(arrivals.clockNs(nowMs));
+      minute ??= createMinute(arrivals.computeClockNs(nowMs));
     },
     takeEvent(text, nowMs) {
-      const head = eventHead(text);
+      const head = parseEventHead(text);
       if (!head) return;
       const { startNs, durationNs, isFailed } = head;
       eventCount++;
       const isLate = text.endsWith(',"late":true}');
       // Without another event a late one is what is known of the clock.
       arrivals!.add(startNs + durationNs, nowMs, isLate && eventCount > 1);
-      const clockNs = arrivals!.clockNs(nowMs);
+      const clockNs = arrivals!.computeClockNs(nowMs);
       // The first event shows the clock of the recorded machines, which may be behind that of the daemon.
       if (eventCount === 1) {
         minute = createMinute(clockNs);
@@ -93,13 +93,13 @@ interface Arrivals {
    */
   add(endNs: bigint, nowMs: number, isLate?: boolean): void;
   /** Events of the last whole second. */
-  perSecond(nowMs: number): number;
+  countLastSecond(nowMs: number): number;
   /** Events of the last minute, or of the time since the beginning, a second; up to the last whole second. */
-  perSecondOfMinute(nowMs: number): number;
+  computeMinuteRate(nowMs: number): number;
   /** Milliseconds by which what arrives is older than it could be. */
-  behindMs(nowMs: number): number;
+  computeLagMs(nowMs: number): number;
   /** The clock of the recorded machines as events show it, nanoseconds since the epoch. */
-  clockNs(nowMs: number): bigint;
+  computeClockNs(nowMs: number): bigint;
 }
 
 /** `epochMs` is the daemon's wall clock at 0 of the times that are given. */
@@ -136,8 +136,8 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
       if (second !== openSecond) [openSecond, closedMs, openMs] = [second, openMs, Number.POSITIVE_INFINITY];
       openMs = Math.min(openMs, lagMs);
     },
-    perSecond: (nowMs) => getCount(toSecond(nowMs) - 1),
-    perSecondOfMinute(nowMs) {
+    countLastSecond: (nowMs) => getCount(toSecond(nowMs) - 1),
+    computeMinuteRate(nowMs) {
       const end = toSecond(nowMs);
       const from = Math.max(beganMs / 1000, end - SECONDS);
       let sum = 0;
@@ -145,11 +145,11 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
       // What came in the part of a second is no rate.
       return sum / Math.max(end - from, 1);
     },
-    behindMs(nowMs) {
+    computeLagMs(nowMs) {
       if (nowMs - newestMs > QUIET_MS) return 0;
       return Math.min(openMs, closedMs) - leastMs;
     },
-    clockNs(nowMs) {
+    computeClockNs(nowMs) {
       const lagMs = Number.isFinite(leastMs) ? leastMs : 0;
       return BigInt(Math.round((epochMs + nowMs - lagMs) * 1000)) * 1000n;
     },
@@ -172,10 +172,10 @@ interface EventHead {
  * A quotation mark in a text is written with a backslash before it, so that no recorded name can look like a field.
  * Returns null if the text is no event.
  */
-export function eventHead(text: string): EventHead | null {
-  const startNs = integerAfter(text, '"timestamp_ns":');
-  const durationNs = integerAfter(text, '"duration_ns":');
-  const result = integerAfter(text, '"result":');
+export function parseEventHead(text: string): EventHead | null {
+  const startNs = parseIntegerField(text, '"timestamp_ns":');
+  const durationNs = parseIntegerField(text, '"duration_ns":');
+  const result = parseIntegerField(text, '"result":');
   if (startNs === null || durationNs === null || durationNs < 0n) return null;
   return { startNs, durationNs, isFailed: result !== null && result < 0n };
 }
@@ -186,7 +186,7 @@ const NINE = 0x39;
 /** Integers of 64 bits have no more. */
 const DIGITS_MAX = 20;
 
-function integerAfter(text: string, name: string): bigint | null {
+function parseIntegerField(text: string, name: string): bigint | null {
   const found = text.indexOf(name);
   if (found < 0) return null;
   const from = found + name.length;

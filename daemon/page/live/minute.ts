@@ -23,7 +23,7 @@ export interface Minute {
   /** Returns false if the event is not in the minute. */
   add(startNs: bigint, durationNs: bigint, isFailed: boolean): boolean;
   /** Marks the time in which events were lost, as far as it is in the minute. */
-  lose(fromNs: bigint, toNs: bigint): void;
+  markLost(fromNs: bigint, toNs: bigint): void;
   /** The place of the n-th column of the minute, from 0 for the oldest, in the arrays. */
   computePlace(column: number): number;
   isLost(column: number): boolean;
@@ -45,7 +45,7 @@ export function createMinute(firstNs: bigint): Minute {
   const computeColumn = (ns: bigint) => Number(ns / COLUMN_NS - firstColumn);
   const computeSlot = (column: number) => ((column % KEPT) + KEPT) % KEPT;
 
-  function empty(column: number): void {
+  function clearColumn(column: number): void {
     const slot = computeSlot(column);
     counts.fill(0, slot * ROW_COUNT, (slot + 1) * ROW_COUNT);
     failed.fill(0, slot * ROW_COUNT, (slot + 1) * ROW_COUNT);
@@ -63,7 +63,7 @@ export function createMinute(firstNs: bigint): Minute {
     advance(nowNs) {
       const now = computeColumn(nowNs);
       // What is ahead of the clock has its columns already.
-      for (let column = Math.max(last + 1, now - KEPT + 1); column <= now; column++) empty(column + AHEAD);
+      for (let column = Math.max(last + 1, now - KEPT + 1); column <= now; column++) clearColumn(column + AHEAD);
       last = Math.max(last, now);
     },
     add(startNs, durationNs, isFailed) {
@@ -76,7 +76,7 @@ export function createMinute(firstNs: bigint): Minute {
       longest[slot] = Math.max(longest[slot]!, Number(durationNs));
       return true;
     },
-    lose(fromNs, toNs) {
+    markLost(fromNs, toNs) {
       const from = Math.max(computeColumn(fromNs), last - MINUTE_COLUMNS + 1);
       const to = Math.min(computeColumn(toNs), last + AHEAD);
       for (let column = from; column <= to; column++) lost[computeSlot(column)] = 1;
@@ -89,6 +89,6 @@ export function createMinute(firstNs: bigint): Minute {
 }
 
 /** The start of a row of the grid, nanoseconds; row 0 has all that are shorter as well. */
-export function rowStartNs(row: number): bigint {
+export function getRowStartNs(row: number): bigint {
   return ROW_EDGES[FIRST_ROW + row]!;
 }

@@ -17,7 +17,7 @@ const HATCH_PX = 2;
 const HATCH_EVERY_PX = 8;
 
 /** Number of neighbouring columns that are drawn as one. */
-export function columnsPerCell(widthPx: number): number {
+export function computeColumnsPerCell(widthPx: number): number {
   let columns = 1;
   while ((widthPx * columns) / MINUTE_COLUMNS < CELL_PX_MIN && columns < MINUTE_COLUMNS) columns *= 2;
   return columns;
@@ -25,7 +25,7 @@ export function columnsPerCell(widthPx: number): number {
 
 /** The column at a pixel: the first one of its cell. */
 export function computeMinuteColumn(x: number, widthPx: number): number {
-  const columns = columnsPerCell(widthPx);
+  const columns = computeColumnsPerCell(widthPx);
   const cells = Math.ceil(MINUTE_COLUMNS / columns);
   return Math.min(Math.floor((x * cells) / widthPx), cells - 1) * columns;
 }
@@ -43,7 +43,7 @@ export function drawMinute(
   widthPx: number,
   heightPx: number,
 ): void {
-  const columns = columnsPerCell(widthPx);
+  const columns = computeColumnsPerCell(widthPx);
   const shades = createShadePicker(minute, palette);
   const rows = Int32Array.from({ length: heightPx }, (_, y) => computeMinuteRow(y, heightPx));
   const cell = new Uint32Array(ROW_COUNT);

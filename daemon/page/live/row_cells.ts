@@ -3,9 +3,9 @@
 import { LOSS_CAUSES } from '../../../bpf/schema/losses.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import type { ExactInteger } from '../../contract/received.ts';
-import { counted, exactBytes } from '../numbers/amounts.ts';
-import { exactDuration, grouped } from '../numbers/exact_times.ts';
-import { clockText } from '../numbers/wall_clock.ts';
+import { formatExactBytes, formatQuantity } from '../numbers/amounts.ts';
+import { formatExactDuration, groupDigits } from '../numbers/exact_times.ts';
+import { formatWallClock } from '../numbers/wall_clock.ts';
 import type { NewestRow } from './newest.ts';
 
 /** What a `lost` frame says. */
@@ -54,16 +54,16 @@ export interface RowTexts {
 }
 
 /** `shown` makes recorded names safe to read; cells are as they were recorded. */
-export function rowTexts({ kind, text }: NewestRow, shown: (name: string) => string): RowTexts {
+export function buildRowTexts({ kind, text }: NewestRow, shown: (name: string) => string): RowTexts {
   const nothing = { cells: null, transactionId: null, eventId: null };
   if (kind === 'skipped') return { ...nothing, note: text };
-  if (kind === 'lost') return { ...nothing, note: lossText(parseJson(text) as Loss, shown) };
+  if (kind === 'lost') return { ...nothing, note: formatLoss(parseJson(text) as Loss, shown) };
   const event = parseJson(text) as LiveEvent;
   const bytes = event.bytes_requested ?? event.bytes ?? null;
   const cells = [
-    ...[clockText(BigInt(event.timestamp_ns)), exactDuration(BigInt(event.duration_ns))],
+    ...[formatWallClock(BigInt(event.timestamp_ns)), formatExactDuration(BigInt(event.duration_ns))],
     ...[event.syscall ?? event.operation ?? event.event_type, event.file ?? event.device ?? ''],
-    ...[event.error ?? grouped(event.result), bytes === null ? '' : exactBytes(BigInt(bytes))],
+    ...[event.error ?? groupDigits(event.result), bytes === null ? '' : formatExactBytes(BigInt(bytes))],
     ...[event.service_name, event.comm, String(event.pid), event.node],
     ...[event.transaction_id ?? '', event.event_id],
   ];
@@ -74,8 +74,8 @@ export function rowTexts({ kind, text }: NewestRow, shown: (name: string) => str
 const CAUSES: ReadonlyMap<string, string> = new Map(Object.entries(LOSS_CAUSES));
 
 /** A count of 0 is one that is not known. */
-function lossText({ lost, cause, from, to, node }: Loss, shown: (name: string) => string): string {
-  const what = lost > 0 ? `at least ${counted(lost, 'event')} not recorded` : 'events not recorded, uncounted,';
-  const when = `${clockText(BigInt(from))} to ${clockText(BigInt(to))}`;
+function formatLoss({ lost, cause, from, to, node }: Loss, shown: (name: string) => string): string {
+  const what = lost > 0 ? `at least ${formatQuantity(lost, 'event')} not recorded` : 'events not recorded, uncounted,';
+  const when = `${formatWallClock(BigInt(from))} to ${formatWallClock(BigInt(to))}`;
   return `${what} on ${shown(node)}, ${when}: ${CAUSES.get(cause) ?? shown(cause)}`;
 }

@@ -3,8 +3,8 @@ import type { EventSourceMessage } from 'eventsource-parser';
 import type { Daemon } from '../feed/daemon.ts';
 import { delay, followStream } from '../feed/event_stream.ts';
 import type { Failure } from '../feed/failure.ts';
-import { shown, takeSlot, whileShown } from '../feed/stream_slot.ts';
-import { shortDuration } from '../numbers/exact_times.ts';
+import { createShownSignal, takeSlot, waitUntilShown } from '../feed/stream_slot.ts';
+import { formatShortDuration } from '../numbers/exact_times.ts';
 import { createKept, type Kept } from './kept.ts';
 import type { Minute } from './minute.ts';
 
@@ -25,7 +25,7 @@ export interface Tail {
   /** Whether what comes is shown: what is said of it stands still otherwise. */
   readonly isFollowing: boolean;
   /** How far behind what is shown is, milliseconds. */
-  behindMs(nowMs: number): number;
+  computeBehindMs(nowMs: number): number;
   /** The time up to which it is known what came: now while the stream is followed, else when it last was. */
   readMs(nowMs: number): number;
   pause(): void;
@@ -66,9 +66,9 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
   }
 
   const readMs = (nowMs: number) => stoppedMs ?? nowMs;
-  const behindMs = (nowMs: number) => (kept.arrivals?.behindMs(readMs(nowMs)) ?? 0) + nowMs - readMs(nowMs);
+  const computeBehindMs = (nowMs: number) => (kept.arrivals?.computeLagMs(readMs(nowMs)) ?? 0) + nowMs - readMs(nowMs);
 
-  function taken({ event, id, data }: EventSourceMessage) {
+  function takeMessage({ event, id, data }: EventSourceMessage) {
     if (id) place.pass(id);
     if (event === 'event') kept.takeEvent(data, performance.now());
     else if (event === 'lost') kept.takeLoss(data);
@@ -82,7 +82,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
     const stream = {
       path: place.path,
       lastId: place.lastId(),
-      onMessage: taken,
+      onMessage: takeMessage,
       final: FINAL,
       onOpen(response: Response) {
         kept.setClock(place.begin(response), performance.now());
@@ -90,7 +90,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
       },
       onLost: (why: Failure) => become('cut', why),
     };
-    const signal = whileShown(AbortSignal.any([round.signal, ...turn]));
+    const signal = createShownSignal(AbortSignal.any([round.signal, ...turn]));
     const refused = await followStream(daemon, stream, signal).finally(() => release?.());
     if (refused) become('refused', refused);
     // What is said when the tab is shown again is what was read before.
@@ -102,8 +102,8 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
     while (!closing.signal.aborted) {
       round = new AbortController();
       closing.signal.addEventListener('abort', () => round.abort(), { once: true, signal: round.signal });
-      await shown(round.signal);
-      if (state === 'paused' || state === 'refused') await aborted(round.signal);
+      await waitUntilShown(round.signal);
+      if (state === 'paused' || state === 'refused') await waitUntilAborted(round.signal);
       else if (!round.signal.aborted) await follow();
       // What only waits for the end of this round is free with it.
       round.abort();
@@ -127,7 +127,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
     get isFollowing() {
       return stoppedMs === null;
     },
-    behindMs,
+    computeBehindMs,
     readMs,
     pause() {
       become('paused');
@@ -135,8 +135,8 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
     },
     resume,
     jump() {
-      const leftOutNs = Math.round(behindMs(performance.now()) * 1e6);
-      kept.newest.add('skipped', `${shortDuration(leftOutNs)} left out: jumped to now`);
+      const leftOutNs = Math.round(computeBehindMs(performance.now()) * 1e6);
+      kept.newest.add('skipped', `${formatShortDuration(leftOutNs)} left out: jumped to now`);
       place.forget();
       resume();
     },
@@ -148,7 +148,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
 export function advanceMinute({ kept: { minute, arrivals }, readMs }: Tail): Minute | null {
   if (!minute || !arrivals) return null;
   const endMs = readMs(performance.now());
-  minute.advance(arrivals.clockNs(endMs) - BigInt(Math.round(arrivals.behindMs(endMs) * 1e6)));
+  minute.advance(arrivals.computeClockNs(endMs) - BigInt(Math.round(arrivals.computeLagMs(endMs) * 1e6)));
   return minute;
 }
 
@@ -179,7 +179,7 @@ function createPlace(filters: URLSearchParams) {
   };
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function waitUntilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     signal.addEventListener('abort', () => resolve());

@@ -2,10 +2,10 @@
 import { I64_MAX } from '../../base/bigints.ts';
 import type { Link } from '../link/link.ts';
 import {
-  bandStartNs,
-  columnStartNs,
   computeBandPlace,
   computeColumnPlace,
+  computeColumnStartNs,
+  getBandStartNs,
   type MapCell,
   type MapScale,
 } from './scale.ts';
@@ -33,24 +33,24 @@ export function findBox({ box_from, box_to, box_min, box_max }: Link): Box | nul
 
 /** The part of a box that is on the map; null if none is. */
 export function computeCellBox(scale: MapScale, { box_from, box_to, box_min, box_max }: Box): CellBox | null {
-  const within = (place: number, most: number) => Math.min(Math.max(place, 0), most);
+  const clampPlace = (place: number, most: number) => Math.min(Math.max(place, 0), most);
   const { columnCount, bandCount } = scale;
   const found = {
-    left: box_from === null ? 0 : within(computeColumnPlace(scale, box_from), columnCount),
-    right: box_to === null ? columnCount : within(computeColumnPlace(scale, box_to), columnCount),
-    bottom: box_min === null ? 0 : within(computeBandPlace(scale, box_min), bandCount),
-    top: box_max === null ? bandCount : within(computeBandPlace(scale, box_max + 1n), bandCount),
+    left: box_from === null ? 0 : clampPlace(computeColumnPlace(scale, box_from), columnCount),
+    right: box_to === null ? columnCount : clampPlace(computeColumnPlace(scale, box_to), columnCount),
+    bottom: box_min === null ? 0 : clampPlace(computeBandPlace(scale, box_min), bandCount),
+    top: box_max === null ? bandCount : clampPlace(computeBandPlace(scale, box_max + 1n), bandCount),
   };
   return found.left < found.right && found.bottom < found.top ? found : null;
 }
 
 /** The box of whole cells, which is open to the top where the map ends. */
-export function boxOfCells(scale: MapScale, { left, right, bottom, top }: CellBox): Box {
-  const least = bandStartNs(scale, bottom);
-  const most = bandStartNs(scale, top) - 1n;
+export function computeBox(scale: MapScale, { left, right, bottom, top }: CellBox): Box {
+  const least = getBandStartNs(scale, bottom);
+  const most = getBandStartNs(scale, top) - 1n;
   return {
-    box_from: columnStartNs(scale, left),
-    box_to: columnStartNs(scale, right),
+    box_from: computeColumnStartNs(scale, left),
+    box_to: computeColumnStartNs(scale, right),
     box_min: least,
     // Bands below 10 ns may begin and end at the same duration.
     box_max: top >= scale.bandCount || most > DURATION_NS_MAX ? null : most < least ? least : most,
@@ -58,23 +58,23 @@ export function boxOfCells(scale: MapScale, { left, right, bottom, top }: CellBo
 }
 
 /** The whole cells between two places, with those that the places are in. */
-export function cellsBetween(
+export function computeCoveredCells(
   { columnCount, bandCount }: MapScale,
   a: { column: number; band: number },
   b: { column: number; band: number },
 ): CellBox {
-  const [left, right] = whole(a.column, b.column, columnCount);
-  const [bottom, top] = whole(a.band, b.band, bandCount);
+  const [left, right] = computeWholeRange(a.column, b.column, columnCount);
+  const [bottom, top] = computeWholeRange(a.band, b.band, bandCount);
   return { left, right, bottom, top };
 }
 
-function whole(a: number, b: number, count: number): [number, number] {
+function computeWholeRange(a: number, b: number, count: number): [number, number] {
   const computeCell = (place: number) => Math.min(Math.max(Math.floor(place), 0), count - 1);
   return [computeCell(Math.min(a, b)), computeCell(Math.max(a, b)) + 1];
 }
 
 /** The whole cells nearest to a box, at least one. */
-export function rounded({ columnCount, bandCount }: MapScale, { left, right, bottom, top }: CellBox): CellBox {
+export function roundBox({ columnCount, bandCount }: MapScale, { left, right, bottom, top }: CellBox): CellBox {
   const from = Math.min(Math.round(left), columnCount - 1);
   const low = Math.min(Math.round(bottom), bandCount - 1);
   return {
@@ -86,14 +86,14 @@ export function rounded({ columnCount, bandCount }: MapScale, { left, right, bot
 }
 
 /** Moves a box of whole cells, as far as the map allows. */
-export function moved({ columnCount, bandCount }: MapScale, box: CellBox, columns: number, bands: number): CellBox {
+export function moveBox({ columnCount, bandCount }: MapScale, box: CellBox, columns: number, bands: number): CellBox {
   const x = Math.min(Math.max(columns, -box.left), columnCount - box.right);
   const y = Math.min(Math.max(bands, -box.bottom), bandCount - box.top);
   return { left: box.left + x, right: box.right + x, bottom: box.bottom + y, top: box.top + y };
 }
 
 /** Moves the right and the upper side of a box of whole cells: it keeps one cell, and stays on the map. */
-export function resized({ columnCount, bandCount }: MapScale, box: CellBox, columns: number, bands: number): CellBox {
+export function resizeBox({ columnCount, bandCount }: MapScale, box: CellBox, columns: number, bands: number): CellBox {
   return {
     ...box,
     right: Math.min(Math.max(box.right + columns, box.left + 1), columnCount),

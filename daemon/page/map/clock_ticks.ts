@@ -1,6 +1,6 @@
 /** Marks of a map's time axis, at round times of day (UTC). */
 import { stepAtLeast } from '../draw/ticks.ts';
-import { clockText } from '../numbers/wall_clock.ts';
+import { formatWallClock } from '../numbers/wall_clock.ts';
 
 export interface ClockTick {
   ns: bigint;
@@ -14,7 +14,7 @@ const DAY_NS = 86_400n * SECOND_NS;
 const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400];
 
 /** Ticks from `fromNs` to before `toNs`, at most `countMax`. */
-export function clockTicks(fromNs: bigint, toNs: bigint, countMax: number): ClockTick[] {
+export function computeClockTicks(fromNs: bigint, toNs: bigint, countMax: number): ClockTick[] {
   const most = BigInt(Math.max(countMax, 1));
   const stepNs = chooseStepNs((toNs - fromNs + most - 1n) / most);
   const ticks: ClockTick[] = [];
@@ -31,7 +31,7 @@ function chooseStepNs(leastNs: bigint): bigint {
 
 /** A time with the digits that differ from those of `stepNs` later: `01-31`, `01:32`, `01:32:05`, `01:32:05.250`. */
 export function timeText(ns: bigint, stepNs: bigint): string {
-  const text = clockText(ns);
+  const text = formatWallClock(ns);
   // A time beyond the calendar is shown as it is.
   if (text.endsWith('epoch')) return text;
   if (stepNs >= DAY_NS) return text.slice(5, 10);

@@ -20,13 +20,13 @@ export const SHADE_COUNT = 8;
 /** Hex digits of the shades from a count of 1 to the largest. */
 export function computeShades(theme: ThemeName, ink: Ink): string[] {
   const [one, most] = RANGES[theme][ink];
-  return Array.from({ length: SHADE_COUNT }, (_, at) => mixed(one, most, at / (SHADE_COUNT - 1)));
+  return Array.from({ length: SHADE_COUNT }, (_, at) => mixColors(one, most, at / (SHADE_COUNT - 1)));
 }
 
-function mixed(a: string, b: string, share: number): string {
-  const channel = (hex: string, at: number) => Number.parseInt(hex.slice(at, at + 2), 16);
+function mixColors(a: string, b: string, share: number): string {
+  const parseChannel = (hex: string, at: number) => Number.parseInt(hex.slice(at, at + 2), 16);
   return [0, 2, 4]
-    .map((at) => Math.round(channel(a, at) * (1 - share) + channel(b, at) * share))
+    .map((at) => Math.round(parseChannel(a, at) * (1 - share) + parseChannel(b, at) * share))
     .map((value) => value.toString(16).padStart(2, '0'))
     .join('');
 }
@@ -38,7 +38,7 @@ export function computeShade(count: number, most: number): number {
 }
 
 /** A cell in device pixels, from the upper left to before the lower right; every cell has at least one pixel. */
-export function cellPixels({ columnCount, bandCount }: MapScale, { column, band }: MapCell, size: PictureSize) {
+export function computeCellPixels({ columnCount, bandCount }: MapScale, { column, band }: MapCell, size: PictureSize) {
   const [left, right] = computePixelRange(column, columnCount, size.width);
   const [bottom, top] = computePixelRange(band, bandCount, size.height);
   return { left, right, top: size.height - top, bottom: size.height - bottom };
@@ -76,13 +76,13 @@ export function paintCells(
     for (let y = top; y < bottom; y++) pixels.fill(pixel, y * size.width + left, y * size.width + right);
   };
   for (const cell of shown) {
-    const { left, right, top, bottom } = cellPixels(scale, cell, size);
+    const { left, right, top, bottom } = computeCellPixels(scale, cell, size);
     fill(left, right, top, bottom, shades[computeShade(chooseCount(cell), most)]!);
   }
   const error = toPixel(THEMES[theme].error);
   for (const cell of shown) {
     if (cell.failed === 0) continue;
-    const { left, right, top, bottom } = cellPixels(scale, cell, size);
+    const { left, right, top, bottom } = computeCellPixels(scale, cell, size);
     const [from, to] = markWithin(top, bottom);
     fill(left, right, from, to, error);
   }

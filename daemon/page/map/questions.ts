@@ -7,12 +7,12 @@ import type {
   TransactionList,
 } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
-import { populationParameters } from '../link/filters.ts';
+import { buildPopulationParameters } from '../link/filters.ts';
 import type { Link } from '../link/link.ts';
-import { decimal } from '../numbers/exact_times.ts';
+import { formatDecimal } from '../numbers/exact_times.ts';
 import { type Box, findBox, OPEN_BOX } from './box.ts';
 import { computeMapScale, type MapCell, type MapScale, mergeCells } from './scale.ts';
-import { exactTail, LIST_MAX, narrowedTail, tailOfCells, tailSize } from './tail.ts';
+import { computeExactTail, LIST_MAX, narrowTail, tailOfCells, tailSize } from './tail.ts';
 
 /** An answer with the question that it answers: the old one stays while another is awaited. */
 export interface Answered {
@@ -67,7 +67,7 @@ export const LISTED_MAX = 50;
 const PAGES_MAX = 3;
 
 export function mapPath(link: Link, columns: number, of = link.of ?? 'transactions'): string {
-  const parameters = populationParameters(link);
+  const parameters = buildPopulationParameters(link);
   if (link.has_error) parameters.set(of === 'transactions' ? 'has_error' : 'failed', 'true');
   parameters.set('of', of);
   parameters.set('columns', String(columns));
@@ -90,7 +90,7 @@ export async function askMap(
     isUnlabelled = transactions.length === 0;
     if (isUnlabelled) answer = await daemon.askJson<HeatmapAnswer>(mapPath(link, columns, 'events'), asked);
   }
-  const filters = populationParameters({ ...link, from: null, to: null }).toString();
+  const filters = buildPopulationParameters({ ...link, from: null, to: null }).toString();
   const scale = computeMapScale(answer);
   const about = { key, of: answer.of, isUnlabelled, filters, isFailedOnly: link.has_error };
   return { ...about, answer, scale, cells: mergeCells(answer, scale) };
@@ -109,12 +109,12 @@ export function chooseSelection(link: Link, map: LatencyMap, slowest: Slowest | 
 }
 
 /** Asks for the slowest of the selection: for the slowest 2 %, those that one list holds and the one after them. */
-export function slowestQuestion(link: Link, map: LatencyMap): SlowestQuestion | null {
+export function buildSlowestQuestion(link: Link, map: LatencyMap): SlowestQuestion | null {
   if (map.of !== 'transactions' || map.answer.total.count === 0) return null;
   const box = findBox(link) ?? OPEN_BOX;
   const isChosen = findBox(link) !== null || link.box_failed;
-  const parameters = windowParameters(map, box);
-  if (box.box_min !== null) parameters.set('min_duration_ms', millisecondsText(box.box_min));
+  const parameters = buildWindowParameters(map, box);
+  if (box.box_min !== null) parameters.set('min_duration_ms', formatMilliseconds(box.box_min));
   if (link.box_failed) parameters.set('has_error', 'true');
   parameters.set('sort', 'slowest');
   const size = isChosen ? 0 : tailSize(map.answer.total.count);
@@ -125,10 +125,10 @@ export function slowestQuestion(link: Link, map: LatencyMap): SlowestQuestion | 
 }
 
 /** Parameters of the population of a map, in the time of a box. */
-function windowParameters(map: LatencyMap, { box_from, box_to }: Box): URLSearchParams {
+function buildWindowParameters(map: LatencyMap, { box_from, box_to }: Box): URLSearchParams {
   const parameters = new URLSearchParams(map.filters);
-  const from = larger(BigInt(map.answer.from), box_from);
-  const to = smaller(BigInt(map.answer.to), box_to);
+  const from = chooseLarger(BigInt(map.answer.from), box_from);
+  const to = chooseSmaller(BigInt(map.answer.to), box_to);
   parameters.set('from', from.toString());
   parameters.set('to', (to < from ? from : to).toString());
   if (map.isFailedOnly) parameters.set('has_error', 'true');
@@ -149,7 +149,8 @@ export async function askSlowest(
     const isEnd = most === null || list.next_cursor === null || found.length >= LISTED_MAX;
     if (isEnd || page + 1 === PAGES_MAX) {
       const isListed = size < LIST_MAX && found.length > 0;
-      const tailNs = size === 0 ? null : isListed ? exactTail(found, size) : await askTail(daemon, map, size, asked);
+      const tailNs =
+        size === 0 ? null : isListed ? computeExactTail(found, size) : await askTail(daemon, map, size, asked);
       return { key, transactions: found, tailNs, isCut: !isEnd };
     }
     next = `&cursor=${encodeURIComponent(list.next_cursor!)}`;
@@ -163,16 +164,16 @@ function askTail(
   size: number,
   asked: { signal?: AbortSignal },
 ): Promise<bigint> {
-  return narrowedTail(map.answer, size, async (ns) => {
-    const parameters = windowParameters(map, OPEN_BOX);
+  return narrowTail(map.answer, size, async (ns) => {
+    const parameters = buildWindowParameters(map, OPEN_BOX);
     parameters.set('columns', '1');
-    parameters.set('min_duration_ms', millisecondsText(ns));
+    parameters.set('min_duration_ms', formatMilliseconds(ns));
     const { total } = await daemon.askJson<HeatmapAnswer>(`/api/heatmap?${parameters}`, asked);
     return total.count;
   });
 }
 
-export function differencesPath(map: LatencyMap, { box, isFailed }: Selection): string {
+export function buildDifferencesPath(map: LatencyMap, { box, isFailed }: Selection): string {
   const parameters = new URLSearchParams(map.filters);
   parameters.set('of', map.of);
   parameters.set('window_from', String(map.answer.from));
@@ -180,8 +181,8 @@ export function differencesPath(map: LatencyMap, { box, isFailed }: Selection): 
   if (map.isFailedOnly) parameters.set('window_failed', 'true');
   if (box.box_from !== null) parameters.set('from', box.box_from.toString());
   if (box.box_to !== null) parameters.set('to', box.box_to.toString());
-  if (box.box_min !== null) parameters.set('min_duration_ms', millisecondsText(box.box_min));
-  if (box.box_max !== null) parameters.set('max_duration_ms', millisecondsText(box.box_max));
+  if (box.box_min !== null) parameters.set('min_duration_ms', formatMilliseconds(box.box_min));
+  if (box.box_max !== null) parameters.set('max_duration_ms', formatMilliseconds(box.box_max));
   if (isFailed) parameters.set('failed', 'true');
   return `/api/differences?${parameters}`;
 }
@@ -192,20 +193,20 @@ export async function askApart(
   selection: Selection,
   signal?: AbortSignal,
 ): Promise<Apart> {
-  const key = differencesPath(map, selection);
+  const key = buildDifferencesPath(map, selection);
   const answer = await daemon.askJson<DifferencesAnswer>(key, signal ? { signal } : {});
   return { key, map, selection, answer };
 }
 
 /** Decimal milliseconds with all nanoseconds. */
-function millisecondsText(ns: bigint): string {
-  return decimal(ns, 6);
+function formatMilliseconds(ns: bigint): string {
+  return formatDecimal(ns, 6);
 }
 
-function larger(a: bigint, b: bigint | null): bigint {
+function chooseLarger(a: bigint, b: bigint | null): bigint {
   return b !== null && b > a ? b : a;
 }
 
-function smaller(a: bigint, b: bigint | null): bigint {
+function chooseSmaller(a: bigint, b: bigint | null): bigint {
   return b !== null && b < a ? b : a;
 }

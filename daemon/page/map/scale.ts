@@ -34,15 +34,15 @@ export function computeMapScale({ from, column_ns, column_count, first_row, row_
   const low = Math.max(first_row - Math.ceil(missing / 2) - MARGIN_ROWS, 0);
   const high = Math.min(Math.max(endRow + Math.floor(missing / 2) + MARGIN_ROWS, low + ROWS_MIN), ROW_COUNT);
   let rowsPerBand = 1;
-  const bands = () => Math.ceil(high / rowsPerBand) - Math.floor(low / rowsPerBand);
-  while (bands() > BANDS_MAX) rowsPerBand *= 2;
+  const computeBandCount = () => Math.ceil(high / rowsPerBand) - Math.floor(low / rowsPerBand);
+  while (computeBandCount() > BANDS_MAX) rowsPerBand *= 2;
   return {
     fromNs: BigInt(from),
     columnNs: BigInt(column_ns),
     columnCount: column_count,
     firstRow: Math.floor(low / rowsPerBand) * rowsPerBand,
     rowsPerBand,
-    bandCount: bands(),
+    bandCount: computeBandCount(),
   };
 }
 
@@ -59,11 +59,11 @@ export function mergeCells({ cells }: HeatmapAnswer, { firstRow, rowsPerBand, ba
 }
 
 /** The shortest duration of a band, nanoseconds; that of the band after the last one is where the map ends. */
-export function bandStartNs({ firstRow, rowsPerBand }: MapScale, band: number): bigint {
+export function getBandStartNs({ firstRow, rowsPerBand }: MapScale, band: number): bigint {
   return ROW_EDGES[Math.min(firstRow + band * rowsPerBand, ROW_COUNT)]!;
 }
 
-export function columnStartNs({ fromNs, columnNs }: MapScale, column: number): bigint {
+export function computeColumnStartNs({ fromNs, columnNs }: MapScale, column: number): bigint {
   return fromNs + BigInt(column) * columnNs;
 }
 
@@ -92,7 +92,7 @@ export interface DurationMark {
 const UNITS = ['ns', 'µs', 'ms'];
 
 /** `1 µs`, `10 µs`, `100 µs`, `1 ms`: each power of ten on the map. */
-export function durationMarks(scale: MapScale): DurationMark[] {
+export function computeDurationMarks(scale: MapScale): DurationMark[] {
   const marks: DurationMark[] = [];
   for (let power = 0; power * ROWS_PER_DECADE < ROW_COUNT; power++) {
     const band = (power * ROWS_PER_DECADE - scale.firstRow) / scale.rowsPerBand;

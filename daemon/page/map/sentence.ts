@@ -2,11 +2,11 @@
 import type { DifferencesAnswer, DifferentValue, MapKind } from '../../contract/received.ts';
 import type { Part } from '../lanes/breakdown.ts';
 import { percentText } from '../numbers/amounts.ts';
-import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import type { LatencyMap, Selection } from './questions.ts';
 import { TAIL_SHARE } from './tail.ts';
-import { computeMeans, largestExtra } from './time_spent.ts';
-import { fieldName, listed, rowClause } from './wording.ts';
+import { computeMeans, findLargestExtra } from './time_spent.ts';
+import { formatRowClause, getFieldName, joinWithAnd } from './wording.ts';
 
 type Shown = (name: string) => string;
 
@@ -24,33 +24,35 @@ const EXTRA: Readonly<Record<Part, string>> = {
  * device nvme1n1 on node n2, of the rest 29 %. Waiting in its queue is 90.1 ms of the extra 178 ms.` Without an answer
  * only what the map says. `shown` makes recorded names safe to read.
  */
-export function overviewSentence(
+export function describeOverview(
   map: LatencyMap,
   selection: Selection,
   answer: DifferencesAnswer | null,
   shown: Shown = (text) => text,
 ): string {
-  if (!answer) return `${beginning(map, selection)}.`;
+  if (!answer) return `${describeSelection(map, selection)}.`;
   const all = answer.selected.count + answer.others.count;
   const counts = { selected: answer.selected.count, all, isComplete: map.answer.coverage.complete };
-  if (answer.selected.count === 0) return `${nothingSelected(map, selection)}.`;
-  const first = firstSentence(map.of, selection, counts, answer);
+  if (answer.selected.count === 0) return `${describeEmptySelection(map, selection)}.`;
+  const first = describeSelectedShare(map.of, selection, counts, answer);
   if (answer.too_few) return `${first} Too few to compare: 30 selected and 30 others are needed.`;
   const narrowed = answer.window.narrowed ? ' They are compared with those of the same time only.' : '';
-  return [first + narrowed, apartText(answer, shown), extraText(answer, shown)].filter((text) => text !== '').join(' ');
+  return [first + narrowed, describeDifference(answer, shown), describeExtraTime(answer, shown)]
+    .filter((text) => text !== '')
+    .join(' ');
 }
 
-function beginning({ of, answer: { total } }: LatencyMap, { kind, box }: Selection): string {
+function describeSelection({ of, answer: { total } }: LatencyMap, { kind, box }: Selection): string {
   if (kind === 'slowest')
-    return `The slowest of ${amount(total.count, of)} took ${shortDuration(box.box_min!)} or more`;
+    return `The slowest of ${formatAmount(total.count, of)} took ${formatShortDuration(box.box_min!)} or more`;
   return kind === 'failed'
-    ? `${grouped(total.failed)} of ${amount(total.count, of)} failed`
-    : `A box in ${amount(total.count, of)} is selected`;
+    ? `${groupDigits(total.failed)} of ${formatAmount(total.count, of)} failed`
+    : `A box in ${formatAmount(total.count, of)} is selected`;
 }
 
-function nothingSelected({ of, answer: { total } }: LatencyMap, { kind, isFailed }: Selection): string {
-  if (kind === 'failed') return `None of ${amount(total.count, of)} failed`;
-  return `None of ${amount(total.count, of)} is in the box${isFailed ? ' and failed' : ''}`;
+function describeEmptySelection({ of, answer: { total } }: LatencyMap, { kind, isFailed }: Selection): string {
+  if (kind === 'failed') return `None of ${formatAmount(total.count, of)} failed`;
+  return `None of ${formatAmount(total.count, of)} is in the box${isFailed ? ' and failed' : ''}`;
 }
 
 interface Counts {
@@ -59,22 +61,22 @@ interface Counts {
   isComplete: boolean;
 }
 
-function firstSentence(of: MapKind, selection: Selection, counts: Counts, answer: DifferencesAnswer): string {
+function describeSelectedShare(of: MapKind, selection: Selection, counts: Counts, answer: DifferencesAnswer): string {
   const { selected, all, isComplete } = counts;
   const atLeast = isComplete ? '' : 'at least ';
   const share = tailText(selected / all);
   const means = { selected: computeMeans(answer.selected), others: computeMeans(answer.others) };
-  const took = `${atLeast}${shortDuration(means.selected.durationNs)} in the mean`;
-  const rest = answer.others.count > 0 ? `; the rest ${atLeast}${shortDuration(means.others.durationNs)}` : '';
+  const took = `${atLeast}${formatShortDuration(means.selected.durationNs)} in the mean`;
+  const rest = answer.others.count > 0 ? `; the rest ${atLeast}${formatShortDuration(means.others.durationNs)}` : '';
   if (selection.kind === 'slowest') {
-    const least = shortDuration(selection.box.box_min!);
-    if (answer.others.count === 0) return `All of ${atLeast}${amount(all, of)} took ${atLeast}${least} or more.`;
-    const which = `The slowest ${share} (${atLeast}${grouped(selected)} of ${atLeast}${formatCount(all, of)})`;
+    const least = formatShortDuration(selection.box.box_min!);
+    if (answer.others.count === 0) return `All of ${atLeast}${formatAmount(all, of)} took ${atLeast}${least} or more.`;
+    const which = `The slowest ${share} (${atLeast}${groupDigits(selected)} of ${atLeast}${formatCount(all, of)})`;
     return `${which} took ${least} or more${rest} in the mean.`;
   }
-  const which = `${atLeast}${grouped(selected)} of ${atLeast}${formatCount(all, of)}`;
+  const which = `${atLeast}${groupDigits(selected)} of ${atLeast}${formatCount(all, of)}`;
   const where = selection.kind === 'failed' ? ' failed' : ` are in the box${selection.isFailed ? ' and failed' : ''}`;
-  return `${capitalized(which)}${where} (${percentText(selected / all)}): they took ${took}${rest}.`;
+  return `${capitalize(which)}${where} (${percentText(selected / all)}): they took ${took}${rest}.`;
 }
 
 /** A share next to 2 %, as whole transactions allow, is said to be that. */
@@ -82,15 +84,15 @@ function tailText(share: number): string {
   return Math.abs(share - TAIL_SHARE) < 0.0005 ? `${TAIL_SHARE * 100} %` : percentText(share);
 }
 
-function amount(count: number, of: MapKind): string {
-  return `${grouped(count)} ${count === 1 ? of.slice(0, -1) : of}`;
+function formatAmount(count: number, of: MapKind): string {
+  return `${groupDigits(count)} ${count === 1 ? of.slice(0, -1) : of}`;
 }
 
 function formatCount(count: number, of: MapKind): string {
-  return of === 'transactions' ? grouped(count) : amount(count, of);
+  return of === 'transactions' ? groupDigits(count) : formatAmount(count, of);
 }
 
-function capitalized(text: string): string {
+function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
@@ -105,36 +107,36 @@ function isMoreFrequent(answer: DifferencesAnswer, value: DifferentValue): boole
 }
 
 /** The first row whose share is higher among the selected. */
-function namedRow(answer: DifferencesAnswer) {
+function findNamedRow(answer: DifferencesAnswer) {
   return answer.differences.find(({ values }) => isMoreFrequent(answer, values[0]!));
 }
 
 /** What most sets the selected apart; that they seldom have something only if they have nothing more often. */
-function apartText(answer: DifferencesAnswer, shown: Shown): string {
-  const named = namedRow(answer);
+function describeDifference(answer: DifferencesAnswer, shown: Shown): string {
+  const named = findNamedRow(answer);
   const row = named ?? answer.differences[0];
-  if (!row) return `No difference outside noise${leftOutText(answer)}.`;
+  if (!row) return `No difference outside noise${formatLeftOut(answer)}.`;
   const [own, other] = computeValueShares(answer, row.values[0]!);
-  const clause = rowClause(row.values, answer.of, shown);
+  const clause = formatRowClause(row.values, answer.of, shown);
   const some = own === 0 ? 'None' : `${named ? '' : 'Only '}${percentText(own)}`;
   return `${some} of them ${clause}, of the rest ${percentText(other)}.`;
 }
 
-function leftOutText({ left_out }: DifferencesAnswer): string {
-  return left_out.length === 0 ? '' : `; not compared: ${listed(left_out.map(fieldName))}`;
+function formatLeftOut({ left_out }: DifferencesAnswer): string {
+  return left_out.length === 0 ? '' : `; not compared: ${joinWithAnd(left_out.map(getFieldName))}`;
 }
 
 /** The largest part of the time that the selected took more. */
-function extraText(answer: DifferencesAnswer, shown: Shown): string {
-  const extra = largestExtra(computeMeans(answer.selected), computeMeans(answer.others));
+function describeExtraTime(answer: DifferencesAnswer, shown: Shown): string {
+  const extra = findLargestExtra(computeMeans(answer.selected), computeMeans(answer.others));
   if (!extra) return '';
   const what = (extra.part === 'queue' && queueText(answer, shown)) || EXTRA[extra.part];
-  return `${what} is ${shortDuration(extra.ns)} of the extra ${shortDuration(extra.ofNs)}.`;
+  return `${what} is ${formatShortDuration(extra.ns)} of the extra ${formatShortDuration(extra.ofNs)}.`;
 }
 
 /** The wait in the queue of a device that is named already. */
 function queueText(answer: DifferencesAnswer, shown: Shown): string | undefined {
-  const values = namedRow(answer)?.values ?? [];
+  const values = findNamedRow(answer)?.values ?? [];
   if (values.some(({ field }) => field === 'device')) return 'Waiting in its queue';
   const neighbour = values.find(({ device }) => device !== undefined);
   return neighbour && `Waiting in the queue of ${shown(neighbour.device!)}`;

@@ -1,25 +1,25 @@
 /** A map and its box in words, for those who do not see the picture. */
-import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import type { Box } from './box.ts';
 import { timeText } from './clock_ticks.ts';
 import type { LatencyMap, Selection } from './questions.ts';
-import { columnStartNs } from './scale.ts';
+import { computeColumnStartNs } from './scale.ts';
 
 const KEYS = 'Arrows move the box, Shift and arrows change its size, Escape clears it, V shows a table.';
 const SECOND_NS = 1_000_000_000n;
 
 /** `55.0 ms to 440.0 ms, 01:36:20 to 01:38:10`: an open side is that of the map. */
-export function boxText({ scale, answer: { from, total } }: LatencyMap, box: Box): string {
+export function formatBox({ scale, answer: { from, total } }: LatencyMap, box: Box): string {
   const stepNs = scale.columnNs < SECOND_NS ? scale.columnNs : SECOND_NS;
-  const clock = (ns: bigint) => timeText(ns, stepNs);
+  const formatClock = (ns: bigint) => timeText(ns, stepNs);
   const least = box.box_min ?? 0n;
   const durations =
     box.box_max === null
-      ? `${shortDuration(least)} or more`
-      : `${shortDuration(least)} to ${shortDuration(box.box_max)}`;
-  const until = box.box_to ?? columnStartNs(scale, scale.columnCount);
+      ? `${formatShortDuration(least)} or more`
+      : `${formatShortDuration(least)} to ${formatShortDuration(box.box_max)}`;
+  const until = box.box_to ?? computeColumnStartNs(scale, scale.columnCount);
   const isEmpty = total.count === 0;
-  return isEmpty ? durations : `${durations}, ${clock(box.box_from ?? BigInt(from))} to ${clock(until)}`;
+  return isEmpty ? durations : `${durations}, ${formatClock(box.box_from ?? BigInt(from))} to ${formatClock(until)}`;
 }
 
 export function mapSummary(map: LatencyMap, selection: Selection | null): string {
@@ -27,17 +27,17 @@ export function mapSummary(map: LatencyMap, selection: Selection | null): string
   const atLeast = answer.coverage.complete ? '' : 'at least ';
   const max = answer.total.duration_ns.max;
   const gaps = answer.coverage.gaps.length;
-  const upTo = max === null ? '' : `, up to ${shortDuration(max)}`;
+  const upTo = max === null ? '' : `, up to ${formatShortDuration(max)}`;
   const parts = [
-    `Map of ${atLeast}${grouped(answer.total.count)} ${of} by start and duration${upTo}`,
-    ...(answer.total.failed > 0 ? [`${grouped(answer.total.failed)} failed`] : []),
-    ...(gaps > 0 ? [`${grouped(gaps)} ${gaps === 1 ? 'gap' : 'gaps'} in the recording, hatched`] : []),
-    ...(selection === null ? [] : [selectionText(map, selection)]),
+    `Map of ${atLeast}${groupDigits(answer.total.count)} ${of} by start and duration${upTo}`,
+    ...(answer.total.failed > 0 ? [`${groupDigits(answer.total.failed)} failed`] : []),
+    ...(gaps > 0 ? [`${groupDigits(gaps)} ${gaps === 1 ? 'gap' : 'gaps'} in the recording, hatched`] : []),
+    ...(selection === null ? [] : [formatSelection(map, selection)]),
   ];
   return `${parts.join('; ')}. ${KEYS}`;
 }
 
-function selectionText(map: LatencyMap, { kind, box, isFailed }: Selection): string {
+function formatSelection(map: LatencyMap, { kind, box, isFailed }: Selection): string {
   if (kind === 'failed') return 'those that failed are selected';
-  return `the box has ${isFailed ? 'failed ones of ' : ''}${boxText(map, box)}`;
+  return `the box has ${isFailed ? 'failed ones of ' : ''}${formatBox(map, box)}`;
 }

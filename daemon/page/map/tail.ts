@@ -18,7 +18,7 @@ export function tailSize(count: number): number {
  * The least duration of the slowest `size`, given these and the one after them, the slowest first. If that one is as
  * slow, the longer ones are the tail, unless they are too few.
  */
-export function exactTail(slowest: readonly Pick<Transaction, 'duration_ns'>[], size: number): bigint {
+export function computeExactTail(slowest: readonly Pick<Transaction, 'duration_ns'>[], size: number): bigint {
   const durations = slowest.map(({ duration_ns }) => BigInt(duration_ns));
   const least = durations[Math.min(size, durations.length) - 1]!;
   if (durations[size] !== least) return least;
@@ -28,7 +28,7 @@ export function exactTail(slowest: readonly Pick<Transaction, 'duration_ns'>[], 
 
 type Rows = Pick<HeatmapAnswer, 'cells' | 'first_row' | 'row_edges'>;
 
-function rowCounts({ cells, first_row, row_edges }: Rows): number[] {
+function sumCellsByRow({ cells, first_row, row_edges }: Rows): number[] {
   const counts = new Array<number>(Math.max(row_edges.length - 1, 1)).fill(0);
   for (const [, row, count] of cells) counts[row - first_row]! += count;
   return counts;
@@ -36,7 +36,7 @@ function rowCounts({ cells, first_row, row_edges }: Rows): number[] {
 
 /** The start of a row such that about `size`, and no less than TAIL_MIN, are in the rows from it on. */
 export function tailOfCells({ cells, first_row, row_edges }: Rows, size: number): bigint {
-  const counts = rowCounts({ cells, first_row, row_edges });
+  const counts = sumCellsByRow({ cells, first_row, row_edges });
   let [best, bestCount] = [0, 0];
   for (let row = counts.length - 1, sum = 0; row >= 0; row--) {
     sum += counts[row]!;
@@ -56,12 +56,12 @@ const EXCESS_SHARE = 0.01;
  * A least duration for a tail of `size` or little more, within the row of the map in which it begins. `countFrom`
  * returns how many take a duration or longer.
  */
-export async function narrowedTail(
+export async function narrowTail(
   rows: Rows,
   size: number,
   countFrom: (ns: bigint) => Promise<number>,
 ): Promise<bigint> {
-  const counts = rowCounts(rows);
+  const counts = sumCellsByRow(rows);
   let row = counts.length - 1;
   for (let sum = counts[row]!; row > 0 && sum < size; sum += counts[row]!) row--;
   let [low, high] = [ROW_EDGES[rows.first_row + row]!, ROW_EDGES[rows.first_row + row + 1]!];

@@ -9,19 +9,19 @@ export interface Means {
 }
 
 export function computeMeans({ count, duration_ns, breakdown }: ComparedSide): Means {
-  const mean = (sum: number | bigint) => rounded(BigInt(sum), BigInt(Math.max(count, 1)));
+  const mean = (sum: number | bigint) => divideRounded(BigInt(sum), BigInt(Math.max(count, 1)));
   const parts = Object.fromEntries(PARTS.map((part) => [part, mean(breakdown[`${part}_ns`])]));
   return { durationNs: mean(duration_ns), parts: parts as Record<Part, bigint> };
 }
 
 /** The part that explains most of the time that the selected took more; null if they took no more. */
-export function largestExtra(selected: Means, others: Means): { part: Part; ns: bigint; ofNs: bigint } | null {
+export function findLargestExtra(selected: Means, others: Means): { part: Part; ns: bigint; ofNs: bigint } | null {
   const ofNs = selected.durationNs - others.durationNs;
-  const extra = (part: Part) => selected.parts[part] - others.parts[part];
-  const part = PARTS.reduce((most, one) => (extra(one) > extra(most) ? one : most));
-  return ofNs > 0n && extra(part) > 0n ? { part, ns: extra(part), ofNs } : null;
+  const computeExtra = (part: Part) => selected.parts[part] - others.parts[part];
+  const part = PARTS.reduce((most, one) => (computeExtra(one) > computeExtra(most) ? one : most));
+  return ofNs > 0n && computeExtra(part) > 0n ? { part, ns: computeExtra(part), ofNs } : null;
 }
 
-function rounded(sum: bigint, count: bigint): bigint {
+function divideRounded(sum: bigint, count: bigint): bigint {
   return (sum * 2n + count) / (count * 2n);
 }

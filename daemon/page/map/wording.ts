@@ -19,19 +19,19 @@ const FIELD_NAMES: Readonly<Record<ComparedField, string>> = {
   neighbour: 'neighbour',
 };
 
-export const fieldName = (field: ComparedField): string => FIELD_NAMES[field];
+export const getFieldName = (field: ComparedField): string => FIELD_NAMES[field];
 
 type Named = Omit<DifferentValue, 'selected' | 'others'>;
 
 /** `file /srv/wal/1`, `files in /srv/wal/`. */
-export function valueText(named: Named, shown: Shown): string {
+export function formatFieldValue(named: Named, shown: Shown): string {
   const { field, value } = named;
-  if (field === 'neighbour') return `neighbour ${shown(value)} on ${deviceText(named, shown)}`;
+  if (field === 'neighbour') return `neighbour ${shown(value)} on ${formatDevice(named, shown)}`;
   if (field === 'file' && isPatternOfFolder(value)) return `files in ${shown(value)}`;
   return `${FIELD_NAMES[field]} ${shown(value)}`;
 }
 
-function deviceText({ device }: Named, shown: Shown): string {
+function formatDevice({ device }: Named, shown: Shown): string {
   return `device ${shown(device!)}`;
 }
 
@@ -65,32 +65,32 @@ const NAMED_MAX = 2;
 const BY_ITSELF: ReadonlySet<ComparedField> = new Set(['syscall', 'error', 'neighbour']);
 
 /** `used device nvme1n1 on node n2`: what those do that have all values of a row. */
-export function rowClause(values: readonly DifferentValue[], of: MapKind, shown: Shown): string {
+export function formatRowClause(values: readonly DifferentValue[], of: MapKind, shown: Shown): string {
   const byField = Map.groupBy(values, ({ field }) => field);
   const nodes = byField.get('node');
   const clauses = [...byField].flatMap(([field, some]) => {
-    if (field === 'neighbour') return sharedText(some, shown);
+    if (field === 'neighbour') return formatSharedDevices(some, shown);
     return field === 'node' ? [] : `${VERBS[of][field]} ${formatNames(field, some, shown)}`;
   });
-  if (!nodes) return listed(clauses);
+  if (!nodes) return joinWithAnd(clauses);
   const place = `on ${formatNames('node', nodes, shown)}`;
-  return clauses.length === 0 ? `were ${place}` : `${listed(clauses)} ${place}`;
+  return clauses.length === 0 ? `were ${place}` : `${joinWithAnd(clauses)} ${place}`;
 }
 
 /** `shared device vda with backup and cron`. */
-function sharedText(values: readonly DifferentValue[], shown: Shown): string[] {
-  const byDevice = Map.groupBy(values, (value) => deviceText(value, shown));
+function formatSharedDevices(values: readonly DifferentValue[], shown: Shown): string[] {
+  const byDevice = Map.groupBy(values, (value) => formatDevice(value, shown));
   return [...byDevice].map(([device, some]) => `shared ${device} with ${formatNames('neighbour', some, shown)}`);
 }
 
 function formatNames(field: ComparedField, values: readonly DifferentValue[], shown: Shown): string {
-  const name = (one: DifferentValue) => (BY_ITSELF.has(field) ? shown(one.value) : valueText(one, shown));
+  const name = (one: DifferentValue) => (BY_ITSELF.has(field) ? shown(one.value) : formatFieldValue(one, shown));
   const named = values.slice(0, NAMED_MAX).map(name);
   const more = values.length - named.length;
-  return listed(more > 0 ? [...named, `${more} more`] : named);
+  return joinWithAnd(more > 0 ? [...named, `${more} more`] : named);
 }
 
 /** `a`, `a and b`, `a, b and c`. */
-export function listed(texts: readonly string[]): string {
+export function joinWithAnd(texts: readonly string[]): string {
   return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
 }

@@ -1,5 +1,5 @@
 /** Counts, shares and sizes as text. */
-import { grouped } from './exact_times.ts';
+import { groupDigits } from './exact_times.ts';
 
 const SIZES = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
@@ -15,29 +15,29 @@ export function percentText(share: number): string {
 }
 
 /** `512 B`, `1 MiB`, `1.5 KiB`: whole multiples without a fraction. */
-export function bytesText(bytes: bigint | number): string {
+export function formatBytes(bytes: bigint | number): string {
   let value = Number(bytes);
-  if (value < 1024) return `${grouped(bytes)} B`;
+  if (value < 1024) return `${groupDigits(bytes)} B`;
   let at = -1;
   // A value that rounds to 1024 belongs to the next unit.
   while (value >= 1023.95 && at < SIZES.length - 1) {
     value /= 1024;
     at++;
   }
-  return `${Number.isInteger(value) ? grouped(value) : value.toFixed(1)} ${SIZES[at]}`;
+  return `${Number.isInteger(value) ? groupDigits(value) : value.toFixed(1)} ${SIZES[at]}`;
 }
 
 /** All digits: `1 048 576 B`. */
-export function exactBytes(bytes: bigint): string {
-  return `${grouped(bytes)} B`;
+export function formatExactBytes(bytes: bigint): string {
+  return `${groupDigits(bytes)} B`;
 }
 
 /** `1 request`, `8 requests`. */
-export function counted(count: number, thing: string): string {
-  return `${grouped(count)} ${thing}${count === 1 ? '' : 's'}`;
+export function formatQuantity(count: number, thing: string): string {
+  return `${groupDigits(count)} ${thing}${count === 1 ? '' : 's'}`;
 }
 
 /** `0.033`, `12.5`, `1 024`: three digits below 100. */
-export function rateText(rate: number): string {
-  return rate < 100 ? String(Number(rate.toPrecision(3))) : grouped(Math.round(rate));
+export function formatRate(rate: number): string {
+  return rate < 100 ? String(Number(rate.toPrecision(3))) : groupDigits(Math.round(rate));
 }

@@ -9,18 +9,18 @@ const INT64_MAX = I64_MAX;
  * Nanoseconds since the epoch for `2026-11-21 01:37`, with seconds and up to nine digits of one, or for those
  * nanoseconds themselves; null for any other text.
  */
-export function nsOfClock(text: string): bigint | null {
+export function parseClockNs(text: string): bigint | null {
   const trimmed = text.trim();
-  if (DIGITS.test(trimmed)) return within(BigInt(trimmed));
+  if (DIGITS.test(trimmed)) return acceptInRange(BigInt(trimmed));
   const [, date, minutes, seconds = '00', fraction = ''] = CLOCK.exec(trimmed) ?? [];
   if (date === undefined) return null;
   const iso = `${date}T${minutes}:${seconds}`;
   const ms = Date.parse(`${iso}Z`);
   // The 30th of February would be one of March.
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 19) !== iso) return null;
-  return within(BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0')));
+  return acceptInRange(BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0')));
 }
 
-function within(ns: bigint): bigint | null {
+function acceptInRange(ns: bigint): bigint | null {
   return ns >= 0n && ns <= INT64_MAX ? ns : null;
 }

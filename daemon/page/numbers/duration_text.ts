@@ -1,6 +1,6 @@
 /** Durations as a person types them, and exactly as text. */
 import { I64_MAX } from '../../base/bigints.ts';
-import { decimal } from './exact_times.ts';
+import { formatDecimal } from './exact_times.ts';
 
 /** Decimal places of each unit, so that the smallest digit is a nanosecond. */
 const PLACES: ReadonlyMap<string, number> = new Map([
@@ -28,12 +28,12 @@ export function parseDuration(text: string): bigint | null {
   const [, sign, digits, fraction = '', unit] = FORM.exec(text.trim().replaceAll('\u03bc', 'µ')) ?? [];
   if (digits === undefined) return null;
   const whole = BigInt(digits.replaceAll(' ', ''));
-  const ns = scaled(whole, fraction, unit || 'ms');
+  const ns = scaleToNs(whole, fraction, unit || 'ms');
   if (ns === null || ns > INT64_MAX) return null;
   return sign === '-' ? -ns : ns;
 }
 
-function scaled(whole: bigint, fraction: string, unit: string): bigint | null {
+function scaleToNs(whole: bigint, fraction: string, unit: string): bigint | null {
   const minutes = MINUTES_NS.get(unit);
   if (minutes !== undefined) return fraction === '' ? whole * minutes : null;
   const places = PLACES.get(unit);
@@ -43,10 +43,10 @@ function scaled(whole: bigint, fraction: string, unit: string): bigint | null {
 }
 
 /** All digits, in the largest unit of which it is at least one: `5 ms`, `31.302187 ms`, `250 µs`. */
-export function durationText(ns: bigint): string {
+export function formatDuration(ns: bigint): string {
   const [sign, size] = ns < 0n ? ['-', -ns] : ['', ns];
   const [unit, places] =
     size < 1000n ? ['ns', 0] : size < 1_000_000n ? ['µs', 3] : size < 1_000_000_000n ? ['ms', 6] : ['s', 9];
-  const text = decimal(size, places as number);
+  const text = formatDecimal(size, places as number);
   return `${sign}${text.includes('.') ? text.replace(/\.?0+$/, '') : text} ${unit}`;
 }

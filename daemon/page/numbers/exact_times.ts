@@ -18,52 +18,52 @@ const LONG_UNITS: readonly (readonly [name: string, seconds: bigint])[] = [
 ];
 
 /** Digits in groups of three. Plain spaces can be copied anywhere. */
-export function grouped(value: bigint | number): string {
+export function groupDigits(value: bigint | number): string {
   return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ' ');
 }
 
 /** All digits: `31 302 187 ns`. */
-export function exactDuration(ns: bigint): string {
-  return `${grouped(ns)} ns`;
+export function formatExactDuration(ns: bigint): string {
+  return `${groupDigits(ns)} ns`;
 }
 
 /** All digits and always a sign: `+85 495 835 ns`. */
-export function exactOffset(ns: bigint): string {
-  return `${ns < 0n ? '' : '+'}${grouped(ns)} ns`;
+export function formatExactOffset(ns: bigint): string {
+  return `${ns < 0n ? '' : '+'}${groupDigits(ns)} ns`;
 }
 
 /** Three or four digits: `31.3 ms`, `394.7 ms`, `1.02 s`, `2 min 5 s`. Below a microsecond it is exact. */
-export function shortDuration(ns: bigint | number): string {
+export function formatShortDuration(ns: bigint | number): string {
   const exact = typeof ns === 'bigint' ? ns : BigInt(Math.round(ns));
   const [sign, size] = exact < 0n ? ['-', -exact] : ['', exact];
   if (size < 1000n) return `${sign}${size} ns`;
   for (const [name, unitNs] of UNITS.slice(1)) {
-    const hundredths = rounded(size * 100n, unitNs);
-    if (hundredths < 1000n) return `${sign}${decimal(hundredths, 2)} ${name}`;
-    const tenths = rounded(size * 10n, unitNs);
-    if (tenths < (name === 's' ? 600n : 10_000n)) return `${sign}${decimal(tenths, 1)} ${name}`;
+    const hundredths = divideRounded(size * 100n, unitNs);
+    if (hundredths < 1000n) return `${sign}${formatDecimal(hundredths, 2)} ${name}`;
+    const tenths = divideRounded(size * 10n, unitNs);
+    if (tenths < (name === 's' ? 600n : 10_000n)) return `${sign}${formatDecimal(tenths, 1)} ${name}`;
   }
-  return sign + longDuration(rounded(size, SECOND_NS));
+  return sign + formatLongDuration(divideRounded(size, SECOND_NS));
 }
 
 /** Two units; the smaller one is rounded. */
-function longDuration(seconds: bigint): string {
+function formatLongDuration(seconds: bigint): string {
   const at = LONG_UNITS.findIndex(([, unit]) => seconds >= unit);
   const [name, unit] = LONG_UNITS[at]!;
   const [smallName, small] = LONG_UNITS[at + 1]!;
-  const total = rounded(seconds, small) * small;
+  const total = divideRounded(seconds, small) * small;
   // Rounding may reach the next larger unit: 59 min 59.6 s is 1 h.
-  if (at > 0 && total >= LONG_UNITS[at - 1]![1]) return longDuration(total);
-  return `${grouped(total / unit)} ${name} ${(total % unit) / small} ${smallName}`;
+  if (at > 0 && total >= LONG_UNITS[at - 1]![1]) return formatLongDuration(total);
+  return `${groupDigits(total / unit)} ${name} ${(total % unit) / small} ${smallName}`;
 }
 
 /** `size / unit`, rounded to the nearest integer. */
-function rounded(size: bigint, unit: bigint): bigint {
+function divideRounded(size: bigint, unit: bigint): bigint {
   return (size * 2n + unit) / (unit * 2n);
 }
 
 /** A non-negative integer with its last `places` digits behind the point. */
-export function decimal(value: bigint, places: number): string {
+export function formatDecimal(value: bigint, places: number): string {
   if (places === 0) return String(value);
   const digits = String(value).padStart(places + 1, '0');
   return `${digits.slice(0, -places)}.${digits.slice(-places)}`;

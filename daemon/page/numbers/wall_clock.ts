@@ -3,8 +3,8 @@
 const SECOND_NS = 1_000_000_000n;
 
 /** `2026-11-21 01:37:31.204519240` for nanoseconds since the epoch. */
-export function clockText(ns: bigint): string {
-  const { seconds, fractionNs } = divided(ns);
+export function formatWallClock(ns: bigint): string {
+  const { seconds, fractionNs } = splitSeconds(ns);
   const date = new Date(Number(seconds) * 1000);
   // Text of a recording's time is shown even if the time makes no sense.
   if (Number.isNaN(date.getTime())) return `${ns} ns since the epoch`;
@@ -12,7 +12,7 @@ export function clockText(ns: bigint): string {
 }
 
 /** Seconds before the epoch are rounded down, so that the fraction is never negative. */
-function divided(ns: bigint): { seconds: bigint; fractionNs: bigint } {
+function splitSeconds(ns: bigint): { seconds: bigint; fractionNs: bigint } {
   const fractionNs = ((ns % SECOND_NS) + SECOND_NS) % SECOND_NS;
   return { seconds: (ns - fractionNs) / SECOND_NS, fractionNs };
 }

@@ -2,8 +2,8 @@
 import type { Session } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { delay, retryMs } from '../feed/event_stream.ts';
-import { asFailure, type Failure } from '../feed/failure.ts';
-import { shown, takeSlot, whileShown } from '../feed/stream_slot.ts';
+import { type Failure, toFailure } from '../feed/failure.ts';
+import { createShownSignal, takeSlot, waitUntilShown } from '../feed/stream_slot.ts';
 import { FINAL, type Frame, follow, type Wanted } from './stream.ts';
 
 /** Time between two questions of a tab that has no stream. */
@@ -41,7 +41,7 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
         attempt = 0;
         while (!isOver && !closing.aborted) isOver = await followWhileShown();
       } catch (error) {
-        const failure = asFailure(error);
+        const failure = toFailure(error);
         if (FINAL.has(failure.code)) [ended, isOver] = [failure, true];
         else if (!closing.aborted) onFrame({ kind: 'lost', failure });
         if (!isOver) await delay(retryMs(attempt++), closing);
@@ -56,20 +56,20 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
     onRead(session);
   }
 
-  function taken(frame: Frame): void {
+  function takeFrame(frame: Frame): void {
     if ('id' in frame) newestId = frame.id;
     onFrame(frame);
   }
 
   /** A hidden tab follows nothing: what was sent meanwhile comes when it is shown. Resolves to whether it is over. */
   async function followWhileShown(): Promise<boolean> {
-    await shown(closing);
+    await waitUntilShown(closing);
     const release = await takeSlot();
     if (!release) return poll();
     followed = wanted!;
     changing = new AbortController();
-    const signal = AbortSignal.any([whileShown(closing), changing.signal]);
-    const ended = await follow(daemon, sessionId, newestId, taken, signal, followed).finally(release);
+    const signal = AbortSignal.any([createShownSignal(closing), changing.signal]);
+    const ended = await follow(daemon, sessionId, newestId, takeFrame, signal, followed).finally(release);
     const isOver = !signal.aborted;
     if (ended) onEnd(ended);
     // After positions, what was played meanwhile is not wanted one by one; after its end, a session may be gone.

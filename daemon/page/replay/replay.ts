@@ -1,10 +1,10 @@
 /** One replay session as the page sees it: its state, its commands and its events. */
 
-import { newLayoutWatch } from '../../cli/player/layout_changes.ts';
+import { createLayoutWatch } from '../../cli/player/layout_changes.ts';
 import type { Only, PlayedEvent, Session } from '../../contract/received.ts';
 import { type Command, type State, TRANSITIONS } from '../../contract/transitions.ts';
 import type { Daemon } from '../feed/daemon.ts';
-import { asFailure, type Failure } from '../feed/failure.ts';
+import { type Failure, toFailure } from '../feed/failure.ts';
 import { startFollowing } from './following.ts';
 import type { SessionSettings } from './settings_in_link.ts';
 import type { Frame, PlayedPosition } from './stream.ts';
@@ -91,7 +91,7 @@ export function openReplay(options: ReplayOptions): Replay {
   let isLost = false;
   /** A command waits until it is known what the session plays. */
   const known = Promise.withResolvers<void>();
-  let isNewLayout: ReturnType<typeof newLayoutWatch> | undefined;
+  let isNewLayout: ReturnType<typeof createLayoutWatch> | undefined;
   const shown: Shown = {
     sessionId,
     playhead,
@@ -101,9 +101,9 @@ export function openReplay(options: ReplayOptions): Replay {
     isConnected: false,
     isFast: false,
     isAtOwnEnd: false,
-    delayMs: () => delay.at(nowMs()),
+    delayMs: () => delay.getDelayMs(nowMs()),
     can: (name) => shown.session !== null && TRANSITIONS[name][shown.session.state as State] !== null,
-    ...commandsBy(command, () => locating),
+    ...createCommands(sendCommand, () => locating),
     close() {
       closing.abort();
       known.resolve();
@@ -120,11 +120,11 @@ export function openReplay(options: ReplayOptions): Replay {
       playhead.stop(positionNs);
       locating = locate();
     } else {
-      playhead.run(state.speed_factor, playsTo(state));
+      playhead.run(state.speed_factor, computeStopNs(state));
       playhead.set(positionNs, nowMs());
     }
     shown.isAtOwnEnd = isAtOwnEnd(state);
-    shown.isFast = expectedRate(state) > RATE_MAX;
+    shown.isFast = computeExpectedRate(state) > RATE_MAX;
     following.want(shown.isFast ? 'positions' : 'events');
   }
 
@@ -137,12 +137,12 @@ export function openReplay(options: ReplayOptions): Replay {
   function takeEvent({ event_id, replay }: PlayedEvent): void {
     if (shown.session) shown.session = { ...shown.session, event_index: replay.index + 1 };
     const [offsetNs, latenessNs] = [replay.offset_ns, replay.lateness_ns].map(Number) as [number, number];
-    played({ eventId: event_id, offsetNs }, replay.index + 1);
+    reportPlayed({ eventId: event_id, offsetNs }, replay.index + 1);
     const { state, speed_factor } = shown.session ?? {};
     if (state === 'playing') takePosition(offsetNs + latenessNs * speed_factor!);
   }
 
-  function played(event: Played | null, index: number): void {
+  function reportPlayed(event: Played | null, index: number): void {
     playedIndex = index;
     onPlayed(event);
   }
@@ -157,21 +157,21 @@ export function openReplay(options: ReplayOptions): Replay {
   async function locate(isMoved = false): Promise<void> {
     const index = shown.session!.event_index;
     if (index === playedIndex && !isMoved) return;
-    if (index === 0) return played(null, 0);
-    const event = await eventBefore(daemon, path, index, closing.signal);
+    if (index === 0) return reportPlayed(null, 0);
+    const event = await askPrecedingEvent(daemon, path, index, closing.signal);
     if (!event || shown.session!.state === 'playing' || shown.session!.event_index !== index) return;
-    played({ eventId: event.event_id, offsetNs: event.replay_offset_ns }, index);
+    reportPlayed({ eventId: event.event_id, offsetNs: event.replay_offset_ns }, index);
     onChange();
   }
 
-  function connected(failure: Failure | null): void {
+  function takeConnection(failure: Failure | null): void {
     shown.isConnected = failure === null;
     if (failure || isLost) shown.failure = failure;
     isLost = failure !== null;
   }
 
-  function taken(frame: Frame): void {
-    connected(frame.kind === 'lost' ? frame.failure : null);
+  function takeFrame(frame: Frame): void {
+    takeConnection(frame.kind === 'lost' ? frame.failure : null);
     if (frame.kind === 'state') take({ ...frame.session, last_event_id: frame.id });
     // What a command's answer has said is not taken again.
     if (frame.kind === 'event' && frame.id > (shown.session?.last_event_id ?? 0)) takeEvent(frame.played);
@@ -183,7 +183,7 @@ export function openReplay(options: ReplayOptions): Replay {
     onChange();
   }
 
-  async function command(at: string, method: 'POST' | 'PATCH', body: object): Promise<void> {
+  async function sendCommand(at: string, method: 'POST' | 'PATCH', body: object): Promise<void> {
     await known.promise;
     if (closing.signal.aborted) return;
     try {
@@ -193,12 +193,13 @@ export function openReplay(options: ReplayOptions): Replay {
         signal: closing.signal,
       });
       const event = 'session' in answer ? answer.events.at(-1) : undefined;
-      if (event) played({ eventId: event.event_id, offsetNs: Number(event.replay.offset_ns) }, event.replay.index + 1);
+      if (event)
+        reportPlayed({ eventId: event.event_id, offsetNs: Number(event.replay.offset_ns) }, event.replay.index + 1);
       take('session' in answer ? answer.session : answer);
       shown.failure = null;
     } catch (error) {
       if (closing.signal.aborted) return;
-      shown.failure = asFailure(error);
+      shown.failure = toFailure(error);
       // Another client may have moved it meanwhile: show what it is now.
       if (shown.failure.code === 'invalid_transition') await daemon.askJson<Session>(path).then(take, () => {});
     }
@@ -209,15 +210,15 @@ export function openReplay(options: ReplayOptions): Replay {
     daemon,
     sessionId,
     closing: closing.signal,
-    onFrame: taken,
+    onFrame: takeFrame,
     onRead(read) {
       if (read.transaction_id !== options.transactionId) {
         shown.failure = OTHER_TRANSACTION;
         shown.close();
         return onChange();
       }
-      isNewLayout ??= newLayoutWatch(read);
-      connected(null);
+      isNewLayout ??= createLayoutWatch(read);
+      takeConnection(null);
       take(read);
       known.resolve();
       onChange();
@@ -242,7 +243,10 @@ const OTHER_TRANSACTION: Failure = {
 
 type Post = (at: string, method: 'POST' | 'PATCH', body: object) => Promise<void>;
 
-function commandsBy(command: Post, located: () => Promise<void>): Pick<Replay, 'send' | 'seek' | 'step' | 'change'> {
+function createCommands(
+  command: Post,
+  located: () => Promise<void>,
+): Pick<Replay, 'send' | 'seek' | 'step' | 'change'> {
   return {
     // What is written back after the wait is a step of its own, as it may take half a minute.
     send: (name) => command(`/${name}`, 'POST', name === 'play' ? { until: 'replay_duration_ns' } : {}),
@@ -258,7 +262,7 @@ function commandsBy(command: Post, located: () => Promise<void>): Pick<Replay, '
 type ScheduledEvent = Pick<PlayedEvent, 'event_id'> & { replay_offset_ns: number };
 
 /** The event before an index of the time line; undefined if that cannot be read. */
-async function eventBefore(daemon: Daemon, path: string, index: number, signal: AbortSignal) {
+async function askPrecedingEvent(daemon: Daemon, path: string, index: number, signal: AbortSignal) {
   try {
     const timeline = `${path}/timeline?event_index=${index - 1}&limit=1`;
     const { events } = await daemon.askJson<{ events: ScheduledEvent[] }>(timeline, { signal });
@@ -279,7 +283,7 @@ interface DelayMeter {
   /** Takes that the clock was set, or runs at another speed. */
   reset(speedFactor: number): void;
   /** The longest delay of the last second. */
-  at(nowMs: number): number;
+  getDelayMs(nowMs: number): number;
 }
 
 const KEPT_MS = 1000;
@@ -301,7 +305,7 @@ export function createDelayMeter(): DelayMeter {
       leastMs = Number.POSITIVE_INFINITY;
       worstMs = 0;
     },
-    at: (nowMs) => (nowMs - worstAtMs > KEPT_MS ? 0 : worstMs),
+    getDelayMs: (nowMs) => (nowMs - worstAtMs > KEPT_MS ? 0 : worstMs),
   };
 }
 
@@ -317,7 +321,7 @@ interface Playhead {
   /** Takes how fast the position moves, and the place that it does not pass. */
   run(speedFactor: number, limitNs: number): void;
   /** The position at a time of this page's clock, nanoseconds from the start of the replay. */
-  at(nowMs: number): number;
+  computePositionNs(nowMs: number): number;
   readonly isRunning: boolean;
 }
 
@@ -350,7 +354,7 @@ export function createPlayhead(): Playhead {
     run(speedFactor, newLimitNs) {
       [speed, limitNs, isRunning] = [speedFactor, newLimitNs, true];
     },
-    at(nowMs) {
+    computePositionNs(nowMs) {
       offsetNs *= SLEW_LEFT;
       return Math.min(limitNs, Math.max(0, computeClockNs(nowMs) + offsetNs));
     },
@@ -370,13 +374,13 @@ function chooseEndNs({ replay_end_ns, replay_duration_ns, duration_ns }: Omit<Ti
 }
 
 /** Events a second that a session plays in the mean of the time that its caller waits for. */
-export function expectedRate(session: Timed): number {
+export function computeExpectedRate(session: Timed): number {
   const ownNs = Number(session.replay_duration_ns ?? session.duration_ns);
   return (session.event_count / Math.max(1, ownNs || chooseEndNs(session))) * 1e9 * session.speed_factor;
 }
 
 /** Where the clock of a session that plays will stand still, nanoseconds; far away while that is not known. */
-export function playsTo({
+export function computeStopNs({
   until,
   replay_duration_ns,
   replay_end_ns,

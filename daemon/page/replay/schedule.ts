@@ -5,17 +5,17 @@
  */
 import type { Only } from '../../contract/received.ts';
 import {
+  createThreadDelay,
   endCall,
   getsLatency,
   goOn,
   isCallType,
-  noDelay,
   type ThreadDelay,
   take,
 } from '../../replay/plan/thread_delay.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
 import type { LanesModel } from '../lanes/model.ts';
-import { threadNumbers } from '../lanes/request_times.ts';
+import { numberThreads } from '../lanes/request_times.ts';
 import { OTHER, OWN } from '../lanes/shares.ts';
 
 export interface Latency {
@@ -41,7 +41,7 @@ export interface Schedule {
 type Model = Pick<LanesModel, 'columns' | 'shares' | 'starts' | 'ends'>;
 
 export function computeSchedule(model: Model, settings: ScheduleSettings): Schedule {
-  const { rows, starts, ends } = projected(model, settings);
+  const { rows, starts, ends } = projectTimes(model, settings);
   const schedule: Schedule = { rows, starts: new Float64Array(rows.length), cutCount: 0, cutNs: 0 };
   if (rows.length === 0) return schedule;
   const { maxGapNs } = settings;
@@ -63,11 +63,11 @@ export function computeSchedule(model: Model, settings: ScheduleSettings): Sched
  * When each event would start and end with the latency, without cuts: by row, on the model's time line. `rows` are those
  * of the transaction by that start, ties in recorded order.
  */
-export function projected({ columns, shares, starts, ends }: Model, { latencyNs, only }: Latency): ProjectedTimes {
+export function projectTimes({ columns, shares, starts, ends }: Model, { latencyNs, only }: Latency): ProjectedTimes {
   const newStarts = Float64Array.from(starts);
   const newEnds = Float64Array.from(ends);
-  const lanes = threadNumbers(columns);
-  const isAffected = affectedTest(columns, only);
+  const lanes = numberThreads(columns);
+  const isAffected = createAffectedTest(columns, only);
   const isCallOf = Array.from({ length: 256 }, (_, id) => isCallType(columns.types.get(id) ?? ''));
   const threads: Lane[] = [];
   const rows = new Uint32Array(columns.count);
@@ -77,7 +77,7 @@ export function projected({ columns, shares, starts, ends }: Model, { latencyNs,
   for (let row = 0; row < columns.count; row++) {
     if (shares[row] === OTHER) continue;
     const at = lanes[columns.thread[row]!]!;
-    threads[at] ??= { delay: noDelay(), call: -1 };
+    threads[at] ??= { delay: createThreadDelay(), call: -1 };
     const lane = threads[at];
     const { delay } = lane;
     const isCall = isCallOf[columns.type[row]!]!;
@@ -113,7 +113,10 @@ interface Lane {
   call: number;
 }
 
-function affectedTest({ threads, recordings, thread, types, type }: Columns, only: Only): (row: number) => boolean {
+function createAffectedTest(
+  { threads, recordings, thread, types, type }: Columns,
+  only: Only,
+): (row: number) => boolean {
   const isOfThread = threads.map(({ recording, service }) => {
     const isOfNode = !only.node || only.node.includes(recordings[recording]!.node);
     return isOfNode && (!only.service || only.service.includes(service));

@@ -13,8 +13,8 @@ const LATENCY_NS_MAX = 3_600_000_000_000n;
 /** What is left of a time in which nothing is under way. */
 export const IDLE_NS = 10_000_000n;
 
-export const fasterThan = (speed: number) => Math.min(SPEED_MAX, speed * 2);
-export const slowerThan = (speed: number) => Math.max(SPEED_MIN, speed / 2);
+export const raiseSpeed = (speed: number) => Math.min(SPEED_MAX, speed * 2);
+export const lowerSpeed = (speed: number) => Math.max(SPEED_MIN, speed / 2);
 
 /** Places of the slider, ascending. */
 export const SPEED_SCALE: readonly number[] = [
@@ -24,22 +24,22 @@ export const SPEED_SCALE: readonly number[] = [
 
 /** Place of the speed on the scale that is nearest, by ratio. */
 export function placeOfSpeed(speed: number): number {
-  const distance = (place: number) => Math.abs(Math.log(SPEED_SCALE[place]! / speed));
+  const computeDistance = (place: number) => Math.abs(Math.log(SPEED_SCALE[place]! / speed));
   let nearest = 0;
-  for (const place of SPEED_SCALE.keys()) if (distance(place) < distance(nearest)) nearest = place;
+  for (const place of SPEED_SCALE.keys()) if (computeDistance(place) < computeDistance(nearest)) nearest = place;
   return nearest;
 }
 
 /** 1, 2, 5, 10 … times the least one. */
-export function moreLatency(latencyNs: bigint): bigint {
-  return latenciesNs().find((next) => next > latencyNs) ?? LATENCY_NS_MAX;
+export function raiseLatency(latencyNs: bigint): bigint {
+  return listLatenciesNs().find((next) => next > latencyNs) ?? LATENCY_NS_MAX;
 }
 
-export function lessLatency(latencyNs: bigint): bigint {
-  return latenciesNs().findLast((before) => before < latencyNs) ?? 0n;
+export function lowerLatency(latencyNs: bigint): bigint {
+  return listLatenciesNs().findLast((before) => before < latencyNs) ?? 0n;
 }
 
-function latenciesNs(): bigint[] {
+function listLatenciesNs(): bigint[] {
   const all: bigint[] = [];
   for (let decadeNs = LATENCY_NS_MIN; decadeNs < LATENCY_NS_MAX; decadeNs *= 10n)
     all.push(decadeNs, decadeNs * 2n, decadeNs * 5n);
@@ -47,7 +47,7 @@ function latenciesNs(): bigint[] {
 }
 
 /** A speed in words: how much of the recorded time passes in a second. */
-export function speedText(speed: number): string {
+export function formatSpeed(speed: number): string {
   if (speed >= 1) return `${speed}×`;
   return `${Number((speed * 1000).toPrecision(3))} ms/s (${speed}×)`;
 }

@@ -34,19 +34,19 @@ export function buildSessionSettings(link: Settings, offsets: ClockOffsets): Ses
     ...(link.timeout !== null && { timeout_ns: link.timeout }),
     ...(link.max_gap !== null && { max_gap_ns: link.max_gap }),
     only: buildOnlyFilter(link),
-    clock_offsets_ns: offsetsField(offsets),
+    clock_offsets_ns: buildOffsetsField(offsets),
   };
 }
 
 /** Defined by name, because a node may be called `__proto__`. */
-export function offsetsField(offsets: ClockOffsets): Record<string, bigint> {
+export function buildOffsetsField(offsets: ClockOffsets): Record<string, bigint> {
   return Object.fromEntries(offsets);
 }
 
 export type ShownSettings = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'max_gap_ns' | 'loop'>;
 
 /** The settings of a session that the link would make. */
-export function settingsToCome({ speed, latency, max_gap }: Settings): ShownSettings {
+export function buildExpectedSettings({ speed, latency, max_gap }: Settings): ShownSettings {
   return { speed_factor: speed ?? 1, extra_latency_ns: latency ?? 0n, max_gap_ns: max_gap, loop: false };
 }
 

@@ -3,9 +3,9 @@ import {
   collectOrigins,
   type EventColumns,
   type ExactField,
-  errorName,
-  eventId,
-  exactValue,
+  getErrorName,
+  getEventId,
+  getExactValue,
   getOwner,
   getRecording,
   getThread,
@@ -13,9 +13,9 @@ import {
   startNs,
   typeName,
 } from '../columns/event_columns.ts';
-import { exactBytes } from '../numbers/amounts.ts';
-import { exactDuration, exactOffset, grouped } from '../numbers/exact_times.ts';
-import { clockText } from '../numbers/wall_clock.ts';
+import { formatExactBytes } from '../numbers/amounts.ts';
+import { formatExactDuration, formatExactOffset, groupDigits } from '../numbers/exact_times.ts';
+import { formatWallClock } from '../numbers/wall_clock.ts';
 
 /** Browsers limit the height of an element, so that a table of millions of rows has pages. */
 export const PAGE_ROWS = 10_000;
@@ -36,7 +36,7 @@ export interface EventTable {
   /** Lines of a page: from, and to before. */
   computePageLines(page: number): [from: number, to: number];
   /** Texts of a line, one for each heading; empty where the event has no such value. */
-  cells(line: number): string[];
+  formatLine(line: number): string[];
 }
 
 /** `rows` selects and orders the events; without it the table has all. `originNs` is where starts count from. */
@@ -49,12 +49,15 @@ export function createEventTable(columns: EventColumns, originNs = 0n, rows?: Ui
     getRow,
     findLine: (row) => (rows ? rows.indexOf(row) : row < rowCount ? row : -1),
     computePageLines: (page) => [page * PAGE_ROWS, Math.min((page + 1) * PAGE_ROWS, rowCount)],
-    cells: (line) => formatCells(columns, getRow(line), originNs),
+    formatLine: (line) => formatCells(columns, getRow(line), originNs),
   };
 }
 
 /** The longest events, in order of start, and the earlier ones of those that are equally long. */
-export function longestRows({ count, duration }: Pick<EventColumns, 'count' | 'duration'>, most: number): Uint32Array {
+export function selectLongestRows(
+  { count, duration }: Pick<EventColumns, 'count' | 'duration'>,
+  most: number,
+): Uint32Array {
   const shortest = count <= most ? 0 : duration.toSorted().at(-most)!;
   const rows = new Uint32Array(Math.min(most, count));
   let longer = 0;
@@ -68,32 +71,34 @@ function formatCells(columns: EventColumns, row: number, originNs: bigint): stri
   const { pid, tid, comm, service } = getThread(columns, row);
   const { transactionId, source, quality } = getOwner(columns, row);
   const { target } = getWhat(columns, row);
-  const text = (field: ExactField, shown: (value: bigint) => string) => {
-    const value = exactValue(columns, field, row);
+  const formatExactField = (field: ExactField, shown: (value: bigint) => string) => {
+    const value = getExactValue(columns, field, row);
     return value === null ? '' : shown(value);
   };
   return [
-    text('start', (offset) => exactOffset(offset - originNs)),
-    clockText(startNs(columns, row)),
-    text('duration', exactDuration),
+    formatExactField('start', (offset) => formatExactOffset(offset - originNs)),
+    formatWallClock(startNs(columns, row)),
+    formatExactField('duration', formatExactDuration),
     typeName(columns, row),
     getWhat(columns, row).operation,
     target ?? '',
-    errorName(columns, row) ?? text('result', grouped),
-    text('bytes', exactBytes),
-    text('queue', exactDuration),
+    getErrorName(columns, row) ?? formatExactField('result', groupDigits),
+    formatExactField('bytes', formatExactBytes),
+    formatExactField('queue', formatExactDuration),
     getRecording(columns, row).node,
     ...[service, comm, String(pid), String(tid)],
     transactionId ?? '',
     source === 'none' ? '' : `${source}, ${quality}`,
-    originsText(columns, row),
-    eventId(columns, row),
+    formatOrigins(columns, row),
+    getEventId(columns, row),
   ];
 }
 
 /** `shop order-1 4096 B; backup 1 024 B`. */
-function originsText(columns: EventColumns, row: number): string {
+function formatOrigins(columns: EventColumns, row: number): string {
   return collectOrigins(columns, row)
-    .map(({ service, transactionId, bytes }) => [service, transactionId ?? [], `${grouped(bytes)} B`].flat().join(' '))
+    .map(({ service, transactionId, bytes }) =>
+      [service, transactionId ?? [], `${groupDigits(bytes)} B`].flat().join(' '),
+    )
     .join('; ');
 }

@@ -1,7 +1,7 @@
 /** What the time was spent on, as a bar and as numbers that add up. */
 import { type Breakdown, PARTS, type Part } from '../lanes/breakdown.ts';
 import { percentText } from '../numbers/amounts.ts';
-import { exactDuration, shortDuration } from '../numbers/exact_times.ts';
+import { formatExactDuration, formatShortDuration } from '../numbers/exact_times.ts';
 
 export const PART_NAMES: Readonly<Record<Part, string>> = {
   queue: 'waiting in the queue of a device',
@@ -29,14 +29,14 @@ export function BreakdownBar({ breakdown: { parts, durationNs } }: { breakdown: 
             <dt>
               <span class={`key ${part}`} aria-hidden="true" /> {PART_NAMES[part]}
             </dt>
-            <dd title={exactDuration(BigInt(parts[part]))}>
-              {percentText(share(part))}, {shortDuration(parts[part])}
+            <dd title={formatExactDuration(BigInt(parts[part]))}>
+              {percentText(share(part))}, {formatShortDuration(parts[part])}
             </dd>
           </div>
         ))}
         <div class="pair">
           <dt>altogether</dt>
-          <dd class="digits">{exactDuration(BigInt(durationNs))}</dd>
+          <dd class="digits">{formatExactDuration(BigInt(durationNs))}</dd>
         </div>
       </dl>
     </section>

@@ -4,14 +4,14 @@ import type { Counts } from '../draw/counts.ts';
 import { computeHeightShare } from '../draw/density.ts';
 import { THEMES, type ThemeName } from '../draw/theme.ts';
 import { computeTicks } from '../draw/ticks.ts';
-import { computeXPx, panned, type View, zoomed } from '../draw/view.ts';
-import { grouped } from '../numbers/exact_times.ts';
+import { computeXPx, panView, type View, zoomView } from '../draw/view.ts';
+import { groupDigits } from '../numbers/exact_times.ts';
 import { useKeys } from './keys.ts';
-import { AXIS_PX, FONT, HEIGHT_PX_MAX, namesWidth } from './lanes_canvas.ts';
+import { AXIS_PX, chooseNamesWidth, FONT, HEIGHT_PX_MAX } from './lanes_canvas.ts';
 import { type Around, PAN, ZOOM } from './lanes_picture.tsx';
 import { Minimap } from './minimap.tsx';
-import { shownName } from './names.ts';
-import { cleared, readInk, useFrame } from './use_frame.ts';
+import { formatName } from './names.ts';
+import { clearCanvas, readInk, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
 
 interface Props {
@@ -27,7 +27,7 @@ const ROWS_MAX = Math.floor((HEIGHT_PX_MAX - AXIS_PX) / ROW_PX);
 export function CountsPicture({ counts, around: { baseNs, bounds }, summary }: Props) {
   const { element, widthPx: pictureWidthPx, theme } = useFrame();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const namesPx = namesWidth(pictureWidthPx);
+  const namesPx = chooseNamesWidth(pictureWidthPx);
   const widthPx = Math.max(pictureWidthPx - namesPx, 0);
   const [span, show] = useZoom(baseNs, bounds, bounds);
   const latest = useRef<View>({ ...span, widthPx, dpr: 1 });
@@ -39,12 +39,12 @@ export function CountsPicture({ counts, around: { baseNs, bounds }, summary }: P
     latest.current = view;
     show(view);
   };
-  const zoom = (factor: number) => change(zoomed(latest.current, factor, widthPx / 2, bounds));
+  const zoom = (factor: number) => change(zoomView(latest.current, factor, widthPx / 2, bounds));
   const actions: Record<string, () => void> = {
     W: () => zoom(1 / ZOOM),
     S: () => zoom(ZOOM),
-    A: () => change(panned(latest.current, -PAN, bounds)),
-    D: () => change(panned(latest.current, PAN, bounds)),
+    A: () => change(panView(latest.current, -PAN, bounds)),
+    D: () => change(panView(latest.current, PAN, bounds)),
     F: () => show(bounds),
   };
   useKeys((key) => {
@@ -60,7 +60,7 @@ export function CountsPicture({ counts, around: { baseNs, bounds }, summary }: P
         )}
         <canvas ref={canvas} role="img" aria-label={summary} />
         {processes.length > ROWS_MAX && (
-          <p class="loss">▲ {grouped(processes.length - ROWS_MAX)} more are in the table only.</p>
+          <p class="loss">▲ {groupDigits(processes.length - ROWS_MAX)} more are in the table only.</p>
         )}
       </div>
       <CountsTable counts={counts} />
@@ -70,7 +70,7 @@ export function CountsPicture({ counts, around: { baseNs, bounds }, summary }: P
 
 function draw(canvas: HTMLCanvasElement, counts: Counts, view: View, namesPx: number, theme: ThemeName): void {
   const rows = counts.processes.slice(0, ROWS_MAX);
-  const context = cleared(canvas, namesPx + view.widthPx, AXIS_PX + rows.length * ROW_PX, view.dpr);
+  const context = clearCanvas(canvas, namesPx + view.widthPx, AXIS_PX + rows.length * ROW_PX, view.dpr);
   const ink = readInk();
   const bucketNs = Number(counts.bucketNs);
   const largest = rows.reduce((most, { density }) => density.counts.reduce((a, b) => Math.max(a, b), most), 1);
@@ -94,7 +94,7 @@ function draw(canvas: HTMLCanvasElement, counts: Counts, view: View, namesPx: nu
     }
     context.clearRect(0, bottom - ROW_PX, namesPx, ROW_PX);
     context.fillStyle = ink.text;
-    context.fillText(`${pid} ${shownName(service)}`, 4, bottom - ROW_PX / 2, namesPx - 8);
+    context.fillText(`${pid} ${formatName(service)}`, 4, bottom - ROW_PX / 2, namesPx - 8);
   }
 }
 
@@ -122,12 +122,12 @@ function CountsTable({ counts: { processes } }: { counts: Counts }) {
         <tbody>
           {processes.map(({ node, service, pid, count, failedCount, types: ofProcess }) => (
             <tr key={JSON.stringify([node, service, pid])}>
-              <td>{shownName(node)}</td>
-              <td>{shownName(service)}</td>
+              <td>{formatName(node)}</td>
+              <td>{formatName(service)}</td>
               <td class="digits">{pid}</td>
               {[count, failedCount, ...types.map((type) => ofProcess.get(type) ?? 0)].map((value, at) => (
                 <td class="number" key={types[at - 2] ?? at}>
-                  {grouped(value)}
+                  {groupDigits(value)}
                 </td>
               ))}
             </tr>

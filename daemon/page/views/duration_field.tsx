@@ -1,6 +1,6 @@
 /** A duration, set by a slider with a logarithmic scale, or exactly as text. */
 import { useState } from 'preact/hooks';
-import { durationText, parseDuration } from '../numbers/duration_text.ts';
+import { formatDuration, parseDuration } from '../numbers/duration_text.ts';
 import { placeOn, type Scale } from '../what_if/scale.ts';
 
 interface Props {
@@ -15,7 +15,7 @@ interface Props {
 }
 
 export function DurationField({ label, scale, value, none, onValue, ...bounds }: Props) {
-  const formatField = (ns: bigint | null) => (ns === null ? (none ?? '') : durationText(ns));
+  const formatField = (ns: bigint | null) => (ns === null ? (none ?? '') : formatDuration(ns));
   return (
     <>
       <input
@@ -36,7 +36,7 @@ export function DurationField({ label, scale, value, none, onValue, ...bounds }:
           const ns = isNone ? null : parseDuration(text);
           if (ns === null && !isNone) return 'a duration, such as 5 ms or 31 302 187 ns';
           if (ns !== null && (ns < bounds.leastNs || ns > bounds.mostNs))
-            return `from ${durationText(bounds.leastNs)} to ${durationText(bounds.mostNs)}`;
+            return `from ${formatDuration(bounds.leastNs)} to ${formatDuration(bounds.mostNs)}`;
           onValue(ns);
           return null;
         }}

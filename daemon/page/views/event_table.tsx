@@ -1,10 +1,10 @@
 /** The events of a picture as a table with every row: only those in sight are in the document. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { LanesModel } from '../lanes/model.ts';
-import { grouped } from '../numbers/exact_times.ts';
+import { groupDigits } from '../numbers/exact_times.ts';
 import { createEventTable, HEADINGS, PAGE_ROWS } from '../table/rows.ts';
 import { useKeys } from './keys.ts';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 
 interface Props {
   model: LanesModel;
@@ -81,7 +81,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
             Before
           </button>
           <span>
-            rows {grouped(from + 1)} to {grouped(to)} of {grouped(table.rowCount)}
+            rows {groupDigits(from + 1)} to {groupDigits(to)} of {groupDigits(table.rowCount)}
           </span>
           <button type="button" disabled={page === table.pageCount - 1} onClick={() => setPage(page + 1)}>
             After
@@ -110,9 +110,9 @@ export function EventTable({ model, selected, onSelect }: Props) {
                 class={at === line ? 'selected' : undefined}
                 onClick={() => onSelect(table.getRow(at))}
               >
-                {table.cells(at).map((cell, column) => (
+                {table.formatLine(at).map((cell, column) => (
                   <td key={HEADINGS[column]} class="digits">
-                    {cell === '' ? '' : shownName(cell)}
+                    {cell === '' ? '' : formatName(cell)}
                   </td>
                 ))}
               </tr>

@@ -1,6 +1,6 @@
 /** A failure in words, with what to do next. */
 import { chooseAdvice, type Failure } from '../feed/failure.ts';
-import { shownText } from './names.ts';
+import { escapeHidden } from './names.ts';
 
 interface Props {
   failure: Failure;
@@ -13,7 +13,7 @@ export function FailureNote({ failure, onRetry }: Props) {
   return (
     <div role="alert" class="failure">
       <p>
-        <strong>{shownText(failure.detail)}</strong>
+        <strong>{escapeHidden(failure.detail)}</strong>
         {advice && <span> — {advice}</span>}
       </p>
       {failure.requestId && (

@@ -18,7 +18,7 @@ export const SIGNS = '?/+-[].,';
  * signs, which many keyboards write with Shift only. A key that writes nothing of the page's counts by its place on an
  * American keyboard: `W` `A` `S` `D` lie together, French keyboards have digits with Shift, others no Latin letters.
  */
-export function keyName({ key, code, shiftKey }: Pressed): string {
+export function nameKey({ key, code, shiftKey }: Pressed): string {
   let name = key === ' ' ? 'Space' : key.length > 1 ? key : key.toUpperCase();
   const place = /^(?:Key|Digit)(.)$/.exec(code)?.[1];
   const isUsed = (LETTERS + SIGNS).includes(name);

@@ -1,16 +1,16 @@
 /** Keys of the whole page, which are off while the user types, or uses a key of the browser. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { keptTexts } from '../access/kept_texts.ts';
-import { keyName, SIGNS } from './key_name.ts';
+import { createKeptTexts } from '../access/kept_texts.ts';
+import { nameKey, SIGNS } from './key_name.ts';
 
-/** A name of `keyName`. Returns whether the key was used. */
+/** A name of `nameKey`. Returns whether the key was used. */
 export type KeyHandler = (key: string, target: Element) => boolean;
 
 const TYPING = 'input:not([type=range]):not([type=checkbox]), textarea, select, [contenteditable]';
 /** Elements that use the space bar and Enter themselves. */
 const PRESSED = 'button, a, summary, input[type=checkbox]';
 const SWITCH = 'kreplay.keys';
-const kept = keptTexts('localStorage');
+const kept = createKeptTexts('localStorage');
 
 /** Whether keys of the page are on: some assistive programs need all keys for themselves (WCAG 2.1.4). */
 export function areKeysOn(): boolean {
@@ -35,7 +35,7 @@ export function useKeys(handler: KeyHandler): void {
       if (event.defaultPrevented || event.metaKey || ((event.ctrlKey || altKey) && !isSign) || !areKeysOn()) return;
       if (target.closest(TYPING) || document.querySelector('dialog[open]')) return;
       if ((key === ' ' || key === 'Enter') && target.closest(PRESSED)) return;
-      if (latest.current(keyName(event), target)) event.preventDefault();
+      if (latest.current(nameKey(event), target)) event.preventDefault();
     };
     window.addEventListener('keydown', listener);
     return () => window.removeEventListener('keydown', listener);

@@ -1,6 +1,6 @@
 /** Draws lanes on two canvases: what is recorded, and above it what moves: playhead, selection, labels. */
-import { firstAtLeast } from '../columns/event_columns.ts';
-import { type Axis, BREAK_PX, computeAxisWidthPx, foldedLeftPx, xOnAxis } from '../draw/axis.ts';
+import { findFirstAtLeast } from '../columns/event_columns.ts';
+import { type Axis, BREAK_PX, computeAxisWidthPx, computeAxisXPx, computeFoldedLeftPx } from '../draw/axis.ts';
 import type { Bins } from '../draw/bins.ts';
 import { LABELS_MAX, type Label, labelTexts, placeLabels } from '../draw/labels.ts';
 import { type Layout, layOut, type PlacedTrack } from '../draw/layout.ts';
@@ -8,13 +8,13 @@ import { type ProjectedTimes, paintProjected } from '../draw/projected.ts';
 import { createStripPainter, ROWS_PER_TRACK } from '../draw/strips.ts';
 import { buildPalette, THEMES, type ThemeName } from '../draw/theme.ts';
 import { computeTicks } from '../draw/ticks.ts';
-import { columnCount, computeXPx, FAINT_ALPHA, type View } from '../draw/view.ts';
+import { computeColumnCount, computeXPx, FAINT_ALPHA, type View } from '../draw/view.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import type { Track } from '../lanes/tracks.ts';
-import { counted } from '../numbers/amounts.ts';
-import { shortDuration } from '../numbers/exact_times.ts';
-import { shownName } from './names.ts';
-import { cleared, type Ink } from './use_frame.ts';
+import { formatQuantity } from '../numbers/amounts.ts';
+import { formatShortDuration } from '../numbers/exact_times.ts';
+import { formatName } from './names.ts';
+import { clearCanvas, type Ink } from './use_frame.ts';
 
 export const SIZES = { headerPx: 20, trackPx: 18, gapPx: 6, thinPx: 4 } as const;
 /** Width of the names left of the time line, on a wide and on a narrow screen. */
@@ -28,7 +28,8 @@ const MARK_PX = 4;
 /** Height of where events would be with a latency. */
 const PROJECTED_PX = 4;
 
-export const namesWidth = (pictureWidthPx: number) => (pictureWidthPx < NARROW_PX ? NAMES_PX.narrow : NAMES_PX.wide);
+export const chooseNamesWidth = (pictureWidthPx: number) =>
+  pictureWidthPx < NARROW_PX ? NAMES_PX.narrow : NAMES_PX.wide;
 
 export interface Scene {
   /** Width of the names left of the time line, CSS pixels. */
@@ -81,17 +82,17 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     context: CanvasRenderingContext2D,
     most: number,
   ): Label[] {
-    const texts = (row: number) => labelTexts(model, lane, row, shownName);
-    return placeLabels(track, bins, view, texts, (text) => context.measureText(text).width, most);
+    const labelRow = (row: number) => labelTexts(model, lane, row, formatName);
+    return placeLabels(track, bins, view, labelRow, (text) => context.measureText(text).width, most);
   }
 
   function drawRecorded(canvas: HTMLCanvasElement, scene: Scene): void {
     const { axis, layout, namesPx } = scene;
-    const context = prepared(canvas, scene);
+    const context = prepareCanvas(canvas, scene);
     paintStrips(scene, context);
     const { dpr } = axis.view;
     inView.draw(context, layout, namesPx, dpr);
-    if (axis.folded) folded.draw(context, layout, namesPx + foldedLeftPx(axis), dpr);
+    if (axis.folded) folded.draw(context, layout, namesPx + computeFoldedLeftPx(axis), dpr);
     // What is put takes the place of what was there: the lines behind it come after.
     context.globalCompositeOperation = 'destination-over';
     drawAxis(context, scene, model.firstNs);
@@ -108,24 +109,24 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
 
   function drawMoving(canvas: HTMLCanvasElement, scene: Scene, { selected, playheadNs, playedRow }: Moving): void {
     const { axis, layout, theme, ink, namesPx } = scene;
-    const context = prepared(canvas, scene, isMovingEmpty);
+    const context = prepareCanvas(canvas, scene, isMovingEmpty);
     isMovingEmpty = selected < 0 && playheadNs === null;
     const height = AXIS_PX + layout.heightPx;
     if (playheadNs !== null) {
       const widthPx = computeAxisWidthPx(axis);
-      const x = Math.min(Math.max(xOnAxis(axis, playheadNs), 0), widthPx);
+      const x = Math.min(Math.max(computeAxisXPx(axis, playheadNs), 0), widthPx);
       context.globalAlpha = 1 - FAINT_ALPHA;
       context.fillStyle = ink.ground;
       context.fillRect(namesPx + x, AXIS_PX, widthPx - x, height - AXIS_PX);
       context.globalAlpha = 1;
       context.fillStyle = ink.text;
       context.fillRect(namesPx + x - 1, 0, 2, height);
-      frame(context, scene, playedRow, `#${THEMES[theme].rest}`);
+      frameRow(context, scene, playedRow, `#${THEMES[theme].rest}`);
     }
-    frame(context, scene, selected, `#${THEMES[theme].selection}`);
+    frameRow(context, scene, selected, `#${THEMES[theme].selection}`);
   }
 
-  function frame(context: CanvasRenderingContext2D, scene: Scene, row: number, colour: string): void {
+  function frameRow(context: CanvasRenderingContext2D, scene: Scene, row: number, colour: string): void {
     const { axis, layout, namesPx } = scene;
     const placed = row < 0 ? undefined : layout.tracks.find(({ track }) => hasRow(model, track, row));
     if (!placed) return;
@@ -164,7 +165,7 @@ function createStrips(model: LanesModel) {
   let [strips, band] = [new Uint32Array(0), new ImageData(1, 1)];
   return {
     paint(view: View, { tracks }: Layout, palette: Uint32Array, onTrack?: (at: number, bins: Bins) => void): void {
-      const columns = columnCount(view);
+      const columns = computeColumnCount(view);
       const size = tracks.length * ROWS_PER_TRACK * columns;
       if (strips.length < size) strips = new Uint32Array(size);
       const heightPx = Math.round((SIZES.trackPx - 2) * view.dpr);
@@ -200,7 +201,7 @@ function drawProjected(
   times: ProjectedTimes,
 ): void {
   if (tracks.length === 0) return;
-  const image = new ImageData(columnCount(view), tracks.length);
+  const image = new ImageData(computeColumnCount(view), tracks.length);
   paintProjected(tracks, model, times, view, buildPalette(theme), new Uint32Array(image.data.buffer));
   const strips = new OffscreenCanvas(image.width, image.height);
   strips.getContext('2d')!.putImageData(image, 0, 0);
@@ -214,24 +215,24 @@ function drawProjected(
 /** The parts of an axis with where they begin, CSS pixels. */
 function listAxisParts(axis: Axis): (readonly [leftPx: number, view: View])[] {
   return axis.folded
-    ? [[0, axis.view] as const, [foldedLeftPx(axis), axis.folded] as const]
+    ? [[0, axis.view] as const, [computeFoldedLeftPx(axis), axis.folded] as const]
     : [[0, axis.view] as const];
 }
 
 /** Whether a track has an event: its rows are in order of start. */
 function hasRow({ starts }: LanesModel, track: Track, row: number): boolean {
-  for (let at = firstAtLeast(track.starts, starts[row]!); track.starts[at] === starts[row]; at++)
+  for (let at = findFirstAtLeast(track.starts, starts[row]!); track.starts[at] === starts[row]; at++)
     if (track.rows[at] === row) return true;
   return false;
 }
 
-function prepared(
+function prepareCanvas(
   canvas: HTMLCanvasElement,
   { axis, layout, namesPx }: Scene,
   isEmpty = false,
 ): CanvasRenderingContext2D {
   const heightPx = Math.min(AXIS_PX + layout.heightPx, HEIGHT_PX_MAX);
-  const context = cleared(canvas, namesPx + computeAxisWidthPx(axis), heightPx, axis.view.dpr, isEmpty);
+  const context = clearCanvas(canvas, namesPx + computeAxisWidthPx(axis), heightPx, axis.view.dpr, isEmpty);
   context.font = FONT;
   context.textBaseline = 'middle';
   return context;
@@ -258,8 +259,8 @@ function drawBreak(
   for (const x of [left + BREAK_PX / 2 - 2, left + BREAK_PX / 2 + 1])
     context.fillRect(x, AXIS_PX - 6, 1, layout.heightPx + 6);
   if (!writtenBack || !ownSpan) return;
-  const later = `+${shortDuration(writtenBack.lastEndNs - ownSpan.toNs)}`;
-  context.fillText(fitting(context, later, axis.folded!.widthPx), left + BREAK_PX, AXIS_PX / 2);
+  const later = `+${formatShortDuration(writtenBack.lastEndNs - ownSpan.toNs)}`;
+  context.fillText(fitText(context, later, axis.folded!.widthPx), left + BREAK_PX, AXIS_PX / 2);
 }
 
 function drawNames(context: CanvasRenderingContext2D, { layout, axis, ink, namesPx }: Scene): void {
@@ -267,17 +268,17 @@ function drawNames(context: CanvasRenderingContext2D, { layout, axis, ink, names
   for (const { group, topPx, foldedCount } of groups) {
     const { node, process } = group;
     const name = process
-      ? `${shownName(node)} ${shownName(process.service)} ${process.pid}`
-      : `${shownName(node)} devices`;
-    const folded = foldedCount > 0 ? `, ${counted(foldedCount, 'lane')} not in view` : '';
+      ? `${formatName(node)} ${formatName(process.service)} ${process.pid}`
+      : `${formatName(node)} devices`;
+    const folded = foldedCount > 0 ? `, ${formatQuantity(foldedCount, 'lane')} not in view` : '';
     context.fillStyle = ink.text;
     context.fillText(name + folded, 4, AXIS_PX + topPx + SIZES.headerPx / 2);
   }
   for (const { lane, topPx } of lanes) {
-    const name = lane.kind === 'thread' ? `${shownName(lane.comm)} ${lane.tid}` : shownName(lane.device ?? 'unknown');
+    const name = lane.kind === 'thread' ? `${formatName(lane.comm)} ${lane.tid}` : formatName(lane.device ?? 'unknown');
     const kind = lane.kind === 'other_requests' ? ' others' : '';
     context.fillStyle = ink.quiet;
-    context.fillText(fitting(context, name + kind, namesPx - 16), 12, AXIS_PX + topPx + SIZES.trackPx / 2);
+    context.fillText(fitText(context, name + kind, namesPx - 16), 12, AXIS_PX + topPx + SIZES.trackPx / 2);
   }
   context.fillStyle = ink.line;
   for (const { topPx, heightPx } of thin)
@@ -285,7 +286,7 @@ function drawNames(context: CanvasRenderingContext2D, { layout, axis, ink, names
 }
 
 /** The text, or as much of its start as fits. */
-function fitting(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
+function fitText(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
   if (context.measureText(text).width <= widthPx) return text;
   let end = text.length;
   while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > widthPx) end--;

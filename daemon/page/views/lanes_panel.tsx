@@ -2,23 +2,23 @@
 
 import { useCallback, useMemo } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
-import { eventId, getOwner, getWhat } from '../columns/event_columns.ts';
+import { getEventId, getOwner, getWhat } from '../columns/event_columns.ts';
 import { createRowFinder } from '../columns/row_finder.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
-import { attributionText } from '../lanes/attribution.ts';
+import { describeAttribution } from '../lanes/attribution.ts';
 import { createLinks } from '../lanes/links.ts';
 import { callName, type LanesModel } from '../lanes/model.ts';
 import { collectNeighbours } from '../lanes/neighbours.ts';
 import { OWN, WRITTEN_BACK } from '../lanes/shares.ts';
-import { counted } from '../numbers/amounts.ts';
-import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import { formatQuantity } from '../numbers/amounts.ts';
+import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import { createEventTable, HEADINGS } from '../table/rows.ts';
 import { usePage } from './context.ts';
 import { EventTable } from './event_table.tsx';
 import { useKeys } from './keys.ts';
 import { type Around, LanesPicture } from './lanes_picture.tsx';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 import { UnendedNote } from './unended_note.tsx';
 
 interface Props {
@@ -45,7 +45,7 @@ export function LanesPanel(props: Props) {
   const rows = useMemo(() => createRowFinder(model.columns), [model]);
   const selected = useMemo(() => (link.event === null ? -1 : rows.find(link.event)), [rows, link.event]);
   const select = useCallback(
-    (row: number) => go({ event: row < 0 ? null : eventId(model.columns, row) }, false),
+    (row: number) => go({ event: row < 0 ? null : getEventId(model.columns, row) }, false),
     [go, model],
   );
   useKeys((key) => {
@@ -61,7 +61,7 @@ export function LanesPanel(props: Props) {
     <>
       {isMissing && (
         <p class="loss" role="status">
-          ▲ The event {shownName(link.event!)} of the link is not here: it is of another transaction, or has been
+          ▲ The event {formatName(link.event!)} of the link is not here: it is of another transaction, or has been
           overwritten, and {name} is shown without it.{' '}
           <button type="button" onClick={() => select(-1)}>
             Forget it
@@ -114,8 +114,8 @@ export function Losses({ coverage: known, lanes, hasFailed }: LossesProps) {
     <>
       {known && !known.complete && (
         <p class="loss">
-          ▲ {known.lost > 0 ? `At least ${counted(known.lost, 'event')}` : 'Events'} {known.lost === 1 ? 'is' : 'are'}{' '}
-          missing in this time, so that it may have waited for more than is shown.
+          ▲ {known.lost > 0 ? `At least ${formatQuantity(known.lost, 'event')}` : 'Events'}{' '}
+          {known.lost === 1 ? 'is' : 'are'} missing in this time, so that it may have waited for more than is shown.
         </p>
       )}
       {known?.in_progress && <UnendedNote coverage={known} />}
@@ -129,12 +129,12 @@ export function Losses({ coverage: known, lanes, hasFailed }: LossesProps) {
 
 function WrittenBackNote({ model: { writtenBack, ownSpan } }: { model: LanesModel }) {
   if (!writtenBack) return null;
-  const requests = `${grouped(writtenBack.count)} ${writtenBack.count === 1 ? 'request' : 'requests'}`;
+  const requests = `${groupDigits(writtenBack.count)} ${writtenBack.count === 1 ? 'request' : 'requests'}`;
   const isLater = ownSpan !== null && writtenBack.lastEndNs > ownSpan.toNs;
   return (
     <span class="quiet">
-      {requests} wrote its data back{isLater && `, up to ${shortDuration(writtenBack.lastEndNs - ownSpan.toNs)} later`}:
-      no part of its time
+      {requests} wrote its data back
+      {isLater && `, up to ${formatShortDuration(writtenBack.lastEndNs - ownSpan.toNs)} later`}: no part of its time
     </span>
   );
 }
@@ -151,11 +151,11 @@ function EventDetail({ model, row, onSelect }: EventDetailProps) {
   const { columns } = model;
   const table = useMemo(() => createEventTable(columns, BigInt(model.firstNs)), [columns, model.firstNs]);
   const links = useMemo(() => createLinks(model), [model]);
-  const linked = useMemo(() => links.of(row, LINKS_MAX), [links, row]);
+  const linked = useMemo(() => links.findLinks(row, LINKS_MAX), [links, row]);
   const isRequest = model.deviceOf[row]! >= 0;
   const neighbours = useMemo(() => (isRequest ? collectNeighbours(model, [row]) : []), [model, row, isRequest]);
-  const attribution = attributionText(getOwner(columns, row));
-  const cells = table.cells(row);
+  const attribution = describeAttribution(getOwner(columns, row));
+  const cells = table.formatLine(row);
 
   useKeys((key) => {
     const next = key === ']' ? linked.first[0] : key === '[' ? linked.last : null;
@@ -165,11 +165,11 @@ function EventDetail({ model, row, onSelect }: EventDetailProps) {
   return (
     <aside class="panel detail" aria-label="The selected event">
       <h2>
-        {shownName(callName(columns, row))} {shortDuration(columns.duration[row]!)}
+        {formatName(callName(columns, row))} {formatShortDuration(columns.duration[row]!)}
       </h2>
       <p class={attribution.isDoubtful ? 'loss' : 'quiet'}>
         {attribution.isDoubtful && '▲ '}
-        {shownName(attribution.source)} {attribution.quality}
+        {formatName(attribution.source)} {attribution.quality}
         {model.queued[row] === 1
           ? model.shares[row] !== OWN && ' The transaction queued it.'
           : model.shares[row] === WRITTEN_BACK && ' It wrote data back, and is no part of the time.'}
@@ -179,7 +179,7 @@ function EventDetail({ model, row, onSelect }: EventDetailProps) {
           cells[at] === '' ? null : (
             <div key={heading} class="pair">
               <dt>{heading}</dt>
-              <dd class="digits">{shownName(cells[at]!)}</dd>
+              <dd class="digits">{formatName(cells[at]!)}</dd>
             </div>
           ),
         )}
@@ -188,16 +188,16 @@ function EventDetail({ model, row, onSelect }: EventDetailProps) {
       {linked.first.map(({ row: other, kind }) => (
         <p key={other}>
           <button type="button" class="link" onClick={() => onSelect(other)}>
-            {shownName(callName(columns, other))} {shownName(getWhat(columns, other).target ?? '')}{' '}
-            {shortDuration(columns.duration[other]!)}
+            {formatName(callName(columns, other))} {formatName(getWhat(columns, other).target ?? '')}{' '}
+            {formatShortDuration(columns.duration[other]!)}
           </button>
           <span class="quiet"> {kind === 'exact' ? 'queued by this thread' : 'inferred: its data, during a sync'}</span>
         </p>
       ))}
-      {linked.count > LINKS_MAX && <p class="quiet">and {counted(linked.count - LINKS_MAX, 'more link')}</p>}
+      {linked.count > LINKS_MAX && <p class="quiet">and {formatQuantity(linked.count - LINKS_MAX, 'more link')}</p>}
       {neighbours.map(({ name, count }) => (
         <p key={name}>
-          <strong>{counted(count, 'request')}</strong> of {shownName(name)} were there at the same time.
+          <strong>{formatQuantity(count, 'request')}</strong> of {formatName(name)} were there at the same time.
         </p>
       ))}
       <button type="button" onClick={() => onSelect(-1)} title="Esc">

@@ -1,17 +1,17 @@
 /** The lanes as a picture that is zoomed, moved and asked by pointer and keys. */
 import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { computeAxis, foldedLeftPx, isOnAxis } from '../draw/axis.ts';
+import { computeAxis, computeFoldedLeftPx, isOnAxis } from '../draw/axis.ts';
 import type { Density } from '../draw/density.ts';
 import { computeOutline, type Extents, type Outline } from '../draw/extents.ts';
-import { hitTrack } from '../draw/hit.ts';
+import { findHitPlace } from '../draw/hit.ts';
 import { findTrack } from '../draw/layout.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
-import { computeTimeNs, fitted, panned, type View, zoomed } from '../draw/view.ts';
+import { computeTimeNs, fitView, panView, type View, zoomView } from '../draw/view.ts';
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 import { computeOwnEndNs } from '../replay/schedule.ts';
 import { useKeys } from './keys.ts';
-import { AXIS_PX, createLanesCanvas, type LanesCanvas, namesWidth, type Scene } from './lanes_canvas.ts';
+import { AXIS_PX, chooseNamesWidth, createLanesCanvas, type LanesCanvas, type Scene } from './lanes_canvas.ts';
 import { Minimap } from './minimap.tsx';
 import { readInk, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
@@ -53,7 +53,7 @@ export function LanesPicture(props: Props) {
   const { element, widthPx: pictureWidthPx, theme } = useFrame();
   const canvas = useMemo(() => createLanesCanvas(model), [model]);
   const [isAllShown, setIsAllShown] = useState(false);
-  const namesPx = namesWidth(pictureWidthPx);
+  const namesPx = chooseNamesWidth(pictureWidthPx);
   const widthPx = Math.max(pictureWidthPx - namesPx, 0);
   const { span, show, bounds, density, folded, unfolding } = usePictureSpan(props);
 
@@ -106,7 +106,7 @@ export function LanesPicture(props: Props) {
     [show],
   );
   const zoom = useCallback(
-    (factor: number, xPx?: number) => change((view) => zoomed(view, factor, xPx ?? view.widthPx / 2, bounds)),
+    (factor: number, xPx?: number) => change((view) => zoomView(view, factor, xPx ?? view.widthPx / 2, bounds)),
     [change, bounds],
   );
   const step = useCallback(
@@ -122,7 +122,7 @@ export function LanesPicture(props: Props) {
     const start = model.starts[selected]!;
     const end = model.ends[selected]!;
     if (!scene || isOnAxis(scene.axis, start, end)) return;
-    change((view) => fitted(view, { fromNs: start, toNs: end }, 1));
+    change((view) => fitView(view, { fromNs: start, toNs: end }, 1));
   }, [selected, model, scene === null]);
 
   const pointer = usePointer({ scene, change, bounds, onHit: (xPx, yPx) => onSelect(findHitRow(scene, xPx, yPx)) });
@@ -163,8 +163,8 @@ function usePictureKeys({ zoom, change, show, bounds, step }: Keyed): void {
   const actions: Record<string, () => void> = {
     W: () => zoom(1 / ZOOM),
     S: () => zoom(ZOOM),
-    A: () => change((view) => panned(view, -PAN, bounds)),
-    D: () => change((view) => panned(view, PAN, bounds)),
+    A: () => change((view) => panView(view, -PAN, bounds)),
+    D: () => change((view) => panView(view, PAN, bounds)),
     F: () => show(bounds),
     ArrowRight: () => step(1),
     ArrowLeft: () => step(-1),
@@ -242,8 +242,8 @@ function findHitRow(scene: Scene | null, xPx: number, yPx: number): number {
   const atPx = xPx - namesPx;
   const isFolded = axis.folded !== null && atPx >= axis.view.widthPx;
   const place = isFolded
-    ? hitTrack(placed.track, axis.folded!, atPx - foldedLeftPx(axis))
-    : hitTrack(placed.track, axis.view, atPx);
+    ? findHitPlace(placed.track, axis.folded!, atPx - computeFoldedLeftPx(axis))
+    : findHitPlace(placed.track, axis.view, atPx);
   return place < 0 ? -1 : placed.track.rows[place]!;
 }
 
@@ -271,7 +271,7 @@ function usePointer({ scene, change, bounds, onHit }: PointerOptions) {
       if (!from.isDrag) return;
       const { view } = from;
       const byNs = computeTimeNs(view, 0) - computeTimeNs(view, movedPx);
-      change(() => panned(view, byNs / (view.toNs - view.fromNs), bounds));
+      change(() => panView(view, byNs / (view.toNs - view.fromNs), bounds));
     },
     onPointerUp(event: PointerEvent) {
       if (start.current && !start.current.isDrag) onHit(event.offsetX, event.offsetY);

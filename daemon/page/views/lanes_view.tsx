@@ -4,9 +4,9 @@ import { useCallback, useEffect, useMemo } from 'preact/hooks';
 import type { Coverage, Session } from '../../contract/received.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
 import { formatClockOffsets, type ParsedOffsets, parseClockOffsets } from '../link/clock_offsets.ts';
-import { durationText, parseDuration } from '../numbers/duration_text.ts';
-import { shortDuration } from '../numbers/exact_times.ts';
-import { projected } from '../replay/schedule.ts';
+import { formatDuration, parseDuration } from '../numbers/duration_text.ts';
+import { formatShortDuration } from '../numbers/exact_times.ts';
+import { projectTimes } from '../replay/schedule.ts';
 import { buildOnlyFilter, type SessionSettings } from '../replay/settings_in_link.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { usePage } from './context.ts';
@@ -14,7 +14,7 @@ import { ExactField } from './duration_field.tsx';
 import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
 import { LargeTransaction } from './large_transaction.tsx';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 import { PrintedEvents } from './print_note.tsx';
 import { ReplayBar } from './replay_bar.tsx';
 import { EVENTS_MAX, useLanes } from './use_lanes.ts';
@@ -70,7 +70,7 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const latencyNs = Number(link.latency ?? 0n);
   const only = buildOnlyFilter(link);
   const times = useMemo(
-    () => (latencyNs > 0 && model.columns.count <= PROJECTED_MAX ? projected(model, { latencyNs, only }) : null),
+    () => (latencyNs > 0 && model.columns.count <= PROJECTED_MAX ? projectTimes(model, { latencyNs, only }) : null),
     [model, latencyNs, JSON.stringify(only)],
   );
 
@@ -81,7 +81,7 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
       {breakdown && <BreakdownBar breakdown={breakdown} />}
       <WhatIf {...{ transactionId, choices, coverage, offsets: clocks.offsets }} onPlay={onPlay} />
       <ClockFields nodes={choices.nodes} clocks={clocks} session={replay?.session ?? null} />
-      <LanesPanel {...{ lanes, times, playheadNs, playedRow }} name={shownName(transactionId)} />
+      <LanesPanel {...{ lanes, times, playheadNs, playedRow }} name={formatName(transactionId)} />
       <PrintedEvents model={model} />
       {failure && <FailureNote failure={failure} />}
       <ReplayBar {...{ played, model }} />
@@ -99,7 +99,7 @@ interface Props {
   session: Session | null;
 }
 
-const signed = (ns: bigint) => `${ns < 0n ? '' : '+'}${durationText(ns)}`;
+const formatSignedDuration = (ns: bigint) => `${ns < 0n ? '' : '+'}${formatDuration(ns)}`;
 
 function ClockFields({ nodes, clocks: { offsets, problems }, session }: Props) {
   const { go } = usePage();
@@ -109,7 +109,7 @@ function ClockFields({ nodes, clocks: { offsets, problems }, session }: Props) {
     <>
       {problems.length > 0 && (
         <p class="failure" role="alert">
-          Clock offsets that do not count: {problems.map(shownName).join('; ')}.
+          Clock offsets that do not count: {problems.map(formatName).join('; ')}.
         </p>
       )}
       {nodes.length > 1 && (
@@ -118,10 +118,10 @@ function ClockFields({ nodes, clocks: { offsets, problems }, session }: Props) {
             <h2>Clocks</h2>
             {nodes.map((node) => (
               <span key={node}>
-                {shownName(node)}
+                {formatName(node)}
                 <ExactField
-                  label={`Added to the clock of ${shownName(node)}`}
-                  text={signed(offsets.get(node) ?? 0n)}
+                  label={`Added to the clock of ${formatName(node)}`}
+                  text={formatSignedDuration(offsets.get(node) ?? 0n)}
                   onText={(text) => {
                     const ns = parseDuration(text);
                     if (ns === null) return 'a duration with a sign, such as +1.5 ms';
@@ -147,8 +147,12 @@ function SessionClock({ session, node, offsetNs }: { session: Session | null; no
   const clock = session?.clock.find((one) => one.node === node);
   if (!clock) return null;
   const texts = [
-    clock.source !== 'none' ? `the replay adds ${signed(BigInt(clock.offset_ns))}` : 'the replay adds nothing',
-    ...(BigInt(clock.stepped_ns) > 0n ? [`▲ it was set by ${shortDuration(BigInt(clock.stepped_ns))} meanwhile`] : []),
+    clock.source !== 'none'
+      ? `the replay adds ${formatSignedDuration(BigInt(clock.offset_ns))}`
+      : 'the replay adds nothing',
+    ...(BigInt(clock.stepped_ns) > 0n
+      ? [`▲ it was set by ${formatShortDuration(BigInt(clock.stepped_ns))} meanwhile`]
+      : []),
     ...(BigInt(clock.offset_ns) === offsetNs ? [] : ['▲ “Play it” makes one with this offset']),
   ];
   return <span class="quiet">{texts.join('; ')}</span>;

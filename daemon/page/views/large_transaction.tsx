@@ -2,19 +2,26 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Coverage, Transaction } from '../../contract/received.ts';
-import { type CountedRow, type Counts, computeBucketNs, lastEndNs, mostWithin, sumCounts } from '../draw/counts.ts';
+import {
+  type CountedRow,
+  type Counts,
+  computeBucketNs,
+  computeLastEndNs,
+  countMostEvents,
+  sumCounts,
+} from '../draw/counts.ts';
 import type { Daemon } from '../feed/daemon.ts';
-import { asFailure, FailedRequest } from '../feed/failure.ts';
+import { FailedRequest, toFailure } from '../feed/failure.ts';
 import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
 import { OTHER } from '../lanes/shares.ts';
-import { counted } from '../numbers/amounts.ts';
-import { exactOffset, grouped, shortDuration } from '../numbers/exact_times.ts';
+import { formatQuantity } from '../numbers/amounts.ts';
+import { formatExactOffset, formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import { usePage } from './context.ts';
 import { CountsPicture } from './counts_picture.tsx';
 import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
 import type { Around } from './lanes_picture.tsx';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 import { type Answer, useAnswer } from './use_answer.ts';
 import { buildPartQuestion, EVENTS_MAX } from './use_lanes.ts';
 import { useRetry } from './use_retry.ts';
@@ -50,11 +57,11 @@ function Counted({ transaction, counts }: Props & { counts: Counts }) {
     }),
     [counts],
   );
-  const name = shownName(transaction.transaction_id);
+  const name = formatName(transaction.transaction_id);
   const lanes = part && body && body.lanes.model.columns.count > 0 ? body : null;
   const sentence = lanes
-    ? partSentence(transaction, lanes.lanes, lanes.part)
-    : `${name} has ${grouped(transaction.event_count)} events: zoom to under ${grouped(EVENTS_MAX)} for single ones.`;
+    ? describePart(transaction, lanes.lanes, lanes.part)
+    : `${name} has ${groupDigits(transaction.event_count)} events: zoom to under ${groupDigits(EVENTS_MAX)} for single ones.`;
   return (
     <>
       {isLoading && <div class="loading" />}
@@ -79,23 +86,23 @@ function useWantedPart(counts: Counts): Part | null {
   const [part, setPart] = useState<Part | null>(null);
   const { zoom_from: from, zoom_to: to } = link;
   useEffect(() => {
-    if (from === null || to === null || mostWithin(counts, from, to) > EVENTS_MAX) return setPart(null);
+    if (from === null || to === null || countMostEvents(counts, from, to) > EVENTS_MAX) return setPart(null);
     const before = to - from < from ? from - (to - from) : 0n;
     const wide = { from: before, to: to + (to - from) };
-    const wanted = mostWithin(counts, wide.from, wide.to) <= EVENTS_MAX ? wide : { from, to };
+    const wanted = countMostEvents(counts, wide.from, wide.to) <= EVENTS_MAX ? wide : { from, to };
     setPart((last) => (last && last.from <= from && last.to >= to ? last : wanted));
   }, [counts, from, to]);
   return part;
 }
 
-function partSentence({ transaction_id, event_count, first_timestamp_ns }: Transaction, lanes: ReadLanes, part: Part) {
+function describePart({ transaction_id, event_count, first_timestamp_ns }: Transaction, lanes: ReadLanes, part: Part) {
   const { shares } = lanes.model;
   const count = shares.reduce((sum, share) => sum + (share === OTHER ? 0 : 1), 0);
   const first = BigInt(first_timestamp_ns);
   const from = part.from < first ? first : part.from;
   return (
-    `A part of ${shownName(transaction_id)}: ${grouped(count)} of its ${counted(event_count, 'event')}, ` +
-    `those that began in ${shortDuration(part.to - from)} from ${exactOffset(from - first)} on.`
+    `A part of ${formatName(transaction_id)}: ${groupDigits(count)} of its ${formatQuantity(event_count, 'event')}, ` +
+    `those that began in ${formatShortDuration(part.to - from)} from ${formatExactOffset(from - first)} on.`
   );
 }
 
@@ -117,7 +124,7 @@ function useCounts(transaction: Transaction): Answer<{ counts: Counts; coverage:
 /** With many processes, only longer buckets leave the daemon's answer below its limit of rows. */
 async function readCounts(daemon: Daemon, transaction: Transaction, signal: AbortSignal) {
   const firstNs = BigInt(transaction.first_timestamp_ns);
-  const lastNs = lastEndNs(transaction);
+  const lastNs = computeLastEndNs(transaction);
   for (let buckets = BUCKETS; ; buckets = Math.ceil(buckets / 4)) {
     const bucketNs = computeBucketNs(firstNs, lastNs, buckets);
     const given = new URLSearchParams({
@@ -153,13 +160,13 @@ function usePart(transaction: Transaction, part: Part | null): PartAnswer {
       if (!closing.signal.aborted) setState((before) => ({ ...before, ...change }));
     };
     set({ isLoading: true, failure: null });
-    const question = { ...buildPartQuestion(transaction, part), name: shownName(transaction.transaction_id) };
+    const question = { ...buildPartQuestion(transaction, part), name: formatName(transaction.transaction_id) };
     // The first events alone would make the picture jump.
-    const taken = (lanes: ReadLanes) => {
+    const takeLanes = (lanes: ReadLanes) => {
       if (lanes.coverage !== null) set({ body: { lanes, part } });
     };
-    loadLanes(daemon, question, taken, closing.signal)
-      .catch((error: unknown) => set({ failure: asFailure(error) }))
+    loadLanes(daemon, question, takeLanes, closing.signal)
+      .catch((error: unknown) => set({ failure: toFailure(error) }))
       .finally(() => set({ isLoading: false }));
     return () => closing.abort();
   }, [daemon, transaction, part, round]);

@@ -1,12 +1,12 @@
 /** All events as a strip, with the part that is in view: dragging moves it, and its edges zoom. */
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { dragged, findGrip, type Grip } from '../draw/brush.ts';
+import { dragSpan, findGrip, type Grip } from '../draw/brush.ts';
 import { computeHeightShare, type Density } from '../draw/density.ts';
 import { THEMES, type ThemeName } from '../draw/theme.ts';
-import { computeXPx, panned, type View } from '../draw/view.ts';
+import { computeXPx, panView, type View } from '../draw/view.ts';
 import type { TimeSpan } from '../lanes/model.ts';
-import { shortDuration } from '../numbers/exact_times.ts';
-import { cleared, readInk } from './use_frame.ts';
+import { formatShortDuration } from '../numbers/exact_times.ts';
+import { clearCanvas, readInk } from './use_frame.ts';
 
 interface Props {
   density: Density;
@@ -34,13 +34,13 @@ export function Minimap(props: Props) {
   const strip: View = { ...bounds, widthPx, dpr: window.devicePixelRatio };
   const nsPerPx = (bounds.toNs - bounds.fromNs) / widthPx;
   const hold = (xPx: number) => findGrip(computeXPx(strip, span.fromNs), computeXPx(strip, span.toNs), xPx);
-  const plain = useMemo(() => plainPicture(props), [density, namesPx, widthPx, theme, strip.dpr]);
+  const plain = useMemo(() => drawPlainPicture(props), [density, namesPx, widthPx, theme, strip.dpr]);
   useLayoutEffect(() => draw(canvas.current!, plain, props), [plain, bounds, span]);
 
   const onPointerMove = (event: PointerEvent) => {
     const xPx = event.offsetX - namesPx;
     const from = held.current;
-    if (from) onShow(dragged(from.span, from.grip, (xPx - from.xPx) * nsPerPx, bounds));
+    if (from) onShow(dragSpan(from.span, from.grip, (xPx - from.xPx) * nsPerPx, bounds));
     else setCursor(CURSORS[hold(xPx) ?? 'none']);
   };
   const onPointerDown = (event: PointerEvent) => {
@@ -49,7 +49,7 @@ export function Minimap(props: Props) {
     const grip = hold(xPx);
     // A press beside the part brings it there.
     const middleNs = bounds.fromNs + xPx * nsPerPx;
-    const at = grip ? span : panned({ ...strip, ...span }, shareTo(span, middleNs), bounds);
+    const at = grip ? span : panView({ ...strip, ...span }, shareTo(span, middleNs), bounds);
     held.current = { grip: grip ?? 'whole', xPx, span: { fromNs: at.fromNs, toNs: at.toNs } };
     (event.currentTarget as Element).setPointerCapture(event.pointerId);
     if (!grip) onShow(held.current.span);
@@ -57,7 +57,7 @@ export function Minimap(props: Props) {
   const letGo = () => {
     held.current = null;
   };
-  const [fromText, toText] = [span.fromNs, span.toNs].map((ns) => shortDuration(Math.round(ns - originNs)));
+  const [fromText, toText] = [span.fromNs, span.toNs].map((ns) => formatShortDuration(Math.round(ns - originNs)));
   return (
     <canvas
       ref={canvas}
@@ -78,9 +78,9 @@ const CURSORS: Record<Grip | 'none', string> = { from: 'ew-resize', to: 'ew-resi
 const shareTo = ({ fromNs, toNs }: TimeSpan, middleNs: number) => (middleNs - (fromNs + toNs) / 2) / (toNs - fromNs);
 
 /** All that does not depend on the part in view: it takes longer to draw than the lanes. */
-function plainPicture({ density: { counts, failed }, namesPx, widthPx, theme }: Props): HTMLCanvasElement {
+function drawPlainPicture({ density: { counts, failed }, namesPx, widthPx, theme }: Props): HTMLCanvasElement {
   const canvas = document.createElement('canvas');
-  const context = cleared(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
+  const context = clearCanvas(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
   const largest = counts.reduce((most, count) => Math.max(most, count), 1);
   const columnPx = widthPx / counts.length;
   context.font = '12px system-ui, sans-serif';
@@ -101,7 +101,7 @@ function plainPicture({ density: { counts, failed }, namesPx, widthPx, theme }: 
 
 function draw(canvas: HTMLCanvasElement, plain: HTMLCanvasElement, props: Props): void {
   const { bounds, span, namesPx, widthPx, theme } = props;
-  const context = cleared(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
+  const context = clearCanvas(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
   context.drawImage(plain, 0, 0, namesPx + widthPx, HEIGHT_PX);
   const strip: View = { ...bounds, widthPx, dpr: 1 };
   const [from, to] = [span.fromNs, span.toNs].map((ns) => Math.min(Math.max(computeXPx(strip, ns), 0), widthPx));

@@ -5,13 +5,13 @@ const NAME_MAX = 120;
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /** A text that may have names in it: hidden characters as `\u{…}`. */
-export function shownText(text: string): string {
+export function escapeHidden(text: string): string {
   return text.replace(HIDDEN, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }
 
 /** A name as it is shown: hidden characters as `\u{…}`, and a long one without its middle. */
-export function shownName(name: string): string {
-  const visible = shownText(name);
+export function formatName(name: string): string {
+  const visible = escapeHidden(name);
   if (visible.length <= NAME_MAX) return visible === '' ? '(no name)' : visible;
   const half = NAME_MAX / 2 - 1;
   return `${visible.slice(0, half)}…${visible.slice(-half)}`;

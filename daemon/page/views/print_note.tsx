@@ -5,11 +5,11 @@ import type { Coverage } from '../../contract/received.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import { listFilters } from '../link/filters.ts';
 import { formatLink, type Link } from '../link/link.ts';
-import { counted } from '../numbers/amounts.ts';
-import { grouped } from '../numbers/exact_times.ts';
-import { clockText } from '../numbers/wall_clock.ts';
-import { createEventTable, HEADINGS, longestRows } from '../table/rows.ts';
-import { shownName } from './names.ts';
+import { formatQuantity } from '../numbers/amounts.ts';
+import { groupDigits } from '../numbers/exact_times.ts';
+import { formatWallClock } from '../numbers/wall_clock.ts';
+import { createEventTable, HEADINGS, selectLongestRows } from '../table/rows.ts';
+import { formatName } from './names.ts';
 import { showOnPaper } from './theme.ts';
 
 /** Whether the page is being printed. What is for paper is in the document only then, and pictures are light. */
@@ -23,15 +23,15 @@ function usePrinting(): boolean {
     };
     const begin = () => change(true);
     const end = () => change(false);
-    const changed = () => change(medium.matches);
+    const followMedium = () => change(medium.matches);
     window.addEventListener('beforeprint', begin);
     window.addEventListener('afterprint', end);
-    medium.addEventListener('change', changed);
-    changed();
+    medium.addEventListener('change', followMedium);
+    followMedium();
     return () => {
       window.removeEventListener('beforeprint', begin);
       window.removeEventListener('afterprint', end);
-      medium.removeEventListener('change', changed);
+      medium.removeEventListener('change', followMedium);
     };
   }, []);
   return isPrinting;
@@ -40,30 +40,30 @@ function usePrinting(): boolean {
 /** The address, what it selects, and what is missing of it. */
 export function PrintNote({ link, coverage }: { link: Link; coverage: Coverage | null }) {
   if (!usePrinting()) return null;
-  const filters = listFilters(link).map(({ name, value }) => `${name} ${shownName(value)}`);
+  const filters = listFilters(link).map(({ name, value }) => `${name} ${formatName(value)}`);
   if (link.has_error) filters.push('with failed calls only');
   return (
     <footer class="printed">
       <p>{`${location.origin}${location.pathname}${formatLink(link)}`}</p>
       <p>
-        Window: {windowText(link)}. Filters: {filters.length > 0 ? filters.join(', ') : 'none'}.
+        Window: {formatWindow(link)}. Filters: {filters.length > 0 ? filters.join(', ') : 'none'}.
       </p>
-      <p>{coverage === null ? 'It is not known what is missing.' : missingText(coverage)}</p>
+      <p>{coverage === null ? 'It is not known what is missing.' : describeMissing(coverage)}</p>
     </footer>
   );
 }
 
-function windowText({ from, to }: Link): string {
+function formatWindow({ from, to }: Link): string {
   if (from === null && to === null) return 'everything recorded';
-  const since = from === null ? 'the start' : clockText(from);
-  return `${since} to ${to === null ? 'the end' : clockText(to)} (UTC)`;
+  const since = from === null ? 'the start' : formatWallClock(from);
+  return `${since} to ${to === null ? 'the end' : formatWallClock(to)} (UTC)`;
 }
 
-function missingText({ complete, lost, gaps, recorded_until }: Coverage): string {
-  const until = recorded_until === null ? '' : ` Recorded until ${clockText(BigInt(recorded_until))} (UTC).`;
+function describeMissing({ complete, lost, gaps, recorded_until }: Coverage): string {
+  const until = recorded_until === null ? '' : ` Recorded until ${formatWallClock(BigInt(recorded_until))} (UTC).`;
   if (complete) return `Nothing is known to be missing.${until}`;
-  const events = lost > 0 ? `At least ${counted(lost, 'event')}` : 'Events that nobody could count';
-  return `${events} ${lost === 1 ? 'is' : 'are'} missing, in ${counted(gaps.length, 'gap')}.${until}`;
+  const events = lost > 0 ? `At least ${formatQuantity(lost, 'event')}` : 'Events that nobody could count';
+  return `${events} ${lost === 1 ? 'is' : 'are'} missing, in ${formatQuantity(gaps.length, 'gap')}.${until}`;
 }
 
 const ROWS_MAX = 50;
@@ -76,7 +76,7 @@ export function PrintedEvents({ model }: { model: LanesModel }) {
   const isPrinting = usePrinting();
   const table = useMemo(() => {
     if (!isPrinting) return null;
-    const rows = longestRows(model.columns, ROWS_MAX);
+    const rows = selectLongestRows(model.columns, ROWS_MAX);
     return createEventTable(model.columns, BigInt(model.firstNs), rows);
   }, [isPrinting, model]);
   if (!table) return null;
@@ -84,8 +84,8 @@ export function PrintedEvents({ model }: { model: LanesModel }) {
     <table class="printed">
       <caption>
         {table.rowCount < model.columns.count
-          ? `The ${table.rowCount} longest of ${grouped(model.columns.count)} events`
-          : counted(table.rowCount, 'event')}
+          ? `The ${table.rowCount} longest of ${groupDigits(model.columns.count)} events`
+          : formatQuantity(table.rowCount, 'event')}
       </caption>
       <thead>
         <tr>
@@ -98,11 +98,11 @@ export function PrintedEvents({ model }: { model: LanesModel }) {
       </thead>
       <tbody>
         {Array.from({ length: table.rowCount }, (_, line) => {
-          const cells = table.cells(line);
+          const cells = table.formatLine(line);
           return (
             <tr key={line}>
               {CELLS.map((at) => (
-                <td key={at}>{cells[at] === '' ? '' : shownName(cells[at]!)}</td>
+                <td key={at}>{cells[at] === '' ? '' : formatName(cells[at]!)}</td>
               ))}
             </tr>
           );

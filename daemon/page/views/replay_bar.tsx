@@ -4,17 +4,17 @@ import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Session } from '../../contract/received.ts';
 import type { Command } from '../../contract/transitions.ts';
 import type { LanesModel } from '../lanes/model.ts';
-import { durationText } from '../numbers/duration_text.ts';
-import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import { formatDuration } from '../numbers/duration_text.ts';
+import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import { createPace } from '../replay/pace.ts';
 import type { Change, Replay } from '../replay/replay.ts';
 import type { Schedule } from '../replay/schedule.ts';
-import { fasterThan, IDLE_NS, lessLatency, moreLatency, slowerThan } from '../replay/settings.ts';
-import { type ShownSettings, settingsToCome } from '../replay/settings_in_link.ts';
+import { IDLE_NS, lowerLatency, lowerSpeed, raiseLatency, raiseSpeed } from '../replay/settings.ts';
+import { buildExpectedSettings, type ShownSettings } from '../replay/settings_in_link.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { useKeys } from './keys.ts';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 import { ReplaySettings } from './replay_settings.tsx';
 import type { PlayedReplay } from './use_played.ts';
 
@@ -38,7 +38,7 @@ export function ReplayBar({ played, model }: Props) {
   const can = (command: Command) =>
     mayPlay && (isGone || replay === null || replay.session === null || replay.can(command));
   const changing = useChanges(played);
-  const settings = () => replay?.session ?? settingsToCome(link);
+  const settings = () => replay?.session ?? buildExpectedSettings(link);
   const actions = createActions(played, changing, settings, endNs);
 
   useKeys((key, target) => {
@@ -55,7 +55,7 @@ export function ReplayBar({ played, model }: Props) {
   const { open } = played;
   // The same one for all renderings: what runs on in each frame would keep the events of an earlier picture.
   const onSeek = useCallback(
-    (position_ns: bigint) => void ready({ open }, (opened) => opened.seek({ position_ns })),
+    (position_ns: bigint) => void openAndRun({ open }, (opened) => opened.seek({ position_ns })),
     [open],
   );
   return (
@@ -122,7 +122,7 @@ function PlayButtons({ isPlaying, can, press }: ButtonsProps) {
   );
 }
 
-async function ready({ open }: Pick<PlayedReplay, 'open'>, run: (opened: Replay) => Promise<void>): Promise<void> {
+async function openAndRun({ open }: Pick<PlayedReplay, 'open'>, run: (opened: Replay) => Promise<void>): Promise<void> {
   const opened = await open();
   if (opened) await run(opened);
 }
@@ -146,24 +146,24 @@ function useChanges(played: PlayedReplay): Changes {
       waiting.asked = { ...waiting.asked, ...change };
       pace.run(() => {
         const sent = waiting.asked;
-        const answered = () => {
+        const clearAsked = () => {
           if (waiting.asked === sent) waiting.asked = {};
         };
-        void ready(played, (opened) => applied(opened, sent)).finally(answered);
+        void openAndRun(played, (opened) => applyChange(opened, sent)).finally(clearAsked);
       });
     },
   };
 }
 
 /** Changes of latency and gaps are for the events to come, so all are laid out again with them where the clock is. */
-async function applied(opened: Replay, change: Change): Promise<void> {
+async function applyChange(opened: Replay, change: Change): Promise<void> {
   await opened.change(change);
   const isLaidOut = 'extra_latency_ns' in change || 'max_gap_ns' in change;
   if (isLaidOut && opened.session && opened.can('seek')) await opened.seek({ event_index: opened.session.event_index });
 }
 
 function createActions(played: PlayedReplay, changes: Changes, settings: () => ShownSettings, endNs: number) {
-  const run = (command: (opened: Replay) => Promise<void>) => () => ready(played, command);
+  const run = (command: (opened: Replay) => Promise<void>) => () => openAndRun(played, command);
   const step = (count: number) =>
     run(async (opened) => {
       if (opened.session?.state === 'playing') await opened.send('pause');
@@ -171,21 +171,21 @@ function createActions(played: PlayedReplay, changes: Changes, settings: () => S
       played.sayPlayed();
     });
   /** What is asked for counts as set, so that a held key goes on from there. */
-  const now = () => ({ ...settings(), ...changes.asked });
+  const mergeAsked = () => ({ ...settings(), ...changes.asked });
   const set = (changed: () => Change) => async () => changes.change(changed());
-  const latencyNs = () => BigInt(now().extra_latency_ns);
+  const getLatencyNs = () => BigInt(mergeAsked().extra_latency_ns);
   return new Map<string, () => Promise<void>>([
     ['Space', run((opened) => opened.send(opened.session?.state === 'playing' ? 'pause' : 'play'))],
     ['.', step(1)],
     [',', step(-1)],
     ['Home', run((opened) => opened.seek({ event_index: 0 }))],
     ['End', run((opened) => opened.seek({ position_ns: BigInt(Math.round(endNs)) }))],
-    ['+', set(() => ({ speed_factor: fasterThan(now().speed_factor) }))],
-    ['-', set(() => ({ speed_factor: slowerThan(now().speed_factor) }))],
-    ['L', set(() => ({ extra_latency_ns: moreLatency(latencyNs()) }))],
-    ['L+Shift', set(() => ({ extra_latency_ns: lessLatency(latencyNs()) }))],
-    ['O', set(() => ({ loop: !now().loop }))],
-    ['I', set(() => ({ max_gap_ns: now().max_gap_ns === null ? IDLE_NS : null }))],
+    ['+', set(() => ({ speed_factor: raiseSpeed(mergeAsked().speed_factor) }))],
+    ['-', set(() => ({ speed_factor: lowerSpeed(mergeAsked().speed_factor) }))],
+    ['L', set(() => ({ extra_latency_ns: raiseLatency(getLatencyNs()) }))],
+    ['L+Shift', set(() => ({ extra_latency_ns: lowerLatency(getLatencyNs()) }))],
+    ['O', set(() => ({ loop: !mergeAsked().loop }))],
+    ['I', set(() => ({ max_gap_ns: mergeAsked().max_gap_ns === null ? IDLE_NS : null }))],
   ]);
 }
 
@@ -202,14 +202,15 @@ function ReplayFigures({ replay, schedule }: { replay: Replay; schedule: Schedul
     <>
       <p class="quiet figures">
         <span>
-          {state}, event {grouped(event_index)} of {grouped(event_count)}
-          {rounds > 0 && `, round ${grouped(rounds + 1)}`}
+          {state}, event {groupDigits(event_index)} of {groupDigits(event_count)}
+          {rounds > 0 && `, round ${groupDigits(rounds + 1)}`}
         </span>
         <span>
-          {isLate ? '▲' : '●'} late by {shortDuration(lateness.p99_ns)} (p99), {shortDuration(Number(lateness.max_ns))}{' '}
-          at most{isLate && `, ${grouped(lateness.late_events)} events by more than 1 ms`}
+          {isLate ? '▲' : '●'} late by {formatShortDuration(lateness.p99_ns)} (p99),{' '}
+          {formatShortDuration(Number(lateness.max_ns))} at most
+          {isLate && `, ${groupDigits(lateness.late_events)} events by more than 1 ms`}
         </span>
-        {starvations > 0 && <span>▲ {grouped(starvations)} events were not read in time</span>}
+        {starvations > 0 && <span>▲ {groupDigits(starvations)} events were not read in time</span>}
         <AskedOf session={replay.session!} />
         {times_out && <span>✕ times out</span>}
         <Skipped session={replay.session!} schedule={schedule} />
@@ -230,9 +231,9 @@ function AskedOf({ session: { timeout_ns, only } }: { session: Session }) {
   const lists = [only.event_type, only.service, only.node].filter((list) => list !== undefined);
   return (
     <>
-      {timeout_ns !== null && <span>deadline {durationText(BigInt(timeout_ns))}</span>}
+      {timeout_ns !== null && <span>deadline {formatDuration(BigInt(timeout_ns))}</span>}
       {lists.length > 0 && (
-        <span>latency only for {lists.map((names) => names.map(shownName).join(' or ')).join(', ')}</span>
+        <span>latency only for {lists.map((names) => names.map(formatName).join(' or ')).join(', ')}</span>
       )}
     </>
   );
@@ -240,10 +241,11 @@ function AskedOf({ session: { timeout_ns, only } }: { session: Session }) {
 
 function Skipped({ session: { max_gap_ns }, schedule }: { session: Session; schedule: Schedule | null }) {
   if (max_gap_ns === null || !schedule) return null;
-  const gaps = `${grouped(schedule.cutCount)} idle ${schedule.cutCount === 1 ? 'part' : 'parts'}`;
+  const gaps = `${groupDigits(schedule.cutCount)} idle ${schedule.cutCount === 1 ? 'part' : 'parts'}`;
   return (
     <span>
-      skips {gaps}, {shortDuration(schedule.cutNs)} altogether: {shortDuration(BigInt(max_gap_ns))} is left of each
+      skips {gaps}, {formatShortDuration(schedule.cutNs)} altogether: {formatShortDuration(BigInt(max_gap_ns))} is left
+      of each
     </span>
   );
 }
@@ -251,7 +253,7 @@ function Skipped({ session: { max_gap_ns }, schedule }: { session: Session; sche
 function Missed({ count }: { count: number | null }) {
   if (count === 0) return null;
   if (count === null) return <span>▲ this page missed events: the daemon was started again</span>;
-  return <span>▲ this page missed {grouped(count)} events</span>;
+  return <span>▲ this page missed {groupDigits(count)} events</span>;
 }
 
 /* The place of the clock, which moves without a new rendering of the bar, and is moved by pointer and keys. */
@@ -269,15 +271,17 @@ function ReplaySeek({ replay, endNs, isOff, onSeek }: SeekProps) {
   const input = useRef<HTMLInputElement>(null);
   const text = useRef<HTMLOutputElement>(null);
   const isHeld = useRef(false);
-  const heldNs = () => Math.round((Number(input.current!.value) / STEPS) * endNs);
+  const computeHeldNs = () => Math.round((Number(input.current!.value) / STEPS) * endNs);
   const release = () => {
     isHeld.current = false;
   };
   useEffect(() => {
     let frame = 0;
     const show = () => {
-      const positionNs = isHeld.current ? heldNs() : (replay?.playhead.at(performance.now()) ?? 0);
-      const words = `${shortDuration(positionNs)} of ${shortDuration(endNs)}`;
+      const positionNs = isHeld.current
+        ? computeHeldNs()
+        : (replay?.playhead.computePositionNs(performance.now()) ?? 0);
+      const words = `${formatShortDuration(positionNs)} of ${formatShortDuration(endNs)}`;
       if (!isHeld.current && input.current)
         input.current.value = String(Math.round((positionNs / Math.max(1, endNs)) * STEPS));
       if (input.current?.getAttribute('aria-valuetext') !== words) input.current?.setAttribute('aria-valuetext', words);
@@ -305,7 +309,7 @@ function ReplaySeek({ replay, endNs, isOff, onSeek }: SeekProps) {
         onBlur={release}
         onChange={() => {
           release();
-          onSeek(BigInt(heldNs()));
+          onSeek(BigInt(computeHeldNs()));
         }}
       />
       <output ref={text} class="digits" />

@@ -1,7 +1,7 @@
 /** The settings of a replay: speed, loop, skipped gaps, extra latency. */
 import { useEffect, useState } from 'preact/hooks';
-import { shortDuration } from '../numbers/exact_times.ts';
-import { placeOfSpeed, SPEED_SCALE, SPEEDS, speedText } from '../replay/settings.ts';
+import { formatShortDuration } from '../numbers/exact_times.ts';
+import { formatSpeed, placeOfSpeed, SPEED_SCALE, SPEEDS } from '../replay/settings.ts';
 import type { ShownSettings } from '../replay/settings_in_link.ts';
 
 interface SettingsProps {
@@ -22,9 +22,9 @@ export function ReplaySettings({ settings, isOff, press, onSpeed }: SettingsProp
           value={String(speedFactor)}
           onChange={({ currentTarget }) => onSpeed(Number(currentTarget.value))}
         >
-          {speedsWith(speedFactor).map((speed) => (
+          {listSpeeds(speedFactor).map((speed) => (
             <option key={speed} value={String(speed)}>
-              {speedText(speed)}
+              {formatSpeed(speed)}
             </option>
           ))}
         </select>
@@ -41,7 +41,7 @@ export function ReplaySettings({ settings, isOff, press, onSpeed }: SettingsProp
       <button type="button" disabled={isOff} onClick={press('L+Shift')} title="less extra latency (Shift+L)">
         −<span class="spoken">less extra latency</span>
       </button>
-      <span>+{shortDuration(BigInt(extra_latency_ns))} each</span>
+      <span>+{formatShortDuration(BigInt(extra_latency_ns))} each</span>
       <button type="button" disabled={isOff} onClick={press('L')} title="more extra latency (L)">
         +<span class="spoken">more extra latency</span>
       </button>
@@ -74,7 +74,7 @@ function SpeedSlider({
       type="range"
       class="short"
       aria-label="Speed in steps"
-      aria-valuetext={speedText(chosen === null ? speedFactor : SPEED_SCALE[chosen]!)}
+      aria-valuetext={formatSpeed(chosen === null ? speedFactor : SPEED_SCALE[chosen]!)}
       min="0"
       max={SPEED_SCALE.length - 1}
       value={chosen ?? place}
@@ -88,6 +88,6 @@ function SpeedSlider({
 }
 
 /** The speeds to choose from, with the one that another client may have set. */
-function speedsWith(speed: number): readonly number[] {
+function listSpeeds(speed: number): readonly number[] {
   return SPEEDS.includes(speed) ? SPEEDS : [...SPEEDS, speed].sort((a, b) => a - b);
 }

@@ -1,12 +1,12 @@
 /** Light or dark: as the system has it, unless the user has chosen. */
-import { keptTexts } from '../access/kept_texts.ts';
+import { createKeptTexts } from '../access/kept_texts.ts';
 
 const KEY = 'kreplay.theme';
-const kept = keptTexts('localStorage');
+const kept = createKeptTexts('localStorage');
 
 export type Theme = 'light' | 'dark';
 
-function chosen(): Theme | null {
+function readChosenTheme(): Theme | null {
   const text = kept.get(KEY);
   return text === 'light' || text === 'dark' ? text : null;
 }
@@ -14,19 +14,19 @@ function chosen(): Theme | null {
 /** Paper is light. */
 let isOnPaper = false;
 
-export function currentTheme(): Theme {
+export function readCurrentTheme(): Theme {
   if (isOnPaper) return 'light';
-  return chosen() ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+  return readChosenTheme() ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 }
 
-export function nextTheme(): Theme {
-  return currentTheme() === 'dark' ? 'light' : 'dark';
+export function chooseNextTheme(): Theme {
+  return readCurrentTheme() === 'dark' ? 'light' : 'dark';
 }
 
 /** Shows a theme; one that is given is remembered. Pictures listen to `themechange` to be drawn again. */
 export function applyTheme(theme?: Theme): void {
   if (theme) kept.set(KEY, theme);
-  document.documentElement.dataset.theme = currentTheme();
+  document.documentElement.dataset.theme = readCurrentTheme();
   window.dispatchEvent(new Event('themechange'));
 }
 

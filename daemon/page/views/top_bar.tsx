@@ -2,15 +2,15 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
-import { asFailure, type Failure } from '../feed/failure.ts';
+import { type Failure, toFailure } from '../feed/failure.ts';
 import { buildCommand } from '../link/command.ts';
-import { inView, type ViewName } from '../link/link.ts';
-import { counted } from '../numbers/amounts.ts';
+import { buildViewChange, type ViewName } from '../link/link.ts';
+import { formatQuantity } from '../numbers/amounts.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { useKeys } from './keys.ts';
-import { shownName } from './names.ts';
-import { applyTheme, nextTheme } from './theme.ts';
+import { formatName } from './names.ts';
+import { applyTheme, chooseNextTheme } from './theme.ts';
 import { keepSession } from './use_replay.ts';
 
 const TITLES: readonly (readonly [view: ViewName, title: string])[] = [
@@ -30,7 +30,7 @@ export function TopBar({ coverage, onHelp }: Props) {
   const { view, transaction, trace } = link;
   // Tabs and the history of a browser have nothing else to tell views apart.
   useEffect(() => {
-    const shown = transaction === null ? `Trace ${trace}` : shownName(transaction);
+    const shown = transaction === null ? `Trace ${trace}` : formatName(transaction);
     document.title = `${view === 'lanes' ? shown : TITLES.find(([name]) => name === view)![1]} · kreplay`;
   }, [view, transaction, trace]);
   return (
@@ -44,7 +44,7 @@ export function TopBar({ coverage, onHelp }: Props) {
             type="button"
             key={view}
             aria-current={link.view === view ? 'page' : undefined}
-            onClick={() => go(inView(view))}
+            onClick={() => go(buildViewChange(view))}
           >
             {title}
           </button>
@@ -57,7 +57,7 @@ export function TopBar({ coverage, onHelp }: Props) {
       </nav>
       {coverage && <CoveragePill coverage={coverage} />}
       <Share />
-      <button type="button" onClick={() => applyTheme(nextTheme())} aria-keyshortcuts="T" title="light or dark">
+      <button type="button" onClick={() => applyTheme(chooseNextTheme())} aria-keyshortcuts="T" title="light or dark">
         ◐<span class="spoken">light or dark</span>
       </button>
       <button type="button" onClick={onHelp} title="keys and help">
@@ -72,9 +72,9 @@ function CoveragePill({ coverage: { complete, lost, gaps } }: { coverage: Covera
   const { go } = usePage();
   if (complete) return <span class="pill">✓ nothing is known to be missing</span>;
   const gapsText = `${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}`;
-  const lostText = lost > 0 ? `${counted(lost, 'event')} lost` : 'events are missing, nobody could count them';
+  const lostText = lost > 0 ? `${formatQuantity(lost, 'event')} lost` : 'events are missing, nobody could count them';
   return (
-    <button type="button" class="pill lossy" onClick={() => go(inView('health'))}>
+    <button type="button" class="pill lossy" onClick={() => go(buildViewChange('health'))}>
       ▲ {lostText} in {gapsText}
     </button>
   );
@@ -89,16 +89,16 @@ function Share() {
   const { link, announce, access, daemon } = usePage();
   const [failure, setFailure] = useState<Failure | null>(null);
   const menu = useRef<HTMLDetailsElement>(null);
-  const done = (sentence: string) => {
+  const finish = (sentence: string) => {
     menu.current!.open = false;
     announce(sentence);
   };
   const copy = async (text: string, what: string) => {
     try {
       await navigator.clipboard.writeText(text);
-      done(`The ${what} is copied.`);
+      finish(`The ${what} is copied.`);
     } catch {
-      setFailure(asFailure(new Error(`the browser does not let a page at this address copy: ${text}`)));
+      setFailure(toFailure(new Error(`the browser does not let a page at this address copy: ${text}`)));
     }
   };
   const copyLink = () => {
@@ -113,9 +113,9 @@ function Share() {
         method: 'POST',
         body: {},
       });
-      done('The transaction is pinned: retention keeps it.');
+      finish('The transaction is pinned: retention keeps it.');
     } catch (error) {
-      setFailure(asFailure(error));
+      setFailure(toFailure(error));
     }
   };
   useKeys((key) => {
@@ -137,7 +137,7 @@ function Share() {
           >
             Copy command
           </button>
-          <button type="button" onClick={() => copy(shownText(), 'text')}>
+          <button type="button" onClick={() => copy(collectShownText(), 'text')}>
             Copy text
           </button>
           {link.view === 'lanes' && link.transaction !== null && (
@@ -158,7 +158,7 @@ function Share() {
 }
 
 /** The sentence, what is missing, and the rows of the tables, which are separated by tabs. */
-function shownText(): string {
+function collectShownText(): string {
   const words = [...document.querySelectorAll<HTMLElement>('main h1, main .loss')].map(({ innerText }) => innerText);
   const rows = [...document.querySelectorAll<HTMLTableRowElement>('main tr')].slice(0, ROWS_MAX);
   const cells = rows.map((row) => [...row.cells].map(({ innerText }) => innerText.replace(/\s+/g, ' ')).join('\t'));

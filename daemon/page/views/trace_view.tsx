@@ -3,16 +3,16 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Transaction } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
-import { asFailure, type Failure } from '../feed/failure.ts';
+import { type Failure, toFailure } from '../feed/failure.ts';
 import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
 import { readTrace, type Trace } from '../feed/trace.ts';
-import { counted } from '../numbers/amounts.ts';
-import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import { formatQuantity } from '../numbers/amounts.ts';
+import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 import { buildCommonQuestion, EVENTS_MAX } from './use_lanes.ts';
 import { useRetry } from './use_retry.ts';
 
@@ -40,7 +40,7 @@ export function TraceView({ traceId }: { traceId: string }) {
     set({ isLoading: true });
     load(daemon, traceId, set, closing.signal)
       .then(() => set({ failure: null }))
-      .catch((error: unknown) => set({ failure: asFailure(error) }))
+      .catch((error: unknown) => set({ failure: toFailure(error) }))
       .finally(() => set({ isLoading: false }));
     return () => closing.abort();
   }, [daemon, traceId, round]);
@@ -57,7 +57,7 @@ export function TraceView({ traceId }: { traceId: string }) {
     <main aria-busy={isLoading}>
       {isLoading && <div class="loading" />}
       {failure && <FailureNote failure={failure} onRetry={askAgain} />}
-      {trace && !only && !lanes && !isLoading && <h1>{whyNoLanes(traceId, trace)}</h1>}
+      {trace && !only && !lanes && !isLoading && <h1>{describeMissingLanes(traceId, trace)}</h1>}
       {lanes && !only && <h1>{lanes.sentence}</h1>}
       {trace && !only && trace.transactions.length > 0 && <Transactions transactions={trace.transactions} />}
       {lanes && !only && (
@@ -84,22 +84,22 @@ async function load(daemon: Daemon, traceId: string, set: (change: Partial<Loade
   await loadLanes(daemon, question, (lanes) => set({ lanes }), signal);
 }
 
-function whyNoLanes(traceId: string, trace: Trace): string {
+function describeMissingLanes(traceId: string, trace: Trace): string {
   if (trace.eventCount === 0)
     return `No event of trace ${traceId} is here: none was recorded, or all were overwritten.`;
   if (trace.transactions.length === 0)
-    return `Trace ${traceId} has ${counted(trace.eventCount, 'event')}, and no transaction: there is nothing to show in lanes.`;
+    return `Trace ${traceId} has ${formatQuantity(trace.eventCount, 'event')}, and no transaction: there is nothing to show in lanes.`;
   return (
-    `${nameTrace(traceId, trace)} has ${grouped(trace.eventCount)} events, more than the ${grouped(EVENTS_MAX)} that are drawn: ` +
+    `${nameTrace(traceId, trace)} has ${groupDigits(trace.eventCount)} events, more than the ${groupDigits(EVENTS_MAX)} that are drawn: ` +
     'choose one of its transactions.'
   );
 }
 
 /** `Trace 4bf9… with order-1, order-2 and 7 more transactions`. */
 function nameTrace(traceId: string, { transactions }: Trace): string {
-  const names = transactions.map(({ transaction_id }) => shownName(transaction_id));
+  const names = transactions.map(({ transaction_id }) => formatName(transaction_id));
   const more = names.length - NAMED_MAX;
-  const all = more > 0 ? [...names.slice(0, NAMED_MAX), counted(more, 'more transaction')] : names;
+  const all = more > 0 ? [...names.slice(0, NAMED_MAX), formatQuantity(more, 'more transaction')] : names;
   return `Trace ${traceId} with ${[all.slice(0, -1).join(', '), all.at(-1)].filter(Boolean).join(' and ')}`;
 }
 
@@ -114,10 +114,10 @@ function Transactions({ transactions }: { transactions: readonly Transaction[] }
             class="link"
             onClick={() => go({ transaction: transaction_id, trace: null, event: null, session: null })}
           >
-            {shownName(transaction_id)}
+            {formatName(transaction_id)}
           </button>{' '}
-          {shortDuration(Number(duration_ns))}
-          {error_count > 0 && ` ✕ ${grouped(error_count)} failed`}
+          {formatShortDuration(Number(duration_ns))}
+          {error_count > 0 && ` ✕ ${groupDigits(error_count)} failed`}
         </li>
       ))}
     </ul>

@@ -1,8 +1,8 @@
 /** Which calls and requests have begun and not ended, beside the numbers that they may make larger. */
 import type { Coverage, Unended } from '../../contract/received.ts';
-import { counted } from '../numbers/amounts.ts';
-import { shortDuration } from '../numbers/exact_times.ts';
-import { shownName } from './names.ts';
+import { formatQuantity } from '../numbers/amounts.ts';
+import { formatShortDuration } from '../numbers/exact_times.ts';
+import { formatName } from './names.ts';
 
 const SHOWN_MAX = 5;
 
@@ -14,10 +14,10 @@ export function UnendedNote({ coverage: { in_progress, nodes } }: { coverage: Co
   const shown = events.slice(0, SHOWN_MAX);
   const texts = shown.map((event) => {
     const lastedNs = findRecordedUntil(event) - BigInt(event.timestamp_ns);
-    return `${whatText(event)} by ${shownName(event.comm)}, for ${shortDuration(Number(lastedNs))} so far`;
+    return `${formatUnended(event)} by ${formatName(event.comm)}, for ${formatShortDuration(Number(lastedNs))} so far`;
   });
   const rest = count - shown.length;
-  const more = rest > 0 ? `; and ${counted(rest, 'other')}` : '';
+  const more = rest > 0 ? `; and ${formatQuantity(rest, 'other')}` : '';
   return (
     <p class="loss">
       ▲ In progress{texts.length > 0 && ': '}
@@ -27,7 +27,7 @@ export function UnendedNote({ coverage: { in_progress, nodes } }: { coverage: Co
   );
 }
 
-function whatText({ syscall, file, operation, device }: Unended): string {
-  if (syscall === undefined) return `${operation} request to ${shownName(device ?? '')}`;
-  return file ? `${syscall} of ${shownName(file)}` : syscall;
+function formatUnended({ syscall, file, operation, device }: Unended): string {
+  if (syscall === undefined) return `${operation} request to ${formatName(device ?? '')}`;
+  return file ? `${syscall} of ${formatName(file)}` : syscall;
 }

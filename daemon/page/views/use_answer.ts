@@ -1,6 +1,6 @@
 /** An answer of the daemon in a component: the old one stays until the new one is in. */
 import { useEffect, useState } from 'preact/hooks';
-import { asFailure, type Failure } from '../feed/failure.ts';
+import { type Failure, toFailure } from '../feed/failure.ts';
 import { useRetry } from './use_retry.ts';
 
 export interface Answer<Body> {
@@ -36,7 +36,7 @@ export function useAnswer<Body>(key: string | null, ask: (signal: AbortSignal) =
       },
       (error: unknown) => {
         if (closing.signal.aborted) return;
-        setState((before) => ({ ...before, failure: asFailure(error), isLoading: false }));
+        setState((before) => ({ ...before, failure: toFailure(error), isLoading: false }));
       },
     );
     return () => closing.abort();

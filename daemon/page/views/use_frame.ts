@@ -2,7 +2,7 @@
 import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ThemeName } from '../draw/theme.ts';
-import { currentTheme } from './theme.ts';
+import { readCurrentTheme } from './theme.ts';
 
 interface Frame {
   element: RefObject<HTMLDivElement | null>;
@@ -13,17 +13,17 @@ interface Frame {
 export function useFrame(): Frame {
   const element = useRef<HTMLDivElement>(null);
   const [widthPx, setWidthPx] = useState(0);
-  const [theme, setTheme] = useState(currentTheme);
+  const [theme, setTheme] = useState(readCurrentTheme);
   useLayoutEffect(() => {
     const measure = () => setWidthPx(element.current!.clientWidth);
     const observer = new ResizeObserver(measure);
     observer.observe(element.current!);
     measure();
-    const themed = () => setTheme(currentTheme());
-    window.addEventListener('themechange', themed);
+    const updateTheme = () => setTheme(readCurrentTheme());
+    window.addEventListener('themechange', updateTheme);
     return () => {
       observer.disconnect();
-      window.removeEventListener('themechange', themed);
+      window.removeEventListener('themechange', updateTheme);
     };
   }, []);
   return { element, widthPx, theme };
@@ -39,12 +39,18 @@ export interface Ink {
 
 export function readInk(): Ink {
   const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return { text: colour('text'), quiet: colour('quiet'), line: colour('line'), ground: colour('panel') };
+  const readColor = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return { text: readColor('text'), quiet: readColor('quiet'), line: readColor('line'), ground: readColor('panel') };
 }
 
 /** Sets a canvas to a size in CSS pixels, and clears it: what is empty need not be, which takes as long as to draw. */
-export function cleared(canvas: HTMLCanvasElement, widthPx: number, heightPx: number, dpr: number, isEmpty = false) {
+export function clearCanvas(
+  canvas: HTMLCanvasElement,
+  widthPx: number,
+  heightPx: number,
+  dpr: number,
+  isEmpty = false,
+) {
   const columns = Math.round(widthPx * dpr);
   const rows = Math.round(heightPx * dpr);
   if (canvas.width !== columns || canvas.height !== rows) {

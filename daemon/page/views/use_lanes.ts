@@ -1,15 +1,15 @@
 /** The events of a transaction and of what was in its way, as a model of lanes. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { listed } from '../../base/list_text.ts';
+import { escapeListItem } from '../../base/list_text.ts';
 import type { Coverage, Transaction } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
-import { asFailure, type Failure } from '../feed/failure.ts';
+import { type Failure, toFailure } from '../feed/failure.ts';
 import { type LanesQuestion, loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
 import { parseClockOffsets } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
 import { usePage } from './context.ts';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 import { useRetry } from './use_retry.ts';
 
 /** Requests that began earlier than this before the transaction are hardly ever still in its way. */
@@ -54,7 +54,7 @@ export function useLanes(transactionId: string): LoadedLanes {
     set({ isLoading: true });
     load(daemon, { transactionId, clock_offset }, set, closing.signal)
       .then(() => set({ failure: null }))
-      .catch((error: unknown) => set({ failure: asFailure(error) }))
+      .catch((error: unknown) => set({ failure: toFailure(error) }))
       .finally(() => set({ isLoading: false }));
     return () => closing.abort();
   }, [daemon, transactionId, round, offsets]);
@@ -72,7 +72,7 @@ async function load(
   const transaction = await askTransaction(daemon, transactionId, signal);
   set({ transaction });
   if (transaction.event_count > EVENTS_MAX) return;
-  await loadLanes(daemon, lanesQuestion(transaction, { clock_offset }), (lanes) => set({ lanes }), signal);
+  await loadLanes(daemon, buildLanesQuestion(transaction, { clock_offset }), (lanes) => set({ lanes }), signal);
 }
 
 export function askTransaction(daemon: Daemon, transactionId: string, signal: AbortSignal): Promise<WholeTransaction> {
@@ -80,13 +80,13 @@ export function askTransaction(daemon: Daemon, transactionId: string, signal: Ab
 }
 
 /** What the second thread is asked about a transaction. */
-export function lanesQuestion(
+export function buildLanesQuestion(
   transaction: Transaction,
   link: Pick<Link, 'clock_offset'>,
 ): Omit<LanesQuestion, 'headers'> {
   const { transaction_id } = transaction;
   const ownPath = `/api/events?transaction_id=${encodeURIComponent(transaction_id)}`;
-  return { ...buildCommonQuestion([transaction], link), name: shownName(transaction_id), ownPath };
+  return { ...buildCommonQuestion([transaction], link), name: formatName(transaction_id), ownPath };
 }
 
 /** What is asked beside the events of the transactions themselves. */
@@ -99,8 +99,8 @@ export function buildCommonQuestion(
     clockOffsetsNs: offsets,
     transactions: transactions.map(({ transaction_id }) => transaction_id),
     eventCount: transactions.reduce((sum, { event_count }) => sum + event_count, 0),
-    queuedPaths: queuedPaths(transactions),
-    othersPath: othersPath(transactions),
+    queuedPaths: buildQueuedPaths(transactions),
+    othersPath: buildWholeOthersPath(transactions),
     othersMax: OTHERS_MAX,
   };
 }
@@ -112,18 +112,18 @@ export function buildPartQuestion(transaction: Transaction, { from, to }: { from
     ...buildCommonQuestion([transaction], { clock_offset: [] }),
     firstNs: BigInt(transaction.first_timestamp_ns),
     ownPath: `/api/events?transaction_id=${id}&from=${from}&to=${to}`,
-    queuedPaths: queuedPaths([transaction]).map((path) => `${path}&from=${from}&to=${to}`),
+    queuedPaths: buildQueuedPaths([transaction]).map((path) => `${path}&from=${from}&to=${to}`),
     othersPath: buildOthersPath(from - BEFORE_NS, to, transaction.nodes),
   };
 }
 
 /** The requests that tasks of the transactions queued. */
-function queuedPaths(transactions: readonly Transaction[]): string[] {
-  return transactions.map((one) => `/api/events?queued_by=${encodeURIComponent(listed(one.transaction_id))}`);
+function buildQueuedPaths(transactions: readonly Transaction[]): string[] {
+  return transactions.map((one) => `/api/events?queued_by=${encodeURIComponent(escapeListItem(one.transaction_id))}`);
 }
 
 /** The requests to devices on the transactions' nodes in their time. */
-function othersPath(transactions: readonly Transaction[]): string {
+function buildWholeOthersPath(transactions: readonly Transaction[]): string {
   const firsts = transactions.map(({ first_timestamp_ns }) => BigInt(first_timestamp_ns));
   const lasts = transactions.map(({ last_end_ns }) => BigInt(last_end_ns));
   const from = firsts.reduce((least, ns) => (ns < least ? ns : least)) - BEFORE_NS;

@@ -1,15 +1,15 @@
 /** The replay of a transaction in its picture: the playhead, the event that it is at, and how they are said. */
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
-import { errorName, firstAtLeast, getWhat, typeName } from '../columns/event_columns.ts';
+import { findFirstAtLeast, getErrorName, getWhat, typeName } from '../columns/event_columns.ts';
 import { createRowFinder } from '../columns/row_finder.ts';
 import { callName, type LanesModel } from '../lanes/model.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
-import { shortDuration } from '../numbers/exact_times.ts';
+import { formatShortDuration } from '../numbers/exact_times.ts';
 import { createPace } from '../replay/pace.ts';
 import type { Played } from '../replay/replay.ts';
 import { computeSchedule, type Schedule } from '../replay/schedule.ts';
 import { usePage } from './context.ts';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 import { type ShownReplay, useReplay } from './use_replay.ts';
 
 /** More sentences than one a second are not heard to their end. */
@@ -55,7 +55,7 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Clo
   const playheadNs = useCallback(
     (nowMs: number) => {
       if (!replay?.session) return null;
-      const positionNs = replay.playhead.at(nowMs);
+      const positionNs = replay.playhead.computePositionNs(nowMs);
       if (isFast && schedule && replay.session.state === 'playing')
         place.current = findPlayedPlace(schedule, positionNs);
       return computePlayheadNs(model, place.current, positionNs, isAligned);
@@ -69,7 +69,7 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Clo
   const pace = useMemo(() => createPace(SAID_EVERY_MS), []);
   useEffect(() => pace.cancel, [pace]);
   const sayPlayed = useCallback(
-    () => pace.run(() => announce(playedSentence(latest.current, place.current.row))),
+    () => pace.run(() => announce(describePlayed(latest.current, place.current.row))),
     [pace, announce],
   );
   return { ...shown, playheadNs, playedRow, sayPlayed, schedule };
@@ -89,7 +89,7 @@ const NOTHING_PLAYED: PlayedPlace = { row: -1, offsetNs: 0 };
 /** What is played at a position, where events do not come one by one. */
 export function findPlayedPlace({ rows, starts }: Schedule, positionNs: number): PlayedPlace {
   // Offsets are whole nanoseconds, and an event at the position is played.
-  const place = firstAtLeast(starts, Math.floor(positionNs) + 1) - 1;
+  const place = findFirstAtLeast(starts, Math.floor(positionNs) + 1) - 1;
   return place < 0 ? NOTHING_PLAYED : { row: rows[place]!, offsetNs: starts[place]! };
 }
 
@@ -106,22 +106,22 @@ function computePlayheadNs(
 ): number {
   if (played.row < 0 || positionNs < played.offsetNs) return firstNs + positionNs;
   const startNs = starts[played.row]!;
-  const next = isAligned ? starts.length : firstAtLeast(starts, startNs + 1);
+  const next = isAligned ? starts.length : findFirstAtLeast(starts, startNs + 1);
   const limitNs = next < starts.length ? starts[next]! : Number.POSITIVE_INFINITY;
   return Math.min(startNs + positionNs - played.offsetNs, limitNs);
 }
 
 /** `sys_write pwrite64 of /srv/db/wal, 64.0 µs, starts +2.05 ms`: one sentence for a screen reader. */
-function playedSentence({ columns, starts, firstNs }: LanesModel, row: number): string {
+function describePlayed({ columns, starts, firstNs }: LanesModel, row: number): string {
   if (row < 0) return 'Before the first event.';
   const { target } = getWhat(columns, row);
   const type = typeName(columns, row);
   const call = callName(columns, row);
-  const error = errorName(columns, row);
+  const error = getErrorName(columns, row);
   const parts = [
-    `${type}${call === type ? '' : ` ${shownName(call)}`}${target === null ? '' : ` of ${shownName(target)}`}`,
-    shortDuration(columns.duration[row]!),
-    `starts +${shortDuration(starts[row]! - firstNs)}`,
+    `${type}${call === type ? '' : ` ${formatName(call)}`}${target === null ? '' : ` of ${formatName(target)}`}`,
+    formatShortDuration(columns.duration[row]!),
+    `starts +${formatShortDuration(starts[row]! - firstNs)}`,
     ...(error === null ? [] : [`failed with ${error}`]),
   ];
   return `${parts.join(', ')}.`;

@@ -5,8 +5,8 @@ import type { WhatIfAnswer } from '../../contract/received.ts';
 import type { Failure } from '../feed/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { buildOnlyFilter } from '../replay/settings_in_link.ts';
-import { type Curve, computeProjection, exactCurve, isSameProjection, type Projection } from '../what_if/curve.ts';
-import { assumption, WHAT_IF } from '../what_if/question.ts';
+import { type Curve, computeProjection, isSameProjection, type Projection, toExactCurve } from '../what_if/curve.ts';
+import { buildAssumption, WHAT_IF } from '../what_if/question.ts';
 import { usePage } from './context.ts';
 import { useAnswer } from './use_answer.ts';
 
@@ -86,7 +86,7 @@ export function useProjection(
         extra_latency_ns: latencyNs,
         timeout_ns: timeoutNs,
         limit: 0,
-        ...assumption(only, offsets),
+        ...buildAssumption(only, offsets),
       };
       const answer = await daemon.askJson<WhatIfAnswer>(WHAT_IF, { method: 'POST', body, signal });
       return { chosen: { latencyNs, timeoutNs }, curveKey, answer };
@@ -97,15 +97,16 @@ export function useProjection(
   const isOther = useMemo(() => {
     if (!body) return false;
     const own = known.current?.key === body.curveKey ? known.current.curve : null;
-    const isNew = own !== null && !isSameProjection(own && projectionFrom(own, body.chosen), toProjection(body.answer));
-    if (own === null || isNew) known.current = { key: body.curveKey, curve: exactCurve(body.answer.curve) };
+    const isNew =
+      own !== null && !isSameProjection(own && computeChosenProjection(own, body.chosen), toProjection(body.answer));
+    if (own === null || isNew) known.current = { key: body.curveKey, curve: toExactCurve(body.answer.curve) };
     return isNew;
   }, [body]);
   const curve = known.current?.key === curveKey ? known.current.curve : null;
   const isOfCurve = body?.curveKey === curveKey;
   const answer = body && isOfCurve && isSame(body.chosen, chosen) ? body.answer : null;
   return {
-    projection: answer ? toProjection(answer) : curve && projectionFrom(curve, chosen),
+    projection: answer ? toProjection(answer) : curve && computeChosenProjection(curve, chosen),
     affected: isOfCurve ? body.answer : null,
     answer,
     isOther: isOther && answer !== null,
@@ -114,7 +115,8 @@ export function useProjection(
   };
 }
 
-const projectionFrom = (curve: Curve, chosen: Chosen) => computeProjection(curve, chosen.latencyNs, chosen.timeoutNs);
+const computeChosenProjection = (curve: Curve, chosen: Chosen) =>
+  computeProjection(curve, chosen.latencyNs, chosen.timeoutNs);
 
 function toProjection({ duration_ns, replay_duration_ns, times_out, smallest_latency_ns }: WhatIfAnswer): Projection {
   return {

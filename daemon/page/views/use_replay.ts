@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Session } from '../../contract/received.ts';
-import { asFailure, type Failure } from '../feed/failure.ts';
+import { type Failure, toFailure } from '../feed/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { createSession, deleteSession, openReplay, type Played, type Replay } from '../replay/replay.ts';
 import { buildSessionSettings, linkSettings, type SessionSettings } from '../replay/settings_in_link.ts';
@@ -46,7 +46,7 @@ export function useReplay(
   const follow = useCallback(
     (sessionId: string): Replay => {
       let isAsked = false;
-      const kept = keptInLink();
+      const kept = createLinkKeeper();
       const opened = openReplay({
         daemon,
         sessionId,
@@ -115,7 +115,7 @@ export function useReplay(
         go({ session: session_id });
         return follow(session_id);
       } catch (error) {
-        setFailure(asFailure(error));
+        setFailure(toFailure(error));
         return null;
       } finally {
         opening.current = null;
@@ -138,7 +138,9 @@ export function useReplay(
   }, [renew]);
   const restore = useCallback(async () => {
     const gone = current.current?.session;
-    const place = gone ? BigInt(Math.round(current.current!.playhead.at(performance.now()))) : position.current;
+    const place = gone
+      ? BigInt(Math.round(current.current!.playhead.computePositionNs(performance.now())))
+      : position.current;
     const opened = await renew(gone ? toSettings(gone) : {});
     if (opened && place !== null && place > 0n) await opened.seek({ position_ns: place });
   }, [renew]);
@@ -146,7 +148,7 @@ export function useReplay(
 }
 
 /** Returns what the link has to say of a session, or null if it says it already. */
-function keptInLink() {
+function createLinkKeeper() {
   let before: { settings: string; position: bigint | null } | null = null;
   return (session: Session) => {
     const settings = linkSettings(session);

@@ -59,9 +59,9 @@ export function useZoom(
 const isSame = (one: Zoom | null, other: Zoom | null) => one?.from === other?.from && one?.to === other?.to;
 
 function toZoom(baseNs: bigint, fromNs: number, toNs: number): Zoom | null {
-  const inLink = (ns: bigint) => (ns < 0n ? 0n : ns > TIME_MAX_NS ? TIME_MAX_NS : ns);
-  const from = inLink(baseNs + BigInt(fromNs));
-  const to = inLink(baseNs + BigInt(toNs));
+  const clampTime = (ns: bigint) => (ns < 0n ? 0n : ns > TIME_MAX_NS ? TIME_MAX_NS : ns);
+  const from = clampTime(baseNs + BigInt(fromNs));
+  const to = clampTime(baseNs + BigInt(toNs));
   return from < to ? { from, to } : null;
 }
 

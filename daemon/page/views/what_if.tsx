@@ -5,14 +5,14 @@ import { I64_MAX } from '../../base/bigints.ts';
 import type { Coverage } from '../../contract/received.ts';
 import type { Choices } from '../lanes/choices.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
-import { grouped } from '../numbers/exact_times.ts';
+import { groupDigits } from '../numbers/exact_times.ts';
 import { buildOnlyFilter, type SessionSettings } from '../replay/settings_in_link.ts';
 import { LATENCIES, TIMEOUTS } from '../what_if/scale.ts';
-import { becomesText, deadlineText } from '../what_if/words.ts';
+import { describeDeadline, describeProjection } from '../what_if/words.ts';
 import { usePage } from './context.ts';
 import { DurationField } from './duration_field.tsx';
 import { FailureNote } from './failure_note.tsx';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 import { type Chosen, type ShownProjection, useChosen, useProjection } from './use_projection.ts';
 import { WhatIfOthers } from './what_if_others.tsx';
 
@@ -44,7 +44,9 @@ export function WhatIf({ transactionId, choices, coverage, offsets, onPlay }: Pr
   const { answer, projection } = shown;
   useEffect(() => {
     if (!answer || !projection || !isTouched.current) return;
-    announce(`It ${becomesText(projection)}; ${deadlineText(projection, timeoutNs, answer.in_progress_times_out)}.`);
+    announce(
+      `It ${describeProjection(projection)}; ${describeDeadline(projection, timeoutNs, answer.in_progress_times_out)}.`,
+    );
   }, [answer]);
   return (
     <section class="panel what-if" aria-label="What if">
@@ -101,12 +103,12 @@ function Answer({ shown, timeoutNs, isAtLeast }: AnswerProps) {
         <p class="figures projection">
           <strong>
             {isAtLeast && '▲ at least: '}
-            {becomesText(projection)}
+            {describeProjection(projection)}
           </strong>
-          <span>{deadlineText(projection, timeoutNs, answer?.in_progress_times_out)}</span>
+          <span>{describeDeadline(projection, timeoutNs, answer?.in_progress_times_out)}</span>
           {affected && (
             <span class="quiet">
-              {grouped(affected.affected_count)} of {grouped(affected.event_count)} events get it
+              {groupDigits(affected.affected_count)} of {groupDigits(affected.event_count)} events get it
             </span>
           )}
         </p>
@@ -167,10 +169,10 @@ function OneOf({ label, all, values, chosen, onChoose }: OnlyProps) {
       <option value="-1">{all}</option>
       {names.map((name, place) => (
         <option key={name} value={String(place)}>
-          {shownName(name)}
+          {formatName(name)}
         </option>
       ))}
-      {at === several && <option value={String(several)}>{chosen.map(shownName).join(' or ')}</option>}
+      {at === several && <option value={String(several)}>{chosen.map(formatName).join(' or ')}</option>}
     </select>
   );
 }

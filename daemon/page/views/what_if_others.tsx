@@ -3,14 +3,14 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { CurvesAnswer } from '../../contract/received.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
-import { grouped } from '../numbers/exact_times.ts';
+import { groupDigits } from '../numbers/exact_times.ts';
 import { buildOnlyFilter } from '../replay/settings_in_link.ts';
 import { createPopulation, type Population } from '../what_if/population.ts';
-import { assumption, buildWhere, unusedFilters, WHAT_IF, type Where } from '../what_if/question.ts';
-import { populationText, sharesText } from '../what_if/words.ts';
+import { buildAssumption, buildWhere, listUnusedFilters, WHAT_IF, type Where } from '../what_if/question.ts';
+import { describePopulation, formatShares } from '../what_if/words.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 import { useAnswer } from './use_answer.ts';
 import type { Chosen } from './use_projection.ts';
 
@@ -32,7 +32,7 @@ export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
   /** Many events are read for it, so that it is asked for. */
   const [isAsked, setIsAsked] = useState(false);
   const where = buildWhere(link, ownService);
-  const body = { where, ...assumption(buildOnlyFilter(link), offsets) };
+  const body = { where, ...buildAssumption(buildOnlyFilter(link), offsets) };
   const key = JSON.stringify(body, (_, value) => (typeof value === 'bigint' ? String(value) : value));
   const answer = useAnswer<Others>(isAsked ? key : null, async (signal) => {
     const { transactions, ...about } = await daemon.askJson<CurvesAnswer>(WHAT_IF, { method: 'POST', body, signal });
@@ -42,7 +42,7 @@ export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
     return (
       <p>
         <button type="button" onClick={() => setIsAsked(true)}>
-          And other transactions{where.service && ` of ${where.service.map(shownName).join(' or ')}`}?
+          And other transactions{where.service && ` of ${where.service.map(formatName).join(' or ')}`}?
         </button>
       </p>
     );
@@ -52,7 +52,7 @@ export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
     <>
       {answer.failure && <FailureNote failure={answer.failure} onRetry={answer.askAgain} />}
       {!others && answer.isLoading && <p class="quiet">Reading the other transactions…</p>}
-      {others && <Shares {...{ others, chosen }} unused={unusedFilters(link)} />}
+      {others && <Shares {...{ others, chosen }} unused={listUnusedFilters(link)} />}
     </>
   );
 }
@@ -66,24 +66,27 @@ interface SharesProps {
 function Shares({ others, chosen: { latencyNs, timeoutNs }, unused }: SharesProps) {
   const { population, where, are_more, coverage } = others;
   const { count } = population;
-  const before = useMemo(() => (timeoutNs === null ? 0 : population.missed(0n, timeoutNs)), [population, timeoutNs]);
-  const after = timeoutNs === null ? 0 : population.missed(latencyNs, timeoutNs);
+  const before = useMemo(
+    () => (timeoutNs === null ? 0 : population.countMissed(0n, timeoutNs)),
+    [population, timeoutNs],
+  );
+  const after = timeoutNs === null ? 0 : population.countMissed(latencyNs, timeoutNs);
   return (
     <p class="figures others">
       <span>
-        {populationText(count, where, are_more, shownName)}:{' '}
+        {describePopulation(count, where, are_more, formatName)}:{' '}
         {timeoutNs === null ? (
           'choose how long the caller waits'
         ) : (
           <strong>
             {!coverage.complete && '▲ at least: '}
-            {sharesText(count, before, after)}
+            {formatShares(count, before, after)}
           </strong>
         )}
       </span>
       {timeoutNs !== null && (
         <span class="quiet">
-          {grouped(before)} → {grouped(after)} of {grouped(count)}
+          {groupDigits(before)} → {groupDigits(after)} of {groupDigits(count)}
         </span>
       )}
       {unused.length > 0 && <span class="quiet">without the filters {unused.join(', ')}</span>}

@@ -1,11 +1,11 @@
 /** Chooses what the page is about: services, nodes, whatever else can be filtered, a window of time, only what failed. */
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { filterText, readFilters } from '../link/filter_text.ts';
-import { listFilters, withoutValue } from '../link/filters.ts';
+import { dropFilterValue, listFilters } from '../link/filters.ts';
 import { FILTERED } from '../link/link.ts';
 import { usePage } from './context.ts';
 import { useKeys } from './keys.ts';
-import { shownName } from './names.ts';
+import { formatName } from './names.ts';
 
 const MINUTE_NS = 60_000_000_000n;
 const WINDOWS: readonly (readonly [label: string, minutes: bigint])[] = [
@@ -23,7 +23,7 @@ export function WindowForm() {
     const nowNs = BigInt(Date.now()) * 1_000_000n;
     go({ from: nowNs - BigInt(minutes) * MINUTE_NS, to: null });
   };
-  const choice = (name: 'service' | 'node', label: string, all: string) => (
+  const renderChoice = (name: 'service' | 'node', label: string, all: string) => (
     <Choice
       {...{ label, all, values: known.get(name) ?? [] }}
       chosen={link[name]}
@@ -33,8 +33,8 @@ export function WindowForm() {
   return (
     <>
       <div class="filters">
-        {choice('service', 'Service', 'all services')}
-        {choice('node', 'Node', 'all nodes')}
+        {renderChoice('service', 'Service', 'all services')}
+        {renderChoice('node', 'Node', 'all nodes')}
         <label>
           Window
           <select
@@ -118,7 +118,7 @@ function Choice({ label, all, values, chosen, onChoose }: ChoiceProps) {
         )}
         {shown.map((name) => (
           <option key={name} value={name}>
-            {shownName(name)}
+            {formatName(name)}
           </option>
         ))}
       </select>
@@ -170,7 +170,7 @@ function FilterField({ known }: { known: KnownValues }) {
         />
       </label>
       <datalist id={list}>
-        {suggestions(text, known).map((one) => (
+        {listSuggestions(text, known).map((one) => (
           <option key={one} value={one} />
         ))}
       </datalist>
@@ -179,15 +179,15 @@ function FilterField({ known }: { known: KnownValues }) {
           type="button"
           class="pill"
           key={`${name} ${value}`}
-          onClick={() => go(withoutValue(link, name, value))}
+          onClick={() => go(dropFilterValue(link, name, value))}
           title="drop this filter"
         >
-          {shownName(filterText(name, value))} ×<span class="spoken">drop this filter</span>
+          {formatName(filterText(name, value))} ×<span class="spoken">drop this filter</span>
         </button>
       ))}
       {problems.length > 0 && (
         <p class="failure" role="alert">
-          {problems.map(shownName).join('; ')}
+          {problems.map(formatName).join('; ')}
         </p>
       )}
     </form>
@@ -195,7 +195,7 @@ function FilterField({ known }: { known: KnownValues }) {
 }
 
 /** Completions of the last word, with the words before it: names at first, then values of that name. */
-function suggestions(text: string, known: KnownValues): string[] {
+function listSuggestions(text: string, known: KnownValues): string[] {
   const from = text.lastIndexOf(' ') + 1;
   const before = text.slice(0, from);
   const word = text.slice(from);

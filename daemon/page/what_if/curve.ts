@@ -7,11 +7,11 @@ import type { CurveLine } from '../../contract/received.ts';
 /** Lines without rounding, by events ascending; at least one. */
 export type Curve = readonly { events: bigint; endNs: bigint }[];
 
-export function exactCurve(lines: readonly CurveLine[]): Curve {
+export function toExactCurve(lines: readonly CurveLine[]): Curve {
   return lines.map(({ events, end_ns }) => ({ events: BigInt(events), endNs: BigInt(end_ns) }));
 }
 
-export function durationWith(curve: Curve, latencyNs: bigint): bigint {
+export function computeDurationNs(curve: Curve, latencyNs: bigint): bigint {
   let longest = 0n;
   for (const { events, endNs } of curve) {
     const ns = endNs + events * latencyNs;
@@ -21,7 +21,7 @@ export function durationWith(curve: Curve, latencyNs: bigint): bigint {
 }
 
 /** The smallest latency with which the deadline is missed; null if there is no deadline, or if none misses it. */
-export function smallestMissing(curve: Curve, timeoutNs: bigint | null): bigint | null {
+export function findSmallestMissing(curve: Curve, timeoutNs: bigint | null): bigint | null {
   if (timeoutNs === null) return null;
   let smallest: bigint | null = null;
   for (const { events, endNs } of curve) {
@@ -40,12 +40,12 @@ export interface Projection {
 }
 
 export function computeProjection(curve: Curve, latencyNs: bigint, timeoutNs: bigint | null): Projection {
-  const durationNs = durationWith(curve, latencyNs);
+  const durationNs = computeDurationNs(curve, latencyNs);
   return {
-    recordedNs: durationWith(curve, 0n),
+    recordedNs: computeDurationNs(curve, 0n),
     durationNs,
     timesOut: timeoutNs !== null && durationNs > timeoutNs,
-    smallestNs: smallestMissing(curve, timeoutNs),
+    smallestNs: findSmallestMissing(curve, timeoutNs),
   };
 }
 

@@ -4,7 +4,7 @@ import type { CurveLine } from '../../contract/received.ts';
 export interface Population {
   readonly count: number;
   /** How many of them miss a deadline with an extra latency; exact for 64-bit values. */
-  missed(latencyNs: bigint, timeoutNs: bigint): number;
+  countMissed(latencyNs: bigint, timeoutNs: bigint): number;
 }
 
 /** A sum of doubles below this is exact. */
@@ -35,7 +35,7 @@ export function createPopulation(curves: readonly (readonly CurveLine[])[]): Pop
 
   return {
     count: curves.length,
-    missed(latencyNs, timeoutNs) {
+    countMissed(latencyNs, timeoutNs) {
       const latency = Number(latencyNs);
       const timeout = Number(timeoutNs);
       let [count, at] = [0, 0];

@@ -2,13 +2,13 @@
 import type { Only } from '../../contract/received.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { FILTERED, type Link } from '../link/link.ts';
-import { offsetsField } from '../replay/settings_in_link.ts';
+import { buildOffsetsField } from '../replay/settings_in_link.ts';
 
 export const WHAT_IF = '/api/replay/whatif';
 
 /** Fields that both kinds of question have. */
-export function assumption(only: Only, offsets: ClockOffsets) {
-  return { only, ...(offsets.size > 0 && { clock_offsets_ns: offsetsField(offsets) }) };
+export function buildAssumption(only: Only, offsets: ClockOffsets) {
+  return { only, ...(offsets.size > 0 && { clock_offsets_ns: buildOffsetsField(offsets) }) };
 }
 
 /** Filters of `where` of a what-if. */
@@ -34,7 +34,7 @@ export function buildWhere({ from, to, service, node }: Filters, ownService: str
 }
 
 /** Names of filters that the link has and a what-if does not know, so that they are not applied. */
-export function unusedFilters(link: Link): string[] {
+export function listUnusedFilters(link: Link): string[] {
   const excluded = FILTERED.map((name) => `exclude_${name}` as const);
   const others = FILTERED.filter((name) => name !== 'service' && name !== 'node');
   const lists = [...others, ...excluded].filter((name) => link[name].length > 0);

@@ -9,9 +9,9 @@ const LEAST_NS = 1000n;
 /** An hour, as much latency as the API allows. */
 const MOST_NS = 3_600_000_000_000n;
 
-const DURATIONS: readonly bigint[] = durations();
+const DURATIONS: readonly bigint[] = listDurations();
 
-function durations(): bigint[] {
+function listDurations(): bigint[] {
   const all: bigint[] = [];
   for (let tenth = LEAST_NS / 10n; tenth * 10n < MOST_NS; tenth *= 10n)
     all.push(...MANTISSAS.map((mantissa) => mantissa * tenth));

@@ -1,21 +1,21 @@
 /** What-ifs in words. */
 import { percentText } from '../numbers/amounts.ts';
-import { durationText } from '../numbers/duration_text.ts';
-import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import { formatDuration } from '../numbers/duration_text.ts';
+import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import type { Projection } from './curve.ts';
 import type { Where } from './question.ts';
 
 /** `394.7 ms becomes 439.7 ms`, or that it stays. */
-export function becomesText({ recordedNs, durationNs }: Projection): string {
-  if (recordedNs === durationNs) return `stays ${shortDuration(recordedNs)}`;
-  return `${shortDuration(recordedNs)} becomes ${shortDuration(durationNs)}`;
+export function describeProjection({ recordedNs, durationNs }: Projection): string {
+  if (recordedNs === durationNs) return `stays ${formatShortDuration(recordedNs)}`;
+  return `${formatShortDuration(recordedNs)} becomes ${formatShortDuration(durationNs)}`;
 }
 
 /**
  * Whether the deadline is kept, and from which latency on it is not; the latency with all digits. A projection knows of
  * calls that have ended only: `isPast` says whether one in progress has not ended by then, null that it is not known.
  */
-export function deadlineText(
+export function describeDeadline(
   { timesOut, smallestNs }: Projection,
   timeoutNs: bigint | null,
   isPast: boolean | null = false,
@@ -23,31 +23,31 @@ export function deadlineText(
   if (timeoutNs === null) return 'no deadline';
   if (isPast) return '✕ times out: a call in progress has not ended by then';
   if (smallestNs === 0n) return '✕ times out, also as recorded';
-  const limit = smallestNs === null ? 'with any latency' : `from +${durationText(smallestNs)} on`;
+  const limit = smallestNs === null ? 'with any latency' : `from +${formatDuration(smallestNs)} on`;
   if (timesOut) return `✕ times out, ${limit}`;
   if (isPast === null) return '▲ not known: a call in progress may not have ended by then';
   return smallestNs === null ? '✓ in time, with any latency' : `✓ in time; times out ${limit}`;
 }
 
 /** `0.6 % → 1.6 % time out`. */
-export function sharesText(count: number, before: number, after: number): string {
+export function formatShares(count: number, before: number, after: number): string {
   if (count === 0) return 'none is recorded';
   return `${percentText(before / count)} → ${percentText(after / count)} time out`;
 }
 
 /** `of 9 027 transactions of shop`. */
-export function populationText(
+export function describePopulation(
   count: number,
   { service, node, from, to }: Where,
   areMore: boolean,
   shown: (name: string) => string,
 ): string {
   const newest = areMore ? 'the newest ' : '';
-  const names = (list: readonly string[] | undefined) => list?.map(shown).join(' or ');
+  const joinNames = (list: readonly string[] | undefined) => list?.map(shown).join(' or ');
   const words = [
-    `of ${newest}${grouped(count)} transaction${count === 1 ? '' : 's'}`,
-    service && `of ${names(service)}`,
-    node && `on ${names(node)}`,
+    `of ${newest}${groupDigits(count)} transaction${count === 1 ? '' : 's'}`,
+    service && `of ${joinNames(service)}`,
+    node && `on ${joinNames(node)}`,
     (from !== undefined || to !== undefined) && 'in this window',
   ];
   return words.filter(Boolean).join(' ');

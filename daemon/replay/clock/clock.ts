@@ -27,7 +27,7 @@ export interface ReplayClock {
 
 export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
   let running = false;
-  let rate = exactRate(speedFactor);
+  let rate = computeExactRate(speedFactor);
   let referencePositionNs = 0n;
   let referenceTimeNs = now();
   /** A cache of the last deadline: each event's deadline is requested several times. */
@@ -66,7 +66,7 @@ export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
         const dividend = (atNs - fast.positionNs) * fast.denominator;
         if (Number.isSafeInteger(dividend) && Number.isSafeInteger(fast.positionNs)) {
           knownAtNs = atNs;
-          knownDueNs = referenceTimeNs + BigInt(quotientUp(dividend, fast.numerator));
+          knownDueNs = referenceTimeNs + BigInt(divideNumbersUp(dividend, fast.numerator));
           return knownDueNs;
         }
       }
@@ -84,7 +84,7 @@ export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
     jump: (atNs) => takeReference(atNs),
     setSpeed(next) {
       const atNs = positionNs();
-      rate = exactRate(next);
+      rate = computeExactRate(next);
       takeReference(atNs);
     },
   };
@@ -96,7 +96,7 @@ interface Rate {
 }
 
 /** Speed factors are 0.001 to 1000, a range in which JavaScript formats no number with an exponent. */
-function exactRate(speedFactor: number): Rate {
+function computeExactRate(speedFactor: number): Rate {
   const match = /^(\d+)(?:\.(\d+))?$/.exec(String(speedFactor));
   const [, whole = '', fraction = ''] = match ?? [];
   const numerator = BigInt(whole + fraction);
@@ -111,7 +111,7 @@ function divideUp(dividend: bigint, divisor: bigint): bigint {
 }
 
 /** The same for integers. Dividend minus remainder is a multiple of the divisor, so the double division is exact. */
-function quotientUp(dividend: number, divisor: number): number {
+function divideNumbersUp(dividend: number, divisor: number): number {
   if (divisor === 1) return dividend;
   const remainder = dividend % divisor;
   const quotient = (dividend - remainder) / divisor;

@@ -10,7 +10,7 @@ export interface Heap<Item extends HeapItem> {
   push(item: Item): void;
   remove(item: Item): void;
   /** Restores the order after the item's sort key has changed. */
-  moved(item: Item): void;
+  reorder(item: Item): void;
 }
 
 export function createHeap<Item extends HeapItem>(before: (a: Item, b: Item) => boolean): Heap<Item> {
@@ -21,7 +21,7 @@ export function createHeap<Item extends HeapItem>(before: (a: Item, b: Item) => 
     item.slot = slot;
   }
 
-  function up(item: Item): void {
+  function siftUp(item: Item): void {
     let slot = item.slot;
     while (slot > 0) {
       const parent = (slot - 1) >> 1;
@@ -32,7 +32,7 @@ export function createHeap<Item extends HeapItem>(before: (a: Item, b: Item) => 
     put(item, slot);
   }
 
-  function down(item: Item): void {
+  function siftDown(item: Item): void {
     let slot = item.slot;
     for (;;) {
       let child = 2 * slot + 1;
@@ -45,9 +45,9 @@ export function createHeap<Item extends HeapItem>(before: (a: Item, b: Item) => 
     put(item, slot);
   }
 
-  function moved(item: Item): void {
-    up(item);
-    down(item);
+  function reorder(item: Item): void {
+    siftUp(item);
+    siftDown(item);
   }
 
   return {
@@ -57,16 +57,16 @@ export function createHeap<Item extends HeapItem>(before: (a: Item, b: Item) => 
     peek: () => items[0],
     push(item) {
       put(item, items.length);
-      up(item);
+      siftUp(item);
     },
     remove(item) {
       const last = items.pop()!;
       if (last !== item) {
         put(last, item.slot);
-        moved(last);
+        reorder(last);
       }
       item.slot = -1;
     },
-    moved,
+    reorder,
   };
 }

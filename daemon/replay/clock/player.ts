@@ -8,22 +8,22 @@ import type { SteadyNow } from './clock.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export interface Track {
-  /** Number of frames played so far, as far as `played` has reported them. */
+  /** Number of frames played so far, as far as `reportPlayed` has reported them. */
   readonly playedCount: number;
   /** Plays frames of `bytes`, each no earlier than those before it. */
   feed(bytes: Uint8Array, frames: BigInt64Array): void;
-  /** Takes back the frames that were not played; `played` reports the others. */
+  /** Takes back the frames that were not played; `reportPlayed` reports the others. */
   takeBack(): void;
   /** Reports the lateness of each frame that was played since; returns how many. */
-  played(record: (latenessNs: number) => void): number;
+  reportPlayed(record: (latenessNs: number) => void): number;
   setWakes(wakes: boolean): void;
   /**
-   * The socket has the frames that `played` has reported, and gets all others; undefined if the process has no more
+   * The socket has the frames that `reportPlayed` has reported, and gets all others; undefined if the process has no more
    * descriptors.
    */
   attach(fd: number, isChunked: boolean): number | undefined;
   /** Bytes that the socket of each viewer took; those that were full, and get no more frames, are left out. */
-  sentBytes(): Map<number, number>;
+  readSentBytes(): Map<number, number>;
   /** Undefined when the player or the track was closed before. */
   detach(viewer: number): Left | undefined;
   close(): void;
@@ -49,7 +49,7 @@ export function createThreadPlayer(): Player {
 /** A player whose time is that of `now`: it plays when the scheduler rings. */
 export function createScheduledPlayer(now: SteadyNow, scheduler: Scheduler): Player {
   const native = nativeClock.createPlayer(() => {}, false);
-  const alarm = scheduler.alarm(() => {
+  const alarm = scheduler.createAlarm(() => {
     const nextNs = nativeClock.run(native, now());
     made.wake();
     if (nextNs !== undefined) alarm.set(nextNs);
@@ -94,7 +94,7 @@ function wrapNativePlayer(native: NativePlayer, onFed: () => void): { player: Pl
       takeBack() {
         if (!isOver()) nativeClock.takeBack(native, id);
       },
-      played(record) {
+      reportPlayed(record) {
         let total = 0;
         if (isOver()) return 0;
         for (let count = LATENESSES; count === LATENESSES; ) {
@@ -110,7 +110,7 @@ function wrapNativePlayer(native: NativePlayer, onFed: () => void): { player: Pl
         isWaking = wakes;
       },
       attach: (fd, isChunked) => (isOver() ? undefined : nativeClock.attach(native, id, fd, isChunked)),
-      sentBytes() {
+      readSentBytes() {
         const count = isOver() ? 0 : nativeClock.sentBytes(native, id, names, sent);
         const bytes = new Map<number, number>();
         for (let i = 0; i < count; i++) bytes.set(names[i]!, sent[i]!);

@@ -10,7 +10,7 @@ export interface Alarm {
 
 export interface Scheduler {
   /** `ring` must not throw: other sessions ring in the same turn. */
-  alarm(ring: () => void): Alarm;
+  createAlarm(ring: () => void): Alarm;
   close(): void;
 }
 
@@ -47,7 +47,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     if (dueNs === awaitedNs) return;
     awaitedNs = dueNs;
     if (dueNs === null) waiter.cancel();
-    else waiter.until(dueNs, ringDue);
+    else waiter.waitUntil(dueNs, ringDue);
   }
 
   function ringDue(): void {
@@ -84,7 +84,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   }
 
   return {
-    alarm(ring) {
+    createAlarm(ring) {
       const entry: Entry = { dueNs: 0n, ring, slot: -1, isInRound: false };
       return {
         set(dueNs) {
@@ -113,7 +113,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
 
 interface Waiter {
   /** Calls `wake` once, at `dueNs` or as soon after as possible, never earlier. It replaces an earlier wait. */
-  until(dueNs: bigint, wake: () => void): void;
+  waitUntil(dueNs: bigint, wake: () => void): void;
   cancel(): void;
 }
 
@@ -138,7 +138,7 @@ const NS_PER_MS = 1_000_000;
 /** setTimeout turns a longer delay into 1 ms. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-export function timerWaiter(now: SteadyNow, timers: Timers): Waiter {
+export function createTimerWaiter(now: SteadyNow, timers: Timers): Waiter {
   let timer: unknown;
   let turn: unknown;
   let dueNs = 0n;
@@ -159,7 +159,7 @@ export function timerWaiter(now: SteadyNow, timers: Timers): Waiter {
   }
 
   return {
-    until(nextDueNs, nextWake) {
+    waitUntil(nextDueNs, nextWake) {
       cancel();
       dueNs = nextDueNs;
       wake = nextWake;

@@ -8,7 +8,7 @@ import { takeRows } from '../../../agent/recording/read/assemble_block.ts';
 import { type BundleWriter, createBundle } from '../../../agent/recording/write/bundle.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { max, min } from '../../base/bigints.ts';
-import { remapped } from '../../export/remap.ts';
+import { remapBlock } from '../../export/remap.ts';
 import {
   createRecordingReader,
   type Dictionary,
@@ -56,11 +56,11 @@ export async function copyTransactions(
 
   function append(scanned: ScannedBlock): void {
     const { block, dictionary } = scanned;
-    for (const [index, rows] of rowsByRecording(scanned)) {
+    for (const [index, rows] of groupRowsByRecording(scanned)) {
       const copy = findOrAddCopy(dictionary.recording(index));
       const fresh = transactions.length > 1 ? rows.filter((row) => isFresh(copy, block.numbers[row]!)) : rows;
       if (fresh.length > 0)
-        copy.writer.append(remapped(takeRows(block, fresh), createIdMapper(copy.writer, dictionary)));
+        copy.writer.append(remapBlock(takeRows(block, fresh), createIdMapper(copy.writer, dictionary)));
     }
   }
 
@@ -85,7 +85,7 @@ function isFresh({ shared }: Copied, number: bigint): boolean {
   return true;
 }
 
-function rowsByRecording({ block }: ScannedBlock): Map<number, Uint32Array> {
+function groupRowsByRecording({ block }: ScannedBlock): Map<number, Uint32Array> {
   const readRecordingIndex = createRecordingReader(block);
   const rows = Array.from({ length: block.rowCount }, (_, row) => row);
   return new Map([...Map.groupBy(rows, readRecordingIndex)].map(([index, own]) => [index, Uint32Array.from(own)]));

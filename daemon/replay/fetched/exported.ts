@@ -1,23 +1,23 @@
 /** Copies of a transaction of a fleet for one command, which are gone when it ends. */
 import { rmSync } from 'node:fs';
-import { newPrivateFolder } from '../../../agent/process/surroundings.ts';
+import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
 import { ExportError } from '../../export/errors.ts';
 import { closeFleet, type Fleet } from '../../store/fleet/fleet.ts';
 import { type FleetSettings, openFleet } from '../../store/fleet/open_fleet.ts';
-import { transactionsById } from '../../store/fleet/transactions_by_id.ts';
+import { findFleetTransactions } from '../../store/fleet/transactions_by_id.ts';
 import { type CopiedFile, copyTransactions } from './copy.ts';
 
 /** Throws a UserError, also for a transaction that the fleet does not have. */
-export async function withFleetCopies(
+export async function runWithFleetCopies(
   settings: FleetSettings,
   transactionId: string,
   work: (copies: readonly CopiedFile[]) => Promise<void>,
 ): Promise<void> {
-  const folder = newPrivateFolder('kreplay-export-');
+  const folder = createPrivateFolder('kreplay-export-');
   let fleet: Fleet | undefined;
   try {
     fleet = await openFleet(settings);
-    const found = await transactionsById(fleet, [transactionId]);
+    const found = await findFleetTransactions(fleet, [transactionId]);
     if (found.size === 0) throw new ExportError(`the fleet has no transaction ${transactionId}: check the id`);
     await work(await copyTransactions(fleet, [...found.values()], folder, new AbortController().signal));
   } finally {

@@ -5,10 +5,10 @@ import { giveWay } from '../../thread_schedule.ts';
 import { answerQuestions } from '../plan/answer_questions.ts';
 import { openCopies } from './copies.ts';
 import type { FetchedPlaces } from './fetched_planner.ts';
-import { fetchingPlanner } from './fetching_planner.ts';
+import { createFetchingPlanner } from './fetching_planner.ts';
 
 giveWay();
 const { fleet: settings, folder, bytesMax } = workerData as FetchedPlaces;
 // Questions that arrive meanwhile wait in the port.
 const fleet = await openFleet(settings);
-answerQuestions(parentPort!, fetchingPlanner(fleet, openCopies(fleet, folder, bytesMax)));
+answerQuestions(parentPort!, createFetchingPlanner(fleet, openCopies(fleet, folder, bytesMax)));

@@ -4,7 +4,7 @@ import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import { closeFleet, type Fleet, withFleetErrors } from '../../store/fleet/fleet.ts';
 import { readFleetNodes } from '../../store/fleet/fleet_info.ts';
-import { transactionsById } from '../../store/fleet/transactions_by_id.ts';
+import { findFleetTransactions } from '../../store/fleet/transactions_by_id.ts';
 import type { TransactionSummary } from '../../store/store.ts';
 import { type AppliedOffsets, checkNodes } from '../plan/clock_offsets.ts';
 import { createPlanner, type Planner, type ReplayPlan } from '../plan/planner.ts';
@@ -19,16 +19,16 @@ const NEVER = new AbortController().signal;
 interface Planned {
   planner: Planner;
   /** The request without what it says of nodes that the copy has no events of. */
-  of<Request extends AppliedOffsets>(request: Request): Request;
+  restrictOffsets<Request extends AppliedOffsets>(request: Request): Request;
   /** Ends the planner, and lets the copy go. */
   close(): Promise<void>;
 }
 
-export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
+export function createFetchingPlanner(fleet: Fleet, copies: Copies): Planner {
   const open = new Set<() => Promise<void>>();
 
   async function readSummary(transactionId: string): Promise<TransactionSummary> {
-    const known = (await transactionsById(fleet, [transactionId])).get(transactionId);
+    const known = (await findFleetTransactions(fleet, [transactionId])).get(transactionId);
     if (known) return known;
     throw new Problem('transaction_not_found', `no event of transaction ${transactionId} is in the fleet`);
   }
@@ -41,7 +41,7 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
   }
 
   /** Opens a copy, and a planner over it; `close` ends both. */
-  async function planned(transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<Planned> {
+  async function openCopyPlanner(transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<Planned> {
     const copy = await copies.take(transactions, signal);
     let recordings: Recordings | undefined;
     try {
@@ -59,21 +59,21 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
     };
     open.add(close);
     const nodes = recordings.nodes();
-    const of = <Request extends AppliedOffsets>(request: Request): Request => ({
+    const restrictOffsets = <Request extends AppliedOffsets>(request: Request): Request => ({
       ...request,
       clockOffsetsNs: Object.fromEntries(
         Object.entries(request.clockOffsetsNs).filter(([node]) => nodes.includes(node)),
       ),
     });
-    return { planner, of, close };
+    return { planner, restrictOffsets, close };
   }
 
-  async function using<Result>(
+  async function runWithPlanner<Result>(
     transactions: readonly TransactionSummary[],
     signal: AbortSignal,
     work: (planned: Planned) => Promise<Result>,
   ): Promise<Result> {
-    const { close, ...own } = await planned(transactions, signal);
+    const { close, ...own } = await openCopyPlanner(transactions, signal);
     try {
       return await work({ ...own, close });
     } finally {
@@ -85,21 +85,26 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
     open: (request, onOutline) =>
       withFleetErrors(async () => {
         await checkOffsets(request);
-        const { planner, of, close } = await planned([await readSummary(request.transactionId)], NEVER);
+        const { planner, restrictOffsets, close } = await openCopyPlanner(
+          [await readSummary(request.transactionId)],
+          NEVER,
+        );
         try {
-          return closing(await planner.open(of(request), onOutline), close);
+          return wrapPlan(await planner.open(restrictOffsets(request), onOutline), close);
         } catch (error) {
           await close();
           throw error;
         }
       }),
     has: (transactionId) =>
-      withFleetErrors(async () => (await transactionsById(fleet, [transactionId])).has(transactionId)),
+      withFleetErrors(async () => (await findFleetTransactions(fleet, [transactionId])).has(transactionId)),
     whatIf: (request, signal = NEVER) =>
       withFleetErrors(async () => {
         await checkOffsets(request);
         const summary = await readSummary(request.transactionId);
-        return using([summary], signal, ({ planner, of }) => planner.whatIf(of(request), signal));
+        return runWithPlanner([summary], signal, ({ planner, restrictOffsets }) =>
+          planner.whatIf(restrictOffsets(request), signal),
+        );
       }),
     curves: (request, signal) =>
       withFleetErrors(async () => {
@@ -107,13 +112,16 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
         const curves = [];
         for (let from = 0; from < request.transactions.length; from += TOGETHER_MAX) {
           const transactions = request.transactions.slice(from, from + TOGETHER_MAX);
-          const known = await transactionsById(
+          const known = await findFleetTransactions(
             fleet,
             transactions.map(({ transactionId }) => transactionId),
           );
-          const work = ({ planner, of }: Planned) => planner.curves(of({ ...request, transactions }), signal);
+          const work = ({ planner, restrictOffsets }: Planned) =>
+            planner.curves(restrictOffsets({ ...request, transactions }), signal);
           curves.push(
-            ...(known.size > 0 ? await using([...known.values()], signal, work) : transactions.map(() => null)),
+            ...(known.size > 0
+              ? await runWithPlanner([...known.values()], signal, work)
+              : transactions.map(() => null)),
           );
         }
         return curves;
@@ -125,12 +133,12 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
   };
 }
 
-function closing(plan: ReplayPlan, close: () => Promise<void>): ReplayPlan {
+function wrapPlan(plan: ReplayPlan, close: () => Promise<void>): ReplayPlan {
   return {
     get outline() {
       return plan.outline;
     },
-    page: plan.page,
+    readPage: plan.readPage,
     place: plan.place,
     changeLatency: plan.changeLatency,
     changeTimeout: plan.changeTimeout,

@@ -4,7 +4,7 @@
  */
 import type { SteadyNow } from '../clock/clock.ts';
 import type { Alarm } from '../clock/scheduler.ts';
-import { type KeptRow, storedRow } from './kept_session.ts';
+import { encodeStoredSession, type KeptRow } from './kept_session.ts';
 import type { StoredPlace } from './state_file.ts';
 import type { KeptState } from './state_thread.ts';
 
@@ -13,9 +13,9 @@ const SAVE_NS = 1_000_000_000n;
 
 export interface Keeper {
   /** Reports that a session has changed or ended. It is written within a second. */
-  changed(sessionId: string): void;
+  markChanged(sessionId: string): void;
   /** Writes; resolves when all earlier changes have been written, or the write has failed. */
-  saved(): Promise<void>;
+  save(): Promise<void>;
   /** Why the last batch could not be written; null when it was written. */
   readonly failure: string | null;
   close(): Promise<void>;
@@ -46,7 +46,7 @@ export function createKeeper({ state, findKeptRow, playing, now, alarm, onFailur
   const tick = alarm(() => {
     isTicking = false;
     placesAreDue = true;
-    void saved();
+    void save();
   });
 
   function startTicking(): void {
@@ -55,7 +55,7 @@ export function createKeeper({ state, findKeptRow, playing, now, alarm, onFailur
     tick.set(now() + SAVE_NS);
   }
 
-  function saved(): Promise<void> {
+  function save(): Promise<void> {
     if (closed) return writing;
     next ??= writing.then(() => {
       writing = next!;
@@ -70,7 +70,7 @@ export function createKeeper({ state, findKeptRow, playing, now, alarm, onFailur
     changed = new Set();
     try {
       const rows = [...lot].map((sessionId) => ({ sessionId, row: findKeptRow(sessionId) }));
-      const sessions = rows.flatMap(({ row }) => (row ? storedRow(row) : []));
+      const sessions = rows.flatMap(({ row }) => (row ? encodeStoredSession(row) : []));
       const removed = rows.flatMap(({ sessionId, row }) => (row ? [] : sessionId));
       const places = placesAreDue ? playing().filter(({ sessionId }) => !lot.has(sessionId)) : [];
       placesAreDue = false;
@@ -92,17 +92,17 @@ export function createKeeper({ state, findKeptRow, playing, now, alarm, onFailur
   }
 
   return {
-    changed(sessionId) {
+    markChanged(sessionId) {
       changed.add(sessionId);
       startTicking();
     },
-    saved,
+    save,
     get failure() {
       return failure;
     },
     async close() {
       placesAreDue = true;
-      const last = saved();
+      const last = save();
       closed = true;
       await last;
       await state.close();

@@ -82,12 +82,12 @@ export interface KeptRow {
   usedAtMs: number;
 }
 
-export function storedRow({ session, usedAtMs }: KeptRow): StoredSession {
+export function encodeStoredSession({ session, usedAtMs }: KeptRow): StoredSession {
   const { sessionId, eventIndex, positionNs, ...rest } = session;
   return { sessionId, eventIndex, positionNs, usedAtMs, facts: stringify(rest) };
 }
 
-/** Throws for a row that `storedRow` cannot have produced. */
-export function keptRow({ facts: text, usedAtMs, ...place }: StoredSession): KeptRow {
+/** Throws for a row that `encodeStoredSession` cannot have produced. */
+export function decodeStoredSession({ facts: text, usedAtMs, ...place }: StoredSession): KeptRow {
   return { session: { ...place, ...facts.parse(parseJson(text)) }, usedAtMs };
 }

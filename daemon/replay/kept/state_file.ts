@@ -64,7 +64,7 @@ export function openStateFile(path: string): StateFile {
     return prepareStateFile(database, readRows(database));
   } catch (error) {
     database?.close();
-    throw stateFileError(error, path);
+    throw toStateFileError(error, path);
   }
 }
 
@@ -82,7 +82,7 @@ function prepare(database: Database.Database, path: string): void {
   }
   const faults = database.pragma('quick_check(1)', { simple: true });
   // The first line of the report only names the database.
-  if (faults !== 'ok') throw damaged(path, String(faults).split('\n').at(-1)!);
+  if (faults !== 'ok') throw createDamagedError(path, String(faults).split('\n').at(-1)!);
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = NORMAL');
   // This writes to an existing file too: the first write takes the lock, and shows whether the file is writable.
@@ -129,12 +129,12 @@ function prepareStateFile(database: Database.Database, rows: readonly StoredSess
   return { rows, write, close: () => void database.close() };
 }
 
-export function damaged(path: string, what: string): StateFileError {
+export function createDamagedError(path: string, what: string): StateFileError {
   const advice = 'move it away and start again; its sessions are lost, what was recorded is not touched';
   return new StateFileError(`${path} is damaged (${what}): ${advice}`);
 }
 
-function stateFileError(error: unknown, path: string): unknown {
+function toStateFileError(error: unknown, path: string): unknown {
   const { code, message } = error as { code?: unknown; message: string };
   if (error instanceof StateFileError || typeof code !== 'string') return error;
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) {
@@ -143,7 +143,7 @@ function stateFileError(error: unknown, path: string): unknown {
   }
   if (code === 'SQLITE_NOTADB')
     return new StateFileError(`${path} is not a file of kreplay: give another with --state`);
-  if (/^SQLITE_(CORRUPT|ERROR|CONSTRAINT)/.test(code)) return damaged(path, message);
+  if (/^SQLITE_(CORRUPT|ERROR|CONSTRAINT)/.test(code)) return createDamagedError(path, message);
   if (/^SQLITE_FULL|^ENOSPC/.test(code))
     return new StateFileError(`no space is left for ${path}: free some, or give another file with --state`);
   const advice = 'check its folder, owner and mode, or give another file with --state, or --no-state';

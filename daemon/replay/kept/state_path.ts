@@ -14,7 +14,7 @@ export interface StatePlace {
 }
 
 /** `data` is the folder that is served, or a recording. */
-export function statePlace(choice: StateChoice, data: string | undefined): StatePlace {
+export function chooseStatePlace(choice: StateChoice, data: string | undefined): StatePlace {
   if (typeof choice === 'string') return { path: choice, reason: '' };
   const reason = choice === false ? '--no-state' : findStateObstacle(data);
   return reason === null ? { path: join(data!, STATE_FILE), reason: '' } : { path: null, reason };

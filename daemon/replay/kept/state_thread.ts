@@ -5,8 +5,8 @@
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { type KeptRow, keptRow } from './kept_session.ts';
-import { damaged, type StateChanges, StateFileError, type StoredSession } from './state_file.ts';
+import { decodeStoredSession, type KeptRow } from './kept_session.ts';
+import { createDamagedError, type StateChanges, StateFileError, type StoredSession } from './state_file.ts';
 
 export type ToState = { kind: 'write'; changes: StateChanges } | { kind: 'close' };
 
@@ -73,8 +73,8 @@ export async function openState(path: string): Promise<KeptState> {
 
 function readRow(row: StoredSession, path: string): KeptRow {
   try {
-    return keptRow(row);
+    return decodeStoredSession(row);
   } catch {
-    throw damaged(path, `session ${row.sessionId} cannot be read`);
+    throw createDamagedError(path, `session ${row.sessionId} cannot be read`);
   }
 }

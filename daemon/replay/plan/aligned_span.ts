@@ -1,11 +1,11 @@
 /** How long a transaction is once the clocks of its nodes agree. */
 import { max, min } from '../../base/bigints.ts';
-import { bigColumn } from '../../store/blocks/scanned_block.ts';
+import { getBigColumn } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
 
 /** From the first start to the end of the event that starts last, by the clocks that `offsetNs` brings together. */
-export function alignedSpan(
+export function computeAlignedSpanNs(
   recordings: Recordings,
   transactionId: string,
   nodes: readonly string[],
@@ -13,15 +13,15 @@ export function alignedSpan(
 ): bigint {
   const times = nodes.flatMap((node) => {
     const filter = { transactionId, nodes: [node] };
-    const first = outermost(recordings, filter, 'asc');
-    const last = outermost(recordings, filter, 'desc');
+    const first = findOutermost(recordings, filter, 'asc');
+    const last = findOutermost(recordings, filter, 'desc');
     return first && last ? [first.startNs + offsetNs(node), last.endNs + offsetNs(node)] : [];
   });
   return times.reduce(max, times[0] ?? 0n) - times.reduce(min, times[0] ?? 0n);
 }
 
 /** The time of the first event, or of the one that starts last; undefined if there is none. */
-export function outermost(
+export function findOutermost(
   recordings: Recordings,
   filter: EventFilter,
   order: 'asc' | 'desc',
@@ -29,8 +29,8 @@ export function outermost(
   const columns = ['timestamp_ns', 'duration_ns'];
   for (const { block } of recordings.scan({ filter, order, limit: 1, columns })) {
     if (block.rowCount === 0) continue;
-    const startNs = bigColumn(block, 'timestamp_ns')[0]!;
-    return { startNs, endNs: startNs + bigColumn(block, 'duration_ns')[0]! };
+    const startNs = getBigColumn(block, 'timestamp_ns')[0]!;
+    return { startNs, endNs: startNs + getBigColumn(block, 'duration_ns')[0]! };
   }
   return undefined;
 }

@@ -25,8 +25,8 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
   });
 
   async function answerTo(question: Question, id: number): Promise<PlannerAnswer> {
-    if (question.kind === 'what_if') return untilAbandoned(id, (signal) => planner.whatIf(question.request, signal));
-    if (question.kind === 'curves') return untilAbandoned(id, (signal) => planner.curves(question.request, signal));
+    if (question.kind === 'what_if') return runUntilAbandoned(id, (signal) => planner.whatIf(question.request, signal));
+    if (question.kind === 'curves') return runUntilAbandoned(id, (signal) => planner.curves(question.request, signal));
     if (question.kind === 'has') return planner.has(question.transactionId);
     const { plan: number, kind } = question;
     if (kind === 'open') {
@@ -39,7 +39,7 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
     if (!plan) throw new Problem('session_not_found', 'the session has ended');
     switch (kind) {
       case 'page':
-        return plan.page(question.index, question.limit, question.memory);
+        return plan.readPage(question.index, question.limit, question.memory);
       case 'place': {
         const place = await plan.place(question.target);
         tellOutline(number);
@@ -54,7 +54,7 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
         tellOutline(number);
         return null;
       case 'end_with':
-        return untilAbandoned(id, (signal) => plan.endWith(question.change, signal));
+        return runUntilAbandoned(id, (signal) => plan.endWith(question.change, signal));
       case 'close':
         plans.delete(number);
         plan.close();
@@ -62,7 +62,10 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
     }
   }
 
-  async function untilAbandoned<Answer>(id: number, work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+  async function runUntilAbandoned<Answer>(
+    id: number,
+    work: (signal: AbortSignal) => Promise<Answer>,
+  ): Promise<Answer> {
     const abandon = new AbortController();
     abandoning.set(id, abandon);
     try {
@@ -79,12 +82,12 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
   }
 
   function send(message: FromPlanner): void {
-    port.postMessage(message, transferred(message));
+    port.postMessage(message, listTransferred(message));
   }
 }
 
 /** The memory of a page, which all its columns share, is transferred, not copied. */
-function transferred(message: FromPlanner): ArrayBuffer[] {
+function listTransferred(message: FromPlanner): ArrayBuffer[] {
   if (
     message.kind !== 'answer' ||
     typeof message.answer !== 'object' ||

@@ -1,6 +1,6 @@
 /** How much the latency changes of a merge add to its events: to a call also what its requests, which follow it, add. */
-import { firstAbove } from '../../base/binary_search.ts';
-import { kindTest, type Only, type Recorded, type RecordedPage } from './recorded.ts';
+import { findFirstAbove } from '../../base/binary_search.ts';
+import { createKindTest, type Only, type Recorded, type RecordedPage } from './recorded.ts';
 import { endCall, getsLatency, goOn, type ThreadDelay, take } from './thread_delay.ts';
 
 /** A call that has begun: its place, what its thread has waited for, and the latency change that holds for it. */
@@ -19,13 +19,13 @@ interface Latency {
 export interface CallDelays {
   isCallAt(page: RecordedPage, row: number): boolean;
   /** What a latency change, by its number, adds to an event of this kind itself. */
-  addedNs(latencyAt: number, kind: number): number;
+  computeAddedNs(latencyAt: number, kind: number): number;
   /** How much longer a call takes, which ends at `endNs` as recorded. */
-  ofCall(call: BegunCall, page: RecordedPage, endNs: number): number;
+  computeCallDelayNs(call: BegunCall, page: RecordedPage, endNs: number): number;
 }
 
 export function callDelays(recorded: Recorded, latency: readonly Latency[]): CallDelays {
-  const affects = latency.map(({ only }) => kindTest(only, recorded.kinds));
+  const affects = latency.map(({ only }) => createKindTest(only, recorded.kinds));
   const hasRequests = latency.map(({ only }) => getsLatency('block_io', only?.eventTypes));
   const computePageNumber = (index: number) => Math.floor(index / recorded.pageEvents);
 
@@ -33,36 +33,36 @@ export function callDelays(recorded: Recorded, latency: readonly Latency[]): Cal
     return recorded.kinds[page.kind[row]!]!.isCall;
   }
 
-  function addedNs(latencyAt: number, kind: number): number {
+  function computeAddedNs(latencyAt: number, kind: number): number {
     return affects[latencyAt]!(kind) ? latency[latencyAt]!.extraLatencyNs : 0;
   }
 
   /** The thread's next event, whether a merge has reached it or not; undefined if none begins before `untilNs`. */
-  function following(thread: number, index: number, page: RecordedPage, untilNs: number) {
+  function findFollowing(thread: number, index: number, page: RecordedPage, untilNs: number) {
     const inPage = page.nextRow[index - page.first]!;
     if (inPage > 0) return { row: inPage, page };
     for (;;) {
       const number = findNextPage(recorded.getThreadPages(thread), computePageNumber(index));
       if (number !== undefined) {
-        const found = recorded.page(number)!;
+        const found = recorded.readPage(number)!;
         return { row: found.firstRow.get(thread)!, page: found };
       }
       if (recorded.isWhole) return undefined;
-      const { count, startNs } = recorded.page(computePageNumber(recorded.known - 1))!;
+      const { count, startNs } = recorded.readPage(computePageNumber(recorded.known - 1))!;
       if (startNs[count - 1]! >= untilNs) return undefined;
       // Finds the next page.
-      recorded.page(computePageNumber(recorded.known));
+      recorded.readPage(computePageNumber(recorded.known));
     }
   }
 
   return {
     isCallAt,
-    addedNs,
-    ofCall({ thread, recorded: call, delay, latencyAt }, callPage, endNs) {
+    computeAddedNs,
+    computeCallDelayNs({ thread, recorded: call, delay, latencyAt }, callPage, endNs) {
       const ahead = { ...delay };
       let [index, page] = [call, callPage];
       while (hasRequests[latencyAt]) {
-        const event = following(thread, index, page, endNs);
+        const event = findFollowing(thread, index, page, endNs);
         if (!event) break;
         const { row } = event;
         page = event.page;
@@ -70,7 +70,7 @@ export function callDelays(recorded: Recorded, latency: readonly Latency[]): Cal
         const startNs = page.startNs[row]!;
         if (startNs >= endNs || isCallAt(page, row)) break;
         goOn(ahead, startNs, false);
-        take(ahead, startNs + page.durationNs[row]!, false, addedNs(latencyAt, page.kind[row]!));
+        take(ahead, startNs + page.durationNs[row]!, false, computeAddedNs(latencyAt, page.kind[row]!));
       }
       endCall(ahead);
       return ahead.added - delay.added;
@@ -80,5 +80,5 @@ export function callDelays(recorded: Recorded, latency: readonly Latency[]): Cal
 
 /** The first of the ascending `numbers` that is larger than `number`. */
 export function findNextPage(numbers: readonly number[], number: number): number | undefined {
-  return numbers[firstAbove(numbers, number)];
+  return numbers[findFirstAbove(numbers, number)];
 }

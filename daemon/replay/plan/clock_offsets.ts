@@ -4,7 +4,7 @@
  */
 
 import { min } from '../../base/bigints.ts';
-import { Problem, pointerTo } from '../../base/problem.ts';
+import { buildJsonPointer, Problem } from '../../base/problem.ts';
 import type { OFFSET_SOURCES } from '../../contract/words.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { MeasuredClock } from '../../store/fleet_state.ts';
@@ -37,7 +37,7 @@ export interface ClockView {
   uncertainty_ns: bigint | null;
 }
 
-export function clockView({ node, offsetNs, steppedNs, source, uncertaintyNs }: ReplayedClock): ClockView {
+export function buildClockView({ node, offsetNs, steppedNs, source, uncertaintyNs }: ReplayedClock): ClockView {
   const uncertainty_ns = uncertaintyNs === null ? null : BigInt(uncertaintyNs);
   return { node, offset_ns: BigInt(offsetNs), stepped_ns: steppedNs, source, uncertainty_ns };
 }
@@ -53,7 +53,7 @@ export function checkNodes(
   const errors = named
     .filter((node) => !known.includes(node))
     .map((node) => ({
-      pointer: pointerTo(['clock_offsets_ns', node]),
+      pointer: buildJsonPointer(['clock_offsets_ns', node]),
       message: `nothing is recorded of node ${JSON.stringify(node)}; there are ${known.join(', ')}`,
     }));
   if (errors.length > 0) throw new Problem('invalid_body', errors.map(({ message }) => message).join('; '), errors);
@@ -66,7 +66,7 @@ export function readReplayedClocks(
   nodes: readonly string[],
   [firstNs, lastNs]: readonly [bigint, bigint],
 ): ReplayedClock[] {
-  return recordings.clocks(nodes, firstNs, lastNs + 1n).map((clock) => {
+  return recordings.readClocks(nodes, firstNs, lastNs + 1n).map((clock) => {
     const { node } = clock;
     const offsetNs = Object.hasOwn(clockOffsetsNs, node) ? clockOffsetsNs[node]! : 0;
     if (Object.hasOwn(clockUncertaintiesNs, node))
@@ -83,7 +83,7 @@ export const APART_NS_MAX = 2n ** 62n;
  * The shift of each node's times: its offset minus the smallest offset, so that it is at least 0. Throws a Problem for
  * offsets that are too far apart.
  */
-export function clockShifts(offsets: ClockOffsets, nodes: readonly string[]): (node: string) => bigint {
+export function createClockShiftLookup(offsets: ClockOffsets, nodes: readonly string[]): (node: string) => bigint {
   const given = nodes.map((node) => getClockOffsetNs(offsets, node));
   const leastNs = given.reduce(min, given[0] ?? 0n);
   if (given.some((offsetNs) => offsetNs - leastNs > APART_NS_MAX)) {
@@ -109,7 +109,7 @@ interface MeasuredOffsets extends AppliedOffsets {
 }
 
 /** Nodes without a measurement, or whose offset is too small to be sure of, have none. */
-export function measuredOffsets(clocks: readonly MeasuredClock[]): MeasuredOffsets {
+export function selectMeasuredOffsets(clocks: readonly MeasuredClock[]): MeasuredOffsets {
   const applied = clocks.filter(isSignificant);
   return {
     clockOffsetsNs: Object.fromEntries(applied.map(({ node, offsetNs }) => [node, offsetNs])),

@@ -8,19 +8,19 @@
  *   read once       |....................|                     then singly
  */
 
-import { OWNED_COLUMNS, ownedRows } from '../../store/blocks/own_events.ts';
-import { bigColumn, column, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
+import { createOwnedRowFinder, OWNED_COLUMNS } from '../../store/blocks/own_events.ts';
+import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
-import { type AppliedOffsets, type ClockOffsets, checkNodes, clockShifts } from './clock_offsets.ts';
-import { affectedTest, callTest, ONLY_COLUMNS, type Only } from './recorded.ts';
-import { endCall, goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
+import { type AppliedOffsets, type ClockOffsets, checkNodes, createClockShiftLookup } from './clock_offsets.ts';
+import { callTest, createAffectedTest, ONLY_COLUMNS, type Only } from './recorded.ts';
+import { createThreadDelay, endCall, goOn, type ThreadDelay, take } from './thread_delay.ts';
 
 /** A transaction as a list of transactions describes it. */
 export interface CurvedTransaction {
   transactionId: string;
   nodes: readonly string[];
-  /** Whether any event is write-back, which mostly begins after `lastEndNs`. */
+  /** Whether any event is write-back, which mostly begins after `computeLastEndNs`. */
   isWrittenBack: boolean;
   eventCount: number;
   firstNs: bigint;
@@ -49,9 +49,9 @@ export function* computeCurves(
   const { clockOffsetsNs } = offsets;
   const curves: (Curve | null)[] = new Array(transactions.length).fill(null);
   const left = new Set(transactions.keys());
-  const isDated = datedTest(recordings, clockOffsetsNs);
-  const summed = (some: readonly CurvedTransaction[]) => {
-    return summing(some, {
+  const isDated = createDatedTest(recordings, clockOffsetsNs);
+  const createLimitedSumming = (some: readonly CurvedTransaction[]) => {
+    return createSumming(some, {
       clockOffsetsNs,
       only,
       untilNs: some.map((one) => (isDated(one) ? one.lastEndNs : undefined)),
@@ -60,22 +60,22 @@ export function* computeCurves(
 
   const dated = [...left].filter((index) => isDated(transactions[index]!));
   const together = dated.map((index) => transactions[index]!);
-  const { sums, reachedNs } = yield* readTogether(recordings, together, summed(together));
+  const { sums, reachedNs } = yield* readTogether(recordings, together, createLimitedSumming(together));
   for (const [i, index] of dated.entries()) {
     if (reachedNs !== undefined && transactions[index]!.lastEndNs >= reachedNs) continue;
-    curves[index] = sums[i]!.curve();
+    curves[index] = sums[i]!.finishCurve();
     left.delete(index);
   }
   for (const index of left) {
     const transaction = transactions[index]!;
     const { transactionId, lastEndNs } = transaction;
-    const { look, sums } = summed([transaction]);
+    const { look, sums } = createLimitedSumming([transaction]);
     const filter = { transactionId, ...(isDated(transaction) && { toNs: lastEndNs + 1n }) };
-    yield* scanned(recordings, filter, (some) => {
+    yield* scanBlocks(recordings, filter, (some) => {
       look(some);
       return true;
     });
-    curves[index] = sums[0]!.curve();
+    curves[index] = sums[0]!.finishCurve();
   }
   return curves;
 }
@@ -84,12 +84,15 @@ export function* computeCurves(
  * Whether all events that matter began within the times of a transaction: no own event begins after the last end, and
  * what is written back later delays none.
  */
-function datedTest(recordings: Recordings, clockOffsetsNs: ClockOffsets): (transaction: CurvedTransaction) => boolean {
-  const ids = recordings.recordingStates().map(({ recordingId }) => recordingId);
+function createDatedTest(
+  recordings: Recordings,
+  clockOffsetsNs: ClockOffsets,
+): (transaction: CurvedTransaction) => boolean {
+  const ids = recordings.listRecordingStates().map(({ recordingId }) => recordingId);
   // The times are those of one copy of a recording, and another may have more events.
   if (new Set(ids).size < ids.length) return () => false;
   return ({ nodes, isWrittenBack }) => {
-    const shift = clockShifts(clockOffsetsNs, nodes);
+    const shift = createClockShiftLookup(clockOffsetsNs, nodes);
     // An event that is written back may be the first by the aligned clocks.
     return !isWrittenBack || nodes.every((node) => shift(node) === 0n);
   };
@@ -106,23 +109,23 @@ interface SummingOptions extends Omit<CurvesRequest, 'transactions'> {
   untilNs: readonly (bigint | undefined)[];
 }
 
-function summing(
+function createSumming(
   transactions: readonly CurvedTransaction[],
   { clockOffsetsNs, only, untilNs }: SummingOptions,
 ): Summing {
-  const affected = affectedTest(only);
-  const owned = ownedRows(transactions);
+  const affected = createAffectedTest(only);
+  const owned = createOwnedRowFinder(transactions);
   const sums = transactions.map(({ nodes }) => {
-    const shift = clockShifts(clockOffsetsNs, nodes);
+    const shift = createClockShiftLookup(clockOffsetsNs, nodes);
     return createCurveSums(shift);
   });
   return {
     sums,
     look(scanned) {
       const { block, dictionary } = scanned;
-      const timestamps = bigColumn(block, 'timestamp_ns');
-      const durations = bigColumn(block, 'duration_ns');
-      const tids = column(block, 'tid');
+      const timestamps = getBigColumn(block, 'timestamp_ns');
+      const durations = getBigColumn(block, 'duration_ns');
+      const tids = getColumn(block, 'tid');
       const isAffected = affected(scanned);
       const isCall = callTest(scanned);
       owned(scanned, (row, owner, isOwn) => {
@@ -147,12 +150,12 @@ function* readTogether(
   const rowsMax = transactions.reduce((sum, { eventCount }) => sum + eventCount + ROWS_OF_ONE, 0);
   let rows = 0;
   let reachedNs: bigint | undefined;
-  yield* scanned(recordings, buildCurveFilter(transactions), (some) => {
+  yield* scanBlocks(recordings, buildCurveFilter(transactions), (some) => {
     const { rowCount } = some.block;
     if (rowCount === 0) return true;
     look(some);
     rows += rowCount;
-    reachedNs = bigColumn(some.block, 'timestamp_ns')[rowCount - 1]!;
+    reachedNs = getBigColumn(some.block, 'timestamp_ns')[rowCount - 1]!;
     return rows < rowsMax;
   });
   return { sums, reachedNs: rows < rowsMax ? undefined : reachedNs };
@@ -170,7 +173,7 @@ function buildCurveFilter(transactions: readonly CurvedTransaction[]): EventFilt
 }
 
 /** Reads until `look` returns false. */
-function* scanned(
+function* scanBlocks(
   recordings: Recordings,
   filter: EventFilter,
   look: (scanned: RecordingBlock) => boolean,
@@ -236,7 +239,7 @@ interface CurveLineView {
   end_ns: bigint;
 }
 
-export function curveView(curve: Curve): CurveLineView[] {
+export function buildCurveView(curve: Curve): CurveLineView[] {
   return curve.map(({ events, endNs }) => ({ events: Number(events), end_ns: endNs }));
 }
 
@@ -255,7 +258,7 @@ export interface ThreadLines {
   requests: readonly [CurveLine[], CurveLine[]];
 }
 
-export function noLines(): ThreadLines {
+export function createThreadLines(): ThreadLines {
   return { calls: [], requests: [[], []] };
 }
 
@@ -283,7 +286,7 @@ interface CurveSums {
   /** Takes the events of each thread in order. */
   add(node: string, tid: number, event: CurvedEvent): void;
   /** Null without events. No event may be added after it. */
-  curve(): Curve | null;
+  finishCurve(): Curve | null;
 }
 
 /** `getClockShift` aligns the clock of a node with those of the others. */
@@ -293,7 +296,7 @@ function createCurveSums(getClockShift: (node: string) => bigint): CurveSums {
   /** The first start of an own event, by the aligned clocks. */
   let originNs: bigint | undefined;
 
-  function ofNode(node: string) {
+  function findOrAddNode(node: string) {
     let known = byNode.get(node);
     if (!known) {
       known = { shiftNs: getClockShift(node), lanes: new Map() };
@@ -307,12 +310,12 @@ function createCurveSums(getClockShift: (node: string) => bigint): CurveSums {
       hasEvents = true;
       hasOwn ||= isOwn;
       if (!hasOwn) return;
-      const { shiftNs, lanes } = ofNode(node);
+      const { shiftNs, lanes } = findOrAddNode(node);
       const alignedNs = startNs + shiftNs;
       if (isOwn && (originNs === undefined || alignedNs < originNs)) originNs = alignedNs;
       let lane = lanes.get(tid);
       if (!lane) {
-        lane = { delay: noDelay(), ownEndNs: null, lines: noLines() };
+        lane = { delay: createThreadDelay(), ownEndNs: null, lines: createThreadLines() };
         lanes.set(tid, lane);
       }
       const { delay, lines } = lane;
@@ -322,7 +325,7 @@ function createCurveSums(getClockShift: (node: string) => bigint): CurveSums {
       if (isCall) lane.ownEndNs = isOwn ? endNs : null;
       else if (isOwn) addRequest(lines, delay.added, isAffected, endNs);
     },
-    curve() {
+    finishCurve() {
       if (!hasEvents) return null;
       const lanes = [...byNode.values()].flatMap((node) => [...node.lanes.values()]);
       for (const lane of lanes) if (endCall(lane.delay)) addCall(lane);

@@ -19,7 +19,7 @@
 import { createHeap, type HeapItem } from '../clock/heap.ts';
 import { callDelays, findNextPage } from './call_delay.ts';
 import type { Only, Recorded, RecordedPage } from './recorded.ts';
-import { goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
+import { createThreadDelay, goOn, type ThreadDelay, take } from './thread_delay.ts';
 
 /** What can be changed from an event on. */
 export interface LayoutChange {
@@ -94,7 +94,7 @@ export interface Merge {
   /** The same as recorded: with aligned clocks, without latency and with all gaps. */
   readonly recordedOwnEndNs: number;
   /** Returns a page of at most `limit` events; it is empty after the last event. */
-  next(limit: number): ProjectedPage;
+  mergePage(limit: number): ProjectedPage;
   state(): MergeState;
 }
 
@@ -123,7 +123,7 @@ export const START: MergeState = {
   lanes: new Float64Array(),
 };
 
-export function emptyPage(first: number, limit: number): ProjectedPage {
+export function createProjectedPage(first: number, limit: number): ProjectedPage {
   const startNs = new Float64Array(limit);
   const durationNs = new Float64Array(limit);
   return { first, count: 0, recorded: new Uint32Array(limit), startNs, durationNs, isOwn: new Uint8Array(limit) };
@@ -147,9 +147,9 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
 
   for (let at = 0; at < from.lanes.length; at += LANE_FIELDS) {
     const [thread, next, ...rest] = from.lanes.subarray(at, at + LANE_FIELDS);
-    const lane = { ...findOrAddLane(thread!), ...restored(rest) };
+    const lane = { ...findOrAddLane(thread!), ...decodeLane(rest) };
     lanes.set(thread!, lane);
-    if (next! >= 0) enter(lane, next!, recorded.page(computePageNumber(next!))!);
+    if (next! >= 0) enter(lane, next!, recorded.readPage(computePageNumber(next!))!);
   }
 
   function computeClockShifts(thread: number): { clockShiftNs: number; frontShiftNs: number } {
@@ -169,14 +169,14 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     goOn(lane.delay, startNs, delays.isCallAt(page, row));
     lane.startNs = startNs + lane.clockShiftNs + lane.delay.added;
     if (lane.slot < 0) heap.push(lane);
-    else heap.moved(lane);
+    else heap.reorder(lane);
   }
 
   function findOrAddLane(thread: number): Lane {
     let lane = lanes.get(thread);
     if (!lane) {
       const place = { slot: -1, thread, recorded: -1, startNs: 0, ...computeClockShifts(thread) };
-      lane = { ...place, delay: noDelay(), latencyAt: 0 };
+      lane = { ...place, delay: createThreadDelay(), latencyAt: 0 };
       lanes.set(thread, lane);
     }
     return lane;
@@ -186,7 +186,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   function advanceFront(): void {
     for (;;) {
       if (!frontPage || front >= frontPage.first + frontPage.count || front < frontPage.first)
-        frontPage = recorded.page(computePageNumber(front));
+        frontPage = recorded.readPage(computePageNumber(front));
       if (!frontPage || front >= frontPage.first + frontPage.count) return;
       const row = front - frontPage.first;
       const nearest = heap.peek();
@@ -207,7 +207,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     if (next < 0 && (computePageNumber(lane.recorded) + 1) * pageEvents < front) {
       const number = findNextPage(recorded.getThreadPages(lane.thread), computePageNumber(lane.recorded));
       if (number !== undefined && number * pageEvents < front) {
-        nextPage = recorded.page(number)!;
+        nextPage = recorded.readPage(number)!;
         next = nextPage.first + nextPage.firstRow.get(lane.thread)!;
       }
     }
@@ -218,24 +218,24 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     }
   }
 
-  function next(limit: number): ProjectedPage {
-    const page = emptyPage(index, limit);
+  function mergePage(limit: number): ProjectedPage {
+    const page = createProjectedPage(index, limit);
     while (page.count < limit) {
       advanceFront();
       const lane = heap.peek();
       if (!lane) break;
       while (latencyAt + 1 < latency.length && latency[latencyAt + 1]!.fromIndex <= index) latencyAt++;
       const { maxGapNs = settings.maxGapNs } = latency[latencyAt]!;
-      const recordedPage = recorded.page(computePageNumber(lane.recorded))!;
+      const recordedPage = recorded.readPage(computePageNumber(lane.recorded))!;
       const row = lane.recorded - recordedPage.first;
       const isCall = delays.isCallAt(recordedPage, row);
       // The call that is under way keeps the length with which it has begun.
       if (isCall || lane.delay.callEnd === null) lane.latencyAt = latencyAt;
-      const ownNs = delays.addedNs(lane.latencyAt, recordedPage.kind[row]!);
+      const ownNs = delays.computeAddedNs(lane.latencyAt, recordedPage.kind[row]!);
       const ownEndAtNs = recordedPage.startNs[row]! + recordedPage.durationNs[row]!;
       const hasBegun = lane.recorded >= recorded.firstOwn();
       if (hasBegun) take(lane.delay, ownEndAtNs, isCall, ownNs);
-      const delayNs = isCall && hasBegun ? delays.ofCall(lane, recordedPage, ownEndAtNs) : ownNs;
+      const delayNs = isCall && hasBegun ? delays.computeCallDelayNs(lane, recordedPage, ownEndAtNs) : ownNs;
       const durationNs = recordedPage.durationNs[row]! + delayNs;
       originNs ??= lane.startNs;
       const recordedEndNs = ownEndAtNs + lane.clockShiftNs - originNs;
@@ -262,7 +262,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   function state(): MergeState {
     const numbers: number[] = [];
     for (const lane of lanes.values())
-      if (lane.recorded >= 0 || hasEffect(lane.delay, frontStartNs)) numbers.push(...kept(lane));
+      if (lane.recorded >= 0 || hasEffect(lane.delay, frontStartNs)) numbers.push(...encodeLane(lane));
     return { index, front, originNs, endNs, ownEndNs, recordedOwnEndNs, cutNs, lanes: Float64Array.from(numbers) };
   }
 
@@ -279,7 +279,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     get recordedOwnEndNs() {
       return recordedOwnEndNs;
     },
-    next,
+    mergePage,
     state,
   };
 }
@@ -294,12 +294,12 @@ function hasEffect(
 }
 
 /** A lane in numbers: thread, next recorded index or -1, the latency change of its last call, and its delay. */
-function kept({ thread, recorded, latencyAt, delay }: Lane): number[] {
+function encodeLane({ thread, recorded, latencyAt, delay }: Lane): number[] {
   const { added, callEnd, callAdded, runEnd, runFirstEnd, runAdded } = delay;
   return [thread, recorded, latencyAt, added, callEnd ?? -1, callAdded, runEnd ?? -1, runFirstEnd ?? -1, runAdded];
 }
 
-function restored(numbers: readonly number[]): Pick<Lane, 'latencyAt' | 'delay'> {
+function decodeLane(numbers: readonly number[]): Pick<Lane, 'latencyAt' | 'delay'> {
   const [latencyAt, added, callEnd, callAdded, runEnd, runFirstEnd, runAdded] = numbers as [number, ...number[]];
   const time = (ns: number | undefined) => (ns! < 0 ? null : ns!);
   const [call, run] = [

@@ -4,13 +4,13 @@ import { max } from '../../base/bigints.ts';
 import { Problem } from '../../base/problem.ts';
 import type { SeekTarget } from '../../contract/target.ts';
 import { readEventKey } from '../../store/blocks/event.ts';
-import { rowsAsJson } from '../../store/blocks/event_json.ts';
+import { encodeJsonRows } from '../../store/blocks/event_json.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
-import { alignedSpan } from './aligned_span.ts';
+import { computeAlignedSpanNs } from './aligned_span.ts';
 import {
   type AppliedOffsets,
   checkNodes,
-  clockShifts,
+  createClockShiftLookup,
   getClockOffsetNs,
   type ReplayedClock,
   readReplayedClocks,
@@ -72,7 +72,7 @@ export interface PlanWork {
   /** Processes some more events; returns false when nothing is left to be done. */
   advance(): boolean;
   /** The page takes `memory`, of a page that is not needed any more, if it fits. */
-  page(index: number, limit: number, memory?: ArrayBuffer): PlanPage;
+  readPage(index: number, limit: number, memory?: ArrayBuffer): PlanPage;
   /** Works like `findPlayedPlace`. All events must have been processed. */
   place(target: SeekTarget): SeekResult | null;
   /** Changes the latency or the gaps from an event on. */
@@ -123,28 +123,28 @@ export function openPlan(
   checkNodes(request, recordings);
   const recorded = readRecorded(recordings, transactionId, caches.recorded, pageEvents);
   // This is read after the snapshot was taken, so that it contains every node of the snapshot.
-  const summary = recordings.transaction(transactionId);
+  const summary = recordings.findTransaction(transactionId);
   const bodies = createBodies(recordings, transactionId, recorded, caches.bodies, chunkEvents);
   const firstTimestampNs = recorded.firstTimestampNs;
   let eventCount = Math.max(summary?.eventCount ?? 0, recorded.known);
   const lastEndNs = summary ? computeWholeEndNs(summary) : firstTimestampNs;
   const ownSpanNs = Math.min(Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs), SPAN_NS_MAX);
   const nodes = summary?.nodes ?? recordings.nodes();
-  const getClockShift = clockShifts(clockOffsetsNs, nodes);
-  const aligned = alignedClocks(recorded, getClockShift);
+  const getClockShift = createClockShiftLookup(clockOffsetsNs, nodes);
+  const aligned = createAlignedClocks(recorded, getClockShift);
   const clocks = readReplayedClocks(recordings, request, nodes, [firstTimestampNs, lastEndNs]);
   const spanNs = computeSpanNs(recordings, transactionId, { nodes, getClockShift, firstTimestampNs, lastEndNs });
   for (const { extraLatencyNs } of latency) checkSpan(extraLatencyNs);
-  let schedule = laidOut(latency);
+  let schedule = layOut(latency);
   /** The new layout while it is being computed. */
   let coming: Schedule | null = null;
 
   /** The latency that was set last, applied to all events. */
-  function uniform(): LatencyChange[] {
+  function buildUniformLatency(): LatencyChange[] {
     return [{ ...latency.at(-1)!, fromIndex: 0 }];
   }
 
-  function laidOut(latency: readonly LatencyChange[]): Schedule {
+  function layOut(latency: readonly LatencyChange[]): Schedule {
     const settings = { latency, maxGapNs, timeoutNs, clocks: aligned };
     return createSchedule(recorded, { ...settings, ...(markEvents && { markEvents }) });
   }
@@ -184,13 +184,13 @@ export function openPlan(
     };
   }
 
-  function page(index: number, limit: number, memory?: ArrayBuffer): PlanPage {
-    const projected = schedule.page(index, limit);
+  function readPage(index: number, limit: number, memory?: ArrayBuffer): PlanPage {
+    const projected = schedule.projectPage(index, limit);
     const { first, count } = projected;
     const ends = new Uint32Array(count);
     const pieces = bodies.gather(projected.recorded.subarray(0, count), ends);
     const isLast = count < limit || (schedule.survey !== null && first + count === eventCount);
-    return { first, count, isLast, ...packed(projected, pieces, ends, memory) };
+    return { first, count, isLast, ...packPage(projected, pieces, ends, memory) };
   }
 
   // A replay most likely starts with the first event, so its chunk is read ahead.
@@ -198,12 +198,12 @@ export function openPlan(
   return {
     outline,
     advance,
-    page,
+    readPage,
     place(target) {
       const layout = coming ?? schedule;
       const place = findPlace({ recordings, recorded, schedule: layout, eventCount, lastEndNs }, target);
       schedule = layout;
-      if (coming) latency = uniform();
+      if (coming) latency = buildUniformLatency();
       coming = null;
       return place;
     },
@@ -216,7 +216,7 @@ export function openPlan(
       coming = null;
       const change = { ...latency.at(-1)!, ...layout, fromIndex };
       latency = [...latency.filter((earlier) => earlier.fromIndex < fromIndex), change];
-      if (fromIndex === 0) schedule = laidOut(latency);
+      if (fromIndex === 0) schedule = layOut(latency);
       else schedule.changeLatency(change);
     },
     changeTimeout(timeout) {
@@ -227,12 +227,12 @@ export function openPlan(
     *endWith(change) {
       const settings = { latency: [{ ...latency.at(-1)!, ...change, fromIndex: 0 }], maxGapNs, clocks: aligned };
       const merge = createMerge(recorded, settings, START);
-      while (merge.next(MEASURED_EVENTS).count > 0) yield;
+      while (merge.mergePage(MEASURED_EVENTS).count > 0) yield;
       return merge.endNs;
     },
     layOutAnew() {
       if (latency.length === 1) return false;
-      coming = laidOut(uniform());
+      coming = layOut(buildUniformLatency());
       return true;
     },
     close() {
@@ -254,11 +254,11 @@ function computeSpanNs(recordings: Recordings, transactionId: string, spanned: S
   const { nodes, getClockShift, firstTimestampNs, lastEndNs } = spanned;
   const shiftNs = nodes.map(getClockShift).reduce(max, 0n);
   const mostNs = Number(lastEndNs - firstTimestampNs + shiftNs);
-  return mostNs <= SPAN_NS_MAX ? mostNs : Number(alignedSpan(recordings, transactionId, nodes, getClockShift));
+  return mostNs <= SPAN_NS_MAX ? mostNs : Number(computeAlignedSpanNs(recordings, transactionId, nodes, getClockShift));
 }
 
 /** On the common line, the first recorded event starts at 0. */
-function alignedClocks(recorded: Recorded, getClockShift: (node: string) => bigint): AlignedClocks {
+function createAlignedClocks(recorded: Recorded, getClockShift: (node: string) => bigint): AlignedClocks {
   const zeroNs = recorded.firstTimestampNs + getClockShift(recorded.threads[0]!.node);
   return {
     shiftNs: (node) => Number(recorded.getNodeStartNs(node) + getClockShift(node) - zeroNs),
@@ -279,7 +279,7 @@ const SPARE = 1.25;
  * Puts the columns of a page into one piece of memory, which is transferred to another thread without a copy. Memory
  * that is used again saves the garbage collectors of both threads most of their work.
  */
-function packed(
+function packPage(
   projected: ProjectedPage,
   pieces: readonly Uint8Array[],
   ends: Uint32Array,
@@ -327,18 +327,18 @@ interface Surveyed {
 
 /** It returns null for a target past the end; a target before the start is the start. */
 function findPlace(plan: Surveyed, target: SeekTarget): SeekResult | null {
-  if ('position_ns' in target) return atPosition(plan, clamped(target.position_ns));
-  if ('timestamp_ns' in target) return atTimestamp(plan, target.timestamp_ns);
-  if ('event_index' in target) return atIndex(plan, clamped(target.event_index));
-  return atEvent(plan, target.event_id);
+  if ('position_ns' in target) return findPlaceByPosition(plan, clampNumber(target.position_ns));
+  if ('timestamp_ns' in target) return findPlaceByTimestamp(plan, target.timestamp_ns);
+  if ('event_index' in target) return findPlaceByIndex(plan, clampNumber(target.event_index));
+  return findPlaceByEvent(plan, target.event_id);
 }
 
 /** Clamps values beyond the range of any plan, which are all equivalent. */
-function clamped(value: bigint): number {
+function clampNumber(value: bigint): number {
   return Math.min(Math.max(Number(value), -1), SPAN_NS_MAX);
 }
 
-function atPosition({ schedule, eventCount }: Surveyed, positionNs: number): SeekResult | null {
+function findPlaceByPosition({ schedule, eventCount }: Surveyed, positionNs: number): SeekResult | null {
   if (positionNs <= 0) return { positionNs: 0, index: 0 };
   const { endNs } = schedule.survey!;
   const index = schedule.indexAtPosition(positionNs);
@@ -347,24 +347,24 @@ function atPosition({ schedule, eventCount }: Surveyed, positionNs: number): See
   return isLeft ? { positionNs, index } : null;
 }
 
-function atIndex(plan: Surveyed, index: number): SeekResult | null {
+function findPlaceByIndex(plan: Surveyed, index: number): SeekResult | null {
   const clampedIndex = Math.max(index, 0);
   if (clampedIndex >= plan.eventCount) return null;
   return { positionNs: readStartNs(plan, clampedIndex), index: clampedIndex };
 }
 
-function atEvent(plan: Surveyed, eventId: string): SeekResult | null {
+function findPlaceByEvent(plan: Surveyed, eventId: string): SeekResult | null {
   const event = plan.recordings.event(eventId);
   const index = event && plan.recorded.findEventIndex(event);
   if (index === undefined) throw new Problem('event_not_found', `the session has no event ${eventId}`);
-  return atIndex(plan, plan.schedule.indexOfRecorded(index));
+  return findPlaceByIndex(plan, plan.schedule.indexOfRecorded(index));
 }
 
 /**
  * Resolves a timestamp, which is compared with each event by the clock of the event's own node: the next event is the
  * first recorded at or after it. The wait for that event is as long as recorded, unless another event lies in between.
  */
-function atTimestamp(plan: Surveyed, timestampNs: bigint): SeekResult | null {
+function findPlaceByTimestamp(plan: Surveyed, timestampNs: bigint): SeekResult | null {
   const { recorded, schedule, eventCount, lastEndNs } = plan;
   if (timestampNs < recorded.firstTimestampNs) return { positionNs: 0, index: 0 };
   const wanted = recorded.indexAtTimestamp(timestampNs);
@@ -382,7 +382,7 @@ function atTimestamp(plan: Surveyed, timestampNs: bigint): SeekResult | null {
 }
 
 function readStartNs({ schedule }: Surveyed, index: number): number {
-  return schedule.page(index, 1).startNs[0]!;
+  return schedule.projectPage(index, 1).startNs[0]!;
 }
 
 /*
@@ -456,11 +456,11 @@ function createBodies(
       for (const scanned of recordings.scan({ ...request, ...(after && { after }) })) {
         const { rowCount } = scanned.block;
         if (rowCount === 0) continue;
-        const json = rowsAsJson(scanned, scratch.block);
+        const json = encodeJsonRows(scanned, scratch.block);
         if (json.bytes.length > scratch.block.length) scratch.block = json.bytes;
         for (let row = 0; row < rowCount; ) {
           // Events recorded later are not part of the snapshot.
-          const rows = recorded.sharedRows(first + found, scanned, row, count - found);
+          const rows = recorded.countSharedRows(first + found, scanned, row, count - found);
           if (rows === 0) {
             row++;
             continue;
@@ -481,16 +481,16 @@ function createBodies(
     throw new Problem('event_not_found', `event ${event_id} is no longer recorded: make a new session`);
   }
 
-  const chunk = (number: number) => cache.get(owner, number, () => load(number * chunkEvents));
+  const loadChunk = (number: number) => cache.get(owner, number, () => load(number * chunkEvents));
 
   return {
-    readAhead: (index) => void chunk(Math.floor(index / chunkEvents)),
+    readAhead: (index) => void loadChunk(Math.floor(index / chunkEvents)),
     gather(indexes, ends) {
       const pieces: Uint8Array[] = [];
       let length = 0;
       for (let from = 0; from < indexes.length; ) {
         const number = Math.floor(indexes[from]! / chunkEvents);
-        const known = chunk(number);
+        const known = loadChunk(number);
         const first = number * chunkEvents;
         // Neighbours are copied together.
         let at = indexes[from]! - first;

@@ -20,7 +20,7 @@ import {
   type SeekResult,
 } from './plan.ts';
 import { createPageCache, type RecordedPage } from './recorded.ts';
-import { type WhatIf, type WhatIfRequest, whatIf } from './what_if.ts';
+import { computeWhatIf, type WhatIf, type WhatIfRequest } from './what_if.ts';
 
 /** Limit of cached pages of recorded events: 20 MB. */
 const RECORDED_PAGES_MAX = 128;
@@ -33,7 +33,7 @@ export interface ReplayPlan {
   /** The latest outline. */
   readonly outline: Outline;
   /** The page takes `memory`, of a page that is not needed any more, if it fits. */
-  page(index: number, limit: number, memory?: ArrayBuffer): Promise<PlanPage>;
+  readPage(index: number, limit: number, memory?: ArrayBuffer): Promise<PlanPage>;
   /** Lays all events out again with the latency that was set last. It returns null for a target past the end. */
   place(target: SeekTarget): Promise<SeekResult | null>;
   /** Changes the latency or the gaps from an event on; earlier events keep their place. */
@@ -88,16 +88,19 @@ export function createPlanner(recordings: Recordings): Planner {
 
   return {
     async open(request, onOutline) {
-      const plan = newPlanned(openPlan(recordings, request, caches, { chunkEvents: computeChunkEvents(plans.size) }), {
-        onOutline,
-        onWork: advanceAll,
-        onClose: () => plans.delete(plan),
-      });
+      const plan = createPlanned(
+        openPlan(recordings, request, caches, { chunkEvents: computeChunkEvents(plans.size) }),
+        {
+          onOutline,
+          onWork: advanceAll,
+          onClose: () => plans.delete(plan),
+        },
+      );
       plans.add(plan);
       void advanceAll();
       if (plan.outline.eventCount > WHOLE_AT_ONCE_EVENTS) return plan;
       try {
-        await plan.whole();
+        await plan.waitUntilWhole();
         return plan;
       } catch (error) {
         plan.close();
@@ -105,10 +108,10 @@ export function createPlanner(recordings: Recordings): Planner {
       }
     },
     async has(transactionId) {
-      return recordings.transaction(transactionId) !== undefined;
+      return recordings.findTransaction(transactionId) !== undefined;
     },
-    whatIf: (request, signal) => inSteps(whatIf(recordings, request), signal),
-    curves: (request, signal) => inSteps(computeCurves(recordings, request), signal),
+    whatIf: (request, signal) => runInSteps(computeWhatIf(recordings, request), signal),
+    curves: (request, signal) => runInSteps(computeCurves(recordings, request), signal),
     async close() {
       for (const plan of plans) plan.close();
     },
@@ -116,7 +119,7 @@ export function createPlanner(recordings: Recordings): Planner {
 }
 
 /** Runs work whose steps leave room for other work. */
-async function inSteps<Result>(steps: Generator<void, Result>, signal?: AbortSignal): Promise<Result> {
+async function runInSteps<Result>(steps: Generator<void, Result>, signal?: AbortSignal): Promise<Result> {
   try {
     for (;;) {
       signal?.throwIfAborted();
@@ -134,7 +137,7 @@ interface Planned extends ReplayPlan {
   readonly isAtWork: boolean;
   advance(): void;
   /** Resolves when all events have been processed. */
-  whole(): Promise<void>;
+  waitUntilWhole(): Promise<void>;
 }
 
 interface Watched {
@@ -144,14 +147,14 @@ interface Watched {
   onClose: () => void;
 }
 
-function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Planned {
+function createPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Planned {
   let outline = work.outline();
-  let gone = newPromise();
+  let gone = createPromise();
   const closed = new AbortController();
   let isAtWork = true;
 
   function goThroughAgain(): void {
-    if (!isAtWork) gone = newPromise();
+    if (!isAtWork) gone = createPromise();
     isAtWork = true;
     onWork();
   }
@@ -166,7 +169,7 @@ function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Pl
     get outline() {
       return outline;
     },
-    whole: () => gone.promise,
+    waitUntilWhole: () => gone.promise,
     get isAtWork() {
       return isAtWork;
     },
@@ -181,8 +184,8 @@ function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Pl
         end(error);
       }
     },
-    async page(index, limit, memory) {
-      return work.page(index, limit, memory);
+    async readPage(index, limit, memory) {
+      return work.readPage(index, limit, memory);
     },
     async place(target) {
       if (work.layOutAnew()) goThroughAgain();
@@ -206,7 +209,7 @@ function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Pl
       outline = work.outline();
       goThroughAgain();
     },
-    endWith: (change, signal) => inSteps(work.endWith(change), AbortSignal.any([closed.signal, signal])),
+    endWith: (change, signal) => runInSteps(work.endWith(change), AbortSignal.any([closed.signal, signal])),
     close() {
       const ended = new Problem('session_not_found', 'the session has ended');
       onClose();
@@ -217,7 +220,7 @@ function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Pl
   };
 }
 
-function newPromise(): PromiseWithResolvers<void> {
+function createPromise(): PromiseWithResolvers<void> {
   const made = Promise.withResolvers<void>();
   // A rejection must not count as unhandled when no caller waits for it.
   made.promise.catch(() => {});

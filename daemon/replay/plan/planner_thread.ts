@@ -42,13 +42,13 @@ export function createPlannerThread<Places = ServedPaths>(places: Places, worker
   function begin(): Thread {
     const worker = new Worker(workerFile, { workerData: places });
     const begun: Thread = { worker, ended: undefined, opened: new Map(), asked: new Map() };
-    begun.worker.on('message', (message: FromPlanner) => told(begun, message));
+    begun.worker.on('message', (message: FromPlanner) => receiveMessage(begun, message));
     begun.worker.on('error', (error) => end(begun, error));
     begun.worker.on('exit', () => end(begun, new Error('the thread that plans replays has ended')));
     return begun;
   }
 
-  function current(): Thread {
+  function ensureThread(): Thread {
     thread ??= begin();
     return thread;
   }
@@ -78,7 +78,7 @@ export function createPlannerThread<Places = ServedPaths>(places: Places, worker
 
   return {
     async open(request, onOutline) {
-      const of = current();
+      const of = ensureThread();
       const plan = ++lastPlan;
       const opened: Opened = { outline: undefined, onOutline };
       of.opened.set(plan, opened);
@@ -90,10 +90,11 @@ export function createPlannerThread<Places = ServedPaths>(places: Places, worker
       }
       return createPlanProxy(of, plan, opened, ask);
     },
-    has: (transactionId) => ask(current(), { kind: 'has', transactionId }) as Promise<boolean>,
-    whatIf: (request, signal) => ask(current(), { kind: 'what_if', request }, undefined, signal) as Promise<WhatIf>,
+    has: (transactionId) => ask(ensureThread(), { kind: 'has', transactionId }) as Promise<boolean>,
+    whatIf: (request, signal) =>
+      ask(ensureThread(), { kind: 'what_if', request }, undefined, signal) as Promise<WhatIf>,
     curves: (request, signal) =>
-      ask(current(), { kind: 'curves', request }, undefined, signal) as Promise<(Curve | null)[]>,
+      ask(ensureThread(), { kind: 'curves', request }, undefined, signal) as Promise<(Curve | null)[]>,
     async close() {
       const of = thread;
       if (!of) return;
@@ -103,7 +104,7 @@ export function createPlannerThread<Places = ServedPaths>(places: Places, worker
   };
 }
 
-function told({ opened, asked }: Thread, message: FromPlanner): void {
+function receiveMessage({ opened, asked }: Thread, message: FromPlanner): void {
   if (message.kind === 'outline') {
     const plan = opened.get(message.plan);
     if (!plan) return;
@@ -125,7 +126,7 @@ function createPlanProxy(of: Thread, plan: number, opened: Opened, ask: Ask): Re
     get outline() {
       return opened.outline!;
     },
-    async page(index, limit, memory) {
+    async readPage(index, limit, memory) {
       const page = (await ask(of, { plan, kind: 'page', index, limit, memory }, memory)) as PlanPage;
       // A Buffer arrives as a plain Uint8Array.
       const { buffer, byteOffset, byteLength } = page.bytes;

@@ -6,21 +6,21 @@
  */
 
 import { EVENTS } from '../../../bpf/schema/index.ts';
-import { firstPlace } from '../../base/binary_search.ts';
+import { findFirstPlace } from '../../base/binary_search.ts';
 import { formatEventId, parseEventId } from '../../base/event_id.ts';
 import { Problem } from '../../base/problem.ts';
-import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
+import { createOwnEventTest, OWN_EVENT_COLUMNS } from '../../store/blocks/own_events.ts';
 import {
-  bigColumn,
-  column,
   type EventKey,
+  getBigColumn,
+  getColumn,
   type RecordingBlock,
   type RecordingDictionary,
 } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import { getsLatency, isCallType } from './thread_delay.ts';
 
-/** Columns that a scan must read for `affectedTest` and `callTest`. */
+/** Columns that a scan must read for `createAffectedTest` and `callTest`. */
 export const ONLY_COLUMNS = ['event_type', 'service'] as const;
 
 /** Events of a page, which takes 155 KB. */
@@ -71,12 +71,12 @@ export interface Recorded {
   /** Index of the first own event; infinite while none was found. */
   firstOwn(): number;
   /** It returns undefined past the last page. Pages are discovered in sequence. */
-  page(number: number): RecordedPage | undefined;
+  readPage(number: number): RecordedPage | undefined;
   /** Numbers of the pages found so far that have events of a thread, ascending. */
   getThreadPages(thread: number): readonly number[];
   readRecordedKey(index: number): EventKey;
   /** Number of events from `index` on that are the rows from `row` on of a block, at most `rowsMax`. */
-  sharedRows(index: number, scanned: RecordingBlock, row: number, rowsMax: number): number;
+  countSharedRows(index: number, scanned: RecordingBlock, row: number, rowsMax: number): number;
   /** It returns undefined when the event is not among those found so far. */
   findEventIndex(event: EventKey): number | undefined;
   /** When the first event found so far of a node started, which has one. */
@@ -104,8 +104,8 @@ export function readRecorded(
 ): Recorded {
   const ends = new Map(recordings.extents().map(({ recordingId, end }) => [recordingId, end]));
   const [recordingIds, startOfRecording, marks]: [string[], bigint[], PageMark[]] = [[], [], []];
-  const threads = newThreads();
-  const kinds = newKinds();
+  const threads = createThreads();
+  const kinds = createKinds();
   const startOfNode = new Map<string, bigint>();
   const owner = {};
   /** The pages used last: a cache lookup for every event would take longer than all other work. */
@@ -127,14 +127,14 @@ export function readRecorded(
     if (block.rowCount === 0) return 0;
     const { recordingId, node } = dictionary;
     const end = ends.get(recordingId) ?? 0;
-    const timestamps = bigColumn(block, 'timestamp_ns');
-    const durations = bigColumn(block, 'duration_ns');
-    const tids = column(block, 'tid');
-    const eventTypes = column(block, 'event_type');
-    const services = column(block, 'service');
-    const isOwn = ownEventTest(scanned, transactionId);
-    const getThreadNumber = threads.ofNode(node);
-    const getKind = kinds.of(dictionary);
+    const timestamps = getBigColumn(block, 'timestamp_ns');
+    const durations = getBigColumn(block, 'duration_ns');
+    const tids = getColumn(block, 'tid');
+    const eventTypes = getColumn(block, 'event_type');
+    const services = getColumn(block, 'service');
+    const isOwn = createOwnEventTest(scanned, transactionId);
+    const getThreadNumber = threads.createThreadNumbering(node);
+    const getKind = kinds.createKindNumbering(dictionary);
     const place = placeOfRecording(recordingId);
     let startNs = startOfNode.get(node);
     let row = from;
@@ -155,7 +155,7 @@ export function readRecorded(
       if (page.isOwn[at] === 1 && page.first + at < firstOwn) firstOwn = page.first + at;
       page.recording[at] = place;
       page.numbers[at] = block.numbers[row]!;
-      if (page.startNs[at]! + page.durationNs[at]! > SPAN_NS_MAX) throw tooLong(transactionId);
+      if (page.startNs[at]! + page.durationNs[at]! > SPAN_NS_MAX) throw createTooLongProblem(transactionId);
     }
     return row;
   }
@@ -171,7 +171,7 @@ export function readRecorded(
   /** Reads the next page for the first time. */
   function discover(): RecordedPage | undefined {
     const after = marks.length > 0 ? readEventKey(known - 1) : undefined;
-    const page = emptyPage(known, pageEvents);
+    const page = createRecordedPage(known, pageEvents);
     while (page.count < pageEvents && !isWhole) {
       const { done, value } = rest ? { done: false, value: rest.scanned } : finding.next();
       if (done || !value) {
@@ -197,7 +197,7 @@ export function readRecorded(
 
   function readAgain(number: number): RecordedPage {
     const { after, firstKey, lastTimestampNs, count } = marks[number]!;
-    const page = emptyPage(number * pageEvents, pageEvents);
+    const page = createRecordedPage(number * pageEvents, pageEvents);
     const request = { filter: { transactionId, toNs: lastTimestampNs + 1n }, order: 'asc', columns: COLUMNS } as const;
     for (const scanned of recordings.scan({ ...request, ...(after && { after }) })) {
       append(page, scanned, 0);
@@ -213,7 +213,7 @@ export function readRecorded(
     return page;
   }
 
-  function page(number: number): RecordedPage | undefined {
+  function readPage(number: number): RecordedPage | undefined {
     const slot = number % RECENT_PAGES;
     const known = recent[slot];
     if (known?.number === number) return known.page;
@@ -228,15 +228,20 @@ export function readRecorded(
   }
 
   function readEventKey(index: number): EventKey {
-    return buildEventKey(page(Math.floor(index / pageEvents))!, index % pageEvents);
+    return buildEventKey(readPage(Math.floor(index / pageEvents))!, index % pageEvents);
   }
 
-  function sharedRows(index: number, { block, dictionary }: RecordingBlock, row: number, rowsMax: number): number {
+  function countSharedRows(index: number, { block, dictionary }: RecordingBlock, row: number, rowsMax: number): number {
     const place = recordingIds.indexOf(dictionary.recordingId);
-    return equalRows(page(Math.floor(index / pageEvents))!, { index, place, rowsMax }, block.numbers.subarray(row));
+    return countEqualRows(
+      readPage(Math.floor(index / pageEvents))!,
+      { index, place, rowsMax },
+      block.numbers.subarray(row),
+    );
   }
 
-  if (!page(0)) throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
+  if (!readPage(0))
+    throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
   return {
     pageEvents,
     get firstTimestampNs() {
@@ -250,17 +255,17 @@ export function readRecorded(
     get isWhole() {
       return isWhole;
     },
-    page,
+    readPage,
     readRecordedKey: readEventKey,
-    sharedRows,
+    countSharedRows,
     firstOwn: () => firstOwn,
     getThreadPages: (thread) => threads.pages[thread]!,
     getNodeStartNs: (node) => startOfNode.get(node)!,
     findEventIndex(event) {
       const id = parseEventId(event.event_id);
-      const behind = firstPlace(0, marks.length, (number) => isBefore(event, marks[number]!.firstKey));
+      const behind = findFirstPlace(0, marks.length, (number) => isBefore(event, marks[number]!.firstKey));
       if (!id || behind === 0) return undefined;
-      const { first, count, recording, numbers } = page(behind - 1)!;
+      const { first, count, recording, numbers } = readPage(behind - 1)!;
       const place = recordingIds.indexOf(id.recordingId);
       for (let row = 0; row < count; row++)
         if (numbers[row] === id.number && recording[row] === place) return first + row;
@@ -268,9 +273,11 @@ export function readRecorded(
     },
     indexAtTimestamp(ns) {
       // Events with the same start may span pages.
-      const number = Math.max(firstPlace(0, marks.length, (at) => marks[at]!.firstKey.timestamp_ns >= ns) - 1, 0);
-      const found = page(number)!;
-      return found.first + firstPlace(0, found.count, (row) => computeTimestampNs(startOfRecording, found, row) >= ns);
+      const number = Math.max(findFirstPlace(0, marks.length, (at) => marks[at]!.firstKey.timestamp_ns >= ns) - 1, 0);
+      const found = readPage(number)!;
+      return (
+        found.first + findFirstPlace(0, found.count, (row) => computeTimestampNs(startOfRecording, found, row) >= ns)
+      );
     },
     close() {
       finding.return();
@@ -279,7 +286,7 @@ export function readRecorded(
   };
 }
 
-function tooLong(transactionId: string): Problem {
+function createTooLongProblem(transactionId: string): Problem {
   const message = `transaction ${transactionId} is longer than the 104 days that a session can play`;
   return new Problem('invalid_body', message, [{ pointer: '/transaction_id', message }]);
 }
@@ -297,7 +304,7 @@ function isBefore(a: EventKey, b: EventKey): boolean {
 }
 
 /** Number of events from `index` on that have these numbers in the recording at `place`. */
-function equalRows(
+function countEqualRows(
   { first, count, recording, numbers }: RecordedPage,
   { index, place, rowsMax }: { index: number; place: number; rowsMax: number },
   others: BigUint64Array,
@@ -320,7 +327,7 @@ function link({ count, thread, nextRow, firstRow }: RecordedPage): void {
   }
 }
 
-function emptyPage(first: number, length: number): RecordedPage {
+function createRecordedPage(first: number, length: number): RecordedPage {
   return {
     first,
     count: 0,
@@ -349,17 +356,17 @@ interface Threads {
   /** The pages that have events of a thread, ascending, by thread number. */
   readonly pages: readonly number[][];
   /** It returns a function that numbers a node's threads. */
-  ofNode(node: string): (tid: number) => number;
+  createThreadNumbering(node: string): (tid: number) => number;
 }
 
-function newThreads(): Threads {
+function createThreads(): Threads {
   const list: Thread[] = [];
   const pages: number[][] = [];
   const byNode = new Map<string, Map<number, number>>();
   return {
     list,
     pages,
-    ofNode(node) {
+    createThreadNumbering(node) {
       const numbers = byNode.get(node) ?? new Map<number, number>();
       byNode.set(node, numbers);
       return (tid) => {
@@ -387,12 +394,12 @@ interface Kinds {
   /** The kinds by number. */
   readonly list: readonly EventKind[];
   /** It returns a function that numbers the kinds of a recording by the ids of type and service. */
-  of(dictionary: RecordingDictionary): (eventType: number, service: number) => number;
+  createKindNumbering(dictionary: RecordingDictionary): (eventType: number, service: number) => number;
 }
 
 const TYPE_NAMES = new Map<number, string>(EVENTS.map(({ id, name }) => [id, name]));
 
-function newKinds(): Kinds {
+function createKinds(): Kinds {
   const list: EventKind[] = [];
   const numbers = new Map<string, number>();
   const byRecording = new Map<string, Map<number, Map<number, number>>>();
@@ -406,7 +413,7 @@ function newKinds(): Kinds {
 
   return {
     list,
-    of(dictionary) {
+    createKindNumbering(dictionary) {
       const { recordingId, node } = dictionary;
       const byType = byRecording.get(recordingId) ?? new Map<number, Map<number, number>>();
       byRecording.set(recordingId, byType);
@@ -428,7 +435,7 @@ function newKinds(): Kinds {
 }
 
 /** Returns a test for the numbers of kinds: whether the event gets the latency. */
-export function kindTest(only: Only | undefined, kinds: readonly EventKind[]): (kind: number) => boolean {
+export function createKindTest(only: Only | undefined, kinds: readonly EventKind[]): (kind: number) => boolean {
   const { eventTypes, services, nodes } = only ?? {};
   const known: boolean[] = [];
   return (number) => {
@@ -519,12 +526,12 @@ const CALLS: boolean[] = [];
 for (const { id, name } of EVENTS) CALLS[id] = isCallType(name);
 
 /** Returns a function that makes a test for the rows of a block: whether the event gets the latency. */
-export function affectedTest(only: Only): (scanned: RecordingBlock) => (row: number) => boolean {
+export function createAffectedTest(only: Only): (scanned: RecordingBlock) => (row: number) => boolean {
   const types = selectEventTypes(only.eventTypes);
   return ({ block, dictionary }) => {
     if (only.nodes && !only.nodes.includes(dictionary.node)) return () => false;
-    const eventTypes = column(block, 'event_type');
-    const isOfService = serviceCheck(only.services, dictionary, column(block, 'service'));
+    const eventTypes = getColumn(block, 'event_type');
+    const isOfService = createServiceCheck(only.services, dictionary, getColumn(block, 'service'));
     return (row) => types[eventTypes[row]!]! && isOfService(row);
   };
 }
@@ -538,11 +545,11 @@ function selectEventTypes(names: readonly string[] | undefined): boolean[] {
 
 /** Returns a function that makes a test for the rows of a block: whether the event is a call. */
 export function callTest({ block }: RecordingBlock): (row: number) => boolean {
-  const eventTypes = column(block, 'event_type');
+  const eventTypes = getColumn(block, 'event_type');
   return (row) => CALLS[eventTypes[row]!]!;
 }
 
-function serviceCheck(
+function createServiceCheck(
   services: readonly string[] | undefined,
   dictionary: RecordingDictionary,
   ids: ArrayLike<number>,

@@ -2,7 +2,7 @@
  * Computes when each event of a transaction is played. The projected order is surveyed once, in slices, to learn its
  * duration and to save marks on the way; from a mark any part of it can be computed again.
  */
-import { firstPlace } from '../../base/binary_search.ts';
+import { findFirstPlace } from '../../base/binary_search.ts';
 import {
   createMerge,
   LANE_FIELDS,
@@ -48,7 +48,7 @@ export interface Schedule {
   /** Surveys this many more events. */
   advance(events: number): void;
   /** It returns any part, surveyed or not. Consecutive parts are the fastest. */
-  page(index: number, limit: number): ProjectedPage;
+  projectPage(index: number, limit: number): ProjectedPage;
   /** The first event that starts at or after a position; the event count when there is none. Needs the survey. */
   indexAtPosition(positionNs: number): number;
   /** Index of a recorded event in projected order. Needs the survey. */
@@ -93,7 +93,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
   function advance(events: number): void {
     for (let left = events; left > 0 && !survey; ) {
       const state = surveying.index % markEvents === 0 ? surveying.state() : undefined;
-      const page = surveying.next(Math.min(left, markEvents - (surveying.index % markEvents), STRIDE_EVENTS));
+      const page = surveying.mergePage(Math.min(left, markEvents - (surveying.index % markEvents), STRIDE_EVENTS));
       if (page.count === 0) {
         finish();
         return;
@@ -117,7 +117,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
 
   /** The last mark for which `isBefore`, which must hold for all earlier marks too. */
   function markBefore(isBefore: (mark: Mark) => boolean): MergeState {
-    const behind = firstPlace(0, marks.length, (at) => !isBefore(marks[at]!));
+    const behind = findFirstPlace(0, marks.length, (at) => !isBefore(marks[at]!));
     return marks[behind - 1] ?? START;
   }
 
@@ -127,7 +127,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
       settings,
       markBefore((mark) => mark.index <= index),
     );
-    while (merge.index < index) if (merge.next(Math.min(index - merge.index, STRIDE_EVENTS)).count === 0) break;
+    while (merge.index < index) if (merge.mergePage(Math.min(index - merge.index, STRIDE_EVENTS)).count === 0) break;
     return merge;
   }
 
@@ -135,7 +135,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
   function search(from: MergeState, isFound: (page: ProjectedPage, at: number) => boolean): number {
     const merge = createMerge(recorded, settings, from);
     for (;;) {
-      const page = merge.next(STRIDE_EVENTS);
+      const page = merge.mergePage(STRIDE_EVENTS);
       for (let at = 0; at < page.count; at++) if (isFound(page, at)) return page.first + at;
       if (page.count < STRIDE_EVENTS) return merge.index;
     }
@@ -149,10 +149,10 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
       return survey;
     },
     advance,
-    page(index, limit) {
+    projectPage(index, limit) {
       const reader = readers.find((merge) => merge.index === index) ?? mergeFrom(index);
       readers = [...readers.filter((other) => other !== reader), reader].slice(-READERS_MAX);
-      return reader.next(limit);
+      return reader.mergePage(limit);
     },
     indexAtPosition(positionNs) {
       const from = markBefore((mark) => mark.startNs < positionNs);
@@ -188,7 +188,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
 }
 
 function readThreadNumber(recorded: Recorded, index: number): number {
-  const { first, thread } = recorded.page(Math.floor(index / recorded.pageEvents))!;
+  const { first, thread } = recorded.readPage(Math.floor(index / recorded.pageEvents))!;
   return thread[index - first]!;
 }
 

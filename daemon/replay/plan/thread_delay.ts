@@ -41,7 +41,7 @@ export function getsLatency(eventType: string, wanted: readonly string[] | undef
   return wanted ? wanted.includes(eventType) : isCallType(eventType);
 }
 
-export function noDelay<Time extends number | bigint>(): ThreadDelay<Time> {
+export function createThreadDelay<Time extends number | bigint>(): ThreadDelay<Time> {
   return { added: 0, callEnd: null, callAdded: 0, runEnd: null, runFirstEnd: null, runAdded: 0 };
 }
 

@@ -9,13 +9,13 @@
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { formatEventId } from '../../base/event_id.ts';
 import { Problem } from '../../base/problem.ts';
-import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
-import { bigColumn, column, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
+import { createOwnEventTest, OWN_EVENT_COLUMNS } from '../../store/blocks/own_events.ts';
+import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import {
   type AppliedOffsets,
   checkNodes,
-  clockShifts,
+  createClockShiftLookup,
   type ReplayedClock,
   readReplayedClocks,
 } from './clock_offsets.ts';
@@ -23,13 +23,13 @@ import {
   addLine,
   addRequest,
   type Curve,
+  createThreadLines,
   listThreadLines,
   mergeCurveLines,
-  noLines,
   type ThreadLines,
 } from './curves.ts';
-import { affectedTest, callTest, ONLY_COLUMNS, type Only } from './recorded.ts';
-import { endCall, goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
+import { callTest, createAffectedTest, ONLY_COLUMNS, type Only } from './recorded.ts';
+import { createThreadDelay, endCall, goOn, type ThreadDelay, take } from './thread_delay.ts';
 
 export interface WhatIfRequest extends AppliedOffsets {
   transactionId: string;
@@ -96,36 +96,36 @@ interface Lane {
   isInOwnCall: boolean;
 }
 
-function newBegun(): Begun {
+function createBegun(): Begun {
   return { recordingId: '', number: 0n, place: 0, startNs: 0n, endNs: 0n, latencies: 0 };
 }
 
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
 
 /** Yields so that other work can run. Throws a Problem when no event of the transaction is recorded. */
-export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generator<void, WhatIf> {
+export function* computeWhatIf(recordings: Recordings, request: WhatIfRequest): Generator<void, WhatIf> {
   const { transactionId, extraLatencyNs, timeoutNs, only, limit } = request;
   const byNode = new Map<string, Map<number, Lane>>();
-  const affected = affectedTest(only);
+  const affected = createAffectedTest(only);
   const late: Candidate[] = [];
   checkNodes(request, recordings);
-  const nodes = recordings.transaction(transactionId)?.nodes ?? recordings.nodes();
+  const nodes = recordings.findTransaction(transactionId)?.nodes ?? recordings.nodes();
   const origins = createOriginLookup(recordings, request, nodes);
   let [eventCount, writtenBackCount, affectedCount, afterTimeoutCount] = [0, 0, 0, 0];
   let [recordedDurationNs, durationNs] = [0n, 0n];
   let smallestLatencyNs: bigint | null = null;
   /** Its memory is used again for each block request. */
-  const blockRequest = newBegun();
+  const blockRequest = createBegun();
   let hasOwn = false;
   let firstNs: bigint | undefined;
   let lastEndNs = 0n;
 
   function look(scanned: RecordingBlock): void {
     const { block, dictionary } = scanned;
-    const timestamps = bigColumn(block, 'timestamp_ns');
-    const durations = bigColumn(block, 'duration_ns');
-    const tids = column(block, 'tid');
-    const isOwn = ownEventTest(scanned, transactionId);
+    const timestamps = getBigColumn(block, 'timestamp_ns');
+    const durations = getBigColumn(block, 'duration_ns');
+    const tids = getColumn(block, 'tid');
+    const isOwn = createOwnEventTest(scanned, transactionId);
     const isAffected = affected(scanned);
     const isCallAt = callTest(scanned);
     const lanes = byNode.get(dictionary.node) ?? new Map<number, Lane>();
@@ -140,7 +140,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
       const isLonger = isAffected(row);
       let lane = lanes.get(tids[row]!);
       if (!lane) {
-        lane = { delay: noDelay(), lines: noLines(), call: newBegun(), isInOwnCall: false };
+        lane = { delay: createThreadDelay(), lines: createThreadLines(), call: createBegun(), isInOwnCall: false };
         lanes.set(tids[row]!, lane);
       }
       const { delay, lines } = lane;
@@ -167,7 +167,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
       lane.isInOwnCall ||= isCall;
       if (isCall) continue;
       addRequest(lines, delay.added, isLonger, recordedEndNs);
-      ended(begun, delay.added + (isLonger ? 1 : 0));
+      countEnded(begun, delay.added + (isLonger ? 1 : 0));
     }
   }
 
@@ -176,10 +176,13 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
     if (!isInOwnCall) return;
     lane.isInOwnCall = false;
     addLine(lines.calls, { events: BigInt(delay.added), endNs: call.endNs });
-    ended(call, delay.added);
+    countEnded(call, delay.added);
   }
 
-  function ended({ recordingId, number, place, startNs, latencies, endNs: recordedEndNs }: Begun, all: number): void {
+  function countEnded(
+    { recordingId, number, place, startNs, latencies, endNs: recordedEndNs }: Begun,
+    all: number,
+  ): void {
     const count = BigInt(all);
     const endNs = recordedEndNs + count * extraLatencyNs;
     if (endNs > durationNs) durationNs = endNs;
@@ -219,10 +222,10 @@ function createOriginLookup(
   { transactionId, clockOffsetsNs }: WhatIfRequest,
   nodes: readonly string[],
 ): (node: string) => bigint {
-  const shiftNs = clockShifts(clockOffsetsNs, nodes);
+  const shiftNs = createClockShiftLookup(clockOffsetsNs, nodes);
   let firstNs: bigint | undefined;
   for (const node of nodes) {
-    const startNs = firstOwnStart(recordings, transactionId, node);
+    const startNs = findFirstOwnStart(recordings, transactionId, node);
     if (startNs === undefined) continue;
     const shiftedNs = startNs + shiftNs(node);
     if (firstNs === undefined || shiftedNs < firstNs) firstNs = shiftedNs;
@@ -230,13 +233,13 @@ function createOriginLookup(
   return (node) => (firstNs ?? 0n) - shiftNs(node);
 }
 
-function firstOwnStart(recordings: Recordings, transactionId: string, node: string) {
+function findFirstOwnStart(recordings: Recordings, transactionId: string, node: string) {
   const filter = { transactionId, nodes: [node] };
   const columns = ['timestamp_ns', ...OWN_EVENT_COLUMNS];
   for (const scanned of recordings.scan({ filter, order: 'asc', columns })) {
-    const isOwn = ownEventTest(scanned, transactionId);
+    const isOwn = createOwnEventTest(scanned, transactionId);
     for (let row = 0; row < scanned.block.rowCount; row++)
-      if (isOwn(row)) return bigColumn(scanned.block, 'timestamp_ns')[row]!;
+      if (isOwn(row)) return getBigColumn(scanned.block, 'timestamp_ns')[row]!;
   }
   return undefined;
 }

@@ -37,13 +37,13 @@ export interface EventBuffer {
   /** Sets the position: drops pages before it and requests events after it. */
   moveTo(index: number): void;
   /** Resolves when the event and some that follow it are loaded, or known not to exist. */
-  ready(index: number): Promise<void>;
+  waitUntilReady(index: number): Promise<void>;
   /** Drops the events from this index on, because the plan has changed. */
   forget(fromIndex: number): void;
 }
 
 export interface EventBufferOptions {
-  plan: Pick<ReplayPlan, 'page'>;
+  plan: Pick<ReplayPlan, 'readPage'>;
   /** The current speed; 2 is twice as fast as recorded. */
   speedFactor: () => number;
   /** Called when a page has been loaded. */
@@ -87,9 +87,9 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
     // Until the first page has arrived, nobody knows how many events to ask for.
     const most = pages.length === 0 ? 1 : ASKED_MAX;
     while (askedCount < most && !failure && !isWhole()) {
-      const limit = within(PAGE_EVENTS_MIN, estimateEventCount(PAGE_NS), PAGE_EVENTS_MAX);
+      const limit = clamp(PAGE_EVENTS_MIN, estimateEventCount(PAGE_NS), PAGE_EVENTS_MAX);
       const from = askedEnd ?? end();
-      if (pages.length > 0 && from - place > within(limit, estimateEventCount(AHEAD_NS), AHEAD_EVENTS_MAX)) return;
+      if (pages.length > 0 && from - place > clamp(limit, estimateEventCount(AHEAD_NS), AHEAD_EVENTS_MAX)) return;
       askFor(from, limit);
     }
   }
@@ -101,7 +101,7 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
     askedCount++;
     // Only the last page has fewer events than it was asked for.
     askedEnd = from + limit;
-    asked = plan.page(from, limit, memory).then(
+    asked = plan.readPage(from, limit, memory).then(
       (page) => {
         if (mine !== epoch) return;
         if (--askedCount === 0) asked = undefined;
@@ -146,7 +146,7 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
         spare = pages.shift()!.bytes.buffer as ArrayBuffer;
       ask();
     },
-    async ready(index) {
+    async waitUntilReady(index) {
       failure = undefined;
       while (
         !isWhole() &&
@@ -167,20 +167,20 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
   };
 }
 
-function within(min: number, value: number, max: number): number {
+function clamp(min: number, value: number, max: number): number {
   return Math.min(Math.max(value, min), max);
 }
 
-function jsonStart({ ends }: PlanPage, at: number): number {
+function getJsonStart({ ends }: PlanPage, at: number): number {
   return at === 0 ? 0 : ends[at - 1]!;
 }
 
 /** Size of an event of a page as JSON. */
-export function eventBytes(page: PlanPage, at: number): number {
-  return page.ends[at]! - jsonStart(page, at);
+export function computeEventBytes(page: PlanPage, at: number): number {
+  return page.ends[at]! - getJsonStart(page, at);
 }
 
 /** An event of a page as JSON without its closing brace, so that fields can follow. */
 export function openJson(page: PlanPage, at: number): string {
-  return page.bytes.toString('utf8', jsonStart(page, at), page.ends[at]! - 1);
+  return page.bytes.toString('utf8', getJsonStart(page, at), page.ends[at]! - 1);
 }

@@ -3,7 +3,7 @@
  * send them when they are due, and counts how often one was due before it had been loaded. The session decides what
  * follows from the end or a failure.
  *
- * Frames are either played or added: what is between two events of the stream is done in `exclusive`.
+ * Frames are either played or added: what is between two events of the stream is done in `runExclusively`.
  *
  *   played ......| next ..... fed to the player .....| fedEnd ... loaded ...| not loaded
  */
@@ -48,7 +48,7 @@ export interface Playback {
    * Runs work at one moment of the replay: all that was played is in the stream, and nothing is played until the work
    * returns. Only then can frames be added, and may what is due next change. Calls may be nested.
    */
-  exclusive(work: (frames: AddedFrames) => void): void;
+  runExclusively(work: (frames: AddedFrames) => void): void;
   /** Starts the clock, soon. */
   start(): void;
   /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
@@ -71,11 +71,11 @@ export interface Playback {
   /** Changes the speed; the position stays. */
   setSpeed(speedFactor: number): void;
   /** Must be called when the owner's `loop` has changed. */
-  loopChanged(): void;
+  updateLoop(): void;
   /** Takes note of what was played. */
   catchUp(): void;
   /** Must be called when the plan's outline has changed. */
-  outlined(): void;
+  takeOutline(): void;
   close(reason: EndReason): void;
 }
 
@@ -105,22 +105,22 @@ export interface PlaybackOptions extends Pick<StreamOptions, 'keptTotal' | 'idBa
 export function createPlayback(options: PlaybackOptions): Playback {
   const { plan, now, scheduler, player, owner, leadNs = 0n } = options;
   const track = player.track(ring);
-  const stream = createStream({ ...options, source: owner, track, catchUp, alarm: scheduler.alarm });
-  const pausePlace = createPausePlace({ plan, isLooping: () => owner.settings().loop, positionNs: currentNs });
+  const stream = createStream({ ...options, source: owner, track, catchUp, alarm: scheduler.createAlarm });
+  const pausePlace = createPausePlace({ plan, isLooping: () => owner.settings().loop, positionNs: readCurrentNs });
   const pauseAtNs = pausePlace.atNs;
   const speedFactor = () => owner.settings().speedFactor;
-  const window = createEventBuffer({ plan, speedFactor, onPage: loaded, onFailure: notLoaded });
+  const window = createEventBuffer({ plan, speedFactor, onPage: takePage, onFailure: reportLoadFailure });
   const clock = createClock(now, speedFactor());
   const feeding = createFeeding({ window, clock, now, stream, track });
   const lateness = createLateness(options.onPlayed);
-  const alarm = scheduler.alarm(ring);
+  const alarm = scheduler.createAlarm(ring);
   let startsAtNs: bigint | null = null;
   /** Index of the next event, and a position before it that the session has reached. */
   let [next, passedNs] = [0, 0];
   let starvations = 0;
   /** Events from this index on are being laid out again, and are not played until that is done. */
   let playableEnd = Infinity;
-  /** Set while `exclusive` runs. */
+  /** Set while `runExclusively` runs. */
   let addedFrames: AddedFrames | undefined;
 
   /** Also called when events were played that viewers wait for, which may be after a `halt`. */
@@ -136,9 +136,9 @@ export function createPlayback(options: PlaybackOptions): Playback {
   }
 
   function catchUp(): void {
-    const count = track.played(lateness.record);
+    const count = track.reportPlayed(lateness.record);
     if (count === 0) return;
-    stream.played(count);
+    stream.commitPlayed(count);
     passedNs = window.startNs(next + count - 1)!;
     next += count;
     window.moveTo(next);
@@ -162,7 +162,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
       if (againNs !== undefined) alarm.set(againNs);
       return;
     }
-    // If the survey is not done yet, `outlined` calls this again.
+    // If the survey is not done yet, `takeOutline` calls this again.
     if (isOver && survey) {
       const dueNs = clock.computeDueNs(survey.endNs);
       if (dueNs > now()) alarm.set(dueNs);
@@ -170,13 +170,13 @@ export function createPlayback(options: PlaybackOptions): Playback {
     }
   }
 
-  function notLoaded(error: unknown): void {
+  function reportLoadFailure(error: unknown): void {
     // A failure of a command is reported to the client by that command.
     if (clock.running) owner.failed(error);
   }
 
   /** A page has arrived: its first event starves the player if it was due before. */
-  function loaded({ first, startNs }: PlanPage): void {
+  function takePage({ first, startNs }: PlanPage): void {
     if (!clock.running) return;
     catchUp();
     const isPlayed = startNs[0]! <= (pauseAtNs() ?? Infinity);
@@ -202,18 +202,18 @@ export function createPlayback(options: PlaybackOptions): Playback {
   }
 
   /** The position, with all that was played. */
-  function currentNs(): number {
+  function readCurrentNs(): number {
     catchUp();
     return positionNs();
   }
 
-  function exclusive(work: (frames: AddedFrames) => void): void {
+  function runExclusively(work: (frames: AddedFrames) => void): void {
     if (addedFrames) {
       work(addedFrames);
       return;
     }
     track.takeBack();
-    currentNs();
+    readCurrentNs();
     addedFrames = stream.recall();
     feeding.moveTo(next);
     try {
@@ -235,7 +235,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
   return {
     positionNs,
     catchUp,
-    exclusive,
+    runExclusively,
     moveTo,
     stream,
     until: pausePlace.until,
@@ -245,17 +245,17 @@ export function createPlayback(options: PlaybackOptions): Playback {
     punctuality: () => ({ lateness: lateness.summary(), starvations }),
     async load() {
       window.moveTo(next);
-      await window.ready(next);
+      await window.waitUntilReady(next);
     },
     start() {
-      exclusive(() => {
+      runExclusively(() => {
         startsAtNs = now() + leadNs;
         clock.play(startsAtNs);
       });
     },
     startsAtNs: () => startsAtNs,
     halt() {
-      exclusive(() => {
+      runExclusively(() => {
         const atNs = positionNs();
         alarm.clear();
         startsAtNs = null;
@@ -270,7 +270,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
       moveTo(survey!.endNs, eventCount);
     },
     find(target) {
-      return pausePlace.movedBy(findPlace(plan, target));
+      return pausePlace.followMove(findPlace(plan, target));
     },
     seek(place) {
       window.forget(0);
@@ -278,7 +278,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
       pausePlace.aimAgain();
     },
     async rewind() {
-      const start = await pausePlace.movedBy(plan.place({ event_index: 0n }));
+      const start = await pausePlace.followMove(plan.place({ event_index: 0n }));
       window.forget(0);
       moveTo(start!.positionNs, start!.index);
       lateness.reset();
@@ -286,16 +286,16 @@ export function createPlayback(options: PlaybackOptions): Playback {
     async changeLatency(change) {
       let askedAtNs = 0;
       // Events from here on must not be played with their old times, however long the plan takes.
-      exclusive(() => {
+      runExclusively(() => {
         askedAtNs = positionNs();
-        playableEnd = firstToMove(window, clock, next, now());
+        playableEnd = findFirstToMove(window, clock, next, now());
       });
       const from = playableEnd;
       try {
         await plan.changeLatency(from, change);
-        pausePlace.laidOut();
+        pausePlace.takeLayout();
         window.forget(from);
-        const page = await plan.page(from, 1);
+        const page = await plan.readPage(from, 1);
         stayBefore(clock, askedAtNs, page);
       } finally {
         playableEnd = Infinity;
@@ -304,16 +304,16 @@ export function createPlayback(options: PlaybackOptions): Playback {
       window.moveTo(next);
     },
     setSpeed(speedFactor) {
-      exclusive(() => {
+      runExclusively(() => {
         const atNs = positionNs();
         clock.setSpeed(speedFactor);
         // An overdue event becomes due now: the new speed would otherwise change how late it is.
         clock.jump(BigInt(atNs));
       });
     },
-    loopChanged: pausePlace.aimAgain,
-    outlined() {
-      pausePlace.outlined();
+    updateLoop: pausePlace.aimAgain,
+    takeOutline() {
+      pausePlace.takeOutline();
       if (clock.running) awaitNext();
     },
     close(reason) {
@@ -326,7 +326,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
 async function findPlace(plan: ReplayPlan, target: SeekTarget): Promise<SeekResult | null> {
   const place = await plan.place(target);
   // An event that is not recorded any more must fail the seek before anything has moved.
-  if (place) await plan.page(place.index, 1);
+  if (place) await plan.readPage(place.index, 1);
   return place;
 }
 
@@ -344,11 +344,11 @@ interface PausePlace {
   /** Aims again from another position. */
   aimAgain(): void;
   /** Waits for what replaces the layout; until then the place is that of the layout that is played. */
-  movedBy<Result>(moving: Promise<Result>): Promise<Result>;
+  followMove<Result>(moving: Promise<Result>): Promise<Result>;
   /** Takes the plan's layout, whose ends may not be known yet. */
-  laidOut(): void;
+  takeLayout(): void;
   /** Takes note of a change of the plan's outline. */
-  outlined(): void;
+  takeOutline(): void;
 }
 
 interface PausePlaceOptions {
@@ -382,31 +382,31 @@ function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): P
     decide();
   }
 
-  function laidOut(): void {
+  function takeLayout(): void {
     ends = plan.outline.survey;
     decide();
   }
 
-  function outlined(): void {
-    if (plan.outline.survey && !isMoving) laidOut();
+  function takeOutline(): void {
+    if (plan.outline.survey && !isMoving) takeLayout();
   }
 
   return {
     until,
     aim,
-    laidOut,
-    outlined,
+    takeLayout,
+    takeOutline,
     atNs: () => (ends && until() ? ends.durationNs : null),
     aimAgain: () => aim(asked),
-    async movedBy(moving) {
+    async followMove(moving) {
       isMoving = true;
       try {
         const moved = await moving;
-        laidOut();
+        takeLayout();
         return moved;
       } finally {
         isMoving = false;
-        outlined();
+        takeOutline();
       }
     },
   };
@@ -511,7 +511,7 @@ function createFeeding({ window, clock, now, stream, track }: FeedingOptions): F
 const CHANGE_AHEAD_NS = 20_000_000n;
 
 /** The first event that a change of latency moves. With a stopped clock that is the next event itself. */
-function firstToMove(window: EventBuffer, clock: ReplayClock, next: number, nowNs: bigint): number {
+function findFirstToMove(window: EventBuffer, clock: ReplayClock, next: number, nowNs: bigint): number {
   let index = next;
   if (!clock.running) return index;
   for (let startNs = window.startNs(index); startNs !== undefined; startNs = window.startNs(++index))

@@ -2,7 +2,7 @@
 import { stringify } from '../../base/exact_json.ts';
 import type { Until } from '../../contract/replay_requests.ts';
 import type { SeekTarget } from '../../contract/target.ts';
-import { type Command, type State, transition } from '../../contract/transitions.ts';
+import { type Command, computeNextState, type State } from '../../contract/transitions.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { restorePosition } from '../kept/restore_position.ts';
@@ -14,15 +14,21 @@ import {
   buildPlanRequest,
   buildSessionView,
   type ComingChange,
-  closedProblem,
+  createClosableTurns,
+  createClosedProblem,
   findLayoutChange,
   type SessionChange,
   type SessionOptions,
   type SessionSettings,
   type SessionView,
-  turnsUntilClosed,
 } from './session_view.ts';
-import { type EndReason, findEndReason, type SessionStream, scheduledJson, steppedJson } from './stream.ts';
+import {
+  type EndReason,
+  encodeScheduledEvents,
+  encodeSteppedEvents,
+  findEndReason,
+  type SessionStream,
+} from './stream.ts';
 
 /** Range of frame ids reserved each time a session is opened: more than it ever uses. */
 const LIFE_IDS = 2 ** 40;
@@ -39,7 +45,7 @@ export class Session {
   #plan: ReplayPlan;
   #playback: Playback;
   /** Serializes the commands that have to wait for the plan. */
-  #inTurn = turnsUntilClosed(() => this.#closed);
+  #inTurn = createClosableTurns(() => this.#closed);
   #state: State = 'ready';
   #rounds = 0;
   /** Null until it is closed. */
@@ -69,7 +75,7 @@ export class Session {
         describePosition: () => this.#describePosition(),
         findEndReason: () => findEndReason(this.#state, this.#failure),
         pauseDue: () => this.pause(),
-        playedOut: () => this.#playedOut(),
+        playedOut: () => this.#loopOrFinish(),
         failed: (error) => this.#fail(error),
       },
     });
@@ -146,7 +152,7 @@ export class Session {
   /** Without `until`, a session that plays keeps the one that it has. */
   play(until?: Until | null): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#enters('play') === this.#state) {
+      if (this.#checkTransition('play') === this.#state) {
         const before = this.#playback.until();
         if (until !== undefined) this.#playback.pauseAt(until);
         return this.#playback.until() === before ? undefined : this.#enter('playing');
@@ -154,12 +160,12 @@ export class Session {
       if (this.#state === 'finished') await this.#playback.rewind();
       // The first events are loaded before the clock runs.
       await this.#playback.load();
-      await this.#measure.beforeAdmission(this.#plan.outline.survey !== null);
+      await this.#measure.delayAdmission(this.#plan.outline.survey !== null);
       if (this.#plan.outline.latency.length > 1)
         this.layoutEndNs ??= await this.#measure.end((signal) => this.#plan.endWith({}, signal));
-      const state = this.#enters('play');
+      const state = this.#checkTransition('play');
       this.#options.admit?.();
-      this.#playback.exclusive(() => {
+      this.#playback.runExclusively(() => {
         this.#playback.pauseAt(until ?? null);
         this.#playback.start();
         this.#enter(state);
@@ -168,25 +174,25 @@ export class Session {
   }
 
   pause(): void {
-    const state = this.#enters('pause');
+    const state = this.#checkTransition('pause');
     if (this.#state !== 'paused') this.#halt(state);
   }
 
   seek(target: SeekTarget): Promise<void> {
     return this.#inTurn(async () => {
-      this.#enters('seek');
+      this.#checkTransition('seek');
       const place = await this.#playback.find(target).catch((error) => {
         // What was fed meanwhile may start after a place that is known by now.
         if (this.#state === 'playing' && !this.#closed) this.#publishState();
         throw error;
       });
-      this.#enters('seek');
+      this.#checkTransition('seek');
       if (!place) return this.#finish();
       this.#playback.halt();
       this.#playback.seek(place);
       if (this.#state === 'playing') await this.#playback.load().catch((error) => this.#fail(error));
-      const state = this.#enters('seek');
-      this.#playback.exclusive(() => {
+      const state = this.#checkTransition('seek');
+      this.#playback.runExclusively(() => {
         if (state === 'playing') this.#playback.start();
         this.#enter(state);
       });
@@ -197,17 +203,17 @@ export class Session {
   step(count: number): Promise<string[]> {
     const command = count > 0 ? 'step' : 'step_back';
     return this.#inTurn(async () => {
-      this.#enters(command);
+      this.#checkTransition(command);
       // All events are loaded before the first is emitted: a step is done completely or not at all.
       const next = this.#playback.next();
       const from = count > 0 ? next : Math.max(next + count, 0);
-      const page = await this.#plan.page(from, Math.max(count, 1));
-      const state = this.#enters(command);
-      const events = count > 0 ? steppedJson(page, this.#options.now(), this.#settings.timeoutNs) : [];
+      const page = await this.#plan.readPage(from, Math.max(count, 1));
+      const state = this.#checkTransition(command);
+      const events = count > 0 ? encodeSteppedEvents(page, this.#options.now(), this.#settings.timeoutNs) : [];
       const target = from + events.length;
       const at = Math.max(events.length - 1, 0);
-      this.#playback.exclusive((frames) => {
-        for (const json of events) frames.event(json);
+      this.#playback.runExclusively((frames) => {
+        for (const json of events) frames.addEvent(json);
         if (target !== this.#playback.next()) this.#playback.moveTo(page.startNs[at]!, target);
         this.#enter(state);
       });
@@ -221,16 +227,16 @@ export class Session {
   }
 
   stop(): void {
-    const state = this.#enters('stop');
+    const state = this.#checkTransition('stop');
     if (this.#state !== 'stopped') this.#halt(state, 'stopped');
   }
 
   /** Changes settings in any state but stopped; the position stays. */
   change(change: SessionChange): Promise<void> {
     return this.#inTurn(async () => {
-      this.#enters('change');
+      this.#checkTransition('change');
       const isPlaying = this.#state === 'playing';
-      const coming = isPlaying ? await this.#admitted(change) : change;
+      const coming = isPlaying ? await this.#admitChange(change) : change;
       // Until the change is applied, the admission of other sessions counts the rate after it.
       this.coming = coming;
       try {
@@ -238,16 +244,16 @@ export class Session {
       } finally {
         this.coming = undefined;
       }
-      const state = this.#enters('change');
+      const state = this.#checkTransition('change');
       const { speedFactor, loop } = change;
-      this.#playback.exclusive(() => {
+      this.#playback.runExclusively(() => {
         if (speedFactor !== undefined) {
           this.#settings = { ...this.#settings, speedFactor };
           this.#playback.setSpeed(speedFactor);
         }
         if (loop !== undefined && loop !== this.#settings.loop) {
           this.#settings = { ...this.#settings, loop };
-          this.#playback.loopChanged();
+          this.#playback.updateLoop();
         }
         this.#enter(state);
       });
@@ -255,11 +261,11 @@ export class Session {
   }
 
   /** Throws a Problem when the session, changed so, would exceed the capacity. */
-  async #admitted(change: SessionChange): Promise<ComingChange> {
+  async #admitChange(change: SessionChange): Promise<ComingChange> {
     const layout = findLayoutChange(this.#settings, change);
     const endNs = layout && (await this.#measure.end((signal) => this.#plan.endWith(layout, signal)));
     const coming = { ...change, endNs };
-    if (endNs === undefined) await this.#measure.beforeAdmission(this.#plan.outline.survey !== null, coming);
+    if (endNs === undefined) await this.#measure.delayAdmission(this.#plan.outline.survey !== null, coming);
     this.#options.admit?.(coming);
     return coming;
   }
@@ -276,15 +282,15 @@ export class Session {
     if (timeoutNs === undefined || timeoutNs === this.#settings.timeoutNs) return;
     await this.#plan.changeTimeout(timeoutNs === null ? null : Number(timeoutNs));
     // Frames that were prepared say what was after the old deadline.
-    this.#playback.exclusive(() => {
+    this.#playback.runExclusively(() => {
       this.#settings = { ...this.#settings, timeoutNs };
     });
   }
 
   /** Called when the plan's outline has changed. */
-  outlined(): void {
-    if (this.#plan.outline.survey) this.#measure.known();
-    this.#playback.outlined();
+  takeOutline(): void {
+    if (this.#plan.outline.survey) this.#measure.reportKnown();
+    this.#playback.takeOutline();
     // Most commands are answered before the duration is known, so a state frame announces it. A stopped session sends
     // no frame after its `end` frame.
     if (!this.#isDurationPublished && this.#plan.outline.survey && this.#state !== 'stopped') this.#publishState();
@@ -300,9 +306,9 @@ export class Session {
   }
 
   /** It returns the state that a command leads to; throws a Problem when the command is refused. */
-  #enters(command: Command): State {
-    if (this.#closed) throw closedProblem(this.#closed);
-    return transition(this.#state, command);
+  #checkTransition(command: Command): State {
+    if (this.#closed) throw createClosedProblem(this.#closed);
+    return computeNextState(this.#state, command);
   }
 
   #enter(state: State): void {
@@ -315,12 +321,12 @@ export class Session {
 
   #publishState(): void {
     this.#isDurationPublished = this.#plan.outline.survey !== null;
-    this.#playback.exclusive((frames) => frames.state(stringify(this.view())));
+    this.#playback.runExclusively((frames) => frames.addState(stringify(this.view())));
   }
 
   /** Stops the clock in a state; an end reason also ends the stream. */
   #halt(state: State, endReason?: EndReason): void {
-    this.#playback.exclusive((frames) => {
+    this.#playback.runExclusively((frames) => {
       this.#playback.halt();
       this.#enter(state);
       if (endReason) frames.end(endReason);
@@ -328,14 +334,14 @@ export class Session {
   }
 
   /** Called when the end of the replay is due. */
-  #playedOut(): void {
+  #loopOrFinish(): void {
     if (this.#settings.loop) this.#beginAgain();
     else this.#finish();
   }
 
   #finish(): void {
     const endReason = this.#state === 'finished' ? undefined : 'finished';
-    this.#playback.exclusive(() => {
+    this.#playback.runExclusively(() => {
       this.#playback.halt();
       this.#playback.moveToEnd();
       this.#halt('finished', endReason);
@@ -352,7 +358,7 @@ export class Session {
       await this.#playback.rewind();
       await this.#playback.load();
       if (this.#state !== 'playing' || this.#closed) return;
-      this.#playback.exclusive(() => {
+      this.#playback.runExclusively(() => {
         this.#playback.start();
         this.#enter('playing');
       });
@@ -369,13 +375,13 @@ export class Session {
 
 /** Lists the schedule of a session without playing it: it yields pages of events as JSON objects. */
 async function* readTimeline(
-  plan: Pick<ReplayPlan, 'page'>,
+  plan: Pick<ReplayPlan, 'readPage'>,
   { index, limit }: { index: number; limit: number },
   timeoutNs: bigint | null,
 ): AsyncGenerator<string[], void> {
   for (let [from, left] = [index, limit]; left > 0; ) {
-    const page = await plan.page(from, Math.min(left, TIMELINE_PAGE_EVENTS));
-    yield scheduledJson(page, timeoutNs);
+    const page = await plan.readPage(from, Math.min(left, TIMELINE_PAGE_EVENTS));
+    yield encodeScheduledEvents(page, timeoutNs);
     if (page.isLast) return;
     from += page.count;
     left -= page.count;
@@ -389,20 +395,20 @@ const PATIENCE_NS = 1_000_000_000n;
 
 interface Measure {
   /** Reports that the duration is known. */
-  known(): void;
+  reportKnown(): void;
   /** If the session might exceed the capacity, waits for a limited time until the duration is known. */
-  beforeAdmission(isKnown: boolean, change?: ComingChange): Promise<void>;
+  delayAdmission(isKnown: boolean, change?: ComingChange): Promise<void>;
   /** Waits for the end of a layout for a limited time; undefined if that was too short: then `signal` ends the work. */
   end(compute: (signal: AbortSignal) => Promise<number>): Promise<number | undefined>;
 }
 
 function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions, 'now' | 'admit'>): Measure {
-  let known = () => {};
+  let resolveKnown = () => {};
   let giveUp = () => {};
-  const patience = scheduler.alarm(() => giveUp());
+  const patience = scheduler.createAlarm(() => giveUp());
 
   /** Resolves with the work, and when that takes too long. */
-  async function patiently(work: Promise<unknown>): Promise<void> {
+  async function waitPatiently(work: Promise<unknown>): Promise<void> {
     const tooLong = new Promise<void>((resolve) => {
       giveUp = resolve;
       patience.set(now() + PATIENCE_NS);
@@ -415,16 +421,16 @@ function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions
   }
 
   return {
-    known: () => known(),
-    async beforeAdmission(isKnown, change) {
+    reportKnown: () => resolveKnown(),
+    async delayAdmission(isKnown, change) {
       if (isKnown) return;
       try {
         admit?.(change);
       } catch {
         const outlineKnown = new Promise<void>((resolve) => {
-          known = resolve;
+          resolveKnown = resolve;
         });
-        await patiently(outlineKnown);
+        await waitPatiently(outlineKnown);
       }
     },
     async end(compute) {
@@ -436,7 +442,7 @@ function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions
       // Once the caller has given up, nothing else handles a rejection.
       work.catch(() => {});
       try {
-        await patiently(work);
+        await waitPatiently(work);
         return endNs;
       } finally {
         givingUp.abort();
@@ -450,7 +456,7 @@ function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions
 /** Rejects with a Problem when the transaction cannot be played. */
 export async function openSession(options: SessionOptions, planner: Planner): Promise<Session> {
   const { extraLatencyNs, only } = options.settings;
-  return opened(options, planner, [{ fromIndex: 0, extraLatencyNs, only }]);
+  return openWithLatency(options, planner, [{ fromIndex: 0, extraLatencyNs, only }]);
 }
 
 /** Opens a kept session. If it was playing, it is paused. Rejects as `openSession` does. */
@@ -461,7 +467,7 @@ export async function reopenSession(
 ): Promise<Session> {
   const { sessionId, settings, outline, life } = kept;
   const again = { ...options, sessionId, settings, life: life + 1 };
-  const session = await opened(again, planner, outline.latency);
+  const session = await openWithLatency(again, planner, outline.latency);
   try {
     await session.comeBack(kept);
     return session;
@@ -471,9 +477,13 @@ export async function reopenSession(
   }
 }
 
-async function opened(options: SessionOptions, planner: Planner, latency: readonly LatencyChange[]): Promise<Session> {
+async function openWithLatency(
+  options: SessionOptions,
+  planner: Planner,
+  latency: readonly LatencyChange[],
+): Promise<Session> {
   let session: Session | undefined;
-  const plan = await planner.open(buildPlanRequest(options.settings, latency), () => session?.outlined());
+  const plan = await planner.open(buildPlanRequest(options.settings, latency), () => session?.takeOutline());
   session = new Session(options, plan);
   return session;
 }

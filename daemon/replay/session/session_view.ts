@@ -8,7 +8,7 @@ import type { LatenessSummary } from '../clock/lateness.ts';
 import type { Player } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
-import { type ClockView, clockView } from '../plan/clock_offsets.ts';
+import { buildClockView, type ClockView } from '../plan/clock_offsets.ts';
 import type { LatencyChange } from '../plan/merge.ts';
 import type { PlanRequest } from '../plan/plan.ts';
 import { isSameOnly, type Only } from '../plan/recorded.ts';
@@ -93,7 +93,7 @@ export function buildSessionView(session: KeptSession, played: Played): SessionV
       ...(only.services && { service: only.services }),
       ...(only.nodes && { node: only.nodes }),
     },
-    clock: clocks.map(clockView),
+    clock: clocks.map(buildClockView),
     loop,
     state: session.state,
     position_ns: BigInt(session.positionNs),
@@ -176,27 +176,27 @@ export function buildPlanRequest(settings: SessionSettings, latency: readonly La
 }
 
 /** Why a closed session takes no commands. After a shutdown the next daemon has the session again. */
-export function closedProblem(reason: EndReason): Problem {
+export function createClosedProblem(reason: EndReason): Problem {
   return reason === 'shutdown'
     ? new Problem('shutting_down', 'the daemon is shutting down')
     : new Problem('session_not_found', 'the session has ended');
 }
 
 /** Runs the work of a session one piece after the other. Work that fails after the session was closed reports that. */
-export function turnsUntilClosed(closed: () => EndReason | null): ReturnType<typeof takingTurns> {
-  const inTurn = takingTurns();
+export function createClosableTurns(closed: () => EndReason | null): ReturnType<typeof createTurns> {
+  const inTurn = createTurns();
   return async (work) => {
     try {
       return await inTurn(work);
     } catch (error) {
       const reason = closed();
-      throw reason ? closedProblem(reason) : error;
+      throw reason ? createClosedProblem(reason) : error;
     }
   };
 }
 
 /** Returns a function that runs pieces of asynchronous work one after another, in the order of the calls. */
-function takingTurns(): <Result>(work: () => Promise<Result>) => Promise<Result> {
+function createTurns(): <Result>(work: () => Promise<Result>) => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const result = last.then(work);

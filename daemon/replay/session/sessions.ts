@@ -7,7 +7,13 @@ import type { CreateRequest } from '../../contract/replay_requests.ts';
 import type { State } from '../../contract/transitions.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import { createScheduledPlayer, createThreadPlayer, nativeClock, type Player } from '../clock/player.ts';
-import { createNodeTimers, createScheduler, type Scheduler, type Timers, timerWaiter } from '../clock/scheduler.ts';
+import {
+  createNodeTimers,
+  createScheduler,
+  createTimerWaiter,
+  type Scheduler,
+  type Timers,
+} from '../clock/scheduler.ts';
 import { createKeeper } from '../kept/keeper.ts';
 import type { KeptRow, KeptSession } from '../kept/kept_session.ts';
 import type { StoredPlace } from '../kept/state_file.ts';
@@ -19,7 +25,7 @@ import { openSession, reopenSession, type Session } from './session.ts';
 import {
   buildSessionView,
   type ComingChange,
-  closedProblem,
+  createClosedProblem,
   findLayoutChange,
   NOT_PLAYED,
   type SessionSettings,
@@ -78,7 +84,7 @@ export interface Sessions {
   /** The same, ready for commands. It also rejects when the transaction is not recorded any more. */
   open(sessionId: string): Promise<Session>;
   /** Resolves when all earlier changes are kept or could not be written, which `keeping` shows. */
-  saved(): Promise<void>;
+  save(): Promise<void>;
   /** All sessions, the oldest first. */
   list(): ListedSession[];
   /** Resolves when the session is removed from the state file. */
@@ -93,9 +99,9 @@ export interface Sessions {
 
 export function createSessions(options: SessionsOptions): Sessions {
   const { planner, now, steadyNow = process.hrtime.bigint, leadNs = LEAD_NS, onPlayed, state, log } = options;
-  const { sessionsMax, replayRateMax = measuredRate(), idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
-  const [idleNs, sweepNs] = idleSpans(idleMs);
-  const [scheduler, player] = clockwork(steadyNow, options.timers);
+  const { sessionsMax, replayRateMax = measureRate(), idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
+  const [idleNs, sweepNs] = computeIdleSpans(idleMs);
+  const [scheduler, player] = createClockwork(steadyNow, options.timers);
   const keptTotal = { bytes: 0 };
   const wallTime = () => new Date(Number(now() / NS_PER_MS)).toISOString();
 
@@ -106,9 +112,9 @@ export function createSessions(options: SessionsOptions): Sessions {
     createKeeper({
       state,
       findKeptRow,
-      playing,
+      playing: listPlaying,
       now: steadyNow,
-      alarm: scheduler.alarm,
+      alarm: scheduler.createAlarm,
       onFailure: (why) => tell(log, why),
     });
   let beingMade = 0;
@@ -122,13 +128,13 @@ export function createSessions(options: SessionsOptions): Sessions {
     keptTotal,
     leadNs,
     onPlayed,
-    onChange: () => keeper?.changed(sessionId),
+    onChange: () => keeper?.markChanged(sessionId),
     admit: (change?: ComingChange) => admit(held, sessionId, replayRateMax, change),
   });
 
-  function orShutdown(error: unknown): never {
+  function rethrow(error: unknown): never {
     // The planner ends before the requests that wait for it, so its error is the shutdown.
-    throw closing ? shuttingDown() : error;
+    throw closing ? createShutdownProblem() : error;
   }
 
   async function openNew(request: NewSession, offsets: AppliedOffsets): Promise<Session> {
@@ -143,32 +149,30 @@ export function createSessions(options: SessionsOptions): Sessions {
       loop: request.loop,
       only: request.only,
     };
-    const session = await openSession({ ...buildSurroundings(sessionId), sessionId, settings }, planner).catch(
-      orShutdown,
-    );
+    const session = await openSession({ ...buildSurroundings(sessionId), sessionId, settings }, planner).catch(rethrow);
     if (closing) {
       session.close('shutdown');
-      throw shuttingDown();
+      throw createShutdownProblem();
     }
     hold(sessionId, { session, kept: session.kept(), failure: null, opening: undefined, usedAtNs: steadyNow() });
-    keeper?.changed(sessionId);
+    keeper?.markChanged(sessionId);
     return session;
   }
 
   async function openAgain(sessionId: string, entry: SessionEntry): Promise<Session> {
     const session = await reopenSession(buildSurroundings(sessionId), planner, entry.kept).catch((error) => {
-      if (error instanceof Problem && error.code === 'transaction_not_found') throw notRecorded(entry);
-      return orShutdown(error);
+      if (error instanceof Problem && error.code === 'transaction_not_found') throw markUnrecorded(entry);
+      return rethrow(error);
     });
     if (held.get(sessionId) !== entry || closing) {
       session.close(closing ? 'shutdown' : 'deleted');
-      throw closing ? shuttingDown() : notFound(sessionId);
+      throw closing ? createShutdownProblem() : createNotFoundProblem(sessionId);
     }
     entry.session = session;
     entry.failure = null;
     // Saved before it sends any frame: the next daemon must not use the ids of its frames again.
-    keeper?.changed(sessionId);
-    await keeper?.saved();
+    keeper?.markChanged(sessionId);
+    await keeper?.save();
     return session;
   }
 
@@ -180,26 +184,26 @@ export function createSessions(options: SessionsOptions): Sessions {
     held.set(sessionId, entry);
   }
 
-  const sweep = scheduler.alarm(() => {
+  const sweep = scheduler.createAlarm(() => {
     const nowNs = steadyNow();
     for (const [sessionId, entry] of held) {
       const { session, usedAtNs } = entry;
       if (session && (session.state === 'playing' || session.stream.viewerCount > 0)) entry.usedAtNs = nowNs;
       else if (nowNs - usedAtNs >= idleNs) end(sessionId, 'expired');
-      if (nowNs - entry.usedAtNs < sweepNs) keeper?.changed(sessionId);
+      if (nowNs - entry.usedAtNs < sweepNs) keeper?.markChanged(sessionId);
     }
     if (held.size > 0) sweep.set(nowNs + sweepNs);
   });
 
-  const heartbeat = scheduler.alarm(() => {
-    for (const { session } of held.values()) session?.stream.heartbeat();
+  const heartbeat = scheduler.createAlarm(() => {
+    for (const { session } of held.values()) session?.stream.sendHeartbeat();
     if (held.size > 0) heartbeat.set(steadyNow() + HEARTBEAT_NS);
   });
 
   function find(sessionId: string): SessionEntry {
-    if (closing) throw shuttingDown();
+    if (closing) throw createShutdownProblem();
     const found = held.get(sessionId);
-    if (!found) throw notFound(sessionId);
+    if (!found) throw createNotFoundProblem(sessionId);
     found.usedAtNs = steadyNow();
     return found;
   }
@@ -208,34 +212,34 @@ export function createSessions(options: SessionsOptions): Sessions {
     const { session } = held.get(sessionId)!;
     held.delete(sessionId);
     session?.close(reason);
-    keeper?.changed(sessionId);
+    keeper?.markChanged(sessionId);
   }
 
   function findKeptRow(sessionId: string): KeptRow | undefined {
     const entry = held.get(sessionId);
-    return entry && { session: entry.session?.kept() ?? entry.kept, usedAtMs: usedAtMs(entry, clocks) };
+    return entry && { session: entry.session?.kept() ?? entry.kept, usedAtMs: computeUsedAtMs(entry, clocks) };
   }
 
-  function playing(): StoredPlace[] {
+  function listPlaying(): StoredPlace[] {
     return [...held.values()].flatMap((entry) =>
-      entry.session?.state === 'playing' ? { ...entry.session.place(), usedAtMs: usedAtMs(entry, clocks) } : [],
+      entry.session?.state === 'playing' ? { ...entry.session.place(), usedAtMs: computeUsedAtMs(entry, clocks) } : [],
     );
   }
 
-  for (const row of state?.rows ?? []) hold(row.session.sessionId, restoredEntry(row, clocks));
+  for (const row of state?.rows ?? []) hold(row.session.sessionId, restoreEntry(row, clocks));
   void findUnrecorded([...held.values()], planner, () => closing !== undefined);
 
   return {
     async create(request, offsets = { clockOffsetsNs: {} }) {
-      if (closing) throw shuttingDown();
+      if (closing) throw createShutdownProblem();
       if (held.size + beingMade >= sessionsMax)
         throw new Problem('session_limit', `there are ${sessionsMax} sessions already; delete one first`);
       beingMade++;
       const session = await openNew(request, offsets).finally(() => beingMade--);
-      await keeper?.saved();
+      await keeper?.save();
       return session;
     },
-    get: (sessionId) => listed(find(sessionId)),
+    get: (sessionId) => toListedSession(find(sessionId)),
     async open(sessionId) {
       const entry = find(sessionId);
       if (entry.session) return entry.session;
@@ -244,13 +248,13 @@ export function createSessions(options: SessionsOptions): Sessions {
       });
       return entry.opening;
     },
-    saved: async () => keeper?.saved(),
-    ...projections(planner, orShutdown),
-    list: () => Array.from(held.values(), listed),
+    save: async () => keeper?.save(),
+    ...createProjections(planner, rethrow),
+    list: () => Array.from(held.values(), toListedSession),
     async remove(sessionId) {
       find(sessionId);
       end(sessionId, 'deleted');
-      await keeper?.saved();
+      await keeper?.save();
     },
     get keeping() {
       return { kept: keeper !== undefined, failure: keeper?.failure ?? null };
@@ -265,7 +269,10 @@ export function createSessions(options: SessionsOptions): Sessions {
   };
 }
 
-function projections(planner: Planner, orShutdown: (error: unknown) => never): Pick<Sessions, 'whatIf' | 'curves'> {
+function createProjections(
+  planner: Planner,
+  orShutdown: (error: unknown) => never,
+): Pick<Sessions, 'whatIf' | 'curves'> {
   return {
     whatIf: (request, signal) => planner.whatIf(request, signal).catch(orShutdown),
     curves: (request, signal) => planner.curves(request, signal).catch(orShutdown),
@@ -273,20 +280,20 @@ function projections(planner: Planner, orShutdown: (error: unknown) => never): P
 }
 
 /** Simulated timers have a player of their time. */
-function clockwork(now: SteadyNow, timers: Timers | undefined): [Scheduler, Player] {
-  const scheduler = createScheduler(now, timerWaiter(now, timers ?? createNodeTimers()));
+function createClockwork(now: SteadyNow, timers: Timers | undefined): [Scheduler, Player] {
+  const scheduler = createScheduler(now, createTimerWaiter(now, timers ?? createNodeTimers()));
   return [scheduler, timers ? createScheduledPlayer(now, scheduler) : createThreadPlayer()];
 }
 
 /** The idle time after which an unused session ends, and the interval of the check. */
-function idleSpans(idleMs: number): [idleNs: bigint, sweepNs: bigint] {
+function computeIdleSpans(idleMs: number): [idleNs: bigint, sweepNs: bigint] {
   const idleNs = BigInt(Math.round(idleMs * 1e6));
   return [idleNs, idleNs > SWEEP_NS_MAX ? SWEEP_NS_MAX : idleNs < SWEEP_NS_MIN ? SWEEP_NS_MIN : idleNs];
 }
 
-const shuttingDown = () => closedProblem('shutdown');
+const createShutdownProblem = () => createClosedProblem('shutdown');
 
-function notFound(sessionId: string): Problem {
+function createNotFoundProblem(sessionId: string): Problem {
   return new Problem('session_not_found', `there is no session ${sessionId}`);
 }
 
@@ -312,7 +319,7 @@ const CPU_SHARE = 0.75;
 const RATE_STEP = 10_000;
 
 /** Measures how many events per second this host can play, in steps of 10,000; it takes some milliseconds. */
-function measuredRate(): number {
+function measureRate(): number {
   const sendingNs = nativeClock.measureSending(new Uint8Array(FRAME_BYTES));
   if (sendingNs === undefined) return RATE_STEP;
   const rate = (availableParallelism() * CPU_SHARE * NS_PER_SECOND) / (sendingNs * EVENT_COST);
@@ -329,7 +336,7 @@ interface PlayingSession {
 }
 
 /** The events that a session plays per second; without looping, that is never more than its event count. */
-function eventsPerSecond(session: PlayingSession, change: ComingChange = {}): number {
+function computeEventRate(session: PlayingSession, change: ComingChange = {}): number {
   const { outline, settings } = session.kept();
   const { eventCount } = outline;
   const { speedFactor = settings.speedFactor, loop = settings.loop } = change;
@@ -366,9 +373,9 @@ function admit(held: Playing, sessionId: string, max: number, change?: ComingCha
   let [others, own, wanted] = [0, 0, 0];
   for (const [id, { session }] of held) {
     if (!session || (id !== sessionId && session.state !== 'playing')) continue;
-    const now = session.state === 'playing' ? eventsPerSecond(session) : 0;
-    if (id !== sessionId) others += computeRateShare(Math.max(now, eventsPerSecond(session, session.coming)), max);
-    else [own, wanted] = [now, eventsPerSecond(session, change)];
+    const now = session.state === 'playing' ? computeEventRate(session) : 0;
+    if (id !== sessionId) others += computeRateShare(Math.max(now, computeEventRate(session, session.coming)), max);
+    else [own, wanted] = [now, computeEventRate(session, change)];
   }
   if (others === 0 || wanted <= own || others + wanted <= max) return;
   const [asked, playing] = [wanted, others].map((rate) => Math.ceil(rate).toLocaleString('en'));
@@ -409,7 +416,7 @@ interface Clocks {
 }
 
 /** Restores an entry from its row. A session that was playing is paused. */
-function restoredEntry({ session, usedAtMs }: KeptRow, { now, steadyNow }: Clocks): SessionEntry {
+function restoreEntry({ session, usedAtMs }: KeptRow, { now, steadyNow }: Clocks): SessionEntry {
   const kept: KeptSession = { ...session, state: session.state === 'playing' ? 'paused' : session.state };
   const unusedNs = now() - BigInt(usedAtMs) * NS_PER_MS;
   // The wall clock may have been set back.
@@ -418,11 +425,11 @@ function restoredEntry({ session, usedAtMs }: KeptRow, { now, steadyNow }: Clock
 }
 
 /** When the session was last used, by the wall clock. */
-function usedAtMs({ usedAtNs }: SessionEntry, { now, steadyNow }: Clocks): number {
+function computeUsedAtMs({ usedAtNs }: SessionEntry, { now, steadyNow }: Clocks): number {
   return Number((now() - (steadyNow() - usedAtNs)) / NS_PER_MS);
 }
 
-function listed({ session, kept, failure }: SessionEntry): ListedSession {
+function toListedSession({ session, kept, failure }: SessionEntry): ListedSession {
   if (session) return session;
   return { state: kept.state, view: () => buildSessionView({ ...kept, failure: kept.failure ?? failure }, NOT_PLAYED) };
 }
@@ -434,11 +441,11 @@ async function findUnrecorded(found: SessionEntry[], planner: Planner, isClosing
     // A recording that cannot be read now may be readable when a client opens the session.
     const isRecorded = await planner.has(transactionId).catch(() => true);
     if (isClosing()) return;
-    if (!isRecorded) for (const entry of entries) notRecorded(entry);
+    if (!isRecorded) for (const entry of entries) markUnrecorded(entry);
   }
 }
 
-function notRecorded(entry: SessionEntry): Problem {
+function markUnrecorded(entry: SessionEntry): Problem {
   entry.failure = `no event of transaction ${entry.kept.settings.transactionId} is recorded any more`;
   return new Problem('transaction_not_found', entry.failure);
 }

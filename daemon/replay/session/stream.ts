@@ -17,7 +17,7 @@ import type { SteadyNow } from '../clock/clock.ts';
 import { FRAME, nativeClock, type Track } from '../clock/player.ts';
 import type { Alarm } from '../clock/scheduler.ts';
 import type { PlanPage } from '../plan/plan.ts';
-import { eventBytes, openJson } from './event_buffer.ts';
+import { computeEventBytes, openJson } from './event_buffer.ts';
 
 /** Why a stream is over. After `finished` the session can play again, and a viewer that reconnects receives it. */
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
@@ -69,7 +69,7 @@ export interface SessionStream {
   isKnownId(id: number): boolean;
   /** Whether the frame with this id is the newest. */
   isNewest(id: number): boolean;
-  heartbeat(): void;
+  sendHeartbeat(): void;
   close(reason: EndReason): void;
 }
 
@@ -78,7 +78,7 @@ export interface PlayedStream extends SessionStream {
   /** Prepares the frames of events that follow those prepared before: as many as its answer says. */
   prepare(events: DueEvents): { bytes: Buffer; count: number };
   /** Takes prepared frames into the log that were played. */
-  played(count: number): void;
+  commitPlayed(count: number): void;
   /** Has the player write what it plays from now on, where it can. */
   goDirect(): void;
   /**
@@ -92,8 +92,8 @@ export interface PlayedStream extends SessionStream {
 
 /** Adds frames behind those that were played; `flush` sends them. Each throws while the player has frames to play. */
 export interface AddedFrames {
-  event(json: string): void;
-  state(json: string): void;
+  addEvent(json: string): void;
+  addState(json: string): void;
   /** An `end` frame, which ends the viewers' connections. */
   end(reason: EndReason): void;
 }
@@ -143,10 +143,10 @@ export function createStream(options: StreamOptions): PlayedStream {
   }
 
   const added: AddedFrames = {
-    event(json) {
+    addEvent(json) {
       append('event', json, 1);
     },
-    state(json) {
+    addState(json) {
       append('state', json);
       watchers.tell(json, log.lastId);
     },
@@ -178,7 +178,7 @@ export function createStream(options: StreamOptions): PlayedStream {
       return log.lastId;
     },
     prepare: log.prepare,
-    played(count) {
+    commitPlayed(count) {
       log.commit(count);
       lookAt(viewers);
     },
@@ -206,7 +206,7 @@ export function createStream(options: StreamOptions): PlayedStream {
       const isFromBefore = saidId !== null && saidId > 0 && saidId < idBase;
       const lastId = isFromBefore ? null : saidId === 0 ? idBase : saidId;
       const from = lastId ?? log.lastId;
-      const events = from >= log.firstId - 1 ? log.eventsThrough(from) : null;
+      const events = from >= log.firstId - 1 ? log.countEventsThrough(from) : null;
       const viewer: Viewer = { sink, lastId: from, events, blocked: false, direct: undefined };
       viewers.add(viewer);
       sink.on('close', () => {
@@ -224,7 +224,9 @@ export function createStream(options: StreamOptions): PlayedStream {
         flushTo(viewer);
         if (isDirect) goDirect();
       });
-      const gap = isFromBefore ? formatFrame('gap', JSON.stringify(unknownGap(saidId, log.lastId)), log.lastId) : '';
+      const gap = isFromBefore
+        ? formatFrame('gap', JSON.stringify(buildUnknownGap(saidId, log.lastId)), log.lastId)
+        : '';
       write(viewer, `retry: ${RETRY_MS}\n\n${gap}${lastId === null ? formatFrame('state', state, log.lastId) : ''}`);
       const reason = source.findEndReason();
       if (lastId === null && reason) {
@@ -238,8 +240,8 @@ export function createStream(options: StreamOptions): PlayedStream {
       // One that knows of the end stays for the next run.
       watchers.join(sink, wanted, log.lastId, lastId === log.lastId ? null : source.findEndReason());
     },
-    heartbeat() {
-      watchers.heartbeat();
+    sendHeartbeat() {
+      watchers.sendHeartbeat();
       for (const viewer of viewers) takeBack(viewer);
       catchUp();
       for (const viewer of viewers) {
@@ -263,24 +265,24 @@ export function createStream(options: StreamOptions): PlayedStream {
   };
 }
 
-function unknownGap(saidId: number, lastId: number) {
+function buildUnknownGap(saidId: number, lastId: number) {
   return { missed: null, first_id: saidId + 1, last_id: lastId };
 }
 
 /** Writes as many of the viewer's next frames as fit into one write, or a gap frame for those that were dropped. */
 function writeNext(log: FrameLog, viewer: Viewer, source: StreamSource): boolean {
   const firstId = viewer.lastId + 1;
-  if (firstId < log.firstId) return viewer.sink.write(gapBefore(log, viewer, source));
+  if (firstId < log.firstId) return viewer.sink.write(skipDropped(log, viewer, source));
   const lastId = log.findLastId(firstId, WRITE_BYTES_MAX);
   viewer.lastId = lastId;
-  viewer.events = log.eventsThrough(lastId);
+  viewer.events = log.countEventsThrough(lastId);
   return viewer.sink.writeBytes(log.computeRunBytes(firstId, lastId), (to, at) => log.copy(firstId, lastId, to, at));
 }
 
-function gapBefore(log: FrameLog, viewer: Viewer, source: StreamSource): string {
+function skipDropped(log: FrameLog, viewer: Viewer, source: StreamSource): string {
   const { lastId, events } = viewer;
   viewer.lastId = log.firstId - 1;
-  viewer.events = log.eventsThrough(viewer.lastId);
+  viewer.events = log.countEventsThrough(viewer.lastId);
   const missed = { missed: viewer.lastId - lastId, missed_events: events === null ? null : viewer.events - events };
   const gap = { ...missed, first_id: lastId + 1, last_id: viewer.lastId };
   // The viewer may have missed a change of state, so the current state follows the gap.
@@ -330,7 +332,7 @@ export interface FrameLog {
   /** Copies such a run into a buffer. */
   copy(id: number, lastId: number, to: Buffer, at: number): void;
   /** The number of events in all frames up to this one; `id` must be from `firstId - 1` to `lastId`. */
-  eventsThrough(id: number): number;
+  countEventsThrough(id: number): number;
   clear(): void;
 }
 
@@ -383,9 +385,9 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   }
 
   function allocateSlab(bytesMax: number): Slab {
-    if (bytesMax > SLAB_BYTES) return newSlab(bytesMax, 1);
-    if (slabs.length === 0 && bytesMax <= FIRST_SLAB_BYTES) return newSlab(FIRST_SLAB_BYTES, FIRST_SLAB_FRAMES);
-    const slab = spare ?? newSlab(SLAB_BYTES, SLAB_FRAMES);
+    if (bytesMax > SLAB_BYTES) return createSlab(bytesMax, 1);
+    if (slabs.length === 0 && bytesMax <= FIRST_SLAB_BYTES) return createSlab(FIRST_SLAB_BYTES, FIRST_SLAB_FRAMES);
+    const slab = spare ?? createSlab(SLAB_BYTES, SLAB_FRAMES);
     spare = undefined;
     return slab;
   }
@@ -406,7 +408,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
     if (slab.bytes.length === SLAB_BYTES) spare = slab;
   }
 
-  function tooMuch(): boolean {
+  function isOverLimit(): boolean {
     const frames = lastId + 1 - firstId;
     return frames > KEPT_FRAMES_MAX || keptBytes > KEPT_BYTES_MAX || total.bytes > KEPT_BYTES_TOTAL_MAX;
   }
@@ -429,7 +431,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   }
 
   function prepare(due: DueEvents): { bytes: Buffer; count: number } {
-    const slab = findOrAddSlab(eventBytes(due.page, due.at) + REPLAY_BYTES_MAX);
+    const slab = findOrAddSlab(computeEventBytes(due.page, due.at) + REPLAY_BYTES_MAX);
     const room = (slab.ends.length - slab.count) * FRAME.length;
     const frames = due.frames.length > room ? due.frames.subarray(0, room) : due.frames;
     const count = writeEvents({ ...due, frames }, preparedId + 1, slab.bytes, getSlabEnd(slab));
@@ -445,7 +447,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
       const at = lastId - slab.firstId;
       add(slab.ends[at]! - getFrameStart(slab, at));
       // The newest frame stays: it has not been sent to any viewer yet.
-      while (firstId < lastId && tooMuch()) dropOldest();
+      while (firstId < lastId && isOverLimit()) dropOldest();
     }
   }
 
@@ -457,10 +459,10 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
       if (slab.bytes.length === SLAB_BYTES) spare = slab;
     }
     preparedId = lastId;
-    eventsAppended = eventsThrough(lastId);
+    eventsAppended = countEventsThrough(lastId);
   }
 
-  function eventsThrough(id: number): number {
+  function countEventsThrough(id: number): number {
     if (id < firstId) return eventsDropped;
     const slab = findSlab(id);
     return slab.eventsThrough[id - slab.firstId]!;
@@ -493,7 +495,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
       const slab = findSlab(id);
       slab.bytes.copy(to, at, getFrameStart(slab, id - slab.firstId), slab.ends[last - slab.firstId]);
     },
-    eventsThrough,
+    countEventsThrough,
     clear() {
       while (firstId <= lastId) dropOldest();
       spare = undefined;
@@ -501,7 +503,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   };
 }
 
-function newSlab(bytes: number, frames: number): Slab {
+function createSlab(bytes: number, frames: number): Slab {
   return {
     firstId: 0,
     count: 0,
@@ -555,9 +557,9 @@ function createDirectViewers(track: Track, log: FrameLog): DirectViewers {
     viewer.direct = undefined;
     if (!left) return;
     const { through, sent, rest } = left;
-    viewer.sink.wroteDirectly!(sent - sentBytes);
+    viewer.sink.reportDirectWrite!(sent - sentBytes);
     viewer.lastId += through - playedBefore;
-    viewer.events = viewer.lastId >= log.firstId - 1 ? log.eventsThrough(viewer.lastId) : null;
+    viewer.events = viewer.lastId >= log.firstId - 1 ? log.countEventsThrough(viewer.lastId) : null;
     if (rest.length > 0) viewer.blocked = !viewer.sink.writeRest!(rest);
   }
 
@@ -565,18 +567,18 @@ function createDirectViewers(track: Track, log: FrameLog): DirectViewers {
     takeBack,
     giveAway(viewer) {
       if (viewer.direct || viewer.blocked || viewer.lastId !== log.lastId) return;
-      const socket = viewer.sink.direct?.();
+      const socket = viewer.sink.findDirectSocket?.();
       const name = socket && track.attach(socket.fd, socket.isChunked);
       if (name !== undefined) viewer.direct = { viewer: name, playedBefore: track.playedCount, sentBytes: 0 };
     },
     lookAt(viewers) {
-      const sentBytes = track.sentBytes();
+      const sentBytes = track.readSentBytes();
       for (const viewer of viewers) {
         if (!viewer.direct) continue;
         const sent = sentBytes.get(viewer.direct.viewer);
         if (sent === undefined) takeBack(viewer);
         else {
-          viewer.sink.wroteDirectly!(sent - viewer.direct.sentBytes);
+          viewer.sink.reportDirectWrite!(sent - viewer.direct.sentBytes);
           viewer.direct.sentBytes = sent;
         }
       }
@@ -606,7 +608,7 @@ interface Watchers {
   tell(state: string, id: number): void;
   /** Sends the end and ends the connections. */
   end(reason: string, id: number): void;
-  heartbeat(): void;
+  sendHeartbeat(): void;
   close(): void;
 }
 
@@ -704,7 +706,7 @@ function createWatchers({ now, alarm, source }: Pick<StreamOptions, 'now' | 'ala
       const end = { reason, state: source.describe() };
       for (const watcher of watchers) send(watcher, id, null, end);
     },
-    heartbeat() {
+    sendHeartbeat() {
       for (const watcher of watchers) if (!watcher.blocked) write(watcher, HEARTBEAT);
     },
     close() {
@@ -750,7 +752,7 @@ export function writeEvents(events: DueEvents, firstId: number | null, to: Buffe
 }
 
 /** The events of a step, each as JSON. Their deadline is the time of the request. */
-export function steppedJson(page: PlanPage, nowNs: bigint, timeoutNs: bigint | null): string[] {
+export function encodeSteppedEvents(page: PlanPage, nowNs: bigint, timeoutNs: bigint | null): string[] {
   const frames = new BigInt64Array(page.count * FRAME.length);
   for (let at = FRAME.due; at < frames.length; at += FRAME.length) frames[at] = nowNs;
   const to = Buffer.allocUnsafe(page.bytes.length + page.count * REPLAY_BYTES_MAX);
@@ -762,7 +764,7 @@ export function steppedJson(page: PlanPage, nowNs: bigint, timeoutNs: bigint | n
 }
 
 /** The events of a page of the schedule, each as JSON. */
-export function scheduledJson(page: PlanPage, timeoutNs: bigint | null): string[] {
+export function encodeScheduledEvents(page: PlanPage, timeoutNs: bigint | null): string[] {
   return Array.from({ length: page.count }, (_, at) => {
     const startNs = page.startNs[at]!;
     const durationNs = page.durationNs[at]!;

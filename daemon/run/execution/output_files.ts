@@ -2,7 +2,7 @@
 import { lstatSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { toWriteError } from '../../export/errors.ts';
-import { newHiddenFile } from '../../export/new_file.ts';
+import { createHiddenFile } from '../../export/new_file.ts';
 import { RunError, toRunError } from '../errors.ts';
 
 export interface OutputFile {
@@ -12,15 +12,15 @@ export interface OutputFile {
 }
 
 export function openOutput(path: string): OutputFile {
-  return withRunErrors(path, () => (isRegularOrNone(path) ? newFile(path) : existing(path)));
+  return runWithRunErrors(path, () => (isRegularOrNone(path) ? openNewFile(path) : openExistingFile(path)));
 }
 
 /** The file appears whole or not at all. */
-function newFile(path: string): OutputFile {
-  const hidden = newHiddenFile(dirname(path), path);
+function openNewFile(path: string): OutputFile {
+  const hidden = createHiddenFile(dirname(path), path);
   return {
     write(text) {
-      withRunErrors(path, () => {
+      runWithRunErrors(path, () => {
         writeFileSync(hidden.path, text);
         hidden.show(path, { force: true });
       });
@@ -30,16 +30,16 @@ function newFile(path: string): OutputFile {
 }
 
 /** A target such as /dev/stdout or a named pipe must not be replaced. */
-function existing(path: string): OutputFile {
+function openExistingFile(path: string): OutputFile {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new RunError(`${path} is a folder: name a file`);
-  return { write: (text) => withRunErrors(path, () => writeFileSync(path, text)), discard: () => {} };
+  return { write: (text) => runWithRunErrors(path, () => writeFileSync(path, text)), discard: () => {} };
 }
 
 function isRegularOrNone(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true;
 }
 
-function withRunErrors<Result>(path: string, work: () => Result): Result {
+function runWithRunErrors<Result>(path: string, work: () => Result): Result {
   try {
     return work();
   } catch (error) {

@@ -37,9 +37,9 @@ export async function repeatRun(start: StartRun, options: RepeatOptions): Promis
   const state: Pick<Repeated, 'passes_ns' | 'fails_ns'> = { passes_ns: null, fails_ns: null };
   let shown: Run | undefined;
   for (let number = 0; number < times; number++) {
-    const latencyNs = range ? nextLatency(range, state) : extraNs;
+    const latencyNs = range ? chooseNextLatency(range, state) : extraNs;
     if (latencyNs === undefined) break;
-    const oneSeed = range ? seed : nextSeed(seed, number);
+    const oneSeed = range ? seed : computeSeed(seed, number);
     const run = await start(oneSeed, latencyNs);
     const { ended, verdict } = run.result;
     attempts.push({ seed: oneSeed, extra_latency_ns: latencyNs, code: ended?.code ?? null, verdict });
@@ -55,7 +55,7 @@ export async function repeatRun(start: StartRun, options: RepeatOptions): Promis
 }
 
 /** Returns the ends first, then the middle of the unknown range; undefined when nothing is left to find out. */
-export function nextLatency(
+export function chooseNextLatency(
   { lowNs, highNs }: LatencyRange,
   { passes_ns, fails_ns }: Pick<Repeated, 'passes_ns' | 'fails_ns'>,
 ): number | undefined {
@@ -69,6 +69,6 @@ export function nextLatency(
 
 const SEEDS = 2n ** 64n;
 
-function nextSeed(seed: bigint, number: number): bigint {
+function computeSeed(seed: bigint, number: number): bigint {
   return (seed + BigInt(number)) % SEEDS;
 }

@@ -1,9 +1,9 @@
 /** Makes one run: plan, helper, report, verdict. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { newPrivateFolder } from '../../../agent/process/surroundings.ts';
+import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
 import { toWriteError } from '../../export/errors.ts';
-import { emptyStatus } from '../control_lines.ts';
+import { createRunnerStatus } from '../control_lines.ts';
 import { EXIT, toRunError } from '../errors.ts';
 import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
 import { compilePlan, type DelayPlan } from '../plan/compile.ts';
@@ -14,10 +14,10 @@ import { computeFaultLimits, type FailRule, type InjectRule, isChosen, listPathP
 import type { ShortRule } from '../plan/short_rule.ts';
 import { computeFigures } from '../report/figures.ts';
 import { loadReport } from '../report/load_report.ts';
-import { type CallReport, emptyReport } from '../report/read_report.ts';
+import { type CallReport, createEmptyReport } from '../report/read_report.ts';
 import { buildRunResult, type RunResult, type RunSettings } from '../report/result.ts';
-import { type Gates, type Judgement, judge, withInterrupted } from '../report/verdict.ts';
-import { obstacle, type RunnerEnd, runCommand } from './runner_process.ts';
+import { addInterrupted, type Gates, type Judgement, judge } from '../report/verdict.ts';
+import { findObstacle, type RunnerEnd, runCommand } from './runner_process.ts';
 
 export interface RunRequest {
   incident: Incident;
@@ -44,20 +44,21 @@ export async function replayRun(request: RunRequest): Promise<Run> {
   const { incident, errors, settings, inject, fail, short } = request;
   const { seed, speed, extra_latency_ns, replay_errors } = settings;
   const compiled = compilePlan(incident, { seed, speed, extraLatencyNs: extra_latency_ns, inject, fail });
-  const plan = withFaults(compiled, incident, { short, errors: replay_errors ? errors : undefined });
-  const reason = plan.eventCount === 0 ? 'nothing in it can be replayed' : obstacle({ makesShort: short.length > 0 });
+  const plan = addFaults(compiled, incident, { short, errors: replay_errors ? errors : undefined });
+  const reason =
+    plan.eventCount === 0 ? 'nothing in it can be replayed' : findObstacle({ makesShort: short.length > 0 });
   if (reason !== undefined) {
-    return notRun(request, plan, { verdict: 'unsupported', reasons: [reason] }, EXIT.notReplayable);
+    return buildUnstartedRun(request, plan, { verdict: 'unsupported', reasons: [reason] }, EXIT.notReplayable);
   }
-  const folder = newPrivateFolder('kreplay-run-');
+  const folder = createPrivateFolder('kreplay-run-');
   try {
-    return await planned(request, plan, folder);
+    return await runPlan(request, plan, folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function planned(request: RunRequest, plan: DelayPlan, folder: string): Promise<Run> {
+async function runPlan(request: RunRequest, plan: DelayPlan, folder: string): Promise<Run> {
   const { incident, errors, settings, gates, ioUring, onDeath, environment } = request;
   const { mode, seed, unknown, threshold_ns, map, command } = settings;
   const planPath = join(folder, 'plan');
@@ -72,11 +73,11 @@ async function planned(request: RunRequest, plan: DelayPlan, folder: string): Pr
     const reason = failure.reason.includes(folder)
       ? `${failure.reason}; TMPDIR chooses another folder`
       : failure.reason;
-    return notRun(request, plan, { verdict: 'failed', reasons: [reason] }, failure.exitCode);
+    return buildUnstartedRun(request, plan, { verdict: 'failed', reasons: [reason] }, failure.exitCode);
   }
   const { calls, leftOut } = loadReport(reportPath, plan.eventCount);
   const figures = computeFigures(plan, calls, end.said, threshold_ns);
-  const judgement = withInterrupted(judge(figures, mode), end.said, figures.calls);
+  const judgement = addInterrupted(judge(figures, mode), end.said, figures.calls);
   if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not examined`);
   const ended = { code: end.code, duration_ns: end.said.ended!.duration_ns, started_at: startedAt };
   const result = buildRunResult({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });
@@ -102,10 +103,19 @@ function findRunnerFailure({ code, signal, said }: RunnerEnd): { reason: string;
   return { reason: 'the runner ended without a report', exitCode };
 }
 
-function notRun(request: RunRequest, plan: DelayPlan, judgement: Judgement, exitCode: number): Run {
+function buildUnstartedRun(request: RunRequest, plan: DelayPlan, judgement: Judgement, exitCode: number): Run {
   const { incident, errors, settings, gates } = request;
-  const parts = { judgement, settings, incident, errors, ended: null, figures: null, said: emptyStatus(), gates };
-  return { result: buildRunResult(parts), plan, calls: emptyReport(), exitCode };
+  const parts = {
+    judgement,
+    settings,
+    incident,
+    errors,
+    ended: null,
+    figures: null,
+    said: createRunnerStatus(),
+    gates,
+  };
+  return { result: buildRunResult(parts), plan, calls: createEmptyReport(), exitCode };
 }
 
 /** Returns the command's own code, unless it passed and a gate did not. */
@@ -122,7 +132,7 @@ interface Faults {
   errors: RecordedErrors | undefined;
 }
 
-export function withFaults(plan: DelayPlan, incident: Incident, { short, errors }: Faults): DelayPlan {
+export function addFaults(plan: DelayPlan, incident: Incident, { short, errors }: Faults): DelayPlan {
   if (short.length === 0 && !errors?.count) return plan;
   const events = {
     ...plan.events,
@@ -130,7 +140,7 @@ export function withFaults(plan: DelayPlan, incident: Incident, { short, errors 
     flags: Uint16Array.from(plan.events.flags),
   };
   const { columns, count } = incident.calls;
-  const places = eventsOfCalls(plan, incident);
+  const places = computeCallEvents(plan, incident);
   const shortening = plan.streams.map((stream) =>
     short.flatMap((rule, at) => (OPS[stream.op] < OPS.fsync && isChosen(rule, stream) ? [at] : [])),
   );
@@ -157,7 +167,7 @@ export function withFaults(plan: DelayPlan, incident: Incident, { short, errors 
  * Returns the event of each call in the plan. Slots of a stream are its lanes in order, and events of a slot its calls
  * in order.
  */
-function eventsOfCalls({ streams, slots }: DelayPlan, { calls: { columns, count }, lanes }: Incident): Uint32Array {
+function computeCallEvents({ streams, slots }: DelayPlan, { calls: { columns, count }, lanes }: Incident): Uint32Array {
   const nextSlot = streams.map(({ firstSlot }) => firstSlot);
   const slotOf = Uint32Array.from({ length: lanes.count }, (_, lane) => nextSlot[lanes.getFirst(lane)]!++);
   const nextEvent = slots.firstEvent.slice();

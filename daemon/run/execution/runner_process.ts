@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
-import { applyLine, emptyStatus, type RunnerStatus } from '../control_lines.ts';
+import { applyLine, createRunnerStatus, type RunnerStatus } from '../control_lines.ts';
 import { EXIT, RunError } from '../errors.ts';
 
 export interface RunnerRequest {
@@ -38,30 +38,30 @@ const PROBE_TIMEOUT_MS = 10_000;
 /** These signals are meant for the command, so they are passed on. */
 const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
-function runnerPath(): string {
+function findRunnerPath(): string {
   const path = createRequire(import.meta.url).resolve('#runner');
   if (!existsSync(path)) throw new RunError(`there is no ${path}: run make build`);
   return path;
 }
 
 /** Returns what keeps this machine from replaying as requested; undefined when nothing does. */
-export function obstacle({ makesShort }: { makesShort: boolean }): string | undefined {
-  const { status, error, stdout, stderr, signal } = spawnSync(runnerPath(), ['--probe'], {
+export function findObstacle({ makesShort }: { makesShort: boolean }): string | undefined {
+  const { status, error, stdout, stderr, signal } = spawnSync(findRunnerPath(), ['--probe'], {
     encoding: 'utf8',
     timeout: PROBE_TIMEOUT_MS,
   });
-  if (status === 0) return makesShort ? obstacleToShort(stdout) : undefined;
+  if (status === 0) return makesShort ? findShortObstacle(stdout) : undefined;
   if (status !== EXIT.notReplayable)
     throw new RunError(`the runner could not check this machine: ${error?.message ?? (stderr.trim() || signal)}`);
-  return probed(stdout).reason ?? (stderr.trim() || 'no seccomp listener can be installed');
+  return parseProbe(stdout).reason ?? (stderr.trim() || 'no seccomp listener can be installed');
 }
 
 /**
  * The helper makes a short write in place of the command: it needs the command's open file, and the kernel must not
  * make the write again.
  */
-function obstacleToShort(text: string): string | undefined {
-  const { pidfd_getfd, wait_killable } = probed(text);
+function findShortObstacle(text: string): string | undefined {
+  const { pidfd_getfd, wait_killable } = parseProbe(text);
   if (pidfd_getfd === true && wait_killable === true) return undefined;
   const lacking = pidfd_getfd === true ? 'a kernel from 5.19 on' : 'pidfd_getfd(2), which is not permitted here';
   return `--short needs ${lacking}`;
@@ -73,7 +73,7 @@ interface Probed {
   wait_killable?: boolean;
 }
 
-function probed(text: string): Probed {
+function parseProbe(text: string): Probed {
   try {
     return JSON.parse(text) as Probed;
   } catch {
@@ -110,11 +110,11 @@ export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
     ...maps.map((map): [string, string] => ['--map', map]),
     ...rulePaths.map((pattern): [string, string] => ['--rule-path', pattern]),
   ];
-  const child = spawn(runnerPath(), [...options.flat(), '--', ...command], {
+  const child = spawn(findRunnerPath(), [...options.flat(), '--', ...command], {
     stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
     env: environment,
   });
-  const said = emptyStatus();
+  const said = createRunnerStatus();
   const stopPassing = passSignals(child);
   try {
     const onLine = (line: string) => applyLine(said, line);

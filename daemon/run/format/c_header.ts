@@ -17,7 +17,7 @@ import { CALL_FLAGS, MATCH_KINDS, NONE, REPORT_MAGIC, reportCall, reportHeader }
 
 const BANNER = '/* Generated from daemon/run/format by `make gen`. Do not edit. */';
 
-export function cHeader(): string {
+export function buildCHeader(): string {
   return `${[
     BANNER,
     '#ifndef KREPLAY_RUNNER_FORMAT_H',
@@ -27,38 +27,38 @@ export function cHeader(): string {
     '#include <stdint.h>',
     '',
     '/* As little-endian words. */',
-    `#define PLAN_MAGIC ${word(PLAN_MAGIC)}`,
-    `#define REPORT_MAGIC ${word(REPORT_MAGIC)}`,
+    `#define PLAN_MAGIC ${formatWord(PLAN_MAGIC)}`,
+    `#define REPORT_MAGIC ${formatWord(REPORT_MAGIC)}`,
     '',
-    ...constants('OP', OPS),
+    ...formatConstants('OP', OPS),
     `#define OP_COUNT ${Object.keys(OPS).length}`,
     '',
-    ...constants('PATH_KIND', PATH_KINDS),
+    ...formatConstants('PATH_KIND', PATH_KINDS),
     `#define PATH_KIND_COUNT ${Object.keys(PATH_KINDS).length}`,
     '',
-    ...constants('EVENT_FLAG', EVENT_FLAGS),
-    ...constants('STREAM_FLAG', STREAM_FLAGS),
-    ...constants('PLAN_FLAG', PLAN_FLAGS),
+    ...formatConstants('EVENT_FLAG', EVENT_FLAGS),
+    ...formatConstants('STREAM_FLAG', STREAM_FLAGS),
+    ...formatConstants('PLAN_FLAG', PLAN_FLAGS),
     `#define SIZE_UNKNOWN ${SIZE_UNKNOWN}u`,
     '',
-    ...constants('HOW', MATCH_KINDS),
-    ...constants('CALL_FLAG', CALL_FLAGS),
+    ...formatConstants('HOW', MATCH_KINDS),
+    ...formatConstants('CALL_FLAG', CALL_FLAGS),
     `#define NONE ${NONE}u`,
-    ...[planHeader, planStream, planSlot, planEvent, reportHeader, reportCall].flatMap(cStruct),
+    ...[planHeader, planStream, planSlot, planEvent, reportHeader, reportCall].flatMap(formatCStruct),
     '',
     '#endif',
   ].join('\n')}\n`;
 }
 
-function word(magic: Buffer): string {
+function formatWord(magic: Buffer): string {
   return `0x${magic.readBigUInt64LE().toString(16)}ull`;
 }
 
-function constants(prefix: string, values: Readonly<Record<string, number>>): string[] {
+function formatConstants(prefix: string, values: Readonly<Record<string, number>>): string[] {
   return Object.entries(values).map(([name, value]) => `#define ${prefix}_${name.toUpperCase()} ${value}`);
 }
 
-function cStruct({ name, doc, fields, size, offsets }: Layout): string[] {
+function formatCStruct({ name, doc, fields, size, offsets }: Layout): string[] {
   const tag = `struct ${name}`;
   return [
     '',

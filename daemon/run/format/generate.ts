@@ -1,8 +1,8 @@
 /** Used by `make gen`: writes the C header of the runner's files. */
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { cHeader } from './c_header.ts';
+import { buildCHeader } from './c_header.ts';
 
 const FOLDER = new URL('../../../native/runner/gen/', import.meta.url);
 
 mkdirSync(FOLDER, { recursive: true });
-writeFileSync(new URL('format.h', FOLDER), cHeader());
+writeFileSync(new URL('format.h', FOLDER), buildCHeader());

@@ -2,7 +2,7 @@
 
 import type { ColumnsOf } from '../format/layout.ts';
 import { PLAN_FLAGS, type planEvent, STREAM_FLAGS } from '../format/plan_file.ts';
-import { streamsInOrder } from './file_order.ts';
+import { findOrderedStreams } from './file_order.ts';
 import type { Incident, IncidentStream } from './incident.ts';
 import { computeFaultLimits, computeLimits, type FailRule, type InjectRule, isChosen } from './rules.ts';
 
@@ -46,9 +46,9 @@ export interface DelayPlan {
 
 export function compilePlan(incident: Incident, options: PlanOptions): DelayPlan {
   const { calls, lanes } = incident;
-  const slotOf = slotsOfLanes(incident);
+  const slotOf = computeLaneSlots(incident);
   const slotCount = lanes.count;
-  const streams = Array.from({ length: incident.streamCount }, (_, number) => incident.stream(number));
+  const streams = Array.from({ length: incident.streamCount }, (_, number) => incident.buildStream(number));
   const slots: Slots = {
     tid: new Uint32Array(slotCount),
     stream: new Uint32Array(slotCount),
@@ -68,7 +68,7 @@ export function compilePlan(incident: Incident, options: PlanOptions): DelayPlan
   for (let call = 0; call < count; call++) slots.eventCount[slotOf[columns.lane[call]!]!]!++;
   for (let slot = 1; slot < slotCount; slot++)
     slots.firstEvent[slot] = slots.firstEvent[slot - 1]! + slots.eventCount[slot - 1]!;
-  const ordered = streamsInOrder(incident, streams);
+  const ordered = findOrderedStreams(incident, streams);
   return {
     seed: options.seed,
     flags: incident.usesStandardFds ? PLAN_FLAGS.standard_fds : 0,
@@ -79,13 +79,13 @@ export function compilePlan(incident: Incident, options: PlanOptions): DelayPlan
       flags: ordered.has(number) ? STREAM_FLAGS.in_order : 0,
     })),
     slots,
-    events: plannedEvents(incident, streams, slotOf, slots, options),
+    events: planEvents(incident, streams, slotOf, slots, options),
     eventCount: count,
   };
 }
 
 /** Returns the slot of each lane. Slots of a stream are consecutive, in order of first appearance. */
-function slotsOfLanes({ lanes, streamCount }: Incident): Uint32Array {
+function computeLaneSlots({ lanes, streamCount }: Incident): Uint32Array {
   const next = new Uint32Array(streamCount + 1);
   for (let lane = 0; lane < lanes.count; lane++) next[lanes.getFirst(lane) + 1]!++;
   for (let stream = 1; stream <= streamCount; stream++) next[stream]! += next[stream - 1]!;
@@ -94,7 +94,7 @@ function slotsOfLanes({ lanes, streamCount }: Incident): Uint32Array {
   return slots;
 }
 
-function plannedEvents(
+function planEvents(
   { calls: { columns, count } }: Incident,
   streams: readonly IncidentStream[],
   slotOf: Uint32Array,

@@ -64,7 +64,7 @@ export interface BlockRequest extends Waiting {
   endNs: number;
 }
 
-export function newDiskWaits(): DiskWaits {
+export function createDiskWaits(): DiskWaits {
   const leftOut: LeftOut = { background: 0, reads: 0, within_calls: 0, outside_calls: 0 };
   /** The end of each thread's calls so far. */
   const calledUntil = new Map<number, number>();

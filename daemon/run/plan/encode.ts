@@ -4,7 +4,7 @@ import { OPS, PATH_KINDS, PLAN_MAGIC, planEvent, planHeader, planSlot, planStrea
 import type { DelayPlan } from './compile.ts';
 
 export function encodePlan({ seed, flags, streams, slots, events, eventCount }: DelayPlan): Buffer {
-  const strings = newStrings();
+  const strings = createStrings();
   const texts = streams.map(({ path, comm, service }) => [path, comm, service].map(strings.findOrAddText));
   const slotCount = slots.tid.length;
   const streamsAt = planHeader.size;
@@ -56,7 +56,7 @@ function computeOpMask(streams: readonly { op: keyof typeof OPS }[]): number {
 }
 
 /** Stores each text once, followed by a NUL; the empty one comes first. */
-function newStrings() {
+function createStrings() {
   const offsets = new Map<string, number>();
   const pieces: Buffer[] = [];
   let size = 0;

@@ -9,7 +9,7 @@ import type { Incident, IncidentStream } from './incident.ts';
 const OVERLAPPING_SHARE_MAX = 0.02;
 
 /** Returns the numbers of the streams whose file's calls of their class, writes or syncs, are in order. */
-export function streamsInOrder({ calls, lanes }: Incident, streams: readonly IncidentStream[]): Set<number> {
+export function findOrderedStreams({ calls, lanes }: Incident, streams: readonly IncidentStream[]): Set<number> {
   const { columns, count } = calls;
   const files = new Map<string, number>();
   const fileOf = streams.map((stream) => {
@@ -19,7 +19,7 @@ export function streamsInOrder({ calls, lanes }: Incident, streams: readonly Inc
   const lastEndNs = new Float64Array(files.size);
   const callsOf = new Uint32Array(files.size);
   const overlapping = new Uint32Array(files.size);
-  for (const call of byStart(columns.startNs, count)) {
+  for (const call of sortByStart(columns.startNs, count)) {
     const file = fileOf[lanes.getFirst(columns.lane[call]!)]!;
     const startNs = columns.startNs[call]!;
     if (callsOf[file]!++ > 0 && startNs < lastEndNs[file]!) overlapping[file]!++;
@@ -38,7 +38,7 @@ export function buildFileKey({ op, pathKind, path }: IncidentStream): string {
   return `${OPS[op] >= OPS.fsync} ${file.replace(DELETED, '')}`;
 }
 
-function byStart(startNs: ArrayLike<number>, count: number): Uint32Array {
+function sortByStart(startNs: ArrayLike<number>, count: number): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, call) => call);
   let isSorted = true;
   for (let call = 1; call < count && isSorted; call++) isSorted = startNs[call - 1]! <= startNs[call]!;

@@ -5,7 +5,7 @@ import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { SYNC_SYSCALLS, sysSync } from '../../../bpf/schema/sys_sync.ts';
 import { sysWrite, WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 import { U64_MAX } from '../../base/bigints.ts';
-import { bigColumn, column, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
+import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Op } from '../format/plan_file.ts';
 import type { IncidentBuilder, RecordedCall, RecordedRequest } from './incident.ts';
 
@@ -18,22 +18,22 @@ const NO_FILE = { path: '', kind: 'unknown' };
 
 /** Blocks must be added in recorded order. */
 export function addBlock(incident: IncidentBuilder, { block, dictionary }: RecordingBlock): void {
-  const types = column(block, 'event_type');
+  const types = getColumn(block, 'event_type');
   const rows = typeRows(block);
-  const starts = bigColumn(block, 'timestamp_ns');
-  const durations = bigColumn(block, 'duration_ns');
-  const tids = column(block, 'tid');
-  const comms = column(block, 'comm');
-  const services = column(block, 'service');
-  const sizes = bigColumn(block, `${sysWrite.name}.bytes_requested`);
+  const starts = getBigColumn(block, 'timestamp_ns');
+  const durations = getBigColumn(block, 'duration_ns');
+  const tids = getColumn(block, 'tid');
+  const comms = getColumn(block, 'comm');
+  const services = getColumn(block, 'service');
+  const sizes = getBigColumn(block, `${sysWrite.name}.bytes_requested`);
   const callsOf = new Map(
     [sysWrite, sysSync].map(({ id, name }) => {
-      const [files, fds, syscalls] = ['file', 'fd', 'syscall'].map((field) => column(block, `${name}.${field}`));
+      const [files, fds, syscalls] = ['file', 'fd', 'syscall'].map((field) => getColumn(block, `${name}.${field}`));
       return [id, { files: files!, fds: fds!, syscalls: syscalls! }];
     }),
   );
-  const operations = column(block, `${blockIo.name}.operation`);
-  const devices = column(block, `${blockIo.name}.device`);
+  const operations = getColumn(block, `${blockIo.name}.operation`);
+  const devices = getColumn(block, `${blockIo.name}.device`);
   const call: RecordedCall = {
     node: dictionary.node,
     tid: 0,

@@ -8,7 +8,7 @@
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { RunError } from '../errors.ts';
 import { EVENT_FLAGS, OPS, type Op, PATH_KINDS, type PathKind, SIZE_UNKNOWN } from '../format/plan_file.ts';
-import { type LeftOut, newDiskWaits } from './disk_waits.ts';
+import { createDiskWaits, type LeftOut } from './disk_waits.ts';
 
 export interface RecordedOwner {
   node: string;
@@ -54,7 +54,7 @@ export interface Incident {
   /** Pairs of a stream and a thread. */
   readonly lanes: Pairs;
   readonly streamCount: number;
-  stream(number: number): IncidentStream;
+  buildStream(number: number): IncidentStream;
   /** Thread id as the node assigned it. */
   getTid(thread: number): number;
 }
@@ -85,11 +85,11 @@ const KIND_NAMES = Object.keys(PATH_KINDS) as PathKind[];
 /** Up to this span, a double holds every nanosecond. */
 const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
 
-export function newIncident(): IncidentBuilder {
-  const texts = newNumbering<string>();
-  const [threads, devices, files, owners, streams, lanes] = Array.from({ length: 6 }, newPairs) as SixPairs;
-  const calls = newCalls();
-  const waits = newDiskWaits();
+export function createIncident(): IncidentBuilder {
+  const texts = createNumbering<string>();
+  const [threads, devices, files, owners, streams, lanes] = Array.from({ length: 6 }, createPairs) as SixPairs;
+  const calls = createCalls();
+  const waits = createDiskWaits();
   /**
    * Streams of the last writes to a file, which a sync is assumed to be for: by thread, and by node for a thread that
    * only syncs.
@@ -114,17 +114,17 @@ export function newIncident(): IncidentBuilder {
     return streams.findOrAddPair(file, owner);
   }
 
-  function stream(number: number): IncidentStream {
+  function buildStream(number: number): IncidentStream {
     const file = streams.getFirst(number);
     const owner = streams.getSecond(number);
     const kinds = files.getSecond(file);
-    const text = (at: number) => texts.list[at]!;
+    const getText = (at: number) => texts.list[at]!;
     return {
       op: OP_NAMES[Math.floor(kinds / KIND_NAMES.length)]!,
-      path: text(files.getFirst(file)),
+      path: getText(files.getFirst(file)),
       pathKind: KIND_NAMES[kinds % KIND_NAMES.length]!,
-      comm: text(owners.getFirst(owner)),
-      service: text(owners.getSecond(owner)),
+      comm: getText(owners.getFirst(owner)),
+      service: getText(owners.getSecond(owner)),
     };
   }
 
@@ -177,7 +177,7 @@ export function newIncident(): IncidentBuilder {
     },
     finish() {
       for (const { thread, owner, file, startNs, endNs } of waits.finish()) {
-        const written = file === undefined ? undefined : stream(file);
+        const written = file === undefined ? undefined : buildStream(file);
         const number = findOrAddStream('fsync', written ? 'regular' : 'unknown', written?.path ?? '', owner);
         calls.add(startNs, endNs - startNs, SIZE_UNKNOWN, lanes.findOrAddPair(number, thread), EVENT_FLAGS.derived);
       }
@@ -188,7 +188,7 @@ export function newIncident(): IncidentBuilder {
         calls,
         lanes,
         streamCount: streams.count,
-        stream,
+        buildStream,
         getTid: (thread) => threads.getSecond(thread),
       };
     },
@@ -223,9 +223,9 @@ interface Calls {
   add(startNs: number, durationNs: number, size: number, lane: number, flags: number): void;
 }
 
-function newCalls(): Calls {
+function createCalls(): Calls {
   let count = 0;
-  let columns = withRoom(CAPACITY_MIN);
+  let columns = allocateColumns(CAPACITY_MIN);
   return {
     get count() {
       return count;
@@ -234,7 +234,7 @@ function newCalls(): Calls {
       return columns;
     },
     add(startNs, durationNs, size, lane, flags) {
-      if (count === columns.size.length) columns = withRoom(count * 2, columns);
+      if (count === columns.size.length) columns = allocateColumns(count * 2, columns);
       columns.startNs[count] = startNs;
       columns.durationNs[count] = durationNs;
       columns.size[count] = size;
@@ -245,7 +245,7 @@ function newCalls(): Calls {
   };
 }
 
-function withRoom(capacity: number, before?: CallColumns): CallColumns {
+function allocateColumns(capacity: number, before?: CallColumns): CallColumns {
   const columns = {
     startNs: new Float64Array(capacity),
     durationNs: new Float64Array(capacity),
@@ -271,7 +271,7 @@ interface Numbering<Value> {
   findOrAddValue(value: Value): number;
 }
 
-function newNumbering<Value>(): Numbering<Value> {
+function createNumbering<Value>(): Numbering<Value> {
   const list: Value[] = [];
   const numbers = new Map<Value, number>();
   return {
@@ -296,8 +296,8 @@ interface Pairs {
   getSecond(number: number): number;
 }
 
-function newPairs(): Pairs {
-  const keys = newNumbering<number>();
+function createPairs(): Pairs {
+  const keys = createNumbering<number>();
   return {
     get count() {
       return keys.list.length;

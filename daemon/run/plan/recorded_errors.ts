@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:os';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
-import { bigColumn, column, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
+import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
 
 export interface RecordedErrors {
   readonly count: number;
@@ -26,7 +26,7 @@ const ERRNOS: ReadonlySet<number> = new Set(Object.values(constants.errno));
 const TIMESTAMP = /[{,]"timestamp_ns":(\d{1,20})[,}]/;
 const FAILED = /[{,]"result":-(\d{1,4})[,}]/;
 
-export function newRecordedErrors(): ErrorCollector {
+export function createErrorCollector(): ErrorCollector {
   const errors = new Map<string, number>();
   let firstNs: bigint | undefined;
   const buildCallKey = (tid: number, offsetNs: number) => `${tid} ${offsetNs}`;
@@ -41,10 +41,10 @@ export function newRecordedErrors(): ErrorCollector {
     },
     getErrno: (tid, offsetNs) => errors.get(buildCallKey(tid, offsetNs)) ?? 0,
     addBlock({ block }) {
-      const types = column(block, 'event_type');
-      const tids = column(block, 'tid');
-      const starts = bigColumn(block, 'timestamp_ns');
-      const results = bigColumn(block, 'result');
+      const types = getColumn(block, 'event_type');
+      const tids = getColumn(block, 'tid');
+      const starts = getBigColumn(block, 'timestamp_ns');
+      const results = getBigColumn(block, 'result');
       if (block.rowCount > 0) firstNs ??= starts[0]!;
       for (let row = 0; row < block.rowCount; row++) {
         // A request is not a call: a call that failed because of it has an event of its own.

@@ -49,7 +49,7 @@ export function parseInjectRule(text: string): InjectRule {
   refuseOthers(others, 'extra, factor');
   if (extra === undefined && factor === undefined)
     throw new RuleError('must say what to do: extra=10ms, or factor=2, between colons');
-  return { ...choice, extraNs: extra === undefined ? 0 : extraNs(extra), factor: parseFactor(factor ?? '1') };
+  return { ...choice, extraNs: extra === undefined ? 0 : parseExtraNs(extra), factor: parseFactor(factor ?? '1') };
 }
 
 export function parseFailRule(text: string): FailRule {
@@ -77,8 +77,10 @@ export function listPathPatterns({ matches }: Pick<Choice, 'matches'>): string[]
 
 /** EVENT_FLAGS of an event that a rule chose: they exclude other calls. */
 export function computeLimits(matches: Choice['matches']): number {
-  const names = (...fields: MatchField[]) => matches.some(({ field }) => fields.includes(field));
-  return (names('path') ? EVENT_FLAGS.ruled_by_path : 0) | (names('comm', 'service') ? EVENT_FLAGS.ruled_by_thread : 0);
+  const hasMatch = (...fields: MatchField[]) => matches.some(({ field }) => fields.includes(field));
+  return (
+    (hasMatch('path') ? EVENT_FLAGS.ruled_by_path : 0) | (hasMatch('comm', 'service') ? EVENT_FLAGS.ruled_by_thread : 0)
+  );
 }
 
 /** Includes the flags of an error or a short write: a rule that names a system call applies to no other one. */
@@ -141,7 +143,7 @@ function refuseOthers(others: Record<string, string>, allowed: string): void {
     throw new RuleError(`must not have ${other}; there are ${MATCH_FIELDS.join(', ')}, ${allowed}`);
 }
 
-function extraNs(value: string): number {
+function parseExtraNs(value: string): number {
   const ns = parseDuration(value);
   if (ns === undefined || ns > EXTRA_NS_MAX)
     throw new RuleError('must have a duration with its unit for extra, such as 50us or 10ms, and at most 1h');

@@ -5,11 +5,11 @@
  */
 import type { RunnerStatus } from '../control_lines.ts';
 import type { DelayPlan } from '../plan/compile.ts';
-import { likelyAlignment, NO_SIZE, type Sequences } from './likely_alignment.ts';
+import { findLikelyAlignment, NO_SIZE, type Sequences } from './likely_alignment.ts';
 import { isMatched } from './match_kinds.ts';
 import { buildNamePattern } from './names.ts';
 import type { CallReport } from './read_report.ts';
-import { type CallSequence, collectSequences, sideBySide } from './sequences.ts';
+import { type CallSequence, collectSequences, pairSequences } from './sequences.ts';
 
 /** Files with names of one pattern that a file is compared with, before and behind it in the order of their first use. */
 const ALIKE_MAX = 8;
@@ -25,7 +25,7 @@ export interface Certainty {
   byName: Float64Array;
 }
 
-export function certaintyOfEvent({ byOrder, byName }: Certainty, event: number): number {
+export function computeEventCertainty({ byOrder, byName }: Certainty, event: number): number {
   return byOrder[event]! * byName[event]!;
 }
 
@@ -71,8 +71,8 @@ export function computeCertainty(
   const logs = new Map<CallSequence, number>();
   for (const sequence of sequences) {
     if (!sequence.calls.some((at) => isMatched(calls.how[at]!))) continue;
-    const sides = sideBySide(plan, calls, sequence, sequence);
-    const { likelihood, log } = likelyAlignment(sides);
+    const sides = pairSequences(plan, calls, sequence, sequence);
+    const { likelihood, log } = findLikelyAlignment(sides);
     logs.set(sequence, log);
     doubtReordered(sides, likelihood);
     const got = sequence.calls.filter((at) => isMatched(calls.how[at]!)).map((at) => calls.event[at]!);
@@ -95,13 +95,16 @@ export function computeCertainty(
 
   /** Whether the two files would fit as well, or better, if each stood for the other. */
   function compareNames(one: CallSequence, other: CallSequence): void {
-    const exchanged = [side(one, other), side(other, one)].reduce((sum, pair) => sum + likelyAlignment(pair).log, 0);
+    const exchanged = [buildSide(one, other), buildSide(other, one)].reduce(
+      (sum, pair) => sum + findLikelyAlignment(pair).log,
+      0,
+    );
     const likely = 1 / (1 + Math.exp(exchanged - logs.get(one)! - logs.get(other)!));
     for (const event of [...one.events, ...other.events]) byName[event] = Math.min(byName[event]!, likely);
   }
 
-  function side(recorded: CallSequence, made: CallSequence): Sequences {
-    const sequences = sideBySide(plan, calls, recorded, made);
+  function buildSide(recorded: CallSequence, made: CallSequence): Sequences {
+    const sequences = pairSequences(plan, calls, recorded, made);
     // Nothing was taken for another file's: the band follows the share of the calls that were made.
     const perCall = sequences.planned.length / Math.max(sequences.made.length, 1);
     return { ...sequences, taken: sequences.taken.map((_, call) => Math.floor(call * perCall)) };

@@ -16,7 +16,7 @@ export interface DifferenceLimits {
 }
 
 /** Describes the limits that are exceeded. */
-export function exceeded({ took_ns: [before, after], streams }: Difference, limits: DifferenceLimits): string[] {
+export function listExceeded({ took_ns: [before, after], streams }: Difference, limits: DifferenceLimits): string[] {
   const found: string[] = [];
   const { maxSlower, sameCalls } = limits;
   if (maxSlower !== undefined && after > before * (1 + maxSlower)) {

@@ -100,21 +100,21 @@ function parseCompared(json: unknown): Read | null {
 }
 
 /** Without `before`, the run is compared with its incident. */
-export function difference(after: Compared, before?: Compared): Difference {
-  const later = byKey(after);
-  const earlier = before ? byKey(before) : undefined;
+export function computeDifference(after: Compared, before?: Compared): Difference {
+  const later = groupByKey(after);
+  const earlier = before ? groupByKey(before) : undefined;
   const keys = new Set([...later.keys(), ...(earlier?.keys() ?? [])]);
   const streams = [...keys].map((key) => {
     const now = later.get(key) ?? [];
-    return buildStreamChange(key, earlier ? merged(earlier.get(key) ?? []) : sumRecorded(now), merged(now));
+    return buildStreamChange(key, earlier ? mergeStreams(earlier.get(key) ?? []) : sumRecorded(now), mergeStreams(now));
   });
-  const total = (side: 0 | 1, of: 'calls' | 'took_ns') =>
+  const sumSide = (side: 0 | 1, of: 'calls' | 'took_ns') =>
     streams.reduce((sum, change) => sum + (change[of][side] ?? 0), 0);
   return {
     beside: before ? 'run' : 'incident',
     streams: streams.sort((one, other) => changeSize(other) - changeSize(one) || (one.path < other.path ? -1 : 1)),
-    calls: [total(0, 'calls'), total(1, 'calls')],
-    took_ns: [total(0, 'took_ns'), total(1, 'took_ns')],
+    calls: [sumSide(0, 'calls'), sumSide(1, 'calls')],
+    took_ns: [sumSide(0, 'took_ns'), sumSide(1, 'took_ns')],
     ended: [before?.ended ?? null, after.ended],
     first_divergence_ns: after.figures.first_divergence_ns,
   };
@@ -122,7 +122,7 @@ export function difference(after: Compared, before?: Compared): Difference {
 
 type Sums = Pick<ComparedStream, 'calls'> & { took_ns: number | null };
 
-function merged(streams: readonly ComparedStream[]): Sums & { took_ns: number } {
+function mergeStreams(streams: readonly ComparedStream[]): Sums & { took_ns: number } {
   return {
     calls: streams.reduce((sum, { calls }) => sum + calls, 0),
     took_ns: streams.reduce((sum, { took_ns }) => sum + took_ns, 0),
@@ -137,7 +137,7 @@ function sumRecorded(streams: readonly ComparedStream[]): Sums {
   };
 }
 
-function byKey({ figures }: Compared): Map<string, ComparedStream[]> {
+function groupByKey({ figures }: Compared): Map<string, ComparedStream[]> {
   return Map.groupBy(figures.streams, buildStreamKey);
 }
 

@@ -12,7 +12,7 @@ export interface ErrorFigures {
   not_called: number;
 }
 
-export function errorFigures({ events: { error }, eventCount }: DelayPlan, calls: CallReport): ErrorFigures {
+export function computeErrorFigures({ events: { error }, eventCount }: DelayPlan, calls: CallReport): ErrorFigures {
   const returned = new Set<number>();
   const called = new Set<number>();
   for (let at = 0; at < calls.count; at++) {
@@ -32,7 +32,7 @@ export function errorFigures({ events: { error }, eventCount }: DelayPlan, calls
 }
 
 /** Returns undefined when all were returned. */
-export function errorsText({ planned, returned, withheld, not_called }: ErrorFigures): string | undefined {
+export function formatErrorFigures({ planned, returned, withheld, not_called }: ErrorFigures): string | undefined {
   if (returned === planned) return undefined;
   const why: string[] = [];
   if (withheld > 0) why.push(`${withheld} were for another call or file`);

@@ -5,11 +5,18 @@ import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
 import type { DelayPlan, PlannedStream } from '../plan/compile.ts';
 import { buildFileKey } from '../plan/file_order.ts';
 import { type Certainty, computeCertainty } from './certainty.ts';
-import { type ErrorFigures, errorFigures } from './error_figures.ts';
-import { countMatchKinds, isHeld, isMatched, MATCH_KIND_OF, type MatchKindCounts, noMatches } from './match_kinds.ts';
-import { buildRolePattern, givenBack, type NameFigures, nameFigures, withoutEvents } from './names.ts';
+import { computeErrorFigures, type ErrorFigures } from './error_figures.ts';
+import {
+  countMatchKinds,
+  createMatchCounts,
+  isHeld,
+  isMatched,
+  MATCH_KIND_OF,
+  type MatchKindCounts,
+} from './match_kinds.ts';
+import { buildRolePattern, markGivenBack, type NameFigures, nameFigures, removeEvents } from './names.ts';
 import { computeDeliveries, type Deliveries, type EventOutcome, getOutcome, OUTCOME_NUMBERS } from './outcomes.ts';
-import { plannedOfStreams, streamOfEvent } from './planned_streams.ts';
+import { findEventStream, sumPlannedByStream } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 
 /** Number of slowest events: these are the waits that users mean by the incident. */
@@ -83,34 +90,34 @@ export function computeFigures(
   said: RunnerStatus,
   thresholdNs: number,
 ): Figures {
-  const returned = givenBack(reported, said);
-  const calls = withoutEvents(reported, returned);
+  const returned = markGivenBack(reported, said);
+  const calls = removeEvents(reported, returned);
   const floorNs = said.calibrated?.floor_ns ?? FLOOR_NS_DEFAULT;
   const biasNs = said.calibrated?.bias_ns ?? 0;
   const certainty = computeCertainty(plan, calls, said, returned);
   const deliveries = computeDeliveries(plan, calls, certainty);
   const slowest = selectSlowest(plan, calls, deliveries, thresholdNs);
   return {
-    ...planned(plan, deliveries, thresholdNs),
-    uncertain: uncertain(plan, deliveries, certainty, thresholdNs),
+    ...sumPlanned(plan, deliveries, thresholdNs),
+    uncertain: sumUncertain(plan, deliveries, certainty, thresholdNs),
     calls: calls.count,
     how: countMatchKinds(calls),
     injected_ns: sum(calls, (at) => (isHeld(calls, at) ? calls.heldNs[at]! : 0)),
     guessed_ns: sum(reported, (at) => (GUESSES.has(reported.how[at]!) ? reported.targetNs[at]! : 0)),
-    short_writes: shortWrites(plan, calls),
-    errors: errorFigures(plan, reported),
-    ...lateness(calls, floorNs, biasNs),
-    ks_distance: ksAbove(Math.max(floorNs, thresholdNs), plan, calls, biasNs),
+    short_writes: countShortWrites(plan, calls),
+    errors: computeErrorFigures(plan, reported),
+    ...computeLateness(calls, floorNs, biasNs),
+    ks_distance: computeKs(Math.max(floorNs, thresholdNs), plan, calls, biasNs),
     floor_ns: floorNs,
-    first_divergence_ns: firstDivergence(calls),
+    first_divergence_ns: findFirstDivergence(calls),
     names: nameFigures(returned, said),
     slowest,
     slowest_delivered: slowest.filter(({ fate }) => fate === 'delivered').length,
-    streams: streamFigures(plan, calls, said),
+    streams: computeStreamFigures(plan, calls, said),
   };
 }
 
-function planned({ events: { target_ns }, eventCount }: DelayPlan, { fate }: Deliveries, thresholdNs: number) {
+function sumPlanned({ events: { target_ns }, eventCount }: DelayPlan, { fate }: Deliveries, thresholdNs: number) {
   const counts = [0, 0, 0];
   let [considered, plannedNs, deliveredNs] = [0, 0, 0];
   for (let event = 0; event < eventCount; event++) {
@@ -132,7 +139,7 @@ function planned({ events: { target_ns }, eventCount }: DelayPlan, { fate }: Del
   };
 }
 
-function uncertain(plan: DelayPlan, deliveries: Deliveries, { byOrder, byName }: Certainty, thresholdNs: number) {
+function sumUncertain(plan: DelayPlan, deliveries: Deliveries, { byOrder, byName }: Certainty, thresholdNs: number) {
   const { target_ns } = plan.events;
   let [by_order_ns, by_name_ns] = [0, 0];
   for (let event = 0; event < plan.eventCount; event++) {
@@ -140,11 +147,11 @@ function uncertain(plan: DelayPlan, deliveries: Deliveries, { byOrder, byName }:
     by_order_ns += target_ns[event]! * (1 - byOrder[event]!);
     by_name_ns += target_ns[event]! * (1 - byName[event]!);
   }
-  const by_thread_ns = uncertainByThreadNs(plan, deliveries, thresholdNs);
+  const by_thread_ns = sumThreadUncertaintyNs(plan, deliveries, thresholdNs);
   return { by_thread_ns, by_order_ns: Math.round(by_order_ns), by_name_ns: Math.round(by_name_ns) };
 }
 
-function shortWrites({ events: { flags, error } }: DelayPlan, calls: CallReport): Figures['short_writes'] {
+function countShortWrites({ events: { flags, error } }: DelayPlan, calls: CallReport): Figures['short_writes'] {
   const counts = { short: 0, whole: 0 };
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
@@ -155,24 +162,24 @@ function shortWrites({ events: { flags, error } }: DelayPlan, calls: CallReport)
 }
 
 /** Returns the indexes of held calls that were to take `leastNs` or longer. */
-function heldCalls(calls: CallReport, leastNs: number): Float64Array {
-  return filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs);
+function selectHeldCalls(calls: CallReport, leastNs: number): Float64Array {
+  return filterCalls(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs);
 }
 
 /**
  * How long the build felt a held call take: `biasNs` passes before it is seen and after it is released. The helper
  * measures that at its start, and releases calls that much earlier.
  */
-function feltNs(calls: CallReport, at: number, biasNs: number): number {
+function computeFeltNs(calls: CallReport, at: number, biasNs: number): number {
   return calls.heldNs[at]! + biasNs;
 }
 
-function lateness(calls: CallReport, floorNs: number, biasNs: number): Pick<Figures, 'late' | 'late_at_most'> {
-  const held = heldCalls(calls, floorNs);
-  const late = (at: number) => feltNs(calls, at, biasNs) - calls.targetNs[at]!;
+function computeLateness(calls: CallReport, floorNs: number, biasNs: number): Pick<Figures, 'late' | 'late_at_most'> {
+  const held = selectHeldCalls(calls, floorNs);
+  const computeLateNs = (at: number) => computeFeltNs(calls, at, biasNs) - calls.targetNs[at]!;
   return {
-    late: { ...spread(held.map(late)), calls: held.length },
-    late_at_most: spread(held.map((at) => late(at) + calls.queuedNs[at]!)),
+    late: { ...spread(held.map(computeLateNs)), calls: held.length },
+    late_at_most: spread(held.map((at) => computeLateNs(at) + calls.queuedNs[at]!)),
   };
 }
 
@@ -182,10 +189,10 @@ function spread(values: Float64Array): Figures['late_at_most'] {
   return { p50_ns, p99_ns, max_ns };
 }
 
-function ksAbove(leastNs: number, { events }: DelayPlan, calls: CallReport, biasNs: number): number | null {
+function computeKs(leastNs: number, { events }: DelayPlan, calls: CallReport, biasNs: number): number | null {
   const targets = events.target_ns.filter((ns) => ns >= leastNs).sort();
-  const felt = heldCalls(calls, leastNs).map((at) => feltNs(calls, at, biasNs));
-  return ksDistance(targets, felt.sort());
+  const felt = selectHeldCalls(calls, leastNs).map((at) => computeFeltNs(calls, at, biasNs));
+  return computeKsDistance(targets, felt.sort());
 }
 
 function selectSlowest(plan: DelayPlan, calls: CallReport, deliveries: Deliveries, thresholdNs: number): SlowEvent[] {
@@ -201,7 +208,7 @@ function selectSlowest(plan: DelayPlan, calls: CallReport, deliveries: Deliverie
   return order.map((event) => {
     const fate = getOutcome(deliveries.fate[event]!);
     const call = fate === 'missing' ? undefined : deliveries.call[event]!;
-    const { op, path, comm, service } = plan.streams[streamOfEvent(plan, event)]!;
+    const { op, path, comm, service } = plan.streams[findEventStream(plan, event)]!;
     return {
       event,
       offset_ns: offset_ns[event]!,
@@ -218,7 +225,7 @@ function selectSlowest(plan: DelayPlan, calls: CallReport, deliveries: Deliverie
 }
 
 /** Only calls on a path of the incident count: others may write a log that was not recorded. */
-function firstDivergence(calls: CallReport): number | null {
+function findFirstDivergence(calls: CallReport): number | null {
   for (let at = 0; at < calls.count; at++) {
     const how = calls.how[at];
     if (how === MATCH_KINDS.extra || how === MATCH_KINDS.distribution) return calls.receivedNs[at]!;
@@ -232,7 +239,7 @@ function sum(calls: CallReport, value: (at: number) => number): number {
   return total;
 }
 
-function filtered(calls: CallReport, isWanted: (at: number) => boolean): Float64Array {
+function filterCalls(calls: CallReport, isWanted: (at: number) => boolean): Float64Array {
   return calls.event.map((_, at) => at).filter((at) => isWanted(at));
 }
 
@@ -245,7 +252,7 @@ export function quantile(sorted: Float64Array, share: number): number | null {
 /**
  * The Kolmogorov-Smirnov distance of two distributions, the largest difference, 0 to 1; null when one has no values.
  */
-export function ksDistance(one: Float64Array, other: Float64Array): number | null {
+export function computeKsDistance(one: Float64Array, other: Float64Array): number | null {
   if (one.length === 0 || other.length === 0) return null;
   let [i, j, largest] = [0, 0, 0];
   while (i < one.length && j < other.length) {
@@ -267,10 +274,10 @@ export function ksDistance(one: Float64Array, other: Float64Array): number | nul
  * Returns how much of the delivered time may have gone to another call: the part of each event that exceeds the
  * shortest of those that it may have been taken for.
  */
-function uncertainByThreadNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
+function sumThreadUncertaintyNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
   const { slots, events } = plan;
   let uncertain = 0;
-  for (const alike of slotsAlike(plan)) {
+  for (const alike of groupAlikeSlots(plan)) {
     const targets = alike.flatMap((slot) => {
       const first = slots.firstEvent[slot]!;
       return Array.from({ length: slots.eventCount[slot]! }, (_, at) => first + at);
@@ -284,13 +291,13 @@ function uncertainByThreadNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs:
 }
 
 /** Groups the slots of several threads of one role that call on one file, not one after the other. */
-function slotsAlike({ slots, streams }: DelayPlan): number[][] {
-  const found = Map.groupBy(slots.stream.keys(), (slot) => roleOnFile(streams[slots.stream[slot]!]!));
+function groupAlikeSlots({ slots, streams }: DelayPlan): number[][] {
+  const found = Map.groupBy(slots.stream.keys(), (slot) => buildRoleKey(streams[slots.stream[slot]!]!));
   found.delete('');
   return [...found.values()].filter((alike) => new Set(alike.map((slot) => slots.tid[slot]!)).size > 1);
 }
 
-function roleOnFile(stream: PlannedStream): string {
+function buildRoleKey(stream: PlannedStream): string {
   if (stream.flags & STREAM_FLAGS.in_order) return '';
   return `${buildFileKey(stream)} ${buildRolePattern(stream.comm)}`;
 }
@@ -321,7 +328,7 @@ interface Gathered extends StreamFigures {
   unmatchedFromNs: number;
 }
 
-function streamFigures(plan: DelayPlan, calls: CallReport, said: RunnerStatus): StreamFigures[] {
+function computeStreamFigures(plan: DelayPlan, calls: CallReport, said: RunnerStatus): StreamFigures[] {
   const gathered = new Map<number, Gathered>();
   for (const [number, { op_class, path, role, recorded_events }] of said.streams)
     gathered.set(number, {
@@ -331,7 +338,7 @@ function streamFigures(plan: DelayPlan, calls: CallReport, said: RunnerStatus): 
       recorded_events,
       planned_ns: null,
       calls: 0,
-      how: noMatches(),
+      how: createMatchCounts(),
       missing_events: 0,
       injected_ns: 0,
       took_ns: 0,
@@ -345,7 +352,7 @@ function streamFigures(plan: DelayPlan, calls: CallReport, said: RunnerStatus): 
     const figures = gathered.get(calls.stream[at]!);
     if (figures) gather(figures, plan, calls, at);
   }
-  const planned = plannedOfStreams(plan);
+  const planned = sumPlannedByStream(plan);
   return [...gathered.values()]
     .map(({ events, streams, unmatched: _unmatched, unmatchedFromNs: _from, ...figures }) => ({
       ...figures,
@@ -364,7 +371,7 @@ function gather(figures: Gathered, plan: DelayPlan, calls: CallReport, at: numbe
   if (isHeld(calls, at)) figures.injected_ns += calls.heldNs[at]!;
   // An unmatched call may have got its target from another path.
   if (event !== NONE && isMatched(how)) {
-    figures.streams.add(streamOfEvent(plan, event));
+    figures.streams.add(findEventStream(plan, event));
     figures.events.add(event);
   }
   if (figures.unmatched === 0) figures.unmatchedFromNs = calls.receivedNs[at]!;

@@ -1,10 +1,10 @@
 /** Renders a run as one page, without scripts and without network requests. */
 import type { DelayPlan } from '../plan/compile.ts';
 import type { Figures } from './figures.ts';
-import { escaped } from './markup.ts';
+import { escapeMarkup } from './markup.ts';
 import type { CallReport } from './read_report.ts';
 import type { RunResult } from './result.ts';
-import { inWords, summaryLines } from './summary.ts';
+import { formatShortDuration, formatSummaryLines } from './summary.ts';
 import { timeLines } from './time_lines.ts';
 
 const STREAMS_MAX = 50;
@@ -26,7 +26,7 @@ const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 export function buildHtmlReport(result: RunResult, plan: DelayPlan, calls: CallReport): string {
   const { settings, verdict, figures } = result;
-  const title = escaped(`kreplay run: ${settings.transaction_id}: ${verdict}`);
+  const title = escapeMarkup(`kreplay run: ${settings.transaction_id}: ${verdict}`);
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -38,36 +38,36 @@ export function buildHtmlReport(result: RunResult, plan: DelayPlan, calls: CallR
 </head>
 <body>
 <h1>${title}</h1>
-<p><code>${escaped(settings.command.join(' '))}</code>, seed ${settings.seed}, mode ${escaped(settings.mode)}</p>
+<p><code>${escapeMarkup(settings.command.join(' '))}</code>, seed ${settings.seed}, mode ${escapeMarkup(settings.mode)}</p>
 <ul>
-${summaryLines(result)
-  .map((line) => `<li>${escaped(line)}</li>`)
+${formatSummaryLines(result)
+  .map((line) => `<li>${escapeMarkup(line)}</li>`)
   .join('\n')}
 </ul>
 <h2>Incident and run</h2>
 <p><span class="key" style="background:#c2410c"></span> what the incident's calls took, scaled;
 <span class="key" style="background:#1d4ed8"></span> how long the run's calls were held</p>
 ${timeLines(plan, calls)}
-${figures ? slowestTable(figures) + streamTable(figures) : ''}
+${figures ? buildSlowestTable(figures) + buildStreamTable(figures) : ''}
 </body>
 </html>
 `;
 }
 
-function slowestTable({ slowest }: Figures): string {
+function buildSlowestTable({ slowest }: Figures): string {
   const rows = slowest.map(({ target_ns, offset_ns, fate, run_offset_ns, held_ns, op, path, comm }) => [
-    inWords(target_ns),
-    inWords(offset_ns),
+    formatShortDuration(target_ns),
+    formatShortDuration(offset_ns),
     fate,
-    run_offset_ns === null ? '' : inWords(run_offset_ns),
-    held_ns === null ? '' : inWords(held_ns),
+    run_offset_ns === null ? '' : formatShortDuration(run_offset_ns),
+    held_ns === null ? '' : formatShortDuration(held_ns),
     `${op} ${path}`,
     comm,
   ]);
-  return table('The slowest events', ['planned', 'at', 'fate', 'in the run at', 'held', 'call', 'thread'], rows);
+  return buildTable('The slowest events', ['planned', 'at', 'fate', 'in the run at', 'held', 'call', 'thread'], rows);
 }
 
-function streamTable({ streams }: Figures): string {
+function buildStreamTable({ streams }: Figures): string {
   const rows = streams
     .slice(0, STREAMS_MAX)
     .map(({ op_class, path, role, recorded_events, calls, how, missing_events, injected_ns }) => [
@@ -79,18 +79,18 @@ function streamTable({ streams }: Figures): string {
       `${how.size + how.window}`,
       `${how.extra + how.distribution + how.stall}`,
       `${missing_events}`,
-      inWords(injected_ns),
+      formatShortDuration(injected_ns),
     ]);
   const headings = ['path', 'threads', 'recorded', 'calls', 'exact', 'near', 'other', 'missing', 'injected'];
-  return table('Paths', headings, rows);
+  return buildTable('Paths', headings, rows);
 }
 
-function table(title: string, headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cell = (text: string) => `<td${/^-?\d/.test(text) ? ' class="number"' : ''}>${escaped(text)}</td>`;
+function buildTable(title: string, headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const buildCell = (text: string) => `<td${/^-?\d/.test(text) ? ' class="number"' : ''}>${escapeMarkup(text)}</td>`;
   return `<h2>${title}</h2>
 <table>
 <tr>${headings.map((heading) => `<th>${heading}</th>`).join('')}</tr>
-${rows.map((row) => `<tr>${row.map(cell).join('')}</tr>`).join('\n')}
+${rows.map((row) => `<tr>${row.map(buildCell).join('')}</tr>`).join('\n')}
 </table>
 `;
 }

@@ -3,9 +3,9 @@
  * gate. A replay that is not whole and was not required to be is skipped, and one that could not be made is an error:
  * neither is a pass.
  */
-import { escaped } from './markup.ts';
+import { escapeMarkup } from './markup.ts';
 import type { RunResult } from './result.ts';
-import { summaryLines } from './summary.ts';
+import { formatSummaryLines } from './summary.ts';
 
 interface TestCase {
   name: string;
@@ -14,21 +14,21 @@ interface TestCase {
 }
 
 export function buildJunitReport(result: RunResult): string {
-  const cases = [commandCase(result), replayCase(result), ...gateCases(result)];
+  const cases = [buildCommandCase(result), buildReplayCase(result), ...buildGateCases(result)];
   const count = (kind: string) => cases.filter(({ outcome }) => outcome?.kind === kind).length;
   const seconds = (result.ended?.duration_ns ?? 0) / 1e9;
   const counts = `tests="${cases.length}" failures="${count('failure')}" errors="${count('error')}"`;
-  const name = escaped(`kreplay run ${result.settings.transaction_id}`);
+  const name = escapeMarkup(`kreplay run ${result.settings.transaction_id}`);
   const stamp = result.ended ? ` timestamp="${result.ended.started_at.slice(0, 19)}"` : '';
   return `${[
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<testsuites name="kreplay run" ${counts} time="${seconds.toFixed(3)}">`,
     `  <testsuite name="${name}" ${counts} skipped="${count('skipped')}" time="${seconds.toFixed(3)}"${stamp}>`,
     '    <properties>',
-    ...listProperties(result).map(([key, value]) => `      <property name="${key}" value="${escaped(value)}"/>`),
+    ...listProperties(result).map(([key, value]) => `      <property name="${key}" value="${escapeMarkup(value)}"/>`),
     '    </properties>',
-    ...cases.flatMap(caseLines),
-    `    <system-out>${escaped(summaryLines(result).join('\n'))}</system-out>`,
+    ...cases.flatMap(formatCase),
+    `    <system-out>${escapeMarkup(formatSummaryLines(result).join('\n'))}</system-out>`,
     '  </testsuite>',
     '</testsuites>',
   ].join('\n')}\n`;
@@ -43,7 +43,7 @@ function listProperties({ verdict, settings }: RunResult): [string, string][] {
   ];
 }
 
-function commandCase({ ended, settings, gates, reasons }: RunResult): TestCase {
+function buildCommandCase({ ended, settings, gates, reasons }: RunResult): TestCase {
   const name = `the command: ${settings.command.join(' ')}`;
   if (!ended) return { name, seconds: 0, outcome: { kind: 'skipped', message: `not started: ${reasons.join('; ')}` } };
   const seconds = ended.duration_ns / 1e9;
@@ -52,7 +52,7 @@ function commandCase({ ended, settings, gates, reasons }: RunResult): TestCase {
   return { name, seconds, outcome: { kind: 'failure', message: `it ended with ${ended.code}` } };
 }
 
-function replayCase({ verdict, reasons, gates }: RunResult): TestCase {
+function buildReplayCase({ verdict, reasons, gates }: RunResult): TestCase {
   const name = 'the incident is replayed';
   if (verdict === 'replayed') return { name, seconds: 0 };
   const message = `${verdict}: ${reasons.join('; ')}`;
@@ -62,7 +62,7 @@ function replayCase({ verdict, reasons, gates }: RunResult): TestCase {
   return { name, seconds: 0, outcome: { kind: required && !required.met ? 'failure' : 'skipped', message } };
 }
 
-function gateCases({ gates }: RunResult): TestCase[] {
+function buildGateCases({ gates }: RunResult): TestCase[] {
   return gates.map(({ gate, met, detail }) => ({
     name: gate,
     seconds: 0,
@@ -70,14 +70,14 @@ function gateCases({ gates }: RunResult): TestCase[] {
   }));
 }
 
-function caseLines({ name, seconds, outcome }: TestCase): string[] {
-  const open = `    <testcase classname="kreplay.run" name="${escaped(name)}" time="${seconds.toFixed(3)}"`;
+function formatCase({ name, seconds, outcome }: TestCase): string[] {
+  const open = `    <testcase classname="kreplay.run" name="${escapeMarkup(name)}" time="${seconds.toFixed(3)}"`;
   if (!outcome) return [`${open}/>`];
   const { kind, message } = outcome;
   const type = kind === 'skipped' ? '' : ` type="kreplay.${kind}"`;
   return [
     `${open}>`,
-    `      <${kind} message="${escaped(message)}"${type}>${escaped(message)}</${kind}>`,
+    `      <${kind} message="${escapeMarkup(message)}"${type}>${escapeMarkup(message)}</${kind}>`,
     '    </testcase>',
   ];
 }

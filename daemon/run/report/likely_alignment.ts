@@ -63,9 +63,9 @@ interface Band {
   width: number;
 }
 
-export function likelyAlignment(sequences: Sequences): Likely {
+export function findLikelyAlignment(sequences: Sequences): Likely {
   const band = computeBand(sequences);
-  const model = firstModel(sequences);
+  const model = estimateFirstModel(sequences);
   for (let round = 1; ; round++) {
     const { found, matched, gaps } = pass(sequences, band, model);
     if (round === ROUNDS) return found;
@@ -89,7 +89,7 @@ function computeBand({ planned, made, taken }: Sequences): Band {
   return { from, width };
 }
 
-function firstModel(sequences: Sequences): Model {
+function estimateFirstModel(sequences: Sequences): Model {
   const { planned, made, isPlannedSync, isMadeSync, taken } = sequences;
   const length = Math.max(planned.length, made.length) + 1;
   let [matched, other, width, near] = [0, 0, 0.03 * 4, 4];
@@ -108,7 +108,7 @@ function firstModel(sequences: Sequences): Model {
   const syncs = isPlannedSync.reduce((sum, one) => sum + one, 0);
   const asNew = Float64Array.from(made, (size, call) => {
     if (isMadeSync[call]) return (syncs + 1) / length;
-    return 0.5 * ((counts.get(size) ?? 0) / length) + anySize(size);
+    return 0.5 * ((counts.get(size) ?? 0) / length) + computeSizeLikelihood(size);
   });
   return {
     gap: EDITS_FIRST / length,
@@ -120,7 +120,7 @@ function firstModel(sequences: Sequences): Model {
 }
 
 /** Each order of magnitude has the same likelihood. */
-const anySize = (size: number) => 0.025 / (Math.max(size, 0) + 1);
+const computeSizeLikelihood = (size: number) => 0.025 / (Math.max(size, 0) + 1);
 
 const computeRelativeDifference = (planned: number, made: number) =>
   (2 * Math.abs(planned - made)) / (planned + made + 2);
@@ -134,10 +134,10 @@ function density(difference: number, width: number): number {
   return 2 / (Math.PI * width * distance * distance);
 }
 
-function likeness(planned: number, made: number, { otherSize, width }: Model): number {
+function computeLikeness(planned: number, made: number, { otherSize, width }: Model): number {
   if (planned === NO_SIZE || made === NO_SIZE) return 1;
   if (planned === made) return 1 - otherSize;
-  if (!isNear(planned, made)) return otherSize * NOT_NEAR * anySize(made);
+  if (!isNear(planned, made)) return otherSize * NOT_NEAR * computeSizeLikelihood(made);
   const bytes = Math.abs(planned - made);
   return (otherSize * (density(bytes, WIDTH_BYTES) + density(bytes, 1 + width * planned))) / 2;
 }
@@ -149,7 +149,7 @@ function compare(sequences: Sequences, band: Band, model: Model, call: number, l
   for (let at = 0; at < band.width; at++) {
     const place = from + at;
     const isOfKind = place < planned.length && isPlannedSync[place] === isMadeSync[call];
-    likely[at] = isOfKind ? likeness(planned[place]!, made[call]!, model) : 0;
+    likely[at] = isOfKind ? computeLikeness(planned[place]!, made[call]!, model) : 0;
   }
 }
 

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { reportCall, reportHeader } from '../format/report_file.ts';
-import { type CallReport, emptyReport, readReport } from './read_report.ts';
+import { type CallReport, createEmptyReport, readReport } from './read_report.ts';
 
 /** Number of calls in 256 MiB of a report; those beyond are only counted. */
 const CALLS_MAX = 4_194_304;
@@ -16,7 +16,7 @@ export function loadReport(path: string, eventCount: number): LoadedReport {
   try {
     file = openSync(path, 'r');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { calls: emptyReport(), leftOut: 0 };
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { calls: createEmptyReport(), leftOut: 0 };
     throw error;
   }
   try {

@@ -15,6 +15,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /** The result is also valid in values of attributes. */
-export function escaped(text: string): string {
+export function escapeMarkup(text: string): string {
   return text.replace(FORBIDDEN, '\u{FFFD}').replace(/[&<>"'\n\r\t]/g, (character) => ENTITIES[character]!);
 }

@@ -26,12 +26,12 @@ export function isHeld(calls: CallReport, at: number): boolean {
   return calls.targetNs[at]! > 0 && how !== MATCH_KINDS.no_stream && how !== MATCH_KINDS.below_threshold;
 }
 
-export function noMatches(): MatchKindCounts {
+export function createMatchCounts(): MatchKindCounts {
   return Object.fromEntries(Object.keys(MATCH_KINDS).map((how) => [how, 0])) as MatchKindCounts;
 }
 
 export function countMatchKinds(calls: CallReport): MatchKindCounts {
-  const counts = noMatches();
+  const counts = createMatchCounts();
   for (let at = 0; at < calls.count; at++) counts[MATCH_KIND_OF.get(calls.how[at]!)!]++;
   return counts;
 }

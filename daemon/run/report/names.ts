@@ -27,7 +27,7 @@ export interface NameFigures {
 }
 
 /** Marks the calls that were given back: their events belong to other calls. */
-export function givenBack(calls: CallReport, { streams }: RunnerStatus): Uint8Array {
+export function markGivenBack(calls: CallReport, { streams }: RunnerStatus): Uint8Array {
   const standsIn = (at: number) => (calls.flags[at]! & CALL_FLAGS.stands_in) !== 0;
   const getStreamPath = (at: number) => streams.get(calls.stream[at]!)?.path;
   const named = new Set<string>();
@@ -39,12 +39,13 @@ export function givenBack(calls: CallReport, { streams }: RunnerStatus): Uint8Ar
 }
 
 /** Returns the calls with the events of the chosen ones removed. */
-export function withoutEvents(calls: CallReport, chosen: Uint8Array): CallReport {
+export function removeEvents(calls: CallReport, chosen: Uint8Array): CallReport {
   if (!chosen.includes(1)) return calls;
-  const ofOther = (how: number) => (isMatched(how) && how !== MATCH_KINDS.error_injected ? MATCH_KINDS.extra : how);
+  const toOtherMatch = (how: number) =>
+    isMatched(how) && how !== MATCH_KINDS.error_injected ? MATCH_KINDS.extra : how;
   return {
     ...calls,
-    how: calls.how.map((how, at) => (chosen[at] ? ofOther(how) : how)),
+    how: calls.how.map((how, at) => (chosen[at] ? toOtherMatch(how) : how)),
     event: calls.event.map((event, at) => (chosen[at] ? NONE : event)),
   };
 }

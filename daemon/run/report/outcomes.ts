@@ -10,9 +10,9 @@
 import { OPS } from '../format/plan_file.ts';
 import { NONE } from '../format/report_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
-import { type Certainty, certaintyOfEvent } from './certainty.ts';
+import { type Certainty, computeEventCertainty } from './certainty.ts';
 import { isMatched } from './match_kinds.ts';
-import { streamOfEvent } from './planned_streams.ts';
+import { findEventStream } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 
 export const OUTCOME_NUMBERS = { missing: 0, displaced: 1, delivered: 2 } as const;
@@ -38,7 +38,7 @@ export function computeDeliveries(plan: DelayPlan, calls: CallReport, certainty:
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
     if (event === NONE || !isMatched(calls.how[at]!)) continue;
-    const isLikely = certaintyOfEvent(certainty, event) >= LIKELY_MIN;
+    const isLikely = computeEventCertainty(certainty, event) >= LIKELY_MIN;
     deliveries.fate[event] = isLikely ? OUTCOME_NUMBERS.delivered : OUTCOME_NUMBERS.displaced;
     deliveries.call[event] = at;
   }
@@ -58,7 +58,7 @@ function displace(plan: DelayPlan, calls: CallReport, { fate, call }: Deliveries
   if (free.length === 0) return;
   const missing = selectPlaces(
     plan.eventCount,
-    (event) => fate[event] === OUTCOME_NUMBERS.missing && isOfClass(ops[streamOfEvent(plan, event)]!),
+    (event) => fate[event] === OUTCOME_NUMBERS.missing && isOfClass(ops[findEventStream(plan, event)]!),
   );
   free.sort((one, other) => calls.targetNs[other]! - calls.targetNs[one]!);
   missing.sort((one, other) => target_ns[other]! - target_ns[one]!);

@@ -1,13 +1,13 @@
 /** Finds the recorded stream of an event, and the time that each stream was to take. */
-import { firstAbove } from '../../base/binary_search.ts';
+import { findFirstAbove } from '../../base/binary_search.ts';
 import type { DelayPlan } from '../plan/compile.ts';
 
-export function streamOfEvent({ slots }: DelayPlan, event: number): number {
-  return slots.stream[firstAbove(slots.firstEvent, event, 1, slots.tid.length) - 1]!;
+export function findEventStream({ slots }: DelayPlan, event: number): number {
+  return slots.stream[findFirstAbove(slots.firstEvent, event, 1, slots.tid.length) - 1]!;
 }
 
 /** Returns the planned time of each stream of the plan. */
-export function plannedOfStreams({ slots, streams, events }: DelayPlan): Float64Array {
+export function sumPlannedByStream({ slots, streams, events }: DelayPlan): Float64Array {
   const planned = new Float64Array(streams.length);
   for (const [slot, stream] of slots.stream.entries()) {
     const first = slots.firstEvent[slot]!;

@@ -25,46 +25,47 @@ export interface CallReport {
 
 export function readReport(bytes: Buffer, eventCount: number): CallReport {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  if (bytes.length === 0) return emptyReport();
-  if (bytes.length < reportHeader.size) throw unreadable('it ends within its header');
+  if (bytes.length === 0) return createEmptyReport();
+  if (bytes.length < reportHeader.size) throw createUnreadableError('it ends within its header');
   const { magic, call_bytes, started_ns } = readRecord(view, 0, reportHeader);
-  if (magic !== REPORT_MAGIC.readBigUInt64LE()) throw unreadable('it does not begin as one, or is of another version');
-  if (call_bytes !== reportCall.size) throw unreadable(`its records have ${call_bytes} bytes`);
+  if (magic !== REPORT_MAGIC.readBigUInt64LE())
+    throw createUnreadableError('it does not begin as one, or is of another version');
+  if (call_bytes !== reportCall.size) throw createUnreadableError(`its records have ${call_bytes} bytes`);
   const whole = Math.floor((bytes.length - reportHeader.size) / reportCall.size);
-  const column = (name: keyof (typeof reportCall)['fields'], count = whole) =>
+  const readNamedColumn = (name: keyof (typeof reportCall)['fields'], count = whole) =>
     readColumn(view, reportHeader.size, reportCall, name, count);
-  const received = column('received_ns');
-  const replied = column('replied_ns');
-  const count = written(received);
+  const received = readNamedColumn('received_ns');
+  const replied = readNamedColumn('replied_ns');
+  const count = countWritten(received);
   const startNs = Number(started_ns);
   return {
     count,
     receivedNs: received.subarray(0, count).map((ns) => ns - startNs),
     heldNs: replied.subarray(0, count).map((ns, at) => Math.max(ns - received[at]!, 0)),
-    targetNs: column('target_ns', count),
-    queuedNs: column('queued_ns', count),
-    nativeNs: column('native_ns', count),
-    tid: column('tid', count),
-    stream: column('stream', count),
-    event: column('event', count).map((event) => (event < eventCount ? event : NONE)),
-    size: column('size', count),
-    op: column('op', count),
-    how: column('how', count).map((how) => (HOW_NUMBERS.has(how) ? how : MATCH_KINDS.no_stream)),
-    error: column('error', count),
-    flags: column('flags', count),
+    targetNs: readNamedColumn('target_ns', count),
+    queuedNs: readNamedColumn('queued_ns', count),
+    nativeNs: readNamedColumn('native_ns', count),
+    tid: readNamedColumn('tid', count),
+    stream: readNamedColumn('stream', count),
+    event: readNamedColumn('event', count).map((event) => (event < eventCount ? event : NONE)),
+    size: readNamedColumn('size', count),
+    op: readNamedColumn('op', count),
+    how: readNamedColumn('how', count).map((how) => (HOW_NUMBERS.has(how) ? how : MATCH_KINDS.no_stream)),
+    error: readNamedColumn('error', count),
+    flags: readNamedColumn('flags', count),
   };
 }
 
 const HOW_NUMBERS: ReadonlySet<number> = new Set(Object.values(MATCH_KINDS));
 
 /** A file that was extended before it was written to has zeros at its end. */
-function written(received: Float64Array): number {
+function countWritten(received: Float64Array): number {
   let count = received.length;
   while (count > 0 && received[count - 1] === 0) count--;
   return count;
 }
 
-export function emptyReport(): CallReport {
+export function createEmptyReport(): CallReport {
   const none = new Float64Array();
   return {
     count: 0,
@@ -84,6 +85,6 @@ export function emptyReport(): CallReport {
   };
 }
 
-function unreadable(why: string): RunError {
+function createUnreadableError(why: string): RunError {
   return new RunError(`the runner's report cannot be read: ${why}`);
 }

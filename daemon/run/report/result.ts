@@ -109,6 +109,6 @@ export function buildRunResult(parts: Parts): RunResult {
 }
 
 /** Formats a duration as options accept it: `1.5ms`. */
-export function milliseconds(ns: number): string {
+export function formatOptionMs(ns: number): string {
   return `${formatMilliseconds(BigInt(Math.round(ns)))}ms`;
 }

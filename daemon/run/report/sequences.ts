@@ -13,7 +13,7 @@ import { buildFileKey } from '../plan/file_order.ts';
 import { NO_SIZE, type Sequences } from './likely_alignment.ts';
 import { isMatched } from './match_kinds.ts';
 import { buildRolePattern } from './names.ts';
-import { streamOfEvent } from './planned_streams.ts';
+import { findEventStream } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 
 export interface CallSequence {
@@ -31,15 +31,15 @@ export interface CallSequence {
 
 /** Calls that are left out, such as those that were taken for a file's by mistake, are in no sequence. */
 export function collectSequences(plan: DelayPlan, calls: CallReport, said: RunnerStatus, isLeftOut: Uint8Array) {
-  const streams = plan.streams.map(streamUnits(plan));
+  const streams = plan.streams.map(createUnitLookup(plan));
   const found = new Map<string, CallSequence>();
   const eventKeys = collectEventKeys(plan, streams, found);
-  const unitOfStream = unitsOfRunnerStreams(calls, said, streams, plan);
-  const keyOfThread = threadKeys(calls, eventKeys, unitOfStream);
-  for (const at of byReception(calls)) {
+  const unitOfStream = findRunnerUnits(calls, said, streams, plan);
+  const keyOfThread = findThreadKeys(calls, eventKeys, unitOfStream);
+  for (const at of sortByReception(calls)) {
     if (isLeftOut[at]) continue;
     const event = getMatchedEvent(calls, at);
-    const key = event === NONE ? keyOfStream(at) : eventKeys[event]!;
+    const key = event === NONE ? findStreamKey(at) : eventKeys[event]!;
     const sequence = key === undefined ? undefined : found.get(key);
     if (!sequence) continue;
     sequence.calls.push(at);
@@ -48,7 +48,7 @@ export function collectSequences(plan: DelayPlan, calls: CallReport, said: Runne
   }
   return [...found.values()].filter((sequence) => sequence.calls.length > 0);
 
-  function keyOfStream(at: number): string | undefined {
+  function findStreamKey(at: number): string | undefined {
     const unit = unitOfStream.get(calls.stream[at]!);
     return !unit || unit.isInOrder ? unit?.name : keyOfThread.get(`${calls.tid[at]} ${unit.name}`);
   }
@@ -70,7 +70,7 @@ const isSync = (op: keyof typeof OPS) => OPS[op] >= OPS.fsync;
 /** The key of a file begins with the class of its calls. */
 const buildClasslessKey = (stream: PlannedStream) => buildFileKey(stream).replace(/^(?:true|false) /, '');
 
-function streamUnits({ streams }: DelayPlan): (stream: PlannedStream) => Unit {
+function createUnitLookup({ streams }: DelayPlan): (stream: PlannedStream) => Unit {
   const orders = new Map<string, Set<boolean>>();
   for (const stream of streams) {
     const file = buildClasslessKey(stream);
@@ -84,7 +84,7 @@ function streamUnits({ streams }: DelayPlan): (stream: PlannedStream) => Unit {
   };
 }
 
-const newSequence = (file: string): CallSequence => ({
+const createSequence = (file: string): CallSequence => ({
   file,
   events: [],
   calls: [],
@@ -103,7 +103,7 @@ function collectEventKeys(
   for (const [slot, stream] of slots.stream.entries()) {
     const { name, file, isInOrder } = units[stream]!;
     const key = isInOrder ? name : `${slots.tid[slot]} ${name}`;
-    const sequence = found.get(key) ?? newSequence(file);
+    const sequence = found.get(key) ?? createSequence(file);
     found.set(key, sequence);
     sequence.roles.add(buildRolePattern(streams[stream]!.comm));
     const first = slots.firstEvent[slot]!;
@@ -118,12 +118,12 @@ function collectEventKeys(
 }
 
 /** The runner merges streams; the events that their calls got say which of the plan they are, else their names do. */
-function unitsOfRunnerStreams(calls: CallReport, said: RunnerStatus, units: readonly Unit[], plan: DelayPlan) {
+function findRunnerUnits(calls: CallReport, said: RunnerStatus, units: readonly Unit[], plan: DelayPlan) {
   const found = new Map<number, Unit>();
   for (let at = 0; at < calls.count; at++) {
     const event = getMatchedEvent(calls, at);
     if (event !== NONE && !found.has(calls.stream[at]!))
-      found.set(calls.stream[at]!, units[streamOfEvent(plan, event)]!);
+      found.set(calls.stream[at]!, units[findEventStream(plan, event)]!);
   }
   for (const [number, { op_class, path }] of said.streams) {
     if (found.has(number)) continue;
@@ -136,7 +136,7 @@ function unitsOfRunnerStreams(calls: CallReport, said: RunnerStatus, units: read
 }
 
 /** Finds the recorded thread that each thread of the run got most events of, by the unit of its calls. */
-function threadKeys(calls: CallReport, eventKeys: readonly string[], units: ReadonlyMap<number, Unit>) {
+function findThreadKeys(calls: CallReport, eventKeys: readonly string[], units: ReadonlyMap<number, Unit>) {
   const counts = new Map<string, Map<string, number>>();
   for (let at = 0; at < calls.count; at++) {
     const event = getMatchedEvent(calls, at);
@@ -153,20 +153,25 @@ function threadKeys(calls: CallReport, eventKeys: readonly string[], units: Read
 }
 
 /** A report has its calls in the order in which they were answered. */
-function byReception({ receivedNs, count }: CallReport): Uint32Array {
+function sortByReception({ receivedNs, count }: CallReport): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, at) => at);
   return order.sort((one, other) => receivedNs[one]! - receivedNs[other]! || one - other);
 }
 
 /** The sequence of recorded events beside that of calls, which may be another's. */
-export function sideBySide(plan: DelayPlan, calls: CallReport, recorded: CallSequence, made: CallSequence): Sequences {
+export function pairSequences(
+  plan: DelayPlan,
+  calls: CallReport,
+  recorded: CallSequence,
+  made: CallSequence,
+): Sequences {
   const placeOf = new Map(recorded.events.map((event, place) => [event, place]));
   const convertSize = (size: number) => (size === SIZE_UNKNOWN ? NO_SIZE : size);
   return {
     planned: Float64Array.from(recorded.events, (event) => convertSize(plan.events.size[event]!)),
     made: Float64Array.from(made.calls, (at) => convertSize(calls.size[at]!)),
     isPlannedSync: Uint8Array.from(recorded.events, (event) =>
-      Number(isSync(plan.streams[streamOfEvent(plan, event)]!.op)),
+      Number(isSync(plan.streams[findEventStream(plan, event)]!.op)),
     ),
     isMadeSync: Uint8Array.from(made.calls, (at) => Number(calls.op[at]! >= OPS.fsync)),
     taken: Int32Array.from(made.calls, (at) => placeOf.get(getMatchedEvent(calls, at)) ?? -1),

@@ -3,11 +3,11 @@
  * run's, on one time scale.
  */
 import type { DelayPlan } from '../plan/compile.ts';
-import { escaped } from './markup.ts';
+import { escapeMarkup } from './markup.ts';
 import { isMatched } from './match_kinds.ts';
-import { streamOfEvent } from './planned_streams.ts';
+import { findEventStream } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
-import { inWords } from './summary.ts';
+import { formatShortDuration } from './summary.ts';
 
 const LANES_MAX = 12;
 const WIDTH = 1200;
@@ -33,7 +33,7 @@ export function timeLines(plan: DelayPlan, calls: CallReport): string {
   const rest = lanes.length - shown.length;
   return [
     `<svg viewBox="0 0 ${LABEL_WIDTH + WIDTH} ${height}" role="img" aria-label="calls of incident and run over time">`,
-    ...ticks(endNs, height),
+    ...buildTicks(endNs, height),
     ...shown.flatMap((lane, number) => buildLaneSvg(lane, number * LANE_HEIGHT, endNs)),
     '</svg>',
     rest > 0 ? `<p>and ${rest} more paths with shorter waits</p>` : '',
@@ -45,7 +45,7 @@ function collectLanes(plan: DelayPlan, calls: CallReport, endNs: number): Lane[]
   const laneOfStream = new Map<number, Lane>();
   const laneOfMerged = new Map<number, Lane>();
   const lanes: Lane[] = [];
-  const newLane = (stream: number): Lane => {
+  const createLane = (stream: number): Lane => {
     const { op, path, comm } = plan.streams[stream]!;
     const label = `${op} ${path || '?'} (${comm})`;
     const lane = { label, planned: new Float64Array(WIDTH), run: new Float64Array(WIDTH), totalNs: 0 };
@@ -55,8 +55,8 @@ function collectLanes(plan: DelayPlan, calls: CallReport, endNs: number): Lane[]
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
     if (event >= plan.eventCount || !isMatched(calls.how[at]!)) continue;
-    const stream = streamOfEvent(plan, event);
-    const lane = laneOfMerged.get(calls.stream[at]!) ?? laneOfStream.get(stream) ?? newLane(stream);
+    const stream = findEventStream(plan, event);
+    const lane = laneOfMerged.get(calls.stream[at]!) ?? laneOfStream.get(stream) ?? createLane(stream);
     laneOfMerged.set(calls.stream[at]!, lane);
     if (!laneOfStream.has(stream)) laneOfStream.set(stream, lane);
   }
@@ -66,7 +66,7 @@ function collectLanes(plan: DelayPlan, calls: CallReport, endNs: number): Lane[]
   }
   const { events, slots } = plan;
   for (const [slot, stream] of slots.stream.entries()) {
-    const lane = laneOfStream.get(stream) ?? newLane(stream);
+    const lane = laneOfStream.get(stream) ?? createLane(stream);
     laneOfStream.set(stream, lane);
     const first = slots.firstEvent[slot]!;
     for (let event = first; event < first + slots.eventCount[slot]!; event++) {
@@ -86,29 +86,29 @@ function buildLaneSvg({ label, planned, run }: Lane, top: number, endNs: number)
   const short =
     label.length > LABEL_CHARACTERS_MAX ? `${label.slice(0, 12)}…${label.slice(13 - LABEL_CHARACTERS_MAX)}` : label;
   return [
-    `<text x="4" y="${top + HALF_HEIGHT + 4}"><title>${escaped(label)}</title>${escaped(short)}</text>`,
-    ...bars(planned, top, 'planned', endNs),
-    ...bars(run, top + HALF_HEIGHT + 2, 'run', endNs),
+    `<text x="4" y="${top + HALF_HEIGHT + 4}"><title>${escapeMarkup(label)}</title>${escapeMarkup(short)}</text>`,
+    ...buildBars(planned, top, 'planned', endNs),
+    ...buildBars(run, top + HALF_HEIGHT + 2, 'run', endNs),
   ];
 }
 
-function bars(pixels: Float64Array, top: number, kind: string, endNs: number): string[] {
+function buildBars(pixels: Float64Array, top: number, kind: string, endNs: number): string[] {
   const found: string[] = [];
   pixels.forEach((lengthNs, at) => {
     if (lengthNs === 0) return;
     const width = Math.min(Math.max((lengthNs / endNs) * WIDTH, 1), WIDTH - at).toFixed(1);
-    const title = `<title>${inWords((at / WIDTH) * endNs)}: ${inWords(lengthNs)}</title>`;
+    const title = `<title>${formatShortDuration((at / WIDTH) * endNs)}: ${formatShortDuration(lengthNs)}</title>`;
     const place = `x="${LABEL_WIDTH + at}" y="${top}" width="${width}" height="${HALF_HEIGHT}"`;
     found.push(`<rect class="${kind}" ${place}>${title}</rect>`);
   });
   return found;
 }
 
-function ticks(endNs: number, height: number): string[] {
+function buildTicks(endNs: number, height: number): string[] {
   return Array.from({ length: TICKS + 1 }, (_, number) => {
     const x = LABEL_WIDTH + (WIDTH * number) / TICKS;
     const anchor = number === TICKS ? 'end' : 'middle';
-    const label = `<text x="${x}" y="${height - 4}" text-anchor="${anchor}">${inWords((endNs * number) / TICKS)}</text>`;
+    const label = `<text x="${x}" y="${height - 4}" text-anchor="${anchor}">${formatShortDuration((endNs * number) / TICKS)}</text>`;
     return `<line x1="${x}" x2="${x}" y1="0" y2="${height - 18}"/>${label}`;
   });
 }

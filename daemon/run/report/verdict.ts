@@ -1,6 +1,6 @@
 /** Judges whether the incident was replayed, and whether the gates are met. */
 import type { RunnerStatus } from '../control_lines.ts';
-import { errorsText } from './error_figures.ts';
+import { formatErrorFigures } from './error_figures.ts';
 import type { Figures } from './figures.ts';
 import { nameReasons } from './names.ts';
 
@@ -27,7 +27,7 @@ export function judge(figures: Figures, mode: string): Judgement {
   if (figures.planned_events > 0 && figures.considered_events === 0)
     return { verdict: 'diverged', reasons: ['no wait of the incident is as long as the threshold'] };
   const isOfSums = MODES_OF_SUMS.includes(mode);
-  const share = isOfSums ? sumsShare(figures) : (figures.matched_by_duration ?? figures.matched_by_count ?? 0);
+  const share = isOfSums ? computeSumsShare(figures) : (figures.matched_by_duration ?? figures.matched_by_count ?? 0);
   const { slowest, slowest_delivered } = figures;
   const reasons: string[] = [];
   const what = isOfSums ? 'injected and planned time differ: the smaller is' : 'calls that they belong to got';
@@ -35,10 +35,10 @@ export function judge(figures: Figures, mode: string): Judgement {
     reasons.push(`${what} ${percent(share)} of what was planned, not ${percent(REPLAYED_SHARE)}`);
   const isSlowestThere = isOfSums || slowest_delivered >= slowest.length * SLOWEST_SHARE;
   if (!isSlowestThere) reasons.push(`${slowest_delivered} of the ${slowest.length} slowest events were delivered`);
-  const isNoisy = tooNoisy(figures);
+  const isNoisy = findNoiseReason(figures);
   if (isNoisy) reasons.push(isNoisy);
-  if (!isOfSums) reasons.push(...uncertainReasons(figures));
-  const errors = errorsText(figures.errors);
+  if (!isOfSums) reasons.push(...listUncertainReasons(figures));
+  const errors = formatErrorFigures(figures.errors);
   if (errors) reasons.push(errors);
   if (!isOfSums) reasons.push(...nameReasons(figures.names));
   if (reasons.length === 0) return { verdict: 'replayed', reasons };
@@ -54,7 +54,7 @@ const INTERRUPTED_SHARE_MAX = 0.005;
  * the signal's handler has no SA_RESTART, which it never does otherwise. The count includes threads that ended then, and
  * some of the calls that the kernel made again.
  */
-export function withInterrupted(
+export function addInterrupted(
   { verdict, reasons }: Judgement,
   { uncovered }: Pick<RunnerStatus, 'uncovered'>,
   calls: number,
@@ -66,19 +66,19 @@ export function withInterrupted(
   return { verdict: isMuch && verdict === 'replayed' ? 'partial' : verdict, reasons: [...reasons, reason] };
 }
 
-function sumsShare({ injected_ns, planned_ns }: Figures): number {
+function computeSumsShare({ injected_ns, planned_ns }: Figures): number {
   const smaller = Math.min(injected_ns, planned_ns);
   const larger = Math.max(injected_ns, planned_ns);
   return larger === 0 ? 1 : smaller / larger;
 }
 
 /** Waits that take half as long again as planned, or longer, are not the waits that made up the incident. */
-function tooNoisy({ late_at_most: { p99_ns }, slowest }: Figures): string | undefined {
+function findNoiseReason({ late_at_most: { p99_ns }, slowest }: Figures): string | undefined {
   const least = slowest.findLast(({ target_ns }) => target_ns >= slowest[0]!.target_ns * MATTERS_SHARE)?.target_ns;
   if (p99_ns === null || least === undefined || p99_ns <= least / 2) return undefined;
-  const microseconds = (ns: number) => `${Math.round(ns / 1000)} us`;
-  const late = `1 % of the waits may have been late by ${microseconds(p99_ns)} or more`;
-  return `the machine is too noisy: ${late}, which is over half of ${microseconds(least)}, one of the slowest events`;
+  const formatMicroseconds = (ns: number) => `${Math.round(ns / 1000)} us`;
+  const late = `1 % of the waits may have been late by ${formatMicroseconds(p99_ns)} or more`;
+  return `the machine is too noisy: ${late}, which is over half of ${formatMicroseconds(least)}, one of the slowest events`;
 }
 
 const NOT_KNOWN = {
@@ -88,7 +88,7 @@ const NOT_KNOWN = {
 } as const;
 
 /** A tenth of the planned time may be in doubt. */
-function uncertainReasons({ uncertain, planned_ns, guessed_ns }: Figures): string[] {
+function listUncertainReasons({ uncertain, planned_ns, guessed_ns }: Figures): string[] {
   const isMuch = (ns: number) => ns > planned_ns * (1 - REPLAYED_SHARE);
   const reasons = Object.entries(NOT_KNOWN)
     .filter(([by]) => isMuch(uncertain[by as keyof typeof NOT_KNOWN]))
@@ -135,8 +135,8 @@ export function checkGates(
     });
   }
   if (maxDurationNs !== undefined) {
-    const milliseconds = (ns: number) => `${(ns / 1e6).toFixed(3)}ms`;
-    const detail = `the command took ${milliseconds(durationNs)} of ${milliseconds(maxDurationNs)}`;
+    const formatMs = (ns: number) => `${(ns / 1e6).toFixed(3)}ms`;
+    const detail = `the command took ${formatMs(durationNs)} of ${formatMs(maxDurationNs)}`;
     results.push({ gate: '--max-duration', met: durationNs <= maxDurationNs, detail });
   }
   if (expectExit !== undefined)

@@ -8,17 +8,17 @@ import type { ColumnArray, NumberedBlock } from '../../../bpf/schema/block.ts';
 import { EVENTS, type EventDefinition } from '../../../bpf/schema/index.ts';
 import { type Kind, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
-import { errorName } from './errno.ts';
-import { type JsonList, jsonList, originColumns } from './event_json.ts';
+import { nameError } from './errno.ts';
+import { createJsonList, type JsonList, listOriginColumns } from './event_json.ts';
 import { getStoredText, type NamedField, selectFields } from './named_fields.ts';
-import { rowNumbers } from './row_numbers.ts';
+import { createRowNumbers } from './row_numbers.ts';
 import {
-  bigColumn,
-  column,
+  createRowCutter,
   type Dictionary,
+  getBigColumn,
+  getColumn,
   RECORDING_COLUMN,
   type RowCutter,
-  rowCutter,
   type ScannedBlock,
 } from './scanned_block.ts';
 
@@ -52,20 +52,20 @@ const isQueuer = (_: string, { source }: Kind) => source === 'queuer';
 const isOrigins = (_: string, { source }: Kind) => source === 'origins';
 
 function findEventRoles(event: EventDefinition): EventRoles {
-  const first = (isWanted: (name: string, kind: Kind) => boolean) => selectFields(event, isWanted)[0];
+  const findField = (isWanted: (name: string, kind: Kind) => boolean) => selectFields(event, isWanted)[0];
   return {
     id: event.id,
-    operation: first(isOperation),
-    place: first(isPlace),
-    bytes: first(isBytes),
-    queue: first(isQueue),
-    queuer: first(isQueuer),
-    origins: first(isOrigins),
+    operation: findField(isOperation),
+    place: findField(isPlace),
+    bytes: findField(isBytes),
+    queue: findField(isQueue),
+    queuer: findField(isQueuer),
+    origins: findField(isOrigins),
   };
 }
 
 /** The column with the context of a field's queuer. */
-const queuerContext = ({ column }: NamedField) => `${column}_context`;
+const nameContextColumn = ({ column }: NamedField) => `${column}_context`;
 
 const EVENT_ROLES: readonly EventRoles[] = EVENTS.map(findEventRoles);
 
@@ -74,8 +74,8 @@ const ROLE_COLUMNS: readonly string[] = EVENT_ROLES.flatMap((roles) => {
   const { operation, place, bytes, queue, queuer, origins } = roles;
   return [
     ...[operation, place, bytes, queue].flatMap((field) => (field ? [field.column] : [])),
-    ...(queuer ? [queuerContext(queuer)] : []),
-    ...(origins ? originColumns(origins.column, ORIGINS_MAX) : []),
+    ...(queuer ? [nameContextColumn(queuer)] : []),
+    ...(origins ? listOriginColumns(origins.column, ORIGINS_MAX) : []),
   ];
 });
 
@@ -118,27 +118,27 @@ const IDLE_MAX = 4;
 /** Arrays that no line uses: an answer that waits for its client should not hold any. */
 const idle: Gathered[] = [];
 
-function newGathered(): Gathered {
-  const numbers = () => newNumberColumn(LINE_EVENTS_MAX);
-  const indexes = () => new Uint32Array(LINE_EVENTS_MAX);
+function createGathered(): Gathered {
+  const createNumbers = () => createNumberColumn(LINE_EVENTS_MAX);
+  const createIndexes = () => new Uint32Array(LINE_EVENTS_MAX);
   return {
     count: 0,
     namedCount: 0,
     baseNs: 0n,
-    codes: newLineCodes(LINE_EVENTS_MAX),
+    codes: createLineCodes(LINE_EVENTS_MAX),
     numbers: {
-      start: numbers(),
-      duration: numbers(),
-      result: numbers(),
-      bytes: numbers(),
-      queue: numbers(),
-      number: numbers(),
+      start: createNumbers(),
+      duration: createNumbers(),
+      result: createNumbers(),
+      bytes: createNumbers(),
+      queue: createNumbers(),
+      number: createNumbers(),
     },
-    indexes: { thread: indexes(), what: indexes(), owner: indexes() },
+    indexes: { thread: createIndexes(), what: createIndexes(), owner: createIndexes() },
   };
 }
 
-function emptied(gathered: Gathered): Gathered {
+function clearGathered(gathered: Gathered): Gathered {
   for (const { large } of Object.values(gathered.numbers)) large.clear();
   return Object.assign(gathered, { count: 0, namedCount: 0 });
 }
@@ -147,8 +147,8 @@ function emptied(gathered: Gathered): Gathered {
  * Yields the events in order, as lines of at most 4096. A line ends where reading the next block would take time; an
  * empty piece is a pause.
  */
-export async function* columnLines(blocks: AsyncIterable<ScannedBlock>): AsyncGenerator<Buffer, void> {
-  const lines = lineWriter();
+export async function* encodeColumnLines(blocks: AsyncIterable<ScannedBlock>): AsyncGenerator<Buffer, void> {
+  const lines = createLineWriter();
   for await (const scanned of blocks) {
     for (const line of lines.add(scanned)) yield line;
     if (!scanned.nextAtHand) yield lines.take();
@@ -164,15 +164,15 @@ interface LineWriter {
   take(): Buffer;
 }
 
-function lineWriter(): LineWriter {
-  const recordings = recordingEntries();
-  const threads = threadEntries(recordings);
-  const whats = whatEntries();
-  const owners = ownerEntries();
-  const errors = lineErrors();
-  const origins = lineOrigins();
+function createLineWriter(): LineWriter {
+  const recordings = createRecordingEntries();
+  const threads = createThreadEntries(recordings);
+  const whats = createWhatEntries();
+  const owners = createOwnerEntries();
+  const errors = createLineErrors();
+  const origins = createLineOrigins();
   let types: string | undefined = JSON.stringify(Object.fromEntries(EVENTS.map(({ id, name }) => [id, name])));
-  let dictionaries = dictionaryCodes();
+  let dictionaries = createDictionaryCodes();
   let gathered: Gathered | undefined;
 
   /** Resolves the names of many rows at once, because recordings that alternate have blocks of one row. */
@@ -187,12 +187,12 @@ function lineWriter(): LineWriter {
   function addPart(to: Gathered, part: ScannedBlock): void {
     const { block } = part;
     const at = to.count;
-    if (at === 0) to.baseNs = bigColumn(block, 'timestamp_ns')[0]!;
+    if (at === 0) to.baseNs = getBigColumn(block, 'timestamp_ns')[0]!;
     setCodes(to.codes, at, part, dictionaries.assignCode(part.dictionary));
     setCommonNumbers(to, block);
     for (const roles of EVENT_ROLES) {
       if (block.typeCounts[roles.id] === 0) continue;
-      const rows = rowsOfType(to.codes.event_type, at, block, roles.id);
+      const rows = findTypeRows(to.codes.event_type, at, block, roles.id);
       setOwnCodes(to.codes, block, roles, rows);
       setOwnNumbers(to, block, roles, rows);
       origins.add(part, roles.id, rows);
@@ -218,11 +218,11 @@ function lineWriter(): LineWriter {
     if (idle.length < IDLE_MAX) idle.push(gathered);
     gathered = undefined;
     // A store may have a dictionary for each of its blocks.
-    if (dictionaries.count >= DICTIONARIES_MAX) dictionaries = dictionaryCodes();
+    if (dictionaries.count >= DICTIONARIES_MAX) dictionaries = createDictionaryCodes();
     return line;
   }
 
-  const namesLength = () => threads.length + whats.length + owners.length + origins.length;
+  const sumNameLengths = () => threads.length + whats.length + owners.length + origins.length;
 
   /** Returns whether the line is long enough. */
   function isFull(of: Gathered): boolean {
@@ -230,7 +230,7 @@ function lineWriter(): LineWriter {
     if (of.count - of.namedCount < PART_ROWS) return origins.length > NAMES_LENGTH_MAX;
     nameRows(of);
     of.namedCount = of.count;
-    return namesLength() > NAMES_LENGTH_MAX;
+    return sumNameLengths() > NAMES_LENGTH_MAX;
   }
 
   return {
@@ -238,10 +238,10 @@ function lineWriter(): LineWriter {
       const { rowCount } = scanned.block;
       let cut: RowCutter | undefined;
       for (let from = 0; from < rowCount; ) {
-        gathered ??= emptied(idle.pop() ?? newGathered());
+        gathered ??= clearGathered(idle.pop() ?? createGathered());
         const to = Math.min(from + PART_ROWS, from + LINE_EVENTS_MAX - gathered.count, rowCount);
         // A cutter costs more than a short block.
-        if (to - from < rowCount) cut ??= rowCutter(scanned.block);
+        if (to - from < rowCount) cut ??= createRowCutter(scanned.block);
         addPart(gathered, cut ? { ...scanned, block: cut(from, to) } : scanned);
         from = to;
         if (isFull(gathered)) yield take();
@@ -252,7 +252,7 @@ function lineWriter(): LineWriter {
 }
 
 /** The rows in the line of a type's events in the block, ascending. */
-function rowsOfType(
+function findTypeRows(
   types: Uint32Array,
   at: number,
   { typeCounts, rowCount }: NumberedBlock,
@@ -266,9 +266,9 @@ function rowsOfType(
 
 function setCommonNumbers({ count: at, baseNs, numbers }: Gathered, block: NumberedBlock): void {
   const { rowCount } = block;
-  setOffsets(numbers.start, at, bigColumn(block, 'timestamp_ns') as BigUint64Array, rowCount, baseNs);
-  setNumbers(numbers.duration, at, bigColumn(block, 'duration_ns'), rowCount);
-  setNumbers(numbers.result, at, bigColumn(block, 'result'), rowCount, { isSigned: true });
+  setOffsets(numbers.start, at, getBigColumn(block, 'timestamp_ns') as BigUint64Array, rowCount, baseNs);
+  setNumbers(numbers.duration, at, getBigColumn(block, 'duration_ns'), rowCount);
+  setNumbers(numbers.result, at, getBigColumn(block, 'result'), rowCount, { isSigned: true });
   setNumbers(numbers.number, at, block.numbers, rowCount);
   numbers.bytes.values.fill(Number.NaN, at, at + rowCount);
   numbers.queue.values.fill(Number.NaN, at, at + rowCount);
@@ -280,7 +280,7 @@ function setOwnNumbers({ numbers }: Gathered, block: NumberedBlock, roles: Event
     if (!field) continue;
     const { unknown, columns } = field.kind;
     const isSigned = columns[0]!.storage === 'i64';
-    setNumbers(numbers[role], 0, column(block, field.column), rows.length, { rows, unknown, isSigned });
+    setNumbers(numbers[role], 0, getColumn(block, field.column), rows.length, { rows, unknown, isSigned });
   }
 }
 
@@ -328,12 +328,12 @@ interface NamelessRows {
 }
 
 /** `names` are those of the codes that decide which entry a row has. */
-function lineEntries(
+function createLineEntries(
   names: readonly (keyof LineCodes)[],
   readEntry: (codes: LineCodes, row: number, dictionary: Dictionary) => Entry,
 ): LineEntries {
-  const found = jsonList();
-  const numbers = rowNumbers<Entry>(names.length, (_, json) => found.add(json));
+  const found = createJsonList();
+  const numbers = createRowNumbers<Entry>(names.length, (_, json) => found.add(json));
   /** Index of the entry whose number is 0. */
   let first = 0;
   return {
@@ -343,7 +343,7 @@ function lineEntries(
         numbers.clear();
       }
       const rows = { codes: names.map((name) => codes[name]), from, to, scope: dictionaries };
-      const buildEntry = (row: number) => readEntry(codes, row, dictionaries.at(codes.dictionary[row]!));
+      const buildEntry = (row: number) => readEntry(codes, row, dictionaries.getDictionary(codes.dictionary[row]!));
       numbers.setNumbers(rows, buildEntry, indexes);
       if (first > 0) for (let row = from; row < to; row++) indexes[row]! += first;
     },
@@ -360,8 +360,8 @@ interface RecordingEntries extends Pick<JsonList, 'take'> {
 }
 
 /** `[recording id, node]`; they are as few as files, so none is forgotten. */
-function recordingEntries(): RecordingEntries {
-  const found = jsonList();
+function createRecordingEntries(): RecordingEntries {
+  const found = createJsonList();
   const indexes = new Map<string, number>();
   return {
     assignIndex(dictionary, recording) {
@@ -380,8 +380,8 @@ function recordingEntries(): RecordingEntries {
 }
 
 /** `[index of the recording, pid, tid, comm, service]`. */
-function threadEntries(recordings: RecordingEntries): LineEntries {
-  return lineEntries(['dictionary', 'recording', 'pid', 'tid', 'comm', 'service'], (codes, row, dictionary) => [
+function createThreadEntries(recordings: RecordingEntries): LineEntries {
+  return createLineEntries(['dictionary', 'recording', 'pid', 'tid', 'comm', 'service'], (codes, row, dictionary) => [
     recordings.assignIndex(dictionary, codes.recording[row]!),
     codes.pid[row]!,
     codes.tid[row]!,
@@ -391,9 +391,9 @@ function threadEntries(recordings: RecordingEntries): LineEntries {
 }
 
 /** `[transaction, attribution source, attribution quality, transaction of the task that queued it]`. */
-function ownerEntries(): LineEntries {
+function createOwnerEntries(): LineEntries {
   const names = ['dictionary', 'context', 'context_source', 'context_quality', 'queuer'] as const;
-  return lineEntries(names, (codes, row, dictionary) => [
+  return createLineEntries(names, (codes, row, dictionary) => [
     dictionary.context(codes.context[row]!).transactionId,
     ATTRIBUTION_SOURCES[codes.context_source[row]!]!,
     ATTRIBUTION_QUALITIES[codes.context_quality[row]!]!,
@@ -404,8 +404,8 @@ function ownerEntries(): LineEntries {
 const ROLES_OF = new Map<number, EventRoles>(EVENT_ROLES.map((roles) => [roles.id, roles]));
 
 /** `[operation, file or device, kind of the file]`. */
-function whatEntries(): LineEntries {
-  return lineEntries(['dictionary', 'event_type', 'operation', 'place'], (codes, row, dictionary) => {
+function createWhatEntries(): LineEntries {
+  return createLineEntries(['dictionary', 'event_type', 'operation', 'place'], (codes, row, dictionary) => {
     const { operation, place } = ROLES_OF.get(codes.event_type[row]!)!;
     const placeCode = codes.place[row]!;
     return [
@@ -425,7 +425,7 @@ const CODES = [...COMMON, 'dictionary', 'recording', 'operation', 'place', 'queu
 
 type LineCodes = Record<(typeof CODES)[number], Uint32Array>;
 
-function newLineCodes(length: number): LineCodes {
+function createLineCodes(length: number): LineCodes {
   return Object.fromEntries(CODES.map((name) => [name, new Uint32Array(length)])) as LineCodes;
 }
 
@@ -433,11 +433,11 @@ function newLineCodes(length: number): LineCodes {
 interface Dictionaries {
   /** Returns the number of a dictionary. */
   assignCode(dictionary: Dictionary): number;
-  at(code: number): Dictionary;
+  getDictionary(code: number): Dictionary;
   readonly count: number;
 }
 
-function dictionaryCodes(): Dictionaries {
+function createDictionaryCodes(): Dictionaries {
   const dictionaries: Dictionary[] = [];
   const codes = new Map<Dictionary, number>();
   return {
@@ -449,7 +449,7 @@ function dictionaryCodes(): Dictionaries {
       }
       return code;
     },
-    at: (code) => dictionaries[code]!,
+    getDictionary: (code) => dictionaries[code]!,
     get count() {
       return dictionaries.length;
     },
@@ -459,7 +459,7 @@ function dictionaryCodes(): Dictionaries {
 /** Sets the codes of the block's rows from `at` on; those that only some types have are 0. */
 function setCodes(to: LineCodes, at: number, { block }: ScannedBlock, dictionaryCode: number): void {
   const { rowCount } = block;
-  for (const name of COMMON) copyCodes(column(block, name), to[name], at, rowCount);
+  for (const name of COMMON) copyCodes(getColumn(block, name), to[name], at, rowCount);
   to.dictionary.fill(dictionaryCode, at, at + rowCount);
   const recordings = block.columns.get(RECORDING_COLUMN) as Uint32Array | undefined;
   if (recordings) copyCodes(recordings, to.recording, at, rowCount);
@@ -472,9 +472,9 @@ function setCodes(to: LineCodes, at: number, { block }: ScannedBlock, dictionary
 /** Sets the codes of the events of a type, whose rows in the line are `rows`. */
 function setOwnCodes(to: LineCodes, block: NumberedBlock, roles: EventRoles, rows: Uint32Array): void {
   const { operation, place, queuer } = roles;
-  if (operation) scatterCodes(column(block, operation.column), to.operation, rows);
-  if (place) scatterCodes(column(block, place.column), to.place, rows);
-  if (queuer) scatterCodes(column(block, queuerContext(queuer)), to.queuer, rows);
+  if (operation) scatterCodes(getColumn(block, operation.column), to.operation, rows);
+  if (place) scatterCodes(getColumn(block, place.column), to.place, rows);
+  if (queuer) scatterCodes(getColumn(block, nameContextColumn(queuer)), to.queuer, rows);
 }
 
 function copyCodes(from: ArrayLike<number>, to: Uint32Array, at: number, count: number): void {
@@ -496,7 +496,7 @@ const SLOTS = EVENT_ROLES.flatMap(({ id, origins }) =>
 );
 
 function listOriginSlots(name: string): { service: string; context: string; bytes: string }[] {
-  const columns = originColumns(name, ORIGINS_MAX);
+  const columns = listOriginColumns(name, ORIGINS_MAX);
   return Array.from({ length: ORIGINS_MAX }, (_, slot) => {
     const [service, context, bytes] = columns.slice(slot * 3, slot * 3 + 3) as [string, string, string];
     return { service, context, bytes };
@@ -511,15 +511,15 @@ interface LineOrigins extends Pick<JsonList, 'take' | 'length'> {
   add(scanned: ScannedBlock, type: number, rows: Uint32Array): void;
 }
 
-function lineOrigins(): LineOrigins {
-  const found = jsonList();
-  const getOwnerText = ownerTexts();
+function createLineOrigins(): LineOrigins {
+  const found = createJsonList();
+  const getOwnerText = createOwnerEncoder();
   return {
     add({ block, dictionary }, type, rows) {
       const slots = (SLOTS.find(({ id }) => id === type)?.slots ?? []).map((slot) => ({
-        services: column(block, slot.service),
-        contexts: column(block, slot.context),
-        bytes: bigColumn(block, slot.bytes),
+        services: getColumn(block, slot.service),
+        contexts: getColumn(block, slot.context),
+        bytes: getBigColumn(block, slot.bytes),
       }));
       if (slots.length === 0) return;
       for (let i = 0; i < rows.length; i++) {
@@ -527,7 +527,7 @@ function lineOrigins(): LineOrigins {
           const service = services[i]!;
           const context = contexts[i]!;
           if (service === 0 && context === 0 && bytes[i] === 0n) continue;
-          found.add(`[${rows[i]},${getOwnerText(dictionary, service, context)},${integerJson(bytes[i]!)}]`);
+          found.add(`[${rows[i]},${getOwnerText(dictionary, service, context)},${encodeInteger(bytes[i]!)}]`);
         }
       }
     },
@@ -539,7 +539,7 @@ function lineOrigins(): LineOrigins {
 }
 
 /** Returns a function that gives the text of a service and a transaction: `"shop","order-1"`. */
-function ownerTexts(): (dictionary: Dictionary, service: number, context: number) => string {
+function createOwnerEncoder(): (dictionary: Dictionary, service: number, context: number) => string {
   let texts = new WeakMap<Dictionary, Map<number, Map<number, string>>>();
   let count = 0;
   return (dictionary, service, context) => {
@@ -563,8 +563,8 @@ interface LineErrors extends Pick<JsonList, 'take'> {
   add(results: NumberColumn, from: number, to: number): void;
 }
 
-function lineErrors(): LineErrors {
-  const found = jsonList('{', '}');
+function createLineErrors(): LineErrors {
+  const found = createJsonList('{', '}');
   const listed = new Set<number | string>();
   return {
     add({ values, large }, from, to) {
@@ -574,7 +574,7 @@ function lineErrors(): LineErrors {
         if (listed.has(result)) continue;
         if (listed.size >= TEXTS_MAX) listed.clear();
         listed.add(result);
-        found.add(`"${result}":${JSON.stringify(errorName(BigInt(result)))}`);
+        found.add(`"${result}":${JSON.stringify(nameError(BigInt(result)))}`);
       }
     },
     take: found.take,
@@ -598,12 +598,12 @@ const VALUE_BYTES_MAX = 24;
 
 const WORD = 2 ** 32;
 
-function newNumberColumn(length: number): NumberColumn {
+function createNumberColumn(length: number): NumberColumn {
   return { values: new Float64Array(length), large: new Map() };
 }
 
 /** Returns an integer as JSON: text where a double may not hold it exactly. */
-function integerJson(value: bigint): string {
+function encodeInteger(value: bigint): string {
   return Number.isSafeInteger(Number(value)) ? value.toString() : `"${value}"`;
 }
 

@@ -34,7 +34,7 @@ const NAMES = new Map<bigint, string>([
   ...Object.entries(LINUX).map(([errno, name]) => [BigInt(errno), name] as const),
 ]);
 
-export function errorName(result: bigint): string | null {
+export function nameError(result: bigint): string | null {
   if (result >= 0n) return null;
   return NAMES.get(-result) ?? `errno ${-result}`;
 }

@@ -4,18 +4,18 @@ import { findQueuer } from '../../../agent/recording/format/queuer.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
-import { apiName } from '../../../bpf/schema/define.ts';
-import { type EventDefinition, eventById } from '../../../bpf/schema/index.ts';
+import { getApiName } from '../../../bpf/schema/define.ts';
+import { type EventDefinition, findEventDefinition } from '../../../bpf/schema/index.ts';
 import { type Kind, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { formatEventId } from '../../base/event_id.ts';
-import { errorName } from './errno.ts';
+import { nameError } from './errno.ts';
 import {
-  bigColumn,
-  column,
   createRecordingReader,
   type Dictionary,
   type EventKey,
+  getBigColumn,
+  getColumn,
   type ScannedBlock,
 } from './scanned_block.ts';
 
@@ -24,16 +24,16 @@ const PIECE_EVENTS = 256;
 
 /** Returns the events in the block's order. The block must have all columns. */
 export function readBlockEvents(scanned: ScannedBlock): ApiEvent[] {
-  const read = eventReader(scanned);
+  const read = createEventReader(scanned);
   return Array.from({ length: scanned.block.rowCount }, (_, row) => read(row));
 }
 
 /**
  * Yields the same events in short pieces, each made on demand. A block without events yields one empty piece: a pause.
  */
-export function* eventPieces(scanned: ScannedBlock): Generator<ApiEvent[], void> {
+export function* readEventPieces(scanned: ScannedBlock): Generator<ApiEvent[], void> {
   const { rowCount } = scanned.block;
-  const read = eventReader(scanned);
+  const read = createEventReader(scanned);
   for (let first = 0; first === 0 || first < rowCount; first += PIECE_EVENTS) {
     const length = Math.min(PIECE_EVENTS, rowCount - first);
     yield Array.from({ length }, (_, at) => read(first + at));
@@ -42,34 +42,34 @@ export function* eventPieces(scanned: ScannedBlock): Generator<ApiEvent[], void>
 
 /** Returns the key of a row. */
 export function readEventKey({ block, dictionary }: ScannedBlock, row: number): EventKey {
-  const timestampNs = bigColumn(block, 'timestamp_ns')[row]!;
+  const timestampNs = getBigColumn(block, 'timestamp_ns')[row]!;
   const { recordingId } = dictionary.recording(createRecordingReader(block)(row));
   return { timestamp_ns: timestampNs, event_id: formatEventId(recordingId, block.numbers[row]!) };
 }
 
-function eventReader({ block, dictionary }: ScannedBlock): (row: number) => ApiEvent {
-  const type = column(block, 'event_type');
-  const timestamp = bigColumn(block, 'timestamp_ns');
-  const duration = bigColumn(block, 'duration_ns');
-  const service = column(block, 'service');
-  const context = column(block, 'context');
-  const source = column(block, 'context_source');
-  const quality = column(block, 'context_quality');
-  const pid = column(block, 'pid');
-  const tid = column(block, 'tid');
-  const comm = column(block, 'comm');
-  const cpu = column(block, 'cpu');
-  const result = bigColumn(block, 'result');
+function createEventReader({ block, dictionary }: ScannedBlock): (row: number) => ApiEvent {
+  const type = getColumn(block, 'event_type');
+  const timestamp = getBigColumn(block, 'timestamp_ns');
+  const duration = getBigColumn(block, 'duration_ns');
+  const service = getColumn(block, 'service');
+  const context = getColumn(block, 'context');
+  const source = getColumn(block, 'context_source');
+  const quality = getColumn(block, 'context_quality');
+  const pid = getColumn(block, 'pid');
+  const tid = getColumn(block, 'tid');
+  const comm = getColumn(block, 'comm');
+  const cpu = getColumn(block, 'cpu');
+  const result = getBigColumn(block, 'result');
   const readRecordingIndex = createRecordingReader(block);
   const ownRows = typeRows(block);
-  const ownReaders = readersByType(block, dictionary);
+  const ownReaders = createTypeReaders(block, dictionary);
 
   return (row) => {
     const { transactionId, traceId, spanId } = dictionary.context(context[row]!);
     const { recordingId, node } = dictionary.recording(readRecordingIndex(row));
     const event: Record<string, unknown> = {
       event_id: formatEventId(recordingId, block.numbers[row]!),
-      event_type: eventById(type[row]!)!.name,
+      event_type: findEventDefinition(type[row]!)!.name,
       timestamp_ns: timestamp[row]!,
       duration_ns: duration[row]!,
       service_name: dictionary.name(service[row]!),
@@ -83,7 +83,7 @@ function eventReader({ block, dictionary }: ScannedBlock): (row: number) => ApiE
       comm: dictionary.name(comm[row]!),
       cpu: cpu[row]!,
       result: result[row]!,
-      error: errorName(result[row]!),
+      error: nameError(result[row]!),
     };
     for (const [name, read] of ownReaders[type[row]!]!) event[name] = read(ownRows[row]!);
     // The schema built the event field by field; a test checks it against the API's own schema.
@@ -91,11 +91,13 @@ function eventReader({ block, dictionary }: ScannedBlock): (row: number) => ApiE
   };
 }
 
-function readersByType(
+function createTypeReaders(
   block: ScannedBlock['block'],
   dictionary: ScannedBlock['dictionary'],
 ): [string, FieldReader][][] {
-  return Array.from(block.typeCounts, (count, id) => (count > 0 ? ownFields(eventById(id)!, block, dictionary) : []));
+  return Array.from(block.typeCounts, (count, id) =>
+    count > 0 ? createOwnReaders(findEventDefinition(id)!, block, dictionary) : [],
+  );
 }
 
 /* Readers for the fields that only one event type has, derived from its definition. */
@@ -103,16 +105,20 @@ function readersByType(
 /** Returns the value at an index of the type's own columns. */
 type FieldReader = (index: number) => unknown;
 
-function ownFields(event: EventDefinition, block: NumberedBlock, dictionary: Dictionary): [string, FieldReader][] {
+function createOwnReaders(
+  event: EventDefinition,
+  block: NumberedBlock,
+  dictionary: Dictionary,
+): [string, FieldReader][] {
   return Object.entries(event.fields)
     .filter(([name, { kind }]) => !(name in commonFields) && kind.columns.length > 0)
     .flatMap(([fieldName, field]) => {
-      const name = apiName(fieldName, field);
-      return reading(name, field.kind, `${event.name}.${name}`, block, dictionary);
+      const name = getApiName(fieldName, field);
+      return createFieldReaders(name, field.kind, `${event.name}.${name}`, block, dictionary);
     });
 }
 
-function reading(
+function createFieldReaders(
   name: string,
   kind: Kind,
   columnName: string,
@@ -121,32 +127,32 @@ function reading(
 ): [string, FieldReader][] {
   switch (kind.source) {
     case 'text': {
-      const ids = column(block, columnName);
+      const ids = getColumn(block, columnName);
       return [[name, (index) => dictionary.name(ids[index]!)]];
     }
     case 'file': {
-      const ids = column(block, columnName);
+      const ids = getColumn(block, columnName);
       return [
         [name, (index) => dictionary.file(ids[index]!)?.path ?? null],
         ['file_kind', (index) => dictionary.file(ids[index]!)?.kind ?? 'unknown'],
       ];
     }
     case 'queuer': {
-      const services = column(block, `${columnName}_service`);
-      const contexts = column(block, `${columnName}_context`);
+      const services = getColumn(block, `${columnName}_service`);
+      const contexts = getColumn(block, `${columnName}_context`);
       return [[name, (index) => findQueuer(dictionary, services[index]!, contexts[index]!)]];
     }
     case 'origins':
-      return [[name, originsReader(columnName, block, dictionary)]];
+      return [[name, createOriginsReader(columnName, block, dictionary)]];
     default:
-      return [[name, valueReader(kind, columnName, block)]];
+      return [[name, createValueReader(kind, columnName, block)]];
   }
 }
 
-function valueReader(kind: Kind, columnName: string, block: NumberedBlock): FieldReader {
+function createValueReader(kind: Kind, columnName: string, block: NumberedBlock): FieldReader {
   const { labels, unknown } = kind;
   if (labels) {
-    const values = column(block, columnName);
+    const values = getColumn(block, columnName);
     return (index) => labels.get(values[index]!);
   }
   const values = block.columns.get(columnName)!;
@@ -154,11 +160,11 @@ function valueReader(kind: Kind, columnName: string, block: NumberedBlock): Fiel
   return (index) => (values[index] === unknown ? null : values[index]);
 }
 
-function originsReader(columnName: string, block: NumberedBlock, dictionary: Dictionary): FieldReader {
+function createOriginsReader(columnName: string, block: NumberedBlock, dictionary: Dictionary): FieldReader {
   const slots = Array.from({ length: ORIGINS_MAX }, (_, slot) => ({
-    services: column(block, `${columnName}_${slot}_service`),
-    contexts: column(block, `${columnName}_${slot}_context`),
-    bytes: bigColumn(block, `${columnName}_${slot}_bytes`),
+    services: getColumn(block, `${columnName}_${slot}_service`),
+    contexts: getColumn(block, `${columnName}_${slot}_context`),
+    bytes: getBigColumn(block, `${columnName}_${slot}_bytes`),
   }));
   return (index) =>
     slots

@@ -4,8 +4,8 @@ import { findQueuer } from '../../../agent/recording/format/queuer.ts';
 import { type ColumnArray, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
-import { apiName } from '../../../bpf/schema/define.ts';
-import { EVENTS, type EventDefinition, eventById } from '../../../bpf/schema/index.ts';
+import { getApiName } from '../../../bpf/schema/define.ts';
+import { EVENTS, type EventDefinition, findEventDefinition } from '../../../bpf/schema/index.ts';
 import { type Kind, ORIGINS_MAX, type Storage } from '../../../bpf/schema/kinds.ts';
 import {
   KEY_BYTES,
@@ -19,27 +19,27 @@ import {
 } from '../../../bpf/schema/native_text_rows.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { stringify } from '../../base/exact_json.ts';
-import { errorName } from './errno.ts';
+import { nameError } from './errno.ts';
 import { type Dictionary, RECORDING_COLUMN, type ScannedBlock } from './scanned_block.ts';
 
 /** An event takes 400 to 500 bytes. */
 const ROW_BYTES = 512;
 const END_OF_EVENT = '}';
 
-const format = rowFormat(layoutOfEvents);
+const format = createRowFormat(buildEventLayout);
 
 /**
  * Yields all rows, each followed by `ending`, in pieces of at most 96 KiB, or of one longer row; a piece reuses the
- * memory of the last but one, or what `nextBuffer` returns. A block without rows yields an empty piece: a pause.
+ * memory of the last but one, or what `takeBuffer` returns. A block without rows yields an empty piece: a pause.
  */
-export async function* jsonPieces(
+export async function* encodeJsonPieces(
   blocks: AsyncIterable<ScannedBlock>,
   ending: string,
   nextBuffer?: NextBuffer,
 ): AsyncGenerator<Buffer, void> {
-  const rows = jsonRows(ending, nextBuffer);
-  for await (const scanned of blocks) yield* rows.pieces(scanned);
-  const rest = rows.rest();
+  const rows = createJsonRows(ending, nextBuffer);
+  for await (const scanned of blocks) yield* rows.encodePieces(scanned);
+  const rest = rows.takeRest();
   if (rest.length > 0) yield rest;
 }
 
@@ -50,22 +50,22 @@ const IDLE_MAX = 4;
 const idle: TextRows[] = [];
 
 /** Yields all rows, each followed by a comma, in pieces that the caller may keep. */
-export async function* pagePieces(blocks: AsyncIterable<ScannedBlock>): AsyncGenerator<Buffer, void> {
-  const rows = idle.pop() ?? jsonRows(',');
-  for await (const scanned of blocks) for (const piece of rows.pieces(scanned)) yield Buffer.from(piece);
-  const rest = rows.rest();
+export async function* encodePagePieces(blocks: AsyncIterable<ScannedBlock>): AsyncGenerator<Buffer, void> {
+  const rows = idle.pop() ?? createJsonRows(',');
+  for await (const scanned of blocks) for (const piece of rows.encodePieces(scanned)) yield Buffer.from(piece);
+  const rest = rows.takeRest();
   if (rest.length > 0) yield Buffer.from(rest);
   // A writer whose page broke off may have bytes left, and is not used again.
   if (idle.length < IDLE_MAX) idle.push(rows);
 }
 
-/** The same as `jsonPieces`, for blocks that arrive one by one. */
-export function jsonRows(ending: string, nextBuffer?: NextBuffer): TextRows {
-  return textRows(format, `${END_OF_EVENT}${ending}`, nextBuffer);
+/** The same as `encodeJsonPieces`, for blocks that arrive one by one. */
+export function createJsonRows(ending: string, nextBuffer?: NextBuffer): TextRows {
+  return createTextRows(format, `${END_OF_EVENT}${ending}`, nextBuffer);
 }
 
 /** Returns all rows, one after the other, and the offset of the end of each. */
-export function rowsAsJson(scanned: ScannedBlock, memory?: Buffer): { bytes: Buffer; ends: Uint32Array } {
+export function encodeJsonRows(scanned: ScannedBlock, memory?: Buffer): { bytes: Buffer; ends: Uint32Array } {
   const { rowCount } = scanned.block;
   const write = format(scanned, Buffer.from(END_OF_EVENT));
   const ends = new Uint32Array(rowCount);
@@ -89,72 +89,80 @@ function encodeJsonFields(values: object): string {
   return inner === '' ? '' : `,${inner}`;
 }
 
-const head = (name: string) => `,${JSON.stringify(name)}:`;
+const encodeFieldName = (name: string) => `,${JSON.stringify(name)}:`;
 
-function layoutOfEvents(): RowLayout {
-  const build = layoutBuilder();
-  const common = commonParts(build);
+function buildEventLayout(): RowLayout {
+  const build = createLayoutBuilder();
+  const common = buildCommonParts(build);
   const own: (RowPart[] | undefined)[] = [];
-  for (const event of EVENTS) own[event.id] = ownParts(build, event);
+  for (const event of EVENTS) own[event.id] = buildOwnParts(build, event);
   return build.layout({ common, own: Array.from(own) });
 }
 
-function commonParts({ text, number, hex, negativeText }: LayoutBuilder): RowPart[] {
+function buildCommonParts({ text, number, hex, negativeText }: LayoutBuilder): RowPart[] {
   return [
     text([RECORDING_COLUMN], ({ recording }, [index]) => `{"event_id":"${recording(index!).recordingId}-`),
     hex(NUMBER_COLUMN),
-    text(['event_type'], (_, [type]) => `","event_type":${stringify(eventById(type!)!.name)}`),
-    number('timestamp_ns', { before: head('timestamp_ns') }),
-    number('duration_ns', { before: head('duration_ns') }),
-    text(['service', 'context', 'context_source', 'context_quality', RECORDING_COLUMN], ownerText),
-    number('pid', { before: head('pid') }),
-    number('tid', { before: head('tid') }),
+    text(['event_type'], (_, [type]) => `","event_type":${stringify(findEventDefinition(type!)!.name)}`),
+    number('timestamp_ns', { before: encodeFieldName('timestamp_ns') }),
+    number('duration_ns', { before: encodeFieldName('duration_ns') }),
+    text(['service', 'context', 'context_source', 'context_quality', RECORDING_COLUMN], encodeOwnerFields),
+    number('pid', { before: encodeFieldName('pid') }),
+    number('tid', { before: encodeFieldName('tid') }),
     text(['comm'], ({ name }, [id]) => encodeJsonFields({ comm: name(id!) })),
-    number('cpu', { before: head('cpu') }),
-    number('result', { before: head('result') }),
-    negativeText('result', errorText),
+    number('cpu', { before: encodeFieldName('cpu') }),
+    number('result', { before: encodeFieldName('result') }),
+    negativeText('result', encodeErrorField),
   ];
 }
 
-function ownParts(build: LayoutBuilder, event: EventDefinition): RowPart[] {
+function buildOwnParts(build: LayoutBuilder, event: EventDefinition): RowPart[] {
   return Object.entries(event.fields)
     .filter(([name, { kind }]) => !(name in commonFields) && kind.columns.length > 0)
     .map(([fieldName, field]) => {
-      const name = apiName(fieldName, field);
-      return fieldPart(build, name, field.kind, `${event.name}.${name}`);
+      const name = getApiName(fieldName, field);
+      return buildFieldPart(build, name, field.kind, `${event.name}.${name}`);
     });
 }
 
-function fieldPart(build: LayoutBuilder, name: string, { source, labels, unknown }: Kind, column: string): RowPart {
+function buildFieldPart(
+  build: LayoutBuilder,
+  name: string,
+  { source, labels, unknown }: Kind,
+  column: string,
+): RowPart {
   const { text, number } = build;
   if (source === 'text')
     return text([column], (dictionary, [id]) => encodeJsonFields({ [name]: dictionary.name(id!) }));
-  if (source === 'file') return text([column], (dictionary, [id]) => fileText(name, dictionary, id!));
-  if (source === 'queuer') return queuerPart(build, name, column);
-  if (source === 'origins') return originsPart(build, name, column);
+  if (source === 'file') return text([column], (dictionary, [id]) => encodeFileFields(name, dictionary, id!));
+  if (source === 'queuer') return buildQueuerPart(build, name, column);
+  if (source === 'origins') return buildOriginsPart(build, name, column);
   if (labels) return text([column], (_, [value]) => encodeJsonFields({ [name]: labels.get(value!) }));
-  return number(column, { before: head(name), none: `${head(name)}null` }, unknown);
+  return number(column, { before: encodeFieldName(name), none: `${encodeFieldName(name)}null` }, unknown);
 }
 
-function queuerPart({ text }: LayoutBuilder, name: string, column: string): RowPart {
+function buildQueuerPart({ text }: LayoutBuilder, name: string, column: string): RowPart {
   return text([`${column}_service`, `${column}_context`], (dictionary, [service, context]) =>
     encodeJsonFields({ [name]: findQueuer(dictionary, service!, context!) }),
   );
 }
 
-function originsPart({ list }: LayoutBuilder, name: string, column: string): RowPart {
-  const surrounding = { before: `${head(name)}[`, after: ']', none: `${head(name)}[]` };
-  return list(originColumns(column, ORIGINS_MAX), surrounding, originText);
+function buildOriginsPart({ list }: LayoutBuilder, name: string, column: string): RowPart {
+  const surrounding = { before: `${encodeFieldName(name)}[`, after: ']', none: `${encodeFieldName(name)}[]` };
+  return list(listOriginColumns(column, ORIGINS_MAX), surrounding, encodeOriginHead);
 }
 
 /** The beginning of an origin, up to its bytes. */
-export function originText(dictionary: Dictionary, [service, context]: readonly number[]): string {
+export function encodeOriginHead(dictionary: Dictionary, [service, context]: readonly number[]): string {
   const { transactionId } = dictionary.context(context!);
   const fields = encodeJsonFields({ service_name: dictionary.name(service!), transaction_id: transactionId });
   return `{${fields.slice(1)},"bytes":`;
 }
 
-function ownerText(dictionary: Dictionary, [service, context, source, quality, recording]: readonly number[]): string {
+function encodeOwnerFields(
+  dictionary: Dictionary,
+  [service, context, source, quality, recording]: readonly number[],
+): string {
   const { transactionId, traceId, spanId } = dictionary.context(context!);
   return encodeJsonFields({
     service_name: dictionary.name(service!),
@@ -171,11 +179,11 @@ export function toSignedBigInt([low, high]: readonly number[]): bigint {
   return BigInt.asIntN(64, (BigInt(high!) << 32n) | BigInt(low!));
 }
 
-function errorText(_: Dictionary, words: readonly number[]): string {
-  return encodeJsonFields({ error: errorName(toSignedBigInt(words)) });
+function encodeErrorField(_: Dictionary, words: readonly number[]): string {
+  return encodeJsonFields({ error: nameError(toSignedBigInt(words)) });
 }
 
-function fileText(name: string, dictionary: Dictionary, id: number): string {
+function encodeFileFields(name: string, dictionary: Dictionary, id: number): string {
   const file = dictionary.file(id);
   return encodeJsonFields({ [name]: file?.path ?? null, file_kind: file?.kind ?? 'unknown' });
 }
@@ -231,7 +239,7 @@ export interface LayoutBuilder {
   layout(parts: Pick<RowLayout, 'common' | 'own'>): RowLayout;
 }
 
-export function layoutBuilder(): LayoutBuilder {
+export function createLayoutBuilder(): LayoutBuilder {
   const columns: string[] = [];
   const tables: TextTable[] = [];
 
@@ -240,7 +248,7 @@ export function layoutBuilder(): LayoutBuilder {
     return known === -1 ? columns.push(name) - 1 : known;
   }
 
-  function part(
+  function buildPart(
     op: keyof typeof ROW_OPS,
     names: readonly string[],
     { before = '', after = '', none = '' }: Surrounding = {},
@@ -258,23 +266,23 @@ export function layoutBuilder(): LayoutBuilder {
     };
   }
 
-  function table(names: readonly string[], make: TextMaker): Pick<RowPart, 'table'> {
+  function addTable(names: readonly string[], make: TextMaker): Pick<RowPart, 'table'> {
     return { table: tables.push({ storages: names.map((name) => STORAGES.get(name)!), make }) - 1 };
   }
 
   return {
-    literal: (text) => part('literal', [], { before: text }),
-    number: (column, surrounding, unknown) => part('number', [column], surrounding, { unknown }),
-    hex: (column) => part('hex', [column]),
-    text: (names, make) => part('text', names, {}, table(names, make)),
-    negativeText: (column, make) => part('negative_text', [column], {}, table([column], make)),
-    list: (names, surrounding, make) => part('list', names, surrounding, table(names.slice(0, 2), make)),
+    literal: (text) => buildPart('literal', [], { before: text }),
+    number: (column, surrounding, unknown) => buildPart('number', [column], surrounding, { unknown }),
+    hex: (column) => buildPart('hex', [column]),
+    text: (names, make) => buildPart('text', names, {}, addTable(names, make)),
+    negativeText: (column, make) => buildPart('negative_text', [column], {}, addTable([column], make)),
+    list: (names, surrounding, make) => buildPart('list', names, surrounding, addTable(names.slice(0, 2), make)),
     layout: (parts) => ({ ...parts, columns, tables }),
   };
 }
 
 /** Columns of the elements of a list of origins. */
-export function originColumns(column: string, slots: number): string[] {
+export function listOriginColumns(column: string, slots: number): string[] {
   return Array.from({ length: slots }, (_, slot) => `${column}_${slot}`).flatMap((slot) => [
     `${slot}_service`,
     `${slot}_context`,
@@ -300,12 +308,12 @@ type RowsWriter = (output: Uint8Array, offset: number, ends?: Uint32Array) => { 
 type RowFormat = (scanned: ScannedBlock, ending: Uint8Array) => RowsWriter;
 
 /** `makeLayout` is called when the first block is written. */
-export function rowFormat(makeLayout: () => RowLayout): RowFormat {
+export function createRowFormat(makeLayout: () => RowLayout): RowFormat {
   /** Texts of every dictionary in use. */
   const textsOf = new WeakMap<Dictionary, NativeTexts>();
   let made: (RowLayout & { native: NativeLayout }) | undefined;
 
-  function layout(): RowLayout & { native: NativeLayout } {
+  function findOrCreateLayout(): RowLayout & { native: NativeLayout } {
     if (made) return made;
     const given = makeLayout();
     const { columns, common, own } = given;
@@ -324,7 +332,7 @@ export function rowFormat(makeLayout: () => RowLayout): RowFormat {
   }
 
   return ({ block, dictionary }, ending) => {
-    const { native, tables, columns: names } = layout();
+    const { native, tables, columns: names } = findOrCreateLayout();
     const texts = findOrCreateTexts(dictionary);
     const columns = names.map((name) => findColumn(block, name));
     const ownRows = typeRows(block);
@@ -349,7 +357,7 @@ export function rowFormat(makeLayout: () => RowLayout): RowFormat {
         if (written !== WRITTEN.missing_text) return { isDone: written === WRITTEN.done, offset: state[STATE.offset]! };
         const table = state[STATE.table]!;
         const { storages, make } = tables[table]!;
-        nativeTextRows.addRowText(texts, table, key, Buffer.from(make(dictionary, keyValues(key, storages))));
+        nativeTextRows.addRowText(texts, table, key, Buffer.from(make(dictionary, decodeKeyValues(key, storages))));
       }
     };
   };
@@ -361,7 +369,7 @@ function findColumn(block: NumberedBlock, name: string): ColumnArray | undefined
   return values ?? (name === RECORDING_COLUMN ? new Uint32Array(block.rowCount) : undefined);
 }
 
-function keyValues(key: Uint8Array, storages: readonly Storage[]): number[] {
+function decodeKeyValues(key: Uint8Array, storages: readonly Storage[]): number[] {
   const view = new DataView(key.buffer);
   let offset = 0;
   return storages.flatMap((storage) => {
@@ -387,20 +395,20 @@ function keyValues(key: Uint8Array, storages: readonly Storage[]): number[] {
 }
 
 interface TextRows {
-  pieces(scanned: ScannedBlock): Generator<Buffer, void>;
+  encodePieces(scanned: ScannedBlock): Generator<Buffer, void>;
   /** Returns the bytes that were held back for the next block. */
-  rest(): Buffer;
+  takeRest(): Buffer;
 }
 
 /** Returns the buffer to write to next, while the piece in `filled` is sent. */
 export type NextBuffer = (filled: Buffer) => Buffer;
 
-function newBuffer(): Buffer {
+function createPieceBuffer(): Buffer {
   return Buffer.allocUnsafeSlow(PIECE_BYTES);
 }
 
-function inTurn(): NextBuffer {
-  let other = newBuffer();
+function alternateBuffers(): NextBuffer {
+  let other = createPieceBuffer();
   return (filled) => {
     const next = other;
     other = filled;
@@ -410,11 +418,15 @@ function inTurn(): NextBuffer {
 
 /**
  * Returns a writer of rows in pieces of at most 96 KiB, or of one longer row; a piece reuses the memory of the last but
- * one, or what `nextBuffer` returns. A block without rows yields an empty piece: a pause.
+ * one, or what `takeBuffer` returns. A block without rows yields an empty piece: a pause.
  */
-export function textRows(format: RowFormat, ending: string, nextBuffer: NextBuffer = inTurn()): TextRows {
+export function createTextRows(
+  format: RowFormat,
+  ending: string,
+  nextBuffer: NextBuffer = alternateBuffers(),
+): TextRows {
   const endOfRow = Buffer.from(ending);
-  let bytes = newBuffer();
+  let bytes = createPieceBuffer();
   let length = 0;
 
   function take(): Buffer {
@@ -425,7 +437,7 @@ export function textRows(format: RowFormat, ending: string, nextBuffer: NextBuff
   }
 
   return {
-    *pieces(scanned) {
+    *encodePieces(scanned) {
       const write = format(scanned, endOfRow);
       for (;;) {
         const { isDone, offset } = write(bytes, length);
@@ -437,7 +449,7 @@ export function textRows(format: RowFormat, ending: string, nextBuffer: NextBuff
       // Reading the next block takes time, so the rows written so far are sent now.
       if (!scanned.nextAtHand) yield take();
     },
-    rest: take,
+    takeRest: take,
   };
 }
 
@@ -450,7 +462,7 @@ export interface JsonList {
 }
 
 /** Gathers values that are JSON already; `open` and `close` are the brackets around them. */
-export function jsonList(open = '[', close = ']'): JsonList {
+export function createJsonList(open = '[', close = ']'): JsonList {
   let values: string[] = [];
   let length = 0;
   return {

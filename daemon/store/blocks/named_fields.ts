@@ -1,5 +1,5 @@
 /** The fields that only some types of event have, found by their names in the API. */
-import { apiName } from '../../../bpf/schema/define.ts';
+import { getApiName } from '../../../bpf/schema/define.ts';
 import type { EventDefinition } from '../../../bpf/schema/index.ts';
 import type { Kind } from '../../../bpf/schema/kinds.ts';
 import type { Dictionary } from './scanned_block.ts';
@@ -14,7 +14,7 @@ export interface NamedField {
 /** Returns the fields of an event type that `isWanted` accepts, in the order of their definition. */
 export function selectFields(event: EventDefinition, isWanted: (name: string, kind: Kind) => boolean): NamedField[] {
   return Object.entries(event.fields)
-    .map(([key, field]) => ({ name: apiName(key, field), kind: field.kind }))
+    .map(([key, field]) => ({ name: getApiName(key, field), kind: field.kind }))
     .filter(({ name, kind }) => kind.columns.length > 0 && isWanted(name, kind))
     .map(({ name, kind }) => ({ name, kind, column: `${event.name}.${name}` }));
 }

@@ -1,7 +1,7 @@
 /** Decides which events of a transaction its caller waited for. */
 import { isWrittenBack, ORIGINS } from '../../../agent/recording/format/owner_columns.ts';
 import { typeRows } from '../../../bpf/schema/block.ts';
-import { column, type RecordingBlock, type RecordingDictionary, type ScannedBlock } from './scanned_block.ts';
+import { getColumn, type RecordingBlock, type RecordingDictionary, type ScannedBlock } from './scanned_block.ts';
 
 /** Columns that a scan must read for this test. */
 export const OWN_EVENT_COLUMNS = ['context', 'context_source'] as const;
@@ -18,9 +18,12 @@ export function isOwnEvent(isOfContext: boolean, source: number): boolean {
  * Returns a test for the rows of a block: whether the transaction's own threads caused the event. Its other events
  * write back data that it wrote earlier, which is its work but takes none of its time.
  */
-export function ownEventTest({ block, dictionary }: ScannedBlock, transactionId: string): (row: number) => boolean {
-  const contexts = column(block, 'context');
-  const sources = column(block, 'context_source');
+export function createOwnEventTest(
+  { block, dictionary }: ScannedBlock,
+  transactionId: string,
+): (row: number) => boolean {
+  const contexts = getColumn(block, 'context');
+  const sources = getColumn(block, 'context_source');
   const known = new Map<number, boolean>();
   return (row) => {
     const context = contexts[row]!;
@@ -49,7 +52,7 @@ const NONE = -1;
 const NO_ORIGINS: readonly number[] = [];
 
 /** Returns a function that looks through a block. The events of a transaction are those of a scan with its id. */
-export function ownedRows(
+export function createOwnedRowFinder(
   transactions: readonly OwningTransaction[],
 ): (scanned: RecordingBlock, onOwned: OnOwned) => void {
   const owners = new Map(transactions.map(({ transactionId }, index) => [transactionId, index]));
@@ -73,9 +76,9 @@ export function ownedRows(
   return (scanned, onOwned) => {
     const { block, dictionary } = scanned;
     const findOwner = createOwnerFinder(dictionary);
-    const contexts = column(block, 'context');
-    const sources = column(block, 'context_source');
-    const readOrigins = originReader(scanned);
+    const contexts = getColumn(block, 'context');
+    const sources = getColumn(block, 'context_source');
+    const readOrigins = createOriginReader(scanned);
     const see = (row: number, owner: number, isOfContext: boolean) =>
       onOwned(row, owner, isOwnEvent(isOfContext, sources[row]!));
     for (let row = 0; row < block.rowCount; row++) {
@@ -90,14 +93,14 @@ export function ownedRows(
 }
 
 /** Returns a function that gives the contexts of a row's origins. */
-function originReader({ block }: RecordingBlock): (row: number) => readonly number[] {
-  const types = column(block, 'event_type');
+function createOriginReader({ block }: RecordingBlock): (row: number) => readonly number[] {
+  const types = getColumn(block, 'event_type');
   // The columns of a type have values only for rows of that type.
   const places = typeRows(block);
-  const ofTypes: ReturnType<typeof column>[][] = [];
+  const ofTypes: ReturnType<typeof getColumn>[][] = [];
   for (const { eventType, context } of ORIGINS) {
     ofTypes[eventType] ??= [];
-    ofTypes[eventType].push(column(block, context.name));
+    ofTypes[eventType].push(getColumn(block, context.name));
   }
   return (row) => ofTypes[types[row]!]?.map((contexts) => contexts[places[row]!]!) ?? NO_ORIGINS;
 }

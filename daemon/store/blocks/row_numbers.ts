@@ -20,7 +20,7 @@ export interface RowNumbers<Meaning> {
 }
 
 /** `onNew` is called for each meaning that gets a number, with its text as JSON. */
-export function rowNumbers<Meaning extends readonly (string | number | null)[]>(
+export function createRowNumbers<Meaning extends readonly (string | number | null)[]>(
   codesPerRow: number,
   onNew: (meaning: Meaning, json: string) => void,
 ): RowNumbers<Meaning> {

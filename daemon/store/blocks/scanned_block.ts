@@ -32,7 +32,7 @@ export interface Dictionary {
 /** The dictionary of one recording. */
 export interface RecordingDictionary extends Dictionary, NodeRecording {}
 
-export function recordingDictionary(entries: Omit<RecordingDictionary, 'recording'>): RecordingDictionary {
+export function createRecordingDictionary(entries: Omit<RecordingDictionary, 'recording'>): RecordingDictionary {
   const { recordingId, node } = entries;
   const recording = { recordingId, node };
   return { ...entries, recording: () => recording };
@@ -68,8 +68,8 @@ export function createRecordingReader(block: NumberedBlock): (row: number) => nu
 /** Returns rows `[from, to)`. */
 export type RowCutter = (from: number, to: number) => NumberedBlock;
 
-export function rowCutter(block: NumberedBlock): RowCutter {
-  const types = column(block, 'event_type');
+export function createRowCutter(block: NumberedBlock): RowCutter {
+  const types = getColumn(block, 'event_type');
   const given = COLUMNS.filter(({ name }) => block.columns.has(name));
   let places: Uint32Array | undefined;
   return (from, to) => {
@@ -99,17 +99,17 @@ export function rowCutter(block: NumberedBlock): RowCutter {
 type Big = BigUint64Array | BigInt64Array;
 type Small = Exclude<ColumnArray, Big>;
 
-function anyColumn(block: NumberedBlock, name: string): ColumnArray {
+function getAnyColumn(block: NumberedBlock, name: string): ColumnArray {
   const values = block.columns.get(name);
   if (!values) throw new Error(`the scan left out column ${name}`);
   return values;
 }
 
-export function column(block: NumberedBlock, name: string): Small {
-  return anyColumn(block, name) as Small;
+export function getColumn(block: NumberedBlock, name: string): Small {
+  return getAnyColumn(block, name) as Small;
 }
 
 /** Returns a 64-bit column. */
-export function bigColumn(block: NumberedBlock, name: string): Big {
-  return anyColumn(block, name) as Big;
+export function getBigColumn(block: NumberedBlock, name: string): Big {
+  return getAnyColumn(block, name) as Big;
 }

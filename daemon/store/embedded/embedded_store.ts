@@ -2,18 +2,18 @@
 import { type Box, toTimedRows } from '../../sums/box.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
-import { type Heatmap, type HeatmapColumns, heatmapCounter } from '../../sums/heatmap.ts';
+import { createHeatmapCounter, type Heatmap, type HeatmapColumns } from '../../sums/heatmap.ts';
 import { type FilterChooser, findChosen, requireChosen } from '../chosen_filter.ts';
 import type { ChosenFilter, FoundHeatmap, HeatmapRequest, Store } from '../store.ts';
 import { follow, parseFollowPosition, startFollowing } from './follow.ts';
 import type { Gathered, Gathering, Recordings } from './recordings.ts';
-import { createScans, later, type Scans } from './scans.ts';
+import { createScans, type Scans, toAsyncGenerator } from './scans.ts';
 
 /**
  * The store takes the recordings over, and the scans: it closes them. A filter of transactions may need `eventsMax`
  * events.
  */
-export function embeddedStore(
+export function createEmbeddedStore(
   recordings: Recordings,
   scans: Scans = createScans(recordings),
   eventsMax = KEPT_EVENTS_MAX,
@@ -21,7 +21,7 @@ export function embeddedStore(
   /** Lists of transactions are made one after another, because they share tables that grow meanwhile. */
   let lastList: Promise<void> = Promise.resolve();
 
-  async function* inTurn<Result>(work: () => Generator<void, Result>): AsyncGenerator<void, Result> {
+  async function* runInTurn<Result>(work: () => Generator<void, Result>): AsyncGenerator<void, Result> {
     const before = lastList;
     const { promise, resolve } = Promise.withResolvers<void>();
     lastList = promise;
@@ -36,22 +36,22 @@ export function embeddedStore(
   const chooser: FilterChooser = {
     choose: scans.choose,
     async *gather(filter) {
-      return (yield* inTurn(() => collectPopulation(recordings, filter, {}))).result;
+      return (yield* runInTurn(() => collectPopulation(recordings, filter, {}))).result;
     },
   };
 
   return {
-    recordingStates: async () => recordings.recordingStates(),
-    unreadable: async (nodes) => recordings.unreadable(nodes),
-    scan: (request) => later(recordings.scan(request)),
+    listRecordingStates: async () => recordings.listRecordingStates(),
+    listUnreadable: async (nodes) => recordings.listUnreadable(nodes),
+    scan: (request) => toAsyncGenerator(recordings.scan(request)),
     scanJson: scans.scanJson,
-    stats: scans.stats,
-    slowest: scans.slowest,
-    async *heatmap(request) {
+    computeStats: scans.stats,
+    findSlowest: scans.slowest,
+    async *computeHeatmap(request) {
       if (request.of === 'events')
         return { map: yield* scans.eventHeatmap(request), columns: request.columns, reach: null };
       const filter = yield* requireChosen(chooser, request.filter, eventsMax);
-      return yield* inTurn(() => mapOfTransactions(recordings, filter, request.computeColumns));
+      return yield* runInTurn(() => computeTransactionHeatmap(recordings, filter, request.computeColumns));
     },
     async *compare({ box, eventsMax: comparedMax, ...request }) {
       if (request.of === 'events') {
@@ -60,18 +60,18 @@ export function embeddedStore(
       }
       const filter = yield* findChosen(chooser, request.filter, comparedMax);
       if (!filter) return undefined;
-      const { result, reach } = yield* inTurn(() => collectPopulation(recordings, filter, box));
+      const { result, reach } = yield* runInTurn(() => collectPopulation(recordings, filter, box));
       const comparison = yield* scans.compare({ population: result, box, eventsMax: comparedMax });
       return comparison && { comparison, reach };
     },
     startFollowing: async (filter, horizonNs, sinceNs) => startFollowing(recordings, filter, horizonNs, sinceNs),
     parseFollowPosition,
     follow: (request, signal) => follow(recordings, request, signal),
-    event: async (eventId) => recordings.event(eventId),
-    transaction: async (transactionId) => recordings.transaction(transactionId),
-    async *transactions(request) {
+    findEvent: async (eventId) => recordings.event(eventId),
+    findTransaction: async (transactionId) => recordings.findTransaction(transactionId),
+    async *listTransactions(request) {
       const filter = yield* requireChosen(chooser, request.filter, eventsMax);
-      return yield* inTurn(() => recordings.transactions({ ...request, filter }));
+      return yield* runInTurn(() => recordings.listTransactions({ ...request, filter }));
     },
     async pin(request) {
       const pins = recordings.pin(request);
@@ -83,13 +83,13 @@ export function embeddedStore(
       if (wasPinned) await recordings.syncPins();
       return wasPinned;
     },
-    pins: async (transactionId) => recordings.pins(transactionId),
-    services: async () => recordings.services(),
-    nodes: async () => recordings.nodes(),
-    losses: async (fromNs, toNs, nodes) => recordings.losses(fromNs, toNs, nodes),
-    unended: async (nodes) => recordings.unended(nodes),
-    transactionsById: async (ids) => recordings.transactionsById(ids),
-    spans: async (nodes) => recordings.spans(nodes),
+    listPins: async (transactionId) => recordings.listPins(transactionId),
+    listServices: async () => recordings.listServices(),
+    listNodes: async () => recordings.nodes(),
+    listLosses: async (fromNs, toNs, nodes) => recordings.listLosses(fromNs, toNs, nodes),
+    readUnended: async (nodes) => recordings.readUnended(nodes),
+    findTransactionsById: async (ids) => recordings.findTransactionsById(ids),
+    listSpans: async (nodes) => recordings.listSpans(nodes),
     async close() {
       await scans.close();
       recordings.close();
@@ -99,21 +99,22 @@ export function embeddedStore(
 
 type ColumnsFor = Extract<HeatmapRequest, { of: 'transactions' }>['computeColumns'];
 
-function* mapOfTransactions(
+function* computeTransactionHeatmap(
   recordings: Recordings,
   filter: ChosenFilter,
   computeColumns: ColumnsFor,
 ): Generator<void, FoundHeatmap> {
-  const ignored = () => ({ add() {}, finish() {} });
-  const all = filter.fromNs === undefined ? yield* recordings.gatherTransactions(filter, ignored) : undefined;
+  const createEmptyGathering = () => ({ add() {}, finish() {} });
+  const all =
+    filter.fromNs === undefined ? yield* recordings.gatherTransactions(filter, createEmptyGathering) : undefined;
   const columns = computeColumns(all?.reach ?? null);
   const within = { ...filter, fromNs: columns.fromNs, toNs: columns.toNs };
-  const { result, reach } = yield* recordings.gatherTransactions(within, () => transactionHeatmap(columns));
+  const { result, reach } = yield* recordings.gatherTransactions(within, () => createHeatmapGathering(columns));
   return { map: result, columns, reach };
 }
 
-function transactionHeatmap(columns: HeatmapColumns): Gathering<Heatmap> {
-  const counter = heatmapCounter(columns);
+function createHeatmapGathering(columns: HeatmapColumns): Gathering<Heatmap> {
+  const counter = createHeatmapCounter(columns);
   return {
     add: (rows) => counter.add(toTimedRows(rows)),
     finish: counter.finish,

@@ -30,7 +30,7 @@ export function withFileErrors<Result>(file: ServedFile, work: () => Result): Re
 const TOLD: readonly string[] = ['recording_missing', 'not_a_recording', 'unsupported_format', 'recording_corrupt'];
 
 /** Converts a recording error to one with a code of the API. */
-export function storeError(error: unknown): unknown {
+export function toStoreError(error: unknown): unknown {
   if (!(error instanceof RecordingError) || TOLD.includes(error.code)) return error;
   return new Problem('recording_unavailable', error.message);
 }
@@ -39,6 +39,6 @@ export function withStoreErrors<Result>(work: () => Result): Result {
   try {
     return work();
   } catch (error) {
-    throw storeError(error);
+    throw toStoreError(error);
   }
 }

@@ -5,7 +5,7 @@
 
 import { yieldToEventLoop } from '../../base/event_loop.ts';
 import { readEventKey } from '../blocks/event.ts';
-import { rowsAsJson } from '../blocks/event_json.ts';
+import { encodeJsonRows } from '../blocks/event_json.ts';
 import type { EventKey, RecordingBlock } from '../blocks/scanned_block.ts';
 import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, NodeLoss } from '../store.ts';
 import {
@@ -26,7 +26,7 @@ const BATCH_ROWS = 1024;
 interface KnownPosition extends FollowPosition, Position {}
 
 /** The id is made on demand: most positions are only continued. */
-function known(position: Position): KnownPosition {
+function createKnownPosition(position: Position): KnownPosition {
   return {
     ...position,
     get id() {
@@ -41,7 +41,7 @@ export function startFollowing(
   horizonNs: bigint,
   sinceNs: bigint | undefined,
 ): FollowPosition {
-  return known(buildStartPosition(selectExtents(recordings, filter), horizonNs, sinceNs));
+  return createKnownPosition(buildStartPosition(selectExtents(recordings, filter), horizonNs, sinceNs));
 }
 
 /** A tail has nothing of nodes that it excludes, neither events nor losses. */
@@ -51,7 +51,7 @@ function selectExtents(recordings: Recordings, { nodes, excluded }: EventFilter)
 
 export function parseFollowPosition(id: string): FollowPosition | undefined {
   const position = decodePosition(id);
-  return position && known(position);
+  return position && createKnownPosition(position);
 }
 
 /** Returns undefined if `signal` aborts. */
@@ -91,7 +91,7 @@ interface Draft {
 }
 
 function buildBatch({ followed, ...position }: Draft, complete: boolean): FollowedBatch {
-  return { followed, position: known(position), complete };
+  return { followed, position: createKnownPosition(position), complete };
 }
 
 /** A recording that appeared since is new from its first event on; an import has nothing new. */
@@ -114,7 +114,7 @@ function addLosses(recordings: Recordings, extents: readonly Extent[], draft: Dr
       // Retention mostly removes events that this tail has sent; the loss of others is reported below.
       if (cause !== 'retention') addLoss(draft, { lost, cause, service, fromNs, toNs, node });
     }
-    const removed = recordings.removed(recordingId, place.given, end);
+    const removed = recordings.countRemoved(recordingId, place.given, end);
     if (removed.count === 0) continue;
     place.given = removed.next;
     const { timestamp_ns: fromNs } = draft.key;
@@ -193,7 +193,7 @@ interface Row {
 
 function* readBlockRows(scanned: RecordingBlock): Generator<Row> {
   const { block } = scanned;
-  const { bytes, ends } = rowsAsJson(scanned);
+  const { bytes, ends } = encodeJsonRows(scanned);
   for (let row = 0; row < block.rowCount; row++) {
     const json = () => bytes.toString('utf8', row === 0 ? 0 : ends[row - 1], ends[row]);
     yield { key: readEventKey(scanned, row), number: Number(block.numbers[row]), json };

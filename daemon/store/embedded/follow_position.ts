@@ -88,7 +88,7 @@ export function encodePosition({ fromNs, key, places }: Position): string {
     bytes.writeUInt32BE(place.lossId, at + 16);
     at += PLACE_BYTES;
   }
-  bytes.writeUInt32BE(checksum(bytes), CHECKSUM);
+  bytes.writeUInt32BE(computeChecksum(bytes), CHECKSUM);
   return bytes.toString('base64url');
 }
 
@@ -101,7 +101,7 @@ export function decodePosition(text: string): Position | undefined {
     (bytes.length - PLACES) % PLACE_BYTES === 0 &&
     bytes.toString('base64url') === text &&
     bytes[0] === VERSION &&
-    checksum(bytes) === bytes.readUInt32BE(CHECKSUM);
+    computeChecksum(bytes) === bytes.readUInt32BE(CHECKSUM);
   if (!ours) return undefined;
   const recordingOfKey = bytes.toString('hex', KEY_RECORDING, KEY_NUMBER);
   const numberOfKey = bytes.readBigUInt64BE(KEY_NUMBER);
@@ -120,6 +120,6 @@ export function decodePosition(text: string): Position | undefined {
 }
 
 /** Detects accidental damage, not forgery: an id only determines where to continue. */
-function checksum(bytes: Buffer): number {
+function computeChecksum(bytes: Buffer): number {
   return crc32(bytes.subarray(FROM));
 }

@@ -13,11 +13,11 @@ import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 
 /** Names in several recordings, sorted and without duplicates. */
-export function mergedNames(names: readonly string[]): string[] {
+export function mergeNames(names: readonly string[]): string[] {
   return [...new Set(names)].sort();
 }
 
-export function recordingState(recording: OpenRecording): RecordingState {
+export function readRecordingState(recording: OpenRecording): RecordingState {
   const { file, reader, recordingId, node } = recording;
   return withFileErrors(file, () => {
     const { retainBytes, eventCount, firstTimestampNs, lastTimestampNs } = reader.info();
@@ -30,7 +30,7 @@ export function recordingState(recording: OpenRecording): RecordingState {
       eventCount,
       firstTimestampNs,
       lastTimestampNs,
-      lastWriter: reader.isWritten() ? (writtenSpan(recording) ?? null) : null,
+      lastWriter: reader.isWritten() ? (readWrittenSpan(recording) ?? null) : null,
       lost: reader.lossTotals(),
     };
   });
@@ -39,7 +39,7 @@ export function recordingState(recording: OpenRecording): RecordingState {
 /** Returns the span of time that each recording covers on its node. */
 export function listWrittenSpans(recordings: readonly OpenRecording[]): NodeSpan[] {
   return recordings.flatMap((recording) => {
-    const span = writtenSpan(recording);
+    const span = readWrittenSpan(recording);
     return span ? [{ node: recording.node, ...span }] : [];
   });
 }
@@ -51,13 +51,13 @@ export function readMergedLosses(recordings: readonly OpenRecording[], fromNs: b
   const readLosses = ({ file, reader }: OpenRecording) => withFileErrors(file, () => reader.losses(fromNs, toNs));
   return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()].flatMap((copies) => {
     const { node } = copies[0]!;
-    const losses = copies.map(readLosses).reduce(united);
+    const losses = copies.map(readLosses).reduce(mergeCopiedLosses);
     return losses.map(({ count, ...loss }) => ({ ...loss, lost: count, node }));
   });
 }
 
 /** Copies of a recording have the same loss records: a record that both have counts once. */
-function united(known: RecordedLoss[], more: RecordedLoss[]): RecordedLoss[] {
+function mergeCopiedLosses(known: RecordedLoss[], more: RecordedLoss[]): RecordedLoss[] {
   const left = Map.groupBy(known, buildLossKey);
   const both = [...known, ...more.filter((loss) => !left.get(buildLossKey(loss))?.pop())];
   // Removal by retention is one record that grows: the record of an older copy is contained in the newer one.
@@ -84,7 +84,7 @@ export function readNodeClocks(
     const steppedNs = recordings
       .filter((recording) => recording.node === node)
       .map(({ file, reader }) =>
-        steppedWithin(
+        sumStepsNs(
           withFileErrors(file, () => reader.clockSteps()),
           fromNs,
           toNs,
@@ -96,7 +96,7 @@ export function readNodeClocks(
   });
 }
 
-function steppedWithin(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint): bigint {
+function sumStepsNs(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint): bigint {
   let sum = 0n;
   for (const [i, { kind, bootNs, offsetNs }] of steps.entries()) {
     const before = steps[i - 1];
@@ -117,26 +117,26 @@ function steppedWithin(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint
  */
 
 /** Returns undefined if nothing is known about its writer. */
-export function writtenSpan({ file, reader }: OpenRecording): WrittenSpan | undefined {
+export function readWrittenSpan({ file, reader }: OpenRecording): WrittenSpan | undefined {
   const read = () => withFileErrors(file, () => reader.recordedSpan());
   const span = read();
   if (!span) return undefined;
   if (span.end === 'unsaid' && isSetAside(basename(file.path))) return { ...span, end: 'damaged', isWholeFile: true };
   if (file.source !== 'live') return { ...span, isWholeFile: true };
-  if (span.end === 'closed') return told(span, 'closed');
-  if (isRecorded(file.path) !== false) return told(span, 'open');
+  if (span.end === 'closed') return toWrittenSpan(span, 'closed');
+  if (isRecorded(file.path) !== false) return toWrittenSpan(span, 'open');
   // Since the file was read, the agent may have ended and another one may have started.
   const now = read() ?? span;
-  if (now.end === 'closed') return told(now, 'closed');
-  return told(now, now.toNs === span.toNs ? 'killed' : 'open');
+  if (now.end === 'closed') return toWrittenSpan(now, 'closed');
+  return toWrittenSpan(now, now.toNs === span.toNs ? 'killed' : 'open');
 }
 
-function told({ fromNs, toNs, committed }: RecordedSpan, end: WrittenSpan['end']): WrittenSpan {
-  const isHere = end === 'open' && committed !== undefined && committed.bootId === bootId();
+function toWrittenSpan({ fromNs, toNs, committed }: RecordedSpan, end: WrittenSpan['end']): WrittenSpan {
+  const isHere = end === 'open' && committed !== undefined && committed.bootId === getBootId();
   const hasEnded = end === 'closed' || end === 'killed';
   return {
     fromNs,
-    toNs: hasEnded ? endBy(toNs, committed) : toNs,
+    toNs: hasEnded ? computeEndNs(toNs, committed) : toNs,
     end,
     isWholeFile: false,
     ...(isHere && { unwrittenNs: process.hrtime.bigint() - committed.monotonicNs }),
@@ -147,10 +147,10 @@ function told({ fromNs, toNs, committed }: RecordedSpan, end: WrittenSpan['end']
  * Returns when an agent ended, by the current wall clock: if the clock was set back since, the agent has recorded
  * nothing of the time that the clock repeats. An agent of an earlier boot is only known to have ended before this boot.
  */
-function endBy(toNs: bigint, committed: RecordedSpan['committed']): bigint {
+function computeEndNs(toNs: bigint, committed: RecordedSpan['committed']): bigint {
   const monotonicNs = process.hrtime.bigint();
   const untilNs = nowNs();
-  const isThisBoot = committed?.bootId === bootId();
+  const isThisBoot = committed?.bootId === getBootId();
   if (!isThisBoot && toNs <= untilNs) return toNs;
   const endedNs = untilNs - (isThisBoot ? monotonicNs - committed.monotonicNs : monotonicNs);
   return endedNs < toNs ? endedNs : toNs;
@@ -158,7 +158,7 @@ function endBy(toNs: bigint, committed: RecordedSpan['committed']): bigint {
 
 let knownBootId: string | undefined;
 
-function bootId(): string {
+function getBootId(): string {
   knownBootId ??= readBootId();
   return knownBootId;
 }

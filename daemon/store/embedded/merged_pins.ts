@@ -6,7 +6,7 @@ import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { pinTransaction, syncPins, unpinTransaction } from '../../../agent/recording/retain/pins.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Pin, PinRequest } from '../store.ts';
-import { storeError, toFileError, withFileErrors } from './failures.ts';
+import { toFileError, toStoreError, withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ServedFile } from './served_files.ts';
 
@@ -16,11 +16,11 @@ import type { ServedFile } from './served_files.ts';
 export function pinIn(recordings: readonly OpenRecording[], request: PinRequest): Pin[] | undefined {
   const { transactionId } = request;
   const holders = recordings.filter(({ file, reader }) =>
-    withFileErrors(file, () => reader.transaction(transactionId) !== undefined),
+    withFileErrors(file, () => reader.readTransaction(transactionId) !== undefined),
   );
   const losing = holders.filter(canLose);
   // Retention may remove the transaction first.
-  const pinned = changed(losing, transactionId, ({ path }) => pinTransaction(path, request) !== undefined);
+  const pinned = changeRecordings(losing, transactionId, ({ path }) => pinTransaction(path, request) !== undefined);
   if (pinned.length === 0 && losing.length === holders.length) return undefined;
   return readMergedPins(recordings, transactionId);
 }
@@ -32,24 +32,24 @@ export function unpinIn(recordings: readonly OpenRecording[], transactionId: str
   const pinned = recordings.filter(
     (recording) => canLose(recording) && readRecordingPins(recording, transactionId).length > 0,
   );
-  return changed(pinned, transactionId, ({ path }) => unpinTransaction(path, transactionId)).length > 0;
+  return changeRecordings(pinned, transactionId, ({ path }) => unpinTransaction(path, transactionId)).length > 0;
 }
 
 /** Resolves once what was pinned and unpinned is on the disk. */
 export async function syncPinFiles(files: readonly ServedFile[]): Promise<void> {
   for (const file of files)
     await syncPins(file.path).catch((error: unknown) => {
-      throw storeError(toFileError(file, error));
+      throw toStoreError(toFileError(file, error));
     });
 }
 
 /** The recordings that retention removes events from: their files alone have pins. */
-export function pinnable(recordings: readonly OpenRecording[]): ServedFile[] {
+export function listPinnableFiles(recordings: readonly OpenRecording[]): ServedFile[] {
   return recordings.filter(canLose).map(({ file }) => file);
 }
 
 /** Returns the recordings that `change` modified. It is all or nothing: if one fails, the others are restored. */
-function changed(
+function changeRecordings(
   recordings: readonly OpenRecording[],
   transactionId: string,
   change: (file: ServedFile) => boolean,
@@ -71,7 +71,7 @@ function changed(
 function restore({ file, reader }: OpenRecording, transactionId: string, before: Pin | undefined): void {
   withWriteErrors(file, () => {
     unpinTransaction(file.path, transactionId);
-    const transaction = reader.transaction(transactionId);
+    const transaction = reader.readTransaction(transactionId);
     if (!before || !transaction) return;
     const beforeNs = transaction.firstTimestampNs - before.fromNs;
     pinTransaction(file.path, { transactionId, beforeNs, nowNs: before.pinnedNs });

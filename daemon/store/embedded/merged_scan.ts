@@ -7,8 +7,8 @@
  *
  * Files that contain the same recording, whole or in part, may contain the same event: it is returned once.
  */
-import { firstPlaceNear } from '../../base/binary_search.ts';
-import { bigColumn, type RecordingBlock, type RowCutter, rowCutter } from '../blocks/scanned_block.ts';
+import { findFirstPlaceNear } from '../../base/binary_search.ts';
+import { createRowCutter, getBigColumn, type RecordingBlock, type RowCutter } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
 
 export interface RecordingScan {
@@ -22,7 +22,7 @@ interface Cursor {
   readonly scan: RecordingScan;
   readonly scanned: RecordingBlock;
   readonly cut: RowCutter;
-  readonly timestamps: ReturnType<typeof bigColumn>;
+  readonly timestamps: ReturnType<typeof getBigColumn>;
   readonly numbers: BigUint64Array;
   readonly length: number;
   position: number;
@@ -41,7 +41,7 @@ export function* mergeScans(
   let waiting = scans;
   for (let left = limit; left > 0; ) {
     for (const scan of waiting) {
-      const cursor = yield* nextBlock(scan);
+      const cursor = yield* readNextBlock(scan);
       if (!cursor) continue;
       cursors.push(cursor);
       // Reading a block takes milliseconds: the consumer gets a turn before the next one.
@@ -50,7 +50,7 @@ export function* mergeScans(
     if (cursors.length === 0) return;
     const nearest = cursors.reduce((a, b) => (isBefore(b, b.position, a, a.position) ? b : a));
     const start = nearest.position;
-    nearest.position = Math.min(runEnd(nearest, cursors, isBefore), start + left);
+    nearest.position = Math.min(findRunEnd(nearest, cursors, isBefore), start + left);
     left -= nearest.position - start;
     waiting = cursors.filter(isSpent).map(({ scan }) => scan);
     yield {
@@ -63,7 +63,7 @@ export function* mergeScans(
 }
 
 /** Returns undefined after the last block. Passes a block without rows on: it is a pause. */
-function* nextBlock(scan: RecordingScan): Generator<RecordingBlock, Cursor | undefined> {
+function* readNextBlock(scan: RecordingScan): Generator<RecordingBlock, Cursor | undefined> {
   for (;;) {
     const { done, value: scanned } = scan.blocks.next();
     if (done) return undefined;
@@ -72,9 +72,9 @@ function* nextBlock(scan: RecordingScan): Generator<RecordingBlock, Cursor | und
       yield scanned;
       continue;
     }
-    const timestamps = bigColumn(block, 'timestamp_ns');
+    const timestamps = getBigColumn(block, 'timestamp_ns');
     const { numbers, rowCount: length } = block;
-    return { scan, scanned, cut: rowCutter(block), timestamps, numbers, length, position: 0 };
+    return { scan, scanned, cut: createRowCutter(block), timestamps, numbers, length, position: 0 };
   }
 }
 
@@ -91,7 +91,7 @@ function isEarlier(a: Cursor, rowOfA: number, b: Cursor, rowOfB: number): boolea
 }
 
 /** Returns the end of the run: the first row that a row of another scan precedes. */
-function runEnd(nearest: Cursor, cursors: readonly Cursor[], isBefore: Before): number {
+function findRunEnd(nearest: Cursor, cursors: readonly Cursor[], isBefore: Before): number {
   let end = nearest.length;
   for (const other of cursors) {
     if (other === nearest) continue;
@@ -102,7 +102,7 @@ function runEnd(nearest: Cursor, cursors: readonly Cursor[], isBefore: Before): 
 }
 
 function endBefore(nearest: Cursor, other: Cursor, endMax: number, isBefore: Before): number {
-  return firstPlaceNear(nearest.position + 1, endMax, (row) => !isBefore(nearest, row, other, other.position));
+  return findFirstPlaceNear(nearest.position + 1, endMax, (row) => !isBefore(nearest, row, other, other.position));
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Transactions of several recordings. Tables in memory select those of a list; the recordings provide their summaries. */
 
 import { toWords } from '../../../agent/recording/words64.ts';
-import { boxTest } from '../../sums/box.ts';
+import { createBoxTest } from '../../sums/box.ts';
 import { joinParts, type Part } from '../joined_transaction.ts';
 import type {
   ChosenFilter,
@@ -13,7 +13,7 @@ import type {
 } from '../store.ts';
 import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
-import { type Chosen, chooseTransactions, knownOfMany, ownerTest } from './transaction_choice.ts';
+import { type Chosen, chooseTransactions, createOwnerTest, joinKnownRows } from './transaction_choice.ts';
 import { findTableIndex, groupTransactions, isAlone, type TransactionGroups } from './transaction_groups.ts';
 import { findReach } from './transaction_reach.ts';
 
@@ -26,7 +26,7 @@ export interface TransactionLists {
    * Passes all transactions that the filter selects to `add`, which must be done with a block when it returns. Returns
    * their reach.
    */
-  each(
+  passTransactions(
     open: readonly OpenRecording[],
     filter: ChosenFilter,
     add: (rows: TransactionRows) => void,
@@ -54,9 +54,9 @@ export function createTransactionLists(): TransactionLists {
   }
 
   return {
-    *each(open, filter, add) {
+    *passTransactions(open, filter, add) {
       yield* bringUpToDate(open);
-      const selected = selectedTransactions(open, yield* groupOpenTransactions(open), filter);
+      const selected = selectTransactions(open, yield* groupOpenTransactions(open), filter);
       for (;;) {
         const { done, value } = selected.next();
         if (done) return value;
@@ -110,7 +110,7 @@ function readPart(recording: OpenRecording, rows: readonly number[], start: numb
   const { columns, setGone } = reader.transactionIndex;
   const places = rows.map((row) => row - start);
   const keys = places.map((place) => columns().keys[place]!);
-  const summary = withFileErrors(file, () => reader.transactionOfKeys(keys));
+  const summary = withFileErrors(file, () => reader.readTransactionByKeys(keys));
   if (summary) return [{ recording, summary }];
   for (const place of places) setGone(place);
   return [];
@@ -137,7 +137,7 @@ export function readMergedTransactions(
 function readParts(recordings: readonly OpenRecording[], transactionId: string): Part[] {
   const parts = new Map<string, Part>();
   for (const recording of recordings) {
-    const summary = withFileErrors(recording.file, () => recording.reader.transaction(transactionId));
+    const summary = withFileErrors(recording.file, () => recording.reader.readTransaction(transactionId));
     const known = parts.get(recording.recordingId)?.summary.eventCount ?? 0;
     if (summary && summary.eventCount > known) parts.set(recording.recordingId, { recording, summary });
   }
@@ -152,20 +152,20 @@ const ROWS_A_STEP = 8192;
  * Reuses the arrays of a block for the next one. Blocks may be empty: the consumer should do its other work then. Returns
  * the reach of all.
  */
-function* selectedTransactions(
+function* selectTransactions(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
   filter: ChosenFilter,
 ): Generator<TransactionRows, TransactionReach | null> {
-  const rows = newRows();
+  const rows = createTransactionRows();
   const { add, reach } = findReach(open, groups);
   const first = toWords(rows.startsNs);
   const durations = toWords(rows.durationsNs);
   const { hasError: failed, hashes, excluded, ...bounds } = filter;
   const hasOwners = filter.services || filter.nodes || excluded?.services || excluded?.nodes;
-  const isOwned = hasOwners ? ownerTest(open, groups, filter) : undefined;
+  const isOwned = hasOwners ? createOwnerTest(open, groups, filter) : undefined;
   const hasFailed = (at: number) => rows.failed[at] === 1;
-  const isWanted = boxTest({ ...bounds, ...(failed !== undefined && { failed }) }, { ...rows, hasFailed });
+  const isWanted = createBoxTest({ ...bounds, ...(failed !== undefined && { failed }) }, { ...rows, hasFailed });
   const { tables, starts, covered } = groups;
   const words = tables.map(({ firstNs, endNs }) => ({ first: toWords(firstNs), end: toWords(endNs) }));
 
@@ -182,7 +182,7 @@ function* selectedTransactions(
       subtract(times.end, place, times.first, durations, at);
       rows.failed[at] = tables[table]!.hasError[place]!;
     } else {
-      const known = knownOfMany(open, groups, row);
+      const known = joinKnownRows(open, groups, row);
       own = known.rows;
       rows.startsNs[at] = known.firstNs;
       rows.durationsNs[at] = known.endNs > known.firstNs ? known.endNs - known.firstNs : 0n;
@@ -205,7 +205,7 @@ function* selectedTransactions(
   return reach();
 }
 
-function newRows(): TransactionRows {
+function createTransactionRows(): TransactionRows {
   return {
     length: 0,
     hashes: new Float64Array(ROWS_A_STEP),

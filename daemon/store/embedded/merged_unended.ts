@@ -2,7 +2,7 @@
 import type { Unended } from '../store.ts';
 import { joinUnended } from '../unended.ts';
 import { withFileErrors } from './failures.ts';
-import { writtenSpan } from './merged_info.ts';
+import { readWrittenSpan } from './merged_info.ts';
 import type { OpenRecording } from './recording_files.ts';
 
 export function readMergedUnended(recordings: readonly OpenRecording[]): Unended {
@@ -10,7 +10,7 @@ export function readMergedUnended(recordings: readonly OpenRecording[]): Unended
   return joinUnended(
     copies.map(findNewest).map((recording) => {
       const { file, reader, node } = recording;
-      const span = writtenSpan(recording);
+      const span = readWrittenSpan(recording);
       const unended = withFileErrors(file, () => reader.unended());
       return { node, untilNs: span?.toNs ?? 0n, isOpen: span?.end === 'open', ...unended };
     }),
@@ -21,6 +21,6 @@ export function readMergedUnended(recordings: readonly OpenRecording[]): Unended
 function findNewest(copies: readonly OpenRecording[]): OpenRecording {
   const [first, ...others] = copies;
   const computeRank = (recording: OpenRecording): bigint =>
-    recording.file.source === 'live' ? 2n ** 64n : (writtenSpan(recording)?.toNs ?? 0n);
+    recording.file.source === 'live' ? 2n ** 64n : (readWrittenSpan(recording)?.toNs ?? 0n);
   return others.reduce((newest, copy) => (computeRank(copy) > computeRank(newest) ? copy : newest), first!);
 }

@@ -7,7 +7,13 @@ import { type FoundDamage, openReader, type RecordingReader } from '../../../age
 import { openRawId, type RawId } from '../../../agent/recording/write/committer.ts';
 import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
 import { withFileErrors } from './failures.ts';
-import { namedFile, nothingServed, type ServedFile, type ServedPaths, servedFiles } from './served_files.ts';
+import {
+  createNoRecordingError,
+  findNamedFile,
+  listAllServedFiles,
+  type ServedFile,
+  type ServedPaths,
+} from './served_files.ts';
 
 export interface OpenRecording {
   readonly reader: RecordingReader;
@@ -38,7 +44,7 @@ export interface Findings {
 interface RecordingFiles {
   /**
    * Returns at least one recording, or throws. They stay open until they are released, even if other files replace
-   * them. An import that cannot be read is left out and listed by `unreadable`.
+   * them. An import that cannot be read is left out and listed by `listUnreadable`.
    */
   acquire(): readonly OpenRecording[];
   release(recordings: readonly OpenRecording[]): void;
@@ -48,7 +54,7 @@ interface RecordingFiles {
    */
   leaveOut(file: ServedFile, error: RecordingError): boolean;
   /** The imports that the last `acquire` left out. */
-  unreadable(): LeftOut[];
+  listUnreadable(): LeftOut[];
   /** What was found wrong with files so far. */
   findings(): Findings;
   /** Takes over what another thread found, where the files are still the same. */
@@ -70,7 +76,7 @@ interface Entry extends Opened {
 /** Errors that recur until the file's bytes change. */
 const LASTING: readonly string[] = ['not_a_recording', 'unsupported_format', 'recording_corrupt'];
 
-export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
+export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
   const byPath = new Map<string, Entry>();
   const leftOut = new Map<string, LeftOut>();
 
@@ -89,16 +95,16 @@ export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable =
   }
 
   function lookUp(): Entry[] {
-    const files = servedFiles(places);
-    const served = new Set(files.map(current).filter((entry) => entry !== undefined));
+    const files = listAllServedFiles(places);
+    const served = new Set(files.map(findOrOpenEntry).filter((entry) => entry !== undefined));
     const paths = new Set(files.map(({ path }) => path));
     for (const path of leftOut.keys()) if (!paths.has(path)) leftOut.delete(path);
     for (const entry of byPath.values()) if (!served.has(entry)) retire(entry);
-    if (served.size === 0) throw leftOut.values().next().value?.error ?? nothingServed(places);
+    if (served.size === 0) throw leftOut.values().next().value?.error ?? createNoRecordingError(places);
     return [...served];
   }
 
-  function current(file: ServedFile): Entry | undefined {
+  function findOrOpenEntry(file: ServedFile): Entry | undefined {
     const known = byPath.get(file.path);
     // As long as the old file is open, its inode cannot be assigned to the new one.
     if (known?.file.identity === file.identity && isWhatItWas(known)) return known;
@@ -173,7 +179,7 @@ export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable =
         if (known?.file.identity === identity) known.reader.addDamage(damage);
       }
     },
-    unreadable: () => [...leftOut.values()],
+    listUnreadable: () => [...leftOut.values()],
     close() {
       for (const entry of byPath.values()) retire(entry);
     },
@@ -197,7 +203,7 @@ function isWhatItWas({ reader, rawId, recordingId }: Opened): boolean {
 /** Returns undefined for a file that an agent is just creating as a recording. */
 function open(file: ServedFile): Opened | undefined {
   try {
-    return withFileErrors(file, () => opened(file));
+    return withFileErrors(file, () => openRecording(file));
   } catch (error) {
     const beingMade = file.source === 'live' && error instanceof RecordingError && error.code === 'recording_missing';
     if (beingMade) return undefined;
@@ -205,7 +211,7 @@ function open(file: ServedFile): Opened | undefined {
   }
 }
 
-function opened(file: ServedFile): Opened {
+function openRecording(file: ServedFile): Opened {
   const { path, isFile, isForeign } = file;
   if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
   const reader = openReader(path, { isForeign, isDamaged: isSetAside(basename(path)) });
@@ -213,7 +219,7 @@ function opened(file: ServedFile): Opened {
   let rawId: RawId | undefined;
   try {
     rawId = openRawId(path);
-    if (rawId.isOther(recordingId)) throw new RecordingError('recording_corrupt', overwritten(path));
+    if (rawId.isOther(recordingId)) throw new RecordingError('recording_corrupt', describeOverwritten(path));
     return { reader, rawId, recordingId, node, file };
   } catch (error) {
     reader.close();
@@ -222,11 +228,11 @@ function opened(file: ServedFile): Opened {
   }
 }
 
-function overwritten(path: string): string {
+function describeOverwritten(path: string): string {
   return `${path} was overwritten in place, and ${path}-wal is of what was there: an agent that is at work removes it soon; else remove it`;
 }
 
 /** Throws the error of the first recording that cannot be read. */
 export function checkRecordings(paths: readonly string[]): void {
-  for (const file of paths.map(namedFile)) close(withFileErrors(file, () => opened(file)));
+  for (const file of paths.map(findNamedFile)) close(withFileErrors(file, () => openRecording(file)));
 }

@@ -6,10 +6,10 @@ import type {
 } from '../../../agent/recording/read/reader.ts';
 import { parseEventId } from '../../base/event_id.ts';
 import {
+  createRecordingDictionary,
   type EventKey,
   type RecordingBlock,
   type RecordingDictionary,
-  recordingDictionary,
 } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
 import { toFileError } from './failures.ts';
@@ -36,7 +36,7 @@ export function findOrCreateDictionary(recording: OpenRecording): RecordingDicti
   if (!dictionary) {
     const { recordingId, node } = recording;
     const { name, file, context } = recording.reader;
-    dictionary = recordingDictionary({ recordingId, node, name, file, context });
+    dictionary = createRecordingDictionary({ recordingId, node, name, file, context });
     dictionaries.set(recording, dictionary);
   }
   return dictionary;

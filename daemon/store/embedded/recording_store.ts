@@ -6,13 +6,13 @@ import { parseEventId } from '../../base/event_id.ts';
 import { readBlockEvents } from '../blocks/event.ts';
 import type { RecordingBlock } from '../blocks/scanned_block.ts';
 import type { EventFilter, ScanRequest } from '../store.ts';
-import { FileError, storeError, withFileErrors, withStoreErrors } from './failures.ts';
-import { listWrittenSpans, mergedNames, readMergedLosses, readNodeClocks, recordingState } from './merged_info.ts';
-import { pinIn, pinnable, readMergedPins, syncPinFiles, unpinIn } from './merged_pins.ts';
+import { FileError, toStoreError, withFileErrors, withStoreErrors } from './failures.ts';
+import { listWrittenSpans, mergeNames, readMergedLosses, readNodeClocks, readRecordingState } from './merged_info.ts';
+import { listPinnableFiles, pinIn, readMergedPins, syncPinFiles, unpinIn } from './merged_pins.ts';
 import { mergeScans } from './merged_scan.ts';
 import { createTransactionLists, readMergedTransaction, readMergedTransactions } from './merged_transactions.ts';
 import { readMergedUnended } from './merged_unended.ts';
-import { type OnUnreadable, type OpenRecording, recordingFiles } from './recording_files.ts';
+import { type OnUnreadable, type OpenRecording, openRecordingFiles } from './recording_files.ts';
 import { findOrCreateDictionary, scanRecording } from './recording_scan.ts';
 import type { ArrivalRequest, Arrived, Extent, NumberedLoss, Recordings, UnorderedRequest } from './recordings.ts';
 
@@ -27,7 +27,7 @@ export function openRecordingStore(
   recordings: readonly string[] = [],
   onUnreadable?: OnUnreadable,
 ): Recordings {
-  const files = recordingFiles({ data, recordings }, onUnreadable);
+  const files = openRecordingFiles({ data, recordings }, onUnreadable);
   const lists = createTransactionLists();
   const isLeftOut = (error: unknown) => error instanceof FileError && files.leaveOut(error.file, error);
   /** Runs `work` with the recordings that are served at present. */
@@ -57,22 +57,22 @@ export function openRecordingStore(
       try {
         return yield* work(open);
       } catch (error) {
-        if (!isLeftOut(error)) throw storeError(error);
+        if (!isLeftOut(error)) throw toStoreError(error);
       } finally {
         files.release(open);
       }
     }
   }
   /** Keeps the recordings of these nodes open until the scan has ended. */
-  function* scanned(
+  function* scanNodes(
     nodes: readonly string[] | undefined,
     work: (open: Open) => Generator<RecordingBlock, void>,
   ): Generator<RecordingBlock, void> {
     const open = withStoreErrors(() => files.acquire());
     try {
-      yield* work(ofNodes(open, nodes));
+      yield* work(selectRecordings(open, nodes));
     } catch (error) {
-      throw storeError(error);
+      throw toStoreError(error);
     } finally {
       files.release(open);
     }
@@ -81,16 +81,16 @@ export function openRecordingStore(
   const find = <Result>(work: (open: Open) => Result | undefined): Result | undefined =>
     withStoreErrors(() => {
       const found = readOnce(work);
-      const [unreadable] = files.unreadable();
+      const [unreadable] = files.listUnreadable();
       if (found === undefined && unreadable) throw unreadable.error;
       return found;
     });
-  const unreadable = (nodes: readonly string[] | undefined) =>
-    files.unreadable().filter(({ node }) => node === undefined || !nodes || nodes.includes(node));
+  const selectUnreadable = (nodes: readonly string[] | undefined) =>
+    files.listUnreadable().filter(({ node }) => node === undefined || !nodes || nodes.includes(node));
   return {
-    recordingStates: () => read((open) => open.map(recordingState)),
-    unreadable: (nodes) =>
-      unreadable(nodes).map(({ path, node = null, error: { code, message } }) => ({
+    listRecordingStates: () => read((open) => open.map(readRecordingState)),
+    listUnreadable: (nodes) =>
+      selectUnreadable(nodes).map(({ path, node = null, error: { code, message } }) => ({
         path,
         node,
         code,
@@ -107,43 +107,43 @@ export function openRecordingStore(
       }
       files.adopt(findings);
     },
-    scan: (request) => scanned(request.filter.nodes, (open) => scan(open, request, isLeftOut)),
-    scanUnordered: (request) => scanned(request.filter.nodes, (open) => scanUnordered(open, request, isLeftOut)),
-    extents: (nodes) => read((open) => listExtents(ofNodes(open, nodes))),
-    lookForFiles: (filter) => readInSteps((open) => lookForFiles(ofNodes(open, filter.nodes), filter)),
+    scan: (request) => scanNodes(request.filter.nodes, (open) => scan(open, request, isLeftOut)),
+    scanUnordered: (request) => scanNodes(request.filter.nodes, (open) => scanUnordered(open, request, isLeftOut)),
+    extents: (nodes) => read((open) => listExtents(selectRecordings(open, nodes))),
+    lookForFiles: (filter) => readInSteps((open) => lookForFiles(selectRecordings(open, filter.nodes), filter)),
     arrivals: (request) => read((open) => readArrivals(open, request)),
-    removed: (recordingId, from, end) => read((open) => removedFrom(open, recordingId, from, end)),
-    lossesAfter: (recordingId, lossId) => read((open) => lossesSince(open, recordingId, lossId)),
+    countRemoved: (recordingId, from, end) => read((open) => removedFrom(open, recordingId, from, end)),
+    lossesAfter: (recordingId, lossId) => read((open) => readLossesAfter(open, recordingId, lossId)),
     event: (eventId) => find((open) => findEvent(open, eventId)),
-    transaction: (transactionId) => find((open) => readMergedTransaction(open, transactionId)),
-    transactionsById: (ids) => read((open) => readMergedTransactions(open, ids)),
-    transactions: (request) => readInSteps((open) => lists.list(open, request)),
+    findTransaction: (transactionId) => find((open) => readMergedTransaction(open, transactionId)),
+    findTransactionsById: (ids) => read((open) => readMergedTransactions(open, ids)),
+    listTransactions: (request) => readInSteps((open) => lists.list(open, request)),
     gatherTransactions: (filter, begin) =>
       readInSteps(function* (open) {
         const { add, finish } = begin();
-        const reach = yield* lists.each(open, filter, add);
+        const reach = yield* lists.passTransactions(open, filter, add);
         return { result: finish(), reach };
       }),
     pin: (request) => find((open) => pinIn(open, request)),
     unpin: (transactionId) => read((open) => unpinIn(open, transactionId)),
-    syncPins: () => syncPinFiles(read(pinnable)),
-    pins: (transactionId) => read((open) => readMergedPins(open, transactionId)),
-    services: () =>
-      read((open) => mergedNames(open.flatMap(({ file, reader }) => withFileErrors(file, () => reader.services())))),
-    nodes: () => read((open) => mergedNames(open.map(({ node }) => node))),
-    losses(fromNs = 0n, toNs = U64_MAX, nodes = undefined) {
-      const losses = read((open) => readMergedLosses(ofNodes(open, nodes), fromNs, toNs));
-      const gaps = new Set(unreadable(nodes).map(({ node = null }) => node));
+    syncPins: () => syncPinFiles(read(listPinnableFiles)),
+    listPins: (transactionId) => read((open) => readMergedPins(open, transactionId)),
+    listServices: () =>
+      read((open) => mergeNames(open.flatMap(({ file, reader }) => withFileErrors(file, () => reader.services())))),
+    nodes: () => read((open) => mergeNames(open.map(({ node }) => node))),
+    listLosses(fromNs = 0n, toNs = U64_MAX, nodes = undefined) {
+      const losses = read((open) => readMergedLosses(selectRecordings(open, nodes), fromNs, toNs));
+      const gaps = new Set(selectUnreadable(nodes).map(({ node = null }) => node));
       return [...losses, ...[...gaps].map((node) => ({ fromNs, toNs, lost: 0, cause: 'unreadable', node }))];
     },
-    clocks: (nodes, fromNs, toNs) => read((open) => readNodeClocks(open, nodes, fromNs, toNs)),
-    unended: (nodes) => read((open) => readMergedUnended(ofNodes(open, nodes))),
-    spans: (nodes) => read((open) => listWrittenSpans(ofNodes(open, nodes))),
+    readClocks: (nodes, fromNs, toNs) => read((open) => readNodeClocks(open, nodes, fromNs, toNs)),
+    readUnended: (nodes) => read((open) => readMergedUnended(selectRecordings(open, nodes))),
+    listSpans: (nodes) => read((open) => listWrittenSpans(selectRecordings(open, nodes))),
     close: () => files.close(),
   };
 }
 
-function ofNodes(open: Open, nodes: readonly string[] | undefined): Open {
+function selectRecordings(open: Open, nodes: readonly string[] | undefined): Open {
   return nodes ? open.filter(({ node }) => nodes.includes(node)) : open;
 }
 
@@ -155,7 +155,7 @@ function scan(
 ): Generator<RecordingBlock, void> {
   const scans = open.map((recording) => ({
     recordingId: recording.recordingId,
-    blocks: untilUnreadable(scanRecording(recording, request), isLeftOut),
+    blocks: readUntilUnreadable(scanRecording(recording, request), isLeftOut),
   }));
   const [only] = scans;
   return only && scans.length === 1 ? only.blocks : mergeScans(scans, request);
@@ -172,10 +172,13 @@ function* scanUnordered(
     return;
   }
   for (const recording of open)
-    yield* untilUnreadable(scanRecording(recording, { ...request, order: 'none' }), isLeftOut);
+    yield* readUntilUnreadable(scanRecording(recording, { ...request, order: 'none' }), isLeftOut);
 }
 
-function* untilUnreadable<Block>(blocks: Iterable<Block>, isLeftOut: (error: unknown) => boolean): Generator<Block> {
+function* readUntilUnreadable<Block>(
+  blocks: Iterable<Block>,
+  isLeftOut: (error: unknown) => boolean,
+): Generator<Block> {
   try {
     yield* blocks;
   } catch (error) {
@@ -204,8 +207,8 @@ function findEvent(open: Open, eventId: string): ApiEvent | undefined {
 /* Events recorded since a position: per recording, in the order in which they arrived. */
 
 /** Among several copies of a recording, picks the one that extends furthest. */
-function longest(open: Open): { recording: OpenRecording; extent: { end: number; lossId: number } }[] {
-  const byId = new Map<string, ReturnType<typeof longest>[number]>();
+function chooseLongestCopies(open: Open): { recording: OpenRecording; extent: { end: number; lossId: number } }[] {
+  const byId = new Map<string, ReturnType<typeof chooseLongestCopies>[number]>();
   for (const recording of open) {
     const extent = withFileErrors(recording.file, () => recording.reader.extent());
     const known = byId.get(recording.recordingId);
@@ -216,11 +219,11 @@ function longest(open: Open): { recording: OpenRecording; extent: { end: number;
 
 function find(open: Open, recordingId: string): OpenRecording | undefined {
   const copies = open.filter((recording) => recording.recordingId === recordingId);
-  return copies.length <= 1 ? copies[0] : longest(copies)[0]!.recording;
+  return copies.length <= 1 ? copies[0] : chooseLongestCopies(copies)[0]!.recording;
 }
 
 function listExtents(open: Open): Extent[] {
-  return longest(open).map(({ recording: { recordingId, node, file }, extent }) => ({
+  return chooseLongestCopies(open).map(({ recording: { recordingId, node, file }, extent }) => ({
     recordingId,
     node,
     ...extent,
@@ -248,12 +251,12 @@ function readArrivals(open: Open, { recordingId, limit, ...request }: ArrivalReq
 function removedFrom(open: Open, recordingId: string, from: number, end: number) {
   const recording = find(open, recordingId);
   if (!recording) return { count: 0, next: from, toNs: 0n };
-  return withFileErrors(recording.file, () => recording.reader.removed(from, end));
+  return withFileErrors(recording.file, () => recording.reader.countRemoved(from, end));
 }
 
-function lossesSince(open: Open, recordingId: string, lossId: number): NumberedLoss[] {
+function readLossesAfter(open: Open, recordingId: string, lossId: number): NumberedLoss[] {
   const recording = find(open, recordingId);
   if (!recording) return [];
-  const losses = withFileErrors(recording.file, () => recording.reader.lossesAfter(lossId));
+  const losses = withFileErrors(recording.file, () => recording.reader.listLossesAfter(lossId));
   return losses.map(({ count, ...loss }) => ({ ...loss, lost: count }));
 }

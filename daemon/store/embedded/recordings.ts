@@ -69,8 +69,8 @@ export interface Gathered<Result> {
 }
 
 export interface Recordings {
-  recordingStates(): RecordingState[];
-  unreadable(nodes?: readonly string[]): UnreadableFile[];
+  listRecordingStates(): RecordingState[];
+  listUnreadable(nodes?: readonly string[]): UnreadableFile[];
   /** What reading has found wrong with files so far. */
   findings(): Findings;
   /** Takes over what another thread found that reads the same recordings, for the losses of answers. */
@@ -80,7 +80,7 @@ export interface Recordings {
   scanUnordered(request: UnorderedRequest): Generator<RecordingBlock, void>;
   /** Returns the extents of recordings of these nodes, or of all. */
   extents(nodes?: readonly string[]): Extent[];
-  /** Finds the files of a filter ahead of `arrivals`, in steps: the first time that may take long. */
+  /** Finds the files of a filter ahead of `readArrivals`, in steps: the first time that may take long. */
   lookForFiles(filter: EventFilter): Generator<void, void>;
   /** Returns undefined if nothing in the range can match, or the recording is gone. */
   arrivals(request: ArrivalRequest): Arrived | undefined;
@@ -88,12 +88,12 @@ export interface Recordings {
    * Returns how many of the numbers `[from, end)` retention has removed, the number after the last removed one, and the
    * start time up to which it has removed events.
    */
-  removed(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
+  countRemoved(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
   lossesAfter(recordingId: string, lossId: number): NumberedLoss[];
   event(eventId: string): ApiEvent | undefined;
-  transaction(transactionId: string): TransactionSummary | undefined;
+  findTransaction(transactionId: string): TransactionSummary | undefined;
   /** Yields to let other work run. Only one list is made at a time: the next may begin when this one has ended. */
-  transactions(request: ChosenRequest): Generator<void, TransactionPage>;
+  listTransactions(request: ChosenRequest): Generator<void, TransactionPage>;
   /**
    * Passes all transactions that the filter selects to what `begin` returns, from memory. It begins again if a file
    * turns out to be unreadable. The arrays that `add` gets are reused.
@@ -103,14 +103,14 @@ export interface Recordings {
   unpin(transactionId: string): boolean;
   /** Resolves once all pins are on the disk. */
   syncPins(): Promise<void>;
-  pins(transactionId?: string): Pin[];
-  services(): string[];
+  listPins(transactionId?: string): Pin[];
+  listServices(): string[];
   nodes(): string[];
-  losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
-  unended(nodes?: readonly string[]): Unended;
-  transactionsById(ids: readonly string[]): Map<string, TransactionSummary>;
-  spans(nodes?: readonly string[]): NodeSpan[];
+  listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
+  readUnended(nodes?: readonly string[]): Unended;
+  findTransactionsById(ids: readonly string[]): Map<string, TransactionSummary>;
+  listSpans(nodes?: readonly string[]): NodeSpan[];
   /** Clock steps of each of these nodes in `[fromNs, toNs)`. */
-  clocks(nodes: readonly string[], fromNs: bigint, toNs: bigint): NodeClock[];
+  readClocks(listNodes: readonly string[], fromNs: bigint, toNs: bigint): NodeClock[];
   close(): void;
 }

@@ -1,6 +1,6 @@
 /** Questions that read much of the recordings. They are answered in steps, in the thread that asks or in others. */
 import { type BlockSource, bindPasses, PASSES, type Passes } from '../../sums/passes.ts';
-import { jsonPieces, type NextBuffer } from '../blocks/event_json.ts';
+import { encodeJsonPieces, type NextBuffer } from '../blocks/event_json.ts';
 import type { ScanRequest, Store } from '../store.ts';
 import type { Recordings } from './recordings.ts';
 
@@ -32,7 +32,7 @@ export function createBlockSource(recordings: Recordings): BlockSource {
  * Returns the same values as promises. `yield*` in an asynchronous generator would cost three times as many turns of
  * the microtask queue, which counts where recordings alternate and each block is one row.
  */
-export function later<Value>(values: Generator<Value, void>): AsyncGenerator<Value, void> {
+export function toAsyncGenerator<Value>(values: Generator<Value, void>): AsyncGenerator<Value, void> {
   return {
     next: async () => values.next(),
     return: async () => values.return(),
@@ -52,5 +52,5 @@ export function scanAsJson(
   nextBuffer?: NextBuffer,
 ): AsyncGenerator<Uint8Array, void> {
   // Each block is written as JSON before the next one is read.
-  return jsonPieces(later(recordings.scan({ ...request, reusesMemory: true })), '\n', nextBuffer);
+  return encodeJsonPieces(toAsyncGenerator(recordings.scan({ ...request, reusesMemory: true })), '\n', nextBuffer);
 }

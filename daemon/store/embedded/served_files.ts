@@ -29,14 +29,14 @@ export interface ServedPaths {
 }
 
 /** Returns each path once; the recording of the data folder comes first. */
-export function servedFiles({ data, recordings }: ServedPaths): ServedFile[] {
+export function listAllServedFiles({ data, recordings }: ServedPaths): ServedFile[] {
   const found = data === undefined ? [] : listServedFiles(data);
-  const files = [...found, ...recordings.map(namedFile)];
+  const files = [...found, ...recordings.map(findNamedFile)];
   return [...new Map(files.map((file) => [file.path, file])).values()];
 }
 
 /** The error for a place without recordings. */
-export function nothingServed({ data = '.' }: ServedPaths): RecordingError {
+export function createNoRecordingError({ data = '.' }: ServedPaths): RecordingError {
   const path = join(data, 'recording.kreplay');
   return new RecordingError(
     'recording_missing',
@@ -44,7 +44,7 @@ export function nothingServed({ data = '.' }: ServedPaths): RecordingError {
   );
 }
 
-export function namedFile(name: string): ServedFile {
+export function findNamedFile(name: string): ServedFile {
   const path = normalize(name);
   const file = findServedFile(path, 'named');
   if (file) return file;
@@ -53,19 +53,19 @@ export function namedFile(name: string): ServedFile {
 
 function listServedFiles(data: string): ServedFile[] {
   const stats = readFileStats(data);
-  if (stats && !stats.isDirectory()) return [{ ...servedAs('live', normalize(data), stats), isForeign: true }];
+  if (stats && !stats.isDirectory()) return [{ ...buildServedFile('live', normalize(data), stats), isForeign: true }];
   const live = findServedFile(join(data, 'recording.kreplay'), 'live');
-  const imported = importedPaths(join(data, 'imported')).map(importedFile);
+  const imported = listImportedPaths(join(data, 'imported')).map(findImportedFile);
   const damaged = (stats ? readFolderNames(data, stats) : [])
     .filter(isSetAside)
-    .map((name) => importedFile(join(data, name)));
+    .map((name) => findImportedFile(join(data, name)));
   return [live, ...imported, ...damaged].filter((file) => file !== undefined);
 }
 
 /**
  * The paths are sorted, so their order is stable. A name that begins with a dot belongs to a file still being written.
  */
-function importedPaths(folder: string): string[] {
+function listImportedPaths(folder: string): string[] {
   const stats = readFileStats(folder);
   if (!stats) return [];
   return readFolderNames(folder, stats)
@@ -81,7 +81,7 @@ function readFolderNames(folder: string, { dev, ino, mtimeNs, ctimeNs }: BigIntS
   const known = listed.get(folder);
   if (known?.stamp === stamp) return known.names;
   const nowNs = BigInt(Date.now()) * 1_000_000n;
-  const names = readable(folder, () => readdirSync(folder)).sort();
+  const names = withReadErrors(folder, () => readdirSync(folder)).sort();
   // Another change may still get the same time, because some file systems count in steps of two seconds.
   if (nowNs - mtimeNs > SETTLED_NS) listed.set(folder, { stamp, names });
   else listed.delete(folder);
@@ -89,18 +89,18 @@ function readFolderNames(folder: string, { dev, ino, mtimeNs, ctimeNs }: BigIntS
 }
 
 /** A dangling symbolic link is listed as well; it is not a file. */
-function importedFile(path: string): ServedFile | undefined {
-  const link = () => readable(path, () => lstatSync(path, { bigint: true, throwIfNoEntry: false }));
+function findImportedFile(path: string): ServedFile | undefined {
+  const link = () => withReadErrors(path, () => lstatSync(path, { bigint: true, throwIfNoEntry: false }));
   const stats = readFileStats(path) ?? link();
-  return stats && servedAs('imported', path, stats);
+  return stats && buildServedFile('imported', path, stats);
 }
 
 function findServedFile(path: string, source: ServedFile['source']): ServedFile | undefined {
   const stats = readFileStats(path);
-  return stats && servedAs(source, path, stats);
+  return stats && buildServedFile(source, path, stats);
 }
 
-function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats): ServedFile {
+function buildServedFile(source: ServedFile['source'], path: string, stats: BigIntStats): ServedFile {
   const { dev, ino, size, mtimeNs, ctimeNs } = stats;
   // The log is part of the identity: a reader would continue with a removed log, while the agent that notices its
   // removal starts another one.
@@ -118,10 +118,10 @@ function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats
 }
 
 function readFileStats(path: string): BigIntStats | undefined {
-  return readable(path, () => statSync(path, { bigint: true, throwIfNoEntry: false }));
+  return withReadErrors(path, () => statSync(path, { bigint: true, throwIfNoEntry: false }));
 }
 
-function readable<Result>(path: string, work: () => Result): Result {
+function withReadErrors<Result>(path: string, work: () => Result): Result {
   try {
     return work();
   } catch (error) {

@@ -1,6 +1,6 @@
 /** Selects the first transactions of a sort order by looking through the tables, without reading a recording. */
 
-import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
+import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
 import type { ChosenRequest, TransactionKey, TransactionReach } from '../store.ts';
 import type { OpenRecording } from './recording_files.ts';
 import { collectChainRows, findTableIndex, isAlone, type TransactionGroups } from './transaction_groups.ts';
@@ -36,7 +36,7 @@ function isBefore(a: RankedTransaction, b: RankedTransaction): boolean {
 }
 
 function toRankedTransaction({ value, transactionId }: TransactionKey): RankedTransaction {
-  return { value, hash: textHash53(transactionId) };
+  return { value, hash: hashText53(transactionId) };
 }
 
 export function* chooseTransactions(
@@ -46,7 +46,7 @@ export function* chooseTransactions(
 ): Generator<void, { chosen: Chosen[]; reach: TransactionReach | null }> {
   const { fromNs, toNs, minDurationNs, maxDurationNs, hasError, hashes } = filter;
   const start = after && toRankedTransaction(after);
-  const isOwned = ownerTest(open, groups, filter);
+  const isOwned = createOwnerTest(open, groups, filter);
   const selected = findReach(open, groups);
   let chosen: Chosen[] = [];
   let last: RankedTransaction | undefined;
@@ -62,7 +62,7 @@ export function* chooseTransactions(
   for (let first = groups.covered.length - 1; first >= 0; first--) {
     if (first % ROWS_A_STEP === 0) yield;
     if (groups.covered[first] === 1) continue;
-    const known = isAlone(groups, first) ? ofOne(groups, first) : knownOfMany(open, groups, first);
+    const known = isAlone(groups, first) ? readKnown(groups, first) : joinKnownRows(open, groups, first);
     if (fromNs !== undefined && known.firstNs < fromNs) continue;
     if (toNs !== undefined && known.firstNs >= toNs) continue;
     // A transaction that has only later write-back took none of its caller's time.
@@ -84,7 +84,7 @@ export function* chooseTransactions(
   return { chosen, reach: selected.reach() };
 }
 
-function ofOne(groups: TransactionGroups, first: number): Known {
+function readKnown(groups: TransactionGroups, first: number): Known {
   const table = findTableIndex(groups, first);
   const { firstNs, endNs, hasError } = groups.tables[table]!;
   const row = first - groups.starts[table]!;
@@ -92,7 +92,7 @@ function ofOne(groups: TransactionGroups, first: number): Known {
 }
 
 /** Joins the rows of a chain that count. */
-export function knownOfMany(open: readonly OpenRecording[], groups: TransactionGroups, first: number): Known {
+export function joinKnownRows(open: readonly OpenRecording[], groups: TransactionGroups, first: number): Known {
   const byFile = Map.groupBy(collectChainRows(groups, first), (row) => findTableIndex(groups, row));
   /** How far copies overlap is unknown, so the copy with the most events counts. */
   const best = new Map<string, { rows: number[]; events: number }>();
@@ -103,10 +103,10 @@ export function knownOfMany(open: readonly OpenRecording[], groups: TransactionG
     if (events > (best.get(recordingId)?.events ?? 0)) best.set(recordingId, { rows, events });
   }
   const rows = [...best.values()].flatMap((one) => one.rows);
-  return rows.map((row) => ofOne(groups, row)).reduce(joined, { ...ofOne(groups, rows[0]!), rows: [] });
+  return rows.map((row) => readKnown(groups, row)).reduce(joinKnown, { ...readKnown(groups, rows[0]!), rows: [] });
 }
 
-function joined(a: Known, b: Known): Known {
+function joinKnown(a: Known, b: Known): Known {
   return {
     rows: [...a.rows, ...b.rows],
     firstNs: chooseFirstNs(a, b),
@@ -124,10 +124,10 @@ function chooseFirstNs(a: Known, b: Known): bigint {
 type Owners = Pick<ChosenRequest['filter'], 'services' | 'nodes' | 'excluded'>;
 
 /** Tests whether one of the nodes and one of the services took part, and none of those that are excluded. */
-export function ownerTest(open: readonly OpenRecording[], groups: TransactionGroups, filter: Owners) {
+export function createOwnerTest(open: readonly OpenRecording[], groups: TransactionGroups, filter: Owners) {
   const { services, nodes, excluded } = filter;
-  const isWanted = partTest(open, groups, services, nodes);
-  const isExcluded = partTest(open, groups, excluded?.services, excluded?.nodes);
+  const isWanted = createPartTest(open, groups, services, nodes);
+  const isExcluded = createPartTest(open, groups, excluded?.services, excluded?.nodes);
   return (rows: readonly number[]) =>
     (!nodes || rows.some(isWanted.onNode)) &&
     (!services || rows.some(isWanted.ofService)) &&
@@ -135,7 +135,7 @@ export function ownerTest(open: readonly OpenRecording[], groups: TransactionGro
     !(excluded?.services && rows.some(isExcluded.ofService));
 }
 
-function partTest(
+function createPartTest(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
   services: readonly string[] = [],

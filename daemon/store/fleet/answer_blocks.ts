@@ -12,10 +12,10 @@ import { EVENT_COLUMNS, type Part } from '../../../agent/clickhouse/tables/event
 import { toWords } from '../../../agent/recording/words64.ts';
 import {
   type ColumnArray,
+  createBlock,
+  createColumnArray,
   getArrayClass,
   type NumberedBlock,
-  newBlock,
-  newColumnArray,
 } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
@@ -50,35 +50,35 @@ export interface AnswerBlocks {
   /** Yields the rows in blocks, at most `rowsMax` in all. Without rows there is no block. */
   read(decoded: DecodedBlock, rowsMax: number): Generator<ScannedBlock, void>;
   /** A block without rows. */
-  empty(): ScannedBlock;
+  createEmptyBlock(): ScannedBlock;
 }
 
 const TYPE_IDS = new Map<string, number>(EVENTS.map(({ name, id }) => [name, id]));
 
 /** `wanted` are names of columns of a recording; all if omitted. */
-export function answerBlocks(wanted?: readonly string[]): AnswerBlocks {
-  const columns = answerColumns(wanted);
-  let dictionary = answerDictionary();
+export function createAnswerBlocks(wanted?: readonly string[]): AnswerBlocks {
+  const columns = buildAnswerColumns(wanted);
+  let dictionary = createAnswerDictionary();
   let last: RowKey | undefined;
 
   return {
-    selected: selectedColumns(columns),
+    selected: listSelectedColumns(columns),
     get last() {
       return last;
     },
     *read(decoded, rowsMax) {
       const types = readEventTypes(decoded);
-      const rows = differentRows(decoded, types, last).subarray(0, rowsMax);
+      const rows = selectDistinctRows(decoded, types, last).subarray(0, rowsMax);
       if (decoded.rowCount > 0) last = readRowKey(decoded, decoded.rowCount - 1);
       for (let from = 0; from < rows.length; from += BLOCK_ROWS_MAX) {
-        if (dictionary.size > ENTRIES_MAX) dictionary = answerDictionary();
+        if (dictionary.size > ENTRIES_MAX) dictionary = createAnswerDictionary();
         const to = Math.min(from + BLOCK_ROWS_MAX, rows.length);
         const block = buildBlock({ decoded, types, rows: rows.subarray(from, to), dictionary }, columns);
         yield { block, dictionary, nextAtHand: to < rows.length };
       }
     },
-    empty() {
-      const block = newBlock(
+    createEmptyBlock() {
+      const block = createBlock(
         0,
         columns.map(({ column }) => column),
       );
@@ -90,18 +90,22 @@ export function answerBlocks(wanted?: readonly string[]): AnswerBlocks {
 
 function readEventTypes(decoded: DecodedBlock): Uint8Array {
   const types = new Uint8Array(decoded.rowCount);
-  const readType = textNumbers(readTextColumn(decoded, 'event_type'), (name) => TYPE_IDS.get(name) ?? 0);
+  const readType = createTextNumberReader(readTextColumn(decoded, 'event_type'), (name) => TYPE_IDS.get(name) ?? 0);
   for (let row = 0; row < types.length; row++) types[row] = readType(row);
   return types;
 }
 
 function readRowKey(decoded: DecodedBlock, row: number): RowKey {
-  const at = (name: string) => readNumberColumn(decoded, name, BigUint64Array)[row]!;
-  return { timestampNs: at('timestamp_ns'), recording: at('recording'), number: at('number') };
+  const readKeyPart = (name: string) => readNumberColumn(decoded, name, BigUint64Array)[row]!;
+  return {
+    timestampNs: readKeyPart('timestamp_ns'),
+    recording: readKeyPart('recording'),
+    number: readKeyPart('number'),
+  };
 }
 
 /** Rows whose keys differ from those before them. Events of types that a newer kreplay records are left out. */
-function differentRows(decoded: DecodedBlock, types: Uint8Array, before: RowKey | undefined): Uint32Array {
+function selectDistinctRows(decoded: DecodedBlock, types: Uint8Array, before: RowKey | undefined): Uint32Array {
   const rows = new Uint32Array(decoded.rowCount);
   const keys = ['number', 'recording', 'timestamp_ns'].map((name) =>
     toWords(readNumberColumn(decoded, name, BigUint64Array)),
@@ -131,20 +135,20 @@ interface Piece {
 
 function buildBlock(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlock {
   const { decoded, types, rows, dictionary } = piece;
-  const block = newBlock(0, []);
+  const block = createBlock(0, []);
   for (let i = 0; i < rows.length; i++) block.typeCounts[types[rows[i]!]!]!++;
-  const rowsOf = [rows, ...rowsByType(block.typeCounts, types, rows)];
+  const rowsOf = [rows, ...groupRowsByType(block.typeCounts, types, rows)];
   for (const one of columns) block.columns.set(one.column.name, buildColumn(piece, one, rowsOf[one.column.eventType]!));
   const recordings = readNumberColumn(decoded, 'recording', BigUint64Array);
   const nodes = readTextColumn(decoded, 'node');
   const nodeNames: string[] = [];
-  const readNode = textNumbers(nodes, (name) => nodeNames.push(name) - 1);
+  const readNode = createTextNumberReader(nodes, (name) => nodeNames.push(name) - 1);
   const words = toWords(recordings);
   let [low, high, index] = [0, 0, -1];
   const indexes = Uint32Array.from(rows, (row) => {
     if (index < 0 || words[row * 2] !== low || words[row * 2 + 1] !== high) {
       [low, high] = [words[row * 2]!, words[row * 2 + 1]!];
-      index = dictionary.recordingIndex(recordings[row]!, nodeNames[readNode(row)]!);
+      index = dictionary.assignRecordingIndex(recordings[row]!, nodeNames[readNode(row)]!);
     }
     return index;
   });
@@ -154,7 +158,7 @@ function buildBlock(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlo
 }
 
 /** Rows of each type, the first of which has id 1. */
-function rowsByType(counts: Uint32Array, types: Uint8Array, rows: Uint32Array): Uint32Array[] {
+function groupRowsByType(counts: Uint32Array, types: Uint8Array, rows: Uint32Array): Uint32Array[] {
   const found = Array.from(counts, (count) => new Uint32Array(count));
   const next = new Uint32Array(counts.length);
   for (let i = 0; i < rows.length; i++) {
@@ -170,55 +174,57 @@ function buildColumn(piece: Piece, one: AnswerColumn, rows: Uint32Array): Column
   if (one.as === 'number')
     return selectValues(readNumberColumn(decoded, first!, getArrayClass(one.column.storage)), rows);
   if (one.as === 'event_type') return selectValues(types, rows);
-  const made = newColumnArray(one.column.storage, rows.length);
+  const made = createColumnArray(one.column.storage, rows.length);
   if (rows.length === 0) return made;
-  if (one.as === 'origin' && one.part === 'bytes') return originBytes(decoded, first!, one.slot, rows, made);
-  const readNumber = numberReader(piece, one);
+  if (one.as === 'origin' && one.part === 'bytes') return readOriginBytes(decoded, first!, one.slot, rows, made);
+  const readNumber = createNumberReader(piece, one);
   for (let i = 0; i < rows.length; i++) made[i] = readNumber(rows[i]!);
   return made;
 }
 
-function numberReader({ decoded, dictionary }: Piece, one: AnswerColumn): (row: number) => number {
+function createNumberReader({ decoded, dictionary }: Piece, one: AnswerColumn): (row: number) => number {
   const [first, second] = one.from;
   switch (one.as) {
     case 'label':
-      return textNumbers(readTextColumn(decoded, first!), (word) => one.numbers.get(word) ?? UNKNOWN_LABEL);
+      return createTextNumberReader(readTextColumn(decoded, first!), (word) => one.numbers.get(word) ?? UNKNOWN_LABEL);
     case 'context':
-      return contextReader(decoded, one.from, dictionary);
+      return createContextReader(decoded, one.from, dictionary);
     case 'file':
-      return fileReader(decoded, first!, second!, dictionary);
+      return createFileReader(decoded, first!, second!, dictionary);
     case 'origin':
-      if (one.part === 'context') return originContextReader(decoded, one.from, one.slot, dictionary);
-      return originServices(decoded, first!, one.slot, dictionary);
+      if (one.part === 'context') return createOriginContextReader(decoded, one.from, one.slot, dictionary);
+      return createOriginServiceReader(decoded, first!, one.slot, dictionary);
     default:
-      return textNumbers(readTextColumn(decoded, first!), dictionary.nameId);
+      return createTextNumberReader(readTextColumn(decoded, first!), dictionary.assignNameId);
   }
 }
 
-function fileReader(decoded: DecodedBlock, path: string, kind: string, dictionary: AnswerDictionary) {
+function createFileReader(decoded: DecodedBlock, path: string, kind: string, dictionary: AnswerDictionary) {
   const kinds: string[] = [];
-  const readKind = textNumbers(readTextColumn(decoded, kind), (text) => kinds.push(text) - 1);
+  const readKind = createTextNumberReader(readTextColumn(decoded, kind), (text) => kinds.push(text) - 1);
   let ofKind = '';
-  const readFile = textNumbers(readTextColumn(decoded, path), (text) => dictionary.fileId(text, ofKind));
+  const readFile = createTextNumberReader(readTextColumn(decoded, path), (text) =>
+    dictionary.assignFileId(text, ofKind),
+  );
   return (row: number) => {
     ofKind = kinds[readKind(row)]!;
     return ofKind === '' ? 0 : readFile(row);
   };
 }
 
-function originServices(decoded: DecodedBlock, name: string, slot: number, dictionary: AnswerDictionary) {
+function createOriginServiceReader(decoded: DecodedBlock, name: string, slot: number, dictionary: AnswerDictionary) {
   const { ends, items } = readTextListColumn(decoded, name);
-  const at = originPlaces(ends, slot);
-  const readName = textNumbers(items, dictionary.nameId);
+  const at = createOriginPlaceFinder(ends, slot);
+  const readName = createTextNumberReader(items, dictionary.assignNameId);
   return (row: number) => {
     const place = at(row);
     return place < 0 ? 0 : readName(place);
   };
 }
 
-function originBytes(decoded: DecodedBlock, name: string, slot: number, rows: Uint32Array, made: ColumnArray) {
+function readOriginBytes(decoded: DecodedBlock, name: string, slot: number, rows: Uint32Array, made: ColumnArray) {
   const { ends, items: values } = readWideListColumn(decoded, name);
-  const at = originPlaces(ends, slot);
+  const at = createOriginPlaceFinder(ends, slot);
   const bytes = made as BigUint64Array;
   for (let i = 0; i < rows.length; i++) {
     const place = at(rows[i]!);
@@ -255,22 +261,22 @@ const ORIGIN_PARTS: Record<OriginPart, readonly Part[]> = {
 };
 
 /** `wanted` are names of columns of a recording; all if omitted. */
-function answerColumns(wanted?: readonly string[]): AnswerColumn[] {
+function buildAnswerColumns(wanted?: readonly string[]): AnswerColumn[] {
   const names = wanted && new Set([...ALWAYS, ...wanted]);
-  return COLUMNS.filter(({ name }) => !names || names.has(name)).map(answerColumn);
+  return COLUMNS.filter(({ name }) => !names || names.has(name)).map(buildAnswerColumn);
 }
 
 /** Names of the columns of the table that a statement must select. */
-function selectedColumns(columns: readonly AnswerColumn[]): string[] {
+function listSelectedColumns(columns: readonly AnswerColumn[]): string[] {
   return [...new Set([...KEY_COLUMNS, ...columns.flatMap(({ from }) => from)])];
 }
 
-function answerColumn(column: Column): AnswerColumn {
+function buildAnswerColumn(column: Column): AnswerColumn {
   const findColumnNames = (parts: readonly Part[]) =>
     parts.map(
       (wanted) => EVENT_COLUMNS.find(({ part, source }) => part === wanted && source.name === column.name)!.name,
     );
-  const simple = (as: 'name' | 'event_type' | 'number', part: Part): AnswerColumn => ({
+  const buildSimpleColumn = (as: 'name' | 'event_type' | 'number', part: Part): AnswerColumn => ({
     column,
     as,
     from: findColumnNames([part]),
@@ -278,32 +284,32 @@ function answerColumn(column: Column): AnswerColumn {
   const source: Source = column.source;
   switch (source) {
     case 'text':
-      return simple('name', 'text');
+      return buildSimpleColumn('name', 'text');
     case 'process':
-      return simple('name', 'service');
+      return buildSimpleColumn('name', 'service');
     case 'file':
       return { column, as: 'file', from: findColumnNames(['path', 'file_kind']) };
     case 'context':
       return column.slot > 0
-        ? simple('number', 'number')
+        ? buildSimpleColumn('number', 'number')
         : { column, as: 'context', from: findColumnNames(CONTEXT_PARTS) };
     case 'queuer':
-      if (column.slot === 0) return simple('name', 'queuer_service');
+      if (column.slot === 0) return buildSimpleColumn('name', 'queuer_service');
       return { column, as: 'context', from: findColumnNames(['queuer_transaction', 'queuer_trace']) };
     case 'origins':
-      return originColumn(column);
+      return buildOriginColumn(column);
     case 'value':
     case 'boot_time': {
-      if (column.name === 'event_type') return simple('event_type', 'event_type');
+      if (column.name === 'event_type') return buildSimpleColumn('event_type', 'event_type');
       const labels = findColumnLabels(column);
-      if (!labels) return simple('number', 'number');
+      if (!labels) return buildSimpleColumn('number', 'number');
       const numbers = new Map([...labels].map(([number, label]) => [label, number] as const));
       return { column, as: 'label', from: findColumnNames(['label']), numbers };
     }
   }
 }
 
-function originColumn(column: Column): AnswerColumn {
+function buildOriginColumn(column: Column): AnswerColumn {
   const [, slot, part] = /_(\d+)_(service|context|bytes)$/.exec(column.name) as unknown as [string, string, OriginPart];
   // All types of event with origins share the lists.
   const from = ORIGIN_PARTS[part].map((wanted) => EVENT_COLUMNS.find((one) => one.part === wanted)!.name);
@@ -320,18 +326,18 @@ export function findColumnLabels({ eventType, field }: Column): ReadonlyMap<numb
 
 export interface AnswerDictionary extends Dictionary {
   /** Texts and ids that are empty have number 0. */
-  nameId(text: string): number;
-  fileId(path: string, kind: string): number;
+  assignNameId(text: string): number;
+  assignFileId(path: string, kind: string): number;
   /** `trace` and `span` are bytes, all zero where there is none; `key` is all three, as text. */
-  contextId(key: string, transaction: string, trace: Buffer, span: Buffer): number;
-  recordingIndex(id: bigint, node: string): number;
+  assignContextId(key: string, transaction: string, trace: Buffer, span: Buffer): number;
+  assignRecordingIndex(id: bigint, node: string): number;
   /** Number of entries. */
   readonly size: number;
 }
 
 const NO_CONTEXT: Context = { transactionId: null, traceId: null, spanId: null };
 
-function answerDictionary(): AnswerDictionary {
+function createAnswerDictionary(): AnswerDictionary {
   const names = [''];
   const nameIds = new Map([['', 0]]);
   const files: ({ path: string; kind: string } | undefined)[] = [undefined];
@@ -346,7 +352,7 @@ function answerDictionary(): AnswerDictionary {
     file: (id) => files[id],
     context: (id) => contexts[id]!,
     recording: (index) => recordings[index]!,
-    nameId(text) {
+    assignNameId(text) {
       let id = nameIds.get(text);
       if (id === undefined) {
         id = names.push(text) - 1;
@@ -354,7 +360,7 @@ function answerDictionary(): AnswerDictionary {
       }
       return id;
     },
-    fileId(path, kind) {
+    assignFileId(path, kind) {
       if (kind === '') return 0;
       const ofKind = fileIds.get(kind) ?? new Map<string, number>();
       let id = ofKind.get(path);
@@ -364,7 +370,7 @@ function answerDictionary(): AnswerDictionary {
       }
       return id;
     },
-    contextId(key, transaction, trace, span) {
+    assignContextId(key, transaction, trace, span) {
       let id = contextIds.get(key);
       if (id === undefined) {
         id = contexts.push(buildContext(transaction, trace, span)) - 1;
@@ -372,7 +378,7 @@ function answerDictionary(): AnswerDictionary {
       }
       return id;
     },
-    recordingIndex(id, node) {
+    assignRecordingIndex(id, node) {
       let index = recordingIndexes.get(id);
       if (index === undefined) {
         index = recordings.push({ recordingId: formatRecordingId(id), node }) - 1;
@@ -411,7 +417,7 @@ const SPAN_BYTES = 8;
 const NO_SPAN = Buffer.alloc(SPAN_BYTES);
 
 /** Returns a function that gives the context of a row, from columns that may be without spans. */
-function contextReader(
+function createContextReader(
   decoded: DecodedBlock,
   [transaction, trace, span]: readonly string[],
   dictionary: AnswerDictionary,
@@ -419,7 +425,7 @@ function contextReader(
   const transactions = readTextColumn(decoded, transaction!);
   const traces = readIdColumn(decoded, trace!, TRACE_BYTES);
   const spans = span === undefined ? undefined : readIdColumn(decoded, span, SPAN_BYTES);
-  return ownerReader(
+  return createOwnerReader(
     transactions,
     traces,
     (row) => spans?.subarray(row * SPAN_BYTES, (row + 1) * SPAN_BYTES) ?? NO_SPAN,
@@ -428,7 +434,7 @@ function contextReader(
 }
 
 /** Returns a function that gives the context of an origin. */
-function originContextReader(
+function createOriginContextReader(
   decoded: DecodedBlock,
   [transaction, trace]: readonly string[],
   slot: number,
@@ -437,9 +443,9 @@ function originContextReader(
   const { ends, items } = readTextListColumn(decoded, transaction!);
   const traces = readIdListColumn(decoded, trace!, TRACE_BYTES);
   // The items of both are at the same places.
-  if (ends.at(-1) !== traces.ends.at(-1)) throw unexpected('transactions and traces are not as many');
-  const at = originPlaces(ends, slot);
-  const readContext = ownerReader(items, traces.items, () => NO_SPAN, dictionary);
+  if (ends.at(-1) !== traces.ends.at(-1)) throw createUnexpectedError('transactions and traces are not as many');
+  const at = createOriginPlaceFinder(ends, slot);
+  const readContext = createOwnerReader(items, traces.items, () => NO_SPAN, dictionary);
   return (row) => {
     const place = at(row);
     return place < 0 ? 0 : readContext(place);
@@ -447,21 +453,21 @@ function originContextReader(
 }
 
 /** Where the items of a slot are in a column of lists: -1 for rows whose list is shorter. */
-function originPlaces(ends: Uint32Array, slot: number): (row: number) => number {
+function createOriginPlaceFinder(ends: Uint32Array, slot: number): (row: number) => number {
   return (row) => {
     const place = (row === 0 ? 0 : ends[row - 1]!) + slot;
     return place < ends[row]! ? place : -1;
   };
 }
 
-function ownerReader(
+function createOwnerReader(
   transactions: Texts,
   traces: Buffer,
   readSpan: (row: number) => Buffer,
   dictionary: AnswerDictionary,
 ): (row: number) => number {
   const { table, ids } = transactions;
-  if (ids) throw unexpected('transactions have numbers');
+  if (ids) throw createUnexpectedError('transactions have numbers');
   /** Most events have the context of the event before. */
   let [lastKey, lastId] = ['', 0];
   return (row) => {
@@ -471,7 +477,7 @@ function ownerReader(
     const key = `${trace.toString('latin1')}${span.toString('latin1')}${transaction}`;
     if (key === lastKey) return lastId;
     const isNone = transaction === '' && isZero(trace) && isZero(span);
-    lastId = isNone ? 0 : dictionary.contextId(key, decodeText(transactions, row), trace, span);
+    lastId = isNone ? 0 : dictionary.assignContextId(key, decodeText(transactions, row), trace, span);
     lastKey = key;
     return lastId;
   };
@@ -484,13 +490,13 @@ function isZero(bytes: Buffer): boolean {
 
 /* Reads columns of a decoded answer: rows of a block from what the table has for them. */
 
-function decodedColumn({ columns }: DecodedBlock, name: string): DecodedColumn {
+function getDecodedColumn({ columns }: DecodedBlock, name: string): DecodedColumn {
   const found = columns.get(name);
-  if (!found) throw unexpected(`it has no column ${name}`);
+  if (!found) throw createUnexpectedError(`it has no column ${name}`);
   return found;
 }
 
-export function unexpected(what: string): ServerError {
+export function createUnexpectedError(what: string): ServerError {
   return new ServerError('malformed', 'repeat', `an answer of the fleet's tables is not what was asked for: ${what}`);
 }
 
@@ -499,21 +505,21 @@ export function readNumberColumn<Values extends ColumnArray>(
   name: string,
   array: new (length: number) => Values,
 ): Values {
-  const { values } = decodedColumn(decoded, name);
-  if (!(values instanceof array)) throw unexpected(`${name} is no number, or one of another width`);
+  const { values } = getDecodedColumn(decoded, name);
+  if (!(values instanceof array)) throw createUnexpectedError(`${name} is no number, or one of another width`);
   return values;
 }
 
 export function readTextColumn(decoded: DecodedBlock, name: string): Texts {
-  const { values } = decodedColumn(decoded, name);
-  if (!('table' in values)) throw unexpected(`${name} is no text`);
+  const { values } = getDecodedColumn(decoded, name);
+  if (!('table' in values)) throw createUnexpectedError(`${name} is no text`);
   return values;
 }
 
 /** The bytes of a column of ids of this length, one after another. */
 function readIdColumn(decoded: DecodedBlock, name: string, length: number): Buffer {
-  const { type, values } = decodedColumn(decoded, name);
-  if (type.kind !== 'fixed_text' || type.bytes !== length) throw unexpected(`${name} is no id`);
+  const { type, values } = getDecodedColumn(decoded, name);
+  if (type.kind !== 'fixed_text' || type.bytes !== length) throw createUnexpectedError(`${name} is no id`);
   return toBuffer(values as SimpleValues);
 }
 
@@ -529,8 +535,9 @@ interface ListsOf<Items> {
 }
 
 function readListColumn(decoded: DecodedBlock, name: string, kind: NativeType['kind']): Lists {
-  const { type, values } = decodedColumn(decoded, name);
-  if (type.kind !== 'list' || type.item.kind !== kind || !('items' in values)) throw unexpected(`${name} is no list`);
+  const { type, values } = getDecodedColumn(decoded, name);
+  if (type.kind !== 'list' || type.item.kind !== kind || !('items' in values))
+    throw createUnexpectedError(`${name} is no list`);
   return values;
 }
 
@@ -540,21 +547,21 @@ export function readTextListColumn(decoded: DecodedBlock, name: string): ListsOf
 
 function readWideListColumn(decoded: DecodedBlock, name: string): ListsOf<BigUint64Array> {
   const { ends, items } = readListColumn(decoded, name, 'integer');
-  if (!(items instanceof BigUint64Array)) throw unexpected(`${name} has numbers of another width`);
+  if (!(items instanceof BigUint64Array)) throw createUnexpectedError(`${name} has numbers of another width`);
   return { ends, items };
 }
 
 /** Lists of ids of this length, as `readIdColumn`. */
 function readIdListColumn(decoded: DecodedBlock, name: string, length: number): ListsOf<Buffer> {
-  const { type } = decodedColumn(decoded, name);
+  const { type } = getDecodedColumn(decoded, name);
   const { ends, items } = readListColumn(decoded, name, 'fixed_text');
   if (type.kind !== 'list' || type.item.kind !== 'fixed_text' || type.item.bytes !== length)
-    throw unexpected(`${name} has no ids`);
+    throw createUnexpectedError(`${name} has no ids`);
   return { ends, items: toBuffer(items) };
 }
 
 /** Returns a function that gives the number of a row's text; each text of the table is asked for once. */
-function textNumbers(texts: Texts, findNumber: (text: string) => number): (row: number) => number {
+function createTextNumberReader(texts: Texts, findNumber: (text: string) => number): (row: number) => number {
   const { table, ids } = texts;
   if (!ids) return (row) => findNumber(decodeText(texts, row));
   const known = new Float64Array(table.length).fill(-1);

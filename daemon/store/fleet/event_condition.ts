@@ -33,22 +33,22 @@ export function computeTimeRange({ fromNs = 0n, toNs = U64_MAX + 1n }: EventFilt
 }
 
 /** Returns undefined when no event can match. */
-export function eventCondition(filter: EventFilter): Sql | undefined {
+export function buildEventConditionSql(filter: EventFilter): Sql | undefined {
   const { transactionId, traceId, services, nodes, eventTypes, comms, results, pid, excluded = {} } = filter;
   const failed = filter.failed ?? (results && true);
   const conditions: (Sql | undefined)[] = [
-    ...durations(filter),
+    ...buildDurationConditions(filter),
     ...(eventTypes ? [buildInSql('event_type', eventTypes)] : []),
     ...(nodes ? [buildInSql('node', nodes)] : []),
-    ...(transactionId !== undefined ? [ofTransaction(transactionId)] : []),
-    ...(traceId !== undefined ? [ofTrace(traceId)] : []),
-    ...(services ? [ofServices(services)] : []),
+    ...(transactionId !== undefined ? [buildTransactionSql(transactionId)] : []),
+    ...(traceId !== undefined ? [buildTraceSql(traceId)] : []),
+    ...(services ? [buildServicesSql(services)] : []),
     ...(pid !== undefined ? [sql`pid = ${pid}`] : []),
-    ...(comms ? [buildInSql('comm', named(comms))] : []),
+    ...(comms ? [buildInSql('comm', dropEmptyNames(comms))] : []),
     ...(failed !== undefined ? [failed ? sql`result < 0` : sql`result >= 0`] : []),
-    ...(results ? [oneResult(results)] : []),
-    ...ownConditions(filter),
-    ...exclusions(excluded),
+    ...(results ? [buildResultSql(results)] : []),
+    ...buildOwnConditions(filter),
+    ...buildExclusions(excluded),
   ];
   const needed = conditions.filter((condition) => condition !== undefined);
   return needed.length < conditions.length ? undefined : and(needed);
@@ -57,7 +57,7 @@ export function eventCondition(filter: EventFilter): Sql | undefined {
 /** A condition that no event can meet is undefined. */
 type Condition = Sql | undefined;
 
-function durations({ minDurationNs = 0n, maxDurationNs = U64_MAX }: EventFilter): Condition[] {
+function buildDurationConditions({ minDurationNs = 0n, maxDurationNs = U64_MAX }: EventFilter): Condition[] {
   if (minDurationNs > U64_MAX || maxDurationNs < 0n || minDurationNs > maxDurationNs) return [undefined];
   return [
     ...(minDurationNs > 0n ? [sql`duration_ns >= ${minDurationNs}`] : []),
@@ -71,33 +71,33 @@ function buildInSql(column: string, texts: readonly string[]): Condition {
 }
 
 /** No event has the empty name: it stands for none. */
-export function named(texts: readonly string[]): string[] {
+export function dropEmptyNames(texts: readonly string[]): string[] {
   return texts.filter((one) => one !== '');
 }
 
-function oneResult(results: readonly bigint[]): Condition {
+function buildResultSql(results: readonly bigint[]): Condition {
   const errors = [...new Set(results)].filter((result) => result < 0n);
   return errors.length === 0 ? undefined : sql`result IN (${list(errors.map((result) => sql`${result}`))})`;
 }
 
-function ofTransaction(id: string): Condition {
+function buildTransactionSql(id: string): Condition {
   if (id === '') return undefined;
   return sql`(transaction_id = ${text(id)} OR has(origin_transactions, ${text(id)}))`;
 }
 
 /** The bytes of a trace's id; undefined for what is none. */
-export function traceBytes(id: string): Buffer | undefined {
+export function parseTraceId(id: string): Buffer | undefined {
   return TRACE_TEXT.test(id) && id !== NO_TRACE ? Buffer.from(id, 'hex') : undefined;
 }
 
-function ofTrace(id: string): Condition {
-  const bytes = traceBytes(id);
+function buildTraceSql(id: string): Condition {
+  const bytes = parseTraceId(id);
   return bytes && sql`(trace_id = ${fixedText(bytes)} OR has(origin_traces, ${fixedText(bytes)}))`;
 }
 
 /** The owner is in the key, and decides all but the events that several services own. */
-function ofServices(services: readonly string[]): Condition {
-  const names = named(services);
+function buildServicesSql(services: readonly string[]): Condition {
+  const names = dropEmptyNames(services);
   if (names.length === 0) return undefined;
   const owners = buildInSql('owner', [...names, SEVERAL_OWNERS])!;
   return sql`(${owners} AND (owner != ${text(SEVERAL_OWNERS)} OR ${isOwnedBy(names)}))`;
@@ -132,7 +132,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = CONDITION_COLUMNS.flatMap(({ texts, co
 );
 
 /** Returns a condition for each field that is given. */
-function ownConditions(given: OwnTexts): Condition[] {
+function buildOwnConditions(given: OwnTexts): Condition[] {
   return Object.keys(OWN_FIELDS).flatMap((texts) => {
     const wanted = given[texts as keyof OwnTexts];
     if (!wanted) return [];
@@ -144,30 +144,30 @@ function ownConditions(given: OwnTexts): Condition[] {
 }
 
 function buildOwnColumnSql({ column, words, kind }: OwnColumn, wanted: readonly string[]): Condition {
-  if (kind) return wanted.length === 0 ? undefined : sql`(${kind} != '' AND ${pathCondition(column, wanted)})`;
-  const texts = [...new Set(named(wanted))].filter((one) => !words || words.has(one));
+  if (kind) return wanted.length === 0 ? undefined : sql`(${kind} != '' AND ${buildPathSql(column, wanted)})`;
+  const texts = [...new Set(dropEmptyNames(wanted))].filter((one) => !words || words.has(one));
   return texts.length === 0 ? undefined : sql`${column} IN (${list(texts.map(text))})`;
 }
 
 /** What no event can have excludes nothing. */
-function exclusions(excluded: EventValues): Sql[] {
+function buildExclusions(excluded: EventValues): Sql[] {
   const { services = [], nodes = [], eventTypes = [], comms = [], results = [] } = excluded;
-  const names = named(services);
+  const names = dropEmptyNames(services);
   const unwanted = [
     buildInSql('event_type', eventTypes),
     buildInSql('node', nodes),
     names.length > 0 ? isOwnedBy(names) : undefined,
-    buildInSql('comm', named(comms)),
-    oneResult(results),
-    ...ownConditions(excluded),
+    buildInSql('comm', dropEmptyNames(comms)),
+    buildResultSql(results),
+    ...buildOwnConditions(excluded),
   ];
   return unwanted.flatMap((condition) => (condition ? [sql`NOT (${condition})`] : []));
 }
 
-/* Patterns of paths as conditions: they mean what `pathTest` of a recording means. */
+/* Patterns of paths as conditions: they mean what `createPathTest` of a recording means. */
 
 /** Whether the path in a column matches one of the patterns. */
-function pathCondition(column: Sql, patterns: readonly string[]): Sql {
+function buildPathSql(column: Sql, patterns: readonly string[]): Sql {
   const parsed = [...new Set(patterns)].map(parsePattern);
   const selectTexts = (wanted: Pattern['kind']) => parsed.flatMap((one) => (one.kind === wanted ? [one.text] : []));
   const paths = selectTexts('path');

@@ -3,8 +3,8 @@ import type { Connection } from '../../../agent/clickhouse/connection/connection
 import { type RowOf, readTypedRows, type Shape } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { identifier, type Sql } from '../../../agent/clickhouse/statements/sql.ts';
-import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
-import { rememberedOldest } from '../../../agent/clickhouse/tables/oldest.ts';
+import { nameDistributedTable } from '../../../agent/clickhouse/tables/ddl.ts';
+import { createOldestReader } from '../../../agent/clickhouse/tables/oldest.ts';
 import { Problem } from '../../base/problem.ts';
 import type { ByIdRow } from './by_id_rows.ts';
 
@@ -23,12 +23,12 @@ export interface Fleet {
 }
 
 /** Without `pinning`, the account that reads has to be allowed to write pins. */
-export function fleetOver(
+export function createFleet(
   connection: Connection,
   about: Pick<Fleet, 'bucketNs' | 'isCluster'>,
   pinning = connection,
 ): Fleet {
-  return { connection, pinning, ...about, oldestNs: rememberedOldest(connection) };
+  return { connection, pinning, ...about, oldestNs: createOldestReader(connection) };
 }
 
 export function closeFleet({ connection, pinning }: Fleet): void {
@@ -38,7 +38,7 @@ export function closeFleet({ connection, pinning }: Fleet): void {
 
 /** The table to read from: that of all shards, where there are several. */
 export function chooseTableSql({ isCluster }: Fleet, name: string): Sql {
-  return identifier(isCluster ? distributedName(name) : name);
+  return identifier(isCluster ? nameDistributedTable(name) : name);
 }
 
 export function readRows<const Own extends Shape>(
@@ -59,7 +59,7 @@ export function isWithoutShard(error: unknown): error is ServerError {
 }
 
 /** Converts an error of the server to the problem that a client gets. */
-function fleetError(error: unknown): unknown {
+function toFleetError(error: unknown): unknown {
   return error instanceof ServerError ? new Problem('recording_unavailable', error.message) : error;
 }
 
@@ -67,7 +67,7 @@ export async function withFleetErrors<Result>(work: () => Promise<Result>): Prom
   try {
     return await work();
   } catch (error) {
-    throw fleetError(error);
+    throw toFleetError(error);
   }
 }
 
@@ -78,6 +78,6 @@ export async function* withFleetStepErrors<Value, Result>(
   try {
     return yield* work;
   } catch (error) {
-    throw fleetError(error);
+    throw toFleetError(error);
   }
 }

@@ -1,6 +1,6 @@
 /** What a fleet's tables have beside events: names, and what nodes say of themselves. */
 
-import { type RowOf, readTypedRows, type Shape, single } from '../../../agent/clickhouse/connection/rows.ts';
+import { type RowOf, readTypedRows, requireSingleRow, type Shape } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { parseServerVersion } from '../../../agent/clickhouse/tables/server_version.ts';
 import { UNKNOWN_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
@@ -49,9 +49,9 @@ export async function readFleetLosses(
 ): Promise<NodeLoss[]> {
   if (nodes?.length === 0) return [];
   const conditions = [
-    ...(fromNs !== undefined ? [sql`to_ns >= ${atLeastZero(fromNs)}`] : []),
-    ...(toNs !== undefined ? [sql`from_ns < ${atLeastZero(toNs)}`] : []),
-    ...ofNodes(nodes),
+    ...(fromNs !== undefined ? [sql`to_ns >= ${clampTime(fromNs)}`] : []),
+    ...(toNs !== undefined ? [sql`from_ns < ${clampTime(toNs)}`] : []),
+    ...buildNodeConditions(nodes),
   ];
   // A loss that grew may be there in several states.
   const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose
@@ -90,7 +90,7 @@ export async function readFleetSpans(
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   if (nodes?.length === 0) return [];
   const statement = sql`SELECT node, recording, at, clock_offset_ns, created_ns, watermark_ns, ended_ns FROM ${chooseTableSql(fleet, 'node')} FINAL
-WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
+WHERE ${and(buildNodeConditions(nodes))} ORDER BY recording`;
   const shape = {
     node: 'text',
     recording: 'number',
@@ -123,7 +123,7 @@ const UNREADABLE = { events: [], lost: [], unlisted: UNKNOWN_UNLISTED };
 export async function readFleetUnended(fleet: Fleet, nodes: readonly string[] | undefined): Promise<Unended> {
   if (nodes?.length === 0) return { events: [], lost: [], unlisted: [] };
   const statement = sql`SELECT node, created_ns, watermark_ns, ended_ns, in_progress FROM ${chooseTableSql(fleet, 'node')} FINAL
-WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
+WHERE ${and(buildNodeConditions(nodes))} ORDER BY recording`;
   const shape = {
     node: 'text',
     in_progress: 'text',
@@ -149,7 +149,7 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
 export async function readFleetClocks(fleet: Fleet, nodes: readonly string[]): Promise<MeasuredClock[]> {
   if (nodes.length === 0) return [];
   const statement = sql`SELECT node, argMax(clock_offset_ns, at) AS offset, argMax(clock_uncertainty_ns, at) AS uncertainty
-FROM ${chooseTableSql(fleet, 'node')} WHERE ${and(ofNodes(nodes))} GROUP BY node ORDER BY node`;
+FROM ${chooseTableSql(fleet, 'node')} WHERE ${and(buildNodeConditions(nodes))} GROUP BY node ORDER BY node`;
   const rows = await readRows(fleet, statement, { node: 'text', offset: 'number', uncertainty: 'number' });
   return rows.map((row) => ({
     node: row.node,
@@ -158,11 +158,11 @@ FROM ${chooseTableSql(fleet, 'node')} WHERE ${and(ofNodes(nodes))} GROUP BY node
   }));
 }
 
-function ofNodes(nodes: readonly string[] | undefined): Sql[] {
+function buildNodeConditions(nodes: readonly string[] | undefined): Sql[] {
   return nodes ? [sql`node IN (${list([...new Set(nodes)].map(text))})`] : [];
 }
 
-function atLeastZero(time: bigint): bigint {
+function clampTime(time: bigint): bigint {
   return time < 0n ? 0n : time > U64_MAX ? U64_MAX : time;
 }
 
@@ -204,35 +204,39 @@ const ANSWER_MS = 5_000;
 
 const HOUR_NS = 3_600_000_000_000n;
 
-export function fleetHealth(fleet: Fleet): Omit<FleetHealth, 'watchShards'> {
+export function createFleetHealth(fleet: Fleet): Omit<FleetHealth, 'watchShards'> {
   return {
-    nodes: () => withFleetErrors(() => fleetNodes(fleet)),
-    state: () => withFleetErrors(() => fleetState(fleet)),
-    clocks: (nodes) => withFleetErrors(() => readFleetClocks(fleet, nodes)),
+    countNodes: () => withFleetErrors(() => countFleetNodes(fleet)),
+    readState: () => withFleetErrors(() => readFleetState(fleet)),
+    readClocks: (nodes) => withFleetErrors(() => readFleetClocks(fleet, nodes)),
   };
 }
 
-function asked<const Own extends Shape>({ connection }: Fleet, statement: Sql, shape: Own): Promise<RowOf<Own>[]> {
+function readHealthRows<const Own extends Shape>(
+  { connection }: Fleet,
+  statement: Sql,
+  shape: Own,
+): Promise<RowOf<Own>[]> {
   return readTypedRows(connection, statement, shape, { timeoutMs: ANSWER_MS });
 }
 
-async function fleetState(fleet: Fleet): Promise<FleetState> {
+async function readFleetState(fleet: Fleet): Promise<FleetState> {
   const database = text(fleet.connection.database);
-  const server = single(await asked(fleet, sql`SELECT version() AS version`, { version: 'text' }));
-  const [parts] = await asked(
+  const server = requireSingleRow(await readHealthRows(fleet, sql`SELECT version() AS version`, { version: 'text' }));
+  const [parts] = await readHealthRows(
     fleet,
     sql`SELECT toUInt64(max(n)) AS most FROM (
   SELECT count() AS n FROM system.parts WHERE active AND database = ${database} GROUP BY table, partition)`,
     { most: 'number' },
   );
   // Partitions are hours since the epoch, which is quicker to know than the oldest of all rows.
-  const [events] = await asked(
+  const [events] = await readHealthRows(
     fleet,
     sql`SELECT toUInt64(count()) AS n, min(toUInt64OrZero(partition)) AS hour
 FROM system.parts WHERE active AND database = ${database} AND table = 'event'`,
     { n: 'number', hour: 'number' },
   );
-  const nodes = await nodesIfAllAnswer(fleet);
+  const nodes = await countNodesIfAllAnswer(fleet);
   const isCurrent = parseServerVersion(server.version).isCurrent;
   return {
     nodes,
@@ -240,21 +244,21 @@ FROM system.parts WHERE active AND database = ${database} AND table = 'event'`,
     partsMax: Number(parts?.most ?? 0n),
     oldestNs: events && events.n !== 0n ? events.hour * HOUR_NS : undefined,
     // 18.16 has no system.disks.
-    diskFreeRatio: isCurrent ? freeRatio(await asked(fleet, DISKS, DISK)) : undefined,
+    diskFreeRatio: isCurrent ? computeFreeRatio(await readHealthRows(fleet, DISKS, DISK)) : undefined,
   };
 }
 
 const DISKS = sql`SELECT toUInt64(free_space) AS free, toUInt64(total_space) AS total FROM system.disks`;
 const DISK = { free: 'number', total: 'number' } as const;
 
-function freeRatio(disks: readonly RowOf<typeof DISK>[]): number | undefined {
+function computeFreeRatio(disks: readonly RowOf<typeof DISK>[]): number | undefined {
   const sized = disks.filter(({ total }) => total !== 0n);
   return sized.length === 0 ? undefined : Math.min(...sized.map(({ free, total }) => Number(free) / Number(total)));
 }
 
-async function nodesIfAllAnswer(fleet: Fleet): Promise<FleetNodes | undefined> {
+async function countNodesIfAllAnswer(fleet: Fleet): Promise<FleetNodes | undefined> {
   try {
-    return await fleetNodes(fleet);
+    return await countFleetNodes(fleet);
   } catch (error) {
     if (isWithoutShard(error)) return undefined;
     throw error;
@@ -275,7 +279,7 @@ const NODES = {
  * A node is its latest recording. Its times are of its own clock, so they are compared with the server's after its offset
  * is added.
  */
-async function fleetNodes(fleet: Fleet): Promise<FleetNodes> {
+async function countFleetNodes(fleet: Fleet): Promise<FleetNodes> {
   const nowNs = sql`toInt64(toUnixTimestamp(now())) * 1000000000`;
   const latest = sql`SELECT node,
   argMax(toInt64(at) + clock_offset_ns, at) AS heard_ns,
@@ -285,16 +289,16 @@ FROM ${chooseTableSql(fleet, 'node')} GROUP BY node`;
   const judged = sql`SELECT ${nowNs} - complete_ns AS lag_ns,
   multiIf(is_over OR ${nowNs} - heard_ns > ${NODE_GONE_NS}, 'ended', ${nowNs} - heard_ns > ${NODE_SILENT_NS}, 'silent', 'current') AS state
 FROM (${latest})`;
-  const lag = (level: Sql) => sql`quantileExactIf(${level})(lag_ns, state = 'current')`;
-  const found = await asked(
+  const buildLagSql = (level: Sql) => sql`quantileExactIf(${level})(lag_ns, state = 'current')`;
+  const found = await readHealthRows(
     fleet,
     sql`SELECT toUInt64(countIf(state = 'current')) AS current, toUInt64(countIf(state = 'silent')) AS silent,
   toUInt64(countIf(state = 'ended')) AS ended,
-  ${lag(sql`0.5`)} AS lag_0, ${lag(sql`0.9`)} AS lag_1, ${lag(sql`0.99`)} AS lag_2, ${lag(sql`1`)} AS lag_3
+  ${buildLagSql(sql`0.5`)} AS lag_0, ${buildLagSql(sql`0.9`)} AS lag_1, ${buildLagSql(sql`0.99`)} AS lag_2, ${buildLagSql(sql`1`)} AS lag_3
 FROM (${judged})`,
     NODES,
   );
-  const row = single(found);
+  const row = requireSingleRow(found);
   const counts = { current: Number(row.current), silent: Number(row.silent), ended: Number(row.ended) };
   const lags = [row.lag_0, row.lag_1, row.lag_2, row.lag_3];
   // Clocks are read in whole seconds, so a node that is not behind may seem to be ahead.

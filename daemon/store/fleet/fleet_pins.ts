@@ -1,5 +1,5 @@
 /** Pins in the tables of a fleet: what they keep is copied, so that retention can drop hours as a whole. */
-import { single } from '../../../agent/clickhouse/connection/rows.ts';
+import { requireSingleRow } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { copyPinned, countPinned } from '../../../agent/clickhouse/pins/pin_copies.ts';
 import { computePinNumber, dropPin, type FleetPin, readPins, writePin } from '../../../agent/clickhouse/pins/pins.ts';
@@ -7,7 +7,7 @@ import { sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Pin, PinRequest } from '../store.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
-import { transactionsById } from './transactions_by_id.ts';
+import { findFleetTransactions } from './transactions_by_id.ts';
 
 export interface PinLimits {
   pinsMax: number;
@@ -23,7 +23,7 @@ const REFUSED: readonly unknown[] = [164, 497];
 /** A transaction that is pinned again stays pinned, with the longer time before it. */
 export async function pinIn(fleet: Fleet, request: PinRequest, limits: PinLimits): Promise<Pin[] | undefined> {
   const { transactionId, beforeNs, nowNs } = request;
-  const summary = (await transactionsById(fleet, [transactionId])).get(transactionId);
+  const summary = (await findFleetTransactions(fleet, [transactionId])).get(transactionId);
   if (!summary) return undefined;
   const [known] = await readPins(fleet.connection, { ...fleet, transactionId });
   const startNs = summary.firstTimestampNs;
@@ -55,7 +55,7 @@ async function refuseTooMany(
   if (!known && (await readPins(fleet.connection, fleet)).length >= pinsMax)
     throw new Problem('pins_full', `${pinsMax} transactions are pinned already: unpin others`);
   const others = sql`SELECT toUInt64(count()) AS events FROM ${chooseTableSql(fleet, 'pinned_event')} WHERE pin != ${wanted.pin}`;
-  const kept = single(await readRows(fleet, others, { events: 'number' })).events;
+  const kept = requireSingleRow(await readRows(fleet, others, { events: 'number' })).events;
   const added = await countPinned(fleet.connection, fleet, wanted);
   if (kept + added > BigInt(eventsMax))
     throw new Problem(

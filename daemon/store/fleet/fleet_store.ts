@@ -5,21 +5,27 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseEventId } from '../../base/event_id.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { readBlockEvents } from '../blocks/event.ts';
-import { jsonPieces } from '../blocks/event_json.ts';
+import { encodeJsonPieces } from '../blocks/event_json.ts';
 import { NODE_GONE_NS } from '../fleet_state.ts';
 import type { Store } from '../store.ts';
-import { answerBlocks } from './answer_blocks.ts';
+import { createAnswerBlocks } from './answer_blocks.ts';
 import { chooseTableSql, closeFleet, type Fleet, readRows, withFleetErrors, withFleetStepErrors } from './fleet.ts';
-import { fleetHealth, readFleetLosses, readFleetServices, readFleetSpans, readFleetUnended } from './fleet_info.ts';
+import {
+  createFleetHealth,
+  readFleetLosses,
+  readFleetServices,
+  readFleetSpans,
+  readFleetUnended,
+} from './fleet_info.ts';
 import { PIN_LIMITS, type PinLimits, pinIn, readFleetPins, unpinIn } from './fleet_pins.ts';
 import { follow, parseFollowPosition, startFollowing } from './follow.ts';
 import type { NodesFile } from './known_nodes.ts';
-import { listedTransactions } from './listed_transactions.ts';
-import { eventStatement, pinnedStatement, scanFleet } from './scan.ts';
+import { listFleetTransactions } from './listed_transactions.ts';
+import { buildEventSql, buildPinnedSql, scanFleet } from './scan.ts';
 import { createShards } from './shards.ts';
 import { computeFleetStats } from './summed_stats.ts';
 import { chooseFleetFilter, compareFleet, computeFleetHeatmap, createFleetPasses } from './sums.ts';
-import { transactionsById } from './transactions_by_id.ts';
+import { findFleetTransactions } from './transactions_by_id.ts';
 
 export interface FleetStoreOptions {
   /** Events that a filter of transactions may need. */
@@ -37,21 +43,21 @@ export interface FleetStoreOptions {
 export const TAIL_LAG_NS = 20_000_000_000n;
 
 /** Questions that may be about one transaction. */
-function questionsTo(reading: Fleet) {
+function createQuestions(reading: Fleet) {
   const { slowest } = createFleetPasses(reading);
   return {
     scan: (request) => withFleetStepErrors(scanFleet(reading, request)),
-    scanJson: (request) => withFleetStepErrors(jsonPieces(scanFleet(reading, request), '\n')),
-    stats: (request) => withFleetStepErrors(computeFleetStats(reading, request)),
-    slowest: (request) => withFleetStepErrors(slowest(request)),
-    event: (eventId) => withFleetErrors(() => foundEvent(reading, eventId)),
-    transactionsById: (ids) => withFleetErrors(() => transactionsById(reading, ids)),
-    transaction: (id) => withFleetErrors(async () => (await transactionsById(reading, [id])).get(id)),
+    scanJson: (request) => withFleetStepErrors(encodeJsonPieces(scanFleet(reading, request), '\n')),
+    computeStats: (request) => withFleetStepErrors(computeFleetStats(reading, request)),
+    findSlowest: (request) => withFleetStepErrors(slowest(request)),
+    findEvent: (eventId) => withFleetErrors(() => findFleetEvent(reading, eventId)),
+    findTransactionsById: (ids) => withFleetErrors(() => findFleetTransactions(reading, ids)),
+    findTransaction: (id) => withFleetErrors(async () => (await findFleetTransactions(reading, [id])).get(id)),
   } satisfies Partial<Store>;
 }
 
 /** The store takes the connections over: it closes them. */
-export function fleetStore(
+export function createFleetStore(
   fleet: Fleet,
   {
     eventsMax = KEPT_EVENTS_MAX,
@@ -67,34 +73,35 @@ export function fleetStore(
   const passes = createFleetPasses(reading);
 
   const store: Store = {
-    fleet: { ...fleetHealth(fleet), watchShards: shards.watch },
-    recordingStates: async () => [],
-    unreadable: async () => [],
-    ...questionsTo(reading),
-    heatmap: (request) => withFleetStepErrors(computeFleetHeatmap(reading, passes, request, eventsMax)),
+    fleet: { ...createFleetHealth(fleet), watchShards: shards.watch },
+    listRecordingStates: async () => [],
+    listUnreadable: async () => [],
+    ...createQuestions(reading),
+    computeHeatmap: (request) => withFleetStepErrors(computeFleetHeatmap(reading, passes, request, eventsMax)),
     compare: (request) => withFleetStepErrors(compareFleet(reading, passes, request)),
     startFollowing: (filter, horizonNs, sinceNs) =>
       withFleetErrors(() => startFollowing(fleet, filter, { horizonNs, sinceNs, lagNs: tailLagNs })),
     parseFollowPosition,
     follow: (request, signal) => withFleetErrors(() => follow(fleet, request, tailLagNs, signal)),
-    transactions: (request) =>
+    listTransactions: (request) =>
       withFleetStepErrors(
         (async function* () {
           const filter = yield* chooseFleetFilter(reading, passes, request.filter, eventsMax);
-          return yield* listedTransactions(reading, { ...request, filter });
+          return yield* listFleetTransactions(reading, { ...request, filter });
         })(),
       ),
     pin: (request) => withFleetErrors(() => pinIn(fleet, request, pinLimits)),
     unpin: (transactionId) => withFleetErrors(() => unpinIn(fleet, transactionId)),
-    pins: (transactionId) => withFleetErrors(() => readFleetPins(reading, transactionId)),
-    services: () => withFleetErrors(() => readFleetServices(reading)),
-    nodes: () => withFleetErrors(shards.nodes),
-    losses: (fromNs, toNs, nodes) => withFleetErrors(() => readFleetLosses(reading, fromNs, toNs, nodes)),
-    unended: (nodes) => withFleetErrors(() => readFleetUnended(reading, nodes)),
-    spans: (nodes) => withFleetErrors(() => shards.noting(nodes, () => readFleetSpans(reading, nodes, forgetNs))),
+    listPins: (transactionId) => withFleetErrors(() => readFleetPins(reading, transactionId)),
+    listServices: () => withFleetErrors(() => readFleetServices(reading)),
+    listNodes: () => withFleetErrors(shards.listNodes),
+    listLosses: (fromNs, toNs, nodes) => withFleetErrors(() => readFleetLosses(reading, fromNs, toNs, nodes)),
+    readUnended: (nodes) => withFleetErrors(() => readFleetUnended(reading, nodes)),
+    listSpans: (nodes) =>
+      withFleetErrors(() => shards.noteRecordings(nodes, () => readFleetSpans(reading, nodes, forgetNs))),
     close: async () => closeFleet(fleet),
-    forAnswer() {
-      return { ...store, ...questionsTo({ ...reading, answered: new Map() }) };
+    createAnswerStore() {
+      return { ...store, ...createQuestions({ ...reading, answered: new Map() }) };
     },
   };
   return store;
@@ -102,7 +109,7 @@ export function fleetStore(
 
 /* Finds one event by its id: its segment gives the time, by which the table of events is sorted. */
 
-async function foundEvent(fleet: Fleet, eventId: string): Promise<ApiEvent | undefined> {
+async function findFleetEvent(fleet: Fleet, eventId: string): Promise<ApiEvent | undefined> {
   const id = parseEventId(eventId);
   if (!id) return undefined;
   const recording = sql`recording = ${BigInt(`0x${id.recordingId}`)}`;
@@ -110,13 +117,13 @@ async function foundEvent(fleet: Fleet, eventId: string): Promise<ApiEvent | und
 WHERE ${recording} AND first_number <= ${id.number} AND end_number > ${id.number} LIMIT 1`;
   const [segment] = await readRows(fleet, segments, { t_min: 'number', t_max: 'number' });
   const own = [recording, sql`number = ${id.number}`];
-  const blocks = answerBlocks();
+  const blocks = createAnswerBlocks();
   const asked = { selected: blocks.selected, conditions: own, order: 'asc', rowsMax: 1 } as const;
   const times = segment && { firstNs: segment.t_min, lastNs: segment.t_max };
   const statements = [
-    ...(times ? [eventStatement(fleet, { ...asked, times }, false)] : []),
+    ...(times ? [buildEventSql(fleet, { ...asked, times }, false)] : []),
     // What is pinned has no segment, and is little: no time is needed.
-    ...((await fleet.oldestNs()) > (times?.firstNs ?? 0n) ? [pinnedStatement(fleet, asked)] : []),
+    ...((await fleet.oldestNs()) > (times?.firstNs ?? 0n) ? [buildPinnedSql(fleet, asked)] : []),
   ];
   for (const statement of statements)
     for await (const decoded of fleet.connection.select(statement, { whole: true }))

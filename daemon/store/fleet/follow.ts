@@ -4,20 +4,20 @@
  */
 
 import { crc32 } from 'node:zlib';
-import { type RowOf, single } from '../../../agent/clickhouse/connection/rows.ts';
+import { type RowOf, requireSingleRow } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { parseReason } from '../../../agent/recording/format/losses.ts';
 import { min, U64_MAX } from '../../base/bigints.ts';
 import { formatEventId, parseEventId } from '../../base/event_id.ts';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
 import { readEventKey } from '../blocks/event.ts';
-import { rowsAsJson } from '../blocks/event_json.ts';
+import { encodeJsonRows } from '../blocks/event_json.ts';
 import type { ScannedBlock } from '../blocks/scanned_block.ts';
 import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, NodeLoss } from '../store.ts';
-import { answerBlocks, formatRecordingId, type RowKey } from './answer_blocks.ts';
-import { eventCondition } from './event_condition.ts';
+import { createAnswerBlocks, formatRecordingId, type RowKey } from './answer_blocks.ts';
+import { buildEventConditionSql } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
-import { eventStatement, following, scanFleet } from './scan.ts';
+import { buildEventSql, buildFollowingSql, scanFleet } from './scan.ts';
 
 /** Rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
 const BATCH_ROWS = 1024;
@@ -45,7 +45,7 @@ const EMPTY: Memory = { segments: new Set(), losses: new Map() };
 let positions = 0;
 
 /** The id is made on demand: most positions are only continued. */
-function known(position: Position, memory: Memory): KnownPosition {
+function createKnownPosition(position: Position, memory: Memory): KnownPosition {
   const { fromNs, key, arrivedS } = position;
   const sharedAs = `fleet ${++positions}`;
   return {
@@ -66,16 +66,16 @@ export async function startFollowing(
   filter: EventFilter,
   { horizonNs, sinceNs, lagNs }: { horizonNs: bigint; sinceNs: bigint | undefined; lagNs: bigint },
 ): Promise<FollowPosition> {
-  const arrivals = await arrivedSince(fleet, (await askNow(fleet)) - OVERLAP_S, filter);
+  const arrivals = await readArrivals(fleet, (await askNow(fleet)) - OVERLAP_S, filter);
   const fromNs = sinceNs === undefined ? undefined : sinceNs < 0n ? 0n : sinceNs > U64_MAX ? U64_MAX : sinceNs;
   const before = fromNs === undefined ? horizonNs - lagNs : fromNs - 1n;
   const key = endOfTime(before > 0n ? before : 0n);
-  return known({ fromNs: fromNs ?? 0n, key, arrivedS: arrivals.nowS }, buildMemory(arrivals, EMPTY));
+  return createKnownPosition({ fromNs: fromNs ?? 0n, key, arrivedS: arrivals.nowS }, buildMemory(arrivals, EMPTY));
 }
 
 export function parseFollowPosition(id: string): FollowPosition | undefined {
   const position = decodePosition(id);
-  return position && known(position, EMPTY);
+  return position && createKnownPosition(position, EMPTY);
 }
 
 /** Everything that has arrived was given. */
@@ -94,7 +94,7 @@ interface Draft {
 }
 
 function buildBatch({ position, memory, followed }: Draft, complete: boolean): FollowedBatch {
-  return { followed, position: known(position, memory), complete };
+  return { followed, position: createKnownPosition(position, memory), complete };
 }
 
 /** Returns undefined if `signal` aborts. */
@@ -110,7 +110,7 @@ export async function follow(
   if (lookedNs !== undefined && nowNs >= lookedNs && nowNs - lookedNs < LOOK_EVERY_NS)
     return { followed: [], position: request.position, complete: true };
   const sinceS = position.arrivedS - OVERLAP_S;
-  const arrivals = await arrivedSince(fleet, sinceS, filter);
+  const arrivals = await readArrivals(fleet, sinceS, filter);
   const draft: Draft = { position, memory, followed: [] };
   addLosses(draft, arrivals);
   if (!(await addLate(fleet, filter, arrivals, draft, signal)))
@@ -155,7 +155,7 @@ async function addLate(
     const withLate = pending.filter(({ firstNs, lastNs }) => firstNs <= key.timestampNs && lastNs >= fromNs);
     late ??= { segments: withLate.slice(0, SEGMENTS_TOGETHER), after: undefined };
     if (late.segments.length === 0) return true;
-    const { rows, readTo } = await lateRows(fleet, { filter, fromNs, key, ...late, rowsMax: left });
+    const { rows, readTo } = await readLateRows(fleet, { filter, fromNs, key, ...late, rowsMax: left });
     if (signal.aborted) return false;
     for (const { json } of rows) addEvent(draft, json(), true);
     left -= rows.length;
@@ -194,7 +194,7 @@ async function addOrdered(
     rows.push(...readBlockRows(scanned));
   }
   const keys = rows.map((row) => row.key);
-  const hasArrived = await arrivedBefore(fleet, keys, sinceS, draft.memory.segments);
+  const hasArrived = await createArrivalTest(fleet, keys, sinceS, draft.memory.segments);
   if (signal.aborted) return undefined;
   for (const row of rows) {
     if (!hasArrived(row.key)) continue;
@@ -293,48 +293,48 @@ interface Arrivals {
 
 async function askNow(fleet: Fleet): Promise<bigint> {
   const asked = sql`SELECT toUInt64(toUnixTimestamp(now())) AS seconds`;
-  return single(await readRows(fleet, asked, { seconds: 'number' })).seconds;
+  return requireSingleRow(await readRows(fleet, asked, { seconds: 'number' })).seconds;
 }
 
 /** Returns what arrived first at `sinceS` or later. */
-async function arrivedSince(fleet: Fleet, sinceS: bigint, filter: EventFilter): Promise<Arrivals> {
+async function readArrivals(fleet: Fleet, sinceS: bigint, filter: EventFilter): Promise<Arrivals> {
   const nowS = await askNow(fleet);
   const bound = sql`toDateTime(${sinceS > 0n ? sinceS : 0n})`;
   return {
     nowS,
-    segments: (await readRows(fleet, segmentsSince(fleet, bound, filter), SEGMENT)).map(toArrivedSegment),
-    losses: (await readRows(fleet, lossesSince(fleet, bound, filter), LOSS)).map(toArrivedLoss),
+    segments: (await readRows(fleet, buildSegmentsSql(fleet, bound, filter), SEGMENT)).map(toArrivedSegment),
+    losses: (await readRows(fleet, buildLossesSql(fleet, bound, filter), LOSS)).map(toArrivedLoss),
   };
 }
 
-function segmentsSince(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
+function buildSegmentsSql(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
   const table = chooseTableSql(fleet, 'segment');
   return sql`SELECT recording, first_number, max(end_number) AS end, any(node) AS at, min(t_min) AS first, max(t_max) AS last
-FROM ${table} WHERE ${among(fleet, sql`recording, first_number`, table, bound)} AND ${ofNodes(filter)}
+FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, first_number`, table, bound)} AND ${buildNodesSql(filter)}
 GROUP BY recording, first_number HAVING min(arrived) >= ${bound} ORDER BY min(arrived), recording, first_number`;
 }
 
 /** A loss that has grown arrives again; one that is only sent again has arrived before. */
-function lossesSince(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
+function buildLossesSql(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
   const table = chooseTableSql(fleet, 'loss');
   return sql`SELECT recording, loss_id, any(node) AS at, any(cause) AS why, min(from_ns) AS first, max(to_ns) AS last,
   max(count) AS lost, max(if(arrived < ${bound}, count, 0)) AS before, toUInt64(min(arrived) < ${bound}) AS is_known
-FROM ${table} WHERE ${among(fleet, sql`recording, loss_id`, table, bound)} AND ${ofNodes(filter)}
+FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, loss_id`, table, bound)} AND ${buildNodesSql(filter)}
 GROUP BY recording, loss_id HAVING lost > before OR is_known = 0 ORDER BY min(arrived), recording, loss_id`;
 }
 
 /** Rows with these keys, of which one arrived since. */
-function among(fleet: Fleet, key: Sql, table: Sql, bound: Sql): Sql {
+function buildArrivedSql(fleet: Fleet, key: Sql, table: Sql, bound: Sql): Sql {
   const keys = sql`(SELECT ${key} FROM ${table} WHERE arrived >= ${bound})`;
   return fleet.isCluster ? sql`(${key}) GLOBAL IN ${keys}` : sql`(${key}) IN ${keys}`;
 }
 
 /** A tail has nothing of nodes that it excludes, neither events nor losses. */
-function ofNodes({ nodes, excluded }: EventFilter): Sql {
-  const names = (some: readonly string[]) => list([...new Set(some)].map(text));
+function buildNodesSql({ nodes, excluded }: EventFilter): Sql {
+  const buildNameListSql = (some: readonly string[]) => list([...new Set(some)].map(text));
   return and([
-    ...(nodes ? [nodes.length > 0 ? sql`node IN (${names(nodes)})` : sql`0`] : []),
-    ...(excluded?.nodes?.length ? [sql`node NOT IN (${names(excluded.nodes)})`] : []),
+    ...(nodes ? [nodes.length > 0 ? sql`node IN (${buildNameListSql(nodes)})` : sql`0`] : []),
+    ...(excluded?.nodes?.length ? [sql`node NOT IN (${buildNameListSql(excluded.nodes)})`] : []),
   ]);
 }
 
@@ -385,7 +385,7 @@ function toArrivedLoss(row: RowOf<typeof LOSS>): ArrivedLoss {
 }
 
 /** Returns whether an event is of a segment that arrived before `sinceS`, or is one of these. */
-async function arrivedBefore(
+async function createArrivalTest(
   fleet: Fleet,
   keys: readonly RowKey[],
   sinceS: bigint,
@@ -427,23 +427,23 @@ interface LateRows {
   readTo: RowKey | undefined;
 }
 
-async function lateRows(fleet: Fleet, request: LateRequest): Promise<LateRows> {
+async function readLateRows(fleet: Fleet, request: LateRequest): Promise<LateRows> {
   const { filter, segments, fromNs, key, after, rowsMax } = request;
-  const condition = eventCondition(filter);
+  const condition = buildEventConditionSql(filter);
   if (!condition) return { rows: [], readTo: undefined };
   const earliestNs = segments.map(({ firstNs }) => firstNs).reduce(min);
   const conditions = [
     or(segments.map(buildInSegmentSql)),
-    sql`NOT ${following(key, 'asc')}`,
-    ...(after ? [following(after, 'asc')] : []),
+    sql`NOT ${buildFollowingSql(key, 'asc')}`,
+    ...(after ? [buildFollowingSql(after, 'asc')] : []),
     condition,
   ];
-  const blocks = answerBlocks();
+  const blocks = createAnswerBlocks();
   const times = { firstNs: earliestNs > fromNs ? earliestNs : fromNs, lastNs: key.timestampNs };
   const asked = { selected: blocks.selected, times, conditions, order: 'asc' as const, rowsMax };
   const rows: FollowedRow[] = [];
   let found = 0;
-  for await (const decoded of fleet.connection.select(eventStatement(fleet, asked, false), { whole: true })) {
+  for await (const decoded of fleet.connection.select(buildEventSql(fleet, asked, false), { whole: true })) {
     found += decoded.rowCount;
     for (const scanned of blocks.read(decoded, rowsMax)) rows.push(...readBlockRows(scanned));
   }
@@ -464,7 +464,7 @@ interface FollowedRow {
 function* readBlockRows(scanned: ScannedBlock): Generator<FollowedRow> {
   const { rowCount } = scanned.block;
   if (rowCount === 0) return;
-  const { bytes, ends } = rowsAsJson(scanned);
+  const { bytes, ends } = encodeJsonRows(scanned);
   for (let row = 0; row < rowCount; row++) {
     const { timestamp_ns: timestampNs, event_id } = readEventKey(scanned, row);
     const { recordingId, number } = parseEventId(event_id)!;

@@ -16,7 +16,7 @@ export interface KnownNodes {
   isWhole(): boolean;
 }
 
-export function knownNodes(file?: NodesFile): KnownNodes {
+export function createKnownNodes(file?: NodesFile): KnownNodes {
   const before = file && readNodes(file);
   const known: RecordingCounts = before ?? new Map();
   let isWhole = before !== undefined;

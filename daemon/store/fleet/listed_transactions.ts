@@ -1,11 +1,11 @@
 /** Lists of transactions, in pages: a statement ranks them, and their summaries come from what is kept by id. */
 
 import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
-import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
+import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
 import type { ChosenRequest, TransactionKey, TransactionPage, TransactionReach, TransactionSummary } from '../store.ts';
 import { type Fleet, readRows } from './fleet.ts';
-import { reachFinder, readReach, selectedTransactions, selection } from './selected_transactions.ts';
-import { transactionsById } from './transactions_by_id.ts';
+import { buildSelectionSql, createReachFinder, readReach, readSelectedTransactions } from './selected_transactions.ts';
+import { findFleetTransactions } from './transactions_by_id.ts';
 
 /** A transaction in the order of a list. */
 interface Ranked {
@@ -20,10 +20,13 @@ type Rank = (after: TransactionKey | undefined, count: number) => Promise<Ranked
 /** Chosen ones are kept until there are so many more than are wanted. */
 const KEPT_EXTRA_MAX = 4096;
 
-export async function* listedTransactions(fleet: Fleet, request: ChosenRequest): AsyncGenerator<void, TransactionPage> {
+export async function* listFleetTransactions(
+  fleet: Fleet,
+  request: ChosenRequest,
+): AsyncGenerator<void, TransactionPage> {
   const { rank, reach: reachOfAll } = request.filter.hashes
-    ? yield* rankedHere(fleet, request)
-    : await rankedThere(fleet, request);
+    ? yield* rankLocally(fleet, request)
+    : await rankOnServer(fleet, request);
   const { fromNs = 0n } = request.filter;
   const transactions: TransactionSummary[] = [];
   // One transaction more than requested shows whether there is a next page.
@@ -31,7 +34,7 @@ export async function* listedTransactions(fleet: Fleet, request: ChosenRequest):
   let found = first;
   for (;;) {
     const shown = found.slice(0, request.limit - transactions.length);
-    const summaries = await transactionsById(
+    const summaries = await findFleetTransactions(
       fleet,
       shown.map(({ id }) => id),
     );
@@ -54,16 +57,16 @@ interface Ranking {
   reach(): Promise<TransactionReach | null>;
 }
 
-async function rankedThere(fleet: Fleet, { filter, sort }: ChosenRequest): Promise<Ranking> {
-  const selected = await selection(fleet, filter, { withIds: true });
-  const withNodes = await selection(fleet, filter, { withNodes: true });
+async function rankOnServer(fleet: Fleet, { filter, sort }: ChosenRequest): Promise<Ranking> {
+  const selected = await buildSelectionSql(fleet, filter, { withIds: true });
+  const withNodes = await buildSelectionSql(fleet, filter, { withNodes: true });
   if (!selected || !withNodes) return { rank: async () => [], reach: async () => null };
   const value = sort === 'slowest' ? sql`lasted` : sql`started`;
   return {
     reach: () => readReach(fleet, withNodes),
     async rank(after, count) {
       const statement = sql`SELECT whole_id, hash, ${value} AS value FROM (${selected})
-WHERE ${after ? following(value, after) : sql`1`} ORDER BY value DESC, hash LIMIT ${count}`;
+WHERE ${after ? buildAfterSql(value, after) : sql`1`} ORDER BY value DESC, hash LIMIT ${count}`;
       const rows = await readRows(fleet, statement, { whole_id: 'text', hash: 'number', value: 'number' });
       return rows.map((row) => ({ id: row.whole_id, value: row.value, hash: Number(row.hash) }));
     },
@@ -71,29 +74,29 @@ WHERE ${after ? following(value, after) : sql`1`} ORDER BY value DESC, hash LIMI
 }
 
 /** Equal values are in the order of hashes. */
-function following(value: Sql, { value: last, transactionId }: TransactionKey): Sql {
+function buildAfterSql(value: Sql, { value: last, transactionId }: TransactionKey): Sql {
   if (last < 0n) return sql`0`;
-  return sql`(${value} < ${last} OR (${value} = ${last} AND hash > ${textHash53(transactionId)}))`;
+  return sql`(${value} < ${last} OR (${value} = ${last} AND hash > ${hashText53(transactionId)}))`;
 }
 
 /** A server is not told which ones events have chosen: they may be very many. */
-async function* rankedHere(
+async function* rankLocally(
   fleet: Fleet,
   { filter, sort, limit, after: first }: ChosenRequest,
 ): AsyncGenerator<void, Ranking> {
-  const finder = reachFinder();
+  const finder = createReachFinder();
   let ranked: Ranked[] = [];
-  for await (const rows of selectedTransactions(fleet, filter, { withIds: true })) {
+  for await (const rows of readSelectedTransactions(fleet, filter, { withIds: true })) {
     finder.add(rows);
     for (let row = 0; row < rows.length; row++) {
       const value = (sort === 'slowest' ? rows.durationsNs : rows.startsNs)[row]!;
       const one = { id: rows.readId(row), value, hash: rows.hashes[row]! };
       if (!first || isBefore(toPlace(first), one)) ranked.push(one);
     }
-    if (ranked.length > limit + KEPT_EXTRA_MAX) ranked = best(ranked, limit + KEPT_EXTRA_MAX);
+    if (ranked.length > limit + KEPT_EXTRA_MAX) ranked = selectBest(ranked, limit + KEPT_EXTRA_MAX);
     yield;
   }
-  ranked = best(ranked, ranked.length);
+  ranked = selectBest(ranked, ranked.length);
   return {
     reach: async () => finder.reach(),
     rank: async (after, count) => ranked.filter((one) => !after || isBefore(toPlace(after), one)).slice(0, count),
@@ -103,13 +106,13 @@ async function* rankedHere(
 type Place = Pick<Ranked, 'value' | 'hash'>;
 
 function toPlace({ value, transactionId }: TransactionKey): Place {
-  return { value, hash: textHash53(transactionId) };
+  return { value, hash: hashText53(transactionId) };
 }
 
 function isBefore(a: Place, b: Place): boolean {
   return a.value > b.value || (a.value === b.value && a.hash < b.hash);
 }
 
-function best(ranked: readonly Ranked[], count: number): Ranked[] {
+function selectBest(ranked: readonly Ranked[], count: number): Ranked[] {
   return ranked.toSorted((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, count);
 }

@@ -4,11 +4,11 @@ import { readTypedRows } from '../../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../../agent/clickhouse/connection/settings.ts';
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
-import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
-import { columnsInServer, readMeta } from '../../../agent/clickhouse/tables/meta.ts';
+import { nameDistributedTable } from '../../../agent/clickhouse/tables/ddl.ts';
+import { readMeta, readServerColumns } from '../../../agent/clickhouse/tables/meta.ts';
 import { SCHEMA_VERSION } from '../../../agent/clickhouse/tables/schema.ts';
 import { UserError } from '../../../agent/process/errors.ts';
-import { type Fleet, fleetOver } from './fleet.ts';
+import { createFleet, type Fleet } from './fleet.ts';
 
 /** Where a fleet's tables are; it can be passed to a thread. */
 export interface FleetSettings extends ConnectionSettings {
@@ -19,16 +19,16 @@ export interface FleetSettings extends ConnectionSettings {
 /** Throws a UserError, also if a server cannot be reached. */
 export async function openFleet(settings: FleetSettings): Promise<Fleet> {
   const connection = connect(settings);
-  const pinning = settings.pins ? connectedToPin(settings, connection) : connection;
+  const pinning = settings.pins ? connectToPin(settings, connection) : connection;
   try {
-    return await openedOver(connection, pinning);
+    return await openFleetTables(connection, pinning);
   } catch (error) {
     for (const one of new Set([connection, pinning])) one.close();
     throw error;
   }
 }
 
-function connectedToPin({ pins, ...settings }: FleetSettings, opened: Connection): Connection {
+function connectToPin({ pins, ...settings }: FleetSettings, opened: Connection): Connection {
   try {
     return connect({ ...settings, ...pins });
   } catch (error) {
@@ -37,7 +37,7 @@ function connectedToPin({ pins, ...settings }: FleetSettings, opened: Connection
   }
 }
 
-async function openedOver(connection: Connection, pinning: Connection): Promise<Fleet> {
+async function openFleetTables(connection: Connection, pinning: Connection): Promise<Fleet> {
   const meta = await readMeta(connection);
   const { database } = connection;
   if (!meta) throw new UserError(`the database ${database} has no tables of kreplay: run \`kreplay fleet init\``);
@@ -45,9 +45,9 @@ async function openedOver(connection: Connection, pinning: Connection): Promise<
     const advice = meta.schemaVersion < SCHEMA_VERSION ? 'run `kreplay fleet upgrade`' : 'install that version here';
     throw new UserError(`the database ${database} has schema ${meta.schemaVersion}, not ${SCHEMA_VERSION}: ${advice}`);
   }
-  const isCluster = (await columnsInServer(connection)).has(distributedName('event'));
+  const isCluster = (await readServerColumns(connection)).has(nameDistributedTable('event'));
   if (isCluster) await refuseLeavingOut(connection);
-  return fleetOver(connection, { bucketNs: meta.bucketNs, isCluster }, pinning);
+  return createFleet(connection, { bucketNs: meta.bucketNs, isCluster }, pinning);
 }
 
 /** Answers would lack shards that are away, and not say so. */
@@ -66,19 +66,19 @@ async function refuseLeavingOut(connection: Connection): Promise<void> {
 /* Measures how long a server takes for statements. */
 
 /** `onStatement` is called at the end of each, also of one that failed or was given up, with its seconds. */
-export function timedFleet(fleet: Fleet, onStatement: (seconds: number) => void): Fleet {
+export function measureFleet(fleet: Fleet, onStatement: (seconds: number) => void): Fleet {
   const { connection } = fleet;
   return {
     ...fleet,
     connection: {
       ...connection,
-      select: (statement, options) => timed(connection.select(statement, options), onStatement),
+      select: (statement, options) => measureStatement(connection.select(statement, options), onStatement),
     },
   };
 }
 
 /** The time that the reader takes between blocks is not the server's. */
-async function* timed(
+async function* measureStatement(
   blocks: AsyncGenerator<DecodedBlock>,
   onStatement: (seconds: number) => void,
 ): AsyncGenerator<DecodedBlock> {

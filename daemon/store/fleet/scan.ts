@@ -9,16 +9,16 @@ import type { RowOf } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { readPins } from '../../../agent/clickhouse/pins/pins.ts';
 import { and, columns, list, type Sql, sql, text, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
-import { withinTimes } from '../../../agent/clickhouse/tables/event_times.ts';
+import { buildTimeRangeSql } from '../../../agent/clickhouse/tables/event_times.ts';
 import { TRACE_ID, TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
 import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
 import { parseEventId } from '../../base/event_id.ts';
 import type { EventKey, ScannedBlock } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
-import { type AnswerBlocks, answerBlocks, type RowKey, unexpected } from './answer_blocks.ts';
-import { computeTimeRange, eventCondition, type TimeRange, traceBytes } from './event_condition.ts';
+import { type AnswerBlocks, createAnswerBlocks, createUnexpectedError, type RowKey } from './answer_blocks.ts';
+import { buildEventConditionSql, computeTimeRange, parseTraceId, type TimeRange } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
-import { rowsOfTransaction } from './transactions_by_id.ts';
+import { readTransactionRows } from './transactions_by_id.ts';
 
 /** Rows that one statement returns at most: the server keeps as many in memory to sort them. */
 const STATEMENT_ROWS_MAX = 65_536;
@@ -37,12 +37,12 @@ export async function* scanFleet(
   { filter, order, after, limit = Number.POSITIVE_INFINITY, columns: wanted }: ScanRequest,
   also: readonly Sql[] = [],
 ): AsyncGenerator<ScannedBlock, void> {
-  const condition = eventCondition(filter);
+  const condition = buildEventConditionSql(filter);
   const times = computeTimeRange(filter);
   if (!condition || !times || limit <= 0) return;
   const oldestNs = await fleet.oldestNs();
-  const found = await scanRanges(fleet, filter, times, oldestNs);
-  const blocks = answerBlocks(wanted);
+  const found = await findScanRanges(fleet, filter, times, oldestNs);
+  const blocks = createAnswerBlocks(wanted);
   const steps = createSteps(found, {
     order,
     fleet,
@@ -55,20 +55,20 @@ export async function* scanFleet(
   if (key) steps.skipTo(key.timestampNs);
   for (let step = steps.next(); step; step = steps.next()) {
     const rowsMax = Math.min(left, statementRowsMax);
-    const conditions = [...(key ? [following(key, order)] : []), ...found.more, ...also, condition];
+    const conditions = [...(key ? [buildFollowingSql(key, order)] : []), ...found.more, ...also, condition];
     const asked = { times: step, conditions, order, rowsMax, selectFew: found.events === undefined };
     const withPinned = step.firstNs < oldestNs;
     if (isProbed) {
       const { range, hasMore } = await probe(fleet, asked, withPinned);
       if (!range) {
         steps.pass(true);
-        yield blocks.empty();
+        yield blocks.createEmptyBlock();
         continue;
       }
       asked.times = range;
       if (hasMore) steps.cutTo(range);
     }
-    const statement = eventStatement(fleet, { ...asked, selected: blocks.selected }, withPinned);
+    const statement = buildEventSql(fleet, { ...asked, selected: blocks.selected }, withPinned);
     const rows = { found: 0, returned: 0 };
     let isTooLarge = false;
     try {
@@ -86,7 +86,7 @@ export async function* scanFleet(
       steps.stopAt(key.timestampNs);
     } else {
       steps.pass(rows.found < STATEMENT_ROWS_MAX / 2);
-      if (rows.returned === 0) yield blocks.empty();
+      if (rows.returned === 0) yield blocks.createEmptyBlock();
     }
   }
 }
@@ -99,7 +99,7 @@ async function* readBlocks(
   rows: { found: number; returned: number },
 ): AsyncGenerator<ScannedBlock, void> {
   for await (const decoded of connection.select(statement)) {
-    if (rows.found + decoded.rowCount > rowsMax) throw unexpected('it has more rows');
+    if (rows.found + decoded.rowCount > rowsMax) throw createUnexpectedError('it has more rows');
     rows.found += decoded.rowCount;
     for (const scanned of blocks.read(decoded, left - rows.returned)) {
       rows.returned += scanned.block.rowCount;
@@ -191,7 +191,7 @@ function createSteps(
 }
 
 /** The rows that come after one in the order. */
-export function following({ timestampNs, recording, number }: RowKey, order: Order): Sql {
+export function buildFollowingSql({ timestampNs, recording, number }: RowKey, order: Order): Sql {
   const beyond = order === 'asc' ? sql`>` : sql`<`;
   return sql`(timestamp_ns ${beyond} ${timestampNs} OR (timestamp_ns = ${timestampNs} AND (recording ${beyond} ${recording} OR (recording = ${recording} AND number ${beyond} ${number}))))`;
 }
@@ -230,7 +230,7 @@ interface Probed {
 
 async function probe(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Promise<Probed> {
   const statement = sql`SELECT toUInt64(count()) AS found, min(timestamp_ns) AS first_ns, max(timestamp_ns) AS last_ns
-FROM (${timesStatement(fleet, asked, withPinned)})`;
+FROM (${buildEventTimesSql(fleet, asked, withPinned)})`;
   const [row] = await readRows(fleet, statement, { found: 'number', first_ns: 'number', last_ns: 'number' });
   if (!row || row.found === 0n) return { range: undefined, hasMore: false };
   const range = { firstNs: row.first_ns, lastNs: row.last_ns };
@@ -253,19 +253,24 @@ const GAP_BUCKETS = 2n;
 const TOUCHED = { t_min: 'number', t_max: 'number', owners: 'texts' } as const;
 
 /** What began before `oldestNs` is only there as far as pins keep it. */
-async function scanRanges(fleet: Fleet, filter: EventFilter, times: TimeRange, oldestNs: bigint): Promise<ScanRanges> {
+async function findScanRanges(
+  fleet: Fleet,
+  filter: EventFilter,
+  times: TimeRange,
+  oldestNs: bigint,
+): Promise<ScanRanges> {
   const { transactionId, traceId } = filter;
-  if (transactionId !== undefined) return rangesOfId(fleet, TRANSACTION_ID, transactionId, times, oldestNs);
-  const trace = traceId === undefined ? undefined : traceBytes(traceId);
-  if (trace) return rangesOfId(fleet, TRACE_ID, traceId!, times, oldestNs);
+  if (transactionId !== undefined) return findIdRanges(fleet, TRANSACTION_ID, transactionId, times, oldestNs);
+  const trace = traceId === undefined ? undefined : parseTraceId(traceId);
+  if (trace) return findIdRanges(fleet, TRACE_ID, traceId!, times, oldestNs);
   const nodes = filter.nodes?.length ? [sql`node IN (${list(filter.nodes.map(text))})`] : [];
-  const { ranges, ...rest } = await rangeOfSegments(fleet, nodes, times);
+  const { ranges, ...rest } = await findSegmentRanges(fleet, nodes, times);
   if (times.firstNs >= oldestNs) return { ranges, ...rest };
-  const all = [...ranges, ...(await rangesOfPins(fleet, times))].sort(byStart);
-  return { ranges: joined(all, GAP_BUCKETS * fleet.bucketNs), ...rest };
+  const all = [...ranges, ...(await findPinRanges(fleet, times))].sort(compareStarts);
+  return { ranges: joinRanges(all, GAP_BUCKETS * fleet.bucketNs), ...rest };
 }
 
-async function rangesOfId(
+async function findIdRanges(
   fleet: Fleet,
   kind: number,
   id: string,
@@ -274,24 +279,24 @@ async function rangesOfId(
 ): Promise<ScanRanges> {
   const rows: RowOf<typeof TOUCHED>[] = [];
   const tables = times.firstNs < oldestNs ? (['by_id', 'pinned_by_id'] as const) : (['by_id'] as const);
-  for (const table of tables) rows.push(...(await rowsOfId(fleet, table, { kind, id, times })));
+  for (const table of tables) rows.push(...(await readTouchedRows(fleet, table, { kind, id, times })));
   const owners = new Set(rows.flatMap((row) => row.owners));
-  const found = rows.map(({ t_min, t_max }) => ({ firstNs: t_min, lastNs: t_max })).sort(byStart);
+  const found = rows.map(({ t_min, t_max }) => ({ firstNs: t_min, lastNs: t_max })).sort(compareStarts);
   return {
-    ranges: joined(found, GAP_BUCKETS * fleet.bucketNs).map((range) => within(range, times)),
+    ranges: joinRanges(found, GAP_BUCKETS * fleet.bucketNs).map((range) => clipRange(range, times)),
     more: owners.size > 0 ? [sql`owner IN (${list([...owners].map(text))})`] : [],
     events: undefined,
   };
 }
 
-async function rowsOfId(
+async function readTouchedRows(
   fleet: Fleet,
   table: 'by_id' | 'pinned_by_id',
   { kind, id, times }: { kind: number; id: string; times: TimeRange },
 ): Promise<RowOf<typeof TOUCHED>[]> {
   if (fleet.answered && kind === TRANSACTION_ID) {
     const { firstNs, lastNs } = times;
-    const rows = await rowsOfTransaction(fleet, table, id);
+    const rows = await readTransactionRows(fleet, table, id);
     return rows.filter(({ t_min, t_max }) => t_max >= firstNs && t_min <= lastNs);
   }
   const statement = sql`SELECT t_min, t_max, owners FROM ${chooseTableSql(fleet, table)}
@@ -300,27 +305,27 @@ PREWHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
 }
 
 /** What is committed: rows of a segment that is not are no part of an answer yet. */
-async function rangeOfSegments(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
+async function findSegmentRanges(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
   const statement = sql`SELECT sum(n) AS events, min(t_min) AS first_ns, max(t_max) AS last_ns
 FROM ${chooseTableSql(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
   const [row] = await readRows(fleet, statement, { events: 'number', first_ns: 'number', last_ns: 'number' });
   if (!row || row.events === 0n) return { ranges: [], more: [], events: 0n };
   const whole = { firstNs: row.first_ns, lastNs: row.last_ns };
-  const range = within(whole, times);
+  const range = clipRange(whole, times);
   // Events are taken to be spread evenly.
   const share = (computeLengthNs(range) * row.events) / computeLengthNs(whole);
   return { ranges: [range], more: [], events: share };
 }
 
 /** The times in which pins keep something. */
-async function rangesOfPins(fleet: Fleet, times: TimeRange): Promise<TimeRange[]> {
+async function findPinRanges(fleet: Fleet, times: TimeRange): Promise<TimeRange[]> {
   const pins = await readPins(fleet.connection, fleet);
   return pins
     .filter(({ fromNs, endNs }) => endNs >= times.firstNs && fromNs <= times.lastNs)
-    .map(({ fromNs, endNs }) => within({ firstNs: fromNs, lastNs: endNs }, times));
+    .map(({ fromNs, endNs }) => clipRange({ firstNs: fromNs, lastNs: endNs }, times));
 }
 
-function byStart(a: TimeRange, b: TimeRange): number {
+function compareStarts(a: TimeRange, b: TimeRange): number {
   return a.firstNs < b.firstNs ? -1 : a.firstNs > b.firstNs ? 1 : 0;
 }
 
@@ -329,7 +334,7 @@ function touches({ firstNs, lastNs }: TimeRange): Sql {
 }
 
 /** Both bounds are inclusive, and the two overlap. */
-function within(range: TimeRange, { firstNs, lastNs }: TimeRange): TimeRange {
+function clipRange(range: TimeRange, { firstNs, lastNs }: TimeRange): TimeRange {
   return {
     firstNs: range.firstNs > firstNs ? range.firstNs : firstNs,
     lastNs: range.lastNs < lastNs ? range.lastNs : lastNs,
@@ -341,7 +346,7 @@ function computeLengthNs({ firstNs, lastNs }: TimeRange): bigint {
 }
 
 /** Joins ranges, which are in order of their starts, where the gap is short. */
-function joined(ranges: readonly TimeRange[], gapNs: bigint): TimeRange[] {
+function joinRanges(ranges: readonly TimeRange[], gapNs: bigint): TimeRange[] {
   const found: TimeRange[] = [];
   for (const range of ranges) {
     const last = found.at(-1);
@@ -363,20 +368,20 @@ interface AskedEvents {
 }
 
 /** An event that is pinned and not dropped is in the answer several times; such rows are neighbours. */
-export function eventStatement(fleet: Fleet, asked: AskedEvents & { times: TimeRange }, withPinned: boolean): Sql {
-  const conditions = [withinTimes(fleet.bucketNs, asked.times), ...asked.conditions];
+export function buildEventSql(fleet: Fleet, asked: AskedEvents & { times: TimeRange }, withPinned: boolean): Sql {
+  const conditions = [buildTimeRangeSql(fleet.bucketNs, asked.times), ...asked.conditions];
   const kept = selectFrom(chooseTableSql(fleet, 'event'), { ...asked, conditions });
   if (!withPinned) return kept;
   const pinned = selectFrom(chooseTableSql(fleet, 'pinned_event'), { ...asked, conditions });
   const both = unionAll([sql`SELECT * FROM (${kept})`, sql`SELECT * FROM (${pinned})`]);
-  return sql`SELECT ${columns(asked.selected)} FROM (${both}) ${end(asked)}`;
+  return sql`SELECT ${columns(asked.selected)} FROM (${both}) ${buildEndSql(asked)}`;
 }
 
 type AskedTimes = Omit<AskedEvents, 'selected'> & { times: TimeRange };
 
-/** The times of the events that `eventStatement` selects. */
-function timesStatement(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Sql {
-  const condition = and([withinTimes(fleet.bucketNs, asked.times), ...asked.conditions]);
+/** The times of the events that `buildEventSql` selects. */
+function buildEventTimesSql(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Sql {
+  const condition = and([buildTimeRangeSql(fleet.bucketNs, asked.times), ...asked.conditions]);
   const first = sql`ORDER BY timestamp_ns ${asked.order === 'asc' ? sql`` : sql`DESC`} LIMIT ${asked.rowsMax}`;
   const buildTimesSql = (table: string) =>
     sql`SELECT timestamp_ns FROM ${chooseTableSql(fleet, table)} WHERE ${condition} ${first}`;
@@ -385,7 +390,7 @@ function timesStatement(fleet: Fleet, asked: AskedTimes, withPinned: boolean): S
   return sql`SELECT timestamp_ns FROM (${unionAll(both)}) ${first}`;
 }
 
-export function pinnedStatement(fleet: Fleet, asked: AskedEvents): Sql {
+export function buildPinnedSql(fleet: Fleet, asked: AskedEvents): Sql {
   return selectFrom(chooseTableSql(fleet, 'pinned_event'), asked);
 }
 
@@ -395,13 +400,13 @@ export function pinnedStatement(fleet: Fleet, asked: AskedEvents): Sql {
  */
 function selectFrom(table: Sql, asked: AskedEvents): Sql {
   return sql`SELECT ${columns(asked.selected)} FROM ${table}
-${asked.selectFew ? sql`WHERE` : sql`PREWHERE`} ${and(asked.conditions)} ${end(asked)}`;
+${asked.selectFew ? sql`WHERE` : sql`PREWHERE`} ${and(asked.conditions)} ${buildEndSql(asked)}`;
 }
 
-function end({ order, rowsMax }: AskedEvents): Sql {
-  return sql`ORDER BY ${totalOrder(order)} LIMIT ${rowsMax}`;
+function buildEndSql({ order, rowsMax }: AskedEvents): Sql {
+  return sql`ORDER BY ${buildOrderSql(order)} LIMIT ${rowsMax}`;
 }
 
-function totalOrder(order: Order): Sql {
+function buildOrderSql(order: Order): Sql {
   return order === 'asc' ? sql`timestamp_ns, recording, number` : sql`timestamp_ns DESC, recording DESC, number DESC`;
 }

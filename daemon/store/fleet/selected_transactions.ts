@@ -10,7 +10,7 @@ import { toWords } from '../../../agent/recording/words64.ts';
 import { I64_MAX, U64_MAX } from '../../base/bigints.ts';
 import type { ChosenFilter, TransactionReach, TransactionRows } from '../store.ts';
 import { readNumberColumn, readTextColumn, readTextListColumn, selectValues } from './answer_blocks.ts';
-import { named } from './event_condition.ts';
+import { dropEmptyNames } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 
 const HOUR_NS = 3_600_000_000_000n;
@@ -32,7 +32,7 @@ interface Selected {
  * A statement that selects transactions, by the hashes of their ids as a recording's tables do; undefined if there can be
  * none. Its names are none of the table's columns, which the aggregate functions read.
  */
-export async function selection(
+export async function buildSelectionSql(
   fleet: Fleet,
   filter: ChosenFilter,
   { withIds = false, withNodes = false }: Selected,
@@ -42,7 +42,7 @@ export async function selection(
   const isImpossible =
     [fromNs >= toNs, toNs <= 0n, minDurationNs > maxDurationNs, minDurationNs > U64_MAX].some(Boolean) ||
     nodes?.length === 0 ||
-    (services && named(services).length === 0);
+    (services && dropEmptyNames(services).length === 0);
   if (isImpossible) return undefined;
   const having = [
     ...(fromNs > 0n ? [sql`started >= ${fromNs}`] : []),
@@ -52,8 +52,8 @@ export async function selection(
     ...(hasError !== undefined ? [sql`has_failed = ${hasError ? 1 : 0}`] : []),
     ...(nodes ? [hasOne('on_nodes', nodes)] : []),
     ...(excluded?.nodes?.length ? [sql`NOT ${hasOne('on_nodes', excluded.nodes)}`] : []),
-    ...(named(excluded?.services ?? []).length > 0
-      ? [sql`NOT ${hasOne('of_services', named(excluded!.services!))}`]
+    ...(dropEmptyNames(excluded?.services ?? []).length > 0
+      ? [sql`NOT ${hasOne('of_services', dropEmptyNames(excluded!.services!))}`]
       : []),
   ];
   const within = and([
@@ -63,7 +63,7 @@ export async function selection(
   const isDropped = (fromNs > HOUR_NS ? fromNs - HOUR_NS : 0n) < (await fleet.oldestNs());
   const tables = isDropped ? ['transaction', 'pinned_transaction'] : ['transaction'];
   const ofServices = services
-    ? [or(tables.map((table) => hashesOfServices(fleet, table, named(services), within)))]
+    ? [or(tables.map((table) => buildServiceHashesSql(fleet, table, dropEmptyNames(services), within)))]
     : [];
   const more = [
     ...(withIds ? [sql`any(id) AS whole_id`] : []),
@@ -102,7 +102,7 @@ function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sq
 }
 
 /** Services come first in the key of the table. */
-function hashesOfServices(fleet: Fleet, table: string, services: readonly string[], within: Sql): Sql {
+function buildServiceHashesSql(fleet: Fleet, table: string, services: readonly string[], within: Sql): Sql {
   const hashes = sql`SELECT text_hash FROM ${chooseTableSql(fleet, table)}
 WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
   return fleet.isCluster ? sql`text_hash GLOBAL IN (${hashes})` : sql`text_hash IN (${hashes})`;
@@ -127,12 +127,12 @@ export interface SelectedRows extends TransactionRows {
 }
 
 /** Yields all transactions that the filter selects, in no order. Blocks may be empty. */
-export async function* selectedTransactions(
+export async function* readSelectedTransactions(
   fleet: Fleet,
   filter: ChosenFilter,
   { withIds = false } = {},
 ): AsyncGenerator<SelectedRows, void> {
-  const selected = await selection(fleet, filter, { withIds, withNodes: true });
+  const selected = await buildSelectionSql(fleet, filter, { withIds, withNodes: true });
   if (!selected) return;
   for await (const decoded of fleet.connection.select(selected))
     for (let from = 0; from < Math.max(1, decoded.rowCount); from += PIECE_ROWS)
@@ -165,7 +165,7 @@ function readTexts({ ends, items }: ReturnType<typeof readTextListColumn>, row: 
 }
 
 /** Finds the reach of transactions that are added. */
-export function reachFinder() {
+export function createReachFinder() {
   const nodes = new Set<string>();
   let [first, last, isAny] = [U64_MAX, 0n, false];
   return {

@@ -9,32 +9,37 @@ import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
 import type { ShardWatch } from '../fleet_state.ts';
 import { chooseTableSql, type Fleet, isWithoutShard, NO_SHARD, withFleetErrors } from './fleet.ts';
 import { type KnownRecording, readFleetNodes, readFleetRecordings } from './fleet_info.ts';
-import { knownNodes, type NodesFile } from './known_nodes.ts';
+import { createKnownNodes, type NodesFile } from './known_nodes.ts';
 
 export interface Shards {
   /** Its statements may lack rows of shards that are away. */
   reading: Fleet;
   watch(): ShardWatch | undefined;
   /** Notes which recordings a read of these nodes, or of all, finds. */
-  noting<Found extends KnownRecording>(
+  noteRecordings<Found extends KnownRecording>(
     nodes: readonly string[] | undefined,
     read: () => Promise<Found[]>,
   ): Promise<Found[]>;
   /** All nodes, also those that are known to be away. */
-  nodes(): Promise<string[]>;
+  listNodes(): Promise<string[]>;
 }
 
 /** `nodesFile`: where nodes are kept between two starts. */
 export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
   if (!fleet.isCluster)
-    return { reading: fleet, watch: () => undefined, noting: (_, read) => read(), nodes: () => readFleetNodes(fleet) };
-  const reads = partialReads(fleet);
+    return {
+      reading: fleet,
+      watch: () => undefined,
+      noteRecordings: (_, read) => read(),
+      listNodes: () => readFleetNodes(fleet),
+    };
+  const reads = createPartialReads(fleet);
   const reading = { ...fleet, connection: reads.connection };
-  const known = knownNodes(nodesFile);
+  const known = createKnownNodes(nodesFile);
   /** The last episode in which something of a node was away: until its end, a node that comes and goes is. */
   const lastAway = new Map<string, number>();
 
-  async function noting<Found extends KnownRecording>(
+  async function noteRecordings<Found extends KnownRecording>(
     nodes: readonly string[] | undefined,
     read: () => Promise<Found[]>,
   ): Promise<Found[]> {
@@ -52,10 +57,10 @@ export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
     const isPartial = () => reads.count() !== count;
     return {
       isPartial,
-      away: () =>
+      findAwayNodes: () =>
         withFleetErrors(async () => {
           if (!isPartial()) return undefined;
-          const found = await noting(undefined, () => readFleetRecordings(reading));
+          const found = await noteRecordings(undefined, () => readFleetRecordings(reading));
           return {
             away: [...lastAway].filter(([, last]) => last >= episode).map(([node]) => node),
             present: new Set(found.map(({ node }) => node)),
@@ -68,8 +73,8 @@ export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
   return {
     reading,
     watch,
-    noting,
-    async nodes() {
+    noteRecordings,
+    async listNodes() {
       const count = reads.count();
       const found = await readFleetNodes(reading);
       return reads.count() === count ? found : [...new Set([...found, ...known.names()])].sort();
@@ -106,7 +111,7 @@ interface PartialReads {
 type Select = Connection['select'];
 type Options = Parameters<Select>[1];
 
-function partialReads(fleet: Fleet): PartialReads {
+function createPartialReads(fleet: Fleet): PartialReads {
   const { connection } = fleet;
   let [count, ended] = [0, 0];
   let isOn = false;
@@ -125,7 +130,7 @@ function partialReads(fleet: Fleet): PartialReads {
     isOn = false;
   }
 
-  async function probed(): Promise<void> {
+  async function probeShards(): Promise<void> {
     try {
       const all = sql`SELECT toUInt64(count()) AS nodes FROM ${chooseTableSql(fleet, 'node')}`;
       await readTypedRows(connection, all, { nodes: 'number' }, { timeoutMs: PROBE_MS_MAX });
@@ -140,13 +145,13 @@ function partialReads(fleet: Fleet): PartialReads {
 
   async function lasts(): Promise<boolean> {
     if (isOn && performance.now() - probedMs >= PROBE_EVERY_MS) {
-      probe ??= probed();
+      probe ??= probeShards();
       await Promise.race([probe, sleep(PROBE_WAIT_MS, undefined, { ref: false })]);
     }
     return isOn;
   }
 
-  async function* leavingOut(statement: Sql, options: Options): AsyncGenerator<DecodedBlock> {
+  async function* selectLeavingOut(statement: Sql, options: Options): AsyncGenerator<DecodedBlock> {
     begin();
     count++;
     const settings = { ...options?.settings, ...LEAVE_OUT };
@@ -160,7 +165,7 @@ function partialReads(fleet: Fleet): PartialReads {
   }
 
   async function* select(statement: Sql, options: Options): AsyncGenerator<DecodedBlock> {
-    if (await lasts()) return yield* leavingOut(statement, options);
+    if (await lasts()) return yield* selectLeavingOut(statement, options);
     // A block without rows is held back, as it may be all that comes before the error. They are all the same.
     let empty: DecodedBlock | undefined;
     let isBegun = false;
@@ -176,7 +181,7 @@ function partialReads(fleet: Fleet): PartialReads {
       if (isBegun || !isWithoutShard(error)) throw error;
       options?.signal?.throwIfAborted();
       why = error.message;
-      yield* leavingOut(statement, options);
+      yield* selectLeavingOut(statement, options);
     }
   }
 

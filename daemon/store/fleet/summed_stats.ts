@@ -16,15 +16,15 @@ import { buildHistogram } from '../../sums/histogram.ts';
 import { addBlocks, type StatsRequest } from '../../sums/passes.ts';
 import {
   createStats,
+  createStatsTable,
   type GroupCell,
   gatherCells,
+  listStatsColumns,
   STATS_ROWS_MAX,
   type StatsOptions,
   type StatsTable,
-  statsColumns,
-  statsTable,
 } from '../../sums/stats.ts';
-import { computeTimeRange, named } from './event_condition.ts';
+import { computeTimeRange, dropEmptyNames } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { scanFleet } from './scan.ts';
 
@@ -37,16 +37,16 @@ const EXCLUDED_FIELDS = ['services', 'nodes', 'eventTypes'];
 
 export async function* computeFleetStats(fleet: Fleet, request: StatsRequest): AsyncGenerator<void, StatsTable> {
   const { filter, bucketNs, groupBy } = request;
-  const minutes = areSummed(request) ? wholeMinutes(filter) : undefined;
-  const columns = statsColumns(groupBy);
+  const minutes = areSummed(request) ? computeWholeMinutes(filter) : undefined;
+  const columns = listStatsColumns(groupBy);
   if (!minutes) {
     const stats = createStats(request);
     yield* addBlocks(stats, scanFleet(fleet, { filter, columns, order: 'asc' }));
     return stats.finish();
   }
-  const merged = mergedCells({ bucketNs, groupBy });
+  const merged = createCellMerger({ bucketNs, groupBy });
   const groups = Object.fromEntries(groupBy.map((name) => [name, 'text'] as const));
-  for (const row of await readRows(fleet, summed(fleet, request, minutes), { ...SUMMED, ...groups })) {
+  for (const row of await readRows(fleet, buildSummedSql(fleet, request, minutes), { ...SUMMED, ...groups })) {
     const cell = toSummedCell(row);
     // Without groups there is a row even where nothing is summed up.
     if (cell.durations.count === 0) continue;
@@ -54,7 +54,7 @@ export async function* computeFleetStats(fleet: Fleet, request: StatsRequest): A
       { group: groupBy.map((name) => (row as Record<string, unknown>)[name] as string), cell },
     ]);
   }
-  for (const { within, also } of rest(filter, minutes)) {
+  for (const { within, also } of listRemainders(filter, minutes)) {
     const cells = gatherCells({ bucketNs, groupBy }, merged.add);
     yield* addBlocks(cells, scanFleet(fleet, { filter: within, columns, order: 'asc' }, also));
     cells.finish();
@@ -80,7 +80,7 @@ interface Minutes {
   end: bigint;
 }
 
-function wholeMinutes(filter: EventFilter): Minutes | undefined {
+function computeWholeMinutes(filter: EventFilter): Minutes | undefined {
   const times = computeTimeRange(filter);
   if (!times) return undefined;
   const from = (times.firstNs + MINUTE_NS - 1n) / MINUTE_NS;
@@ -88,7 +88,7 @@ function wholeMinutes(filter: EventFilter): Minutes | undefined {
   return end > from ? { from, end } : undefined;
 }
 
-function summed(fleet: Fleet, { filter, bucketNs, groupBy }: StatsRequest, { from, end }: Minutes): Sql {
+function buildSummedSql(fleet: Fleet, { filter, bucketNs, groupBy }: StatsRequest, { from, end }: Minutes): Sql {
   const { services, nodes, eventTypes, excluded = {} } = filter;
   const bucket = bucketNs === undefined ? sql`toUInt32(0)` : sql`intDiv(minute, ${bucketNs / MINUTE_NS})`;
   const conditions = [
@@ -97,10 +97,10 @@ function summed(fleet: Fleet, { filter, bucketNs, groupBy }: StatsRequest, { fro
     buildInSql(sql`event_type`, EVENT_TYPES),
     ...(eventTypes ? [buildInSql(sql`event_type`, eventTypes)] : []),
     ...(nodes ? [buildInSql(sql`node`, nodes)] : []),
-    ...(services ? [buildInSql(sql`owner`, named(services))] : []),
+    ...(services ? [buildInSql(sql`owner`, dropEmptyNames(services))] : []),
     ...(excluded.eventTypes ? [sql`NOT ${buildInSql(sql`event_type`, excluded.eventTypes)}`] : []),
     ...(excluded.nodes ? [sql`NOT ${buildInSql(sql`node`, excluded.nodes)}`] : []),
-    ...(excluded.services ? [sql`NOT ${buildInSql(sql`owner`, named(excluded.services))}`] : []),
+    ...(excluded.services ? [sql`NOT ${buildInSql(sql`owner`, dropEmptyNames(excluded.services))}`] : []),
     ...(isOfOwners(filter) ? [sql`owner != ${text(SEVERAL_OWNERS)}`] : []),
   ];
   const groups = groupBy.map((name) => identifier(name));
@@ -118,7 +118,7 @@ function isOfOwners({ services, excluded }: EventFilter): boolean {
 }
 
 /** Sums of 128 bits, as the sums of their parts: those of 64 bits would overflow. */
-function wideSum(name: 'bytes' | 'duration'): Sql[] {
+function buildWideSumSql(name: 'bytes' | 'duration'): Sql[] {
   const low = identifier(`${name}_low`);
   const high = identifier(`${name}_high`);
   return [
@@ -132,8 +132,8 @@ const HISTOGRAM = sql`sumMap(slots, arrayMap(one -> toUInt64(one), counts))`;
 const SUMS: readonly Sql[] = [
   sql`sum(errors) AS failed`,
   sql`max(duration_max) AS longest`,
-  ...wideSum('bytes'),
-  ...wideSum('duration'),
+  ...buildWideSumSql('bytes'),
+  ...buildWideSumSql('duration'),
   sql`tupleElement(${HISTOGRAM}, 1) AS used_slots`,
   sql`tupleElement(${HISTOGRAM}, 2) AS used_counts`,
 ];
@@ -158,18 +158,19 @@ function computeBucketNs({ bucketNs }: StatsRequest, row: SummedRow): bigint | n
 }
 
 function toSummedCell(row: SummedRow): Cell {
-  const wide = (name: 'bytes' | 'duration') => row[`${name}_0`] + (row[`${name}_1`] << 32n) + (row[`${name}_2`] << 64n);
-  const numbers = (name: 'used_slots' | 'used_counts') => row[name].map(Number);
+  const joinWide = (name: 'bytes' | 'duration') =>
+    row[`${name}_0`] + (row[`${name}_1`] << 32n) + (row[`${name}_2`] << 64n);
+  const toNumbers = (name: 'used_slots' | 'used_counts') => row[name].map(Number);
   return {
     errorCount: Number(row.failed),
-    durations: buildHistogram(row.longest, numbers('used_slots'), numbers('used_counts')),
-    bytes: wide('bytes'),
-    durationNs: wide('duration'),
+    durations: buildHistogram(row.longest, toNumbers('used_slots'), toNumbers('used_counts')),
+    bytes: joinWide('bytes'),
+    durationNs: joinWide('duration'),
   };
 }
 
 /** What the sums lack: minutes of which the filter has a part, and events that belong to several services. */
-function rest(filter: EventFilter, { from, end }: Minutes): { within: EventFilter; also: Sql[] }[] {
+function listRemainders(filter: EventFilter, { from, end }: Minutes): { within: EventFilter; also: Sql[] }[] {
   const fromNs = from * MINUTE_NS;
   const toNs = end * MINUTE_NS;
   const isOpen = filter.toNs === undefined;
@@ -184,7 +185,7 @@ function rest(filter: EventFilter, { from, end }: Minutes): { within: EventFilte
 }
 
 /** Adds up the groups of the same bucket from several sources. */
-function mergedCells({ groupBy }: StatsOptions) {
+function createCellMerger({ groupBy }: StatsOptions) {
   const buckets = new Map<bigint | null, Map<string, GroupCell>>();
   return {
     add(startNs: bigint | null, groups: readonly GroupCell[]): void {
@@ -198,7 +199,7 @@ function mergedCells({ groupBy }: StatsOptions) {
       if (known.size > 0) buckets.set(startNs, known);
     },
     finish(): StatsTable {
-      const table = statsTable(groupBy);
+      const table = createStatsTable(groupBy);
       const inOrder = [...buckets].sort(([a], [b]) => ((a ?? 0n) < (b ?? 0n) ? -1 : 1));
       for (const [startNs, groups] of inOrder) table.add(startNs, [...groups.values()]);
       return table.finish();

@@ -1,7 +1,7 @@
 /** Questions that sum up events of a fleet: the passes that sum up recordings, over scans of the tables. */
 import { type Box, toTimedRows } from '../../sums/box.ts';
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
-import { heatmapCounter } from '../../sums/heatmap.ts';
+import { createHeatmapCounter } from '../../sums/heatmap.ts';
 import { type BlockSource, bindPasses, PASSES, type Passes } from '../../sums/passes.ts';
 import { type FilterChooser, findChosen, requireChosen } from '../chosen_filter.ts';
 import type {
@@ -15,7 +15,7 @@ import type {
 } from '../store.ts';
 import type { Fleet } from './fleet.ts';
 import { scanFleet } from './scan.ts';
-import { reachFinder, type SelectedRows, selectedTransactions } from './selected_transactions.ts';
+import { createReachFinder, readSelectedTransactions, type SelectedRows } from './selected_transactions.ts';
 
 /** The passes over the tables of a fleet. */
 export function createFleetPasses(fleet: Fleet): Passes {
@@ -41,11 +41,11 @@ export async function* computeFleetHeatmap(
   if (request.of === 'events')
     return { map: yield* passes.eventHeatmap(request), columns: request.columns, reach: null };
   const filter = yield* chooseFleetFilter(fleet, passes, request.filter, eventsMax);
-  const all = filter.fromNs === undefined ? yield* gathered(fleet, filter, () => {}) : null;
+  const all = filter.fromNs === undefined ? yield* passTransactions(fleet, filter, () => {}) : null;
   const columns = request.computeColumns(all);
-  const counter = heatmapCounter(columns);
+  const counter = createHeatmapCounter(columns);
   const within = { ...filter, fromNs: columns.fromNs, toNs: columns.toNs };
-  const reach = yield* gathered(fleet, within, (rows) => counter.add(toTimedRows(rows)));
+  const reach = yield* passTransactions(fleet, within, (rows) => counter.add(toTimedRows(rows)));
   return { map: counter.finish(), columns, reach };
 }
 
@@ -94,9 +94,9 @@ async function* collectPopulation(
   eventsMax: number,
 ): AsyncGenerator<void, { population: PopulationRows; reach: TransactionReach | null } | undefined> {
   const { add, finish } = gatherPopulation(box);
-  const finder = reachFinder();
+  const finder = createReachFinder();
   let count = 0;
-  for await (const rows of selectedTransactions(fleet, filter)) {
+  for await (const rows of readSelectedTransactions(fleet, filter)) {
     count += rows.length;
     if (count > eventsMax) return undefined;
     add(toTimedRows(rows));
@@ -107,13 +107,13 @@ async function* collectPopulation(
 }
 
 /** Passes all transactions that the filter selects to `add`; returns their reach. */
-async function* gathered(
+async function* passTransactions(
   fleet: Fleet,
   filter: ChosenFilter,
   add: (rows: SelectedRows) => void,
 ): AsyncGenerator<void, TransactionReach | null> {
-  const finder = reachFinder();
-  for await (const rows of selectedTransactions(fleet, filter)) {
+  const finder = createReachFinder();
+  for await (const rows of readSelectedTransactions(fleet, filter)) {
     add(rows);
     finder.add(rows);
     yield;

@@ -18,20 +18,23 @@ type ById = 'by_id' | 'pinned_by_id';
 const NO_TRACE = '0'.repeat(32);
 
 /** Returns what is known of each; those that are not known are left out. */
-export async function transactionsById(fleet: Fleet, ids: readonly string[]): Promise<Map<string, TransactionSummary>> {
+export async function findFleetTransactions(
+  fleet: Fleet,
+  ids: readonly string[],
+): Promise<Map<string, TransactionSummary>> {
   const found = new Map<string, TransactionSummary>();
   const oldestNs = await fleet.oldestNs();
-  for (const some of portions(ids.filter((id) => id !== ''))) {
-    const kept = (await rowsOfIds(fleet, 'by_id', some)).filter(({ t_max }) => t_max >= oldestNs);
-    const pinned = oldestNs > 0n ? await rowsOfIds(fleet, 'pinned_by_id', some) : [];
-    const rows = Map.groupBy(pinned.length > 0 ? onceEach([...kept, ...pinned]) : kept, ({ id }) => id);
+  for (const some of splitIds(ids.filter((id) => id !== ''))) {
+    const kept = (await readIdRows(fleet, 'by_id', some)).filter(({ t_max }) => t_max >= oldestNs);
+    const pinned = oldestNs > 0n ? await readIdRows(fleet, 'pinned_by_id', some) : [];
+    const rows = Map.groupBy(pinned.length > 0 ? dropDuplicates([...kept, ...pinned]) : kept, ({ id }) => id);
     for (const [id, own] of rows) found.set(id, buildSummary(own));
   }
   return found;
 }
 
 /** `table`: that of what is kept, or of what pins keep. */
-export function rowsOfTransaction(fleet: Fleet, table: ById, id: string): Promise<ByIdRow[]> {
+export function readTransactionRows(fleet: Fleet, table: ById, id: string): Promise<ByIdRow[]> {
   const name = `${table} ${id}`;
   const known = fleet.answered?.get(name);
   if (known) return known;
@@ -41,8 +44,8 @@ export function rowsOfTransaction(fleet: Fleet, table: ById, id: string): Promis
   return rows;
 }
 
-function rowsOfIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<ByIdRow[]> {
-  return ids.length === 1 ? rowsOfTransaction(fleet, table, ids[0]!) : readIds(fleet, table, ids);
+function readIdRows(fleet: Fleet, table: ById, ids: readonly string[]): Promise<ByIdRow[]> {
+  return ids.length === 1 ? readTransactionRows(fleet, table, ids[0]!) : readIds(fleet, table, ids);
 }
 
 /** All columns of a row that is not wanted would take the server longer than the ids of the rows around it. */
@@ -56,7 +59,7 @@ PREWHERE kind = ${TRANSACTION_ID} AND id IN (${list(ids.map(text))}) ORDER BY re
 }
 
 /** Rows of a key are the same, as far as they are of the same time; they stay in the order of their keys. */
-function onceEach(rows: readonly ByIdRow[]): ByIdRow[] {
+function dropDuplicates(rows: readonly ByIdRow[]): ByIdRow[] {
   const byKey = new Map<string, ByIdRow>();
   for (const row of rows) byKey.set(`${row.recording} ${row.first_number} ${row.day} ${row.id}`, row);
   const buildRowKey = (row: ByIdRow) => [row.recording, row.first_number, row.day];
@@ -68,7 +71,7 @@ function onceEach(rows: readonly ByIdRow[]): ByIdRow[] {
   });
 }
 
-function portions(ids: readonly string[]): string[][] {
+function splitIds(ids: readonly string[]): string[][] {
   const found: string[][] = [];
   let left = 0;
   for (const id of ids) {
@@ -88,18 +91,18 @@ function buildSummary(rows: readonly ByIdRow[]): TransactionSummary {
   return joinParts(
     [...byRecording].map(([recording, own]) => ({
       recording: { recordingId: formatRecordingId(recording), node: own[0]!.node },
-      summary: own.map(recordedSummary).reduce(joinSummaries),
+      summary: own.map(toRecordedSummary).reduce(joinSummaries),
     })),
   );
 }
 
 /** A recording keeps times and durations as signed numbers. */
-function recordedSummary(row: ByIdRow): RecordedSummary {
-  const stored = (name: 't_min' | 'own_min' | 'end_max' | 'written_back_end_ns' | 'slowest_duration_ns') =>
+function toRecordedSummary(row: ByIdRow): RecordedSummary {
+  const readStored = (name: 't_min' | 'own_min' | 'end_max' | 'written_back_end_ns' | 'slowest_duration_ns') =>
     toStored(row[name]);
-  const start = stored('t_min');
-  const ownStart = stored('own_min');
-  const end = stored('end_max');
+  const start = readStored('t_min');
+  const ownStart = readStored('own_min');
+  const end = readStored('end_max');
   // Rows of a sender that did not tell own starts apart have 0, as those without own events.
   const first = ownStart > 0n ? ownStart : start;
   return {
@@ -111,11 +114,11 @@ function recordedSummary(row: ByIdRow): RecordedSummary {
     writtenBack: {
       count: Number(row.written_back_count),
       bytes: row.written_back_bytes,
-      lastEndNs: stored('written_back_end_ns'),
+      lastEndNs: readStored('written_back_end_ns'),
     },
     eventCount: Number(row.n),
     errorCount: Number(row.errors),
-    slowestDurationNs: stored('slowest_duration_ns'),
+    slowestDurationNs: readStored('slowest_duration_ns'),
     slowestNumber: row.slowest_number,
     services: [...row.services],
   };

@@ -1,6 +1,6 @@
 /** Which transactions have which values: those of their own events, and devices that they waited for. */
 import type { EventRows, KeptEvents } from './kept_events.ts';
-import { newRows, ROLES } from './kept_events.ts';
+import { createEventRows, ROLES } from './kept_events.ts';
 import { NOT_COMPARED } from './population.ts';
 import type { ProfileColumns } from './profile_columns.ts';
 
@@ -15,7 +15,7 @@ export interface DistinctValues {
   seeOwn(rows: EventRows, onValue: (value: number) => void): void;
 }
 
-export function distinctValues({ firstValues, values }: ProfileColumns, valueCount: number): DistinctValues {
+export function createDistinctValues({ firstValues, values }: ProfileColumns, valueCount: number): DistinctValues {
   const seenValues = new Int32Array(valueCount);
   const seenProfiles = new Int32Array(firstValues.length);
   let turn = 0;
@@ -44,7 +44,7 @@ export function distinctValues({ firstValues, values }: ProfileColumns, valueCou
 }
 
 /** Pairs of a transaction and a device that it waited for. */
-export function waitedPairs() {
+export function createWaitedPairs() {
   let pairs = new Uint32Array(1024);
   let count = 0;
   return {
@@ -80,12 +80,12 @@ export function* createPairCounter(
   if (wanted.length < 2) return () => 0;
   const placeOf = new Int32Array(valueCount).fill(NOT_COMPARED);
   for (const [i, value] of wanted.entries()) if (value < valueCount) placeOf[value] = i;
-  const sets = wanted.map((value) => (value < valueCount ? newBits(count) : getBits(value)));
+  const sets = wanted.map((value) => (value < valueCount ? createBits(count) : getBits(value)));
   const set = (place: number, transaction: number) => {
     if (place !== NOT_COMPARED) setBit(sets[place]!, transaction);
   };
-  const values = distinctValues(columns, valueCount);
-  const rows = newRows(1024);
+  const values = createDistinctValues(columns, valueCount);
+  const rows = createEventRows(1024);
   let transaction = 0;
   const onValue = (value: number) => set(placeOf[value]!, transaction);
   for (let events = 0; transaction < count; transaction++) {
@@ -98,11 +98,11 @@ export function* createPairCounter(
     yield;
   }
   for (let i = 0; i < waited.length; i += 2) set(placeOf[waited[i + 1]!]!, waited[i]!);
-  return (a, b) => bitsInBoth(sets[a]!, sets[b]!);
+  return (a, b) => countCommonBits(sets[a]!, sets[b]!);
 }
 
 /** A bit for each transaction. */
-export function newBits(count: number): Uint32Array {
+export function createBits(count: number): Uint32Array {
   return new Uint32Array(Math.ceil(count / 32));
 }
 
@@ -110,7 +110,7 @@ export function setBit(bits: Uint32Array, transaction: number): void {
   bits[transaction >>> 5]! |= 1 << (transaction & 31);
 }
 
-function bitsInBoth(one: Uint32Array, other: Uint32Array): number {
+function countCommonBits(one: Uint32Array, other: Uint32Array): number {
   let both = 0;
   for (let i = 0; i < one.length; i++) both += countBits(one[i]! & other[i]!);
   return both;

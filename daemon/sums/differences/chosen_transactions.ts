@@ -1,17 +1,17 @@
 /** Chooses transactions by the values of their events: those that have all that is asked for, and nothing excluded. */
 import type { EventValues } from '../../../agent/recording/read/event_filter.ts';
-import { pathTest } from '../../base/file_pattern.ts';
-import { errorName } from '../../store/blocks/errno.ts';
-import { rowNumbers } from '../../store/blocks/row_numbers.ts';
+import { createPathTest } from '../../base/file_pattern.ts';
+import { nameError } from '../../store/blocks/errno.ts';
+import { createRowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
-import { type DimensionName, dimension, type RowCodes } from '../dimensions.ts';
+import { type DimensionName, getDimension, type RowCodes } from '../dimensions.ts';
 import { A_STEP, gatherTransactions, TRANSACTION_COLUMNS } from './compare_transactions.ts';
-import { keepEvents, newRows, ROLES, type Role } from './kept_events.ts';
+import { createEventRows, keepEvents, ROLES, type Role } from './kept_events.ts';
 import type { PopulationRows } from './population.ts';
-import { profileColumns } from './profile_columns.ts';
+import { buildProfileColumns } from './profile_columns.ts';
 import type { Profile } from './profiles.ts';
-import { sideSums } from './side_sums.ts';
-import { transactionParts } from './transaction_parts.ts';
+import { createSideSums } from './side_sums.ts';
+import { createTransactionParts } from './transaction_parts.ts';
 
 /** Events that one answer reads at most, if it may have to keep them until it has read the last one. */
 export const KEPT_EVENTS_MAX = 5_000_000;
@@ -33,7 +33,7 @@ function listConditions({ excluded = {}, ...values }: ValueFilter): Condition[] 
 
 function buildConditions(lists: EventValues, isExcluded: boolean): Condition[] {
   const { eventTypes, operations, syscalls, devices, comms, files, results } = lists;
-  const errors = results?.map((result) => String(errorName(result)));
+  const errors = results?.map((result) => String(nameError(result)));
   const given = { event_type: eventTypes, operation: operations, syscall: syscalls, device: devices, comm: comms };
   return Object.entries({ ...given, file: files, error: errors }).flatMap(([field, list]) =>
     list ? [{ field: field as DimensionName, isExcluded, isMet: createFieldTest(field, list) }] : [],
@@ -41,7 +41,7 @@ function buildConditions(lists: EventValues, isExcluded: boolean): Condition[] {
 }
 
 function createFieldTest(field: string, list: readonly string[]): (value: string) => boolean {
-  if (field === 'file') return pathTest(list);
+  if (field === 'file') return createPathTest(list);
   const texts = new Set(list);
   return (value) => texts.has(value);
 }
@@ -60,9 +60,9 @@ function isKept({ eventType, device }: Profile, role: Role): boolean {
 }
 
 /** Columns that a scan must read. */
-export function choiceColumns(filter: ValueFilter): string[] {
+export function listChoiceColumns(filter: ValueFilter): string[] {
   const fields = new Set([...PLACE_FIELDS, ...listConditions(filter).map(({ field }) => field)]);
-  return [...new Set([...TRANSACTION_COLUMNS, ...[...fields].flatMap((field) => dimension(field).columns)])];
+  return [...new Set([...TRANSACTION_COLUMNS, ...[...fields].flatMap((field) => getDimension(field).columns)])];
 }
 
 export interface TransactionChooser {
@@ -73,9 +73,9 @@ export interface TransactionChooser {
   finish(): Generator<void, Uint8Array>;
 }
 
-export function transactionChooser(population: PopulationRows, filter: ValueFilter): TransactionChooser {
+export function createTransactionChooser(population: PopulationRows, filter: ValueFilter): TransactionChooser {
   const conditions = listConditions(filter);
-  const known = conditionProfiles(conditions);
+  const known = createConditionProfiles(conditions);
   const hasDevices = conditions.some(({ field }) => field === 'device');
   const kept = keepEvents(hasDevices ? population.count : 0);
   const met = new Uint16Array(population.count);
@@ -86,9 +86,9 @@ export function transactionChooser(population: PopulationRows, filter: ValueFilt
   });
 
   function* meetDevices(): Generator<void, void> {
-    const parts = transactionParts(profileColumns(known.profiles), kept, population.durationsNs);
-    const rows = newRows(1024);
-    const side = sideSums();
+    const parts = createTransactionParts(buildProfileColumns(known.profiles), kept, population.durationsNs);
+    const rows = createEventRows(1024);
+    const side = createSideSums();
     let transaction = 0;
     const onDevice = (condition: number) => {
       met[transaction]! |= 1 << condition;
@@ -126,11 +126,11 @@ function toBitMask(conditions: readonly number[]): number {
 const PLACE_FIELDS = ['event_type', 'node'] as const;
 
 /** Profiles whose values are the conditions that an event meets. */
-function conditionProfiles(conditions: readonly Condition[]) {
+function createConditionProfiles(conditions: readonly Condition[]) {
   const fields = [...new Set<DimensionName>([...PLACE_FIELDS, ...conditions.map(({ field }) => field)])];
   const profiles: Profile[] = [];
   let numbers = new Uint32Array(0);
-  const rows = rowNumbers<[eventType: string, node: string, device: number, ...met: number[]]>(
+  const rows = createRowNumbers<[eventType: string, node: string, device: number, ...met: number[]]>(
     fields.length,
     ([eventType, node, device, ...values]) => void profiles.push({ values, eventType, node, device }),
   );
@@ -144,7 +144,7 @@ function conditionProfiles(conditions: readonly Condition[]) {
     assignNumbers(scanned: ScannedBlock): Uint32Array {
       const { rowCount } = scanned.block;
       if (numbers.length < rowCount) numbers = new Uint32Array(rowCount);
-      const readers = fields.map((name) => dimension(name).open(scanned));
+      const readers = fields.map((name) => getDimension(name).open(scanned));
       const codes = readers.map((one) => one.codes ?? collectCodes(one, rowCount));
       const isMetBy = (row: number) => (i: number) => {
         const { field, isMet } = conditions[i]!;

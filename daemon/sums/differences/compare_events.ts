@@ -1,12 +1,12 @@
 /** Compares the events in a box with the others of a scan. */
 import { toWords } from '../../../agent/recording/words64.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
-import { bigColumn, column, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
-import { type Box, boxTest } from '../box.ts';
-import { timedRows } from '../heatmap.ts';
+import { getBigColumn, getColumn, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import { type Box, createBoxTest } from '../box.ts';
+import { readTimedRows } from '../heatmap.ts';
 import { type Comparison, computeComparison, PARTS, type Part, type Tallied } from './comparison.ts';
 import { createProfiles, EVENT_FIELDS, type Profile } from './profiles.ts';
-import { growingCounts, sideSums, sumSide } from './side_sums.ts';
+import { createGrowingCounts, createSideSums, sumSide } from './side_sums.ts';
 
 export interface Comparer {
   /** Number of events that it keeps in memory. */
@@ -26,31 +26,31 @@ export const TYPES = {
   request: findTypeId('block_io'),
 } as const;
 
-const part = (wanted: Part) => PARTS.indexOf(wanted);
-const QUEUE = part('queue');
-const SERVICE = part('service');
-const UNTRACED = part('untraced');
+const findPartIndex = (wanted: Part) => PARTS.indexOf(wanted);
+const QUEUE = findPartIndex('queue');
+const SERVICE = findPartIndex('service');
+const UNTRACED = findPartIndex('untraced');
 /** Parts of events that are no requests, by the id of their type. */
 const PART_OF = new Uint8Array(256).fill(UNTRACED);
-PART_OF[TYPES.write] = part('write');
-PART_OF[TYPES.sync] = part('sync');
+PART_OF[TYPES.write] = findPartIndex('write');
+PART_OF[TYPES.sync] = findPartIndex('sync');
 
 export function compareEvents(box: Box): Comparer {
   const profiles = createProfiles();
   /** Events of each profile, selected and others alternating. */
-  const counts = growingCounts();
-  const sides = [sideSums(), sideSums()] as const;
+  const counts = createGrowingCounts();
+  const sides = [createSideSums(), createSideSums()] as const;
   let events = 0;
 
   return {
     kept: 0,
     add(scanned) {
       const { block } = scanned;
-      const rows = timedRows(scanned);
-      const isSelected = boxTest(box, rows);
+      const rows = readTimedRows(scanned);
+      const isSelected = createBoxTest(box, rows);
       const durations = toWords(rows.durationsNs);
-      const queues = toWords(bigColumn(block, 'block_io.queue_ns'));
-      const types = column(block, 'event_type');
+      const queues = toWords(getBigColumn(block, 'block_io.queue_ns'));
+      const types = getColumn(block, 'event_type');
       const numbers = profiles.assignNumbers(scanned);
       events += block.rowCount;
       for (let row = 0, requests = 0; row < block.rowCount; row++) {

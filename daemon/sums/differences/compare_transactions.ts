@@ -4,21 +4,21 @@
  * request of others with its data was there while one of its syncs ran.
  */
 import { isWrittenBack } from '../../../agent/recording/format/owner_columns.ts';
-import { extremes, toWords } from '../../../agent/recording/words64.ts';
+import { findExtremes, toWords } from '../../../agent/recording/words64.ts';
 import { ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
-import { bigColumn, column, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import { getBigColumn, getColumn, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type Box, isOfTimeAlone } from '../box.ts';
-import { createPairCounter, distinctValues, waitedPairs } from './carriers.ts';
+import { createDistinctValues, createPairCounter, createWaitedPairs } from './carriers.ts';
 import { COMPARED_COLUMNS, type Comparer, TYPES } from './compare_events.ts';
 import { type Comparison, computeComparison, isComparable } from './comparison.ts';
-import { type KeptEvents, keepEvents, newRows, ROLES, type TimeWords } from './kept_events.ts';
-import { neighbourCarriers } from './neighbour_carriers.ts';
+import { createEventRows, type KeptEvents, keepEvents, ROLES, type TimeWords } from './kept_events.ts';
+import { createNeighbourCarriers } from './neighbour_carriers.ts';
 import { type GatheredNeighbours, gatherNeighbours } from './neighbours.ts';
-import { contextFinder, NOT_COMPARED, type PopulationRows } from './population.ts';
-import { profileColumns } from './profile_columns.ts';
+import { createContextFinder, NOT_COMPARED, type PopulationRows } from './population.ts';
+import { buildProfileColumns } from './profile_columns.ts';
 import { createProfiles, EVENT_FIELDS, FIELDS, type FieldValue, type Profiles } from './profiles.ts';
-import { sideSums, sumSide } from './side_sums.ts';
-import { transactionParts } from './transaction_parts.ts';
+import { createSideSums, sumSide } from './side_sums.ts';
+import { createTransactionParts } from './transaction_parts.ts';
 
 const ORIGIN_CONTEXTS = Array.from({ length: ORIGINS_MAX }, (_, slot) => `block_io.origins_${slot}_context`);
 
@@ -40,7 +40,7 @@ export function gatherTransactions(
   onEvent: KeptEvents['add'],
   neighbours?: GatheredNeighbours,
 ) {
-  const createPlaceFinder = contextFinder(population);
+  const createPlaceFinder = createContextFinder(population);
   let events = 0;
 
   return {
@@ -52,13 +52,13 @@ export function gatherTransactions(
       events += block.rowCount;
       const numbers = profiles.assignNumbers(scanned);
       const findPlace = createPlaceFinder(dictionary);
-      const types = column(block, 'event_type');
-      const contexts = column(block, 'context');
-      const sources = column(block, 'context_source');
-      const { computeTimes, beginsWithin } = timeReader(scanned, population);
-      const carriedBy = carrierReader(scanned, findPlace);
-      const queuers = column(block, 'block_io.queued_by_context');
-      const threads = column(block, 'tid');
+      const types = getColumn(block, 'event_type');
+      const contexts = getColumn(block, 'context');
+      const sources = getColumn(block, 'context_source');
+      const { computeTimes, beginsWithin } = createTimeReader(scanned, population);
+      const carriedBy = createCarrierReader(scanned, findPlace);
+      const queuers = getColumn(block, 'block_io.queued_by_context');
+      const threads = getColumn(block, 'tid');
       const addRequest = neighbours?.open(scanned);
       for (let row = 0, requests = 0; row < block.rowCount; row++) {
         const request = types[row] === TYPES.request ? requests++ : -1;
@@ -84,7 +84,7 @@ export function gatherTransactions(
 
 export function compareTransactions(population: PopulationRows, box: Box): Comparer {
   const profiles = createProfiles();
-  const baseNs = population.count === 0 ? 0n : extremes(population.startsNs, 0, population.count).min;
+  const baseNs = population.count === 0 ? 0n : findExtremes(population.startsNs, 0, population.count).min;
   // Requests of others cost time and memory, so they are kept only where there is something to compare.
   const hasNeighbours = isComparable(countSides(population)) && !isOfTimeAlone(box);
   const neighbours = hasNeighbours ? gatherNeighbours(profiles, baseNs) : undefined;
@@ -97,17 +97,17 @@ export function compareTransactions(population: PopulationRows, box: Box): Compa
     },
     add: gathered.add,
     *finish(): Generator<void, Comparison> {
-      const columns = profileColumns(profiles.profiles);
+      const columns = buildProfileColumns(profiles.profiles);
       const valueCount = profiles.values.length;
       const finder = neighbours && (yield* neighbours.finish(population.count));
-      const near = finder && neighbourCarriers(finder, { population, box, columns, baseNs });
-      const sides = [sideSums(), sideSums()] as const;
+      const near = finder && createNeighbourCarriers(finder, { population, box, columns, baseNs });
+      const sides = [createSideSums(), createSideSums()] as const;
       const carriers = new Float64Array(valueCount * 2);
-      const parts = transactionParts(columns, kept, population.durationsNs);
-      const values = distinctValues(columns, valueCount);
+      const parts = createTransactionParts(columns, kept, population.durationsNs);
+      const values = createDistinctValues(columns, valueCount);
       const lengths = toWords(population.durationsNs);
-      const waited = waitedPairs();
-      const rows = newRows(1024);
+      const waited = createWaitedPairs();
+      const rows = createEventRows(1024);
       let [transaction, other] = [0, 0];
       const onValue = (value: number) => {
         carriers[value * 2 + other]!++;
@@ -138,12 +138,12 @@ export function compareTransactions(population: PopulationRows, box: Box): Compa
       }
       const carrying = { count: population.count, kept, columns, valueCount, waited: waited.pairs() };
       const getCarrierBits = (value: number) => near!.getCarrierBits(value - valueCount);
-      return yield* computeComparison(withNeighbours(profiles, near?.values, neighbours && !near), {
+      return yield* computeComparison(addNeighbours(profiles, near?.values, neighbours && !near), {
         selected: sumSide(sides[0]),
         others: sumSide(sides[1]),
         events: gathered.events,
         fields: hasNeighbours ? FIELDS : EVENT_FIELDS,
-        carriers: near ? joined(carriers, near.counts) : carriers,
+        carriers: near ? joinCounts(carriers, near.counts) : carriers,
         listStrata: (value) => (value < valueCount ? undefined : near!.listStrata(value - valueCount)),
         together: (wanted) => createPairCounter(wanted, { ...carrying, getBits: getCarrierBits }),
       });
@@ -158,11 +158,7 @@ function countSides({ count, selected }: PopulationRows) {
 }
 
 /** Neighbours follow the other values. */
-function withNeighbours(
-  { values, leftOut, isComplete }: Profiles,
-  near: readonly FieldValue[] = [],
-  isLeftOut = false,
-) {
+function addNeighbours({ values, leftOut, isComplete }: Profiles, near: readonly FieldValue[] = [], isLeftOut = false) {
   return {
     values: [...values, ...near],
     leftOut: new Set([...leftOut, ...(isLeftOut ? (['neighbour'] as const) : [])]),
@@ -170,7 +166,7 @@ function withNeighbours(
   };
 }
 
-function joined(a: Float64Array, b: Float64Array): Float64Array {
+function joinCounts(a: Float64Array, b: Float64Array): Float64Array {
   const all = new Float64Array(a.length + b.length);
   all.set(a);
   all.set(b, a.length);
@@ -178,8 +174,8 @@ function joined(a: Float64Array, b: Float64Array): Float64Array {
 }
 
 /** Returns a function for the transactions, beside the owner, whose data a request carries; it reuses its result. */
-function carrierReader({ block }: ScannedBlock, findPlace: (context: number) => number) {
-  const origins = ORIGIN_CONTEXTS.map((name) => column(block, name));
+function createCarrierReader({ block }: ScannedBlock, findPlace: (context: number) => number) {
+  const origins = ORIGIN_CONTEXTS.map((name) => getColumn(block, name));
   const found = new Int32Array(ORIGINS_MAX + 1);
   return (request: number, owner: number, isOwn: boolean): Int32Array => {
     found.fill(NOT_COMPARED);
@@ -194,12 +190,12 @@ function carrierReader({ block }: ScannedBlock, findPlace: (context: number) => 
 }
 
 /** Reads the times of rows, as seen from the start of a transaction; the result is reused. */
-function timeReader({ block }: ScannedBlock, { startsNs, durationsNs }: PopulationRows) {
+function createTimeReader({ block }: ScannedBlock, { startsNs, durationsNs }: PopulationRows) {
   const starts = toWords(startsNs);
   const lengths = toWords(durationsNs);
-  const at = toWords(bigColumn(block, 'timestamp_ns'));
-  const durations = toWords(bigColumn(block, 'duration_ns'));
-  const queues = toWords(bigColumn(block, 'block_io.queue_ns'));
+  const at = toWords(getBigColumn(block, 'timestamp_ns'));
+  const durations = toWords(getBigColumn(block, 'duration_ns'));
+  const queues = toWords(getBigColumn(block, 'block_io.queue_ns'));
   const times: TimeWords = { startLow: 0, startHigh: 0, durationLow: 0, durationHigh: 0, queueLow: 0, queueHigh: 0 };
   return {
     computeTimes(row: number, request: number, transaction: number): TimeWords {

@@ -1,5 +1,5 @@
 /** What sets selected transactions or events apart from the others: rows of values, and what their time was spent on. */
-import { differing, shareDifference } from './noise.ts';
+import { computeShareDifference, findDiffering } from './noise.ts';
 import { FIELDS, type Field, type FieldValue, isFolder, type Profiles } from './profiles.ts';
 import type { Stratum } from './strata.ts';
 
@@ -72,12 +72,12 @@ export function* computeComparison(
     const counts = { selected: own, others: other, strata: tallied.listStrata?.(number) };
     return own + other > 0 && isComplete(value) ? [{ ...value, ...counts, number }] : [];
   });
-  const { found, tried } = yield* differing(counted, sizes);
+  const { found, tried } = yield* findDiffering(counted, sizes);
   const strongest = found
     .map((i) => counted[i]!)
     .sort((a, b) => computeStrength(b) - computeStrength(a) || compare(a, b));
   function computeStrength(value: CountedValue): number {
-    const difference = shareDifference(value, sizes);
+    const difference = computeShareDifference(value, sizes);
     // What is more frequent among the selected comes before what is rarer for that reason.
     return difference > 0 ? difference * (1 + 1e-9) : -difference;
   }

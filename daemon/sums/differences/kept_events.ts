@@ -65,7 +65,7 @@ export interface KeptEvents {
   add(transaction: number, profile: number, role: Role, times: TimeWords, thread: number): void;
   /** Fills `rows` with the events of a transaction, in the order in which they were added. */
   read(transaction: number, rows: EventRows): void;
-  exact(place: number): ExactTimes;
+  readExactTimes(place: number): ExactTimes;
 }
 
 export function keepEvents(transactions: number): KeptEvents {
@@ -97,7 +97,8 @@ export function keepEvents(transactions: number): KeptEvents {
     },
     read(transaction, rows) {
       rows.length = counts[transaction]!;
-      if (rows.profiles.length < rows.length) Object.assign(rows, newRows(rows.length * 2), { length: rows.length });
+      if (rows.profiles.length < rows.length)
+        Object.assign(rows, createEventRows(rows.length * 2), { length: rows.length });
       let place = last[transaction]!;
       for (let row = rows.length - 1; row >= 0; row--) {
         const page = pages[place >>> PAGE_BITS]!;
@@ -114,19 +115,19 @@ export function keepEvents(transactions: number): KeptEvents {
         place = page[at]!;
       }
     },
-    exact(place) {
+    readExactTimes(place) {
       const page = pages[place >>> PAGE_BITS]!;
       const at = (place & PAGE_MASK) * WORDS_AN_EVENT;
-      const words = (low: number) => (BigInt(page[low + 1]!) << 32n) | BigInt(page[low]!);
-      const start = BigInt.asIntN(64, words(at + 2));
-      const duration = words(at + 4);
-      const queue = words(at + 6);
+      const joinWords = (low: number) => (BigInt(page[low + 1]!) << 32n) | BigInt(page[low]!);
+      const start = BigInt.asIntN(64, joinWords(at + 2));
+      const duration = joinWords(at + 4);
+      const queue = joinWords(at + 6);
       return { start, sent: start + (queue < duration ? queue : duration), end: start + duration };
     },
   };
 }
 
-export function newRows(length: number): EventRows {
+export function createEventRows(length: number): EventRows {
   return {
     length: 0,
     profiles: new Uint32Array(length),

@@ -4,7 +4,7 @@
  * therefore compared with others of its time; a box that has all transactions of a time is compared without neighbours.
  */
 import type { Box } from '../box.ts';
-import { newBits, setBit } from './carriers.ts';
+import { createBits, setBit } from './carriers.ts';
 import { type EventRows, ROLES } from './kept_events.ts';
 import type { NeighbourFinder } from './neighbours.ts';
 import type { PopulationRows } from './population.ts';
@@ -45,7 +45,7 @@ interface Compared {
   baseNs: bigint;
 }
 
-export function neighbourCarriers(
+export function createNeighbourCarriers(
   { values, valueOfKind, begin, addWait, pass }: NeighbourFinder,
   { population, box, columns, baseNs }: Compared,
 ): NeighbourCarriers {
@@ -59,7 +59,7 @@ export function neighbourCarriers(
   const { fromNs = 0n, toNs = 2n ** 64n } = box;
   const isInTime = (startNs: bigint) => startNs >= fromNs && startNs < toNs;
   const bits: Uint32Array[] = [];
-  const getCarrierBits = (value: number) => (bits[value] ??= newBits(population.count));
+  const getCarrierBits = (value: number) => (bits[value] ??= createBits(population.count));
 
   /** Undefined for another set of nodes where there are very many already: such transactions are not tested. */
   function findOrCreateStratum(value: number, kinds: number[]): Stratum | undefined {

@@ -16,8 +16,8 @@
  */
 
 import { toWords } from '../../../agent/recording/words64.ts';
-import { firstAbove } from '../../base/binary_search.ts';
-import { bigColumn, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import { findFirstAbove } from '../../base/binary_search.ts';
+import { getBigColumn, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type EventRows, ROLES } from './kept_events.ts';
 import type { FieldValue, Profile, Profiles } from './profiles.ts';
 
@@ -57,7 +57,7 @@ export interface GatheredNeighbours {
 /** Times count from `baseNs`. */
 export function gatherNeighbours(profiles: Profiles, baseNs: bigint): GatheredNeighbours {
   const times = requestTimes(baseNs);
-  const { kinds, values, getKind, getName } = requestKinds(profiles);
+  const { kinds, values, getKind, getName } = createRequestKinds(profiles);
   let count = 0;
 
   return {
@@ -138,7 +138,7 @@ function findNeighbours({
 }
 
 /** Numbers the kinds of requests and the names of events, by their profiles. */
-function requestKinds({ profiles, values: fieldValues }: Profiles) {
+function createRequestKinds({ profiles, values: fieldValues }: Profiles) {
   const kinds: Kind[] = [];
   const values: FieldValue[] = [];
   const numbers = new Map<string, number>();
@@ -160,7 +160,7 @@ function requestKinds({ profiles, values: fieldValues }: Profiles) {
   const chooseName = (profile: Profile) => findFieldText(profile, 'service') || findFieldText(profile, 'comm');
   const numberOfName = (name: string) => assignNumber(['name', name], () => counts.name++);
 
-  function newKind(profile: Profile, device: string): number {
+  function addKind(profile: Profile, device: string): number {
     const name = chooseName(profile);
     const place = assignNumber(['place', profile.node, device], () => counts.place++);
     const value = assignNumber(
@@ -173,7 +173,7 @@ function requestKinds({ profiles, values: fieldValues }: Profiles) {
   function numberOfKind(profile: Profile): number {
     if (profile.device === NONE) return NONE;
     const device = fieldValues[profile.device]!.value;
-    return assignNumber(['kind', profile.node, device, chooseName(profile)], () => newKind(profile, device));
+    return assignNumber(['kind', profile.node, device, chooseName(profile)], () => addKind(profile, device));
   }
 
   return {
@@ -213,8 +213,8 @@ function requestTimes(baseNs: bigint): RequestTimes {
 
   return {
     open({ block }) {
-      const at = toWords(bigColumn(block, 'timestamp_ns'));
-      const durations = toWords(bigColumn(block, 'duration_ns'));
+      const at = toWords(getBigColumn(block, 'timestamp_ns'));
+      const durations = toWords(getBigColumn(block, 'duration_ns'));
       return (row, kind) => {
         kinds[kind] ??= { count: 0, starts: new Float64Array(8), ends: new Float64Array(8) };
         const times = kinds[kind];
@@ -233,7 +233,7 @@ function requestTimes(baseNs: bigint): RequestTimes {
     },
     countAt(kind, at) {
       const { starts, ends, count } = kinds[kind]!;
-      return firstAbove(starts, at, 0, count) - firstAbove(ends, at, 0, count);
+      return findFirstAbove(starts, at, 0, count) - findFirstAbove(ends, at, 0, count);
     },
   };
 }

@@ -8,8 +8,8 @@
  * A value may be tested in strata: then the selected are chosen at random in each of these, and the numbers of carriers
  * add up.
  */
-import { firstAbove } from '../../base/binary_search.ts';
-import { type Counted, probabilityWithin, type Stratum } from './strata.ts';
+import { findFirstAbove } from '../../base/binary_search.ts';
+import { type Counted, computeStratifiedProbability, type Stratum } from './strata.ts';
 
 export interface TestedValue extends Counted {
   /** The strata in which it is tested, if it is not among all. */
@@ -31,9 +31,9 @@ export interface Tested {
 const STRATA_TESTS_A_STEP = 4;
 
 /** `sizes` are those of the two groups. Yields to let other work run. */
-export function* differing(values: readonly TestedValue[], sizes: Counted): Generator<void, Tested> {
-  const least = leastProbabilities(values, sizes);
-  const tried = testable(least.toSorted((a, b) => a - b));
+export function* findDiffering(values: readonly TestedValue[], sizes: Counted): Generator<void, Tested> {
+  const least = computeLeastProbabilities(values, sizes);
+  const tried = countTestable(least.toSorted((a, b) => a - b));
   const tested: { i: number; p: number }[] = [];
   let inStrata = 0;
   for (const [i, value] of values.entries()) {
@@ -47,19 +47,19 @@ export function* differing(values: readonly TestedValue[], sizes: Counted): Gene
   return { found: tested.slice(0, end < 0 ? tested.length : end).map(({ i }) => i), tried };
 }
 
-export function shareDifference({ selected, others }: Counted, sizes: Counted): number {
+export function computeShareDifference({ selected, others }: Counted, sizes: Counted): number {
   return selected / sizes.selected - others / sizes.others;
 }
 
 /** Whether the shares differ enough: those among all, which a reader sees, and those of the test. */
 function isApart(value: TestedValue, sizes: Counted): boolean {
-  const difference = shareDifference(value, sizes);
+  const difference = computeShareDifference(value, sizes);
   if (Math.abs(difference) <= APART_MIN) return false;
-  return !value.strata || differenceWithin(value.strata) * Math.sign(difference) > APART_MIN;
+  return !value.strata || computeStratifiedDifference(value.strata) * Math.sign(difference) > APART_MIN;
 }
 
 /** The difference of the shares in strata, by their weights (Mantel and Haenszel); NaN where one side is empty in each. */
-function differenceWithin(strata: readonly Stratum[]): number {
+function computeStratifiedDifference(strata: readonly Stratum[]): number {
   let [sum, weights] = [0, 0];
   for (const { selected, others, sizes } of strata) {
     const all = sizes.selected + sizes.others;
@@ -71,25 +71,27 @@ function differenceWithin(strata: readonly Stratum[]): number {
 }
 
 function computeProbability({ strata, ...value }: TestedValue, sizes: Counted): number {
-  if (!strata) return probability(value, sizes);
+  if (!strata) return computeTailProbability(value, sizes);
   const [only, ...others] = strata.filter(({ sizes }) => sizes.selected > 0 && sizes.others > 0);
   if (!only) return 1;
-  return others.length === 0 ? probability(only, only.sizes) : probabilityWithin([only, ...others], logProbability);
+  return others.length === 0
+    ? computeTailProbability(only, only.sizes)
+    : computeStratifiedProbability([only, ...others], logProbability);
 }
 
 /** The smallest probability that each value could have, if as many or as few as possible were selected. */
-function leastProbabilities(values: readonly TestedValue[], sizes: Counted): number[] {
+function computeLeastProbabilities(values: readonly TestedValue[], sizes: Counted): number[] {
   const known = new Map<number, number>();
   return values.map(({ selected, others, strata }) => {
-    if (strata) return leastProbability(strata);
+    if (strata) return computeLeastProbability(strata);
     const carriers = selected + others;
-    const p = known.get(carriers) ?? leastProbability([{ selected, others, sizes }]);
+    const p = known.get(carriers) ?? computeLeastProbability([{ selected, others, sizes }]);
     known.set(carriers, p);
     return p;
   });
 }
 
-function leastProbability(strata: readonly Stratum[]): number {
+function computeLeastProbability(strata: readonly Stratum[]): number {
   let [all, none] = [0, 0];
   for (const { selected, others, sizes } of strata) {
     const carriers = selected + others;
@@ -100,16 +102,16 @@ function leastProbability(strata: readonly Stratum[]): number {
 }
 
 /** The smallest k for which at most k values can be found with ALPHA / k; at least 1. */
-function testable(sorted: readonly number[]): number {
+function countTestable(sorted: readonly number[]): number {
   let k = 1;
   for (let count = 0; ; k++) {
-    count = firstAbove(sorted, ALPHA / k);
+    count = findFirstAbove(sorted, ALPHA / k);
     if (count <= k) return k;
   }
 }
 
 /** Twice the probability of as many selected, or of more; or of as few, or of fewer. */
-export function probability({ selected, others }: Counted, sizes: Counted): number {
+export function computeTailProbability({ selected, others }: Counted, sizes: Counted): number {
   const carriers = selected + others;
   const rows = sizes.selected + sizes.others;
   const isMany = selected * rows >= carriers * sizes.selected;

@@ -1,7 +1,7 @@
 /** The transactions that are compared: which of them are in the box, and how to find one by its id. */
-import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
+import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
 import type { Dictionary } from '../../store/blocks/scanned_block.ts';
-import { type Box, boxTest, type TimedRows } from '../box.ts';
+import { type Box, createBoxTest, type TimedRows } from '../box.ts';
 
 /** Arrays may be longer than `count`. Hashes of ids are the same in every recording. */
 export interface PopulationRows {
@@ -19,11 +19,11 @@ interface Added extends TimedRows {
 
 /** Gathers transactions whose arrays are reused for the next ones. */
 export function gatherPopulation(box: Box) {
-  let rows = newRows(1024);
+  let rows = createPopulationRows(1024);
 
   function reserve(count: number): void {
     if (count <= rows.hashes.length) return;
-    const larger = newRows(Math.max(count, rows.hashes.length * 2));
+    const larger = createPopulationRows(Math.max(count, rows.hashes.length * 2));
     larger.hashes.set(rows.hashes);
     larger.startsNs.set(rows.startsNs);
     larger.durationsNs.set(rows.durationsNs);
@@ -35,7 +35,7 @@ export function gatherPopulation(box: Box) {
     add(added: Added): void {
       const { length, hashes, startsNs, durationsNs } = added;
       reserve(rows.count + length);
-      const isSelected = boxTest(box, added);
+      const isSelected = createBoxTest(box, added);
       rows.hashes.set(hashes.subarray(0, length), rows.count);
       rows.startsNs.set(startsNs.subarray(0, length) as BigUint64Array, rows.count);
       rows.durationsNs.set(durationsNs.subarray(0, length) as BigUint64Array, rows.count);
@@ -46,7 +46,7 @@ export function gatherPopulation(box: Box) {
   };
 }
 
-function newRows(length: number): PopulationRows {
+function createPopulationRows(length: number): PopulationRows {
   return {
     count: 0,
     hashes: new Float64Array(length),
@@ -63,7 +63,7 @@ function newRows(length: number): PopulationRows {
 const BEFORE_NS = 1_000_000_000n;
 
 /** The time in which transactions have events that their callers waited for. */
-export function waitedRange({ count, startsNs, durationsNs }: PopulationRows): { fromNs: bigint; toNs: bigint } {
+export function computeWaitedRange({ count, startsNs, durationsNs }: PopulationRows): { fromNs: bigint; toNs: bigint } {
   let [fromNs, toNs] = count === 0 ? [0n, 0n] : [startsNs[0]!, 0n];
   for (let row = 0; row < count; row++) {
     const start = startsNs[row]!;
@@ -79,17 +79,17 @@ const UNKNOWN = -2;
 const PAGE_BITS = 12;
 
 /** Returns a function for a dictionary, which finds the transaction of a context, or NOT_COMPARED. */
-export function contextFinder({
+export function createContextFinder({
   count,
   hashes,
 }: PopulationRows): (dictionary: Dictionary) => (context: number) => number {
-  const findPlace = hashIndex(hashes, count);
+  const findPlace = createHashIndex(hashes, count);
   /** Places by context id, in pages: ids are dense, and may begin far above 0. */
   const known = new WeakMap<Dictionary, Int32Array[]>();
 
   function look(dictionary: Dictionary, context: number): number {
     const { transactionId } = dictionary.context(context);
-    return transactionId === null ? NOT_COMPARED : findPlace(textHash53(transactionId));
+    return transactionId === null ? NOT_COMPARED : findPlace(hashText53(transactionId));
   }
 
   return (dictionary) => {
@@ -107,18 +107,18 @@ export function contextFinder({
 }
 
 /** Uses open addressing; at most half of the slots are occupied. */
-function hashIndex(hashes: Float64Array, count: number): (hash: number) => number {
+function createHashIndex(hashes: Float64Array, count: number): (hash: number) => number {
   const size = 2 ** Math.ceil(Math.log2(Math.max(count, 1) * 2));
   const slots = new Int32Array(size).fill(NOT_COMPARED);
-  const next = (slot: number) => (slot + 1 === size ? 0 : slot + 1);
+  const advanceSlot = (slot: number) => (slot + 1 === size ? 0 : slot + 1);
   for (let place = 0; place < count; place++) {
     let slot = hashes[place]! % size;
-    while (slots[slot] !== NOT_COMPARED) slot = next(slot);
+    while (slots[slot] !== NOT_COMPARED) slot = advanceSlot(slot);
     slots[slot] = place;
   }
   return (hash) => {
     let slot = hash % size;
-    while (slots[slot] !== NOT_COMPARED && hashes[slots[slot]!] !== hash) slot = next(slot);
+    while (slots[slot] !== NOT_COMPARED && hashes[slots[slot]!] !== hash) slot = advanceSlot(slot);
     return slots[slot]!;
   };
 }

@@ -21,7 +21,7 @@ const KIND_OF: ReadonlyMap<string, number> = new Map([
   ['block_io', KINDS.ownQueue],
 ]);
 
-export function profileColumns(profiles: readonly Profile[]): ProfileColumns {
+export function buildProfileColumns(profiles: readonly Profile[]): ProfileColumns {
   const nodeNumbers = new Map<string, number>();
   const firstValues = new Uint32Array(profiles.length + 1);
   const values = new Uint32Array(profiles.reduce((sum, one) => sum + one.values.length, 0));

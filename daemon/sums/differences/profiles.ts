@@ -2,10 +2,10 @@
  * Numbers the profiles of events: rows whose values are the same in all compared fields have the same profile. There are
  * few profiles, so values are looked at once for each and not for each event.
  */
-import { isPatternOfFolder, patternOfFolder, patternOfPath } from '../../base/file_pattern.ts';
-import { rowNumbers } from '../../store/blocks/row_numbers.ts';
+import { buildFolderPattern, buildPathPattern, isPatternOfFolder } from '../../base/file_pattern.ts';
+import { createRowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { Dictionary, ScannedBlock } from '../../store/blocks/scanned_block.ts';
-import { type DimensionName, type DimensionValue, dimension, type RowCodes } from '../dimensions.ts';
+import { type DimensionName, type DimensionValue, getDimension, type RowCodes } from '../dimensions.ts';
 
 /** Fields that each event has. */
 export const EVENT_FIELDS = [
@@ -26,7 +26,9 @@ export type Field = (typeof FIELDS)[number];
 export const PROFILES_MAX = 100_000;
 
 /** Columns that a scan must read. */
-export const PROFILE_COLUMNS: readonly string[] = [...new Set(EVENT_FIELDS.flatMap((name) => dimension(name).columns))];
+export const PROFILE_COLUMNS: readonly string[] = [
+  ...new Set(EVENT_FIELDS.flatMap((name) => getDimension(name).columns)),
+];
 
 export interface FieldValue {
   field: Field;
@@ -65,7 +67,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   const valueCounts = new Map<Part, number>();
   const profiles: Profile[] = [];
   const leftOut = new Set<Part>();
-  const folders = folderCodes();
+  const folders = createFolderCodes();
   let numbers = new Uint32Array(0);
   /** Whether the block that is read has patterns of folders for files. */
   let areFolders = false;
@@ -73,7 +75,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   let buffers = EVENT_FIELDS.map(() => new Float64Array(0));
   let none = new Float64Array(0);
 
-  function valueNumber(field: Field, value: string): number {
+  function assignValueNumber(field: Field, value: string): number {
     const key = `${field} ${value}`;
     let number = numberOfValue.get(key);
     if (number === undefined) {
@@ -97,21 +99,21 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
     const given = EVENT_FIELDS.flatMap((field, i) =>
       meaning[i] === null ? [] : [{ field, value: String(meaning[i]) }],
     );
-    const of = (wanted: Field) => given.find(({ field }) => field === wanted);
+    const findValue = (wanted: Field) => given.find(({ field }) => field === wanted);
     const listPatterns = ({ field, value }: FieldValue) =>
-      field === 'file' && !areFolders ? filePatterns(value) : [value];
+      field === 'file' && !areFolders ? listFilePatterns(value) : [value];
     const own = given.flatMap((one) => listPatterns(one).map((value) => ({ ...one, value })));
-    const device = of('device');
+    const device = findValue('device');
     profiles.push({
-      values: own.map(({ field, value }) => valueNumber(field, value)),
-      eventType: of('event_type')?.value ?? '',
-      node: of('node')?.value ?? '',
-      device: device ? valueNumber('device', device.value) : -1,
+      values: own.map(({ field, value }) => assignValueNumber(field, value)),
+      eventType: findValue('event_type')?.value ?? '',
+      node: findValue('node')?.value ?? '',
+      device: device ? assignValueNumber('device', device.value) : -1,
     });
     if (profiles.length > profilesMax * (leftOut.size + 1)) leaveOutMost();
   }
 
-  const rows = rowNumbers<readonly DimensionValue[]>(EVENT_FIELDS.length, addProfile);
+  const rows = createRowNumbers<readonly DimensionValue[]>(EVENT_FIELDS.length, addProfile);
 
   return {
     assignNumbers(scanned) {
@@ -123,7 +125,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
       }
       areFolders = leftOut.has('file');
       const open = (name: EventField) =>
-        name === 'file' && areFolders ? folders.open(scanned) : dimension(name).open(scanned);
+        name === 'file' && areFolders ? folders.open(scanned) : getDimension(name).open(scanned);
       const readers = EVENT_FIELDS.map(open);
       const isIn = EVENT_FIELDS.map((name) => !leftOut.has(name === 'file' ? 'folder' : name) || isNeeded(name));
       const codes = readers.map((one, i) =>
@@ -157,20 +159,20 @@ function isNeeded(field: Field): boolean {
 }
 
 /** A cause often is a folder, in which each transaction has a file of its own. */
-function filePatterns(path: string): string[] {
-  const folder = patternOfFolder(path);
-  return [patternOfPath(path), ...(folder === undefined ? [] : [folder])];
+function listFilePatterns(path: string): string[] {
+  const folder = buildFolderPattern(path);
+  return [buildPathPattern(path), ...(folder === undefined ? [] : [folder])];
 }
 
 /** Codes for the folders of files, the same for the files of one folder. */
-function folderCodes() {
+function createFolderCodes() {
   const numbers = new Map<string | null, number>();
   const texts: (string | null)[] = [];
   const known = new WeakMap<Dictionary, Map<number, number>>();
 
   function assignFolderNumber(path: string | null): number {
     // A file of no folder is left out.
-    const text = path === null ? null : (patternOfFolder(path) ?? null);
+    const text = path === null ? null : (buildFolderPattern(path) ?? null);
     const number = numbers.get(text) ?? texts.push(text) - 1;
     numbers.set(text, number);
     return number;
@@ -178,7 +180,7 @@ function folderCodes() {
 
   return {
     open(scanned: ScannedBlock): RowCodes {
-      const files = dimension('file').open(scanned);
+      const files = getDimension('file').open(scanned);
       const codes = known.get(scanned.dictionary) ?? new Map<number, number>();
       known.set(scanned.dictionary, codes);
       const getPath = (code: number) => files.describeCode(code) as string | null;

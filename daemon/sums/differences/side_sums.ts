@@ -1,5 +1,5 @@
 /** Sums for the two sides of a comparison. */
-import { type ExactSum, exactSum } from '../exact_sum.ts';
+import { createExactSum, type ExactSum } from '../exact_sum.ts';
 import { PARTS, type Part, type Side } from './comparison.ts';
 
 export interface SideSums {
@@ -9,8 +9,8 @@ export interface SideSums {
   readonly parts: readonly ExactSum[];
 }
 
-export function sideSums(): SideSums {
-  return { count: 0, duration: exactSum(), parts: PARTS.map(() => exactSum()) };
+export function createSideSums(): SideSums {
+  return { count: 0, duration: createExactSum(), parts: PARTS.map(() => createExactSum()) };
 }
 
 export function sumSide({ count, duration, parts }: SideSums): Side {
@@ -24,7 +24,7 @@ export interface Counts {
   readonly values: Float64Array;
 }
 
-export function growingCounts(): Counts {
+export function createGrowingCounts(): Counts {
   let values = new Float64Array(1024);
   return {
     add(at) {

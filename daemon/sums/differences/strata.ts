@@ -23,12 +23,12 @@ interface Distribution {
 }
 
 /** Twice the probability of as many, or of more; or of as few, or of fewer. Each stratum has both sides. */
-export function probabilityWithin(strata: readonly Stratum[], logProbability: LogProbability): number {
+export function computeStratifiedProbability(strata: readonly Stratum[], logProbability: LogProbability): number {
   const selected = strata.reduce((sum, one) => sum + one.selected, 0);
   const mean = strata.reduce((sum, one) => sum + computeMean(one), 0);
   const variance = strata.reduce((sum, one) => sum + computeVariance(one), 0);
-  if (variance > NORMAL_VARIANCE) return normalTails((Math.abs(selected - mean) - 0.5) / Math.sqrt(variance));
-  const { from, probabilities } = strata.map((one) => computeDistribution(one, logProbability)).reduce(added);
+  if (variance > NORMAL_VARIANCE) return computeNormalTails((Math.abs(selected - mean) - 0.5) / Math.sqrt(variance));
+  const { from, probabilities } = strata.map((one) => computeDistribution(one, logProbability)).reduce(convolve);
   const place = selected - from;
   const sumProbabilities = (some: readonly number[]) => some.reduce((sum, p) => sum + p, 0);
   const many = sumProbabilities(probabilities.slice(Math.max(place, 0)));
@@ -53,20 +53,20 @@ function computeDistribution(stratum: Stratum, logProbability: LogProbability): 
   const least = Math.max(0, carriers - sizes.others);
   const most = Math.min(carriers, sizes.selected);
   const middle = Math.min(Math.max(Math.round(computeMean(stratum)), least), most);
-  const at = (count: number) => Math.exp(logProbability(count, carriers, sizes));
+  const computeTerm = (count: number) => Math.exp(logProbability(count, carriers, sizes));
   const [below, above]: [number[], number[]] = [[], []];
   for (let count = middle - 1, p = 1; count >= least && p > PROBABILITY_MIN; count--) {
-    p = at(count);
+    p = computeTerm(count);
     below.push(p);
   }
   for (let count = middle + 1, p = 1; count <= most && p > PROBABILITY_MIN; count++) {
-    p = at(count);
+    p = computeTerm(count);
     above.push(p);
   }
-  return { from: middle - below.length, probabilities: [...below.reverse(), at(middle), ...above] };
+  return { from: middle - below.length, probabilities: [...below.reverse(), computeTerm(middle), ...above] };
 }
 
-function added(a: Distribution, b: Distribution): Distribution {
+function convolve(a: Distribution, b: Distribution): Distribution {
   const sums = new Array<number>(a.probabilities.length + b.probabilities.length - 1).fill(0);
   for (let i = 0; i < a.probabilities.length; i++)
     for (let j = 0; j < b.probabilities.length; j++) sums[i + j]! += a.probabilities[i]! * b.probabilities[j]!;
@@ -76,7 +76,7 @@ function added(a: Distribution, b: Distribution): Distribution {
 }
 
 /** Both tails of the normal distribution from a number of standard deviations on, to seven digits (Numerical Recipes). */
-function normalTails(deviations: number): number {
+function computeNormalTails(deviations: number): number {
   const z = Math.max(deviations, 0) / Math.SQRT2;
   const t = 1 / (1 + z / 2);
   const terms = [

@@ -35,7 +35,7 @@ export interface Intervals {
 type OnTime = (partOrNode: number, from: number, to: number) => void;
 
 /** An end is the time with the node, the kind and the side in its lowest bits, so that numbers sort them. */
-export function durationMax(nodes: number): number {
+export function computeDurationMax(nodes: number): number {
   return 2 ** 52 / computeScale(nodes);
 }
 
@@ -47,14 +47,14 @@ export function createIntervals(): Intervals {
   let ends = new Float64Array(256);
   let count = 0;
   let [scale, duration] = [1, 0];
-  let running = runningParts(1);
+  let running = createRunningParts(1);
 
   return {
     begin(nodes, until) {
       count = 0;
       duration = until;
       scale = computeScale(nodes);
-      if (nodes > running.nodes) running = runningParts(nodes * 2);
+      if (nodes > running.nodes) running = createRunningParts(nodes * 2);
     },
     add(kind, node, start, end) {
       const from = Math.max(start, 0);
@@ -75,7 +75,7 @@ export function createIntervals(): Intervals {
       for (let i = 0; i < count; i++) {
         const time = Math.floor(ends[i]! / scale);
         const mark = ends[i]! - time * scale;
-        if (time > reached) onPart(running.part(), reached, time);
+        if (time > reached) onPart(running.findPart(), reached, time);
         reached = time;
         running.change(mark >>> 1, (mark & 1) === 0 ? 1 : -1, time, onSync);
       }
@@ -85,7 +85,7 @@ export function createIntervals(): Intervals {
 }
 
 /** Counts the intervals that run. All have ended when a sweep has. */
-function runningParts(nodes: number) {
+function createRunningParts(nodes: number) {
   const counts = new Int32Array(nodes << KIND_BITS);
   const partOfNode = new Uint8Array(nodes).fill(UNTRACED);
   const syncSince = new Float64Array(nodes);
@@ -104,7 +104,7 @@ function runningParts(nodes: number) {
 
   return {
     nodes,
-    part(): number {
+    findPart(): number {
       let part = 0;
       while (part < UNTRACED && nodesIn[part] === 0) part++;
       return part;

@@ -1,13 +1,13 @@
 /** Where the time of a transaction went, by its kept events, and which requests of others it waited for. */
 
 import { toWords } from '../../../agent/recording/words64.ts';
-import { firstPlace } from '../../base/binary_search.ts';
-import { type CallTimes, callTimes, findRequestWait, WAITS } from '../request_waits.ts';
+import { findFirstPlace } from '../../base/binary_search.ts';
+import { type CallTimes, findRequestWait, toCallTimes, WAITS } from '../request_waits.ts';
 import { PARTS } from './comparison.ts';
 import { type EventRows, type ExactTimes, type KeptEvents, ROLES } from './kept_events.ts';
 import type { ProfileColumns } from './profile_columns.ts';
 import type { SideSums } from './side_sums.ts';
-import { createIntervals, durationMax, KINDS } from './time_parts.ts';
+import { computeDurationMax, createIntervals, KINDS } from './time_parts.ts';
 
 const WORD = 2 ** 32;
 
@@ -22,15 +22,15 @@ export interface TransactionParts {
 
 type OnWaited = (device: number, profile: number, from: number) => void;
 
-export function transactionParts(
+export function createTransactionParts(
   columns: ProfileColumns,
-  kept: Pick<KeptEvents, 'exact'>,
+  kept: Pick<KeptEvents, 'readExactTimes'>,
   durationsNs: BigUint64Array,
 ): TransactionParts {
   const lengths = toWords(durationsNs);
   const intervals = createIntervals();
   const sums = new Float64Array(PARTS.length);
-  const nodesOf = nodeNumbers(columns);
+  const nodesOf = createNodeNumbers(columns);
   /** For each node, when a sync of the transaction ran: the start and the end of each time, in order. */
   const syncs: number[][] = [];
 
@@ -44,7 +44,7 @@ export function transactionParts(
 
   function addIntervals(rows: EventRows): void {
     const { profiles, roles, starts, ends } = rows;
-    const findThreadCalls = callsByThread(rows, columns, nodesOf.of);
+    const findThreadCalls = createThreadCallFinder(rows, columns, nodesOf.of);
     for (let row = 0; row < rows.length; row++) {
       const kind = columns.kinds[profiles[row]!]!;
       const node = nodesOf.of(profiles[row]!);
@@ -78,7 +78,7 @@ export function transactionParts(
       const start = rows.starts[row]!;
       const end = rows.ends[row]!;
       const isQueued = rows.roles[row] === ROLES.queued;
-      const from = isQueued ? start : overlapFrom(syncs[nodesOf.of(profile)]!, start, end);
+      const from = isQueued ? start : findOverlapStart(syncs[nodesOf.of(profile)]!, start, end);
       if (from !== undefined) onWaited(columns.devices[profile]!, profile, from);
     }
   }
@@ -87,14 +87,14 @@ export function transactionParts(
     add(rows, transaction, { parts }, onWaited) {
       const nodes = nodesOf.begin(rows);
       const duration = lengths[transaction * 2 + 1]! * WORD + lengths[transaction * 2]!;
-      const isLong = duration > durationMax(nodes);
+      const isLong = duration > computeDurationMax(nodes);
       const exact = isLong ? replaceByRanks(rows, durationsNs[transaction]!, kept) : undefined;
       const hasOthers = rows.roles.subarray(0, rows.length).some((role) => role !== ROLES.own);
       if (hasOthers) for (let node = 0; node < nodes; node++) syncs[node] = [];
       intervals.begin(nodes, exact ? exact.length - 1 : duration);
       addIntervals(rows);
       sums.fill(0);
-      intervals.sweep(exact ? exactAdder(parts, exact) : addTime, hasOthers ? addSync : ignore);
+      intervals.sweep(exact ? createExactAdder(parts, exact) : addTime, hasOthers ? addSync : ignore);
       for (let part = 0; part < sums.length; part++) if (sums[part]! > 0) parts[part]!.add(sums[part]!);
       if (hasOthers) passWaited(rows, onWaited);
       return exact;
@@ -105,7 +105,7 @@ export function transactionParts(
 type Times = Pick<EventRows, 'starts' | 'sent' | 'ends'>;
 
 /** Returns a function for the calls of the thread that queued the request of a row; undefined if it made none. */
-function callsByThread(
+function createThreadCallFinder(
   { length, profiles, roles, threads, starts, ends }: EventRows,
   { kinds }: ProfileColumns,
   getNode: (profile: number) => number,
@@ -125,19 +125,19 @@ function callsByThread(
     const key = computeKey(row);
     let times = known.get(key);
     if (!times) {
-      times = callTimes(calls.get(key)!);
+      times = toCallTimes(calls.get(key)!);
       known.set(key, times);
     }
     return times;
   };
 }
 
-function exactAdder(parts: SideSums['parts'], times: readonly bigint[]) {
+function createExactAdder(parts: SideSums['parts'], times: readonly bigint[]) {
   return (part: number, from: number, to: number) => parts[part]!.addLarge(times[to]! - times[from]!);
 }
 
 /** Numbers the nodes of one transaction, which are few, from 0 on. */
-function nodeNumbers({ nodes, nodeCount }: ProfileColumns) {
+function createNodeNumbers({ nodes, nodeCount }: ProfileColumns) {
   const numbers = new Int32Array(nodeCount);
   const seenBy = new Int32Array(nodeCount);
   let transaction = 0;
@@ -159,8 +159,8 @@ function nodeNumbers({ nodes, nodeCount }: ProfileColumns) {
 }
 
 /** When the time is first within one of the intervals, of which none overlap. */
-function overlapFrom(intervals: readonly number[], start: number, end: number): number | undefined {
-  const first = firstPlace(0, intervals.length / 2, (place) => intervals[place * 2 + 1]! > start);
+function findOverlapStart(intervals: readonly number[], start: number, end: number): number | undefined {
+  const first = findFirstPlace(0, intervals.length / 2, (place) => intervals[place * 2 + 1]! > start);
   if (first * 2 >= intervals.length) return undefined;
   const from = Math.max(intervals[first * 2]!, start);
   return from < Math.min(intervals[first * 2 + 1]!, end) ? from : undefined;
@@ -170,11 +170,15 @@ function overlapFrom(intervals: readonly number[], start: number, end: number): 
  * Replaces times by their ranks, because doubles do not hold those of a transaction that took days. Returns the times by
  * rank, from 0 to the duration.
  */
-function replaceByRanks(rows: EventRows, durationNs: bigint, { exact }: Pick<KeptEvents, 'exact'>): bigint[] {
-  const within = (ns: bigint) => (ns < 0n ? 0n : ns > durationNs ? durationNs : ns);
+function replaceByRanks(
+  rows: EventRows,
+  durationNs: bigint,
+  { readExactTimes }: Pick<KeptEvents, 'readExactTimes'>,
+): bigint[] {
+  const clampTime = (ns: bigint) => (ns < 0n ? 0n : ns > durationNs ? durationNs : ns);
   const all = Array.from({ length: rows.length }, (_, row): ExactTimes => {
-    const { start, sent, end } = exact(rows.places[row]!);
-    return { start: within(start), sent: within(sent), end: within(end) };
+    const { start, sent, end } = readExactTimes(rows.places[row]!);
+    return { start: clampTime(start), sent: clampTime(sent), end: clampTime(end) };
   });
   const times = new Set([0n, durationNs, ...all.flatMap(({ start, sent, end }) => [start, sent, end])]);
   const ordered = [...times].sort((a, b) => (a < b ? -1 : 1));

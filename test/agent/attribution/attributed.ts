@@ -44,14 +44,14 @@ export function createAttribution(wallOffsetNs = 0n, wantsDataOwner: Tables['wan
     internName: names.intern,
     intern: ({ transactionId, traceId, spanId }) =>
       transactions.intern([transactionId ?? traceId ?? '', ...(spanId ? [spanId] : [])].join('/')),
-    threadKeys: () => ['transaction.id'],
+    getThreadKeys: () => ['transaction.id'],
     trustsService: (uid) => uid === 0,
   });
   const programs = createPrograms();
   const processes = createProcesses({
     programs,
-    programOfProcess: () => undefined,
-    cgroups: { define: () => undefined, findPath: () => undefined, pathOfProcess: () => undefined },
+    readProcessProgram: () => undefined,
+    cgroups: { define: () => undefined, findPath: () => undefined, readProcessPath: () => undefined },
     intern: names.intern,
     oldestIds,
     isOwn: ({ pid }) => pid === OWN_PID,
@@ -63,7 +63,7 @@ export function createAttribution(wallOffsetNs = 0n, wantsDataOwner: Tables['wan
     contexts,
     processes,
     files,
-    cgroupServiceId: (cgroupId: number) => (cgroupId === CHARGED_CGROUP ? names.intern('charged') : 0),
+    internCgroupService: (cgroupId: number) => (cgroupId === CHARGED_CGROUP ? names.intern('charged') : 0),
     wantsDataOwner,
     internName: names.intern,
     oldestIds,

@@ -20,7 +20,7 @@ function setUp() {
     oldestIds,
     internName: ids.intern,
     intern: ({ transactionId, traceId, spanId }) => ids.intern(JSON.stringify([transactionId, traceId, spanId])),
-    threadKeys: () => ['transaction.id'],
+    getThreadKeys: () => ['transaction.id'],
     trustsService: (uid) => uid === ROOT_UID,
   });
   const define = (context_id: number, body: string, uid = ROOT_UID) =>
@@ -183,7 +183,7 @@ test('what is lost is of the service of its process, unless a trusted or unknown
   expect(lostWith(256, inherited, 1000)).toEqual([[undefined, 1]]);
   expect(lostWith(CONTEXT_LOST, 0, 1000)).toEqual([]);
   expect(lostWith(CONTEXT_LOST, inherited, 1000)).toEqual([['noisy', 1]]);
-  contexts.loseAnyones();
+  contexts.noteLostMarker();
   expect(lostWith(CONTEXT_LOST, inherited, 1000)).toEqual([[undefined, 1]]);
 });
 
@@ -193,7 +193,7 @@ test('a context that the recording has no room for has no owner, and is counted'
     intern: () => 0,
     internName: () => 0,
     oldestIds,
-    threadKeys: () => [],
+    getThreadKeys: () => [],
     trustsService: () => false,
   });
   contexts.define(contextDefinition({ context_id: 256 }), 'KREPLAY1 txn=a\n');

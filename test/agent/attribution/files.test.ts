@@ -41,9 +41,9 @@ test('a definition is found by its number, and an unknown number is file 0', () 
   const files = createFiles((path, kind) => names.intern(`${kind} ${path}`));
   files.define(definition({ file_id: 256 }), ['a']);
   files.define(definition({ file_id: 512, mode: 0o040755 }), ['b']);
-  expect([256, 512].map((id) => names.text(files.of(id)))).toEqual(['regular /a', 'directory /b']);
-  expect(files.of(768)).toBe(0);
-  expect(files.of(0)).toBe(0);
+  expect([256, 512].map((id) => names.text(files.internFile(id)))).toEqual(['regular /a', 'directory /b']);
+  expect(files.internFile(768)).toBe(0);
+  expect(files.internFile(0)).toBe(0);
 });
 
 test('only files that are asked for are written to the recording, and each once', () => {
@@ -52,7 +52,7 @@ test('only files that are asked for are written to the recording, and each once'
   for (const [at, name] of ['left-out', 'kept', 'neither'].entries()) {
     files.define(definition({ file_id: at + 1 }), [name]);
   }
-  expect([files.of(2), files.of(2)]).toEqual([1, 1]);
+  expect([files.internFile(2), files.internFile(2)]).toEqual([1, 1]);
   expect(interned).toEqual(['/kept']);
 });
 
@@ -61,9 +61,9 @@ test('files without recorded events do not fill the memory, and the latest ones 
   const files = createFiles((path) => interned.push(path));
   const FILES = 40_000;
   for (let id = 1; id <= FILES; id++) files.define(definition({ file_id: id }), [`name-${id}`]);
-  expect([files.of(1), files.of(FILES)]).toEqual([0, 1]);
+  expect([files.internFile(1), files.internFile(FILES)]).toEqual([0, 1]);
   expect(interned).toEqual([`/name-${FILES}`]);
   for (let id = 1; id <= FILES; id++) files.define(definition({ file_id: FILES + id }), ['x'.repeat(4000)]);
-  expect(files.of(2 * FILES - 4500)).toBe(0);
-  expect(files.of(2 * FILES - 4000)).toBe(2);
+  expect(files.internFile(2 * FILES - 4500)).toBe(0);
+  expect(files.internFile(2 * FILES - 4000)).toBe(2);
 });

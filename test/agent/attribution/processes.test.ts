@@ -25,11 +25,11 @@ function createTables(isOwn: ProcessesOptions['isOwn'] = () => false, rules: rea
   const proc: { program: Program | undefined } = { program: undefined };
   const processes = createProcesses({
     programs,
-    programOfProcess: () => proc.program,
+    readProcessProgram: () => proc.program,
     cgroups: {
       define: () => undefined,
       findPath: (cgroupId) => (cgroupId === CGROUP ? '/system.slice/nginx.service' : undefined),
-      pathOfProcess: () => undefined,
+      readProcessPath: () => undefined,
     },
     intern: names.intern,
     oldestIds,
@@ -49,7 +49,7 @@ describe('the service of a process', () => {
     programs.define({ program_id: PROGRAM, flags, executable: 'python3.11' }, 'python3\0/srv/pay.py\0-v\0', '');
     programs.define({ program_id: PROGRAM + 1, flags, executable: 'dd' }, 'dd\0', 'OTEL_SERVICE_NAME=copy\0');
     processes.define(processDefinition(fields));
-    return names.text(processes.internService(processes.of(256)));
+    return names.text(processes.internService(processes.get(256)));
   }
 
   const inProc: Program = {
@@ -88,7 +88,7 @@ test('the name that an operator sets takes precedence, and stays when the proces
   processes.define(processDefinition({ process_id: 256, program_id: PROGRAM, pid: 10 }));
   processes.define(processDefinition({ process_id: 512, program_id: PROGRAM + 1, pid: 11 }));
   processes.define(processDefinition({ process_id: 768, program_id: PROGRAM + 1, pid: 11, exec_id: 2 }));
-  const services = () => [256, 512, 768].map((id) => names.text(processes.internService(processes.of(id))));
+  const services = () => [256, 512, 768].map((id) => names.text(processes.internService(processes.get(id))));
   expect(services()).toEqual(['pay', 'x', 'x']);
   const { exec_id: execId, stack_start: stackStart } = processDefinition({});
   for (const pid of [10, 11]) processes.rename({ pid, startNs: 0, execId, stackStart }, 'published');
@@ -99,11 +99,11 @@ test('an index that the recording has dropped is requested again', () => {
   const { names, oldestIds, programs, processes } = createTables();
   programs.define({ program_id: PROGRAM, flags: 0, executable: 'dd' }, '', '');
   processes.define(processDefinition({ program_id: PROGRAM }));
-  const first = processes.internService(processes.of(256));
+  const first = processes.internService(processes.get(256));
   names.forget();
   oldestIds.name = first + 1;
-  expect(processes.internService(processes.of(256))).toBeGreaterThan(first);
-  expect(names.text(processes.internService(processes.of(256)))).toBe('dd');
+  expect(processes.internService(processes.get(256))).toBeGreaterThan(first);
+  expect(names.text(processes.internService(processes.get(256)))).toBe('dd');
 });
 
 test('a process that is defined again is kept from then on, or left out, as it is then', () => {
@@ -112,8 +112,8 @@ test('a process that is defined again is kept from then on, or left out, as it i
   const programs = createPrograms();
   const processes = createProcesses({
     programs,
-    programOfProcess: () => undefined,
-    cgroups: { define: () => undefined, findPath: () => undefined, pathOfProcess: () => undefined },
+    readProcessProgram: () => undefined,
+    cgroups: { define: () => undefined, findPath: () => undefined, readProcessPath: () => undefined },
     ...{ intern: createNames().intern, oldestIds: { name: 1 }, isOwn: () => false },
     wants: ({ service }) => service === wanted,
     onUnwanted: (id) => told.push(`${id} is left out`),
@@ -132,7 +132,7 @@ test('a process belongs to the recorder when the check finds so, and a kernel th
   const { processes } = createTables(({ pid }, uid) => asked.push([pid, uid]) > 0);
   processes.define(processDefinition({ process_id: 256, pid: 10, uid: 1001 }));
   processes.define(processDefinition({ process_id: 512, pid: 2, kernel_thread: 1 }));
-  expect([256, 512, 768].map((id) => processes.of(id).own)).toEqual([true, false, false]);
+  expect([256, 512, 768].map((id) => processes.get(id).own)).toEqual([true, false, false]);
   expect(asked).toEqual([[10, 1001]]);
 });
 

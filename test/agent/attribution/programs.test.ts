@@ -6,15 +6,15 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { programOfProcess, type RunningProgram } from '../../../agent/attribution/proc_program.ts';
-import { createPrograms, parseEnvironment, strings } from '../../../agent/attribution/programs.ts';
+import { type RunningProgram, readProcessProgram } from '../../../agent/attribution/proc_program.ts';
+import { createPrograms, parseEnvironment, splitStrings } from '../../../agent/attribution/programs.ts';
 import { PROGRAM_FLAGS } from '../../../bpf/schema/definitions.ts';
 
 test('arguments and variables are split at their NULs', () => {
   const programs = createPrograms();
   const definition = { program_id: 64, flags: PROGRAM_FLAGS.PROGRAM_ENVIRONMENT_CUT, executable: 'sh' };
   programs.define(definition, 'sh\0-c\0\0echo a=b', 'JOB_NAME=a=b\0OTEL_SERVICE_NAME=\0');
-  expect(programs.of(64)).toEqual({
+  expect(programs.get(64)).toEqual({
     executable: 'sh',
     args: ['sh', '-c', '', 'echo a=b'],
     environment: new Map([
@@ -23,7 +23,7 @@ test('arguments and variables are split at their NULs', () => {
     ]),
     environmentCut: true,
   });
-  expect(programs.of(65)).toBeUndefined();
+  expect(programs.get(65)).toBeUndefined();
 });
 
 test('of a variable that is set twice the first value counts, and only requested variables are kept', () => {
@@ -35,8 +35,8 @@ test('any text is split', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary' }).map((text) => text.replaceAll('\0', ''))), (texts) => {
       const last = texts.at(-1);
-      expect(strings(texts.map((text) => `${text}\0`).join(''))).toEqual(texts);
-      if (last) expect(strings(texts.join('\0'))).toEqual(texts);
+      expect(splitStrings(texts.map((text) => `${text}\0`).join(''))).toEqual(texts);
+      if (last) expect(splitStrings(texts.join('\0'))).toEqual(texts);
     }),
   );
 });
@@ -53,26 +53,26 @@ describe('/proc', () => {
     const child = spawn('/bin/sleep', ['60'], { env: { CI_JOB_NAME: 'build', SECRET: 'x' } });
     await once(child, 'spawn');
     const [pid, program] = [child.pid!, running(child.pid!)];
-    expect(programOfProcess(pid, program)).toEqual({
+    expect(readProcessProgram(pid, program)).toEqual({
       executable: 'sleep',
       args: ['/bin/sleep', '60'],
       environment: new Map([['CI_JOB_NAME', 'build']]),
       environmentCut: false,
     });
-    expect(programOfProcess(pid, { ...program, startNs: program.startNs + 2e7 })).toBeUndefined();
+    expect(readProcessProgram(pid, { ...program, startNs: program.startNs + 2e7 })).toBeUndefined();
     child.kill();
     await once(child, 'exit');
-    expect(programOfProcess(pid, program)).toBeUndefined();
+    expect(readProcessProgram(pid, program)).toBeUndefined();
   });
 
   test('does not describe the next program that the process executes', async () => {
     const child = spawn('/bin/sh', ['-c', 'read line; exec sleep 60'], { stdio: ['pipe', 'inherit', 'inherit'] });
     await once(child, 'spawn');
     const program = running(child.pid!);
-    expect(programOfProcess(child.pid!, program)?.args).toEqual(['/bin/sh', '-c', 'read line; exec sleep 60']);
+    expect(readProcessProgram(child.pid!, program)?.args).toEqual(['/bin/sh', '-c', 'read line; exec sleep 60']);
     child.stdin.write('go\n');
-    while (programOfProcess(child.pid!)?.executable !== 'sleep') await sleep(10);
-    expect(programOfProcess(child.pid!, program)).toBeUndefined();
+    while (readProcessProgram(child.pid!)?.executable !== 'sleep') await sleep(10);
+    expect(readProcessProgram(child.pid!, program)).toBeUndefined();
     child.kill();
   });
 });

@@ -39,7 +39,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
       rename: () => undefined,
       reconsider: () => undefined,
       internService: () => 0,
-      of: () => ({
+      get: () => ({
         id: 0,
         service: '',
         serviceId: 0,
@@ -57,12 +57,12 @@ function streamOf(...batches: readonly Uint8Array[]) {
     programs: {
       define: ({ program_id, executable }, args, environment) =>
         told.push({ program_id, executable, args, environment }),
-      of: () => undefined,
+      get: () => undefined,
     },
     files: {
       define: ({ file_id, inode, filesystem, mode, flags }, names) =>
         told.push({ file_id, inode, filesystem, mode, flags, names }),
-      of: () => 0,
+      internFile: () => 0,
     },
     cgroups: { define: (cgroup_id, folders) => told.push({ cgroup_id, folders }) },
   });

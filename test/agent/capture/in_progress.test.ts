@@ -62,7 +62,7 @@ function newAgent() {
     accept: () => ++judged > 0,
     isOwn: (words, offset) => attribution.resolver.isOwn(words, offset),
     forgetBios: (beforeNs) => forgotten.push(beforeNs),
-    wallNs: (bootNs) => BigInt(bootNs) + WALL_NS,
+    toWallNs: (bootNs) => BigInt(bootNs) + WALL_NS,
     pass: (unended) => passed.push(unended),
   });
   const decoder = createDecoder();

@@ -30,7 +30,7 @@ function counted() {
       return into;
     },
   };
-  const processes = { of: (id: number) => (PROCESSES.get(id) ?? UNKNOWN) as never };
+  const processes = { get: (id: number) => (PROCESSES.get(id) ?? UNKNOWN) as never };
   const losses = createProcessLosses(map as never, processes, (uid) => uid === 0 || uid === 998);
   return {
     counts,

@@ -1,9 +1,9 @@
 /** Tests that the tracepoints named in the programs equal those that are checked before the programs load. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { layerStates } from '../../../agent/capture/layers.ts';
-import { missingFeatures, wrongTracepoints } from '../../../agent/capture/requirements.ts';
-import { REQUIRED_TRACEPOINTS, tracepointProblems } from '../../../agent/capture/tracepoints.ts';
+import { listLayerStates } from '../../../agent/capture/layers.ts';
+import { findMissingFeatures, findWrongTracepoints } from '../../../agent/capture/requirements.ts';
+import { findTracepointProblems, REQUIRED_TRACEPOINTS } from '../../../agent/capture/tracepoints.ts';
 
 const BPF = join(import.meta.dirname, '../../../bpf');
 
@@ -38,12 +38,12 @@ test('every tracepoint of the programs is required with the arguments that are r
 });
 
 test('this kernel has all that is required', () => {
-  expect([...missingFeatures(), ...wrongTracepoints()]).toEqual([]);
+  expect([...findMissingFeatures(), ...findWrongTracepoints()]).toEqual([]);
 });
 
 test('a tracepoint that is missing, has too few arguments or has other leading ones is reported', () => {
   expect(
-    tracepointProblems([
+    findTracepointProblems([
       { name: 'no_such', reads: 1 },
       { name: 'no_such', module: 'no_such_module', reads: 1 },
       { name: 'sys_enter', reads: 3 },
@@ -61,7 +61,7 @@ test('a tracepoint that is missing, has too few arguments or has other leading o
 
 test('a disabled layer states its reason', () => {
   const [marker, block] = ['marker', 'block_cgroup'].map((layer) =>
-    layerStates(['marker'], 'v1_memory').find(({ name }) => name === layer),
+    listLayerStates(['marker'], 'v1_memory').find(({ name }) => name === layer),
   );
   expect(marker).toEqual({ name: 'marker', on: false, reason: 'switched off' });
   expect(block).toMatchObject({ on: false, reason: 'cgroup v1 does not charge write-back' });

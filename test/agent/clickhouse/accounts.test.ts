@@ -2,19 +2,19 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect } from '../../../agent/clickhouse/connection/connection.ts';
-import { newBlockEncoder } from '../../../agent/clickhouse/native/encode.ts';
+import { createBlockEncoder } from '../../../agent/clickhouse/native/encode.ts';
 import {
-  accountStatements,
-  accountsFile,
-  passwordHash,
+  buildAccountStatements,
+  buildAccountsFile,
+  hashPassword,
   ROLES,
   refuseSharedAccounts,
 } from '../../../agent/clickhouse/tables/accounts.ts';
 import { columnOf } from '../../clickhouse/columns.ts';
 
-const hashes = new Map(ROLES.map((role) => [role, passwordHash(role)]));
+const hashes = new Map(ROLES.map((role) => [role, hashPassword(role)]));
 const accountsOf = (prefix: string) => ({ database: 'kreplay', prefix, hashes });
-const statements = (prefix: string) => accountStatements(accountsOf(prefix)).map(({ text }) => text);
+const statements = (prefix: string) => buildAccountStatements(accountsOf(prefix)).map(({ text }) => text);
 
 describe('the accounts', () => {
   const granted = statements('kr_');
@@ -46,19 +46,19 @@ describe('the accounts', () => {
   });
 
   test('that make tables over all shards may do so, in a cluster only', () => {
-    const inCluster = accountStatements({ ...accountsOf('kr_'), cluster: 'main' }).map(({ text }) => text);
+    const inCluster = buildAccountStatements({ ...accountsOf('kr_'), cluster: 'main' }).map(({ text }) => text);
     const added = inCluster.filter((text) => !granted.includes(text) && text.startsWith('GRANT'));
     expect(added).toEqual(['GRANT REMOTE ON *.* TO `kr_admin`']);
   });
 
   test('of daemons may leave out shards that are away, in a cluster only', () => {
-    const inCluster = accountStatements({ ...accountsOf('kr_'), cluster: 'main' }).map(({ text }) => text);
+    const inCluster = buildAccountStatements({ ...accountsOf('kr_'), cluster: 'main' }).map(({ text }) => text);
     const allowing =
       /^ALTER SETTINGS PROFILE `kr_read` SETTINGS readonly = 1, .*, skip_unavailable_shards = 0 CHANGEABLE_IN_READONLY$/;
     expect(inCluster.at(-1)).toMatch(allowing);
     expect(granted.join()).not.toContain('skip_unavailable_shards');
-    expect(accountsFile(accountsOf('kr_'))).toContain('<readonly>1</readonly>');
-    expect(accountsFile({ ...accountsOf('kr_'), cluster: 'main' })).toContain('<readonly>2</readonly>');
+    expect(buildAccountsFile(accountsOf('kr_'))).toContain('<readonly>1</readonly>');
+    expect(buildAccountsFile({ ...accountsOf('kr_'), cluster: 'main' })).toContain('<readonly>2</readonly>');
   });
 
   test('get changed limits when they are made again', () => {
@@ -73,9 +73,9 @@ describe('the accounts', () => {
 
 describe('accounts of another prefix', () => {
   test('have no name of the first ones, in statements and in the file', () => {
-    const text = [...statements('b_'), accountsFile(accountsOf('b_'))].join('\n');
+    const text = [...statements('b_'), buildAccountsFile(accountsOf('b_'))].join('\n');
     expect(text).not.toContain('kr_');
-    expect(text.replaceAll('b_', 'kr_')).toBe([...statements('kr_'), accountsFile(accountsOf('kr_'))].join('\n'));
+    expect(text.replaceAll('b_', 'kr_')).toBe([...statements('kr_'), buildAccountsFile(accountsOf('kr_'))].join('\n'));
   });
 
   test('are needed where an account has rights in another database', async () => {
@@ -87,7 +87,7 @@ describe('accounts of another prefix', () => {
       const names = shared.map(([account]) => account);
       const others = shared.map(([, other]) => other);
       const columns = [columnOf('account', 'String', names), columnOf('other', 'String', others)];
-      response.end(newBlockEncoder().encode(columns, shared.length));
+      response.end(createBlockEncoder().encode(columns, shared.length));
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as { port: number }).port}`;

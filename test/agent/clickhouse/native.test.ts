@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { ByteReader } from '../../../agent/clickhouse/native/byte_reader.ts';
 import { decodeBlocks } from '../../../agent/clickhouse/native/decode.ts';
-import { type Column, newBlockEncoder } from '../../../agent/clickhouse/native/encode.ts';
+import { type Column, createBlockEncoder } from '../../../agent/clickhouse/native/encode.ts';
 import { NativeError } from '../../../agent/clickhouse/native/errors.ts';
-import { newTextTable, type Texts } from '../../../agent/clickhouse/native/texts.ts';
+import { createTextTable, type Texts } from '../../../agent/clickhouse/native/texts.ts';
 import { formatTypeName, parseType } from '../../../agent/clickhouse/native/types.ts';
 import { anyValue, columnOf, TYPE_NAMES, textsOf, type Value, valuesOf } from '../../clickhouse/columns.ts';
 import { times } from '../../repeats.ts';
@@ -46,7 +46,7 @@ const columnsOf = (block: readonly Table[]): Column[] =>
   block.map(({ typeName, values }, i) => columnOf(`c${i}`, typeName, values));
 
 test('any blocks come back, in chunks of any size', async () => {
-  const encoder = newBlockEncoder();
+  const encoder = createBlockEncoder();
   const sizes = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1, maxLength: 10 });
   await fc.assert(
     fc.asyncProperty(fc.array(anyBlock, { maxLength: 3 }), sizes, async (blocks, sizes) => {
@@ -98,7 +98,7 @@ describe('bytes that Debian’s server of 18.16 writes', () => {
 
   test.each(golden)('%s', async (typeName, name, bytes, values) => {
     expect(
-      newBlockEncoder()
+      createBlockEncoder()
         .encode([columnOf(name, typeName, values)], values.length)
         .toString('hex'),
     ).toBe(bytes);
@@ -118,14 +118,14 @@ describe('a dictionary', () => {
     [65_536, 4],
   ])('of %d texts beside the empty one has indexes of %d bytes', async (count, width) => {
     const values = Array.from({ length: count }, (_, i) => `t${i}`);
-    const bytes = newBlockEncoder().encode([columnOf('a', 'LowCardinality(String)', values)], count);
+    const bytes = createBlockEncoder().encode([columnOf('a', 'LowCardinality(String)', values)], count);
     expect(bytes.subarray(-width * count).readUIntLE(0, width)).toBe(1);
     expect(bytes.subarray(-width).readUIntLE(0, width)).toBe(count);
     expect(await decoded(bytes)).toEqual([[values]]);
   });
 
   test('has only the texts that the rows use, each once, and none of an earlier block', async () => {
-    const encoder = newBlockEncoder();
+    const encoder = createBlockEncoder();
     const lengthOf = (texts: Texts, count: number) =>
       encoder.encode([{ name: 'a', type: parseType('LowCardinality(String)'), values: texts }], count).length;
     const first = lengthOf(textsOf(['b', 'a', 'b', 'b', '']), 5);
@@ -134,16 +134,16 @@ describe('a dictionary', () => {
   });
 
   test('with the same text under two ids is still read', async () => {
-    const texts = { table: newTextTable(['a', 'a', 'b']), ids: Uint8Array.of(0, 1, 2) };
+    const texts = { table: createTextTable(['a', 'a', 'b']), ids: Uint8Array.of(0, 1, 2) };
     const type = parseType('LowCardinality(String)');
-    expect(await decoded(newBlockEncoder().encode([{ name: 'x', type, values: texts }], 3))).toEqual([
+    expect(await decoded(createBlockEncoder().encode([{ name: 'x', type, values: texts }], 3))).toEqual([
       [['a', 'a', 'b']],
     ]);
   });
 });
 
 describe('columns that do not fit are refused before a byte is sent', () => {
-  const texts = { table: newTextTable(['a', 'longer']), ids: Uint8Array.of(0, 2) };
+  const texts = { table: createTextTable(['a', 'longer']), ids: Uint8Array.of(0, 2) };
   test.each([
     ['an id without a text', 'String', texts],
     ['an id without a text in a dictionary', 'LowCardinality(String)', texts],
@@ -160,12 +160,12 @@ describe('columns that do not fit are refused before a byte is sent', () => {
     ['lists that go back', 'Array(UInt64)', { ends: Uint32Array.of(1, 0), items: new BigUint64Array(1) }],
     ['lists beyond their items', 'Array(UInt64)', { ends: Uint32Array.of(1, 2), items: new BigUint64Array(1) }],
   ])('%s', (_, typeName, values) => {
-    const encoder = newBlockEncoder();
+    const encoder = createBlockEncoder();
     const column = { name: 'a', type: parseType(typeName), values } as Column;
     expect(() => encoder.encode([column], 2)).toThrow(expect.objectContaining({ name: 'EncodeError' }));
     // What was written before the error is not part of the next block.
     const good = [columnOf('b', 'LowCardinality(String)', ['a'])];
-    expect(encoder.encode(good, 1)).toEqual(newBlockEncoder().encode(good, 1));
+    expect(encoder.encode(good, 1)).toEqual(createBlockEncoder().encode(good, 1));
   });
 });
 
@@ -177,7 +177,7 @@ describe('malformed bytes', () => {
     });
     return columnOf(`c${i}`, typeName, values[0]!);
   });
-  const bytes = newBlockEncoder().encode(all, 7);
+  const bytes = createBlockEncoder().encode(all, 7);
 
   test('that end early are an error, wherever they end', async () => {
     for (let length = 1; length < bytes.length; length++)
@@ -214,7 +214,7 @@ describe('malformed bytes', () => {
   test.each(['FixedString(4096)', 'UInt64', 'String', 'LowCardinality(String)', 'Array(UInt64)'])(
     'of a block of %s that never ends are an error, not memory without end',
     async (typeName) => {
-      const head = newBlockEncoder().encode([columnOf('a', typeName, [])], 0);
+      const head = createBlockEncoder().encode([columnOf('a', typeName, [])], 0);
       // The same columns with as many rows as a block may have.
       const start = Buffer.concat([Buffer.of(1, 0x80, 0x80, 0x10), head.subarray(2)]);
       const dictionary = Buffer.from('01000000000000000006000000000000ffff3f0000000000'.padEnd(48, '0'), 'hex');
@@ -245,7 +245,7 @@ test('a reader that stops early ends the source', async () => {
   let ended = false;
   async function* endless() {
     try {
-      const block = newBlockEncoder().encode([columnOf('a', 'UInt8', [1n])], 1);
+      const block = createBlockEncoder().encode([columnOf('a', 'UInt8', [1n])], 1);
       for (;;) yield block;
     } finally {
       ended = true;
@@ -267,7 +267,7 @@ test("the last 8 KiB of an answer are kept for the server's message, in whatever
   await fc.assert(
     fc.asyncProperty(fc.nat(40_000), sizes, async (length, chunks) => {
       const bytes = Buffer.from(Array.from({ length }, (_, i) => (i * 7919) >> 5));
-      const tail = await new ByteReader(inChunks(bytes, chunks)).tail();
+      const tail = await new ByteReader(inChunks(bytes, chunks)).readTail();
       expect(tail.equals(bytes.subarray(-8192))).toBe(true);
     }),
     { numRuns: times(50) },

@@ -2,11 +2,11 @@
 
 import { formatTypeName } from '../../../agent/clickhouse/native/types.ts';
 import { addColumn, createTable, type Place } from '../../../agent/clickhouse/tables/ddl.ts';
-import { buildEventColumns, EVENT_COLUMNS, sqlName } from '../../../agent/clickhouse/tables/event_columns.ts';
+import { buildEventColumns, EVENT_COLUMNS, toSqlName } from '../../../agent/clickhouse/tables/event_columns.ts';
 import { BUCKET_NS_DEFAULT, buildTables } from '../../../agent/clickhouse/tables/schema.ts';
 import {
   chooseInsertCompression,
-  insertSettings,
+  chooseInsertSettings,
   parseServerVersion,
 } from '../../../agent/clickhouse/tables/server_version.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
@@ -59,7 +59,7 @@ describe('columns of events', () => {
       'dns_query_server UInt32',
       'dns_query_host LowCardinality(String)',
     ]);
-    expect(sqlName(more[0]!.name)).toBe('dns_query_server');
+    expect(toSqlName(more[0]!.name)).toBe('dns_query_server');
   });
 });
 
@@ -113,9 +113,9 @@ describe('a version of the server', () => {
   });
 
   test('gets only the settings and the packing that it knows', () => {
-    expect(insertSettings(DEBIAN, { token: 't' })).toEqual({});
-    expect(insertSettings(DEBIAN, { token: 't', quorum: 2 })).toEqual({ insert_quorum: 2 });
-    expect(insertSettings(CURRENT, { token: 't' })).toEqual({ async_insert: 0, insert_deduplication_token: 't' });
+    expect(chooseInsertSettings(DEBIAN, { token: 't' })).toEqual({});
+    expect(chooseInsertSettings(DEBIAN, { token: 't', quorum: 2 })).toEqual({ insert_quorum: 2 });
+    expect(chooseInsertSettings(CURRENT, { token: 't' })).toEqual({ async_insert: 0, insert_deduplication_token: 't' });
     expect([DEBIAN, CURRENT].map(chooseInsertCompression)).toEqual(['gzip', 'zstd']);
   });
 });

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { wholeProgram } from '../../../daemon/cli/program.ts';
+import { createWholeProgram } from '../../../daemon/cli/program.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const TEXTS = ['{agent,daemon,bpf/schema}/**/*.{ts,yml}', '{README,CHANGELOG}.md', '{agent,bpf,daemon,test}/**/*.md'];
@@ -29,7 +29,7 @@ interface Line {
 let program: Command;
 let lines: Line[];
 beforeAll(async () => {
-  program = await wholeProgram();
+  program = await createWholeProgram();
   lines = linesOfTexts();
 });
 

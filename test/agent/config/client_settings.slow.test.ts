@@ -4,7 +4,7 @@
  */
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { wholeProgram } from '../../../daemon/cli/program.ts';
+import { createWholeProgram } from '../../../daemon/cli/program.ts';
 import { startWith } from '../../daemon/command_line.ts';
 import { newFolder, type Row, recorded, recordingPath, START } from '../../daemon/recorded.ts';
 import { type Served, serve } from '../../daemon/served.ts';
@@ -95,7 +95,7 @@ describe('KREPLAY_URL', () => {
 
   test('is in the help of every command that has --url', async () => {
     // The address of `ship` is that of a database.
-    const commands = (await wholeProgram()).commands.filter(
+    const commands = (await createWholeProgram()).commands.filter(
       (command) => command.name() !== 'ship' && command.options.some(({ long }) => long === '--url'),
     );
     expect(commands.length).toBeGreaterThan(8);

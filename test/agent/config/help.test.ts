@@ -1,6 +1,6 @@
 /** Tests that the help of every command ends with examples, which the command accepts, and with its exit codes. */
 import type { Command } from 'commander';
-import { wholeProgram } from '../../../daemon/cli/program.ts';
+import { createWholeProgram } from '../../../daemon/cli/program.ts';
 
 interface Helped {
   command: Command;
@@ -12,7 +12,7 @@ interface Helped {
 let program: Command;
 let all: Helped[];
 beforeAll(async () => {
-  program = await wholeProgram();
+  program = await createWholeProgram();
   all = [...everyCommand(program, 'kreplay')];
 });
 

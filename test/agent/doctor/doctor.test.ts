@@ -3,10 +3,17 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { clockState } from 'libbpf-ts';
-import { missingCapabilities } from '../../../agent/capture/capabilities.ts';
-import { clock, lockdown, mapMemory, memoryLimit, ringBySample, ringOfAgent } from '../../../agent/doctor/diagnosis.ts';
-import { memoryOfMaps } from '../../../agent/doctor/map_fds.ts';
-import { formatBytes, threeDigits } from '../../../agent/output/amounts.ts';
+import { findMissingCapabilities } from '../../../agent/capture/capabilities.ts';
+import {
+  diagnoseAgentRing,
+  diagnoseClock,
+  diagnoseLockdown,
+  diagnoseMapMemory,
+  diagnoseSampledRing,
+  readMemoryLimit,
+} from '../../../agent/doctor/diagnosis.ts';
+import { sumMapMemory } from '../../../agent/doctor/map_fds.ts';
+import { formatBytes, formatThreeDigits } from '../../../agent/output/amounts.ts';
 import type { AgentReport } from '../../../bpf/schema/agent_report.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-doctor-'));
@@ -22,12 +29,15 @@ function fileOf(text: string): string {
 }
 
 test('lockdown: confidentiality is a problem, integrity is not, and without the file the state is unknown', () => {
-  expect(lockdown(fileOf('none integrity [confidentiality]\n'))).toMatchObject({
+  expect(diagnoseLockdown(fileOf('none integrity [confidentiality]\n'))).toMatchObject({
     state: 'failed',
     advice: expect.stringContaining('lockdown=integrity'),
   });
-  expect(lockdown(fileOf('none [integrity] confidentiality\n'))).toMatchObject({ state: 'ok', text: 'integrity' });
-  expect(lockdown(join(folder, 'none'))).toMatchObject({
+  expect(diagnoseLockdown(fileOf('none [integrity] confidentiality\n'))).toMatchObject({
+    state: 'ok',
+    text: 'integrity',
+  });
+  expect(diagnoseLockdown(join(folder, 'none'))).toMatchObject({
     state: 'ok',
     text: expect.stringContaining('unknown: there is no '),
   });
@@ -37,9 +47,9 @@ describe('the memory of the maps', () => {
   const maps = { maps: { bytes: 50e6, isAll: true }, isCharged: true, limitBytes: undefined, mayRaiseLimit: false };
 
   test('a cgroup without a limit or with enough room passes, and one that is too small is reported', () => {
-    expect(mapMemory(maps).state).toBe('ok');
-    expect(mapMemory({ ...maps, limitBytes: 1e9 }).state).toBe('ok');
-    expect(mapMemory({ ...maps, limitBytes: 100e6 })).toMatchObject({
+    expect(diagnoseMapMemory(maps).state).toBe('ok');
+    expect(diagnoseMapMemory({ ...maps, limitBytes: 1e9 }).state).toBe('ok');
+    expect(diagnoseMapMemory({ ...maps, limitBytes: 100e6 })).toMatchObject({
       state: 'warning',
       text: expect.stringContaining('whose limit is 100 MB'),
       advice: expect.stringContaining('raise it to 184 MB'),
@@ -48,24 +58,27 @@ describe('the memory of the maps', () => {
 
   test('where locked memory is counted, its limit is a problem unless it can be raised', () => {
     const locked = { ...maps, isCharged: false, limitBytes: 65_536 };
-    expect(mapMemory(locked)).toMatchObject({ state: 'failed', advice: expect.stringContaining('LimitMEMLOCK') });
-    expect(mapMemory({ ...locked, mayRaiseLimit: true }).state).toBe('ok');
-    expect(mapMemory({ ...locked, limitBytes: 64e6 }).state).toBe('ok');
-    expect(mapMemory({ ...locked, maps: undefined }).state).toBe('unknown');
+    expect(diagnoseMapMemory(locked)).toMatchObject({
+      state: 'failed',
+      advice: expect.stringContaining('LimitMEMLOCK'),
+    });
+    expect(diagnoseMapMemory({ ...locked, mayRaiseLimit: true }).state).toBe('ok');
+    expect(diagnoseMapMemory({ ...locked, limitBytes: 64e6 }).state).toBe('ok');
+    expect(diagnoseMapMemory({ ...locked, maps: undefined }).state).toBe('unknown');
   });
 
   test('is what the kernel reports for each map, plus the rings that it omits before 6.4', () => {
     const fdinfo = (type: number, entries: number, memlock: number) =>
       `pos:\t0\nmap_type:\t${type}\nkey_size:\t0\nmax_entries:\t${entries}\nmemlock:\t${memlock}\nmap_id:\t7\n`;
-    expect(memoryOfMaps([fdinfo(1, 100, 4096), fdinfo(27, 65_536, 66_000)])).toEqual({ bytes: 70_096, isAll: true });
-    const earlier = memoryOfMaps([fdinfo(1, 100, 4096), fdinfo(27, 65_536, 0), fdinfo(6, 1, 512)]);
+    expect(sumMapMemory([fdinfo(1, 100, 4096), fdinfo(27, 65_536, 66_000)])).toEqual({ bytes: 70_096, isAll: true });
+    const earlier = sumMapMemory([fdinfo(1, 100, 4096), fdinfo(27, 65_536, 0), fdinfo(6, 1, 512)]);
     expect(earlier).toEqual({ bytes: 4096 + 65_536 + 512, isAll: false });
-    expect(mapMemory({ ...maps, maps: earlier }).text).toContain('the maps take at least 70.1 kB');
-    expect([memoryOfMaps([]), memoryOfMaps(['pos:\t0\n'])]).toEqual([undefined, undefined]);
+    expect(diagnoseMapMemory({ ...maps, maps: earlier }).text).toContain('the maps take at least 70.1 kB');
+    expect([sumMapMemory([]), sumMapMemory(['pos:\t0\n'])]).toEqual([undefined, undefined]);
   });
 
   test('the limit is that of the cgroup or the smallest above it; a word or the huge number of v1 means no limit', () => {
-    const limit = (hierarchy: 'v2' | 'v1_memory') => memoryLimit(true, { hierarchy, root: folder }).limitBytes;
+    const limit = (hierarchy: 'v2' | 'v1_memory') => readMemoryLimit(true, { hierarchy, root: folder }).limitBytes;
     writeFileSync(join(folder, 'memory.max'), '104857600\n');
     writeFileSync(join(folder, 'memory.limit_in_bytes'), '9223372036854771712\n');
     expect([limit('v2'), limit('v1_memory')]).toEqual([100 * MEBIBYTE, undefined]);
@@ -78,15 +91,17 @@ describe('the ring buffer', () => {
   const sample = { seconds: 1, events: 10_000, bytes: 1.5e6, peakBytesPerSecond: 2e6 };
 
   test('a ring that holds two seconds of peak load is large enough; otherwise the required size is reported', () => {
-    expect(ringBySample(sample, 16 * MEBIBYTE)).toMatchObject({
+    expect(diagnoseSampledRing(sample, 16 * MEBIBYTE)).toMatchObject({
       state: 'ok',
       text: '10000 events/s (1.5 MB/s) in 1 s, at most 2 MB/s: 16 MiB hold 8.39 s of that',
     });
-    expect(ringBySample({ ...sample, peakBytesPerSecond: 40e6 }, 16 * MEBIBYTE)).toMatchObject({
+    expect(diagnoseSampledRing({ ...sample, peakBytesPerSecond: 40e6 }, 16 * MEBIBYTE)).toMatchObject({
       state: 'warning',
       advice: '--ring-size 128, for 2 s of it',
     });
-    expect(ringBySample({ ...sample, events: 0, bytes: 0, peakBytesPerSecond: 0 }, 16 * MEBIBYTE).state).toBe('ok');
+    expect(diagnoseSampledRing({ ...sample, events: 0, bytes: 0, peakBytesPerSecond: 0 }, 16 * MEBIBYTE).state).toBe(
+      'ok',
+    );
   });
 
   test('a larger ring is advised if it was half full or lost events', () => {
@@ -98,39 +113,45 @@ describe('the ring buffer', () => {
         lost,
       }) as unknown as AgentReport;
     const lost = [{ cause: 'ring_full', event_type: 'sys_write', count: 7 }];
-    expect(ringOfAgent(report(1, []), 1_000_000)).toMatchObject({ state: 'ok', facts: { events_per_second: 60 } });
-    expect(ringOfAgent(report(9, []), 1_000_000)).toMatchObject({
+    expect(diagnoseAgentRing(report(1, []), 1_000_000)).toMatchObject({
+      state: 'ok',
+      facts: { events_per_second: 60 },
+    });
+    expect(diagnoseAgentRing(report(9, []), 1_000_000)).toMatchObject({
       state: 'warning',
       advice: 'start it with --ring-size 32',
     });
-    expect(ringOfAgent(report(1, lost), 1_000_000)).toMatchObject({ state: 'warning', facts: { lost: 7 } });
+    expect(diagnoseAgentRing(report(1, lost), 1_000_000)).toMatchObject({ state: 'warning', facts: { lost: 7 } });
   });
 });
 
 test('an unsynchronised clock is reported; the error of a synchronised one is given in milliseconds', () => {
-  expect(clock({ synchronized: false, estimatedErrorUs: 16e6, maxErrorUs: 16e6 })).toMatchObject({
+  expect(diagnoseClock({ synchronized: false, estimatedErrorUs: 16e6, maxErrorUs: 16e6 })).toMatchObject({
     state: 'warning',
     advice: expect.stringContaining('chrony'),
   });
-  expect(clock({ synchronized: true, estimatedErrorUs: 250, maxErrorUs: 31_000 })).toMatchObject({
+  expect(diagnoseClock({ synchronized: true, estimatedErrorUs: 250, maxErrorUs: 31_000 })).toMatchObject({
     state: 'ok',
     text: 'synchronised, wrong by 0.25 ms as it believes, by 31 ms at most',
   });
-  expect(clock().facts).toMatchObject({ synchronized: clockState().synchronized });
+  expect(diagnoseClock().facts).toMatchObject({ synchronized: clockState().synchronized });
 });
 
 test('effective capabilities are read, and CAP_SYS_ADMIN implies those that were split from it', () => {
   const status = (effective: string) => `CapInh:\t0\nCapPrm:\t000001ffffffffff\nCapEff:\t${effective}\n`;
   const wanted = ['CAP_BPF', 'CAP_PERFMON', 'CAP_SYS_PTRACE', 'CAP_CHECKPOINT_RESTORE'] as const;
-  expect(missingCapabilities(wanted, status('0000000000000000'))).toEqual(wanted);
-  expect(missingCapabilities(wanted, status('000000c000000000'))).toEqual(['CAP_SYS_PTRACE', 'CAP_CHECKPOINT_RESTORE']);
-  expect(missingCapabilities(wanted, status('0000000000200000'))).toEqual(['CAP_SYS_PTRACE']);
-  expect(missingCapabilities(wanted, status('000001ffffffffff'))).toEqual([]);
+  expect(findMissingCapabilities(wanted, status('0000000000000000'))).toEqual(wanted);
+  expect(findMissingCapabilities(wanted, status('000000c000000000'))).toEqual([
+    'CAP_SYS_PTRACE',
+    'CAP_CHECKPOINT_RESTORE',
+  ]);
+  expect(findMissingCapabilities(wanted, status('0000000000200000'))).toEqual(['CAP_SYS_PTRACE']);
+  expect(findMissingCapabilities(wanted, status('000001ffffffffff'))).toEqual([]);
 });
 
 test('amounts are printed with three digits', () => {
   expect([0, 999, 1000, 16_777_216, 50_021_752, 999_999, 1e13, 1e18].map(formatBytes)).toEqual([
     ...['0 B', '999 B', '1 kB', '16.8 MB', '50 MB', '1000 kB', '10 TB', '1000 PB'],
   ]);
-  expect([0.1234, 12.345, 9999.6].map(threeDigits)).toEqual(['0.123', '12.3', '10000']);
+  expect([0.1234, 12.345, 9999.6].map(formatThreeDigits)).toEqual(['0.123', '12.3', '10000']);
 });

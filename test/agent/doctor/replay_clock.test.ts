@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { replayClock } from '../../../agent/doctor/diagnosis.ts';
+import { diagnoseReplayClock } from '../../../agent/doctor/diagnosis.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-replay-clock-'));
@@ -19,10 +19,16 @@ function thread(pid: number, nice: number, policy: number) {
 }
 
 test('a real-time priority or a nice value is enough, an ordinary one is reported with the remedy', () => {
-  expect(replayClock([])).toMatchObject({ state: 'ok', text: 'no daemon is running' });
-  expect(replayClock([thread(7, 0, 1)])).toMatchObject({ state: 'ok', text: 'daemon 7 has a real-time priority' });
-  expect(replayClock([thread(7, -10, 0)])).toMatchObject({ state: 'ok', text: 'daemon 7 has a nice value of -10' });
-  expect(replayClock([thread(7, 0, 1), thread(8, 0, 0)])).toMatchObject({
+  expect(diagnoseReplayClock([])).toMatchObject({ state: 'ok', text: 'no daemon is running' });
+  expect(diagnoseReplayClock([thread(7, 0, 1)])).toMatchObject({
+    state: 'ok',
+    text: 'daemon 7 has a real-time priority',
+  });
+  expect(diagnoseReplayClock([thread(7, -10, 0)])).toMatchObject({
+    state: 'ok',
+    text: 'daemon 7 has a nice value of -10',
+  });
+  expect(diagnoseReplayClock([thread(7, 0, 1), thread(8, 0, 0)])).toMatchObject({
     state: 'warning',
     text: expect.stringContaining('daemon 8 has no priority'),
     advice: expect.stringContaining('LimitRTPRIO=1'),
@@ -67,12 +73,12 @@ async function clockThreadOf(pid: number): Promise<string> {
 test('the thread of a daemon takes the priority that it may, and none without a grant', async () => {
   await withDaemon([], (pid, policy) => {
     expect(policy).toContain('SCHED_FIFO|SCHED_RESET_ON_FORK');
-    expect(replayClock().facts!.daemons).toContain(`${pid}: a real-time priority`);
+    expect(diagnoseReplayClock().facts!.daemons).toContain(`${pid}: a real-time priority`);
   });
   const unprivileged = ['setpriv', '--bounding-set=-sys_nice', '--inh-caps=-sys_nice'];
   await withDaemon(['prlimit', '--rtprio=0:0', ...unprivileged], (pid, policy) => {
     expect(policy).toContain('SCHED_OTHER');
-    expect(replayClock()).toMatchObject({ state: 'warning' });
-    expect(replayClock().facts!.daemons).toContain(`${pid}: no priority`);
+    expect(diagnoseReplayClock()).toMatchObject({ state: 'warning' });
+    expect(diagnoseReplayClock().facts!.daemons).toContain(`${pid}: no priority`);
   });
 });

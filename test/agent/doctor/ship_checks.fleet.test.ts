@@ -2,7 +2,7 @@
 import { chmodSync, chownSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Check } from '../../../agent/doctor/check.ts';
-import { shipChecks } from '../../../agent/doctor/ship_checks.ts';
+import { diagnoseShipping } from '../../../agent/doctor/ship_checks.ts';
 import { ACCOUNTS, type ClickHouseServer, endServers, freePort, startServer } from '../../clickhouse/server.ts';
 import { newAuthority, newCertificate } from '../../daemon/certificates.ts';
 import { newFolder, recorded, recordingPath, START } from '../../daemon/recorded.ts';
@@ -18,13 +18,13 @@ afterAll(endServers);
 
 const rows = Array.from({ length: 5000 }, (_, i) => ({ at: START + BigInt(i) }));
 
-type Options = Parameters<typeof shipChecks>;
+type Options = Parameters<typeof diagnoseShipping>;
 
 async function checks(
   { folder = newFolder(), ...settings }: Partial<Options[0]['server']> & { folder?: string },
   host: Partial<Options[1]> = {},
 ): Promise<Map<string, Check>> {
-  const found = await shipChecks(
+  const found = await diagnoseShipping(
     { server: { urls: [server.url], database: 'kreplay', ...settings }, folder },
     { dataFolder: newFolder(), retention: {}, bytesPerDay: undefined, ...host },
   );

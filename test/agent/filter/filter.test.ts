@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { type FilterFlags, parseFilterFlags, withFilterOptions } from '../../../agent/filter/options.ts';
+import { addFilterOptions, type FilterFlags, parseFilterFlags } from '../../../agent/filter/options.ts';
 import { asksForProcesses, listsProcess, wantsDataOwner, wantsProcess } from '../../../agent/filter/process_filter.ts';
 import { type FilterSettings, type FilterTexts, filterSettings } from '../../../agent/filter/settings.ts';
 
@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'kreplay-filter-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 function fromFlags(...flags: string[]): FilterSettings {
-  const command = withFilterOptions(new Command()).exitOverride();
+  const command = addFilterOptions(new Command()).exitOverride();
   command.parse(flags, { from: 'user' });
   return parseFilterFlags(command.opts<FilterFlags>());
 }

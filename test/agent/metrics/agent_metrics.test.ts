@@ -61,7 +61,7 @@ test('events and losses are counted once, when they have been written to the rec
     machineId: 'machine',
     nowNs: () => 1_000_000_000n,
     onTrouble() {},
-    onCommitted: counts.committed,
+    onCommitted: counts.noteCommit,
   });
   const types = ['sys_write', 'block_io', 'sys_write', 'sys_write'];
   for (let round = 0; round < 3; round++) {

@@ -8,24 +8,24 @@ test('a loss is logged immediately, and a continuing one once a minute', () => {
     { warn: (({ cause, events }: { cause: string; events: number }) => lines.push([cause, events])) as never },
     () => nowMs,
   );
-  log.committed([]);
-  log.committed([{ cause: 'ring_full', count: 2 }]);
+  log.noteLosses([]);
+  log.noteLosses([{ cause: 'ring_full', count: 2 }]);
   expect(lines.splice(0)).toEqual([['ring_full', 2]]);
   for (let second = 1; second < 60; second++) {
     nowMs += 1000;
-    log.committed([
+    log.noteLosses([
       { cause: 'ring_full', count: 1 },
       { cause: 'store_failed', count: second === 7 ? 3 : 0 },
     ]);
   }
   expect(lines).toEqual([]);
   nowMs += LOSSES_EVERY_MS - 59_000;
-  log.committed([]);
+  log.noteLosses([]);
   expect(lines.splice(0)).toEqual([
     ['ring_full', 59],
     ['store_failed', 3],
   ]);
-  log.committed([{ cause: 'no_memory', count: 4 }]);
+  log.noteLosses([{ cause: 'no_memory', count: 4 }]);
   log.close();
   log.close();
   expect(lines).toEqual([['no_memory', 4]]);
@@ -34,7 +34,7 @@ test('a loss is logged immediately, and a continuing one once a minute', () => {
 test('the text counts in words that agree with the number', () => {
   const texts: string[] = [];
   const log = createLossLog({ warn: (_fields, text) => texts.push(text) }, () => 0);
-  log.committed([
+  log.noteLosses([
     { cause: 'end_missed', count: 1 },
     { cause: 'ring_full', count: 2 },
   ]);

@@ -67,7 +67,7 @@ test('events are found by number, time and transaction, in the total order of th
       expect(numbersIn(reader.scan({ order: 'desc' }))).toEqual(inOrder.map(({ number }) => number).reverse());
       const odd = inOrder.filter(({ number }) => number % 2n === 1n).map(({ number }) => number);
       expect(numbersIn(reader.scan({ filter: { transactionId: 'b' } }))).toEqual(odd);
-      expect(reader.transaction('b')?.eventCount ?? 0).toBe(odd.length);
+      expect(reader.readTransaction('b')?.eventCount ?? 0).toBe(odd.length);
       const last = inOrder.at(Math.floor(inOrder.length / 2));
       if (last) {
         const after = { timestampNs: BigInt(last.row.timestamp_ns!), number: last.number };

@@ -2,14 +2,14 @@
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import {
+  computeEncodedBytesMax,
   decodeColumn,
   encodeColumn,
-  encodedBytesMax,
   STORAGE_WIDTH,
 } from '../../../agent/recording/codec/column_bytes.ts';
 import { openSegmentData } from '../../../agent/recording/codec/decode_segment.ts';
-import { type BlockRange, segmentEncoder } from '../../../agent/recording/codec/encode_segment.ts';
-import { type Block, type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
+import { type BlockRange, createSegmentEncoder } from '../../../agent/recording/codec/encode_segment.ts';
+import { type Block, type ColumnArray, createColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import type { Encoding, Storage } from '../../../bpf/schema/kinds.ts';
 import { blockOf, type Row } from './fixture.ts';
@@ -42,7 +42,7 @@ function valuesOf(storage: Storage): fc.Arbitrary<bigint[]> {
 const bits = (storage: Storage) => STORAGE_WIDTH[storage] * 8;
 
 function columnOf(storage: Storage, values: bigint[]): ColumnArray {
-  const column = newColumnArray(storage, values.length) as unknown as { [i: number]: bigint | number };
+  const column = createColumnArray(storage, values.length) as unknown as { [i: number]: bigint | number };
   values.forEach((value, i) => {
     column[i] = bits(storage) === 64 ? value : Number(value);
   });
@@ -54,10 +54,10 @@ describe.each(Object.keys(LIMITS) as Storage[])('%s', (storage) => {
     fc.assert(
       fc.property(valuesOf(storage), (values) => {
         const column = columnOf(storage, values);
-        const output = Buffer.alloc(encodedBytesMax(values.length, STORAGE_WIDTH[storage]) + 3, 0xaa);
+        const output = Buffer.alloc(computeEncodedBytesMax(values.length, STORAGE_WIDTH[storage]) + 3, 0xaa);
         const end = encodeColumn(column, encoding, output, 3);
         expect(end).toBeLessThanOrEqual(output.length);
-        const decoded = newColumnArray(storage, values.length);
+        const decoded = createColumnArray(storage, values.length);
         decodeColumn(output.subarray(3, end), decoded);
         expect(decoded).toEqual(column);
       }),
@@ -67,10 +67,10 @@ describe.each(Object.keys(LIMITS) as Storage[])('%s', (storage) => {
   test.each(ENCODINGS)('damaged %s bytes give an error or other values', (encoding) => {
     fc.assert(
       fc.property(valuesOf(storage), damage(), (values, damaged) => {
-        const output = Buffer.alloc(encodedBytesMax(values.length, STORAGE_WIDTH[storage]));
+        const output = Buffer.alloc(computeEncodedBytesMax(values.length, STORAGE_WIDTH[storage]));
         const end = encodeColumn(columnOf(storage, values), encoding, output, 0);
         const bytes = damaged(output.subarray(0, end));
-        expectCorruptOrValue(() => decodeColumn(bytes, newColumnArray(storage, values.length)));
+        expectCorruptOrValue(() => decodeColumn(bytes, createColumnArray(storage, values.length)));
       }),
     );
   });
@@ -98,12 +98,12 @@ test('a segment returns every column, and absent ones as absent', () => {
   fc.assert(
     fc.property(fc.array(row, { minLength: 1, maxLength: 100 }), (rows) => {
       const block = blockOf(rows);
-      const segment = openSegmentData(segmentEncoder(IDS)(block, whole(block)), IDS);
+      const segment = openSegmentData(createSegmentEncoder(IDS)(block, whole(block)), IDS);
       expect(segment.rowCount).toBe(rows.length);
       for (const column of COLUMNS) {
         const length = column.eventType === 0 ? rows.length : block.typeCounts[column.eventType]!;
         expect(segment.typeRowCount(column.eventType)).toBe(length);
-        expect(segment.column(column)).toEqual(block.columns.get(column.name)!.subarray(0, length));
+        expect(segment.readColumn(column)).toEqual(block.columns.get(column.name)!.subarray(0, length));
       }
     }),
     { numRuns: 40 },
@@ -114,8 +114,8 @@ test('a column that an older file lacks reads as unknown', () => {
   const block = blockOf([{ pid: 7, 'sys_write.bytes_requested': 64n, 'sys_write.fd': 3 }]);
   const older = new Map(IDS);
   for (const name of ['pid', 'sys_write.bytes_requested']) older.delete(name);
-  const segment = openSegmentData(segmentEncoder(IDS)(block, whole(block)), older);
-  const value = (name: string) => segment.column(COLUMNS.find((column) => column.name === name)!)[0];
+  const segment = openSegmentData(createSegmentEncoder(IDS)(block, whole(block)), older);
+  const value = (name: string) => segment.readColumn(COLUMNS.find((column) => column.name === name)!)[0];
   expect([value('pid'), value('sys_write.bytes_requested'), value('sys_write.fd')]).toEqual([0, 2n ** 64n - 1n, 3]);
 });
 
@@ -123,7 +123,7 @@ test('a damaged segment is refused', () => {
   fc.assert(
     fc.property(fc.array(row, { minLength: 1, maxLength: 50 }), damage(), (rows, damaged) => {
       const block = blockOf(rows);
-      const bytes = damaged(segmentEncoder(IDS)(block, whole(block)));
+      const bytes = damaged(createSegmentEncoder(IDS)(block, whole(block)));
       expect(() => openSegmentData(bytes, IDS)).toThrow(expect.objectContaining({ code: 'recording_corrupt' }));
     }),
   );
@@ -138,11 +138,11 @@ test('a damaged segment with a correct checksum neither crashes nor allocates mu
   fc.assert(
     fc.property(fc.array(row, { minLength: 1, maxLength: 50 }), damage(), (rows, damaged) => {
       const block = blockOf(rows);
-      const bytes = damaged(segmentEncoder(IDS)(block, whole(block)));
+      const bytes = damaged(createSegmentEncoder(IDS)(block, whole(block)));
       if (bytes.length >= 4) bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
       expectCorruptOrValue(() => {
         const segment = openSegmentData(bytes, IDS);
-        for (const column of COLUMNS) segment.column(column);
+        for (const column of COLUMNS) segment.readColumn(column);
       });
     }),
     { numRuns: 300 },

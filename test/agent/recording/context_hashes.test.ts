@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setImmediate as later } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
 import fc from 'fast-check';
-import { contextFinder } from '../../../agent/recording/format/context_finder.ts';
+import { createContextFinder } from '../../../agent/recording/format/context_finder.ts';
 import { BATCH_SIZE, LEVELS } from '../../../agent/recording/format/context_hash.ts';
 import { openPruning } from '../../../agent/recording/retain/pruning.ts';
 import { openForWriting } from '../../../agent/recording/write/create.ts';
@@ -46,13 +46,13 @@ function textsOf(ids: readonly number[]): { transactions: string[]; traces: stri
 
 /** Returns what is found in a way that is not that of the table of contexts. */
 function differences(ids: readonly number[]): unknown[] {
-  const finder = contextFinder(database);
+  const finder = createContextFinder(database);
   const scan = (column: string, text: string) =>
     database.prepare<[string], number>(`SELECT context_id FROM context WHERE ${column} = ?`).pluck().all(text);
   const { transactions, traces } = textsOf(ids);
   const found = [
-    ...transactions.map((text) => [text, finder.ofTransaction(text), scan('transaction_id', text)] as const),
-    ...traces.map((text) => [text, finder.ofTrace(text), scan('trace_id', text)] as const),
+    ...transactions.map((text) => [text, finder.findByTransaction(text), scan('transaction_id', text)] as const),
+    ...traces.map((text) => [text, finder.findByTrace(text), scan('trace_id', text)] as const),
   ];
   return found
     .map(([text, contexts, right]) => [text, contexts.map(({ context_id }) => context_id).sort((a, b) => a - b), right])

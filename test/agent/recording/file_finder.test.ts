@@ -1,8 +1,13 @@
 /** Tests that files are found by patterns as looking at each path finds them, once for each list of patterns. */
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
-import { type FileFinder, fileFinder } from '../../../agent/recording/read/file_finder.ts';
-import { isPatternOfFolder, pathTest, patternOfFolder, patternOfPath } from '../../../daemon/base/file_pattern.ts';
+import { createFileFinder, type FileFinder } from '../../../agent/recording/read/file_finder.ts';
+import {
+  buildFolderPattern,
+  buildPathPattern,
+  createPathTest,
+  isPatternOfFolder,
+} from '../../../daemon/base/file_pattern.ts';
 import { times } from '../../repeats.ts';
 
 const path = fc.string({ minLength: 1, maxLength: 12, unit: fc.constantFrom('a', 'b', '/', '/', '*', '\\', 'ü') });
@@ -22,7 +27,7 @@ function isOf(file: string, pattern: string): boolean {
 test('many patterns match what one of them matches', () => {
   fc.assert(
     fc.property(fc.array(path, { maxLength: 20 }), paths, (patterns, files) => {
-      const isWanted = pathTest(patterns);
+      const isWanted = createPathTest(patterns);
       for (const file of files) expect(isWanted(file)).toBe(patterns.some((pattern) => isOf(file, pattern)));
     }),
     { numRuns: times(500) },
@@ -33,13 +38,15 @@ test('the pattern of a path matches that path only, and that of its folder the f
   fc.assert(
     fc.property(paths, (files) => {
       for (const file of files) {
-        expect(isPatternOfFolder(patternOfPath(file))).toBe(false);
-        expect(files.filter(pathTest([patternOfPath(file)]))).toEqual([file]);
-        const folder = patternOfFolder(file);
+        expect(isPatternOfFolder(buildPathPattern(file))).toBe(false);
+        expect(files.filter(createPathTest([buildPathPattern(file)]))).toEqual([file]);
+        const folder = buildFolderPattern(file);
         if (folder === undefined) continue;
         expect(isPatternOfFolder(folder)).toBe(true);
-        expect(files.filter(pathTest([folder]))).toEqual(files.filter((other) => patternOfFolder(other) === folder));
-        expect(pathTest([folder])(file)).toBe(true);
+        expect(files.filter(createPathTest([folder]))).toEqual(
+          files.filter((other) => buildFolderPattern(other) === folder),
+        );
+        expect(createPathTest([folder])(file)).toBe(true);
       }
     }),
     { numRuns: times(100) },
@@ -71,7 +78,7 @@ describe('found files', () => {
       .map(([id]) => id);
 
   test('are those of all that is there, also of what is added later, in ascending order', () => {
-    const finder = fileFinder(database);
+    const finder = createFileFinder(database);
     add(['/a/1', '/b/1', '/a/b/1']);
     expect(found(finder, '/a/')).toEqual([1]);
     expect(found(finder, '/a/*', '/b/1', '/b/*')).toEqual([1, 2, 3]);
@@ -82,7 +89,7 @@ describe('found files', () => {
   });
 
   test('very many are kept: only files that are new are looked at, and an answer stays as it was', () => {
-    const finder = fileFinder(database);
+    const finder = createFileFinder(database);
     add(many(200_000));
     const first = finder.find(['/*']);
     expect(first).toHaveLength(200_000);
@@ -96,7 +103,7 @@ describe('found files', () => {
   });
 
   test('are dropped with what retention removes, when they need room', () => {
-    const finder = fileFinder(database);
+    const finder = createFileFinder(database);
     let most = 0;
     for (let round = 0; round < 40; round++) {
       add(many(1000));
@@ -109,7 +116,7 @@ describe('found files', () => {
   });
 
   test('lists that are not used are forgotten, and found again', () => {
-    const finder = fileFinder(database, { idsMax: 100 });
+    const finder = createFileFinder(database, { idsMax: 100 });
     add([...many(300), ...many(300, '/n/')]);
     for (let round = 0; round < 3; round++) {
       expect(found(finder, '/m/')).toEqual(stored((file) => file.startsWith('/m/')));
@@ -122,7 +129,7 @@ describe('found files', () => {
   });
 
   test('are looked for in steps, after which nothing is left to do', () => {
-    const finder = fileFinder(database);
+    const finder = createFileFinder(database);
     add(many(70_000));
     expect([...finder.look(['/*'])].length).toBeGreaterThan(3);
     const ids = finder.find(['/*']);
@@ -134,7 +141,7 @@ describe('found files', () => {
 test('lists of patterns are forgotten where there are very many, also while no file is recorded', () => {
   const database = new Database(':memory:');
   database.exec('CREATE TABLE file (file_id INTEGER PRIMARY KEY, path TEXT NOT NULL)');
-  const finder = fileFinder(database);
+  const finder = createFileFinder(database);
   const first = finder.find(['/first']).buffer;
   expect(finder.find(['/first']).buffer).toBe(first);
   for (let i = 0; i < 600; i++) finder.find([`/other/${i}`]);

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openWriter, type RecordingWriter } from '../../../agent/recording/write/writer.ts';
-import { type Block, type NumberedBlock, newBlock, typeRows } from '../../../bpf/schema/block.ts';
+import { type Block, createBlock, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
-import { EVENTS, type EventType, eventById } from '../../../bpf/schema/index.ts';
+import { EVENTS, type EventType, findEventDefinition } from '../../../bpf/schema/index.ts';
 
 /** Column name -> value; a type's own columns have their full name, such as `sys_write.fd`. */
 export type Row = { event_type?: EventType } & { [column: string]: number | bigint | EventType | undefined };
@@ -24,7 +24,7 @@ const ARE_COMMON = new Map(
 );
 
 export function blockOf(rows: readonly Row[]): Block {
-  const block = newBlock(Math.max(rows.length, 1));
+  const block = createBlock(Math.max(rows.length, 1));
   const types = block.columns.get('event_type')!;
   for (const row of rows) {
     const { id } = EVENTS.find(({ name }) => name === (row.event_type ?? 'sys_write'))!;
@@ -56,7 +56,7 @@ export function rowsOf(block: NumberedBlock): Record<string, number | bigint | s
       if (!column || (eventType !== 0 && eventType !== types[row])) continue;
       values[name] = column[eventType === 0 ? row : places[row]!]!;
     }
-    values.event_type = eventById(types[row]!)!.name;
+    values.event_type = findEventDefinition(types[row]!)!.name;
     return values;
   });
 }

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { openWriterThread } from '../../../agent/recording/write/writer_thread.ts';
-import { newBlock } from '../../../bpf/schema/block.ts';
+import { createBlock } from '../../../bpf/schema/block.ts';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
 import { sysWrite } from '../../../bpf/schema/sys_write.ts';
 
@@ -25,7 +25,7 @@ const NOISE = [
   ...[0, 1, 2, 3].map((origin) => `block_io.origins_${origin}_bytes`),
 ];
 
-const block = newBlock(ROWS_MAX);
+const block = createBlock(ROWS_MAX);
 const types = block.columns.get('event_type')!;
 for (let row = 0; row < ROWS_MAX; row++) types[row] = row % BLOCK_IO_EVERY === 0 ? blockIo.id : sysWrite.id;
 for (const name of NOISE) randomFillSync(block.columns.get(name)!);

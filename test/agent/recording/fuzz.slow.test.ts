@@ -128,7 +128,7 @@ function readable(): Set<number> | undefined {
       for (const number of numbers) found.add(number);
     }
     for (const block of reader.scan({ filter: { transactionId: 'tx-700', services: ['service-700'] } })) void block;
-    reader.transactions({ limit: 100 });
+    reader.listTransactions({ limit: 100 });
     while (!reader.transactionIndex.step());
     reader.losses();
     reader.clockSteps();

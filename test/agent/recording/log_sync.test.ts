@@ -32,7 +32,7 @@ beforeEach(() => {
     },
     timer: {
       nowMs: () => nowMs,
-      after(ms, work) {
+      schedule(ms, work) {
         due = { atMs: nowMs + ms, work };
         return () => (due = undefined);
       },
@@ -54,14 +54,14 @@ function pass(ms: number): void {
 const answer = (failure?: RecordingError) => asked.shift()!(failure);
 
 test('the first commit is synced at once, and those that follow within a second together', () => {
-  sync.committed();
+  sync.noteCommit();
   pass(0);
   expect(askedCount).toBe(1);
   answer();
   expect(sync.unsyncedSinceNs()).toBeUndefined();
   for (let i = 0; i < 9; i++) {
     pass(100);
-    sync.committed();
+    sync.noteCommit();
   }
   expect(askedCount).toBe(1);
   pass(100);
@@ -73,11 +73,11 @@ test('the first commit is synced at once, and those that follow within a second 
 });
 
 test('while a disk takes long for a sync, it is not asked for another, and what waits grows old', () => {
-  sync.committed();
+  sync.noteCommit();
   const sinceNs = sync.unsyncedSinceNs()!;
   for (let i = 0; i < 100; i++) {
     pass(100);
-    sync.committed();
+    sync.noteCommit();
   }
   expect([askedCount, sync.unsyncedSinceNs()]).toEqual([1, sinceNs]);
   answer();
@@ -88,7 +88,7 @@ test('while a disk takes long for a sync, it is not asked for another, and what 
 });
 
 test('after a sync that failed, the log counts as synced only once all of it is in the file', () => {
-  sync.committed();
+  sync.noteCommit();
   const sinceNs = sync.unsyncedSinceNs();
   pass(0);
   answer(FAILURE);
@@ -100,15 +100,15 @@ test('after a sync that failed, the log counts as synced only once all of it is 
   pass(1000);
   expect(sync.unsyncedSinceNs()).toBeUndefined();
   expect(reported).toEqual(['recording_io_error', 'recording_full', 'recording_full', undefined]);
-  sync.committed();
+  sync.noteCommit();
   pass(1000);
   expect(askedCount).toBe(2);
 });
 
 test('an end waits for the sync that is under way, and for no other', async () => {
-  sync.committed();
+  sync.noteCommit();
   pass(0);
-  sync.committed();
+  sync.noteCommit();
   let hasEnded = false;
   void sync.end().then(() => (hasEnded = true));
   await setImmediate();

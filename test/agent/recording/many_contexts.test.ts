@@ -11,7 +11,7 @@ test('two million contexts find their segments', () => {
   const all = { firstNs: 0n, lastNs: 2n ** 63n - 1n, typeMask: 2n ** 63n - 1n, minDurationNs: 0n };
   const every = database.prepare('SELECT count(*) FROM segment WHERE sealed = 1').pluck().get();
   const contexts = Array.from({ length: 2_000_000 }, (_, i) => i + 1);
-  const found = index.sealedWithContexts(contexts, sealedEnd, all);
+  const found = index.listSealedWithContexts(contexts, sealedEnd, all);
   expect(found).toHaveLength(every as number);
   expect(new Set(found.map(({ firstNumber }) => firstNumber)).size).toBe(every);
   database.close();

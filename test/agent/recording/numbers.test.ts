@@ -1,6 +1,6 @@
 /** Tests how numbers are counted across losses of power, against a list of those that were given. */
 import fc from 'fast-check';
-import { afterPowerLoss, countGivenNumbers } from '../../../agent/recording/format/numbers.ts';
+import { computeRestartNumber, countGivenNumbers } from '../../../agent/recording/format/numbers.ts';
 
 /** How many numbers were given between each two losses of power. */
 const runs = fc.array(fc.nat(5), { minLength: 1, maxLength: 4 });
@@ -10,7 +10,7 @@ function givenNumbers(counts: readonly number[]): number[] {
   let next = 0;
   for (const count of counts) {
     for (let i = 0; i < count; i++) given.push(next++);
-    next = afterPowerLoss(next);
+    next = computeRestartNumber(next);
   }
   return given;
 }
@@ -31,7 +31,7 @@ test('no number is given twice, and none that was not given is counted', () => {
 });
 
 test('numbers before a loss of power count as far as they were seen', () => {
-  const step = afterPowerLoss(100);
+  const step = computeRestartNumber(100);
   expect(countGivenNumbers(40, step + 7)).toBe(7);
   expect(countGivenNumbers(40, step + 7, 90)).toBe(57);
   expect(countGivenNumbers(40, step + 7, step)).toBe(7);

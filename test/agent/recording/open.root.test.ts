@@ -144,7 +144,7 @@ function readEverything(): void {
     reader.info();
     for (const order of ['asc', 'desc'] as const) expectTruth([...reader.scan({ order })], reader.losses());
     for (const block of reader.scan({ filter: { transactionId: 'tx-3', services: ['shop'] } })) void block;
-    reader.transactions({ limit: 100 });
+    reader.listTransactions({ limit: 100 });
     while (!reader.transactionIndex.step());
     reader.event(5n);
   } finally {

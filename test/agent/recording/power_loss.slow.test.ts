@@ -169,7 +169,7 @@ test.each<[string, string[]]>([
         expect([next.foundDamage().any, isWhole(verifyRecording(path))]).toEqual([false, true]);
         if (found) expect(next.event(BigInt(newNumber))).toBeDefined();
         // A tail that goes on from before counts none of the numbers between as removed.
-        if (found) expect(next.removed(0, newNumber + 1).count).toBe(0);
+        if (found) expect(next.countRemoved(0, newNumber + 1).count).toBe(0);
         next.close();
       } else {
         seen.setAside++;

@@ -89,7 +89,7 @@ function eventsOf(transactionId: string) {
     reader.file(row['sys_write.file'] as number)?.path,
     reader.name(row.comm as number),
   ]);
-  const known = reader.transaction(transactionId);
+  const known = reader.readTransaction(transactionId);
   reader.close();
   return { count: rows.length, texts: [...new Set(texts.map(String))], known: known?.eventCount };
 }
@@ -220,7 +220,7 @@ test('dictionaries lose unreferenced entries, and every remaining event keeps it
   expect(wrong.slice(0, 3)).toEqual([]);
   expect(events).toBeGreaterThanOrEqual(5 * perBatch);
   expect(numbersOf(reader.scan({ filter: { transactionId: 'long' } }))).toHaveLength(events / 2);
-  expect(reader.transaction('long')!.eventCount).toBe(batchCount * (perBatch / 2));
+  expect(reader.readTransaction('long')!.eventCount).toBe(batchCount * (perBatch / 2));
   reader.close();
   writer.close();
 });

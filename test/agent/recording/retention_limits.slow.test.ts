@@ -134,7 +134,7 @@ test('a pinned transaction with events only in a later context is kept with what
   const reader = openReader(path);
   expect(numbersOf(reader.scan({ filter: { transactionId: 'pinned' } }))).toHaveLength(ROWS);
   expect(numbersOf(reader.scan({ filter: { toNs: START_NS + SECOND_NS } }))).toHaveLength(ROWS);
-  expect(reader.transaction('pinned')?.eventCount).toBe(ROWS);
+  expect(reader.readTransaction('pinned')?.eventCount).toBe(ROWS);
   reader.close();
   writer.close();
 });

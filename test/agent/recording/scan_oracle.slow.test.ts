@@ -206,10 +206,10 @@ test('a scan returns what a filter and sort over all rows returns', () => {
           for (const reusesMemory of [false, true])
             expect(linesOf(reader.scan({ filter, order: 'none', reusesMemory })).sort()).toEqual(all);
         }
-        for (const id of ['a', 'b', 'c']) expect(reader.transaction(id)).toEqual(expectedSummary(seen, id));
+        for (const id of ['a', 'b', 'c']) expect(reader.readTransaction(id)).toEqual(expectedSummary(seen, id));
         expect(
           reader
-            .transactions({ limit: 10 })
+            .listTransactions({ limit: 10 })
             .map((one) => one.transactionId)
             .sort(),
         ).toEqual(['a', 'b', 'c'].filter((id) => expectedSummary(seen, id)));

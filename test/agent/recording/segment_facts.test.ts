@@ -8,7 +8,7 @@ import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { encodeFacts } from '../../../agent/recording/codec/column_facts.ts';
-import { factsSeed } from '../../../agent/recording/format/pieces.ts';
+import { computeFactsSeed } from '../../../agent/recording/format/pieces.ts';
 import { type EventFilter, openReader, type RecordingReader } from '../../../agent/recording/read/reader.ts';
 import { isWhole, verifyRecording } from '../../../agent/recording/read/verify.ts';
 import { createBundle } from '../../../agent/recording/write/bundle.ts';
@@ -185,7 +185,7 @@ test('a filter finds what a plain pass over the rows finds', () => {
         const kept = keptOf(reader, events);
         if (!retains) expect(kept.size).toBe(events.length);
         expectSame(reader, kept, wanted);
-        expect(reader.wrongEntries(9)).toEqual([]);
+        expect(reader.findWrongEntries(9)).toEqual([]);
         reader.close();
       },
     ),
@@ -214,7 +214,7 @@ test('a flipped bit in what an entry says hides nothing, and is found by a check
         database.close();
         const reader = openReader(path);
         expectSame(reader, keptOf(reader, events), wanted);
-        expect(reader.wrongEntries(100)).toHaveLength(entries.length);
+        expect(reader.findWrongEntries(100)).toHaveLength(entries.length);
         reader.close();
       },
     ),
@@ -227,19 +227,19 @@ const PLAIN: Kind = {
   ...{ durations: [5n], results: [0n], sealed: true, after: 'ms' },
 };
 
-const UNKNOWN_COLUMN = encodeFacts(new Map([[60_000, { extremes: [], ranges: [] }]]), factsSeed(0));
+const UNKNOWN_COLUMN = encodeFacts(new Map([[60_000, { extremes: [], ranges: [] }]]), computeFactsSeed(0));
 
 function ofUnknownForm(columnId: number): Buffer {
-  const facts = encodeFacts(new Map([[columnId, { ranges: [] }]]), factsSeed(0));
+  const facts = encodeFacts(new Map([[columnId, { ranges: [] }]]), computeFactsSeed(0));
   facts[6] = 77;
-  facts.writeUInt32LE(crc32(facts.subarray(4), factsSeed(0)));
+  facts.writeUInt32LE(crc32(facts.subarray(4), computeFactsSeed(0)));
   return facts;
 }
 
 test.each([
   ['null', () => null, true],
   ['empty', () => Buffer.alloc(0), false],
-  ['of another segment', () => encodeFacts(new Map([[1, { ranges: [] }]]), factsSeed(1)), false],
+  ['of another segment', () => encodeFacts(new Map([[1, { ranges: [] }]]), computeFactsSeed(1)), false],
   ['about an unknown column', () => UNKNOWN_COLUMN, true],
   ['of an unknown form', ofUnknownForm, true],
 ])('facts that are %s rule nothing out', (_, facts, isSound) => {
@@ -247,7 +247,7 @@ test.each([
   change('UPDATE segment SET facts = ?', facts(columnId('pid')));
   const reader = openReader(path);
   expectSame(reader, keptOf(reader, events), [{ pid: 401 }, { pid: 7 }, { failed: true }, { comms: ['comm-1'] }]);
-  expect(reader.wrongEntries(9)).toHaveLength(isSound ? 0 : 1);
+  expect(reader.findWrongEntries(9)).toHaveLength(isSound ? 0 : 1);
   reader.close();
 });
 
@@ -260,7 +260,7 @@ test.each([
 ])('facts about %s that deny events are found by a check', (column, facts) => {
   write([PLAIN, PLAIN], false);
   expect(isWhole(verifyRecording(path))).toBe(true);
-  const blob = encodeFacts(new Map([[columnId(column), facts]]), factsSeed(600));
+  const blob = encodeFacts(new Map([[columnId(column), facts]]), computeFactsSeed(600));
   change('UPDATE segment SET facts = ? WHERE first_number = 600', blob);
   expect(verifyRecording(path).problems).toEqual([
     'the entry of the segment that begins with event 600 has facts that deny its events',
@@ -326,7 +326,7 @@ FROM segment
 WHERE first_number = 0`);
   database.transaction(() => {
     for (let number = 600; number <= 600 * count; number += 600) {
-      add.run({ number, facts: encodeFacts(facts, factsSeed(number)) });
+      add.run({ number, facts: encodeFacts(facts, computeFactsSeed(number)) });
     }
   })();
   database.close();

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { IDS_IN_USE_MAX } from '../../../agent/recording/format/ids.ts';
 import { openReader, type RecordingReader } from '../../../agent/recording/read/reader.ts';
 import type { RecordingWriter } from '../../../agent/recording/write/writer.ts';
-import { newBlock } from '../../../bpf/schema/block.ts';
+import { createBlock } from '../../../bpf/schema/block.ts';
 import { sysWrite } from '../../../bpf/schema/sys_write.ts';
 import { times } from '../../repeats.ts';
 import { START_NS, temporaryFolder, testWriter } from './fixture.ts';
@@ -37,7 +37,7 @@ interface Written {
 }
 
 function write(events: readonly Written[]): void {
-  const block = newBlock(Math.max(events.length, 1));
+  const block = createBlock(Math.max(events.length, 1));
   block.columns.get('event_type')!.fill(sysWrite.id as never);
   for (const [row, { id, span = null, at = 0, service = 'shop' }] of events.entries()) {
     const context = writer.contextId({ transactionId: id, traceId: null, spanId: span });
@@ -112,7 +112,7 @@ test('transactions that continue after very many others', () => {
     if (round === rounds - 2) write([{ id: 'quiet', span: `${round}`, at: 7 }]);
     expectUpToDate();
   }
-  expect(reader.transaction('quiet')!.key).toBeLessThan(10);
+  expect(reader.readTransaction('quiet')!.key).toBeLessThan(10);
 });
 
 test('a transaction whose oldest events retention has removed', () => {

@@ -45,8 +45,8 @@ test('a reader that has answered follows what a writer commits', () => {
   writer.flush();
   const reader = openReader(path);
   const seen = () => [
-    reader.transaction('a')?.eventCount,
-    reader.transaction('b')?.eventCount,
+    reader.readTransaction('a')?.eventCount,
+    reader.readTransaction('b')?.eventCount,
     reader.losses(0n).length,
     reader.recordedSpan()?.toNs,
     [...reader.scan({ filter: { transactionId: 'b' } })].reduce((rows, { rowCount }) => rows + rowCount, 0),

@@ -127,7 +127,7 @@ test('dictionaries keep their ids across a restart', () => {
     { transactionId: null, traceId: null, spanId: null },
   ]);
   expect(reader.services()).toEqual(['shop']);
-  expect(reader.transaction('tx')).toMatchObject({ eventCount: 2, errorCount: 1, services: ['shop'] });
+  expect(reader.readTransaction('tx')).toMatchObject({ eventCount: 2, errorCount: 1, services: ['shop'] });
   reader.close();
 });
 
@@ -143,12 +143,12 @@ test('a transaction is found among more contexts than a hash batch holds', () =>
   const reader = openReader(path);
   for (const i of [0, BATCH_SIZE - 1, BATCH_SIZE, 2 * BATCH_SIZE, count - 1]) {
     expect(numbersOf(reader.scan({ filter: { transactionId: `tx-${i}` } }))).toEqual([i]);
-    expect(reader.transaction(`tx-${i}`)).toMatchObject({ eventCount: 1, firstTimestampNs: BigInt(i) });
+    expect(reader.readTransaction(`tx-${i}`)).toMatchObject({ eventCount: 1, firstTimestampNs: BigInt(i) });
   }
   expect(numbersOf(reader.scan({ filter: { traceId: 'trace-7' } }))).toHaveLength(Math.ceil((count - 7) / 100));
-  const newest = reader.transactions({ limit: 2 });
+  const newest = reader.listTransactions({ limit: 2 });
   expect(newest.map(({ transactionId }) => transactionId)).toEqual([`tx-${count - 1}`, `tx-${count - 2}`]);
-  expect(reader.transactions({ limit: 1, beforeKey: newest[1]!.key })[0]!.transactionId).toBe(`tx-${count - 3}`);
+  expect(reader.listTransactions({ limit: 1, beforeKey: newest[1]!.key })[0]!.transactionId).toBe(`tx-${count - 3}`);
   reader.close();
 });
 

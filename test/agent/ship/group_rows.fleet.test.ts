@@ -3,7 +3,7 @@ import { decodeBlocks } from '../../../agent/clickhouse/native/decode.ts';
 import { decodeText, type Texts } from '../../../agent/clickhouse/native/texts.ts';
 import type { NativeType } from '../../../agent/clickhouse/native/types.ts';
 import { openReader } from '../../../agent/recording/read/reader.ts';
-import { nextGroup } from '../../../agent/ship/groups.ts';
+import { chooseNextGroup } from '../../../agent/ship/groups.ts';
 import { groupRows } from '../../../agent/ship/rows/group_rows.ts';
 import { type Row, recorded, recordingPath, START } from '../../daemon/recorded.ts';
 import { type CentreRow, eventOf } from '../../ship/centre.ts';
@@ -51,15 +51,15 @@ async function tablesOf(folder: string, eventsMax: number): Promise<Map<string, 
   const tables = new Map<string, CentreRow[]>();
   const add = (table: string, more: CentreRow[]) => tables.set(table, [...(tables.get(table) ?? []), ...more]);
   for (let from = 0; ; ) {
-    const group = nextGroup(reader, from, { eventsMax });
+    const group = chooseNextGroup(reader, from, { eventsMax });
     if (!group) break;
     rows.begin();
     for (const segment of group.segments) {
-      const read = reader.sealedEvents(segment);
+      const read = reader.readSealedEvents(segment);
       if (read.kind !== 'events') throw new Error(read.kind);
       add('event', await rowsIn([rows.add(read.block, segment.firstNumber, group.typeMask)!]));
     }
-    for (const { table, blocks } of rows.beside()) add(table, await rowsIn(blocks));
+    for (const { table, blocks } of rows.readBesideTables()) add(table, await rowsIn(blocks));
     from = group.end;
   }
   reader.close();

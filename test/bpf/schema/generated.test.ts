@@ -7,10 +7,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { apiEventSchema } from '../../../bpf/schema/api.ts';
-import { cHeader } from '../../../bpf/schema/c_header.ts';
+import { buildCHeader } from '../../../bpf/schema/c_header.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE } from '../../../bpf/schema/define.ts';
 import { DEFINITIONS } from '../../../bpf/schema/definitions.ts';
-import { eventTables, lossTable, replaceGenerated } from '../../../bpf/schema/docs.ts';
+import { formatEventTables, formatLossTable, replaceGenerated } from '../../../bpf/schema/docs.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -58,11 +58,11 @@ function structsIn(object: string): Map<string, { size: number; offsets: Record<
 }
 
 test('bpf/gen/events.h matches the schema; `make gen` writes it', () => {
-  expect(readFileSync(join(ROOT, 'bpf/gen/events.h'), 'utf8')).toBe(cHeader());
+  expect(readFileSync(join(ROOT, 'bpf/gen/events.h'), 'utf8')).toBe(buildCHeader());
 });
 
 test('the header compiles, and the compiler lays out every record as the schema does', () => {
-  writeFileSync(join(folder, 'events.h'), cHeader());
+  writeFileSync(join(folder, 'events.h'), buildCHeader());
   const variables = ['event_origin', ...RECORDS.map(({ name }) => name)].map((tag) => `struct ${tag} ${tag}_;`);
   const structs = structsIn(compile(`#include <linux/types.h>\n#include "events.h"\n${variables.join('\n')}\n`));
   expect(structs.get('event_origin')).toEqual({ size: ORIGIN_SIZE, offsets: ORIGIN_OFFSETS });
@@ -74,7 +74,7 @@ test('the header compiles, and the compiler lays out every record as the schema 
 });
 
 test('a field at another offset in C does not compile', () => {
-  const shifted = cHeader().replace('\t__u64 sector;', '\t__u32 before_sector;\n\t__u64 sector;');
+  const shifted = buildCHeader().replace('\t__u64 sector;', '\t__u32 before_sector;\n\t__u64 sector;');
   writeFileSync(join(folder, 'events.h'), shifted);
   expect(() => compile('#include <linux/types.h>\n#include "events.h"\n')).toThrow('block_io.sector');
 });
@@ -94,7 +94,7 @@ test.each(['context_definition', 'file_definition', 'event_origin'])(
 
 /** The first column of each table, by table title. */
 function tableRows(): Map<string, string[]> {
-  const sections = eventTables().split(/^\*\*/m).slice(1);
+  const sections = formatEventTables().split(/^\*\*/m).slice(1);
   return new Map(
     sections.map((section) => [
       /^`?([^`*]+)/.exec(section)![1]!,
@@ -115,7 +115,7 @@ test('the event tables name every field of the API and no other', () => {
 });
 
 test('every cell of the event tables has text, in one line', () => {
-  const rows = eventTables()
+  const rows = formatEventTables()
     .split('\n')
     .filter((line) => line.startsWith('|'));
   expect(rows.length).toBeGreaterThan(20);
@@ -145,5 +145,7 @@ describe('replaceGenerated', () => {
 
 test('the tables of agent/docs/events.md match the schema; `make gen` writes them', () => {
   const page = readFileSync(join(ROOT, 'agent/docs/events.md'), 'utf8');
-  expect(replaceGenerated(replaceGenerated(page, 'events', eventTables()), 'losses', lossTable())).toBe(page);
+  expect(replaceGenerated(replaceGenerated(page, 'events', formatEventTables()), 'losses', formatLossTable())).toBe(
+    page,
+  );
 });

@@ -2,12 +2,12 @@
  * Pins the ids and names that are stored in recordings and sent to clients: each is unique, and none changes by
  * accident. A new field needs a new line here; a changed or removed line breaks existing recordings.
  */
-import { newBlock, newColumnArray, typeRows } from '../../../bpf/schema/block.ts';
+import { createBlock, createColumnArray, typeRows } from '../../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS } from '../../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../../bpf/schema/common.ts';
 import { DEFINITIONS, FILE_FLAGS } from '../../../bpf/schema/definitions.ts';
-import { EVENT_TYPES, EVENTS, eventById } from '../../../bpf/schema/index.ts';
+import { EVENT_TYPES, EVENTS, findEventDefinition } from '../../../bpf/schema/index.ts';
 import {
   KERNEL_LOSS_CAUSES,
   KERNEL_LOSS_WORDS,
@@ -90,13 +90,19 @@ test('columns keep their names, their storage and the type that owns them', () =
 test('a column of a type belongs to that type, and a common one to none', () => {
   for (const { name, eventType } of COLUMNS) {
     const [type, own] = name.split('.');
-    expect(eventById(eventType)?.name).toBe(own ? type : undefined);
+    expect(findEventDefinition(eventType)?.name).toBe(own ? type : undefined);
   }
 });
 
 test('every event type is found by its id, and unknown ids are not', () => {
-  for (const event of EVENTS) expect(eventById(event.id)).toBe(event);
-  expect([0, 4, 64, -1, Number.NaN].map(eventById)).toEqual([undefined, undefined, undefined, undefined, undefined]);
+  for (const event of EVENTS) expect(findEventDefinition(event.id)).toBe(event);
+  expect([0, 4, 64, -1, Number.NaN].map(findEventDefinition)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
   expect(EVENT_TYPES).toEqual(['sys_write', 'block_io', 'sys_sync']);
 });
 
@@ -136,9 +142,9 @@ test('every cause that the kernel counts has a word at the position of its numbe
 });
 
 test('a block has space for every column, and for each row in the columns of its type', () => {
-  const block = newBlock(4);
+  const block = createBlock(4);
   expect([...block.columns.keys()]).toEqual(COLUMNS.map(({ name }) => name));
-  for (const { name, storage } of COLUMNS) expect(block.columns.get(name)).toEqual(newColumnArray(storage, 4));
+  for (const { name, storage } of COLUMNS) expect(block.columns.get(name)).toEqual(createColumnArray(storage, 4));
   (block.columns.get('event_type') as Uint8Array).set([1, 1, 2, 1]);
   block.rowCount = 4;
   expect([...typeRows(block)]).toEqual([0, 1, 0, 2]);

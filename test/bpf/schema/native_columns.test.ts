@@ -1,6 +1,6 @@
 /** Tests the C++ loops: correct for every width and place, and never outside the arrays that they are given. */
 import fc from 'fast-check';
-import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
+import { type ColumnArray, createColumnArray } from '../../../bpf/schema/block.ts';
 import type { Storage } from '../../../bpf/schema/kinds.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 
@@ -12,7 +12,7 @@ const bytesOf = ({ buffer, byteOffset, byteLength }: ColumnArray) => Buffer.from
 
 /** A column of random bytes. */
 function column(storage: Storage, length: number, seed: number): ColumnArray {
-  const values = newColumnArray(storage, length);
+  const values = createColumnArray(storage, length);
   const bytes = bytesOf(values);
   let state = seed | 1;
   for (let i = 0; i < bytes.length; i++) {
@@ -33,7 +33,7 @@ describe('gatherFields', () => {
         fc.array(fc.integer({ min: 0, max: 4900 }), { maxLength: 400 }),
         fc.array(fc.tuple(storage, fc.integer({ min: 0, max: 92 })), { maxLength: 5 }),
         (offsets, fields) => {
-          const columns = fields.map(([kind]) => newColumnArray(kind, offsets.length + 3));
+          const columns = fields.map(([kind]) => createColumnArray(kind, offsets.length + 3));
           const fieldOffsets = Uint32Array.from(fields, ([, offset]) => offset);
           nativeColumns.gatherFields(records, Uint32Array.from(offsets), offsets.length, fieldOffsets, columns);
           columns.forEach((values, f) => {
@@ -50,10 +50,10 @@ describe('gatherFields', () => {
   });
 
   test.each([
-    ['a record that ends too early', Uint32Array.of(0, 93), 2, newColumnArray('u64', 2)],
-    ['a record far beyond the end', Uint32Array.of(2 ** 32 - 1), 1, newColumnArray('u8', 1)],
-    ['more records than offsets', Uint32Array.of(0), 2, newColumnArray('u8', 2)],
-    ['more records than values', Uint32Array.of(0, 8), 2, newColumnArray('u8', 1)],
+    ['a record that ends too early', Uint32Array.of(0, 93), 2, createColumnArray('u64', 2)],
+    ['a record far beyond the end', Uint32Array.of(2 ** 32 - 1), 1, createColumnArray('u8', 1)],
+    ['more records than offsets', Uint32Array.of(0), 2, createColumnArray('u8', 2)],
+    ['more records than values', Uint32Array.of(0, 8), 2, createColumnArray('u8', 1)],
     ['a field for which there is no column', Uint32Array.of(0), 1, undefined],
   ])('refuses %s', (_, offsets, count, values) => {
     const columns = values ? [values] : [];
@@ -74,7 +74,7 @@ describe('copyValues', () => {
           : new ArrayBuffer((at + count + 1) * width);
         const target = new (source.constructor as Uint8ArrayConstructor)(memory as ArrayBuffer);
         nativeColumns.copyValues(source, from, from + count, target, at);
-        const expected = newColumnArray(kind, at + count + 1);
+        const expected = createColumnArray(kind, at + count + 1);
         (expected as Uint8Array).set(source.subarray(from, from + count) as Uint8Array, at);
         expect(bytesOf(target)).toEqual(bytesOf(expected));
       }),
@@ -88,7 +88,7 @@ describe('copyValues', () => {
     ['a target that is too short', 0, 4, 'u16', 7],
     ['a target of another width', 0, 4, 'u32', 0],
   ] as const)('refuses %s', (_, from, to, kind, at) => {
-    const copy = () => nativeColumns.copyValues(newColumnArray('u16', 4), from, to, newColumnArray(kind, 10), at);
+    const copy = () => nativeColumns.copyValues(createColumnArray('u16', 4), from, to, createColumnArray(kind, 10), at);
     expect(copy).toThrow(REFUSED);
   });
 });
@@ -113,7 +113,7 @@ describe('pickValues', () => {
         const encoded = output.subarray(0, nativeColumns.encodeColumn(values, isDelta, output, 0));
         const rows = Uint32Array.from(places, (place) => Math.floor(place * length));
         const targets = Uint32Array.from(places, (_, i) => places.length - i);
-        const target = newColumnArray(kind, places.length + 1);
+        const target = createColumnArray(kind, places.length + 1);
         const picked = nativeColumns.pickValues(encoded, length, rows, target, targets);
         const isConstant = values.every((value) => value === values[0]);
         expect(picked).toBe(!isDelta || isConstant);
@@ -128,7 +128,7 @@ describe('pickValues', () => {
         Buffer.from([8, 0xff]),
         2 ** 61,
         Uint32Array.of(9),
-        newColumnArray('u64', 1),
+        createColumnArray('u64', 1),
         Uint32Array.of(0),
       );
     expect(pick()).toBeUndefined();
@@ -138,7 +138,7 @@ describe('pickValues', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), storage, fc.nat(20), (bytes, kind, length) => {
         const rows = Uint32Array.from({ length }, (_, i) => i);
-        const picked = nativeColumns.pickValues(bytes, length, rows, newColumnArray(kind, length), rows);
+        const picked = nativeColumns.pickValues(bytes, length, rows, createColumnArray(kind, length), rows);
         expect([true, false, undefined]).toContain(picked);
       }),
       { numRuns: 1000 },
@@ -150,7 +150,7 @@ describe('pickValues', () => {
     ['a target beyond the array', Uint32Array.of(0), Uint32Array.of(2)],
     ['more rows than targets', Uint32Array.of(0, 1), Uint32Array.of(0)],
   ])('refuses %s', (_, rows, targets) => {
-    const pick = () => nativeColumns.pickValues(Buffer.from([0x11, 7]), 4, rows, newColumnArray('u8', 2), targets);
+    const pick = () => nativeColumns.pickValues(Buffer.from([0x11, 7]), 4, rows, createColumnArray('u8', 2), targets);
     expect(pick).toThrow(REFUSED);
   });
 });
@@ -165,7 +165,7 @@ const selections = fc
     bounds: fc.tuple(fc.bigInt({ min: 0n, max: 6n }), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })),
   })
   .map(({ kind, values, kept, ids, bounds }) => {
-    const column = newColumnArray(kind, values.length);
+    const column = createColumnArray(kind, values.length);
     const bits = column.BYTES_PER_ELEMENT * 8;
     const isBig = bits === 64;
     for (const [row, value] of values.entries()) {
@@ -276,17 +276,17 @@ describe('selection of rows', () => {
     fc.assert(
       fc.property(storage, fc.array(fc.nat(49), { maxLength: 50 }), seed, (kind, from, seed) => {
         const source = column(kind, 50, seed);
-        const target = newColumnArray(kind, 51);
+        const target = createColumnArray(kind, 51);
         const to = Uint32Array.from(from, (_, i) => 50 - i);
         nativeColumns.scatterValues(source, Uint32Array.from(from), target, to);
-        const expected = newColumnArray(kind, 51);
+        const expected = createColumnArray(kind, 51);
         for (const [i, row] of from.entries()) expected[50 - i] = source[row]!;
         expect(target).toEqual(expected);
       }),
     );
   });
 
-  const u16 = newColumnArray('u16', 4);
+  const u16 = createColumnArray('u16', 4);
   const [inside, outside] = [Uint32Array.of(0, 3), Uint32Array.of(0, 4)];
   test.each([
     ['a row beyond the values', () => nativeColumns.keepRowsWithin(u16, 0n, 1n, outside, 2)],
@@ -365,14 +365,14 @@ describe('frames', () => {
 
 test.each([
   ['gatherFields', [Buffer.alloc(8), new Uint8Array(1), 1, Uint32Array.of(0), []]],
-  ['copyValues', [[1, 2], 0, 1, newColumnArray('u8', 1), 0]],
-  ['encodeColumn', [newColumnArray('u8', 0), false, Buffer.alloc(50), 0]],
-  ['encodeColumn', [newColumnArray('u8', 8), false, Buffer.alloc(17), 0]],
+  ['copyValues', [[1, 2], 0, 1, createColumnArray('u8', 1), 0]],
+  ['encodeColumn', [createColumnArray('u8', 0), false, Buffer.alloc(50), 0]],
+  ['encodeColumn', [createColumnArray('u8', 8), false, Buffer.alloc(17), 0]],
   ['encodeColumn', [new Float64Array(2), false, Buffer.alloc(50), 0]],
-  ['encodeColumn', [newColumnArray('u8', 8), 1, Buffer.alloc(50), 0]],
-  ['decodeColumn', [newColumnArray('u16', 4), newColumnArray('u8', 4)]],
+  ['encodeColumn', [createColumnArray('u8', 8), 1, Buffer.alloc(50), 0]],
+  ['decodeColumn', [createColumnArray('u16', 4), createColumnArray('u8', 4)]],
   ['decodeColumn', [Buffer.alloc(4), new DataView(new ArrayBuffer(8))]],
-  ['pickValues', [Buffer.alloc(4), 2, [0], newColumnArray('u8', 4), [0]]],
+  ['pickValues', [Buffer.alloc(4), 2, [0], createColumnArray('u8', 4), [0]]],
   ['compressFrame', ['text', Buffer.alloc(100), 0]],
   ['decompressFrame', [Buffer.alloc(10), undefined]],
 ] as const)('%s refuses arguments of the wrong type', (name, args) => {

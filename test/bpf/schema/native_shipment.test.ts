@@ -1,18 +1,18 @@
 /** Tests that the C++ that makes blocks of segments never leaves the memory that it is given, and says what is missing. */
-import { shipmentPlan } from '../../../agent/ship/rows/shipment_plan.ts';
-import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
+import { buildShipmentPlan } from '../../../agent/ship/rows/shipment_plan.ts';
+import { type ColumnArray, createColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { type NativeShipment, nativeShipment, type ShipmentPlan } from '../../../bpf/schema/native_shipment.ts';
 
 const REFUSED = 'an argument has a wrong type or size';
-const PLAN = shipmentPlan({ recordingId: '0123456789abcdef', node: 'host' });
+const PLAN = buildShipmentPlan({ recordingId: '0123456789abcdef', node: 'host' });
 const EVERY = Uint32Array.from(PLAN.events.keys());
 const placeOf = (name: string) => COLUMNS.findIndex((column) => column.name === name);
 
 /** Rows of one event type, with zeros in all columns but some. */
 function columnsOf(rows: number, values: Record<string, (row: number) => number | bigint> = {}): ColumnArray[] {
   return COLUMNS.map(({ name, storage }) => {
-    const array = newColumnArray(storage, rows);
+    const array = createColumnArray(storage, rows);
     const find = name === 'event_type' ? () => 1 : values[name];
     if (find) for (let row = 0; row < rows; row++) array[row] = find(row) as never;
     return array;

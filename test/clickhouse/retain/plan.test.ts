@@ -1,5 +1,5 @@
 /** Tests which hours go, by age and by the space of disks. */
-import { type DiskSpace, firstKeptHour } from '../../../agent/fleet/retain/plan.ts';
+import { computeFirstKeptHour, type DiskSpace } from '../../../agent/fleet/retain/plan.ts';
 
 const HOUR_NS = 3_600_000_000_000n;
 const NOW_HOUR = 1000n;
@@ -11,7 +11,7 @@ const disk = (freeBytes: bigint, hours: Record<number, bigint>): DiskSpace => ({
 });
 
 const first = (ageHours: bigint | undefined, freePercent: number | undefined, ...disks: DiskSpace[]) =>
-  firstKeptHour({ ageNs: ageHours === undefined ? undefined : ageHours * HOUR_NS, freePercent }, disks, NOW_NS);
+  computeFirstKeptHour({ ageNs: ageHours === undefined ? undefined : ageHours * HOUR_NS, freePercent }, disks, NOW_NS);
 
 const FULL = { 980: 10n, 981: 20n, 990: 30n };
 

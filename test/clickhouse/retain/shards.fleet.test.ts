@@ -2,8 +2,8 @@
 import { dirname } from 'node:path';
 import { connect } from '../../../agent/clickhouse/connection/connection.ts';
 import { BUCKET_NS_DEFAULT } from '../../../agent/clickhouse/tables/schema.ts';
-import { fleetOver } from '../../../daemon/store/fleet/fleet.ts';
-import { fleetStore } from '../../../daemon/store/fleet/fleet_store.ts';
+import { createFleet } from '../../../daemon/store/fleet/fleet.ts';
+import { createFleetStore } from '../../../daemon/store/fleet/fleet_store.ts';
 import { start } from '../../daemon/command_line.ts';
 import { START } from '../../daemon/recorded.ts';
 import { eventsIn, hoursAt, twoNodes } from '../../daemon/store/fleet/two_nodes.ts';
@@ -25,9 +25,9 @@ describe('kreplay fleet retain in a cluster', () => {
     for (const server of shards.flat()) await initFleet(server, 'main');
     for (const [i, path] of twoNodes().entries()) await shipHere(dirname(path), urls[i]!);
     const connection = connect({ urls: urls[0]!, database: 'kreplay' });
-    const store = fleetStore(fleetOver(connection, { bucketNs: BUCKET_NS_DEFAULT, isCluster: true }));
+    const store = createFleetStore(createFleet(connection, { bucketNs: BUCKET_NS_DEFAULT, isCluster: true }));
     expect(await store.pin({ transactionId: 'order-1', beforeNs: 0n, nowNs: START })).toHaveLength(2);
-    const summary = await store.transaction('order-1');
+    const summary = await store.findTransaction('order-1');
     const events = await eventsIn(store, { transactionId: 'order-1' });
     expect(events).toHaveLength(15);
 
@@ -42,16 +42,16 @@ describe('kreplay fleet retain in a cluster', () => {
       const losses = 'SELECT node, count FROM kreplay.loss';
       expect((await replicas[1]!.sql(losses)).toString()).toBe(['node-a\t130\n', 'node-b\t125\n'][i]);
     }
-    expect(await store.transaction('order-1')).toEqual(summary);
+    expect(await store.findTransaction('order-1')).toEqual(summary);
     expect(await eventsIn(store, { transactionId: 'order-1' })).toEqual(events);
-    expect((await store.losses(undefined, undefined)).map(({ node, lost }) => [node, lost])).toEqual(
+    expect((await store.listLosses(undefined, undefined)).map(({ node, lost }) => [node, lost])).toEqual(
       expect.arrayContaining([
         ['node-a', 130],
         ['node-b', 125],
       ]),
     );
     expect(await store.unpin('order-1')).toBe(true);
-    expect(await store.transaction('order-1')).toBeUndefined();
+    expect(await store.findTransaction('order-1')).toBeUndefined();
     // The same blocks as before are taken again.
     expect(await store.pin({ transactionId: 'a-3', beforeNs: 0n, nowNs: START })).toHaveLength(1);
     expect(await store.unpin('a-3')).toBe(true);

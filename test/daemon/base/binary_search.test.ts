@@ -1,6 +1,11 @@
 /** Tests binary search against a look at every place. */
 import fc from 'fast-check';
-import { firstAbove, firstNotBelow, firstPlace, firstPlaceNear } from '../../../daemon/base/binary_search.ts';
+import {
+  findFirstAbove,
+  findFirstNotBelow,
+  findFirstPlace,
+  findFirstPlaceNear,
+} from '../../../daemon/base/binary_search.ts';
 
 const sorted = fc
   .array(fc.integer({ min: -20, max: 20 }), { maxLength: 40 })
@@ -21,10 +26,10 @@ test('the first place is that of a look at each, in any part of the values', () 
       const [from, to] = [Math.min(one, other), Math.max(one, other)];
       const [notBelow, above] = [(value: number) => value >= limit, (value: number) => value > limit];
       const [first, firstLarger] = [notBelow, above].map((holds) => looked(values, from, to, holds));
-      expect(firstNotBelow(values, limit, from, to)).toBe(first);
-      expect(firstPlace(from, to, (place) => notBelow(values[place]!))).toBe(first);
-      expect(firstPlaceNear(from, to, (place) => notBelow(values[place]!))).toBe(first);
-      expect(firstAbove(values, limit, from, to)).toBe(firstLarger);
+      expect(findFirstNotBelow(values, limit, from, to)).toBe(first);
+      expect(findFirstPlace(from, to, (place) => notBelow(values[place]!))).toBe(first);
+      expect(findFirstPlaceNear(from, to, (place) => notBelow(values[place]!))).toBe(first);
+      expect(findFirstAbove(values, limit, from, to)).toBe(firstLarger);
     }),
   );
 });
@@ -35,6 +40,6 @@ test('a place that is near is found with few looks', () => {
     looks++;
     return place >= 1005;
   };
-  expect(firstPlaceNear(1000, 1_000_000, isFrom)).toBe(1005);
+  expect(findFirstPlaceNear(1000, 1_000_000, isFrom)).toBe(1005);
   expect(looks).toBeLessThan(8);
 });

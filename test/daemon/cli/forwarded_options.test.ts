@@ -1,15 +1,15 @@
 /** Tests that options of `kreplay up` reach its agent and its daemon verbatim, each the ones that it supports. */
 import { Command } from 'commander';
-import { withAgentOptions } from '../../../agent/command.ts';
-import { withLogOptions } from '../../../agent/output/log.ts';
-import { forwardedOptions } from '../../../daemon/cli/up.ts';
-import { withDaemonOptions } from '../../../daemon/server/options.ts';
+import { addAgentOptions } from '../../../agent/command.ts';
+import { addLogOptions } from '../../../agent/output/log.ts';
+import { addForwardedOptions } from '../../../daemon/cli/up.ts';
+import { addDaemonOptions } from '../../../daemon/server/options.ts';
 
-const ROOMS = { agent: withAgentOptions, daemon: withDaemonOptions, both: withLogOptions };
+const ROOMS = { agent: addAgentOptions, daemon: addDaemonOptions, both: addLogOptions };
 
 function parsed(args: readonly string[]) {
   const command = new Command();
-  const given = Object.entries(ROOMS).map(([room, declare]) => [room, forwardedOptions(command, declare)]);
+  const given = Object.entries(ROOMS).map(([room, declare]) => [room, addForwardedOptions(command, declare)]);
   command.parse(args, { from: 'user' });
   return { options: command.opts(), given: Object.fromEntries(given) as Record<string, string[]> };
 }

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { UserError } from '../../../agent/process/errors.ts';
-import { isOfSurroundings, newPrivateFolder, toUserError } from '../../../agent/process/surroundings.ts';
+import { createPrivateFolder, isOfSurroundings, toUserError } from '../../../agent/process/surroundings.ts';
 import { hosted, hostedWith } from '../hosted.ts';
 import { newFolder } from '../recorded.ts';
 import { bundleOf, writesTo } from '../run/incident.ts';
@@ -70,8 +70,8 @@ describe('an output of run', () => {
 test('a folder is made where it is asked for, or the error names the folder', () => {
   const place = join(folder, 'place');
   mkdirSync(place);
-  expect(newPrivateFolder('own-', place).startsWith(join(place, 'own-'))).toBe(true);
-  expect(() => newPrivateFolder('own-', join(folder, 'gone'))).toThrow(`no folder can be made in ${folder}/gone`);
+  expect(createPrivateFolder('own-', place).startsWith(join(place, 'own-'))).toBe(true);
+  expect(() => createPrivateFolder('own-', join(folder, 'gone'))).toThrow(`no folder can be made in ${folder}/gone`);
 });
 
 test('what the machine is not to blame for keeps its stack', () => {

@@ -1,6 +1,6 @@
 /** Tests that a cursor decodes to what was encoded, or is refused with the right code. */
 import fc from 'fast-check';
-import { type Cursor, decodeCursor, encodeCursor, fingerprint } from '../../../daemon/contract/cursor.ts';
+import { type Cursor, computeFingerprint, decodeCursor, encodeCursor } from '../../../daemon/contract/cursor.ts';
 
 const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
 const i64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
@@ -9,7 +9,7 @@ const cursors: fc.Arbitrary<Cursor> = fc.record({
   nowNs: i64,
 });
 const LISTS = ['service'];
-const ANY = fingerprint({}, LISTS);
+const ANY = computeFingerprint({}, LISTS);
 
 function codeOf(decode: () => unknown): string {
   try {
@@ -46,7 +46,7 @@ test('text that is not a cursor is refused', () => {
 
 test('a cursor of another query is a mismatch', () => {
   const cursor = { key: { timestamp_ns: 1n, event_id: 'a' }, nowNs: 0n };
-  const text = encodeCursor(cursor, fingerprint({ service: 'a', limit: '5' }, LISTS));
+  const text = encodeCursor(cursor, computeFingerprint({ service: 'a', limit: '5' }, LISTS));
   for (const other of [
     {},
     { service: 'b', limit: '5' },
@@ -54,12 +54,12 @@ test('a cursor of another query is a mismatch', () => {
     { service: 'a', limit: '6' },
     { service: 'a', limit: '5', pid: '1' },
   ])
-    expect(codeOf(() => decodeCursor(text, fingerprint(other, LISTS)))).toBe('cursor_mismatch');
+    expect(codeOf(() => decodeCursor(text, computeFingerprint(other, LISTS)))).toBe('cursor_mismatch');
 });
 
 test('the same query in another notation has the same cursor', () => {
-  const asked = fingerprint({ service: ['a', 'b'], pid: '1', cursor: 'x' }, LISTS);
-  expect(fingerprint({ pid: '1', service: 'b,a' }, LISTS)).toEqual(asked);
+  const asked = computeFingerprint({ service: ['a', 'b'], pid: '1', cursor: 'x' }, LISTS);
+  expect(computeFingerprint({ pid: '1', service: 'b,a' }, LISTS)).toEqual(asked);
   // A comma in a parameter that is no list is part of its value.
-  expect(fingerprint({ comm: 'a,b' }, LISTS)).not.toEqual(fingerprint({ comm: 'b,a' }, LISTS));
+  expect(computeFingerprint({ comm: 'a,b' }, LISTS)).not.toEqual(computeFingerprint({ comm: 'b,a' }, LISTS));
 });

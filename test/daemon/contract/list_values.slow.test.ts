@@ -1,6 +1,6 @@
 /** Tests that every name of an answer can be asked for, alone and with others, by the API, the commands and the page. */
 import fc from 'fast-check';
-import { listed, parseListItems } from '../../../daemon/base/list_text.ts';
+import { escapeListItem, parseListItems } from '../../../daemon/base/list_text.ts';
 import { filterParameters } from '../../../daemon/page/link/filters.ts';
 import { EMPTY_LINK, FILTERED, type Filtered, type Link } from '../../../daemon/page/link/link.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
@@ -68,9 +68,9 @@ test('any names are read as they were written, alone and in a list', () => {
   const name = fc.string({ minLength: 1, unit: fc.constantFrom('a', '\\', ',', '=', ' ', '\u0000') });
   fc.assert(
     fc.property(fc.array(name, { minLength: 1 }), (names) => {
-      for (const one of names) expect(parseListItems(listed(one))).toEqual([one]);
+      for (const one of names) expect(parseListItems(escapeListItem(one))).toEqual([one]);
       // A backslash at the end of a name is doubled where a comma follows it.
-      const ends = names.map((one) => listed(one).replace(/\\+$/, '$&$&'));
+      const ends = names.map((one) => escapeListItem(one).replace(/\\+$/, '$&$&'));
       expect(parseListItems([...ends, 'end'].join())).toEqual([...names, 'end']);
     }),
   );
@@ -84,7 +84,7 @@ test('a long run of backslashes is read at once', () => {
 describe.each(FIELDS)('%s', (field) => {
   test.each(NAMES)('of the name %j is that name only', async (name) => {
     const { served, events } = recordingOf(field);
-    const value = encodeURIComponent(listed(name));
+    const value = encodeURIComponent(escapeListItem(name));
     const expected = idsWith(field, [name]);
     expect(expected).toHaveLength(1);
     expect(idsIn(await served.lines(`/api/events?${field}=${value}`))).toEqual(expected);

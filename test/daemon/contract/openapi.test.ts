@@ -8,7 +8,7 @@ import { COMMON_ERRORS, ENDPOINTS, listErrorCodes, openApiDocument } from '../..
 import { createPlanner } from '../../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../../daemon/replay/session/sessions.ts';
 import { buildApp } from '../../../daemon/server/app.ts';
-import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { createTails } from '../../../daemon/tail/tails.ts';
 import { newFolder, recorded, START } from '../recorded.ts';
@@ -33,7 +33,7 @@ const inDocument = (path: string) => path.replaceAll(/:\w+/g, '{}').replace(/^\/
 
 test('every route is in the document', async () => {
   const recordings = openRecordingStore(newFolder());
-  const store = embeddedStore(recordings);
+  const store = createEmbeddedStore(recordings);
   const now = () => START;
   const sessions = createSessions({ planner: createPlanner(recordings), now });
   const log = pino({ level: 'silent' });

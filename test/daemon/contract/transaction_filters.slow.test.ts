@@ -4,7 +4,7 @@ import { setTimeout as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { parseJson, stringify } from '../../../daemon/base/exact_json.ts';
 import { createScanGate } from '../../../daemon/http/access/scan_gate.ts';
-import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { createScanThreads } from '../../../daemon/store/embedded/scan_threads/scan_threads.ts';
 import type { TransactionFilter } from '../../../daemon/store/store.ts';
@@ -201,9 +201,9 @@ test('the threads that scan answer alike', async () => {
 });
 
 test('a filter that needs too many events is refused, and one by service or node reads none', async () => {
-  const store = embeddedStore(openRecordingStore(undefined, paths), undefined, 0);
+  const store = createEmbeddedStore(openRecordingStore(undefined, paths), undefined, 0);
   const list = async (filter: TransactionFilter) => {
-    const steps = store.transactions({ filter, sort: 'recent', limit: 1000 });
+    const steps = store.listTransactions({ filter, sort: 'recent', limit: 1000 });
     for (;;) {
       const { done, value } = await steps.next();
       if (done) return value.transactions.length;

@@ -1,6 +1,6 @@
 /** Tests which answers a loss makes incomplete whose service is known, against a plain look at every loss. */
 import fc from 'fast-check';
-import { parseReason, reasonText } from '../../../agent/recording/format/losses.ts';
+import { encodeReason, parseReason } from '../../../agent/recording/format/losses.ts';
 import { times } from '../../repeats.ts';
 import { appendRows, newFolder, newWriter, START } from '../recorded.ts';
 import { serve } from '../served.ts';
@@ -86,8 +86,8 @@ async function check(lost: Lost[], services?: string[], excluded?: string[], tra
 test('a reason is read as it was stored, and a reader of causes finds none that it knows', () => {
   for (const service of [undefined, 'shop', 'with a blank', '']) {
     const reason = service === undefined ? { cause: 'marker_flood' } : { cause: 'marker_flood', service };
-    expect(parseReason(reasonText(reason as never))).toEqual(reason);
+    expect(parseReason(encodeReason(reason as never))).toEqual(reason);
   }
-  expect(reasonText({ cause: 'marker_flood', service: 'x'.repeat(80) })).toBe('marker_flood');
+  expect(encodeReason({ cause: 'marker_flood', service: 'x'.repeat(80) })).toBe('marker_flood');
   expect(parseReason('not known here')).toEqual({ cause: 'unknown' });
 });

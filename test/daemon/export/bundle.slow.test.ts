@@ -139,7 +139,7 @@ test('a redacted bundle is another recording, with pseudonyms for every text', a
   const [source, bundle] = [recordingPath(data), path].map((path) => openReader(path));
   expect(bundle!.info()).toMatchObject({ node: 'node-1', bootId: '', machineId: '', eventCount: 1 });
   expect(bundle!.info().recordingId).not.toBe(source!.info().recordingId);
-  expect(bundle!.transaction('transaction-1')!.eventCount).toBe(1);
+  expect(bundle!.readTransaction('transaction-1')!.eventCount).toBe(1);
   for (const reader of [source, bundle]) reader!.close();
   expect(recordedEvents(path)[0]).toMatchObject({ file: '/path-1/path-2', comm: 'comm-1', service_name: 'service-1' });
 });

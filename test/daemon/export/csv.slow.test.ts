@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { EVENT_COLUMNS } from '../../../daemon/export/flat_columns.ts';
-import { csvLine } from '../../../daemon/export/formats/csv_lines.ts';
+import { formatCsvLine } from '../../../daemon/export/formats/csv_lines.ts';
 import { type Row, recorded, START } from '../recorded.ts';
 import { serve } from '../served.ts';
 import { CORNER_ROWS, exported, I64_MAX, readWith, recordedEvents, U64_MAX } from './exported.ts';
@@ -27,7 +27,7 @@ function meant(cell: string, type: string): unknown {
 /** The same values from an event; a CSV does not distinguish an empty text from none. */
 function flat(event: Record<string, unknown>): unknown[] {
   return EVENT_COLUMNS.map((column) => {
-    const value = column.value(event as never);
+    const value = column.getValue(event as never);
     if (column.type === 'text') return value ?? '';
     return value === null ? null : BigInt(value);
   });
@@ -59,9 +59,9 @@ test('the origins are the same text as in the API', async () => {
 });
 
 test.each(['=1+1', '+1', '-1', '@sum', '\tx', '\rx', "'x"])('%j is not a formula for a spreadsheet', (text) => {
-  const [[cell]] = readCsv(csvLine([text])) as [[string]];
+  const [[cell]] = readCsv(formatCsvLine([text])) as [[string]];
   expect(cell).toBe(`'${text}`);
-  expect(csvLine([-1n, -1])).toBe('-1,-1\r\n');
+  expect(formatCsvLine([-1n, -1])).toBe('-1,-1\r\n');
 });
 
 test('a JSON line is the line that the daemon returns', async () => {

@@ -1,6 +1,6 @@
 /** Tests that columns are derived from the schema: every field of an event has one, and no name occurs twice. */
 import { apiEventSchema } from '../../../bpf/schema/api.ts';
-import { columnsOfType, EVENT_COLUMNS } from '../../../daemon/export/flat_columns.ts';
+import { EVENT_COLUMNS, listTypeColumns } from '../../../daemon/export/flat_columns.ts';
 
 const names = (columns: readonly { name: string }[]) => columns.map(({ name }) => name);
 
@@ -11,11 +11,11 @@ const NESTED: Record<string, string[]> = {
 
 test.each(apiEventSchema.options)('every field of an event type is a column of it', (schema) => {
   const fields = Object.keys(schema.shape).flatMap((name) => NESTED[name] ?? [name]);
-  const columns = names(columnsOfType(schema.shape.event_type.value));
+  const columns = names(listTypeColumns(schema.shape.event_type.value));
   expect(columns.toSorted()).toEqual(fields.toSorted());
 });
 
 test('the columns are the union of those of the types', () => {
-  const all = apiEventSchema.options.flatMap((schema) => names(columnsOfType(schema.shape.event_type.value)));
+  const all = apiEventSchema.options.flatMap((schema) => names(listTypeColumns(schema.shape.event_type.value)));
   expect(names(EVENT_COLUMNS).toSorted()).toEqual([...new Set(all)].toSorted());
 });

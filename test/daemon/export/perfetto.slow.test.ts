@@ -1,7 +1,7 @@
 /** Tests traces as protoc reads them with Perfetto's own field numbers. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { newMessageWriter } from '../../../daemon/export/perfetto/messages.ts';
+import { createMessageWriter } from '../../../daemon/export/perfetto/messages.ts';
 import { type Row, recorded, START } from '../recorded.ts';
 import { CORNER_ROWS, exported, I64_MAX, readWith, U64_MAX } from './exported.ts';
 
@@ -253,9 +253,9 @@ test('numbers of any size are encoded as varints that protoc reads', () => {
   });
   fc.assert(
     fc.property(numbers, fc.string({ maxLength: 300 }), (values, text) => {
-      const writer = newMessageWriter();
-      for (const value of values) writer.integer(1, value);
-      writer.message(200, () => writer.text(3, text));
+      const writer = createMessageWriter();
+      for (const value of values) writer.writeInteger(1, value);
+      writer.writeMessage(200, () => writer.writeText(3, text));
       const lines = readWith('protoc', ['--decode_raw'], writer.take()).split('\n');
       const read = lines.filter((line) => line.startsWith('1: ')).map((line) => BigInt(line.slice(3)));
       expect(read).toEqual(values.map((value) => BigInt.asUintN(64, BigInt(value))));

@@ -1,10 +1,10 @@
 /** Tests that a redacted export contains no recorded text, in any format, and keeps everything that is not text. */
 import { readFileSync } from 'node:fs';
-import { newBlock } from '../../../bpf/schema/block.ts';
+import { createBlock } from '../../../bpf/schema/block.ts';
 import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { FORMATS, type FormatName } from '../../../daemon/export/formats/format.ts';
-import { newRedaction } from '../../../daemon/export/incident/redaction.ts';
-import { recordingDictionary } from '../../../daemon/store/blocks/scanned_block.ts';
+import { createRedaction } from '../../../daemon/export/incident/redaction.ts';
+import { createRecordingDictionary } from '../../../daemon/store/blocks/scanned_block.ts';
 import { NODE, type Row, recorded, START } from '../recorded.ts';
 import { exported, recordedEvents, SPAN, TRACE } from './exported.ts';
 
@@ -127,14 +127,14 @@ test('an export is repeatable, except for the recording id of its events', async
 });
 
 test('more names than can be remembered are reported', () => {
-  const source = recordingDictionary({
+  const source = createRecordingDictionary({
     ...{ recordingId: '0123456789abcdef', node: NODE },
     name: (id) => `name-${id}`,
     file: () => undefined,
     context: () => ({ transactionId: null, traceId: null, spanId: null }),
   });
-  const { redact } = newRedaction(source);
-  const block = { ...newBlock(4096), rowCount: 4096, numbers: new BigUint64Array(4096) };
+  const { redact } = createRedaction(source);
+  const block = { ...createBlock(4096), rowCount: 4096, numbers: new BigUint64Array(4096) };
   const comm = block.columns.get('comm') as Uint32Array;
   const redactAll = () => {
     for (let next = 1; next < 1_100_000; next += 4096) {

@@ -2,8 +2,8 @@
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
-import { columnsOfType, EVENT_COLUMNS, type FlatColumn } from '../../../daemon/export/flat_columns.ts';
-import { storable } from '../../../daemon/export/formats/sqlite.ts';
+import { EVENT_COLUMNS, type FlatColumn, listTypeColumns } from '../../../daemon/export/flat_columns.ts';
+import { toStorable } from '../../../daemon/export/formats/sqlite.ts';
 import { openSource, type Source } from '../../../daemon/export/source.ts';
 import { askSql } from '../../../daemon/export/sql/sql_query.ts';
 import { readBlockEvents } from '../../../daemon/store/blocks/event.ts';
@@ -43,7 +43,7 @@ const ROWS: readonly Row[] = [
 
 const TABLES = new Map<string, readonly FlatColumn[]>([
   ['events', EVENT_COLUMNS],
-  ...EVENT_TYPES.map((type) => [type, columnsOfType(type)] as const),
+  ...EVENT_TYPES.map((type) => [type, listTypeColumns(type)] as const),
 ]);
 
 let source: Source;
@@ -59,7 +59,7 @@ beforeAll(() => {
     for (const scanned of source.scan({})) {
       for (const event of readBlockEvents(scanned)) {
         if (table === 'events' || event.event_type === table)
-          insert.run(columns.map(({ value }) => storable(value(event))));
+          insert.run(columns.map(({ getValue }) => toStorable(getValue(event))));
       }
     }
   }

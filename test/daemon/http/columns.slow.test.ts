@@ -4,7 +4,7 @@ import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
-import { columnLines } from '../../../daemon/store/blocks/column_lines.ts';
+import { encodeColumnLines } from '../../../daemon/store/blocks/column_lines.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { ScanRequest } from '../../../daemon/store/store.ts';
 import { times } from '../../repeats.ts';
@@ -201,7 +201,7 @@ describe('a line', () => {
     async function* slow() {
       for (; asked < 2; asked++) yield block;
     }
-    const lines = columnLines(slow());
+    const lines = encodeColumnLines(slow());
     expect(columnAnswer(String((await lines.next()).value)).events).toHaveLength(3);
     expect(asked).toBe(0);
     await lines.return();
@@ -213,7 +213,7 @@ describe('a line', () => {
     const empty = { ...block, block: { ...block.block, rowCount: 0, typeCounts: new Uint32Array(4) } };
     const blocks = [...Array.from({ length: 20 }, () => ({ ...block, nextAtHand: true })), block, empty];
     const pieces: Buffer[] = [];
-    for await (const piece of columnLines(later(blocks))) pieces.push(Buffer.from(piece));
+    for await (const piece of encodeColumnLines(later(blocks))) pieces.push(Buffer.from(piece));
     const { sizes } = columnAnswer(pieces.join(''));
     expect([sizes, pieces.at(-1)!.length]).toEqual([[4096, 300 * 21 - 4096], 0]);
     store.close();

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Response } from 'express';
-import { newBlock } from '../../../bpf/schema/block.ts';
+import { createBlock } from '../../../bpf/schema/block.ts';
 import { sendNdjson } from '../../../daemon/http/ndjson.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { ScanRequest } from '../../../daemon/store/store.ts';
@@ -127,7 +127,7 @@ test('an abandoned scan closes the file', () => {
   const store = openRecordingStore(folder);
   for (const _ of store.scan({ filter: {}, order: 'asc' })) break;
   store.close();
-  expect(() => store.services()).not.toThrow();
+  expect(() => store.listServices()).not.toThrow();
   store.close();
 });
 
@@ -135,7 +135,7 @@ test('a block without events is only a pause', async () => {
   const store = openRecordingStore(folder);
   const scan = function* (request: ScanRequest) {
     for (const scanned of store.scan(request)) {
-      yield { ...scanned, block: { ...newBlock(0), numbers: new BigUint64Array() } };
+      yield { ...scanned, block: { ...createBlock(0), numbers: new BigUint64Array() } };
       yield scanned;
     }
   };
@@ -164,10 +164,10 @@ test('a stream that fails midway is cut so that it cannot be mistaken for comple
 
 test('an unexpected failure reveals no internals', async () => {
   const store = openRecordingStore(folder);
-  const services = () => {
+  const listServices = () => {
     throw new Error('secret /etc/path');
   };
-  const failing = await serve({ ...store, services });
+  const failing = await serve({ ...store, listServices });
   const { status, text, json } = await failing.get('/api/services');
   expect([status, json.code]).toEqual([500, 'internal']);
   expect(text).not.toContain('secret');

@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
-import { fleetMetrics } from '../../../daemon/metrics/metrics.ts';
+import { createFleetMetrics } from '../../../daemon/metrics/metrics.ts';
 import { newFolder, recorded, START } from '../recorded.ts';
 import { served } from '../served.ts';
 import { samplesOf } from './scraped.ts';
@@ -68,7 +68,7 @@ async function scrapedText(): Promise<string> {
 /** What a daemon of a fleet has besides. */
 async function fleetText(): Promise<string> {
   const registry = new Registry();
-  const metrics = fleetMetrics(registry);
+  const metrics = createFleetMetrics(registry);
   metrics.set(FLEET_STATE);
   metrics.queried(0.1);
   return registry.metrics();

@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import fc from 'fast-check';
-import { recordingMetrics } from '../../../daemon/metrics/metrics.ts';
+import { createRecordingMetrics } from '../../../daemon/metrics/metrics.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { RecordingState } from '../../../daemon/store/store.ts';
 import { newFolder, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
@@ -200,7 +200,7 @@ test('any node name is read back unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uniqueArray(fc.string({ unit: 'binary' }), { maxLength: 4 }), async (nodes) => {
       const registry = new Registry();
-      recordingMetrics(registry).set(
+      createRecordingMetrics(registry).set(
         nodes.map((node) => ({ ...STATE, node })),
         START,
       );

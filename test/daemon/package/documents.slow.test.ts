@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
-import { wholeProgram } from '../../../daemon/cli/program.ts';
-import { documents } from '../../../daemon/package/documents.ts';
-import { picturePaths, shippedPages } from '../../../daemon/package/pages.ts';
+import { createWholeProgram } from '../../../daemon/cli/program.ts';
+import { buildDocuments } from '../../../daemon/package/documents.ts';
+import { listPicturePaths, readShippedPages } from '../../../daemon/package/pages.ts';
 import { kreplay } from '../../e2e/kreplay.ts';
 import { brokenLinks } from '../../structure/page_links.ts';
 
@@ -14,7 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), 'kreplay-documents-'));
 const files = new Map<string, string>();
 
 beforeAll(async () => {
-  for (const [path, text] of await documents({ version: '1.2.3', date: '2026-11-22' })) {
+  for (const [path, text] of await buildDocuments({ version: '1.2.3', date: '2026-11-22' })) {
     const file = join(folder, path);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
@@ -44,7 +44,7 @@ function helpOf(program: Command, words: readonly string[]): string {
 }
 
 test('kreplay(1) has every command and option of the help', async () => {
-  const program = await wholeProgram();
+  const program = await createWholeProgram();
   const text = page('kreplay.1');
   for (const name of [
     'up',
@@ -80,10 +80,10 @@ test('kreplay.toml(5) has every key of `kreplay config print`', () => {
 
 test('the package has every page, and each of their links leads to a file of the package', () => {
   const project = join(import.meta.dirname, '../../..');
-  const pages = shippedPages(project);
+  const pages = readShippedPages(project);
   for (const name of ['README.md', 'agent/docs/install.md', 'agent/recording/FORMAT.md', 'daemon/docs/ci.md'])
     expect([...pages.keys()]).toContain(name);
-  const files = ['examples/alerts.yml', 'examples/grafana_dashboard.json', ...picturePaths(project)];
+  const files = ['examples/alerts.yml', 'examples/grafana_dashboard.json', ...listPicturePaths(project)];
   expect(brokenLinks(pages, (path) => files.includes(path))).toEqual([]);
   expect([...pages.values()].filter((text) => text.includes('/path/to/'))).toEqual([]);
 });

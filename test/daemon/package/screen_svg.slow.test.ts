@@ -1,7 +1,7 @@
 /** Tests pictures of terminals, read back by a parser of Python's: each character is there, in its column and style. */
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
-import { screenSvg } from '../../../daemon/package/screen_svg.ts';
+import { drawScreen } from '../../../daemon/package/screen_svg.ts';
 import { times } from '../../repeats.ts';
 
 const CELL_WIDTH_PX = 8.4;
@@ -26,7 +26,7 @@ function parsed(svgs: readonly string[]): Drawn[][][] {
 }
 
 test('styles last until they change, also from line to line', () => {
-  const svg = screenSvg('a\x1b[1mb\x1b[0;2mc\x1b[22;31md\n<e>\x1b[39m&', 80, 'a screen');
+  const svg = drawScreen('a\x1b[1mb\x1b[0;2mc\x1b[22;31md\n<e>\x1b[39m&', 80, 'a screen');
   const [first, second] = parsed([svg])[0] as [Drawn[], Drawn[]];
   const [plain, bold, dim, red] = first as [Drawn, Drawn, Drawn, Drawn];
   expect(first.map(({ text }) => text)).toEqual(['a', 'b', 'c', 'd']);
@@ -52,7 +52,7 @@ test('any text is there in its column', () => {
   const property = fc.property(fc.array(lines, { minLength: 10, maxLength: 10 }), (screens) => {
     const svgs = screens.map((each) => {
       const screen = each.map((parts) => parts.map(([code, text]) => `\x1b[${code}m${text}`).join('')).join('\n');
-      return screenSvg(`${screen}.`, 80, 'a screen');
+      return drawScreen(`${screen}.`, 80, 'a screen');
     });
     for (const [i, rows] of parsed(svgs).entries()) {
       const texts = screens[i]!.map((parts) => parts.map(([, text]) => text).join(''));

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { formatFrame } from '../../../daemon/base/sse.ts';
 import { FRAME, nativeClock } from '../../../daemon/replay/clock/player.ts';
-import { steppedJson, writeEvents } from '../../../daemon/replay/session/stream.ts';
+import { encodeSteppedEvents, writeEvents } from '../../../daemon/replay/session/stream.ts';
 import { pageOf, replayedJson } from './event_pages.ts';
 
 const INT64_MAX = 2n ** 63n - 1n;
@@ -67,7 +67,7 @@ test('the events of a step are the same, without a frame', () => {
     fc.property(events, (all) => {
       const texts = all.map(({ json }) => JSON.stringify(json));
       const page = pageOf(texts, 7);
-      const stepped = steppedJson(page, 12n, 1_000_000n);
+      const stepped = encodeSteppedEvents(page, 12n, 1_000_000n);
       const expected = texts.map((json, at) => replayedJson(page, at, { json, dueNs: 12n, timeoutNs: 1_000_000n }));
       expect(stepped).toEqual(expected);
     }),

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
 import type { Sink } from '../../../daemon/base/sse.ts';
 import { createScheduledPlayer } from '../../../daemon/replay/clock/player.ts';
-import { createScheduler, timerWaiter } from '../../../daemon/replay/clock/scheduler.ts';
+import { createScheduler, createTimerWaiter } from '../../../daemon/replay/clock/scheduler.ts';
 import { createPlanner, type Planner } from '../../../daemon/replay/plan/planner.ts';
 import { openSession, type Session } from '../../../daemon/replay/session/session.ts';
 import type { SessionSettings } from '../../../daemon/replay/session/session_view.ts';
@@ -90,7 +90,7 @@ export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, 
   const planner = createPlanner(store);
   opened.push(...(through ? [store] : []), planner);
   const clock = createSimulatedClock();
-  const scheduler = createScheduler(clock.now, timerWaiter(clock.now, clock.timers));
+  const scheduler = createScheduler(clock.now, createTimerWaiter(clock.now, clock.timers));
   const options = {
     sessionId: 'session-1',
     settings: { ...DEFAULTS, ...settings },

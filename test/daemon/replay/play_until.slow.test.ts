@@ -174,7 +174,7 @@ async function openedSlow() {
     },
     know() {
       isUnknown = false;
-      made.session.outlined();
+      made.session.takeOutline();
     },
   };
 }

@@ -5,7 +5,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { plainDescriptor } from '../../../daemon/http/taken.ts';
+import { findPlainDescriptor } from '../../../daemon/http/taken.ts';
 import { createThreadPlayer, FRAME, type Track } from '../../../daemon/replay/clock/player.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-player-'));
@@ -39,7 +39,7 @@ async function connection(reads = true) {
   client.setEncoding('latin1');
   if (reads) client.on('data', onData);
   return {
-    fd: plainDescriptor(socket)!,
+    fd: findPlainDescriptor(socket)!,
     client,
     socket,
     received,
@@ -129,7 +129,7 @@ async function fillUpTo(fd: number, left: number): Promise<number> {
 async function untilPlayed(track: Track, count: number): Promise<number[]> {
   const latenesses: number[] = [];
   while (latenesses.length < count) {
-    track.played((latenessNs) => latenesses.push(latenessNs));
+    track.reportPlayed((latenessNs) => latenesses.push(latenessNs));
     await sleep(1);
   }
   return latenesses;
@@ -172,7 +172,7 @@ test('after frames are taken back, none of them is played, and what was played i
     await sleep(round % 5);
     track.takeBack();
     const takenNs = now();
-    played += track.played(() => {});
+    played += track.reportPlayed(() => {});
     await until(() => lineCount(viewer.text()) >= played);
     await sleep(2);
     const lines = linesOf(viewer.text());
@@ -194,7 +194,7 @@ test('a socket without room costs the others nothing, and what it lacks is known
   track.attach(quick.fd, true);
   // Two sockets have about the same room, not exactly the same.
   let count = 0;
-  while (count === 0 || (track.sentBytes().has(name) && count < group * most)) {
+  while (count === 0 || (track.readSentBytes().has(name) && count < group * most)) {
     const startNs = now();
     const first = count;
     count += group;
@@ -225,7 +225,7 @@ test('a socket gets the frames that were played and not reported, at once, and t
   feedLines(track, memory, [0, 2], now);
   await until(() => lineCount(witness.text()) === 2);
   expect(track.attach(early.fd, false)).toBeDefined();
-  expect(track.played(() => {})).toBe(2);
+  expect(track.reportPlayed(() => {})).toBe(2);
   track.attach(late.fd, true);
   feedLines(track, memory, [2, 4], now);
   await untilPlayed(track, 2);
@@ -246,7 +246,7 @@ test('sockets that come and go while frames are played miss none, and get none t
   /** As a session does it: what a viewer lacks is written by hand before the player gets its socket. */
   let given = 0;
   while (reported < count) {
-    reported += track.played(() => {});
+    reported += track.reportPlayed(() => {});
     viewer.socket.write(Buffer.from(memory.subarray(given * LINE_BYTES, reported * LINE_BYTES)));
     while (viewer.socket.writableLength > 0) await sleep(0);
     given = reported;

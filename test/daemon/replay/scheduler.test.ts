@@ -1,14 +1,14 @@
 /** Tests deadlines on a simulated clock: every alarm rings once, never early, in order, at any number of alarms. */
 import fc from 'fast-check';
 import { createHeap } from '../../../daemon/replay/clock/heap.ts';
-import { createScheduler, timerWaiter } from '../../../daemon/replay/clock/scheduler.ts';
+import { createScheduler, createTimerWaiter } from '../../../daemon/replay/clock/scheduler.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
 const MS = 1_000_000n;
 
 function newScheduler() {
   const clock = createSimulatedClock();
-  return { clock, scheduler: createScheduler(clock.now, timerWaiter(clock.now, clock.timers)) };
+  return { clock, scheduler: createScheduler(clock.now, createTimerWaiter(clock.now, clock.timers)) };
 }
 
 test('the heap yields its items in order after any removals', () => {
@@ -37,7 +37,7 @@ test('200 alarms that set themselves again ring 50 times each, none early and no
   for (let alarm = 0; alarm < 200; alarm++) {
     const periodNs = BigInt(alarm + 1) * 100_003n;
     let round = 1n;
-    const { set } = scheduler.alarm(() => {
+    const { set } = scheduler.createAlarm(() => {
       rung.push({ alarm, dueNs: startNs + round * periodNs, atNs: clock.now() });
       if (++round <= 50n) set(startNs + round * periodNs);
     });
@@ -54,7 +54,7 @@ test('200 alarms that set themselves again ring 50 times each, none early and no
 test('an alarm that is set again rings only at the new time', () => {
   const { clock, scheduler } = newScheduler();
   const rung: bigint[] = [];
-  const alarm = scheduler.alarm(() => rung.push(clock.now()));
+  const alarm = scheduler.createAlarm(() => rung.push(clock.now()));
   const startNs = clock.now();
   alarm.set(startNs + 10n * MS);
   alarm.set(startNs + 30n * MS);
@@ -69,12 +69,12 @@ test('an alarm that is set again rings only at the new time', () => {
 test('a cleared alarm does not ring, even when another clears it in the same turn', () => {
   const { clock, scheduler } = newScheduler();
   const rung: string[] = [];
-  const first = scheduler.alarm(() => {
+  const first = scheduler.createAlarm(() => {
     rung.push('first');
     second.clear();
   });
-  const second = scheduler.alarm(() => rung.push('second'));
-  const third = scheduler.alarm(() => rung.push('third'));
+  const second = scheduler.createAlarm(() => rung.push('second'));
+  const third = scheduler.createAlarm(() => rung.push('third'));
   const dueNs = clock.now() + 5n * MS;
   for (const alarm of [first, second, third]) alarm.set(dueNs);
   third.clear();
@@ -86,10 +86,10 @@ test('an alarm with endless work does not keep others from ringing', () => {
   const { clock, scheduler } = newScheduler();
   let greedyRings = 0;
   let otherRungAfter: number | undefined;
-  const greedy = scheduler.alarm(() => {
+  const greedy = scheduler.createAlarm(() => {
     if (++greedyRings < 1000) greedy.set(0n);
   });
-  const other = scheduler.alarm(() => {
+  const other = scheduler.createAlarm(() => {
     otherRungAfter = greedyRings;
   });
   greedy.set(0n);
@@ -112,7 +112,7 @@ test('slow alarms ring over several turns: each once, in order, before later one
   const turnsAt: number[] = [];
   for (let i = 0; i < 10; i++) {
     let again = true;
-    const alarm = scheduler.alarm(() => {
+    const alarm = scheduler.createAlarm(() => {
       clock.stall(400_000n);
       rung.push(`${again ? 'first' : 'second'} ${i}`);
       turnsAt.push(turns);
@@ -134,7 +134,7 @@ test('the rest of a round can still be cleared or closed', () => {
     const { clock, scheduler } = newScheduler();
     const rung: number[] = [];
     const alarms = [0, 1, 2].map((i) =>
-      scheduler.alarm(() => {
+      scheduler.createAlarm(() => {
         clock.stall(MS);
         rung.push(i);
       }),
@@ -157,7 +157,7 @@ test('a deadline weeks ahead is not truncated to a timer of 1 ms', () => {
   let rungAt: bigint | undefined;
   const weeksNs = 60n * 86_400_000n * MS;
   scheduler
-    .alarm(() => {
+    .createAlarm(() => {
       rungAt = clock.now();
     })
     .set(startNs + weeksNs);
@@ -171,7 +171,7 @@ test('after a stall everything that was due rings once, in order', () => {
   const { clock, scheduler } = newScheduler();
   const rung: number[] = [];
   const startNs = clock.now();
-  for (let i = 0; i < 20; i++) scheduler.alarm(() => rung.push(i)).set(startNs + BigInt(i + 1) * MS);
+  for (let i = 0; i < 20; i++) scheduler.createAlarm(() => rung.push(i)).set(startNs + BigInt(i + 1) * MS);
   clock.stall(50n * MS);
   clock.advance(MS);
   expect(rung).toEqual(Array.from({ length: 20 }, (_, i) => i));
@@ -180,7 +180,7 @@ test('after a stall everything that was due rings once, in order', () => {
 test('nothing rings after close', () => {
   const { clock, scheduler } = newScheduler();
   let rung = 0;
-  const alarm = scheduler.alarm(() => rung++);
+  const alarm = scheduler.createAlarm(() => rung++);
   alarm.set(clock.now() + MS);
   scheduler.close();
   alarm.set(clock.now() + MS);

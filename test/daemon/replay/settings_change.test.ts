@@ -186,7 +186,7 @@ test('a session takes as long as what-if says for the same events', async () => 
       await sought.place({ event_index: 0n });
       for (const one of [changed, sought]) {
         expect(one.outline.survey).toEqual(plan.outline.survey);
-        expect((await one.page(0, 100)).startNs).toEqual((await plan.page(0, 100)).startNs);
+        expect((await one.readPage(0, 100)).startNs).toEqual((await plan.readPage(0, 100)).startNs);
       }
       for (const one of [plan, changed, sought]) one.close();
       store.close();

@@ -37,7 +37,7 @@ function newStream(over: () => EndReason | null = () => null) {
   const frames = stream.recall();
   const publish = (from: number, count: number, padding = 0) => {
     for (let n = from; n < from + count; n++) {
-      frames.event(JSON.stringify({ n, padding: 'x'.repeat(padding) }));
+      frames.addEvent(JSON.stringify({ n, padding: 'x'.repeat(padding) }));
       // A session flushes frames in groups, not one by one.
       if (n % 32 === 0) stream.flush();
     }
@@ -70,7 +70,7 @@ test('no content breaks the framing', () => {
 test('no frame can be added while the player has frames to play, or writes to the sockets', () => {
   const { stream, frames, publish } = newStream();
   const due = { page: pageOf(['{"n":1}']), at: 0, frames: new BigInt64Array(FRAME.length), timeoutNs: null };
-  const add = [() => frames.event('{}'), () => frames.state('{}'), () => frames.end('finished')];
+  const add = [() => frames.addEvent('{}'), () => frames.addState('{}'), () => frames.end('finished')];
   expect(stream.prepare(due).count).toBe(1);
   for (const each of add) expect(each).toThrow('frames are prepared');
   stream.recall();
@@ -115,7 +115,7 @@ test('the log returns what was sent, from any position, and does not overwrite i
       for (let id = from; id <= log.lastId; ) {
         const run = runOf(log, id, bytesMax);
         runs.push(run.bytes);
-        expect(log.eventsThrough(run.lastId)).toBe(run.lastId);
+        expect(log.countEventsThrough(run.lastId)).toBe(run.lastId);
         id = run.lastId + 1;
       }
       log.clear();
@@ -160,7 +160,7 @@ test('data that was read from the log is unchanged when its space is reused', ()
   const text = run.bytes.toString();
   told(201, 3 * KEPT_FRAMES_MAX);
   expect(run.bytes.toString()).toBe(text);
-  expect(log.eventsThrough(log.firstId - 1)).toBe(log.firstId - 1);
+  expect(log.countEventsThrough(log.firstId - 1)).toBe(log.firstId - 1);
 });
 
 test('a late viewer receives the state first, then all later events', () => {
@@ -321,7 +321,7 @@ test('a heartbeat is a comment, and is not queued for a viewer that does not rea
   stream.join(reading.sink, null);
   stream.join(stuck.sink, null);
   const before = stuck.text;
-  stream.heartbeat();
+  stream.sendHeartbeat();
   expect(reading.text.endsWith('\n\n: hb\n\n')).toBe(true);
   expect(stuck.text).toBe(before);
 });

@@ -1,5 +1,5 @@
 /** Tests waiting on a simulated clock that logs each way of letting time pass, and with the timers of Node.js. */
-import { createNodeTimers, type Timers, timerWaiter } from '../../../daemon/replay/clock/scheduler.ts';
+import { createNodeTimers, createTimerWaiter, type Timers } from '../../../daemon/replay/clock/scheduler.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
 const MS = 1_000_000n;
@@ -22,7 +22,7 @@ function newWaiter() {
       return timers.setImmediate(callback);
     },
   };
-  return { clock, steps, waiter: timerWaiter(clock.now, noted) };
+  return { clock, steps, waiter: createTimerWaiter(clock.now, noted) };
 }
 
 test.each([0n, 1n, 70_000n, 200_001n, 900_000n, MS, 7n * MS + 1n, 90_000n * MS])(
@@ -31,7 +31,7 @@ test.each([0n, 1n, 70_000n, 200_001n, 900_000n, MS, 7n * MS + 1n, 90_000n * MS])
     const { clock, waiter } = newWaiter();
     const dueNs = clock.now() + aheadNs;
     const woken: bigint[] = [];
-    waiter.until(dueNs, () => woken.push(clock.now()));
+    waiter.waitUntil(dueNs, () => woken.push(clock.now()));
     expect(woken).toEqual([]);
     clock.advance(aheadNs + MS);
     expect(woken).toHaveLength(1);
@@ -42,7 +42,7 @@ test.each([0n, 1n, 70_000n, 200_001n, 900_000n, MS, 7n * MS + 1n, 90_000n * MS])
 
 test('a wait of hours needs one timer', () => {
   const { clock, steps, waiter } = newWaiter();
-  waiter.until(clock.now() + 10n * HOUR, () => {});
+  waiter.waitUntil(clock.now() + 10n * HOUR, () => {});
   clock.advance(10n * HOUR - 2n * MS);
   expect(steps).toEqual(['turn', 'timer']);
 });
@@ -51,7 +51,7 @@ test('a deadline that passed while the process was stopped wakes it at once', ()
   const { clock, waiter } = newWaiter();
   const dueNs = clock.now() + HOUR;
   let wokenAt = 0n;
-  waiter.until(dueNs, () => {
+  waiter.waitUntil(dueNs, () => {
     wokenAt = clock.now();
   });
   clock.stall(2n * HOUR);
@@ -62,10 +62,10 @@ test('a deadline that passed while the process was stopped wakes it at once', ()
 test('a new deadline replaces the old one, and a cancelled one does not wake', () => {
   const { clock, waiter } = newWaiter();
   const woken: string[] = [];
-  waiter.until(clock.now() + 5n * MS, () => woken.push('old'));
-  waiter.until(clock.now() + 9n * MS, () => woken.push('new'));
+  waiter.waitUntil(clock.now() + 5n * MS, () => woken.push('old'));
+  waiter.waitUntil(clock.now() + 9n * MS, () => woken.push('new'));
   clock.advance(20n * MS);
-  waiter.until(clock.now() + 5n * MS, () => woken.push('cancelled'));
+  waiter.waitUntil(clock.now() + 5n * MS, () => woken.push('cancelled'));
   clock.advance(4n * MS);
   waiter.cancel();
   clock.advance(20n * MS);
@@ -73,10 +73,10 @@ test('a new deadline replaces the old one, and a cancelled one does not wake', (
 });
 
 test('a timer that fires too early wakes no caller', async () => {
-  const waiter = timerWaiter(process.hrtime.bigint, createNodeTimers());
+  const waiter = createTimerWaiter(process.hrtime.bigint, createNodeTimers());
   for (const aheadNs of [0n, 1n, 400_000n, 1_999_999n, 3_000_001n]) {
     const dueNs = process.hrtime.bigint() + aheadNs;
-    await new Promise<void>((wake) => waiter.until(dueNs, wake));
+    await new Promise<void>((wake) => waiter.waitUntil(dueNs, wake));
     expect(process.hrtime.bigint()).toBeGreaterThanOrEqual(dueNs);
   }
 });

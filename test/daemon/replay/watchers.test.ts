@@ -133,7 +133,7 @@ test('it counts as a viewer, gets heartbeats, and a closed session destroys one 
   full.viewer.fill();
   await session.play();
   await clock.pass(60n * MS);
-  session.stream.heartbeat();
+  session.stream.sendHeartbeat();
   expect(session.stream.viewerCount).toBe(2);
   expect(reading.viewer.text).toContain(': hb\n');
   session.close('deleted');

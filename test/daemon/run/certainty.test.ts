@@ -1,6 +1,6 @@
 /** Tests how sure it is that calls got the events that belong to them, as a run's whole sequence of calls shows it. */
 import fc from 'fast-check';
-import { likelyAlignment, NO_SIZE } from '../../../daemon/run/report/likely_alignment.ts';
+import { findLikelyAlignment, NO_SIZE } from '../../../daemon/run/report/likely_alignment.ts';
 import { buildNamePattern } from '../../../daemon/run/report/names.ts';
 import { times } from '../../repeats.ts';
 import { START } from '../recorded.ts';
@@ -17,7 +17,7 @@ const equal = () => 256;
 /** How likely each call is the recorded one whose number it got; -1 for none. */
 function likelihoods(sizes: readonly number[], made: readonly number[], got: readonly number[]): number[] {
   const isSync = (all: readonly number[]) => Uint8Array.from(all, (size) => Number(size === NO_SIZE));
-  const { likelihood } = likelyAlignment({
+  const { likelihood } = findLikelyAlignment({
     planned: Float64Array.from(sizes),
     made: Float64Array.from(made),
     isPlannedSync: isSync(sizes),

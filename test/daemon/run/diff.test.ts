@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from '../../../daemon/base/exact_json.ts';
 import { parseReport } from '../../../daemon/run/report/diff.ts';
-import { difference } from '../../../daemon/run/report/difference.ts';
+import { computeDifference } from '../../../daemon/run/report/difference.ts';
 import { kreplay } from '../command_line.ts';
 import { hosted } from '../hosted.ts';
 import { newFolder, START } from '../recorded.ts';
@@ -66,7 +66,7 @@ test('a run compared with its incident', async () => {
 
 test('a run compared with itself has no difference', () => {
   const report = parseReport(stringify(ran(incident, SECOND, { said }).result), 'x');
-  for (const { calls, took_ns, change } of difference(report, report).streams)
+  for (const { calls, took_ns, change } of computeDifference(report, report).streams)
     expect([calls[0], took_ns[0], change]).toEqual([calls[1], took_ns[1], 'same']);
 });
 

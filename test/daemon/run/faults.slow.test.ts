@@ -5,9 +5,9 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { openSource } from '../../../daemon/export/source.ts';
-import { withFaults } from '../../../daemon/run/execution/replay_run.ts';
+import { addFaults } from '../../../daemon/run/execution/replay_run.ts';
 import { EVENT_FLAGS } from '../../../daemon/run/format/plan_file.ts';
-import { newRecordedErrors } from '../../../daemon/run/plan/recorded_errors.ts';
+import { createErrorCollector } from '../../../daemon/run/plan/recorded_errors.ts';
 import { RuleError } from '../../../daemon/run/plan/rules.ts';
 import { parseShortRule } from '../../../daemon/run/plan/short_rule.ts';
 import { compileC } from '../../native/runner/run.ts';
@@ -34,7 +34,7 @@ function faulty(rows: readonly Row[], texts: readonly string[], replaysErrors = 
   const incident = incidentOf(rows);
   const plan = planOf(incident, { speed });
   const short = texts.map(parseShortRule);
-  const { events } = withFaults(plan, incident, { short, errors: replaysErrors ? errorsOf(rows) : undefined });
+  const { events } = addFaults(plan, incident, { short, errors: replaysErrors ? errorsOf(rows) : undefined });
   const places = Array.from({ length: plan.eventCount }, (_, at) => at);
   // Sorts into recorded order: in a plan the events of one thread are contiguous.
   const order = places.sort((one, other) => events.offset_ns[one]! - events.offset_ns[other]!);
@@ -42,7 +42,7 @@ function faulty(rows: readonly Row[], texts: readonly string[], replaysErrors = 
 }
 
 function errorsOf(rows: readonly Row[]) {
-  const errors = newRecordedErrors();
+  const errors = createErrorCollector();
   const source = openSource(recorded(rows.map((row) => ({ transaction: TRANSACTION, ...row }))));
   for (const block of source.scan({ transactionId: TRANSACTION })) errors.addBlock(block);
   source.close();

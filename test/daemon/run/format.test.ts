@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { cHeader } from '../../../daemon/run/format/c_header.ts';
+import { buildCHeader } from '../../../daemon/run/format/c_header.ts';
 import {
   defineLayout,
   type Layout,
@@ -26,7 +26,7 @@ const LAYOUTS: readonly Layout[] = [planHeader, planStream, planSlot, planEvent,
 const MAX = { u8: 2 ** 8 - 1, u16: 2 ** 16 - 1, u32: 2 ** 32 - 1 };
 
 test('native/runner/gen/format.h matches the layouts; `make gen` writes it', () => {
-  expect(readFileSync(join(ROOT, 'native/runner/gen/format.h'), 'utf8')).toBe(cHeader());
+  expect(readFileSync(join(ROOT, 'native/runner/gen/format.h'), 'utf8')).toBe(buildCHeader());
 });
 
 test.each([
@@ -34,8 +34,8 @@ test.each([
   ['clang', '-std=c17'],
 ])('%s lays out every struct as declared', (compiler, standard) => {
   const flags = [standard, '-Wall', '-Wextra', '-Werror', '-fsyntax-only', '-x', 'c', '-'];
-  execFileSync(compiler, flags, { input: cHeader(), stdio: 'pipe' });
-  const shifted = cHeader().replace('\tuint64_t target_ns;', '\tuint64_t before;\n\tuint64_t target_ns;');
+  execFileSync(compiler, flags, { input: buildCHeader(), stdio: 'pipe' });
+  const shifted = buildCHeader().replace('\tuint64_t target_ns;', '\tuint64_t before;\n\tuint64_t target_ns;');
   expect(() => execFileSync(compiler, flags, { input: shifted, stdio: 'pipe' })).toThrow('plan_event');
 });
 

@@ -1,14 +1,14 @@
 /** Tests that a run says so if signals may have made calls of the command fail that never fail without kreplay. */
 import { join } from 'node:path';
-import { emptyStatus } from '../../../daemon/run/control_lines.ts';
-import { type Judgement, withInterrupted } from '../../../daemon/run/report/verdict.ts';
+import { createRunnerStatus } from '../../../daemon/run/control_lines.ts';
+import { addInterrupted, type Judgement } from '../../../daemon/run/report/verdict.ts';
 import { newFolder } from '../recorded.ts';
 import { bundleOf, run, writesTo } from './incident.ts';
 
 const judged = (verdict: Judgement['verdict'], count?: number) => {
-  const said = emptyStatus();
+  const said = createRunnerStatus();
   if (count !== undefined) said.uncovered.set('interrupted', count);
-  return withInterrupted({ verdict, reasons: [] }, said, 100);
+  return addInterrupted({ verdict, reasons: [] }, said, 100);
 };
 
 test('a run with interrupted calls says how many they may be, and is no better than partial with more than a few', () => {

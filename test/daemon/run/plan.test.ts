@@ -4,7 +4,7 @@ import { stringify } from '../../../daemon/base/exact_json.ts';
 import { EVENT_FLAGS, OPS, PATH_KINDS, PLAN_FLAGS, SIZE_UNKNOWN } from '../../../daemon/run/format/plan_file.ts';
 import { encodePlan } from '../../../daemon/run/plan/encode.ts';
 import { addLine } from '../../../daemon/run/plan/from_lines.ts';
-import { newIncident } from '../../../daemon/run/plan/incident.ts';
+import { createIncident } from '../../../daemon/run/plan/incident.ts';
 import { parseFailRule, parseInjectRule } from '../../../daemon/run/plan/rules.ts';
 import { type BlockRow, type Row, recorded, START, type SyncRow, type WriteRow } from '../recorded.ts';
 import { served } from '../served.ts';
@@ -310,7 +310,7 @@ test('the lines of a daemon give the same plan as the file, with times beyond a 
   ];
   const folder = recorded(rows.map((row) => ({ transaction: TRANSACTION, ...row })));
   const app = await served(folder);
-  const incident = newIncident();
+  const incident = createIncident();
   for (const line of await app.lines(`/api/events?transaction_id=${TRANSACTION}`)) addLine(incident, line);
   expect(encodePlan(planOf(incident.finish()))).toEqual(encodePlan(planOf(incidentIn(folder))));
 });
@@ -325,11 +325,11 @@ test.each([
     '{"timestamp_ns":1,"node":"n","tid":1,"comm":"","service_name":"","duration_ns":1,"event_type":"sys_write","syscall":"toString"}',
   ],
 ])('a line that is not an event is refused: %s', (_, line) => {
-  expect(() => addLine(newIncident(), line)).toThrow('a line that is not an event');
+  expect(() => addLine(createIncident(), line)).toThrow('a line that is not an event');
 });
 
 test('events that are not in the order of their times are refused', () => {
-  const incident = newIncident();
+  const incident = createIncident();
   const event = { node: 'n', tid: 1, comm: '', service: '', device: 'sda', operation: 'read', durationNs: 1 };
   incident.addRequest({ ...event, startNs: 5n });
   expect(() => incident.addRequest({ ...event, startNs: 4n })).toThrow('not in the order of their times');

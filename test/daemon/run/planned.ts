@@ -4,7 +4,7 @@ import { readRecord } from '../../../daemon/run/format/layout.ts';
 import { planEvent, planHeader, planSlot, planStream } from '../../../daemon/run/format/plan_file.ts';
 import { compilePlan, type DelayPlan, type PlanOptions } from '../../../daemon/run/plan/compile.ts';
 import { addBlock } from '../../../daemon/run/plan/from_blocks.ts';
-import { type Incident, newIncident } from '../../../daemon/run/plan/incident.ts';
+import { createIncident, type Incident } from '../../../daemon/run/plan/incident.ts';
 import { type Row, recorded } from '../recorded.ts';
 
 export const TRANSACTION = 'order-1';
@@ -17,7 +17,7 @@ export function incidentOf(rows: readonly Row[]): Incident {
 
 export function incidentIn(folder: string): Incident {
   const source = openSource(folder);
-  const incident = newIncident();
+  const incident = createIncident();
   for (const block of source.scan({ transactionId: TRANSACTION })) addBlock(incident, block);
   source.close();
   return incident.finish();

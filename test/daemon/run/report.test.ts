@@ -1,9 +1,9 @@
 /** Tests a run's report, and how incomplete or foreign report files are handled. */
 import fc from 'fast-check';
 import { MATCH_KINDS, NONE, reportCall, reportHeader } from '../../../daemon/run/format/report_file.ts';
-import { ksDistance, quantile } from '../../../daemon/run/report/figures.ts';
+import { computeKsDistance, quantile } from '../../../daemon/run/report/figures.ts';
 import { readReport } from '../../../daemon/run/report/read_report.ts';
-import { summaryLines } from '../../../daemon/run/report/summary.ts';
+import { formatSummaryLines } from '../../../daemon/run/report/summary.ts';
 import { START } from '../recorded.ts';
 import { incidentOf } from './planned.ts';
 import { type Call, ran, reportBytes, saidOf } from './reported.ts';
@@ -181,7 +181,7 @@ describe('figures', () => {
       { path: '/data/b', calls: 0, missing_events: 4, longest_unmatched: null },
     ]);
     expect(figures.first_divergence_ns).toBe(1);
-    expect(summaryLines(result)).toContain('never called: write /data/b (4 events)');
+    expect(formatSummaryLines(result)).toContain('never called: write /data/b (4 events)');
   });
 
   test('a quantile is one of the values, and is not below its share of the others', () => {
@@ -201,7 +201,7 @@ describe('figures', () => {
     fc.assert(
       fc.property(values, values, (one, other) => {
         const distances = [...one, ...other].map((at) => Math.abs(share(one, at) - share(other, at)));
-        const found = ksDistance(Float64Array.from(one).sort(), Float64Array.from(other).sort());
+        const found = computeKsDistance(Float64Array.from(one).sort(), Float64Array.from(other).sort());
         expect(found).toBeCloseTo(Math.max(...distances), 12);
       }),
     );
@@ -240,7 +240,7 @@ describe('verdict', () => {
     expect(figures.late).toEqual({ p50_ns: 0, p99_ns: 0, max_ns: 0, calls: 30 });
     expect(figures.late_at_most).toEqual({ p50_ns: 9 * MS, p99_ns: 9 * MS, max_ns: 9 * MS });
     expect([result.verdict, result.reasons.length]).toEqual(['partial', 1]);
-    expect(summaryLines(result)).toContain(
+    expect(formatSummaryLines(result)).toContain(
       'calls waited in a queue before they were seen: late by up to 9ms (p50), 9ms (p99), 9ms (max)',
     );
   });

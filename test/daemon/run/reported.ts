@@ -1,5 +1,5 @@
 /** Makes report files and the helper's messages, from what matters to a test. */
-import { applyLine, emptyStatus, type RunnerStatus } from '../../../daemon/run/control_lines.ts';
+import { applyLine, createRunnerStatus, type RunnerStatus } from '../../../daemon/run/control_lines.ts';
 import { writeRecord } from '../../../daemon/run/format/layout.ts';
 import { OPS, type Op } from '../../../daemon/run/format/plan_file.ts';
 import {
@@ -12,7 +12,7 @@ import {
   reportHeader,
 } from '../../../daemon/run/format/report_file.ts';
 import type { Incident } from '../../../daemon/run/plan/incident.ts';
-import { newRecordedErrors } from '../../../daemon/run/plan/recorded_errors.ts';
+import { createErrorCollector } from '../../../daemon/run/plan/recorded_errors.ts';
 import { computeFigures } from '../../../daemon/run/report/figures.ts';
 import { readReport } from '../../../daemon/run/report/read_report.ts';
 import { buildRunResult, type RunResult } from '../../../daemon/run/report/result.ts';
@@ -61,7 +61,7 @@ export function reportBytes(calls: readonly Call[]): Buffer {
 }
 
 export function saidOf(...lines: object[]): RunnerStatus {
-  const said = emptyStatus();
+  const said = createRunnerStatus();
   for (const line of lines) applyLine(said, JSON.stringify(line));
   return said;
 }
@@ -90,14 +90,14 @@ interface RunOptions {
 
 /** The result of a run in which the helper has answered these calls. */
 export function ran(incident: Incident, calls: readonly Call[], options: RunOptions = {}) {
-  const { said = emptyStatus(), gates = {}, code = 0 } = options;
+  const { said = createRunnerStatus(), gates = {}, code = 0 } = options;
   const settings = { ...SETTINGS, ...options.settings };
   const plan = planOf(incident);
   const report = readReport(reportBytes(calls), plan.eventCount);
   const figures = computeFigures(plan, report, said, settings.threshold_ns);
   const judgement = judge(figures, settings.mode);
   const ended = { code, duration_ns: 1_500_000_000, started_at: '2026-11-22T10:00:00.000Z' };
-  const errors = newRecordedErrors();
+  const errors = createErrorCollector();
   const result = buildRunResult({ judgement, settings, incident, errors, ended, figures, said, gates });
   return { plan, report, figures, result };
 }

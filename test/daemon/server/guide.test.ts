@@ -1,7 +1,7 @@
 /** Tests the pages as the daemon serves them, by following each link as a reader would. */
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
-import { guidePage } from '../../../daemon/package/guide.ts';
+import { buildGuidePage } from '../../../daemon/package/guide.ts';
 import { newFolder } from '../recorded.ts';
 import { type Served, served } from '../served.ts';
 
@@ -62,7 +62,7 @@ test.each([
 test('links between pages keep their way, and others stay as they are', () => {
   const text =
     '# A\n[a](../../README.md#b) [c](query.md) [d](../../agent/README.md) [e](https://example.org/x.md) [f](#g)';
-  expect(addressesIn(guidePage('daemon/docs/api.md', text)).slice(-5)).toEqual([
+  expect(addressesIn(buildGuidePage('daemon/docs/api.md', text)).slice(-5)).toEqual([
     ...['../../index.html#b', 'query.html', '../../agent/README.html', 'https://example.org/x.md', '#g'],
   ]);
 });

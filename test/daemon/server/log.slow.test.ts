@@ -1,6 +1,6 @@
 /** Tests what the daemon logs: failures and slow requests, by route and id, and never a client's secrets. */
 import { PassThrough } from 'node:stream';
-import { type LogFlags, newLog } from '../../../agent/output/log.ts';
+import { createLog, type LogFlags } from '../../../agent/output/log.ts';
 import { type Running, start } from '../command_line.ts';
 import { hosted } from '../hosted.ts';
 import { newFolder, recorded, START } from '../recorded.ts';
@@ -31,7 +31,7 @@ async function loggedBy(data: string, flags: readonly string[], paths: readonly 
 /** Lines that the app logs while it answers requests for these paths, however long it takes for that. */
 async function logged(data: string, flags: LogFlags, paths: readonly string[]): Promise<string[]> {
   const output = new PassThrough();
-  const log = newLog('kreplay-daemon', flags, output as unknown as NodeJS.WriteStream);
+  const log = createLog('kreplay-daemon', flags, output as unknown as NodeJS.WriteStream);
   const app = await served(data, { log, slowMs: Number.POSITIVE_INFINITY });
   for (const path of paths) await app.get(path, { headers: HEADERS });
   await app.close();

@@ -2,14 +2,14 @@
 import fc from 'fast-check';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { stringify } from '../../../daemon/base/exact_json.ts';
-import { columnLines } from '../../../daemon/store/blocks/column_lines.ts';
+import { encodeColumnLines } from '../../../daemon/store/blocks/column_lines.ts';
 import { readBlockEvents, readEventKey } from '../../../daemon/store/blocks/event.ts';
-import { rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';
+import { encodeJsonRows } from '../../../daemon/store/blocks/event_json.ts';
 import {
+  createRecordingDictionary,
+  createRowCutter,
   type Dictionary,
   RECORDING_COLUMN,
-  recordingDictionary,
-  rowCutter,
   type ScannedBlock,
 } from '../../../daemon/store/blocks/scanned_block.ts';
 import { createStats } from '../../../daemon/sums/stats.ts';
@@ -29,7 +29,7 @@ const entries: Pick<Dictionary, 'name' | 'file' | 'context'> = {
   context: (id) => ({ transactionId: id === 0 ? null : `tx-${id}`, traceId: null, spanId: null }),
 };
 const shared: Dictionary = { ...entries, recording: (index) => RECORDINGS[index]! };
-const own = RECORDINGS.map((recording) => recordingDictionary({ ...entries, ...recording }));
+const own = RECORDINGS.map((recording) => createRecordingDictionary({ ...entries, ...recording }));
 
 const rows = fc.array(
   fc.record({
@@ -77,10 +77,10 @@ test('events, their text and their keys are those of the row in its own recordin
     fc.property(cases, ([made, a, b]) => {
       const { together, alone } = blocksOf(made);
       const [from, to] = [a % made.length, b % made.length].sort((x, y) => x - y) as [number, number];
-      const cut: ScannedBlock = { ...together, block: rowCutter(together.block)(from, to + 1) };
+      const cut: ScannedBlock = { ...together, block: createRowCutter(together.block)(from, to + 1) };
       const expected = alone.slice(from, to + 1).flatMap(readBlockEvents);
       expect(readBlockEvents(cut)).toEqual(expected);
-      const { bytes, ends } = rowsAsJson(cut);
+      const { bytes, ends } = encodeJsonRows(cut);
       for (const [row, event] of expected.entries()) {
         expect(bytes.toString('utf8', row === 0 ? 0 : ends[row - 1], ends[row])).toBe(stringify(event));
         expect(readEventKey(cut, row)).toEqual({ timestamp_ns: event.timestamp_ns, event_id: event.event_id });
@@ -114,7 +114,7 @@ test.each([[['node']], [['node', 'service']], [['comm', 'node', 'transaction_id'
 
 async function eventsInColumns(blocks: readonly ScannedBlock[]) {
   const lines: Buffer[] = [];
-  for await (const line of columnLines(later(blocks))) lines.push(Buffer.from(line));
+  for await (const line of encodeColumnLines(later(blocks))) lines.push(Buffer.from(line));
   return columnAnswer(lines.join('')).events;
 }
 
@@ -142,7 +142,7 @@ test('columns of a store that has a dictionary for each block', async () => {
     };
     return {
       block: { ...blockOf([row]), numbers: BigUint64Array.of(BigInt(i)) },
-      dictionary: recordingDictionary({ ...named, ...RECORDINGS[i % 3]! }),
+      dictionary: createRecordingDictionary({ ...named, ...RECORDINGS[i % 3]! }),
       nextAtHand: i % 500 !== 0,
     };
   });

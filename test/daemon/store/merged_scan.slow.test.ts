@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { formatEventId } from '../../../daemon/base/event_id.ts';
-import { type RecordingBlock, recordingDictionary } from '../../../daemon/store/blocks/scanned_block.ts';
+import { createRecordingDictionary, type RecordingBlock } from '../../../daemon/store/blocks/scanned_block.ts';
 import { mergeScans, type RecordingScan } from '../../../daemon/store/embedded/merged_scan.ts';
 import { blockOf, rowsOf } from '../../agent/recording/fixture.ts';
 import { times } from '../../repeats.ts';
@@ -26,7 +26,7 @@ function blockWith(events: readonly Event[]): NumberedBlock {
 }
 
 function scanOf(recordingId: string, blocks: readonly NumberedBlock[]): RecordingScan & { asked(): number } {
-  const dictionary = recordingDictionary({
+  const dictionary = createRecordingDictionary({
     recordingId,
     node: recordingId,
     name: () => '',

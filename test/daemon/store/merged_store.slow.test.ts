@@ -152,7 +152,7 @@ describe('a transaction', () => {
     const folders = [a(), b()];
     const store = storeOn(...folders.map(recordingPath));
     const events = readEvents(store, { ...ALL, filter: { transactionId: 'tx-1' } });
-    expect(store.transaction('tx-1')).toEqual({
+    expect(store.findTransaction('tx-1')).toEqual({
       transactionId: 'tx-1',
       traceId: 'f'.repeat(32),
       firstTimestampNs: START + 5n,
@@ -164,8 +164,8 @@ describe('a transaction', () => {
       services: ['pay', 'shop', 'stock'],
       nodes: ['node-a', 'node-b'],
     });
-    expect(store.transaction('tx-2')).toBeUndefined();
-    expect([store.services(), store.nodes()]).toEqual([
+    expect(store.findTransaction('tx-2')).toBeUndefined();
+    expect([store.listServices(), store.nodes()]).toEqual([
       ['other', 'pay', 'shop', 'stock'],
       ['node-a', 'node-b'],
     ]);
@@ -174,8 +174,8 @@ describe('a transaction', () => {
   test('that is also in a copy is not counted twice', () => {
     const folder = a();
     const early = copyOf(folder);
-    const alone = storeOn(early).transaction('tx-1');
-    expect(storeOn(recordingPath(folder), early).transaction('tx-1')).toEqual(alone);
+    const alone = storeOn(early).findTransaction('tx-1');
+    expect(storeOn(recordingPath(folder), early).findTransaction('tx-1')).toEqual(alone);
     const writer = newWriter(folder, 'node-a');
     appendRows(writer, [{ at: START + 200n, duration: 1n, service: 'late', transaction: 'tx-1' }]);
     writer.close();
@@ -183,7 +183,7 @@ describe('a transaction', () => {
       [recordingPath(folder), early],
       [early, recordingPath(folder)],
     ])
-      expect(storeOn(...paths).transaction('tx-1')).toMatchObject({
+      expect(storeOn(...paths).findTransaction('tx-1')).toMatchObject({
         eventCount: 3,
         lastEndNs: START + 201n,
         services: ['late', 'shop', 'stock'],
@@ -221,7 +221,7 @@ test('losses of all nodes are reported, those of a copy once', () => {
   const b = recordedOn('node-b', [{ at: START }], lose(7));
   const counts = (store: Recordings, nodes?: string[]) =>
     store
-      .losses(undefined, undefined, nodes)
+      .listLosses(undefined, undefined, nodes)
       .filter(({ cause }) => cause === 'ring_full')
       .map(({ lost }) => lost)
       .sort();
@@ -238,7 +238,7 @@ test('a recording of a node that was not requested is not read', () => {
   const database = new Database(bad!);
   database.exec('UPDATE segment SET min_timestamp_ns = -5');
   database.close();
-  const causes = () => store.losses(undefined, undefined).map(({ cause }) => cause);
+  const causes = () => store.listLosses(undefined, undefined).map(({ cause }) => cause);
   expect(readEvents(store, { ...ALL, filter: { nodes: ['good'] } })).toHaveLength(1);
   expect(causes()).toEqual([]);
   expect(readEvents(store, ALL)).toHaveLength(1);
@@ -250,5 +250,5 @@ test('a file that is named twice is served once', () => {
   const store = openRecordingStore(folder, [recordingPath(folder), `${folder}/./recording.kreplay`]);
   stores.push(store);
   expect(readEvents(store, ALL)).toHaveLength(1);
-  expect(store.recordingStates()).toHaveLength(1);
+  expect(store.listRecordingStates()).toHaveLength(1);
 });

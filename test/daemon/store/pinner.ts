@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openWriter } from '../../../agent/recording/write/writer.ts';
-import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { blockOf } from '../../agent/recording/fixture.ts';
 import { FLUSH_ROWS, rowOf, START_NS } from '../../agent/recording/power/events.ts';
@@ -15,7 +15,7 @@ const writer = openWriter({ path, ...identity, nowNs: () => START_NS, retention:
 const context = writer.contextId({ transactionId: 'pinned', traceId: null, spanId: null });
 writer.append(blockOf(Array.from({ length: FLUSH_ROWS }, (_, i) => ({ ...rowOf(i), context }))));
 writer.flush();
-const store = embeddedStore(openRecordingStore(folder));
+const store = createEmbeddedStore(openRecordingStore(folder));
 await store.pin({ transactionId: 'pinned', beforeNs: 0n, nowNs: START_NS });
 writeSync(1, `committed ${FLUSH_ROWS}, and pinned\n`);
 // The writer has the file open until it is killed: nothing else copies the log to the file, and syncs it.

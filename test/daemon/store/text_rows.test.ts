@@ -2,18 +2,18 @@
 import fc from 'fast-check';
 import { BLOCK_OPERATIONS } from '../../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
-import { EVENT_TYPES, eventById } from '../../../bpf/schema/index.ts';
+import { EVENT_TYPES, findEventDefinition } from '../../../bpf/schema/index.ts';
 import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 import { stringify } from '../../../daemon/base/exact_json.ts';
-import { csvEncoder } from '../../../daemon/export/formats/csv.ts';
-import { csvEvents } from '../../../daemon/export/formats/csv_lines.ts';
+import { createCsvEncoder } from '../../../daemon/export/formats/csv.ts';
+import { formatCsvEvents } from '../../../daemon/export/formats/csv_lines.ts';
 import { readBlockEvents } from '../../../daemon/store/blocks/event.ts';
-import { jsonPieces, rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';
+import { encodeJsonPieces, encodeJsonRows } from '../../../daemon/store/blocks/event_json.ts';
 import {
+  createRecordingDictionary,
+  createRowCutter,
   type RecordingBlock,
   type RecordingDictionary,
-  recordingDictionary,
-  rowCutter,
   type ScannedBlock,
 } from '../../../daemon/store/blocks/scanned_block.ts';
 import { blockOf, type Row } from '../../agent/recording/fixture.ts';
@@ -59,7 +59,8 @@ function valueIn(column: (typeof COLUMNS)[number]): fc.Arbitrary<bigint> {
 
 const row: fc.Arbitrary<Row> = fc.constantFrom(...EVENT_TYPES).chain((event_type) => {
   const own = COLUMNS.filter(
-    ({ name, eventType }) => name !== 'event_type' && (eventType === 0 || eventById(eventType)!.name === event_type),
+    ({ name, eventType }) =>
+      name !== 'event_type' && (eventType === 0 || findEventDefinition(eventType)!.name === event_type),
   );
   const values = Object.fromEntries(own.map((column) => [column.name, valueIn(column)]));
   return fc.record(values).map((made) => ({ ...made, event_type }) as Row);
@@ -82,7 +83,7 @@ const texts = fc.array(fc.oneof(fc.string({ unit: 'binary' }), nasty), { minLeng
 
 function dictionaryOf(words: readonly string[], recordingId: string): RecordingDictionary {
   const word = (id: number) => words[id % words.length]!;
-  return recordingDictionary({
+  return createRecordingDictionary({
     recordingId,
     node: words[0]!,
     name: (id) => (id === 0 ? '' : word(id)),
@@ -95,7 +96,7 @@ function dictionaryOf(words: readonly string[], recordingId: string): RecordingD
 }
 
 function rowTexts(scanned: ScannedBlock): string[] {
-  const { bytes, ends } = rowsAsJson(scanned);
+  const { bytes, ends } = encodeJsonRows(scanned);
   return Array.from(ends, (end, row) => bytes.toString('utf8', row === 0 ? 0 : ends[row - 1], end));
 }
 
@@ -116,20 +117,20 @@ test('rows as text equal their events', async () => {
       const scanned = made.map(({ rows, second, numbers, cut, nextAtHand }): ScannedBlock => {
         const block = { ...blockOf(rows), numbers: BigUint64Array.from(rows, () => numbers.next().value!) };
         return {
-          block: rowCutter(block)(Math.min(cut, rows.length), rows.length),
+          block: createRowCutter(block)(Math.min(cut, rows.length), rows.length),
           dictionary: dictionaries[second ? 1 : 0],
           nextAtHand,
         };
       });
       let text = '';
-      for await (const piece of jsonPieces(later(scanned), '\n')) text += piece.toString();
+      for await (const piece of encodeJsonPieces(later(scanned), '\n')) text += piece.toString();
       const expected = scanned.flatMap(readBlockEvents).map((event) => `${stringify(event)}\n`);
       expect(text).toBe(expected.join(''));
       expect(scanned.flatMap(rowTexts)).toEqual(scanned.flatMap(readBlockEvents).map(stringify));
-      const csv = csvEncoder();
-      const lines = [...scanned.flatMap((some) => [...csv.pieces(some as RecordingBlock)]), csv.tail()].join('');
+      const csv = createCsvEncoder();
+      const lines = [...scanned.flatMap((some) => [...csv.encodePieces(some as RecordingBlock)]), csv.tail()].join('');
       // UTF-8 has no halves of a surrogate pair.
-      expect(lines).toBe(csvEvents(scanned.flatMap(readBlockEvents)).toWellFormed());
+      expect(lines).toBe(formatCsvEvents(scanned.flatMap(readBlockEvents)).toWellFormed());
     }),
     { numRuns: times(25) },
   );
@@ -146,7 +147,7 @@ test('texts of more dictionary entries than are kept equal those of their events
     return { block: { ...blockOf(rows), numbers: new BigUint64Array(rows.length) }, dictionary };
   });
   let text = '';
-  for await (const piece of jsonPieces(later([...scanned, ...scanned]), '\n')) text += piece.toString();
+  for await (const piece of encodeJsonPieces(later([...scanned, ...scanned]), '\n')) text += piece.toString();
   const expected = scanned.flatMap(readBlockEvents).map((event) => `${stringify(event)}\n`);
   expect(text).toBe([...expected, ...expected].join(''));
 });
@@ -157,7 +158,7 @@ test('a row longer than any piece is whole', async () => {
   const block = { ...blockOf(rows), numbers: new BigUint64Array(2) };
   const scanned: ScannedBlock = { block, dictionary: dictionaryOf(words, '00000000000000a1') };
   let text = '';
-  for await (const piece of jsonPieces(later([scanned]), '\n')) text += piece.toString();
+  for await (const piece of encodeJsonPieces(later([scanned]), '\n')) text += piece.toString();
   expect(text).toBe(
     readBlockEvents(scanned)
       .map((event) => `${stringify(event)}\n`)
@@ -171,6 +172,6 @@ test('a block without a column that its rows need is refused, never written with
     const columns = new Map(block.columns);
     columns.delete(name);
     const scanned: ScannedBlock = { block: { ...block, columns }, dictionary: dictionaryOf([''], '00000000000000a1') };
-    expect(() => rowsAsJson(scanned)).toThrow();
+    expect(() => encodeJsonRows(scanned)).toThrow();
   }
 });

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { NONE_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
 import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
 import { openReader } from '../../../agent/recording/read/reader.ts';
-import { unendedTest } from '../../../agent/recording/read/unended.ts';
-import { parseUnended, unendedText } from '../../../agent/recording/read/unended_text.ts';
+import { createUnendedTest } from '../../../agent/recording/read/unended.ts';
+import { encodeUnended, parseUnended } from '../../../agent/recording/read/unended_text.ts';
 import { readBlockEvents } from '../../../daemon/store/blocks/event.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { times } from '../../repeats.ts';
@@ -45,7 +45,7 @@ test('filters select of what is in progress what they would select of events', (
   setInProgress(writer, rows);
   writer.close();
   const store = openRecordingStore(folder);
-  const unended = store.unended();
+  const unended = store.readUnended();
   expect(startsOf(unended.events)).toHaveLength(240);
   const events = [...store.scan({ filter: {}, order: 'asc' })].flatMap(readBlockEvents);
   for (const [at, { origins, untilNs: _, ...event }] of unended.events.entries()) {
@@ -65,7 +65,7 @@ test('filters select of what is in progress what they would select of events', (
       const { results: _7, nodes: _8, ...less } = excluded;
       const filter: EventFilter = { ...others, excluded: less };
       const wanted = [...store.scan({ filter, order: 'asc' })].flatMap(readBlockEvents);
-      const selected = unended.events.filter(unendedTest(filter));
+      const selected = unended.events.filter(createUnendedTest(filter));
       expect([filter, startsOf(selected)]).toEqual([filter, startsOf(wanted)]);
       found += selected.length > 0 ? 1 : 0;
     }),
@@ -181,10 +181,10 @@ test.each([
   database.prepare('UPDATE meta SET value = ? WHERE key = ?').run(value, key);
   database.close();
   const store = openRecordingStore(folder);
-  const { events, unlisted } = store.unended();
+  const { events, unlisted } = store.readUnended();
   expect(events).toHaveLength(key === 'in_progress' ? 0 : 1);
   expect(unlisted).toMatchObject([{ count: key === 'in_progress' ? 2 : 1, sinceNs: 0n }]);
-  expect(store.losses(undefined, undefined).map(({ cause }) => cause)).toContain('damaged');
+  expect(store.listLosses(undefined, undefined).map(({ cause }) => cause)).toContain('damaged');
   store.close();
   newWriter(folder).close();
   const reader = openReader(path);
@@ -200,8 +200,8 @@ test('a list that names a context that is not there is damage', () => {
   database.exec('DELETE FROM context');
   database.close();
   const store = openRecordingStore(folder);
-  expect(store.unended()).toMatchObject({ events: [], unlisted: [{ count: 1, labelled: 1, sinceNs: 0n }] });
-  expect(store.losses(undefined, undefined).map(({ cause }) => cause)).toContain('damaged');
+  expect(store.readUnended()).toMatchObject({ events: [], unlisted: [{ count: 1, labelled: 1, sinceNs: 0n }] });
+  expect(store.listLosses(undefined, undefined).map(({ cause }) => cause)).toContain('damaged');
   store.close();
 });
 
@@ -209,10 +209,10 @@ test('a fleet reads what a node wrote, and nothing in a text that no node has wr
   const rows = corpusRows(150).map((row, at) => ({ ...row, at: START + BigInt(at) }));
   const { path } = written(rows, { count: 7, labelled: 3, sinceNs: START });
   const unended = unendedIn(path);
-  expect(parseUnended(unendedText(unended))).toEqual(unended);
+  expect(parseUnended(encodeUnended(unended))).toEqual(unended);
   const nothing = { events: [], lost: [], unlisted: NONE_UNLISTED };
-  expect([unendedText(nothing), parseUnended('')]).toEqual(['', nothing]);
-  const known = JSON.parse(unendedText(unended));
+  expect([encodeUnended(nothing), parseUnended('')]).toEqual(['', nothing]);
+  const known = JSON.parse(encodeUnended(unended));
   const broken = [{ events: 1 }, { lost: null }, { unlisted: {} }, { events: [{ ...known.events[0], pid: -1 }] }];
   for (const change of broken) expect(parseUnended(JSON.stringify({ ...known, ...change }))).toBeUndefined();
   for (const text of ['{', 'null', '1', '[]', 'x'.repeat(5_000_000)]) expect(parseUnended(text)).toBeUndefined();
@@ -224,7 +224,7 @@ test('a fleet reads what a node wrote, and nothing in a text that no node has wr
       events[at] = { ...events[at], [key]: value };
       const parsed = parseUnended(JSON.stringify({ ...known, events }));
       counts[parsed ? 'taken' : 'refused']++;
-      if (parsed) expect(parseUnended(unendedText(parsed))).toEqual(parsed);
+      if (parsed) expect(parseUnended(encodeUnended(parsed))).toEqual(parsed);
     }),
     { numRuns: times(300) },
   );
@@ -241,6 +241,6 @@ test('of several copies of a recording, the one that was written last says what 
   setInProgress(writer, [call(5)]);
   writer.close();
   const store = openRecordingStore(undefined, [copy, path]);
-  expect(startsOf(store.unended().events)).toEqual([5n]);
+  expect(startsOf(store.readUnended().events)).toEqual([5n]);
   store.close();
 });

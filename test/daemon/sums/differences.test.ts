@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
-import { differing, probability, type TestedValue } from '../../../daemon/sums/differences/noise.ts';
+import { computeTailProbability, findDiffering, type TestedValue } from '../../../daemon/sums/differences/noise.ts';
 import { createProfiles } from '../../../daemon/sums/differences/profiles.ts';
-import { type Counted, probabilityWithin } from '../../../daemon/sums/differences/strata.ts';
+import { type Counted, computeStratifiedProbability } from '../../../daemon/sums/differences/strata.ts';
 import { times } from '../../repeats.ts';
 import { type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';
@@ -221,7 +221,7 @@ test('probabilities are those of exact fractions', () => {
       ways += choices(carriers, k) * choices(sizes.selected + sizes.others - carriers, sizes.selected - k);
     }
     const exact = Math.min(1, (2 * Number((ways * 10n ** 60n) / all)) / 1e60);
-    expect(probability({ selected, others }, sizes) / exact).toBeCloseTo(1, 9);
+    expect(computeTailProbability({ selected, others }, sizes) / exact).toBeCloseTo(1, 9);
   }
 });
 
@@ -245,7 +245,7 @@ test('probabilities in strata are those of all ways to choose, and near them whe
   for (const [a, p] of pmf[0]!.entries())
     for (const [b, q] of pmf[1]!.entries())
       for (const [c, r] of pmf[2]!.entries()) if (a + b + c >= 7) many += p * q * r;
-  expect(probabilityWithin(strata, log) / (2 * many)).toBeCloseTo(1, 9);
+  expect(computeStratifiedProbability(strata, log) / (2 * many)).toBeCloseTo(1, 9);
   const wide = { selected: 20_400, others: 20_000, sizes: { selected: 40_000, others: 40_000 } };
   const halves = [
     { selected: 10_200, others: 10_000, sizes: { selected: 20_000, others: 20_000 } },
@@ -254,7 +254,7 @@ test('probabilities in strata are those of all ways to choose, and near them whe
   const never = () => {
     throw new Error('not needed');
   };
-  expect(probabilityWithin(halves, never) / probability(wide, wide.sizes)).toBeCloseTo(1, 1);
+  expect(computeStratifiedProbability(halves, never) / computeTailProbability(wide, wide.sizes)).toBeCloseTo(1, 1);
 });
 
 test('tests in many strata let other work run', () => {
@@ -263,7 +263,7 @@ test('tests in many strata let other work run', () => {
     others: 40,
     sizes: { selected: 100, others: 100 },
   }));
-  const steps = differing(Array(20).fill({ selected: 60, others: 40, strata }), { selected: 100, others: 100 });
+  const steps = findDiffering(Array(20).fill({ selected: 60, others: 40, strata }), { selected: 100, others: 100 });
   let yields = 0;
   let step = steps.next();
   for (; !step.done; step = steps.next()) yields++;
@@ -277,7 +277,7 @@ test('a value that is more frequent among the selected, and less in each stratum
     { selected: 0, others: 900, sizes: { selected: 1000, others: 9000 } },
   ];
   const resultOf = (value: TestedValue) => {
-    const steps = differing([value], { selected: 10_000, others: 10_000 });
+    const steps = findDiffering([value], { selected: 10_000, others: 10_000 });
     for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value.found;
   };
   expect(resultOf({ selected: 4500, others: 1500 })).toEqual([0]);

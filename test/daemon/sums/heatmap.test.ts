@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
-import { findDurationRow, ROW_EDGES, rowOfSmall } from '../../../daemon/sums/duration_rows.ts';
+import { findDurationRow, findSmallDurationRow, ROW_EDGES } from '../../../daemon/sums/duration_rows.ts';
 import { times } from '../../repeats.ts';
 import { type Row, recorded, recordedOn, recordingPath, START, WHOLE } from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';
@@ -204,7 +204,7 @@ test('edges are the smallest integers that are not below the powers, and any dur
   for (const duration of [...near, 2n ** 53n - 1n, 2n ** 53n, 2n ** 64n - 1n]) {
     const row = ROW_EDGES.findLastIndex((edge) => edge <= duration);
     expect([duration, findDurationRow(duration)]).toEqual([duration, row]);
-    if (duration < 2n ** 53n) expect([duration, rowOfSmall(Number(duration))]).toEqual([duration, row]);
+    if (duration < 2n ** 53n) expect([duration, findSmallDurationRow(Number(duration))]).toEqual([duration, row]);
   }
 });
 

@@ -1,8 +1,8 @@
 /** Tests comparisons of what is rare or malicious: long times, odd names, many files, requests of many, large ones. */
 import fc from 'fast-check';
-import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
-import { compared } from '../../../daemon/contract/differences_query.ts';
-import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
+import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
+import { comparePopulation } from '../../../daemon/contract/differences_query.ts';
+import { createEmbeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { compareTransactions, TRANSACTION_COLUMNS } from '../../../daemon/sums/differences/compare_transactions.ts';
 import { gatherPopulation } from '../../../daemon/sums/differences/population.ts';
@@ -159,7 +159,7 @@ async function resultOf<Result>(steps: AsyncGenerator<void, Result>): Promise<Re
 }
 
 test('a request that is kept for each of its transactions counts as many times for the limit', async () => {
-  const store = embeddedStore(openRecordingStore(recordCarried()));
+  const store = createEmbeddedStore(openRecordingStore(recordCarried()));
   const compare = (eventsMax: number) =>
     resultOf(store.compare({ of: 'transactions', box: {}, filter: {}, eventsMax }));
   expect(await compare(403)).toBeUndefined();
@@ -170,11 +170,11 @@ test('a request that is kept for each of its transactions counts as many times f
 });
 
 test('a box outside a window that is too large leaves an empty window', async () => {
-  const store = embeddedStore(
+  const store = createEmbeddedStore(
     openRecordingStore(recorded(fill(100, (i) => ({ at: START + BigInt(i), transaction: `t${i}` })))),
   );
   const [box, filter] = [{ fromNs: START + 5000n }, { fromNs: START, toNs: START + 90n }];
-  const found = await resultOf(compared(store, { of: 'events', box, filter }, 50));
+  const found = await resultOf(comparePopulation(store, { of: 'events', box, filter }, 50));
   expect(found).toMatchObject({ isNarrowed: true, window: { fromNs: START + 5000n, toNs: START + 5000n } });
   expect(found.comparison).toMatchObject({ selected: { count: 0 }, others: { count: 0 }, tooFew: true });
   await store.close();
@@ -188,7 +188,7 @@ test('the last pass lets other work run', () => {
   const { add, finish } = gatherPopulation({});
   add({
     length: 50,
-    hashes: Float64Array.from(fill(50, (i) => textHash53(`t${i}`))),
+    hashes: Float64Array.from(fill(50, (i) => hashText53(`t${i}`))),
     startsNs: BigUint64Array.from(fill(50, (i) => START + BigInt(i))),
     durationsNs: new BigUint64Array(50).fill(BigInt(count)),
     hasFailed: () => false,

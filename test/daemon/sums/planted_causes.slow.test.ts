@@ -1,6 +1,6 @@
 /** Tests that planted causes are found, and that noise is not. */
-import { compared } from '../../../daemon/contract/differences_query.ts';
-import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
+import { comparePopulation } from '../../../daemon/contract/differences_query.ts';
+import { createEmbeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { times } from '../../repeats.ts';
 import { START } from '../recorded.ts';
@@ -88,11 +88,11 @@ describe('noise', () => {
       undefined,
       recordMade(600, 2, (made) => made),
     );
-    const whole = embeddedStore(store);
+    const whole = createEmbeddedStore(store);
     const start = START - 3_600_000n * MS;
     const box = { fromNs: start, toNs: start + 2000n * MS, minDurationNs: 90n * MS };
     const run = async (eventsMax: number, filter = {}, own = box) => {
-      const steps = compared(whole, { of: 'transactions', filter, box: own }, eventsMax);
+      const steps = comparePopulation(whole, { of: 'transactions', filter, box: own }, eventsMax);
       for (;;) {
         const { done, value } = await steps.next();
         if (done) return value;

@@ -1,5 +1,5 @@
 /** Tests that a filter by a value of a comparison selects what the row counted, for files and folders of any name. */
-import { listed } from '../../../daemon/base/list_text.ts';
+import { escapeListItem } from '../../../daemon/base/list_text.ts';
 import { type Row, recorded, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 import { ask, type Value } from './compared.ts';
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => served.close());
 
-const query = (name: string, { value }: Value) => `${name}=${encodeURIComponent(listed(value))}`;
+const query = (name: string, { value }: Value) => `${name}=${encodeURIComponent(escapeListItem(value))}`;
 
 test.each(['events', 'transactions'])(
   '%s: every row finds its count',

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { openWriter } from '../../../agent/recording/write/writer.ts';
 import { formatEventId } from '../../../daemon/base/event_id.ts';
-import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { decodePosition, encodePosition } from '../../../daemon/store/embedded/follow_position.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { FollowPosition, Store } from '../../../daemon/store/store.ts';
-import { type Frames, framesAfter } from '../../../daemon/tail/tails.ts';
+import { type Frames, followFrames } from '../../../daemon/tail/tails.ts';
 import { blockOf } from '../../agent/recording/fixture.ts';
 import { times } from '../../repeats.ts';
 import { appendRows, newFolder, newWriter, type Row, recordedOn, recordingPath, START } from '../recorded.ts';
@@ -25,7 +25,7 @@ async function read(store: Store, position: FollowPosition, horizonNs: bigint, f
   let text = '';
   do {
     const request = { filter, position: batch?.position ?? position, horizonNs, nowNs: FUTURE };
-    batch = (await framesAfter(store, request, signal))!;
+    batch = (await followFrames(store, request, signal))!;
     text += batch.text;
   } while (!batch.complete);
   return { frames: framesOf(text), position: batch.position };
@@ -71,7 +71,7 @@ test('each event is sent once, wherever a client was disconnected', async () => 
     fc.asyncProperty(steps, fc.infiniteStream(fc.nat(20)), fc.boolean(), async (planned, cuts, fromPast) => {
       const [one, two] = [newFolder(), newFolder()];
       const writers = [newWriter(one), newWriter(two, 'node-2')];
-      const open = () => embeddedStore(openRecordingStore(one, [recordingPath(two)]));
+      const open = () => createEmbeddedStore(openRecordingStore(one, [recordingPath(two)]));
       let store = open();
       appendRows(writers[0]!, [{ at: START - 7n }]);
       let position = await store.startFollowing({}, START, fromPast ? START - 9n : undefined);
@@ -112,13 +112,13 @@ test('a tail that is far behind reads in short batches', async () => {
     'node-1',
     Array.from({ length: 10_007 }, (_, i) => ({ at: START + BigInt(i) })),
   );
-  const store = embeddedStore(openRecordingStore(folder));
+  const store = createEmbeddedStore(openRecordingStore(folder));
   let batch: Frames = { text: '', position: await store.startFollowing({}, START, START), complete: false };
   let events = 0;
   let longest = 0;
   while (!batch.complete) {
     const request = { filter: {}, position: batch.position, horizonNs: FUTURE, nowNs: FUTURE };
-    batch = (await framesAfter(store, request, signal))!;
+    batch = (await followFrames(store, request, signal))!;
     events += framesOf(batch.text).length;
     longest = Math.max(longest, batch.text.length);
   }
@@ -143,7 +143,7 @@ function newForgettingWriter() {
     clock.nowNs += MINUTE_NS;
     writer.flush();
   };
-  return { clock, writer, writeMinute, store: embeddedStore(openRecordingStore(folder)) };
+  return { clock, writer, writeMinute, store: createEmbeddedStore(openRecordingStore(folder)) };
 }
 
 const lostIn = (frames: readonly Frame[]): number =>
@@ -155,7 +155,7 @@ test('a client that always lags behind retention receives the number of all miss
   const frames: Frame[] = [];
   for (let minute = 0; minute < 40; minute++) {
     writeMinute();
-    const batch = (await framesAfter(store, { filter: {}, position, horizonNs: clock.nowNs, nowNs: FUTURE }, signal))!;
+    const batch = (await followFrames(store, { filter: {}, position, horizonNs: clock.nowNs, nowNs: FUTURE }, signal))!;
     ({ position } = batch);
     frames.push(...framesOf(batch.text));
   }
@@ -203,10 +203,10 @@ test('events that retention removed before they were read are reported, and the 
 test('a recording that replaces another is followed from its first event', async () => {
   const folder = recordedOn('n', [{ at: START }]);
   const other = recordedOn('n', [{ at: START + 1n }, { at: START + 2n }]);
-  const before = embeddedStore(openRecordingStore(folder));
+  const before = createEmbeddedStore(openRecordingStore(folder));
   const position = await before.startFollowing({}, START + 1n, undefined);
   await before.close();
-  const after = embeddedStore(openRecordingStore(other));
+  const after = createEmbeddedStore(openRecordingStore(other));
   const { frames } = await read(after, position, START + 10n);
   expect(frames.map(({ data }) => [BigInt(data.timestamp_ns) - START, data.late])).toEqual([
     [1n, true],

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BpfObject, btfTypeExists, type ProgramInfo } from 'libbpf-ts';
 import { findCgroups } from '../../../agent/attribution/cgroups.ts';
-import { applyLayers, layerStates } from '../../../agent/capture/layers.ts';
+import { applyLayers, listLayerStates } from '../../../agent/capture/layers.ts';
 import { isRun } from '../../../agent/capture/probes.ts';
 import { FILTER_FLAGS, FILTER_VERDICTS } from '../../../bpf/schema/filter.ts';
 import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX } from '../../../bpf/schema/losses.ts';
@@ -45,7 +45,7 @@ if (!canPreempt) console.warn('skipped: this kernel has no bpf_preempt_disable()
   const object = BpfObject.open(join(ROOT, 'build/bpf/kreplay_cast.bpf.o'));
   try {
     object.setReadOnly('agent_tgid', process.pid);
-    applyLayers(object, layerStates([], findCgroups().hierarchy));
+    applyLayers(object, listLayerStates([], findCgroups().hierarchy));
     object.setReadOnly('programs_are_preempted', true);
     object.load();
     const isAttached = ({ name, section, autoload }: ProgramInfo) =>
@@ -69,7 +69,7 @@ test('a call whose end was skipped is counted, also the last one of a thread', (
   const folder = mkdtempSync(join(tmpdir(), 'kreplay-kernel-'));
   try {
     object.setReadOnly('agent_tgid', process.pid);
-    applyLayers(object, layerStates([], findCgroups().hierarchy));
+    applyLayers(object, listLayerStates([], findCgroups().hierarchy));
     object.load();
     // A name that no other program of this machine has.
     const name = `dd-${process.pid}`;

@@ -17,7 +17,7 @@ function chooseKind({ other, other_from, other_to, transaction }: Link): Kind | 
   return transaction !== null ? 'transactions' : null;
 }
 
-const comparedBy = ({ transaction, other, other_from, other_to }: Link) =>
+const buildComparedKey = ({ transaction, other, other_from, other_to }: Link) =>
   [transaction, other, other_from, other_to].join('\n');
 
 /** What a link must not name beside a choice. */
@@ -31,10 +31,10 @@ export function Compare() {
   const { link, go } = usePage();
   /** What the user has chosen, and where: a link that names another comparison is followed. */
   const [chosen, setChosen] = useState<{ kind: Kind; compared: string } | null>(null);
-  const kind = (chosen?.compared === comparedBy(link) && chosen.kind) || chooseKind(link) || 'transactions';
+  const kind = (chosen?.compared === buildComparedKey(link) && chosen.kind) || chooseKind(link) || 'transactions';
   const choose = (next: Kind) => {
     const change = CHANGES[next];
-    setChosen({ kind: next, compared: comparedBy({ ...link, ...change }) });
+    setChosen({ kind: next, compared: buildComparedKey({ ...link, ...change }) });
     go(change, false);
   };
   return (

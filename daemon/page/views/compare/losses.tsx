@@ -1,6 +1,6 @@
 /** What is missing of either side, beside the numbers that it touches. */
 import type { Coverage } from '../../../contract/received.ts';
-import { counted } from '../../numbers/amounts.ts';
+import { formatQuantity } from '../../numbers/amounts.ts';
 
 interface Props {
   a: Coverage | null;
@@ -13,7 +13,7 @@ export function Losses({ a, b }: Props) {
       {[a, b].map((coverage, side) => {
         if (!coverage || coverage.complete) return null;
         const { lost } = coverage;
-        const what = lost > 0 ? `At least ${counted(lost, 'event')}` : 'Events, nobody could count how many,';
+        const what = lost > 0 ? `At least ${formatQuantity(lost, 'event')}` : 'Events, nobody could count how many,';
         return (
           <p key={SIDES[side]} class="loss">
             ▲ {what} of {SIDES[side]} {lost === 1 ? 'is' : 'are'} missing: its counts and times are at least as large as

@@ -3,11 +3,11 @@ import { useEffect, useState } from 'preact/hooks';
 import { type Compared, readReport } from '../../../run/report/difference.ts';
 import { type Band, compareReports, type ReportComparison, type ReportRow } from '../../compare/report_rows.ts';
 import { changeSentence } from '../../compare/sentence.ts';
-import { bytesText, counted } from '../../numbers/amounts.ts';
-import { grouped, shortDuration } from '../../numbers/exact_times.ts';
-import { shownName } from '../names.ts';
+import { formatBytes, formatQuantity } from '../../numbers/amounts.ts';
+import { formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
+import { formatName } from '../names.ts';
 import { ScrolledRows } from '../scrolled_rows.tsx';
-import { signed } from './sums_table.tsx';
+import { formatSignedDuration } from './sums_table.tsx';
 
 interface Sides {
   a: readonly ReportFile[];
@@ -45,7 +45,7 @@ export function Reports() {
         </p>
       ))}
       {incidents.size > 1 && (
-        <p class="loss">▲ These are runs of different incidents: {[...incidents].map(shownName).join(', ')}.</p>
+        <p class="loss">▲ These are runs of different incidents: {[...incidents].map(formatName).join(', ')}.</p>
       )}
       <div class="drops">
         <Files
@@ -94,8 +94,9 @@ function Files({ label, files, onAdd, onRemove }: FilesProps) {
       <p class="quiet">or drop files here: they stay in this browser</p>
       {files.map((file) => (
         <p key={file.key}>
-          {shownName(file.name)}: {shownName(file.report.settings.command.join(' '))}, {shownName(file.report.verdict)}{' '}
-          <button type="button" onClick={() => onRemove(file)} aria-label={`remove ${shownName(file.name)}`}>
+          {formatName(file.name)}: {formatName(file.report.settings.command.join(' '))},{' '}
+          {formatName(file.report.verdict)}{' '}
+          <button type="button" onClick={() => onRemove(file)} aria-label={`remove ${formatName(file.name)}`}>
             ✕
           </button>
         </p>
@@ -109,16 +110,16 @@ function describeReports({ rows, took_ns: [a, b], verdict, beside }: ReportCompa
   const other = b.count > 1 ? 'The runs of B' : 'The run of B';
   if (verdict === 'within') {
     const outside = rows.filter((row) => row.verdict === 'longer' || row.verdict === 'less');
-    const paths = outside.length > 0 ? `${counted(outside.length, 'path')} beyond it` : 'no path is beyond it';
-    return `${other} took ${bandText(b)}, ${one} ${bandText(a)}: altogether no difference beyond how runs vary, ${paths}.`;
+    const paths = outside.length > 0 ? `${formatQuantity(outside.length, 'path')} beyond it` : 'no path is beyond it';
+    return `${other} took ${formatBand(b)}, ${one} ${formatBand(a)}: altogether no difference beyond how runs vary, ${paths}.`;
   }
   if (verdict !== 'same' && (a.count > 1 || b.count > 1)) {
-    const size = shortDuration(Math.abs(b.median - a.median));
+    const size = formatShortDuration(Math.abs(b.median - a.median));
     const direction = verdict === 'longer' ? 'longer' : 'less';
     return `${other} took ${size} ${direction} than ${one} in the median, beyond how runs vary.`;
   }
   const parts = rows.map((row) => ({
-    name: `${shownName(row.op_class)} ${shownName(row.path)}`,
+    name: `${formatName(row.op_class)} ${formatName(row.path)}`,
     // What is not known of one side counts as nothing, as in the sum of all.
     changeNs: BigInt(Math.round((row.took_ns[1]?.median ?? 0) - (row.took_ns[0]?.median ?? 0))),
   }));
@@ -159,10 +160,10 @@ function Cells({ row: { op_class, path, role, calls, took_ns, changeNs, verdict 
   const isJudged = verdict !== 'within' && verdict !== 'unknown';
   return (
     <>
-      <th scope="row">{shownName(op_class)}</th>
-      <td>{shownName(path)}</td>
-      <td>{shownName(role)}</td>
-      <td class="number">{isJudged ? signed(changeNs) : '–'}</td>
+      <th scope="row">{formatName(op_class)}</th>
+      <td>{formatName(path)}</td>
+      <td>{formatName(role)}</td>
+      <td class="number">{isJudged ? formatSignedDuration(changeNs) : '–'}</td>
       {calls.map((band, side) => (
         <td key={`calls ${side === 0 ? 'A' : 'B'}`} class="number">
           {band ? countText(band) : '?'}
@@ -170,7 +171,7 @@ function Cells({ row: { op_class, path, role, calls, took_ns, changeNs, verdict 
       ))}
       {took_ns.map((band, side) => (
         <td key={`took ${side === 0 ? 'A' : 'B'}`} class="number">
-          {band ? bandText(band) : '?'}
+          {band ? formatBand(band) : '?'}
         </td>
       ))}
       <td>{VERDICTS[verdict]}</td>
@@ -179,13 +180,13 @@ function Cells({ row: { op_class, path, role, calls, took_ns, changeNs, verdict 
 }
 
 /** `10.0 ms`, or of several runs `10.0 ms (9.50 ms to 11.2 ms)`. */
-function bandText({ p10, median, p90, count }: Band): string {
-  if (count < 2) return shortDuration(median);
-  return `${shortDuration(median)} (${shortDuration(p10)} to ${shortDuration(p90)})`;
+function formatBand({ p10, median, p90, count }: Band): string {
+  if (count < 2) return formatShortDuration(median);
+  return `${formatShortDuration(median)} (${formatShortDuration(p10)} to ${formatShortDuration(p90)})`;
 }
 
 function countText({ p10, median, p90 }: Band): string {
-  return p10 === p90 ? grouped(median) : `${grouped(median)} (${grouped(p10)} to ${grouped(p90)})`;
+  return p10 === p90 ? groupDigits(median) : `${groupDigits(median)} (${groupDigits(p10)} to ${groupDigits(p90)})`;
 }
 
 /* Reads files that are dropped or chosen. */
@@ -207,7 +208,7 @@ async function readFiles(files: readonly File[]): Promise<{ reports: ReportFile[
   const [reports, problems]: [ReportFile[], string[]] = [[], []];
   for (const file of files.slice(0, FILES_MAX)) {
     const read = await readFile(file);
-    if ('problem' in read) problems.push(`${shownName(file.name)} ${shownName(read.problem)}`);
+    if ('problem' in read) problems.push(`${formatName(file.name)} ${formatName(read.problem)}`);
     else reports.push({ key: keyCount++, name: file.name, report: read.report });
   }
   if (files.length > FILES_MAX) problems.push(`only the first ${FILES_MAX} of ${files.length} files were read`);
@@ -216,7 +217,7 @@ async function readFiles(files: readonly File[]): Promise<{ reports: ReportFile[
 
 async function readFile(file: File): Promise<ReturnType<typeof readReport>> {
   if (file.size > BYTES_MAX)
-    return { problem: `has ${bytesText(file.size)}, which is no report of kreplay run: it was not read` };
+    return { problem: `has ${formatBytes(file.size)}, which is no report of kreplay run: it was not read` };
   try {
     return readReport(await file.text());
   } catch (error) {

@@ -1,8 +1,8 @@
 /** Calls of two sides, the largest change first. */
 import type { CallSums, JoinedRow, Lengths } from '../../compare/sums.ts';
-import { rateText } from '../../numbers/amounts.ts';
-import { exactDuration, exactOffset, grouped, shortDuration } from '../../numbers/exact_times.ts';
-import { shownName } from '../names.ts';
+import { formatRate } from '../../numbers/amounts.ts';
+import { formatExactDuration, formatExactOffset, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
+import { formatName } from '../names.ts';
 import { type Heading, ScrolledRows } from '../scrolled_rows.tsx';
 
 interface Props {
@@ -38,19 +38,19 @@ export function SumsTable({ rows, isLossy, lengths }: Props) {
 function Cells({ row: { call, target, service, a, b, changeNs }, isLossy, lengths }: Omit<Props, 'rows'> & Of) {
   const count = (sums: CallSums | null, side: 'a' | 'b') => {
     if (!sums) return '–';
-    const rate = lengths ? `, ${rateText((sums.count * 1e9) / Number(lengths[side]))}/s` : '';
-    const failed = sums.failed > 0 ? `, ✕ ${grouped(sums.failed)}` : '';
-    return `${isLossy[side] ? '≥ ' : ''}${grouped(sums.count)}${failed}${rate}`;
+    const rate = lengths ? `, ${formatRate((sums.count * 1e9) / Number(lengths[side]))}/s` : '';
+    const failed = sums.failed > 0 ? `, ✕ ${groupDigits(sums.failed)}` : '';
+    return `${isLossy[side] ? '≥ ' : ''}${groupDigits(sums.count)}${failed}${rate}`;
   };
   const time = (sums: CallSums | null, field: 'totalNs' | 'p50Ns' | 'p99Ns') =>
-    sums ? <span title={exactDuration(sums[field])}>{shortDuration(sums[field])}</span> : '–';
+    sums ? <span title={formatExactDuration(sums[field])}>{formatShortDuration(sums[field])}</span> : '–';
   return (
     <>
-      <th scope="row">{shownName(call)}</th>
-      <td>{target === null ? '' : shownName(target)}</td>
-      <td>{shownName(service)}</td>
-      <td class="number" title={exactOffset(changeNs)}>
-        {signed(changeNs)}
+      <th scope="row">{formatName(call)}</th>
+      <td>{target === null ? '' : formatName(target)}</td>
+      <td>{formatName(service)}</td>
+      <td class="number" title={formatExactOffset(changeNs)}>
+        {formatSignedDuration(changeNs)}
       </td>
       <td class="number">{count(a, 'a')}</td>
       <td class="number">{count(b, 'b')}</td>
@@ -72,6 +72,6 @@ interface Of {
 }
 
 /** `+3.20 ms`. */
-export function signed(ns: bigint | number): string {
-  return `${Number(ns) > 0 ? '+' : ''}${shortDuration(ns)}`;
+export function formatSignedDuration(ns: bigint | number): string {
+  return `${Number(ns) > 0 ? '+' : ''}${formatShortDuration(ns)}`;
 }

@@ -4,16 +4,16 @@ import { loadCalls, type ReadCalls } from '../../compare/load_calls.ts';
 import { changeSentence } from '../../compare/sentence.ts';
 import { joinSums } from '../../compare/sums.ts';
 import { type Breakdown, PARTS, type Part } from '../../lanes/breakdown.ts';
-import { exactDuration, grouped, shortDuration } from '../../numbers/exact_times.ts';
+import { formatExactDuration, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
 import { PART_NAMES } from '../breakdown_bar.tsx';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { shownName } from '../names.ts';
+import { formatName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
-import { askTransaction, EVENTS_MAX, lanesQuestion, type WholeTransaction } from '../use_lanes.ts';
+import { askTransaction, buildLanesQuestion, EVENTS_MAX, type WholeTransaction } from '../use_lanes.ts';
 import { Losses } from './losses.tsx';
 import { OldPair, usePair } from './pair.tsx';
-import { SumsTable, signed } from './sums_table.tsx';
+import { formatSignedDuration, SumsTable } from './sums_table.tsx';
 
 interface Side {
   transaction: WholeTransaction;
@@ -53,7 +53,9 @@ function useSide(transactionId: string | null) {
   return useAnswer<Side>(transactionId, async (signal) => {
     const transaction = await askTransaction(daemon, transactionId!, signal);
     const isTooLarge = transaction.event_count > EVENTS_MAX;
-    const calls = isTooLarge ? null : await loadCalls(daemon, lanesQuestion(transaction, { clock_offset: [] }), signal);
+    const calls = isTooLarge
+      ? null
+      : await loadCalls(daemon, buildLanesQuestion(transaction, { clock_offset: [] }), signal);
     return { transaction, calls };
   });
 }
@@ -63,15 +65,15 @@ function Compared({ a, b }: { a: Side; b: Side }) {
   if (tooLarge)
     return (
       <h1>
-        {shownName(tooLarge.transaction_id)} has {grouped(tooLarge.event_count)} events: up to {grouped(EVENTS_MAX)} are
-        compared.
+        {formatName(tooLarge.transaction_id)} has {groupDigits(tooLarge.event_count)} events: up to{' '}
+        {groupDigits(EVENTS_MAX)} are compared.
       </h1>
     );
   const one = a.calls!.breakdown;
   const other = b.calls!.breakdown;
   const without = [a, b].find(({ calls }) => calls!.breakdown === null);
   if (!one || !other)
-    return <h1>Nothing that {shownName(without!.transaction.transaction_id)} itself did is recorded.</h1>;
+    return <h1>Nothing that {formatName(without!.transaction.transaction_id)} itself did is recorded.</h1>;
   return (
     <>
       <h1>{describeTransactions(a, b, one, other)}</h1>
@@ -89,9 +91,9 @@ function describeTransactions(a: Side, b: Side, one: Breakdown, other: Breakdown
   const whole = changeSentence(parts, { a: 'A', b: 'B' });
   const [first] = joinSums(a.calls!.sums, b.calls!.sums, null);
   if (!first || first.changeNs === 0n) return whole;
-  const place = first.target === null ? '' : ` on ${shownName(first.target)}`;
-  const call = `${shownName(first.call)} of ${shownName(first.service)}${place}`;
-  return `${whole} Of its calls ${call} changed most: ${signed(first.changeNs)} altogether.`;
+  const place = first.target === null ? '' : ` on ${formatName(first.target)}`;
+  const call = `${formatName(first.call)} of ${formatName(first.service)}${place}`;
+  return `${whole} Of its calls ${call} changed most: ${formatSignedDuration(first.changeNs)} altogether.`;
 }
 
 /** Parts as the end of `11.8 ms of it`. */
@@ -168,7 +170,7 @@ interface Props {
 function TwoBars({ a, b }: Props) {
   const longest = Math.max(a.durationNs, b.durationNs, 1);
   const shown = PARTS.filter((part) => a.parts[part] > 0 || b.parts[part] > 0);
-  const cell = (ns: number) => <span title={exactDuration(BigInt(ns))}>{shortDuration(ns)}</span>;
+  const renderCell = (ns: number) => <span title={formatExactDuration(BigInt(ns))}>{formatShortDuration(ns)}</span>;
   return (
     <section class="panel wide">
       <h2>Where the time went</h2>
@@ -199,16 +201,16 @@ function TwoBars({ a, b }: Props) {
               <th scope="row">
                 <span class={`key ${part}`} aria-hidden="true" /> {PART_NAMES[part]}
               </th>
-              <td class="number">{cell(a.parts[part])}</td>
-              <td class="number">{cell(b.parts[part])}</td>
-              <td class="number">{signed(b.parts[part] - a.parts[part])}</td>
+              <td class="number">{renderCell(a.parts[part])}</td>
+              <td class="number">{renderCell(b.parts[part])}</td>
+              <td class="number">{formatSignedDuration(b.parts[part] - a.parts[part])}</td>
             </tr>
           ))}
           <tr>
             <th scope="row">altogether</th>
-            <td class="number">{cell(a.durationNs)}</td>
-            <td class="number">{cell(b.durationNs)}</td>
-            <td class="number">{signed(b.durationNs - a.durationNs)}</td>
+            <td class="number">{renderCell(a.durationNs)}</td>
+            <td class="number">{renderCell(b.durationNs)}</td>
+            <td class="number">{formatSignedDuration(b.durationNs - a.durationNs)}</td>
           </tr>
         </tbody>
       </table>

@@ -2,15 +2,15 @@
 import { useEffect, useState } from 'preact/hooks';
 import { changeSentence } from '../../compare/sentence.ts';
 import { type JoinedRow, joinSums, type Lengths } from '../../compare/sums.ts';
-import { GROUP_BY, type StatsAnswer, windowSums } from '../../compare/window_sums.ts';
+import { GROUP_BY, type StatsAnswer, toWindowSums } from '../../compare/window_sums.ts';
 import { filterParameters } from '../../link/filters.ts';
 import type { Link } from '../../link/link.ts';
-import { nsOfClock } from '../../numbers/clock_input.ts';
-import { shortDuration } from '../../numbers/exact_times.ts';
-import { clockText } from '../../numbers/wall_clock.ts';
+import { parseClockNs } from '../../numbers/clock_input.ts';
+import { formatShortDuration } from '../../numbers/exact_times.ts';
+import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { shownName } from '../names.ts';
+import { formatName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
 import { Losses } from './losses.tsx';
 import { OldPair, type Pair, usePair } from './pair.tsx';
@@ -79,7 +79,7 @@ function computeLengths({ a, b }: Both): Lengths | null {
   return lengths.a === lengths.b ? null : lengths;
 }
 
-const joinWindowSums = (both: Both) => joinSums(windowSums(both.a), windowSums(both.b), computeLengths(both));
+const joinWindowSums = (both: Both) => joinSums(toWindowSums(both.a), toWindowSums(both.b), computeLengths(both));
 
 function Compared(both: Both) {
   const rows = joinWindowSums(both);
@@ -92,7 +92,8 @@ function Compared(both: Both) {
       <Losses a={both.a.coverage} b={both.b.coverage} />
       {lengths && (
         <p class="quiet">
-          A is {shortDuration(lengths.a)} long and B {shortDuration(lengths.b)}: changes are those of a second of each.
+          A is {formatShortDuration(lengths.a)} long and B {formatShortDuration(lengths.b)}: changes are those of a
+          second of each.
         </p>
       )}
     </>
@@ -105,7 +106,7 @@ function Figures(both: Both) {
 }
 
 function nameCall({ call, target, service }: JoinedRow): string {
-  return `${shownName(call)} of ${shownName(service)}${target === null ? '' : ` on ${shownName(target)}`}`;
+  return `${formatName(call)} of ${formatName(service)}${target === null ? '' : ` on ${formatName(target)}`}`;
 }
 
 const FIELDS = ['from', 'to', 'other_from', 'other_to'] as const;
@@ -113,10 +114,9 @@ type Field = (typeof FIELDS)[number];
 const LABELS: Readonly<Record<Field, string>> = { from: 'A from', to: 'to', other_from: 'B from', other_to: 'to' };
 
 const formatTimes = (link: Link) =>
-  Object.fromEntries(FIELDS.map((field) => [field, link[field] === null ? '' : clockText(link[field])])) as Record<
-    Field,
-    string
-  >;
+  Object.fromEntries(
+    FIELDS.map((field) => [field, link[field] === null ? '' : formatWallClock(link[field])]),
+  ) as Record<Field, string>;
 
 function Choice() {
   const { link, go } = usePage();
@@ -128,7 +128,7 @@ function Choice() {
   );
   const choose = (event: Event) => {
     event.preventDefault();
-    const times = FIELDS.map((field) => nsOfClock(texts[field]));
+    const times = FIELDS.map((field) => parseClockNs(texts[field]));
     const found = describeProblem(texts, times);
     setProblem(found ?? '');
     if (found !== null) return;
@@ -181,7 +181,7 @@ function describeProblem(texts: Readonly<Record<Field, string>>, times: readonly
     const text = texts[FIELDS[wrong]!];
     const side = wrong < 2 ? 'A' : 'B';
     if (text.trim() === '') return `${side} needs two times, such as 2026-11-21 01:37:31, in UTC.`;
-    return `${shownName(text)} is no time of day in UTC, such as 2026-11-21 01:37:31.`;
+    return `${formatName(text)} is no time of day in UTC, such as 2026-11-21 01:37:31.`;
   }
   const [from, to, otherFrom, otherTo] = times as bigint[];
   if (from! >= to!) return 'A ends before it begins.';

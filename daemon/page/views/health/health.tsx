@@ -3,15 +3,15 @@
 import { useEffect, useState } from 'preact/hooks';
 import { LOSS_CAUSES, LOSS_CURES } from '../../../../bpf/schema/losses.ts';
 import type { Coverage, ExactInteger, Readiness, Session } from '../../../contract/received.ts';
-import { asFailure, type Failure } from '../../feed/failure.ts';
-import { agentCost } from '../../feed/metrics.ts';
-import { bytesText, counted, percentText } from '../../numbers/amounts.ts';
-import { grouped, shortDuration } from '../../numbers/exact_times.ts';
-import { clockText } from '../../numbers/wall_clock.ts';
+import { type Failure, toFailure } from '../../feed/failure.ts';
+import { computeAgentCost } from '../../feed/metrics.ts';
+import { formatBytes, formatQuantity, percentText } from '../../numbers/amounts.ts';
+import { formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
+import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { deleteSession } from '../../replay/replay.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { shownName } from '../names.ts';
+import { formatName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
 
 /** Each part is asked for alone: one that fails or takes long leaves the others as they are. */
@@ -33,7 +33,7 @@ export function Health() {
     <main>
       {isKnown(readiness) && isKnown(newest) && (
         <h1>
-          {recordedText(readiness)}; {missingText(newest)}.
+          {describeRecorded(readiness)}; {describeMissing(newest)}.
         </h1>
       )}
       <OldParts
@@ -86,28 +86,28 @@ function isKnown({ body, isOld }: Refreshed<unknown>): boolean {
   return body !== null || isOld;
 }
 
-function recordedText({ body, ...part }: Refreshed<Readiness>): string {
+function describeRecorded({ body, ...part }: Refreshed<Readiness>): string {
   if (!body) return 'It is not known what is being recorded';
-  if (body.fleet) return nodesText(body.fleet.nodes) + ageText(part);
+  if (body.fleet) return describeNodes(body.fleet.nodes) + formatAge(part);
   const recording = body.recordings
     .filter(({ agent }) => agent.state === 'recording')
-    .map(({ node }) => shownName(node));
+    .map(({ node }) => formatName(node));
   const who = recording.length > 0 ? `${recording.join(', ')} is being recorded` : 'No agent is recording now';
-  return who + ageText(part);
+  return who + formatAge(part);
 }
 
-function missingText({ body, ...part }: Refreshed<{ coverage: Coverage }>): string {
+function describeMissing({ body, ...part }: Refreshed<{ coverage: Coverage }>): string {
   if (!body) return 'it is not known what is missing';
   const { complete, lost, gaps } = body.coverage;
-  if (complete) return `nothing is known to be missing${ageText(part)}`;
+  if (complete) return `nothing is known to be missing${formatAge(part)}`;
   const count =
     lost > 0
-      ? `at least ${counted(lost, 'event')} ${lost === 1 ? 'is' : 'are'} missing`
+      ? `at least ${formatQuantity(lost, 'event')} ${lost === 1 ? 'is' : 'are'} missing`
       : 'events are missing, uncounted';
-  return `${count}, in ${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}${ageText(part)}`;
+  return `${count}, in ${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}${formatAge(part)}`;
 }
 
-function ageText({ at, isOld }: Omit<Refreshed<unknown>, 'body'>): string {
+function formatAge({ at, isOld }: Omit<Refreshed<unknown>, 'body'>): string {
   return isOld ? ` (as of ${at} UTC)` : '';
 }
 
@@ -115,15 +115,15 @@ function ageText({ at, isOld }: Omit<Refreshed<unknown>, 'body'>): string {
 
 /** `metrics` are the daemon's, in Prometheus' text. */
 function AgentCost({ metrics }: { metrics: string }) {
-  const cost = agentCost(metrics, Date.now());
+  const cost = computeAgentCost(metrics, Date.now());
   if (!cost) return null;
   const rows: [string, string][] = [
     ['CPU since its start', `${percentText(cost.cpu)} of one`],
-    ['Memory', bytesText(cost.memoryBytes)],
+    ['Memory', formatBytes(cost.memoryBytes)],
   ];
   if (cost.ringPeak !== null)
     rows.push(['Event ring in the last minute', `${percentText(cost.ringPeak)} full at most`]);
-  if (cost.recordedCount !== null) rows.push(['Events recorded', grouped(cost.recordedCount)]);
+  if (cost.recordedCount !== null) rows.push(['Events recorded', groupDigits(cost.recordedCount)]);
   return (
     <section class="panel">
       <h2>Cost of the agent</h2>
@@ -171,11 +171,11 @@ function Gaps({ coverage: { gaps } }: { coverage: Coverage }) {
           <tbody>
             {gaps.map(({ from, to, lost, cause, node }) => (
               <tr key={`${from} ${to} ${cause} ${node}`}>
-                <td>{clockText(BigInt(from))}</td>
-                <td>{shortDuration(Number(BigInt(to) - BigInt(from)))}</td>
-                <td>{lost > 0 ? grouped(lost) : 'not counted'}</td>
-                <td>{node === null ? 'unknown' : shownName(node)}</td>
-                <td>{CAUSES.get(cause) ?? shownName(cause)}</td>
+                <td>{formatWallClock(BigInt(from))}</td>
+                <td>{formatShortDuration(Number(BigInt(to) - BigInt(from)))}</td>
+                <td>{lost > 0 ? groupDigits(lost) : 'not counted'}</td>
+                <td>{node === null ? 'unknown' : formatName(node)}</td>
+                <td>{CAUSES.get(cause) ?? formatName(cause)}</td>
                 <td>{CURES.get(cause) ?? REMEDIES.get(cause) ?? '–'}</td>
               </tr>
             ))}
@@ -192,16 +192,17 @@ function Gaps({ coverage: { gaps } }: { coverage: Coverage }) {
 const NODES_MAX = 200;
 
 /** How many nodes ship, as the beginning of a sentence. */
-function nodesText({ current, silent, ended }: NonNullable<Readiness['fleet']>['nodes']): string {
-  const first = current === 0 ? 'No node ships now' : `${nodes(current)} ${current === 1 ? 'ships' : 'ship'} now`;
+function describeNodes({ current, silent, ended }: NonNullable<Readiness['fleet']>['nodes']): string {
+  const first =
+    current === 0 ? 'No node ships now' : `${formatNodeCount(current)} ${current === 1 ? 'ships' : 'ship'} now`;
   const others = [
-    silent > 0 ? `${nodes(silent)} ${silent === 1 ? 'is' : 'are'} silent` : '',
-    ended > 0 ? `${nodes(ended)} ${ended === 1 ? 'has' : 'have'} ended` : '',
+    silent > 0 ? `${formatNodeCount(silent)} ${silent === 1 ? 'is' : 'are'} silent` : '',
+    ended > 0 ? `${formatNodeCount(ended)} ${ended === 1 ? 'has' : 'have'} ended` : '',
   ];
   return [first, ...others].filter(Boolean).join(', ');
 }
 
-const nodes = (count: number): string => `${grouped(count)} ${count === 1 ? 'node' : 'nodes'}`;
+const formatNodeCount = (count: number): string => `${groupDigits(count)} ${count === 1 ? 'node' : 'nodes'}`;
 
 function Nodes({ coverage: { nodes: known } }: { coverage: Coverage }) {
   const behind = known.toSorted((a, b) => (BigInt(a.recorded_until) < BigInt(b.recorded_until) ? -1 : 1));
@@ -219,14 +220,16 @@ function Nodes({ coverage: { nodes: known } }: { coverage: Coverage }) {
           <tbody>
             {behind.slice(0, NODES_MAX).map(({ node, recorded_until }) => (
               <tr key={node}>
-                <th scope="row">{shownName(node)}</th>
-                <td class="digits">{clockText(BigInt(recorded_until))}</td>
+                <th scope="row">{formatName(node)}</th>
+                <td class="digits">{formatWallClock(BigInt(recorded_until))}</td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
-      {known.length > NODES_MAX && <p class="quiet">{nodes(known.length - NODES_MAX)} more are less far behind.</p>}
+      {known.length > NODES_MAX && (
+        <p class="quiet">{formatNodeCount(known.length - NODES_MAX)} more are less far behind.</p>
+      )}
     </section>
   );
 }
@@ -256,7 +259,7 @@ function Pins({ pins, mayUnpin, onUnpinned }: Props) {
       setFailure(null);
       onUnpinned();
     } catch (error) {
-      setFailure(asFailure(error));
+      setFailure(toFailure(error));
     }
   };
   return (
@@ -285,11 +288,11 @@ function Pins({ pins, mayUnpin, onUnpinned }: Props) {
                     class="link"
                     onClick={() => go({ view: 'lanes', transaction: transaction_id, session: null, event: null })}
                   >
-                    {shownName(transaction_id)}
+                    {formatName(transaction_id)}
                   </button>
                 </th>
-                <td>{shownName(node)}</td>
-                <td class="digits">{clockText(BigInt(from))}</td>
+                <td>{formatName(node)}</td>
+                <td class="digits">{formatWallClock(BigInt(from))}</td>
                 <td>{pinned_at}</td>
                 <td>
                   <button type="button" disabled={!mayUnpin} onClick={() => unpin(transaction_id)}>
@@ -334,7 +337,7 @@ function Recordings({ readiness: { recordings, unreadable } }: { readiness: Read
           <tbody>
             {recordings.map(({ recording_id, node, agent, source, damaged }) => (
               <tr key={recording_id}>
-                <th scope="row">{shownName(node)}</th>
+                <th scope="row">{formatName(node)}</th>
                 <td>{MEANING[agent.state] ?? agent.state}</td>
                 <td>{agent.alive_at ?? '–'}</td>
                 <td>{source}</td>
@@ -393,12 +396,12 @@ function Sessions({ sessions, mayDelete, onDeleted }: SessionsProps) {
                     class="link"
                     onClick={() => go({ view: 'lanes', transaction: transaction_id, session: session_id })}
                   >
-                    {shownName(transaction_id)}
+                    {formatName(transaction_id)}
                   </button>
                 </th>
                 <td>{state}</td>
                 <td>
-                  {grouped(event_index)} of {grouped(event_count)}
+                  {groupDigits(event_index)} of {groupDigits(event_count)}
                 </td>
                 <td>{speed_factor}×</td>
                 <td>

@@ -1,16 +1,16 @@
 /** What is recorded now: how much of it, the last minute as a map, and the newest events. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { NEWEST_MAX, type NewestRow } from '../../live/newest.ts';
-import { LIVE_HEADINGS, type RowTexts, rowTexts } from '../../live/row_cells.ts';
+import { buildRowTexts, LIVE_HEADINGS, type RowTexts } from '../../live/row_cells.ts';
 import { type Second, sumSeconds } from '../../live/seconds.ts';
 import { advanceMinute, type Tail } from '../../live/tail.ts';
-import { counted, rateText } from '../../numbers/amounts.ts';
-import { grouped, shortDuration } from '../../numbers/exact_times.ts';
-import { clockText } from '../../numbers/wall_clock.ts';
+import { formatQuantity, formatRate } from '../../numbers/amounts.ts';
+import { formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
+import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
 import { useKeys } from '../keys.ts';
-import { shownName } from '../names.ts';
+import { formatName } from '../names.ts';
 import { ScrolledRows } from '../scrolled_rows.tsx';
 import { WindowForm } from '../window_form.tsx';
 import { MinuteMap } from './minute_map.tsx';
@@ -57,7 +57,7 @@ function Followed({ tail }: { tail: Tail }) {
       <h1>{sentence}</h1>
       {tail.kept.hasLost && (
         <p class="loss">
-          ▲ {tail.kept.lostCount > 0 ? `At least ${counted(tail.kept.lostCount, 'event')}` : 'Events'}{' '}
+          ▲ {tail.kept.lostCount > 0 ? `At least ${formatQuantity(tail.kept.lostCount, 'event')}` : 'Events'}{' '}
           {tail.kept.lostCount === 1 ? 'was' : 'were'} not recorded, or removed before this page read them, while it
           followed.
         </p>
@@ -98,11 +98,11 @@ const STATES: Readonly<Record<Tail['state'], string>> = {
 };
 
 function Behind({ tail }: { tail: Tail }) {
-  const behindMs = tail.behindMs(performance.now());
+  const behindMs = tail.computeBehindMs(performance.now());
   if (behindMs < BEHIND_MS_MIN || tail.kept.eventCount === 0) return null;
   return (
     <>
-      <strong class="behind">{shortDuration(Math.round(behindMs / 1000) * 1e9)} behind</strong>
+      <strong class="behind">{formatShortDuration(Math.round(behindMs / 1000) * 1e9)} behind</strong>
       {tail.state !== 'cut' && tail.state !== 'refused' && (
         <button type="button" onClick={tail.jump}>
           Jump to now
@@ -118,18 +118,19 @@ function describeTail(tail: Tail): string {
   if (!minute || !arrivals || eventCount === 0)
     return tail.isFollowing ? 'No event has arrived yet.' : 'No event is here yet.';
   const readMs = tail.readMs(performance.now());
-  const second = arrivals.perSecond(readMs);
-  const mean = arrivals.perSecondOfMinute(readMs);
-  const when = tail.isFollowing ? '' : `As of ${clockText(arrivals.clockNs(readMs)).slice(11, 19)} UTC, `;
-  const rate = `${when}${counted(second, 'event')} came in the last second, ${rateText(mean)} a second over the minute`;
-  const { count, failed, longestNs, isLost } = whole(sumSeconds(minute));
+  const second = arrivals.countLastSecond(readMs);
+  const mean = arrivals.computeMinuteRate(readMs);
+  const when = tail.isFollowing ? '' : `As of ${formatWallClock(arrivals.computeClockNs(readMs)).slice(11, 19)} UTC, `;
+  const rate = `${when}${formatQuantity(second, 'event')} came in the last second, ${formatRate(mean)} a second over the minute`;
+  const { count, failed, longestNs, isLost } = mergeSeconds(sumSeconds(minute));
   if (count === 0) return `${rate}; none began in it.`;
   const atLeast = isLost ? 'at least ' : '';
-  const failures = failed > 0 ? `${atLeast}${grouped(failed)} failed` : isLost ? 'none recorded failed' : 'none failed';
-  return `${rate}: of ${atLeast}${grouped(count)} that began in it ${failures}, and the longest took ${shortDuration(longestNs!)}.`;
+  const failures =
+    failed > 0 ? `${atLeast}${groupDigits(failed)} failed` : isLost ? 'none recorded failed' : 'none failed';
+  return `${rate}: of ${atLeast}${groupDigits(count)} that began in it ${failures}, and the longest took ${formatShortDuration(longestNs!)}.`;
 }
 
-function whole(seconds: readonly Second[]): Omit<Second, 'startNs'> {
+function mergeSeconds(seconds: readonly Second[]): Omit<Second, 'startNs'> {
   const longest = seconds.reduce((most, { longestNs }) => Math.max(most, longestNs ?? -1), -1);
   return {
     count: seconds.reduce((sum, { count }) => sum + count, 0),
@@ -154,7 +155,7 @@ function NewestTable({ tail }: { tail: Tail }) {
   }
   const { rows, total } = shown.current;
   const getOrCreateTexts = (at: number): RowTexts => {
-    const known = texts.current.get(at) ?? rowTexts(rows[at]!, shownName);
+    const known = texts.current.get(at) ?? buildRowTexts(rows[at]!, formatName);
     texts.current.set(at, known);
     return known;
   };
@@ -164,7 +165,7 @@ function NewestTable({ tail }: { tail: Tail }) {
       <h2>The newest {NEWEST_MAX}</h2>
       <p class="quiet held">
         {waiting > 0
-          ? `${counted(waiting, 'new row')}: the table stands still while the pointer or the focus is in it.`
+          ? `${formatQuantity(waiting, 'new row')}: the table stands still while the pointer or the focus is in it.`
           : '\u00a0'}
       </p>
       <ScrolledRows
@@ -198,12 +199,12 @@ function Cells({ texts: { cells, note, transactionId, eventId }, kind }: { texts
               class="link"
               onClick={() => go({ view: 'lanes', transaction: transactionId, event: eventId, session: null })}
             >
-              {shownName(transactionId)}
+              {formatName(transactionId)}
             </button>
           ) : cell === '' ? (
             ''
           ) : (
-            shownName(cell)
+            formatName(cell)
           )}
         </td>
       ))}
@@ -240,10 +241,10 @@ function SecondCells({ second: { startNs, count, failed, longestNs, isLost } }: 
   const atLeast = isLost ? 'at least ' : '';
   return (
     <>
-      <td class="digits">{clockText(startNs).slice(0, 23)}</td>
-      <td class="number">{atLeast + grouped(count)}</td>
-      <td class="number">{failed > 0 ? `✕ ${atLeast}${grouped(failed)}` : `${atLeast}0`}</td>
-      <td class="number">{longestNs === null ? '' : shortDuration(longestNs)}</td>
+      <td class="digits">{formatWallClock(startNs).slice(0, 23)}</td>
+      <td class="number">{atLeast + groupDigits(count)}</td>
+      <td class="number">{failed > 0 ? `✕ ${atLeast}${groupDigits(failed)}` : `${atLeast}0`}</td>
+      <td class="number">{longestNs === null ? '' : formatShortDuration(longestNs)}</td>
       <td>{isLost ? '▲ not all' : '✓'}</td>
     </>
   );

@@ -1,20 +1,20 @@
 /** The last minute as a map of events: time by duration. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { THEMES, toPixel } from '../../draw/theme.ts';
-import { FIRST_ROW, MINUTE_COLUMNS, type Minute, ROW_COUNT, rowStartNs } from '../../live/minute.ts';
+import { FIRST_ROW, getRowStartNs, MINUTE_COLUMNS, type Minute, ROW_COUNT } from '../../live/minute.ts';
 import {
-  columnsPerCell,
+  computeColumnsPerCell,
   computeMinuteColumn,
   computeMinuteRow,
   drawMinute,
   type MinutePalette,
 } from '../../live/minute_picture.ts';
 import { advanceMinute, type Tail } from '../../live/tail.ts';
-import { counted } from '../../numbers/amounts.ts';
-import { shortDuration } from '../../numbers/exact_times.ts';
-import { clockText } from '../../numbers/wall_clock.ts';
+import { formatQuantity } from '../../numbers/amounts.ts';
+import { formatShortDuration } from '../../numbers/exact_times.ts';
+import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
-import { currentTheme } from '../theme.ts';
+import { readCurrentTheme } from '../theme.ts';
 
 const HEIGHT_PX = 2 * ROW_COUNT;
 const DRAW_MS = 100;
@@ -70,7 +70,7 @@ export function MinuteMap({ tail, summary }: Props) {
     if (!by) return;
     event.preventDefault();
     event.stopPropagation();
-    const columns = columnsPerCell(canvas.current!.clientWidth);
+    const columns = computeColumnsPerCell(canvas.current!.clientWidth);
     const from = place ?? { column: MINUTE_COLUMNS - columns, row: ROW_COUNT / 2 };
     const next = {
       column: Math.min(Math.max(from.column + by[0] * columns, 0), MINUTE_COLUMNS - columns),
@@ -85,7 +85,7 @@ export function MinuteMap({ tail, summary }: Props) {
         <div class="durations" aria-hidden="true">
           {DECADES.map((row) => (
             <span key={row} style={{ bottom: `${(row / ROW_COUNT) * 100}%` }}>
-              {shortDuration(rowStartNs(row)).replace(/\.0+(?= )/, '')}
+              {formatShortDuration(getRowStartNs(row)).replace(/\.0+(?= )/, '')}
             </span>
           ))}
         </div>
@@ -108,7 +108,7 @@ export function MinuteMap({ tail, summary }: Props) {
       </p>
       <p class="quiet">
         {place && tail.kept.minute ? (
-          placeText(tail.kept.minute, place, columnsPerCell(canvas.current!.clientWidth))
+          placeText(tail.kept.minute, place, computeColumnsPerCell(canvas.current!.clientWidth))
         ) : (
           <Legend />
         )}
@@ -146,11 +146,11 @@ function placeText(minute: Minute, { column, row }: Place, columns: number): str
     failed += minute.failed[cell]!;
     isLost ||= minute.isLost(at);
   }
-  const least = row === 0 ? 'up to' : `${shortDuration(rowStartNs(row))} to`;
-  const most = row === ROW_COUNT - 1 ? 'any time' : shortDuration(rowStartNs(row + 1));
-  const when = clockText(minute.computeStartNs(column)).slice(11, 23);
+  const least = row === 0 ? 'up to' : `${formatShortDuration(getRowStartNs(row))} to`;
+  const most = row === ROW_COUNT - 1 ? 'any time' : formatShortDuration(getRowStartNs(row + 1));
+  const when = formatWallClock(minute.computeStartNs(column)).slice(11, 23);
   const failures = failed > 0 ? `, ✕ ${failed} failed` : '';
-  return `${isLost ? 'at least ' : ''}${counted(count, 'event')} of ${least} ${most}, begun at ${when}${failures}`;
+  return `${isLost ? 'at least ' : ''}${formatQuantity(count, 'event')} of ${least} ${most}, begun at ${when}${failures}`;
 }
 
 function paint(canvas: HTMLCanvasElement, minute: Minute): void {
@@ -178,19 +178,19 @@ function getOrCreateImage(canvas: HTMLCanvasElement): ImageData {
 const palettes = new Map<string, MinutePalette>();
 
 function readMinutePalette(): MinutePalette {
-  const theme = currentTheme();
+  const theme = readCurrentTheme();
   const known = palettes.get(theme);
   if (known) return known;
   const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim().slice(1);
-  const [ground, text, { rest, error }] = [colour('panel'), colour('text'), THEMES[theme]];
-  const shade = (share: number) =>
+  const readColor = (name: string) => style.getPropertyValue(`--${name}`).trim().slice(1);
+  const [ground, text, { rest, error }] = [readColor('panel'), readColor('text'), THEMES[theme]];
+  const mixShade = (share: number) =>
     share < 0.5
-      ? mixed(ground, rest, LEAST_SHARE + (1 - LEAST_SHARE) * 2 * share)
-      : mixed(rest, text, (share - 0.5) * 1.4);
+      ? mixColors(ground, rest, LEAST_SHARE + (1 - LEAST_SHARE) * 2 * share)
+      : mixColors(rest, text, (share - 0.5) * 1.4);
   const palette = {
     ground: toPixel(ground),
-    counts: Uint32Array.from({ length: SHADES }, (_, at) => toPixel(shade(at / (SHADES - 1)))),
+    counts: Uint32Array.from({ length: SHADES }, (_, at) => toPixel(mixShade(at / (SHADES - 1)))),
     failed: toPixel(error),
     lost: toPixel(error),
   };
@@ -199,8 +199,8 @@ function readMinutePalette(): MinutePalette {
 }
 
 /** A colour between two, as hex digits. */
-function mixed(one: string, other: string, share: number): string {
-  const part = (hex: string, at: number) => Number.parseInt(hex.slice(2 * at, 2 * at + 2), 16);
-  const between = (at: number) => Math.round(part(one, at) * (1 - share) + part(other, at) * share);
-  return [0, 1, 2].map((at) => between(at).toString(16).padStart(2, '0')).join('');
+function mixColors(one: string, other: string, share: number): string {
+  const parseChannel = (hex: string, at: number) => Number.parseInt(hex.slice(2 * at, 2 * at + 2), 16);
+  const mixChannel = (at: number) => Math.round(parseChannel(one, at) * (1 - share) + parseChannel(other, at) * share);
+  return [0, 1, 2].map((at) => mixChannel(at).toString(16).padStart(2, '0')).join('');
 }

@@ -1,13 +1,13 @@
 /** Why nothing arrives, and what to do: which filter leaves nothing, or that nothing is recorded at all. */
 import type { Coverage, Readiness } from '../../../contract/received.ts';
-import { listFilters, withoutFilters, withoutValue } from '../../link/filters.ts';
+import { dropFilters, dropFilterValue, listFilters } from '../../link/filters.ts';
 import { EMPTY_LINK, type Link } from '../../link/link.ts';
-import { counted } from '../../numbers/amounts.ts';
+import { formatQuantity } from '../../numbers/amounts.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { shownName } from '../names.ts';
+import { formatName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
-import { liveParameters } from './use_tail.ts';
+import { buildLiveParameters } from './use_tail.ts';
 
 /** So many terms are counted without: each is a question of its own. */
 const TERMS_MAX = 6;
@@ -27,9 +27,9 @@ interface Counted {
 export function NothingYet() {
   const { daemon, link, go } = usePage();
   const terms = listTerms(link);
-  const { body, failure, askAgain } = useAnswer<Counted>(liveParameters(link).toString(), async (signal) => {
+  const { body, failure, askAgain } = useAnswer<Counted>(buildLiveParameters(link).toString(), async (signal) => {
     const count = async (term: Term) => {
-      const parameters = liveParameters({ ...link, ...term.without });
+      const parameters = buildLiveParameters({ ...link, ...term.without });
       parameters.set('from', WINDOW);
       const answer = await daemon.askJson<{ total: { count: number }; coverage: Coverage }>(
         `/api/stats?${parameters}`,
@@ -72,7 +72,7 @@ export function NothingYet() {
       )}
       {body?.terms.map(({ text, without, count }) => (
         <p key={text}>
-          Without <strong>{text}</strong> {counted(count, 'event')} of the last minute{' '}
+          Without <strong>{text}</strong> {formatQuantity(count, 'event')} of the last minute{' '}
           {count === 1 ? 'matches' : 'match'}.{' '}
           <button type="button" onClick={() => go(without)}>
             Drop it
@@ -80,7 +80,7 @@ export function NothingYet() {
         </p>
       ))}
       {terms.length > 1 && (
-        <button type="button" onClick={() => go(withoutFilters())}>
+        <button type="button" onClick={() => go(dropFilters())}>
           Drop all
         </button>
       )}
@@ -90,8 +90,8 @@ export function NothingYet() {
 
 function listTerms(link: Link): Term[] {
   const terms = listFilters(link).map(({ name, value }) => ({
-    text: `${name} ${shownName(value)}`,
-    without: withoutValue(link, name, value),
+    text: `${name} ${formatName(value)}`,
+    without: dropFilterValue(link, name, value),
   }));
   if (link.has_error !== EMPTY_LINK.has_error) terms.push({ text: 'failed', without: { has_error: false } });
   return terms;

@@ -9,7 +9,7 @@ import { usePage } from '../context.ts';
 const RENEW_MS = 250;
 
 /** The filters as `GET /api/events` takes them. */
-export function liveParameters(link: Link): URLSearchParams {
+export function buildLiveParameters(link: Link): URLSearchParams {
   const parameters = filterParameters(link);
   if (link.has_error) parameters.set('failed', 'true');
   return parameters;
@@ -20,7 +20,7 @@ export function useTail(): Tail | null {
   const { daemon, link } = usePage();
   const [tail, setTail] = useState<Tail | null>(null);
   const [, renew] = useState(0);
-  const filters = liveParameters(link).toString();
+  const filters = buildLiveParameters(link).toString();
   useEffect(() => {
     let hasChanged = true;
     const opened = openTail({

@@ -1,11 +1,11 @@
 /** What an overview says where there is little: few transactions, none that match, none that are labelled. */
 import type { Transaction } from '../../../contract/received.ts';
-import { listFilters, withoutFilters } from '../../link/filters.ts';
+import { dropFilters, listFilters } from '../../link/filters.ts';
 import type { LatencyMap, Slowest } from '../../map/questions.ts';
-import { counted } from '../../numbers/amounts.ts';
-import { grouped, shortDuration } from '../../numbers/exact_times.ts';
+import { formatQuantity } from '../../numbers/amounts.ts';
+import { formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
 import { usePage } from '../context.ts';
-import { shownName } from '../names.ts';
+import { formatName } from '../names.ts';
 import { useOpen } from './slowest_table.tsx';
 
 /** Too few for their slowest to be compared with the others: the slowest one is named. */
@@ -14,10 +14,10 @@ export function FewSentence({ map: { of, answer }, slowest }: { map: LatencyMap;
   const { count, duration_ns } = answer.total;
   const first = of === 'events' ? undefined : slowest?.transactions[0];
   if (!first) {
-    const longest = duration_ns.max === null ? '' : `; the longest took ${shortDuration(duration_ns.max)}`;
+    const longest = duration_ns.max === null ? '' : `; the longest took ${formatShortDuration(duration_ns.max)}`;
     return (
       <h1>
-        {counted(count, of === 'events' ? 'event' : 'transaction')} {count === 1 ? 'is' : 'are'} here{longest}.
+        {formatQuantity(count, of === 'events' ? 'event' : 'transaction')} {count === 1 ? 'is' : 'are'} here{longest}.
       </h1>
     );
   }
@@ -35,10 +35,10 @@ function describeTransaction(
   { transaction_id, services, nodes, duration_ns, error_count }: Transaction,
   count: number,
 ): string {
-  const place = `${services.map(shownName).join(', ')} on ${nodes.map(shownName).join(', ')}`;
-  const failed = error_count > 0 ? ` ${grouped(error_count)} of its calls failed.` : '';
+  const place = `${services.map(formatName).join(', ')} on ${nodes.map(formatName).join(', ')}`;
+  const failed = error_count > 0 ? ` ${groupDigits(error_count)} of its calls failed.` : '';
   const which = count === 1 ? 'The only transaction here' : 'The slowest transaction here';
-  return `${which}, ${shownName(transaction_id)} of ${place}, took ${shortDuration(BigInt(duration_ns))}.${failed}`;
+  return `${which}, ${formatName(transaction_id)} of ${place}, took ${formatShortDuration(BigInt(duration_ns))}.${failed}`;
 }
 
 interface SlowestProps {
@@ -53,7 +53,7 @@ export function SlowestLine({ transaction, isOld }: SlowestProps) {
   const { transaction_id, duration_ns } = transaction;
   return (
     <p style={isOld ? { visibility: 'hidden' } : {}}>
-      Slowest: {shownName(transaction_id)}, {shortDuration(BigInt(duration_ns))}{' '}
+      Slowest: {formatName(transaction_id)}, {formatShortDuration(BigInt(duration_ns))}{' '}
       <button type="button" class="primary" onClick={() => open(transaction_id)}>
         Open
       </button>
@@ -80,7 +80,7 @@ export function Unlabelled() {
 export function NothingRecorded({ isUnlabelled }: { isUnlabelled: boolean }) {
   const { link, go } = usePage();
   const given = [
-    ...listFilters(link).map(({ name, value }) => `${name.replaceAll('_', ' ')} ${shownName(value)}`),
+    ...listFilters(link).map(({ name, value }) => `${name.replaceAll('_', ' ')} ${formatName(value)}`),
     ...(link.has_error ? ['failed'] : []),
     ...(link.from !== null || link.to !== null ? ['this window'] : []),
   ];
@@ -90,7 +90,7 @@ export function NothingRecorded({ isUnlabelled }: { isUnlabelled: boolean }) {
         <h1>
           No {isUnlabelled || link.of === 'events' ? 'event' : 'transaction'} matches {given.join(', ')}.
         </h1>
-        <button type="button" onClick={() => go(withoutFilters())}>
+        <button type="button" onClick={() => go(dropFilters())}>
           Show all
         </button>
       </section>

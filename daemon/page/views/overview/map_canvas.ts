@@ -5,10 +5,10 @@
 import type { Gap } from '../../../contract/received.ts';
 import { THEMES, type ThemeName } from '../../draw/theme.ts';
 import type { CellBox } from '../../map/box.ts';
-import { clockTicks } from '../../map/clock_ticks.ts';
+import { computeClockTicks } from '../../map/clock_ticks.ts';
 import { paintCells } from '../../map/paint.ts';
 import type { LatencyMap } from '../../map/questions.ts';
-import { columnStartNs, computeColumnPlace, durationMarks } from '../../map/scale.ts';
+import { computeColumnPlace, computeColumnStartNs, computeDurationMarks } from '../../map/scale.ts';
 
 /** Room for the labels of durations and of times, CSS pixels. */
 export const LEFT_PX = 52;
@@ -39,35 +39,35 @@ export interface MapCanvas {
   computeMapPlace(xPx: number, yPx: number): { column: number; band: number };
 }
 
-export const plotWidth = (widthPx: number) => Math.max(widthPx - LEFT_PX - RIGHT_PX, 1);
+export const computePlotWidth = (widthPx: number) => Math.max(widthPx - LEFT_PX - RIGHT_PX, 1);
 
 export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
   const { scale, cells } = map;
   const { dpr, theme, widthPx } = look;
-  const plotPx = plotWidth(widthPx);
+  const plotPx = computePlotWidth(widthPx);
   const size = { width: Math.max(Math.round(plotPx * dpr), 1), height: Math.round(PLOT_PX * dpr) };
-  const painted = (ink: 'rest' | 'selection', isFailedOnly: boolean) => {
+  const paintPicture = (ink: 'rest' | 'selection', isFailedOnly: boolean) => {
     const image = new ImageData(size.width, size.height);
     new Uint32Array(image.data.buffer).set(paintCells(cells, scale, size, { theme, ink, isFailedOnly }));
-    const picture = newCanvas(size.width, size.height);
+    const picture = createCanvas(size.width, size.height);
     picture.getContext('2d')!.putImageData(image, 0, 0);
     return picture;
   };
-  const plain = painted('rest', false);
+  const plain = paintPicture('rest', false);
   /** Pictures of the selected cells, made when they are needed first. */
   const selected = new Map<boolean, HTMLCanvasElement>();
   const getOrCreatePicture = (isFailedOnly: boolean) => {
-    const picture = selected.get(isFailedOnly) ?? painted('selection', isFailedOnly);
+    const picture = selected.get(isFailedOnly) ?? paintPicture('selection', isFailedOnly);
     selected.set(isFailedOnly, picture);
     return picture;
   };
-  const under = axes(map, look);
-  const over = gaps(map, look);
+  const under = drawAxes(map, look);
+  const over = drawGaps(map, look);
   const computeColumnX = (column: number) => LEFT_PX + (column / Math.max(scale.columnCount, 1)) * plotPx;
   const computeBandY = (band: number) => TOP_PX + PLOT_PX * (1 - band / scale.bandCount);
 
   function draw(canvas: HTMLCanvasElement, box: CellBox | null, isFailedOnly: boolean): void {
-    const context = prepared(canvas, look);
+    const context = prepareCanvas(canvas, look);
     context.drawImage(under, 0, 0, widthPx, HEIGHT_PX);
     const isSelected = box !== null || isFailedOnly;
     context.globalAlpha = isSelected ? FAINT_ALPHA : 1;
@@ -84,7 +84,7 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
       context.restore();
     }
     context.drawImage(over, 0, 0, widthPx, HEIGHT_PX);
-    if (box) outline(context, { left, right, top, bottom }, `#${THEMES[theme].selection}`);
+    if (box) drawBoxOutline(context, { left, right, top, bottom }, `#${THEMES[theme].selection}`);
   }
 
   return {
@@ -96,12 +96,12 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
   };
 }
 
-function newCanvas(width: number, height: number): HTMLCanvasElement {
+function createCanvas(width: number, height: number): HTMLCanvasElement {
   return Object.assign(document.createElement('canvas'), { width, height });
 }
 
 /** Sets the canvas to its size, and clears it. */
-function prepared(canvas: HTMLCanvasElement, { widthPx, dpr }: MapLook): CanvasRenderingContext2D {
+function prepareCanvas(canvas: HTMLCanvasElement, { widthPx, dpr }: MapLook): CanvasRenderingContext2D {
   const width = Math.round(widthPx * dpr);
   const height = Math.round(HEIGHT_PX * dpr);
   if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
@@ -114,7 +114,7 @@ function prepared(canvas: HTMLCanvasElement, { widthPx, dpr }: MapLook): CanvasR
   return context;
 }
 
-function outline(
+function drawBoxOutline(
   context: CanvasRenderingContext2D,
   box: Record<'left' | 'right' | 'top' | 'bottom', number>,
   colour: string,
@@ -128,13 +128,13 @@ function outline(
     for (const y of [top, bottom]) context.fillRect(x - HANDLE_PX / 2, y - HANDLE_PX / 2, HANDLE_PX, HANDLE_PX);
 }
 
-function axes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
-  const canvas = newCanvas(1, 1);
-  const context = prepared(canvas, look);
-  const plotPx = plotWidth(look.widthPx);
+function drawAxes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
+  const canvas = createCanvas(1, 1);
+  const context = prepareCanvas(canvas, look);
+  const plotPx = computePlotWidth(look.widthPx);
   context.textBaseline = 'middle';
   context.textAlign = 'right';
-  for (const { label, band } of durationMarks(scale)) {
+  for (const { label, band } of computeDurationMarks(scale)) {
     const y = TOP_PX + PLOT_PX * (1 - band / scale.bandCount);
     context.fillStyle = look.ink.line;
     context.fillRect(LEFT_PX, y, plotPx, 1);
@@ -144,8 +144,8 @@ function axes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
   context.textAlign = 'left';
   context.fillStyle = look.ink.line;
   context.fillRect(LEFT_PX, TOP_PX + PLOT_PX, plotPx, 1);
-  const toNs = columnStartNs(scale, scale.columnCount);
-  for (const { ns, label } of clockTicks(scale.fromNs, toNs, Math.floor(plotPx / TICK_PX))) {
+  const toNs = computeColumnStartNs(scale, scale.columnCount);
+  for (const { ns, label } of computeClockTicks(scale.fromNs, toNs, Math.floor(plotPx / TICK_PX))) {
     const x = LEFT_PX + (computeColumnPlace(scale, ns) / scale.columnCount) * plotPx;
     context.fillStyle = look.ink.line;
     context.fillRect(x, TOP_PX + PLOT_PX, 1, 6);
@@ -157,14 +157,14 @@ function axes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
 }
 
 /** What was not recorded, hatched over the full height: nothing is known of its durations. */
-function gaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): HTMLCanvasElement {
-  const canvas = newCanvas(1, 1);
-  const context = prepared(canvas, look);
-  const plotPx = plotWidth(look.widthPx);
+function drawGaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): HTMLCanvasElement {
+  const canvas = createCanvas(1, 1);
+  const context = prepareCanvas(canvas, look);
+  const plotPx = computePlotWidth(look.widthPx);
   context.strokeStyle = `#${THEMES[look.theme].error}`;
   context.lineWidth = 2;
   for (const gap of coverage.gaps) {
-    const span = gapSpan(gap, scale, plotPx);
+    const span = computeGapSpan(gap, scale, plotPx);
     if (!span) continue;
     context.save();
     context.beginPath();
@@ -182,7 +182,7 @@ function gaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): HTMLC
 }
 
 /** A short gap is as wide as can be seen; null for one outside the map. */
-function gapSpan({ from, to }: Gap, scale: LatencyMap['scale'], plotPx: number) {
+function computeGapSpan({ from, to }: Gap, scale: LatencyMap['scale'], plotPx: number) {
   const place = (ns: number | bigint) =>
     LEFT_PX +
     (Math.min(Math.max(computeColumnPlace(scale, BigInt(ns)), 0), scale.columnCount) / scale.columnCount) * plotPx;

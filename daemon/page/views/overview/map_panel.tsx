@@ -2,13 +2,13 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import type { MapKind } from '../../../contract/received.ts';
-import { type Box, boxOfCells, computeCellBox, OPEN_BOX } from '../../map/box.ts';
+import { type Box, computeBox, computeCellBox, OPEN_BOX } from '../../map/box.ts';
 import type { LatencyMap, Selection } from '../../map/questions.ts';
 import type { MapCell } from '../../map/scale.ts';
 import { mapSummary } from '../../map/summary.ts';
 import { TAIL_SHARE, tailSize } from '../../map/tail.ts';
-import { exactDuration, grouped } from '../../numbers/exact_times.ts';
-import { clockText } from '../../numbers/wall_clock.ts';
+import { formatExactDuration, groupDigits } from '../../numbers/exact_times.ts';
+import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
 import { MapPicture } from './map_picture.tsx';
 
@@ -76,7 +76,7 @@ function Selecting({ map, selection }: { map: LatencyMap; selection: Selection |
       isOff: size === 0,
       box: OPEN_BOX,
     },
-    { name: 'failed', text: `failed, ${grouped(failed)}`, isOff: failed === 0, box: OPEN_BOX },
+    { name: 'failed', text: `failed, ${groupDigits(failed)}`, isOff: failed === 0, box: OPEN_BOX },
     { name: 'box', text: 'box', isOff: selection === null, box: box ?? selection?.box ?? OPEN_BOX },
   ];
   return (
@@ -144,7 +144,7 @@ function MapTable({ map, selection }: MapTableProps) {
             Before
           </button>
           <span>
-            rows {grouped(from + 1)} to {grouped(to)} of {grouped(cells.length)}
+            rows {groupDigits(from + 1)} to {groupDigits(to)} of {groupDigits(cells.length)}
           </span>
           <button type="button" disabled={to === cells.length} onClick={() => setPage(page + 1)}>
             After
@@ -182,11 +182,11 @@ function MapTable({ map, selection }: MapTableProps) {
 
 function CellTexts({ map: { scale }, cell, isSelected }: { map: LatencyMap; cell: MapCell; isSelected: boolean }) {
   const { column, band, count, failed } = cell;
-  const box = boxOfCells(scale, { left: column, right: column + 1, bottom: band, top: band + 1 });
-  const end = box.box_max === null ? 'any' : exactDuration(box.box_max + 1n);
+  const box = computeBox(scale, { left: column, right: column + 1, bottom: band, top: band + 1 });
+  const end = box.box_max === null ? 'any' : formatExactDuration(box.box_max + 1n);
   const texts = [
-    clockText(box.box_from!),
-    ...[exactDuration(box.box_min!), end, grouped(count), grouped(failed), isSelected ? '✓' : ''],
+    formatWallClock(box.box_from!),
+    ...[formatExactDuration(box.box_min!), end, groupDigits(count), groupDigits(failed), isSelected ? '✓' : ''],
   ];
   return (
     <>

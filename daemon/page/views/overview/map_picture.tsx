@@ -2,19 +2,19 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import {
   type Box,
-  boxOfCells,
   type CellBox,
-  cellsBetween,
+  computeBox,
   computeCellBox,
-  moved,
-  resized,
-  rounded,
+  computeCoveredCells,
+  moveBox,
+  resizeBox,
+  roundBox,
   sumCellsInBox,
 } from '../../map/box.ts';
 import type { LatencyMap, Selection } from '../../map/questions.ts';
-import { boxText } from '../../map/summary.ts';
-import { grouped } from '../../numbers/exact_times.ts';
-import { currentTheme } from '../theme.ts';
+import { formatBox } from '../../map/summary.ts';
+import { groupDigits } from '../../numbers/exact_times.ts';
+import { readCurrentTheme } from '../theme.ts';
 import { createMapCanvas, type MapCanvas, type MapLook } from './map_canvas.ts';
 
 interface Props {
@@ -42,13 +42,13 @@ export function MapPicture({ map, selection, summary, onBox }: Props) {
     (draft: CellBox | null) => {
       if (!picture) return;
       picture.draw(canvas.current!, draft ?? (isWhole ? null : chosen), selection?.isFailed === true);
-      readout.current!.textContent = draft ? draftText(map, draft) : selection ? chosenText(map, selection) : '';
+      readout.current!.textContent = draft ? formatDraft(map, draft) : selection ? formatChosen(map, selection) : '';
     },
     [picture, chosen, isWhole, selection, map],
   );
   const draft = useDraft({ map, draw, onBox });
   useLayoutEffect(() => draw(draft.current()), [draw]);
-  const start = () => draft.current() ?? (chosen ? rounded(map.scale, chosen) : computeMiddleBox(map));
+  const start = () => draft.current() ?? (chosen ? roundBox(map.scale, chosen) : computeMiddleBox(map));
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === 'Escape') {
@@ -57,7 +57,7 @@ export function MapPicture({ map, selection, summary, onBox }: Props) {
     } else {
       const step = STEPS.get(event.key);
       if (!step) return;
-      const change = event.shiftKey ? resized : moved;
+      const change = event.shiftKey ? resizeBox : moveBox;
       draft.set(change(map.scale, start(), ...step));
     }
     event.preventDefault();
@@ -93,19 +93,19 @@ function computeMiddleBox({ scale: { columnCount, bandCount } }: LatencyMap): Ce
   };
 }
 
-function chosenText(map: LatencyMap, { kind, box }: Selection): string {
+function formatChosen(map: LatencyMap, { kind, box }: Selection): string {
   if (kind === 'failed') return 'Selected: what failed';
   const cells = computeCellBox(map.scale, box);
   // A box that divides cells cannot be counted here: the sentence has the daemon's count.
   const isWhole = cells !== null && Object.values(cells).every(Number.isInteger);
-  return isWhole ? draftText(map, cells) : `Selected: ${boxText(map, box)}`;
+  return isWhole ? formatDraft(map, cells) : `Selected: ${formatBox(map, box)}`;
 }
 
-function draftText(map: LatencyMap, box: CellBox): string {
+function formatDraft(map: LatencyMap, box: CellBox): string {
   const { count, failed } = sumCellsInBox(map.cells, box);
   const atLeast = map.answer.coverage.complete ? '' : 'at least ';
-  const failures = failed > 0 ? `, ${grouped(failed)} failed` : '';
-  return `${atLeast}${grouped(count)} in the box${failures}: ${boxText(map, boxOfCells(map.scale, box))}`;
+  const failures = failed > 0 ? `, ${groupDigits(failed)} failed` : '';
+  return `${atLeast}${groupDigits(count)} in the box${failures}: ${formatBox(map, computeBox(map.scale, box))}`;
 }
 
 /** Paper is white in both themes. */
@@ -119,20 +119,20 @@ function useLook() {
     const measure = () => {
       const widthPx = frame.current!.clientWidth;
       const dpr = window.devicePixelRatio;
-      const theme = currentTheme();
+      const theme = readCurrentTheme();
       setLook((now) =>
         now?.widthPx === widthPx && now.dpr === dpr && now.theme === theme && now.ink !== INK_OF_PAPER
           ? now
           : { widthPx, dpr, theme, ink: readMapInk() },
       );
     };
-    const forPaper = () => setLook((now) => now && { ...now, theme: 'light', ink: INK_OF_PAPER });
+    const setPaperLook = () => setLook((now) => now && { ...now, theme: 'light', ink: INK_OF_PAPER });
     const observer = new ResizeObserver(measure);
     observer.observe(frame.current!);
     measure();
     const listeners = [
       ...(['themechange', 'resize', 'afterprint'] as const).map((name) => [name, measure] as const),
-      ['beforeprint', forPaper] as const,
+      ['beforeprint', setPaperLook] as const,
     ];
     for (const [name, listener] of listeners) window.addEventListener(name, listener);
     return () => {
@@ -146,8 +146,8 @@ function useLook() {
 /** The colours of the style sheet, which a canvas does not know by itself. */
 function readMapInk(): MapLook['ink'] {
   const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return { text: colour('text'), quiet: colour('quiet'), line: colour('line') };
+  const readColor = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return { text: readColor('text'), quiet: readColor('quiet'), line: readColor('line') };
 }
 
 interface Draft {
@@ -182,7 +182,7 @@ function useDraft({ map, draw, onBox }: DraftOptions): Draft {
     window.clearTimeout(state.current.timer);
     const { box } = state.current;
     state.current.box = null;
-    if (box) onBox(boxOfCells(map.scale, box));
+    if (box) onBox(computeBox(map.scale, box));
   };
   return {
     current: () => state.current.box,
@@ -226,7 +226,7 @@ function useDrag({ map, picture, draft }: DragOptions) {
       from.isDrag ||= Math.hypot(xPx - from.xPx, yPx - from.yPx) > DRAG_PX;
       if (!from.isDrag) return;
       draft.set(
-        cellsBetween(map.scale, picture.computeMapPlace(from.xPx, from.yPx), picture.computeMapPlace(xPx, yPx)),
+        computeCoveredCells(map.scale, picture.computeMapPlace(from.xPx, from.yPx), picture.computeMapPlace(xPx, yPx)),
       );
     },
     onPointerUp() {

@@ -6,23 +6,23 @@ import {
   askApart,
   askMap,
   askSlowest,
+  buildDifferencesPath,
+  buildSlowestQuestion,
   chooseSelection,
-  differencesPath,
   type LatencyMap,
   mapPath,
   type Selection,
   type Slowest,
-  slowestQuestion,
 } from '../../map/questions.ts';
-import { overviewSentence } from '../../map/sentence.ts';
+import { describeOverview } from '../../map/sentence.ts';
 import { computeMeans, type Means } from '../../map/time_spent.ts';
-import { counted } from '../../numbers/amounts.ts';
-import { exactDuration, shortDuration } from '../../numbers/exact_times.ts';
+import { formatQuantity } from '../../numbers/amounts.ts';
+import { formatExactDuration, formatShortDuration } from '../../numbers/exact_times.ts';
 import { PART_NAMES } from '../breakdown_bar.tsx';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
 import { useKeys } from '../keys.ts';
-import { shownName } from '../names.ts';
+import { formatName } from '../names.ts';
 import { type Answer, useAnswer } from '../use_answer.ts';
 import { WindowForm } from '../window_form.tsx';
 import { FewSentence, NothingRecorded, SlowestLine, Unlabelled } from './first_words.tsx';
@@ -93,8 +93,8 @@ function Sentences({
   const sentence = !selection
     ? null
     : current
-      ? overviewSentence(current.map, current.selection, current.answer, shownName)
-      : overviewSentence(map, selection, isApartOld ? null : (apart.body?.answer ?? null), shownName);
+      ? describeOverview(current.map, current.selection, current.answer, formatName)
+      : describeOverview(map, selection, isApartOld ? null : (apart.body?.answer ?? null), formatName);
   const isChosen = selection !== null && selection.kind !== 'slowest';
   useEffect(() => {
     if (isChosen && !isApartOld && sentence !== null) announce(sentence);
@@ -130,7 +130,7 @@ function SlowestPanel({ state, map }: { state: OverviewState; map: LatencyMap })
 function Losses({ map: { answer, of } }: { map: LatencyMap }) {
   const { complete, lost } = answer.coverage;
   if (complete) return null;
-  const events = lost > 0 ? `At least ${counted(lost, 'event')} ${lost === 1 ? 'is' : 'are'}` : 'Events are';
+  const events = lost > 0 ? `At least ${formatQuantity(lost, 'event')} ${lost === 1 ? 'is' : 'are'}` : 'Events are';
   return (
     <p class="loss">
       ▲ {events} missing in this window: there may be more {of}, and durations may be longer.
@@ -166,12 +166,12 @@ function useOverview(): OverviewState {
   const [columns] = useState(() => COLUMNS.find(([widthPx]) => window.innerWidth >= widthPx)![1]);
   const mapNow = mapPath(link, columns);
   const map = useAnswer(mapNow, (signal) => askMap(daemon, link, columns, signal));
-  const question = map.body && slowestQuestion(link, map.body);
+  const question = map.body && buildSlowestQuestion(link, map.body);
   const slowest = useAnswer(question?.key ?? null, (signal) => askSlowest(daemon, question!, signal));
   const isSlowestOld = slowest.body?.key !== question?.key;
   const known = !isSlowestOld ? slowest.body : slowest.failure && !slowest.isLoading ? 'failed' : null;
   const selection = useMemo(() => map.body && chooseSelection(link, map.body, known), [link, map.body, known]);
-  const apartNow = map.body && selection && differencesPath(map.body, selection);
+  const apartNow = map.body && selection && buildDifferencesPath(map.body, selection);
   const apart = useAnswer(apartNow, (signal) => askApart(daemon, map.body!, selection!, signal));
   const isApartOld = apart.body?.key !== apartNow;
   // What is not asked for is not awaited.
@@ -244,8 +244,8 @@ function Bar({ name, means: { parts, durationNs }, longestNs }: { name: string; 
 
 function Time({ ns }: { ns: bigint }) {
   return (
-    <td class="number" title={exactDuration(ns)}>
-      {shortDuration(ns)}
+    <td class="number" title={formatExactDuration(ns)}>
+      {formatShortDuration(ns)}
     </td>
   );
 }

@@ -1,10 +1,10 @@
 /** The slowest of what is selected, each of which opens as lanes. */
 import type { Transaction } from '../../../contract/received.ts';
 import { LISTED_MAX, type Slowest } from '../../map/questions.ts';
-import { exactDuration, grouped, shortDuration } from '../../numbers/exact_times.ts';
-import { clockText } from '../../numbers/wall_clock.ts';
+import { formatExactDuration, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
+import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
-import { shownName } from '../names.ts';
+import { formatName } from '../names.ts';
 
 interface Props {
   slowest: Slowest;
@@ -61,19 +61,19 @@ function Line({ transaction }: { transaction: Transaction }) {
   const { transaction_id, duration_ns, error_count } = transaction;
   return (
     <tr>
-      <td class="digits">{clockText(BigInt(transaction.first_timestamp_ns))}</td>
+      <td class="digits">{formatWallClock(BigInt(transaction.first_timestamp_ns))}</td>
       <th scope="row">
         <button type="button" class="link" onClick={() => open(transaction_id)}>
-          {shownName(transaction_id)}
+          {formatName(transaction_id)}
         </button>
       </th>
-      <td>{transaction.services.map(shownName).join(', ')}</td>
-      <td>{transaction.nodes.map(shownName).join(', ')}</td>
-      <td class="number" title={exactDuration(BigInt(duration_ns))}>
-        {shortDuration(BigInt(duration_ns))}
+      <td>{transaction.services.map(formatName).join(', ')}</td>
+      <td>{transaction.nodes.map(formatName).join(', ')}</td>
+      <td class="number" title={formatExactDuration(BigInt(duration_ns))}>
+        {formatShortDuration(BigInt(duration_ns))}
       </td>
-      <td class="number">{grouped(transaction.event_count)}</td>
-      <td>{error_count > 0 ? `✕ ${grouped(error_count)} failed` : '✓'}</td>
+      <td class="number">{groupDigits(transaction.event_count)}</td>
+      <td>{error_count > 0 ? `✕ ${groupDigits(error_count)} failed` : '✓'}</td>
     </tr>
   );
 }

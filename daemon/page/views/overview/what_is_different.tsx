@@ -1,13 +1,13 @@
 /** What sets the selected apart: values with their shares, each of which can be kept or excluded. */
 import type { DifferencesAnswer, DifferentValue } from '../../../contract/received.ts';
-import { withValue } from '../../link/filters.ts';
+import { addFilterValue } from '../../link/filters.ts';
 import type { Apart } from '../../map/questions.ts';
 import { computeValueShares } from '../../map/sentence.ts';
-import { fieldName, listed, valueText } from '../../map/wording.ts';
+import { formatFieldValue, getFieldName, joinWithAnd } from '../../map/wording.ts';
 import { percentText } from '../../numbers/amounts.ts';
-import { grouped } from '../../numbers/exact_times.ts';
+import { groupDigits } from '../../numbers/exact_times.ts';
 import { usePage } from '../context.ts';
-import { shownName } from '../names.ts';
+import { formatName } from '../names.ts';
 
 interface Props {
   apart: Apart;
@@ -17,13 +17,13 @@ interface Props {
 
 export function WhatIsDifferent({ apart: { answer }, isOld }: Props) {
   const { differences, too_few, more, equal, left_out, window } = answer;
-  const names = (fields: readonly DifferentValue['field'][]) => listed(fields.map(fieldName));
+  const formatFieldNames = (fields: readonly DifferentValue['field'][]) => joinWithAnd(fields.map(getFieldName));
   return (
     <>
       <h2>What is different</h2>
       <p class="quiet">
-        <span class="key selected-share" aria-hidden="true" /> {grouped(answer.selected.count)} selected,{' '}
-        <span class="key other-share" aria-hidden="true" /> {grouped(answer.others.count)} others
+        <span class="key selected-share" aria-hidden="true" /> {groupDigits(answer.selected.count)} selected,{' '}
+        <span class="key other-share" aria-hidden="true" /> {groupDigits(answer.others.count)} others
       </p>
       {too_few && <p>Too few to compare: 30 selected and 30 others are needed.</p>}
       {!too_few && differences.length === 0 && <p>No difference outside noise.</p>}
@@ -37,9 +37,11 @@ export function WhatIsDifferent({ apart: { answer }, isOld }: Props) {
           </li>
         ))}
       </ul>
-      {more > 0 && <p class="quiet">{grouped(more)} more, less different, are not listed.</p>}
-      {!too_few && equal.length > 0 && <p class="quiet">no difference: {names(equal)}</p>}
-      {left_out.length > 0 && <p class="quiet">not compared, as there are too many values: {names(left_out)}</p>}
+      {more > 0 && <p class="quiet">{groupDigits(more)} more, less different, are not listed.</p>}
+      {!too_few && equal.length > 0 && <p class="quiet">no difference: {formatFieldNames(equal)}</p>}
+      {left_out.length > 0 && (
+        <p class="quiet">not compared, as there are too many values: {formatFieldNames(left_out)}</p>
+      )}
       {window.narrowed && (
         <p class="quiet">
           The window has too many events to compare all: the others are those of the same time as the selected.
@@ -53,7 +55,7 @@ const buildValueKey = ({ field, value, device }: DifferentValue) => JSON.stringi
 
 function Value({ value, isOld }: { value: DifferentValue; isOld: boolean }) {
   const { link, go } = usePage();
-  const text = valueText(value, shownName);
+  const text = formatFieldValue(value, formatName);
   const { field } = value;
   if (field === 'neighbour')
     return (
@@ -62,14 +64,14 @@ function Value({ value, isOld }: { value: DifferentValue; isOld: boolean }) {
         <span class="quiet">no filter: open a slow one to see it</span>
       </div>
     );
-  const act = (isExcluded: boolean) => go(withValue(link, field, value.value, isExcluded));
+  const applyFilter = (isExcluded: boolean) => go(addFilterValue(link, field, value.value, isExcluded));
   return (
     <div class="value">
       <span class="text">{text}</span>
-      <button type="button" disabled={isOld} aria-label={`Keep ${text}`} onClick={() => act(false)}>
+      <button type="button" disabled={isOld} aria-label={`Keep ${text}`} onClick={() => applyFilter(false)}>
         Keep
       </button>
-      <button type="button" disabled={isOld} aria-label={`Exclude ${text}`} onClick={() => act(true)}>
+      <button type="button" disabled={isOld} aria-label={`Exclude ${text}`} onClick={() => applyFilter(true)}>
         Exclude
       </button>
     </div>

@@ -39,10 +39,10 @@ export function beginScanThread(
   let ended: unknown;
   let lastId = 0;
   worker.on('message', receive);
-  worker.on('error', ending);
-  worker.on('exit', () => ending(new Error('a thread that reads recordings has ended')));
+  worker.on('error', noteEnd);
+  worker.on('exit', () => noteEnd(new Error('a thread that reads recordings has ended')));
 
-  function ending(error: unknown): void {
+  function noteEnd(error: unknown): void {
     ended ??= error;
     onEnd();
     const asked = [...running.values()];
@@ -98,19 +98,19 @@ export function beginScanThread(
       worker.ref();
       send({ kind: 'begin', id: asked.id, question });
       try {
-        return yield* answerTo(asked, () => wokenOrPaused(asked));
+        return yield* answerTo(asked, () => waitOrPause(asked));
       } finally {
         if (running.has(asked.id)) send({ kind: 'cancel', id: asked.id });
       }
     },
     async end(error) {
-      ending(error);
+      noteEnd(error);
       await worker.terminate();
     },
   };
 }
 
-function wokenOrPaused(asked: Asked): Promise<void> {
+function waitOrPause(asked: Asked): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, PAUSE_MS);
     asked.wake = () => {

@@ -37,35 +37,35 @@ export function createScanThreads(places: ServedPaths, adopt: (findings: Finding
     return thread;
   }
 
-  function leastBusy(): ScanThread {
+  function chooseThread(): ScanThread {
     const [least] = [...threads].sort((a, b) => a.running - b.running);
     return least && (least.running === 0 || threads.size === THREADS_MAX) ? least : begin();
   }
 
   async function* ask(question: Question): AsyncGenerator<Uint8Array, Answer> {
-    if (isClosed) throw shuttingDown();
-    return yield* leastBusy().ask(question);
+    if (isClosed) throw createShutdownProblem();
+    return yield* chooseThread().ask(question);
   }
 
   return {
-    ...bindPasses((pass) => (request) => steps(ask({ pass, request } as Question)) as never),
+    ...bindPasses((pass) => (request) => dropPieces(ask({ pass, request } as Question)) as never),
     scanJson: (request) => ask({ pass: 'json', request }) as AsyncGenerator<Uint8Array, void>,
     get running() {
       return [...threads].reduce((sum, { running }) => sum + running, 0);
     },
     async close() {
       isClosed = true;
-      await Promise.all([...threads].map((thread) => thread.end(shuttingDown())));
+      await Promise.all([...threads].map((thread) => thread.end(createShutdownProblem())));
     },
   };
 }
 
-function shuttingDown(): Problem {
+function createShutdownProblem(): Problem {
   return new Problem('shutting_down', 'the daemon is shutting down');
 }
 
 /** The same scan, of which only the answer counts. */
-async function* steps<Found>(scan: AsyncGenerator<Uint8Array, Found>): AsyncGenerator<void, Found> {
+async function* dropPieces<Found>(scan: AsyncGenerator<Uint8Array, Found>): AsyncGenerator<void, Found> {
   try {
     for (;;) {
       const { done, value } = await scan.next();

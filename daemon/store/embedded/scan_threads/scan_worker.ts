@@ -74,16 +74,16 @@ async function run(id: number, question: Question): Promise<void> {
 
 async function answerTo(question: Question, scan: Scan): Promise<unknown> {
   if (question.pass !== 'json')
-    return finished<unknown>(PASSES[question.pass](source, question.request as never), scan);
-  const nextBuffer = () => {
+    return runToEnd<unknown>(PASSES[question.pass](source, question.request as never), scan);
+  const takeBuffer = () => {
     const spent = scan.spent.pop();
     return spent ? Buffer.from(spent) : Buffer.allocUnsafeSlow(PIECE_BYTES);
   };
-  return sent(scanAsJson(recordings, question.request, nextBuffer), scan);
+  return sendPieces(scanAsJson(recordings, question.request, takeBuffer), scan);
 }
 
 /** Resolves to undefined if the scan was cancelled. */
-async function finished<Answer>(work: AsyncGenerator<void, Answer>, scan: Scan): Promise<Answer | undefined> {
+async function runToEnd<Answer>(work: AsyncGenerator<void, Answer>, scan: Scan): Promise<Answer | undefined> {
   for (;;) {
     await yieldToEventLoop(scan);
     if (scan.isCancelled) break;
@@ -94,9 +94,9 @@ async function finished<Answer>(work: AsyncGenerator<void, Answer>, scan: Scan):
   return undefined;
 }
 
-async function sent(pieces: AsyncGenerator<Uint8Array, void>, scan: Scan): Promise<undefined> {
+async function sendPieces(pieces: AsyncGenerator<Uint8Array, void>, scan: Scan): Promise<undefined> {
   for (;;) {
-    while (scan.wanted === 0 && !scan.isCancelled) await woken(scan);
+    while (scan.wanted === 0 && !scan.isCancelled) await waitForWake(scan);
     await yieldToEventLoop(scan);
     if (scan.isCancelled) break;
     const { done, value: piece } = await pieces.next();
@@ -110,7 +110,7 @@ async function sent(pieces: AsyncGenerator<Uint8Array, void>, scan: Scan): Promi
   await pieces.return();
 }
 
-function woken(scan: Scan): Promise<void> {
+function waitForWake(scan: Scan): Promise<void> {
   return new Promise((resolve) => {
     scan.wake = resolve;
   });

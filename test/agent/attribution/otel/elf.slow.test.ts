@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { type Elf, type ReadAt, readElf } from '../../../../agent/attribution/elf/elf.ts';
 import { THREAD_CONTEXT_SYMBOL } from '../../../../agent/attribution/otel/thread_local.ts';
-import { accessBySlots, programBlockDistance } from '../../../../agent/attribution/otel/tls_access.ts';
+import { computeProgramBlockDistance, readSlotAccess } from '../../../../agent/attribution/otel/tls_access.ts';
 import { times } from '../../../repeats.ts';
 import { compile } from './programs.ts';
 
@@ -46,11 +46,11 @@ describe('the libraries of this machine', () => {
     const elf = elfOf(readFileSync(path))!;
     for (const [, value, size, , symbol] of symbols) {
       const found = { value: Number.parseInt(value!, 16), size: Number(size) };
-      expect({ symbol, ...elf.exportedTlsSymbol(symbol!) }).toEqual({ symbol, ...found });
+      expect({ symbol, ...elf.findExportedTlsSymbol(symbol!) }).toEqual({ symbol, ...found });
     }
     // The first is a function, and the second is not exported.
-    expect(elf.exportedTlsSymbol('malloc')).toBeUndefined();
-    expect(elf.exportedTlsSymbol(THREAD_CONTEXT_SYMBOL)).toBeUndefined();
+    expect(elf.findExportedTlsSymbol('malloc')).toBeUndefined();
+    expect(elf.findExportedTlsSymbol(THREAD_CONTEXT_SYMBOL)).toBeUndefined();
   });
 
   test.each(files)('%s has the thread-local relocations that readelf finds', (name) => {
@@ -62,7 +62,7 @@ describe('the libraries of this machine', () => {
       kind: kinds[type as keyof typeof kinds],
       address: Number.parseInt(address!, 16),
     }));
-    expect([...elfOf(readFileSync(path))!.tlsRelocations()]).toMatchObject(expected);
+    expect([...elfOf(readFileSync(path))!.readTlsRelocations()]).toMatchObject(expected);
   });
 });
 
@@ -73,7 +73,7 @@ test('the sections have the names that readelf finds', () => {
   const names = [...listing.matchAll(/^ +\[ *[1-9]\d*\] (\S+)/gm)].map(([, name]) => name);
   expect(names).toContain('.dynsym');
   // The first section header has no name.
-  expect(elfOf(bytes)!.sectionNames()).toEqual(['', ...names]);
+  expect(elfOf(bytes)!.readSectionNames()).toEqual(['', ...names]);
 });
 
 describe('the thread-local block of a program', () => {
@@ -91,7 +91,7 @@ describe('the thread-local block of a program', () => {
     [{ address: Number.POSITIVE_INFINITY, memorySize: 8, alignment: 8 }, undefined],
     [{ address: 0, memorySize: 8, alignment: Number.POSITIVE_INFINITY }, undefined],
   ])('of size %p lies %p below the thread pointer', (segment, distance) => {
-    expect(programBlockDistance(segment)).toBe(distance);
+    expect(computeProgramBlockDistance(segment)).toBe(distance);
   });
 });
 
@@ -116,8 +116,8 @@ test.each([0, 1, 63])('the first %i bytes of a file are not accepted', (size) =>
 function lookThrough(bytes: Uint8Array, memory: (address: number) => number): void {
   const elf = elfOf(bytes);
   if (!elf) return;
-  const symbol = elf.exportedTlsSymbol(THREAD_CONTEXT_SYMBOL);
-  const bias = elf.loadBias(0x7f0000001000, 0x1000) ?? 0;
+  const symbol = elf.findExportedTlsSymbol(THREAD_CONTEXT_SYMBOL);
+  const bias = elf.findLoadBias(0x7f0000001000, 0x1000) ?? 0;
   const read = (address: number, into: Uint8Array) => {
     into.forEach((_, i) => {
       into[i] = memory(address + i);
@@ -125,14 +125,14 @@ function lookThrough(bytes: Uint8Array, memory: (address: number) => number): vo
     return memory(address) !== 0;
   };
   for (const own of [symbol?.value, undefined]) {
-    const access = accessBySlots(elf, THREAD_CONTEXT_SYMBOL, own, bias, read);
+    const access = readSlotAccess(elf, THREAD_CONTEXT_SYMBOL, own, bias, read);
     if (typeof access === 'string') expect(['not_bound', 'not_told']).toContain(access);
     else if (access.mode === 'static') expect(access.offset).toBeLessThan(0);
     else expect(access.offset).toBeGreaterThanOrEqual(0);
   }
-  if (elf.tls) programBlockDistance(elf.tls);
-  elf.sectionNames();
-  expect(elf.dataStart(16)?.length ?? 0).toBeLessThanOrEqual(16);
+  if (elf.tls) computeProgramBlockDistance(elf.tls);
+  elf.readSectionNames();
+  expect(elf.readDataStart(16)?.length ?? 0).toBeLessThanOrEqual(16);
 }
 
 describe.each<[string, readonly string[]]>([
@@ -189,5 +189,5 @@ test('endless chains and tables are abandoned early', () => {
   const view = new DataView(bytes.buffer);
   // Every bucket and every link points to symbol 1, which is not the one that is searched.
   for (let at = 8; at < Number.parseInt(size!, 16); at += 4) view.setUint32(Number.parseInt(offset!, 16) + at, 1, true);
-  expect(elfOf(bytes)!.exportedTlsSymbol('x')).toBeUndefined();
+  expect(elfOf(bytes)!.findExportedTlsSymbol('x')).toBeUndefined();
 });

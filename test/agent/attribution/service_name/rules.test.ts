@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { serviceByRule } from '../../../../agent/attribution/service_name/rules.ts';
+import { findServiceByRule } from '../../../../agent/attribution/service_name/rules.ts';
 import { readServiceRules } from '../../../../agent/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-rules-'));
@@ -29,7 +29,7 @@ test.each([
       { service: 'db', cgroup: '/db\\.slice' },
     ]),
   );
-  expect(serviceByRule(rules, { executable, args, cgroupPath })).toBe(service);
+  expect(findServiceByRule(rules, { executable, args, cgroupPath })).toBe(service);
 });
 
 test.each([

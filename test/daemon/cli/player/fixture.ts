@@ -1,6 +1,6 @@
 /** Makes a player's state by hand: two threads on one node, events a millisecond apart. */
 
-import { newPlayer, type Player } from '../../../../daemon/cli/player/player_state.ts';
+import { createPlayer, type Player } from '../../../../daemon/cli/player/player_state.ts';
 import type { PlayedEvent, ReplaySession } from '../../../../daemon/cli/player/remote_session.ts';
 import { START } from '../../recorded.ts';
 
@@ -70,7 +70,7 @@ export function playedOf(index: number, more: Partial<PlayedEvent> = {}, replay:
 
 /** A player that is paused after these events. */
 export function playerBehind(events: readonly PlayedEvent[], more: Partial<ReplaySession> = {}): Player {
-  const player = newPlayer(sessionOf({ state: 'playing', ...more }), 0);
+  const player = createPlayer(sessionOf({ state: 'playing', ...more }), 0);
   Object.assign(player.state, { services: ['shop'], nodes: ['node-a'], firstTimestampNs: START });
   for (const event of events) player.showEvent(event, 0);
   const { replay } = events.at(-1) ?? playedOf(0);

@@ -2,7 +2,7 @@
  * Tests which frames of a session announce that its time line has changed: a sequence of frames, and a yes or no for
  * each.
  */
-import { newLayoutWatch } from '../../../../daemon/cli/player/layout_changes.ts';
+import { createLayoutWatch } from '../../../../daemon/cli/player/layout_changes.ts';
 import type { ReplaySession, SessionFrame } from '../../../../daemon/cli/player/remote_session.ts';
 import { playedOf, sessionOf } from './fixture.ts';
 
@@ -14,7 +14,7 @@ const ON_THE_WAY = { event_index: 5, extra_latency_ns: 100_000 };
 
 /** The frames after which the time line is laid out again. */
 function anew(...frames: SessionFrame[]): SessionFrame[] {
-  return frames.filter(newLayoutWatch(sessionOf({ state: 'ready' })));
+  return frames.filter(createLayoutWatch(sessionOf({ state: 'ready' })));
 }
 
 test('playing, pausing, seeking and speed changes leave the layout unchanged', () => {

@@ -1,9 +1,9 @@
 /** Tests the player's screen as a function of its state. */
 import fc from 'fast-check';
 import { ASCII, computeView, UNICODE } from '../../../../daemon/cli/player/lanes.ts';
-import { positionNs } from '../../../../daemon/cli/player/player_state.ts';
-import { renderScreen, type Size, zoomed } from '../../../../daemon/cli/player/screen.ts';
-import { type Line, toAnsi, width } from '../../../../daemon/cli/player/styled_text.ts';
+import { computePositionNs } from '../../../../daemon/cli/player/player_state.ts';
+import { findNextZoom, renderScreen, type Size } from '../../../../daemon/cli/player/screen.ts';
+import { type Line, measureWidth, toAnsi } from '../../../../daemon/cli/player/styled_text.ts';
 import { playedOf, playerBehind, sessionOf } from './fixture.ts';
 
 const textOf = (lines: readonly Line[]) => lines.map((line) => toAnsi(line, false));
@@ -81,9 +81,9 @@ test('while the duration is recomputed the old one is shown, and the position ma
   const lines = textOf(renderScreen(player.state, { columns: 80, rows: 14 }, 0, ASCII));
   expect(lines).toContainEqual(expect.stringMatching(/^=+ 12\.000ms of 10\.000ms$/));
   player.showSession(sessionOf({ state: 'playing', position_ns: 12_000_000, replay_duration_ns: null }), 0);
-  expect(positionNs(player.state, 1)).toBe(12_000_000);
+  expect(computePositionNs(player.state, 1)).toBe(12_000_000);
   player.showSession(sessionOf({ state: 'playing', position_ns: 12_000_000, replay_duration_ns: 20_000_000 }), 0);
-  expect(positionNs(player.state, 1)).toBe(13_000_000);
+  expect(computePositionNs(player.state, 1)).toBe(13_000_000);
 });
 
 test('the time of day is that of the previous event, if a latency has moved it', () => {
@@ -133,7 +133,7 @@ test('for any recording and terminal size, every line fits and is plain text', (
         const lines = textOf(renderScreen(state, of, 0, glyphs));
         expect(lines.length).toBeLessThanOrEqual(of.rows);
         for (const line of lines) {
-          expect(width(line)).toBeLessThanOrEqual(of.columns);
+          expect(measureWidth(line)).toBeLessThanOrEqual(of.columns);
           expect(line).not.toMatch(/\p{Cc}/u);
         }
       }
@@ -150,10 +150,10 @@ test('colours are used only on request', () => {
 test('during a replay the position follows the clock of the player, scaled, and not past the end', () => {
   const { state, showSession } = playerBehind([]);
   showSession(sessionOf({ state: 'playing', position_ns: 2_000_000, speed_factor: 0.5 }), 100);
-  expect(positionNs(state, 104)).toBe(4_000_000);
-  expect(positionNs(state, 10_000)).toBe(10_000_000);
+  expect(computePositionNs(state, 104)).toBe(4_000_000);
+  expect(computePositionNs(state, 10_000)).toBe(10_000_000);
   showSession(sessionOf({ state: 'paused', position_ns: 5_000_000 }), 200);
-  expect(positionNs(state, 10_000)).toBe(5_000_000);
+  expect(computePositionNs(state, 10_000)).toBe(5_000_000);
 });
 
 test('after a seek back, upcoming events are not in the list', () => {
@@ -165,12 +165,12 @@ test('after a seek back, upcoming events are not in the list', () => {
 test('zooming stops at its limits, and reverses at once', () => {
   const { state } = playerBehind(FIVE);
   const ends = ([1, -1] as const).map((by) => {
-    for (let press = 0; press < 100; press++) state.zoom = zoomed(state, by, 80);
+    for (let press = 0; press < 100; press++) state.zoom = findNextZoom(state, by, 80);
     return state.zoom;
   });
   // The view is 10 ms on 65 columns, and at the closest a column is a nanosecond.
   expect(ends).toEqual([18, 0]);
-  expect(zoomed(state, 1, 80)).toBe(1);
+  expect(findNextZoom(state, 1, 80)).toBe(1);
 });
 
 test('the view keeps the position visible and stays within the replay at any zoom', () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { stringify } from '../../../../daemon/base/exact_json.ts';
-import { newUpcomingEvents, type UpcomingEvents } from '../../../../daemon/cli/player/player.ts';
+import { createUpcomingEvents, type UpcomingEvents } from '../../../../daemon/cli/player/player.ts';
 import type { Player } from '../../../../daemon/cli/player/player_state.ts';
 import { playedOf, playerBehind } from './fixture.ts';
 
@@ -41,7 +41,7 @@ function toComeOf(player: Player): UpcomingEvents {
   const { port } = server.address() as AddressInfo;
   const remote = { url: `http://127.0.0.1:${port}` };
   const onFailure = (error: unknown) => server.emit('error', error);
-  return newUpcomingEvents(player, remote, { signal: ending.signal, onFailure });
+  return createUpcomingEvents(player, remote, { signal: ending.signal, onFailure });
 }
 
 /** Lines of a time line whose events are `apartNs` apart, from one index to another. */

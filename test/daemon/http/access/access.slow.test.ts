@@ -7,16 +7,16 @@ import { type Logger, pino } from 'pino';
 import type { Scope } from '../../../../daemon/contract/words.ts';
 import type { AccessOptions } from '../../../../daemon/http/access/access.ts';
 import { createBearerCheck } from '../../../../daemon/http/access/bearer.ts';
-import { hashSecret, newSecret } from '../../../../daemon/http/access/token.ts';
+import { createSecret, hashSecret } from '../../../../daemon/http/access/token.ts';
 import { openTokens } from '../../../../daemon/http/access/tokens.ts';
 import { newFolder, recorded, START } from '../../recorded.ts';
 import { type Served, served } from '../../served.ts';
 
 const NOW_MS = Date.parse('2026-01-01T00:00:00Z');
-const reader = newSecret();
-const player = newSecret();
-const both = newSecret();
-const expired = newSecret();
+const reader = createSecret();
+const player = createSecret();
+const both = createSecret();
+const expired = createSecret();
 
 function stored(name: string, secret: string, scopes: Scope[], expires_at: string | null = null) {
   return { name, sha256: hashSecret(secret).toString('hex'), scopes, created_at: '2025-01-01T00:00:00Z', expires_at };
@@ -87,7 +87,7 @@ test.each(ROUTES)('%s %s: by token', async (method, path, status, opens) => {
   const { served } = await withTokens();
   const outcome = async (headers: Record<string, string>) => (await served.get(path, { method, headers })).status;
   expect(await outcome({})).toBe(401);
-  expect(await outcome(bearer(newSecret()))).toBe(401);
+  expect(await outcome(bearer(createSecret()))).toBe(401);
   expect(await outcome(bearer(expired))).toBe(401);
   expect(await outcome(bearer(reader))).toBe(opens.reader ? status : 403);
   expect(await outcome(bearer(player))).toBe(opens.player ? status : 403);
@@ -148,7 +148,7 @@ test('refusals state what is required and nothing else', async () => {
 
 test('no secret and no hash is ever logged or returned', async () => {
   const { served, path, logged } = await withTokens();
-  const secrets = [reader, expired, newSecret()];
+  const secrets = [reader, expired, createSecret()];
   const answers = [];
   for (const secret of secrets) answers.push(await served.get('/api/events?x', { headers: bearer(secret) }));
   writeFileSync(path, `{"version": 1, "tokens": [{"sha256": "${TOKENS[0]!.sha256}", "${reader}": 1}]}`);
@@ -190,7 +190,7 @@ test('hostile credentials grant nothing and break nothing', async () => {
     fc.constantFrom(...TOKENS.map(({ sha256 }) => `Bearer ${sha256}`)),
     fc.constant(`Basic ${Buffer.from(`:${reader}`).toString('base64')}`),
     fc.constant<string[]>([`Bearer ${reader}`, `Bearer ${reader}`]),
-    fc.constant<string[]>([`Bearer ${newSecret()}`, `Bearer ${reader}`]),
+    fc.constant<string[]>([`Bearer ${createSecret()}`, `Bearer ${reader}`]),
   );
   await fc.assert(
     fc.asyncProperty(hostile, async (authorization) => {
@@ -206,7 +206,7 @@ test('hostile credentials grant nothing and break nothing', async () => {
 test('ten wrong tokens are answered at once, then one every six seconds', async () => {
   const { served, clock, logged } = await withTokens();
   const wrong = async () => {
-    const { status, headers, json } = await served.get('/api/events', { headers: bearer(newSecret()) });
+    const { status, headers, json } = await served.get('/api/events', { headers: bearer(createSecret()) });
     return [status, json.code, headers['retry-after']];
   };
   for (let i = 0; i < 10; i++) expect(await wrong()).toEqual([401, 'unauthorized', undefined]);

@@ -7,12 +7,12 @@ import { pino } from 'pino';
 import type { AccessOptions } from '../../../../daemon/http/access/access.ts';
 import { createBearerCheck } from '../../../../daemon/http/access/bearer.ts';
 import { createProxies, isProxyAddress } from '../../../../daemon/http/access/proxies.ts';
-import { hashSecret, newSecret } from '../../../../daemon/http/access/token.ts';
+import { createSecret, hashSecret } from '../../../../daemon/http/access/token.ts';
 import { openTokens } from '../../../../daemon/http/access/tokens.ts';
 import { newFolder, recorded, START } from '../../recorded.ts';
 import { type Served, served } from '../../served.ts';
 
-const secret = newSecret();
+const secret = createSecret();
 
 async function behind(trusted: string[], more: AccessOptions = {}): Promise<Served & { warned: string[] }> {
   const path = join(newFolder(), 'tokens.json');

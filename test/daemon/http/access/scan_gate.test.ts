@@ -9,7 +9,7 @@ import {
   KEEPING_WAITING_MAX,
   SMALL_PIECES_MAX,
 } from '../../../../daemon/http/access/scan_gate.ts';
-import { problemHandler } from '../../../../daemon/http/problem_handler.ts';
+import { createProblemHandler } from '../../../../daemon/http/problem_handler.ts';
 import { close, listen } from '../../../../daemon/server/server.ts';
 import { gathered, later } from '../../later.ts';
 import { type Row, recorded, START } from '../../recorded.ts';
@@ -79,9 +79,9 @@ test('the time of a request that waits for other lists counts from its start', a
   app.get('/', async (_req, res) => {
     const scan = await gate.enter(res);
     now += 501;
-    res.json(await gathered(scan.whole(later([1]))));
+    res.json(await gathered(scan.limitWhole(later([1]))));
   });
-  app.use(problemHandler(pino({ level: 'silent' })));
+  app.use(createProblemHandler(pino({ level: 'silent' })));
   const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
   expect((await fetch(url)).status).toBe(503);
   await close(server);
@@ -100,7 +100,7 @@ describe('turns', () => {
       await gate.enter(res, { keepsEvents: req.params.name.startsWith('keeping') });
       running.push({ name: req.params.name, end: () => res.end() });
     });
-    app.use(problemHandler(pino({ level: 'silent' })));
+    app.use(createProblemHandler(pino({ level: 'silent' })));
     const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
     const ask = (name: string, signal?: AbortSignal) => fetch(`${url}/${name}`, { signal: signal ?? null });
     const isRunning = async (name: string) => {
@@ -138,14 +138,14 @@ describe('turns', () => {
       let pieces = 0;
       const all = later(Array.from({ length: SMALL_PIECES_MAX * 2 }, (_, i) => i));
       try {
-        for await (const _ of scan.whole(all)) pieces++;
+        for await (const _ of scan.limitWhole(all)) pieces++;
         res.end('done');
       } finally {
         seen.push([req.params.name, pieces]);
       }
     });
     app.get('/', async (_req, res) => void (await gate.enter(res)));
-    app.use(problemHandler(pino({ level: 'silent' })));
+    app.use(createProblemHandler(pino({ level: 'silent' })));
     const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
     expect((await fetch(`${url}/small1`)).status).toBe(200);
     const leaving = new AbortController();

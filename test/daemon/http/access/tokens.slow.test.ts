@@ -16,7 +16,7 @@ import {
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { hashSecret, newSecret } from '../../../../daemon/http/access/token.ts';
+import { createSecret, hashSecret } from '../../../../daemon/http/access/token.ts';
 import { openTokens } from '../../../../daemon/http/access/tokens.ts';
 import { kreplay, type Running, start } from '../../command_line.ts';
 import { hosted, hostedWith } from '../../hosted.ts';
@@ -203,7 +203,7 @@ describe('a daemon with tokens', () => {
       const { url } = await daemon('--listen', listen, '--insecure-http');
       const { port } = new URL(url);
       expect(await status(`http://127.0.0.1:${port}`, secret)).toBe(200);
-      expect(await status(`http://127.0.0.1:${port}`, newSecret())).toBe(401);
+      expect(await status(`http://127.0.0.1:${port}`, createSecret())).toBe(401);
     },
   );
 
@@ -228,7 +228,7 @@ const token = {
 const fileOf = (...tokens: object[]) => JSON.stringify({ version: 1, tokens });
 
 describe('an unusable file', () => {
-  const secret = newSecret();
+  const secret = createSecret();
   const good = fileOf({ ...token, sha256: hashSecret(secret).toString('hex') });
 
   function inItsPlace(make: (at: string) => void): void {

@@ -87,7 +87,7 @@ async function small({ answer = answerLarge, path, connectionsMax = 2, keptMax =
  */
 async function oneStalls(unsent: Unsent): Promise<void> {
   await sleep(STALLED_MS + 1000);
-  while (!unsent.stalled()) await sleep(100);
+  while (!unsent.findStalled()) await sleep(100);
   await sleep(1000);
 }
 
@@ -142,7 +142,7 @@ test.concurrent('a slow reader of a Unix socket stays', async () => {
   await trickle(2_000, 100);
   for (let seconds = 0; seconds < 8; seconds++) {
     await sleep(1000);
-    expect(unsent.stalled()).toBeUndefined();
+    expect(unsent.findStalled()).toBeUndefined();
   }
 }, 30_000);
 

@@ -6,7 +6,7 @@ import express from 'express';
 import { pino } from 'pino';
 import { createBearerCheck } from '../../../../daemon/http/access/bearer.ts';
 import { openTokens } from '../../../../daemon/http/access/tokens.ts';
-import { pageRoutes } from '../../../../daemon/http/routes/page.ts';
+import { createPageRoutes } from '../../../../daemon/http/routes/page.ts';
 import { close, listen } from '../../../../daemon/server/server.ts';
 import { newFolder, recorded, START } from '../../recorded.ts';
 import { type Served, served } from '../../served.ts';
@@ -69,7 +69,7 @@ test('the page names its files, which a browser may keep for ever, compressed or
 test('a daemon that still runs while its package is replaced serves the page that it has', async () => {
   const folder = newFolder();
   cpSync(join(import.meta.dirname, '../../../../build/page'), folder, { recursive: true });
-  const app = express().use(pageRoutes(folder));
+  const app = express().use(createPageRoutes(folder));
   rmSync(folder, { recursive: true });
   const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
   try {

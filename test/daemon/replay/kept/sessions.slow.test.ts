@@ -186,7 +186,7 @@ test('after a kill at any moment a session goes back by at most a second, and ne
   await session.play();
   for (let seconds = 0; seconds < 3; seconds++) {
     await clock.pass(910n * MS);
-    await sessions.saved();
+    await sessions.save();
     const { event_index: reached } = session.view();
     const killed = newFolder();
     cpSync(folder, killed, { recursive: true });
@@ -342,7 +342,7 @@ test('time without a daemon counts as idle, and a restored session fills the lim
   sessions.get(sessions.list()[1]!.view().session_id);
   await clock.pass(61_000n * MS);
   expect(sessions.list()).toHaveLength(1);
-  await sessions.saved();
+  await sessions.save();
 });
 
 test('concurrent commands are stored by few writes', async () => {
@@ -352,7 +352,7 @@ test('concurrent commands are stored by few writes', async () => {
   await Promise.all(
     made.map(async (session, n) => {
       await session.seek({ event_index: BigInt(n) });
-      await sessions.saved();
+      await sessions.save();
     }),
   );
   expect(sessions.keeping).toEqual({ kept: true, failure: null });

@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { parseJson, stringify } from '../../../../daemon/base/exact_json.ts';
 import { STATES } from '../../../../daemon/contract/transitions.ts';
-import { type KeptRow, keptRow, storedRow } from '../../../../daemon/replay/kept/kept_session.ts';
+import { decodeStoredSession, encodeStoredSession, type KeptRow } from '../../../../daemon/replay/kept/kept_session.ts';
 import { openStateFile, type StateFile } from '../../../../daemon/replay/kept/state_file.ts';
 import { openState } from '../../../../daemon/replay/kept/state_thread.ts';
 import { newSmallDisk } from '../../export/small_disk.ts';
@@ -64,7 +64,7 @@ const rowOf = fc.record({
   }),
 }) satisfies fc.Arbitrary<KeptRow>;
 
-const [SAMPLE] = fc.sample(rowOf.map(storedRow), { numRuns: 1, seed: 1 });
+const [SAMPLE] = fc.sample(rowOf.map(encodeStoredSession), { numRuns: 1, seed: 1 });
 
 function placeOf({ session: { sessionId, eventIndex, positionNs }, usedAtMs }: KeptRow) {
   return { sessionId, eventIndex, positionNs, usedAtMs };
@@ -103,7 +103,7 @@ test('written entries are read back, the oldest first, and removed ones are not'
     fc.property(rows, fc.array(count, { minLength: 6, maxLength: 6 }), (given, places) => {
       const path = newPath();
       const first = open(path);
-      first.write({ sessions: given.map(storedRow), places: [], removed: [] });
+      first.write({ sessions: given.map(encodeStoredSession), places: [], removed: [] });
       const moved = given.map(({ session, usedAtMs }, at) => {
         const place = { eventIndex: places[at]!, positionNs: places.at(-1 - at)! };
         return { session: { ...session, ...place }, usedAtMs };
@@ -112,7 +112,7 @@ test('written entries are read back, the oldest first, and removed ones are not'
       first.write({ sessions: [], places: moved.map(placeOf), removed: [gone!.session.sessionId] });
       close(first);
       const again = open(path);
-      expect(again.rows.map(keptRow)).toEqual(left);
+      expect(again.rows.map(decodeStoredSession)).toEqual(left);
       close(again);
     }),
     { numRuns: 40 },
@@ -122,7 +122,7 @@ test('written entries are read back, the oldest first, and removed ones are not'
 test('a row of a version that knew no selection has its latency for all events', () => {
   const { only: _, ...settings } = (parseJson(SAMPLE!.facts) as { settings: Record<string, unknown> }).settings;
   const facts = stringify({ ...(parseJson(SAMPLE!.facts) as object), settings });
-  expect(keptRow({ ...SAMPLE!, facts }).session.settings.only).toEqual({});
+  expect(decodeStoredSession({ ...SAMPLE!, facts }).session.settings.only).toEqual({});
 });
 
 test('a row of a version that knew no measured offsets has none', () => {
@@ -133,7 +133,7 @@ test('a row of a version that knew no measured offsets has none', () => {
     outline: { ...outline, clocks },
     settings: { ...settings, clockUncertaintiesNs: undefined },
   };
-  const { session } = keptRow({ ...SAMPLE!, facts: stringify(older) });
+  const { session } = decodeStoredSession({ ...SAMPLE!, facts: stringify(older) });
   expect(session.outline.clocks).toEqual([{ ...clocks[0], uncertaintyNs: null }]);
   expect(session.settings.clockUncertaintiesNs).toBeUndefined();
 });

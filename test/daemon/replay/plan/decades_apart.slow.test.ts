@@ -74,7 +74,7 @@ function planOf(store: Recordings, ns: bigint, extraLatencyNs: number, maxGapNs:
 
 /** What is played when. Events that start together have no order that both recordings share. */
 function played(work: PlanWork): string[] {
-  const { startNs, durationNs, bytes, ends, count } = work.page(0, 100);
+  const { startNs, durationNs, bytes, ends, count } = work.readPage(0, 100);
   const all = Array.from({ length: count }, (_, i) => {
     const { cpu } = JSON.parse(Buffer.from(bytes.subarray(i === 0 ? 0 : ends[i - 1], ends[i])).toString());
     return [startNs[i]!, cpu as number, durationNs[i]!] as const;
@@ -136,7 +136,7 @@ test.each(OFFS)('what-ifs and curves with a clock that is off by %s ns are those
           limit: 0,
         };
         const { clocks, ...told } = await createPlanner(store).whatIf({ ...asked, clockOffsetsNs });
-        const { firstTimestampNs: firstNs, lastEndNs, nodes } = store.transaction(TRANSACTION)!;
+        const { firstTimestampNs: firstNs, lastEndNs, nodes } = store.findTransaction(TRANSACTION)!;
         const one = {
           transactionId: TRANSACTION,
           firstNs,

@@ -1,6 +1,6 @@
 /** Tests which measured offsets are applied: those that are sure not to be noise. */
 import fc from 'fast-check';
-import { measuredOffsets } from '../../../../daemon/replay/plan/clock_offsets.ts';
+import { selectMeasuredOffsets } from '../../../../daemon/replay/plan/clock_offsets.ts';
 
 const MS = 1_000_000n;
 
@@ -19,7 +19,7 @@ test.each([
   ['a larger one', 2n ** 61n + 1n, MS, false],
   ['an uncertainty of a year', 2n ** 61n, 31_536_000_000n * MS, false],
 ] as const)('%s', (_, offsetNs, uncertaintyNs, isApplied) => {
-  expect(measuredOffsets([{ node: 'a', offsetNs, uncertaintyNs }])).toEqual(
+  expect(selectMeasuredOffsets([{ node: 'a', offsetNs, uncertaintyNs }])).toEqual(
     isApplied
       ? { clockOffsetsNs: { a: offsetNs }, clockUncertaintiesNs: { a: Number(uncertaintyNs) } }
       : { clockOffsetsNs: {}, clockUncertaintiesNs: {} },
@@ -31,7 +31,7 @@ test('what is applied is exact, has both values, and is beyond doubt', () => {
   const clock = fc.record({ node: fc.string(), offsetNs, uncertaintyNs: fc.bigInt(0n, 2n ** 64n - 1n) });
   fc.assert(
     fc.property(fc.uniqueArray(clock, { selector: ({ node }) => node }), (clocks) => {
-      const { clockOffsetsNs, clockUncertaintiesNs } = measuredOffsets(clocks);
+      const { clockOffsetsNs, clockUncertaintiesNs } = selectMeasuredOffsets(clocks);
       expect(Object.keys(clockUncertaintiesNs)).toEqual(Object.keys(clockOffsetsNs));
       for (const [node, offset] of Object.entries(clockOffsetsNs)) {
         const measured = clocks.find((one) => one.node === node)!;

@@ -135,7 +135,7 @@ function goThrough(work: PlanWork): void {
 function read(work: PlanWork, from: number, limit: number): (Projected & { told: number })[] {
   const all: (Projected & { told: number })[] = [];
   for (;;) {
-    const { first, count, isLast, startNs, durationNs, bytes, ends } = work.page(from + all.length, limit);
+    const { first, count, isLast, startNs, durationNs, bytes, ends } = work.readPage(from + all.length, limit);
     expect(first).toBe(from + all.length);
     for (let at = 0; at < count; at++) {
       const text = Buffer.from(bytes.subarray(at === 0 ? 0 : ends[at - 1], ends[at])).toString();

@@ -7,7 +7,7 @@ import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts
 
 /** The newest first. */
 export function transactionsOf(store: Recordings): CurvedTransaction[] {
-  const listing = store.transactions({ filter: {}, sort: 'recent', limit: 1000 });
+  const listing = store.listTransactions({ filter: {}, sort: 'recent', limit: 1000 });
   let step = listing.next();
   while (!step.done) step = listing.next();
   return step.value.transactions.map(({ writtenBack, firstTimestampNs: firstNs, ...one }) => {

@@ -19,7 +19,7 @@ interface Run {
   endNs: number;
 }
 
-/** `events` are in order; `latencyNs` says what an event gets if it gets the latency. */
+/** `events` are in order; `getLatencyNs` says what an event gets if it gets the latency. */
 export function delaysOf(events: readonly ThreadEvent[], latencyNs: (index: number) => number): Delays[] {
   /** The call within which each request began; undefined between calls. */
   const callOf = events.map(({ isCall, startNs }, index) => {

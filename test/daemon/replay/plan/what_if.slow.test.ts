@@ -128,7 +128,7 @@ function writtenBackBefore(rows: readonly NodeRow[], offsetNs: number): number {
 }
 
 async function eventsOf(plan: ReplayPlan) {
-  const { count, bytes, ends, startNs, durationNs } = await plan.page(0, 100);
+  const { count, bytes, ends, startNs, durationNs } = await plan.readPage(0, 100);
   return Array.from({ length: count }, (_, at) => {
     const text = Buffer.from(bytes).toString('utf8', ends[at - 1] ?? 0, ends[at]);
     const { event_id: eventId, attribution } = JSON.parse(text);

@@ -2,7 +2,7 @@
 import { ServerError } from '../../../../agent/clickhouse/connection/server_error.ts';
 import type { Sql } from '../../../../agent/clickhouse/statements/sql.ts';
 import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
-import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
+import { createFleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { ScanRequest, Store } from '../../../../daemon/store/store.ts';
 import { type ClickHouseServer, endServers, startServer } from '../../../clickhouse/server.ts';
 import { type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
@@ -29,7 +29,7 @@ async function noted(rows: readonly Row[]): Promise<{ store: Store; fleet: Fleet
     statements.push(statement.text);
     return connection.select(statement, options);
   }
-  const store = fleetStore({ ...fleet, connection: { ...connection, select } });
+  const store = createFleetStore({ ...fleet, connection: { ...connection, select } });
   stores.push(store);
   return { store, fleet, statements };
 }
@@ -48,42 +48,42 @@ const every = (total: number, more: (i: number) => Partial<Row>): Row[] =>
 describe('the questions of one answer', () => {
   test('ask for the rows of a transaction once, and get the same as others', async () => {
     const { store, statements } = await noted(every(20, (i) => ({ transaction: `t${i % 2}` })));
-    const [times, summary] = [await timesOf(store, ofTransaction('t1')), await store.transaction('t1')];
+    const [times, summary] = [await timesOf(store, ofTransaction('t1')), await store.findTransaction('t1')];
     expect(times).toHaveLength(10);
     const askedById = () => statements.splice(0).filter((text) => text.includes('FROM `by_id`'));
     expect(askedById()).toHaveLength(2);
-    const answering = store.forAnswer!();
+    const answering = store.createAnswerStore!();
     expect(await timesOf(answering, ofTransaction('t1'))).toEqual(times);
-    expect(await answering.transaction('t1')).toEqual(summary);
+    expect(await answering.findTransaction('t1')).toEqual(summary);
     expect(askedById()).toHaveLength(1);
     const within: ScanRequest = { filter: { transactionId: 't1', toNs: START + 5n * SECOND }, order: 'desc' };
     expect(await timesOf(answering, within)).toEqual(await timesOf(store, within));
-    expect(await answering.transaction('t0')).toEqual(await store.transaction('t0'));
-    expect(await answering.transaction('none')).toBeUndefined();
+    expect(await answering.findTransaction('t0')).toEqual(await store.findTransaction('t0'));
+    expect(await answering.findTransaction('none')).toBeUndefined();
   });
 
   test('are no older than the answer: the next one has what arrived meanwhile', async () => {
     const { store, fleet } = await noted(every(4, () => ({ transaction: 'grows' })));
-    const before = store.forAnswer!();
-    expect(await before.transaction('grows')).toMatchObject({ eventCount: 4, nodes: ['node-a'] });
+    const before = store.createAnswerStore!();
+    expect(await before.findTransaction('grows')).toMatchObject({ eventCount: 4, nodes: ['node-a'] });
     const more = every(3, (i) => ({ at: START + BigInt(100 + i) * SECOND, transaction: 'grows' }));
     await shipAll(fleet, recordingPath(recordedOn('node-b', more)));
-    const after = store.forAnswer!();
+    const after = store.createAnswerStore!();
     expect(await timesOf(after, ofTransaction('grows'))).toHaveLength(7);
-    expect(await after.transaction('grows')).toMatchObject({ eventCount: 7, nodes: ['node-a', 'node-b'] });
+    expect(await after.findTransaction('grows')).toMatchObject({ eventCount: 7, nodes: ['node-a', 'node-b'] });
     // Its events and its summary are of one moment.
     expect(await timesOf(before, ofTransaction('grows'))).toHaveLength(4);
-    expect(await before.transaction('grows')).toMatchObject({ eventCount: 4 });
+    expect(await before.findTransaction('grows')).toMatchObject({ eventCount: 4 });
   });
 
   test('try again what has failed', async () => {
     const { store, fleet } = await noted(every(2, () => ({ transaction: 't' })));
     const { database } = fleet.connection;
-    const answering = store.forAnswer!();
+    const answering = store.createAnswerStore!();
     await server.sql(`RENAME TABLE ${database}.by_id TO ${database}.away`);
-    await expect(answering.transaction('t')).rejects.toThrow();
+    await expect(answering.findTransaction('t')).rejects.toThrow();
     await server.sql(`RENAME TABLE ${database}.away TO ${database}.by_id`);
-    expect(await answering.transaction('t')).toMatchObject({ eventCount: 2 });
+    expect(await answering.findTransaction('t')).toMatchObject({ eventCount: 2 });
   });
 });
 
@@ -101,7 +101,7 @@ test('events too long for one block are read in smaller portions, each of them o
     }
     yield* connection.select(statement, options);
   }
-  const reader = fleetStore({ ...fleet, connection: { ...connection, select } });
+  const reader = createFleetStore({ ...fleet, connection: { ...connection, select } });
   for (const order of ['asc', 'desc'] as const)
     expect(await timesOf(reader, { filter: {}, order })).toEqual(await timesOf(store, { filter: {}, order }));
   expect(Math.min(...limits)).toBe(1024);

@@ -1,8 +1,8 @@
 /** The same recordings twice: as files, and sent to the tables of a fleet. */
-import { embeddedStore } from '../../../../daemon/store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
-import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
+import { createFleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
 import { type ClickHouseServer, startServer } from '../../../clickhouse/server.ts';
 import { newFleet, shipAll } from './shipped.ts';
@@ -22,8 +22,8 @@ export async function bothStores(paths: readonly string[]): Promise<BothStores &
 export async function storesOf(fleet: Fleet, paths: readonly string[]): Promise<BothStores> {
   // What is sent again counts once.
   for (const path of [...paths, ...paths.slice(1)]) await shipAll(fleet, path);
-  const files = embeddedStore(openRecordingStore(undefined, paths));
-  const tables = fleetStore(fleet);
+  const files = createEmbeddedStore(openRecordingStore(undefined, paths));
+  const tables = createFleetStore(fleet);
   return {
     fleet,
     files,

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { connect } from '../../../../agent/clickhouse/connection/connection.ts';
 import { BUCKET_NS_DEFAULT } from '../../../../agent/clickhouse/tables/schema.ts';
 import { stringify } from '../../../../daemon/base/exact_json.ts';
-import { embeddedStore } from '../../../../daemon/store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
-import { type Fleet, fleetOver } from '../../../../daemon/store/fleet/fleet.ts';
-import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
+import { createFleet, type Fleet } from '../../../../daemon/store/fleet/fleet.ts';
+import { createFleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
 import { startCluster } from '../../../clickhouse/cluster.ts';
 import { endServers } from '../../../clickhouse/server.ts';
@@ -24,13 +24,13 @@ beforeAll(async () => {
   const servers = (await startCluster(2, 1)).flat();
   for (const server of servers) await initFleet(server, 'main');
   const shards: Fleet[] = servers.map(({ url }) =>
-    fleetOver(connect({ urls: [url], database: 'kreplay' }), { bucketNs: BUCKET_NS_DEFAULT, isCluster: true }),
+    createFleet(connect({ urls: [url], database: 'kreplay' }), { bucketNs: BUCKET_NS_DEFAULT, isCluster: true }),
   );
   const paths = recordedCorpus(1200);
   for (const [i, path] of paths.entries()) await shipAll(shards[i % shards.length]!, path);
   for (const { connection } of shards.slice(1)) connection.close();
-  files = embeddedStore(openRecordingStore(undefined, paths));
-  tables = fleetStore(shards[0]!);
+  files = createEmbeddedStore(openRecordingStore(undefined, paths));
+  tables = createFleetStore(shards[0]!);
 }, 180_000);
 afterAll(async () => {
   await files?.close();
@@ -52,9 +52,9 @@ async function textOf(pieces: AsyncIterable<Uint8Array>): Promise<string> {
 
 describe('two shards', () => {
   test('have the same names and transactions', async () => {
-    await expectSame((store) => store.services());
-    await expectSame((store) => store.nodes());
-    for (const id of TRANSACTIONS) await expectSame((store) => store.transaction(id));
+    await expectSame((store) => store.listServices());
+    await expectSame((store) => store.listNodes());
+    for (const id of TRANSACTIONS) await expectSame((store) => store.findTransaction(id));
   });
 
   test('have the same events, in pages too', async () => {
@@ -70,8 +70,8 @@ describe('two shards', () => {
   test('have the same lists of transactions and sums', async () => {
     await fc.assert(
       fc.asyncProperty(drawnTransactionFilter, drawnSort, drawnSums, async (filter, sort, sums) => {
-        await expectSame((store) => resultOf(store.transactions({ filter, sort, limit: 20 })));
-        await expectSame((store) => resultOf(store.stats(sums)));
+        await expectSame((store) => resultOf(store.listTransactions({ filter, sort, limit: 20 })));
+        await expectSame((store) => resultOf(store.computeStats(sums)));
       }),
       RUNS,
     );

@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connect } from '../../../../agent/clickhouse/connection/connection.ts';
-import { columnLines } from '../../../../daemon/store/blocks/column_lines.ts';
+import { encodeColumnLines } from '../../../../daemon/store/blocks/column_lines.ts';
 import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
-import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
+import { createFleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { ScanRequest, Store } from '../../../../daemon/store/store.ts';
 import { ACCOUNTS, type ClickHouseServer, endServers, startServer } from '../../../clickhouse/server.ts';
 import { columnAnswer, plainEvent } from '../../column_answer.ts';
@@ -27,7 +27,7 @@ afterAll(endServers);
 
 async function sent(rows: readonly Row[], on: ClickHouseServer = server): Promise<{ store: Store; fleet: Fleet }> {
   const fleet = await newFleet(on, `fleet_${++count}`);
-  const store = fleetStore(fleet);
+  const store = createFleetStore(fleet);
   stores.push(store);
   await shipAll(fleet, recordingPath(recordedOn('node-a', rows)));
   return { store, fleet };
@@ -78,7 +78,7 @@ SELECT timestamp_ns, recording, 1000 + number, node, 'net_send' FROM ${database}
       ...(i % 4 === 0 && { type: 'block_io' as const, origins: [{ service: 'db', transaction: 't1', bytes: 5n }] }),
     }));
     const { store } = await sent(rows);
-    const lines = await gathered(columnLines(store.scan({ filter: {}, order: 'asc' })));
+    const lines = await gathered(encodeColumnLines(store.scan({ filter: {}, order: 'asc' })));
     const { events } = columnAnswer(Buffer.concat([...lines, Buffer.from('{"coverage":{}}\n')]).toString());
     expect(events).toEqual((await linesOf(store, { filter: {}, order: 'asc' })).map(plainEvent));
     expect(events).toHaveLength(9000);
@@ -89,13 +89,13 @@ SELECT timestamp_ns, recording, 1000 + number, node, 'net_send' FROM ${database}
     const { store } = await sent([...long, ...every(20, (i) => ({ transaction: `short-${i}` }))]);
     const request = { filter: { fromNs: START }, sort: 'recent', limit: 8 } as const;
     const ids: string[] = [];
-    for (let after: Parameters<Store['transactions']>[0]['after'] | null; after !== null; ) {
-      const page = await resultOf(store.transactions({ ...request, ...(after && { after }) }));
+    for (let after: Parameters<Store['listTransactions']>[0]['after'] | null; after !== null; ) {
+      const page = await resultOf(store.listTransactions({ ...request, ...(after && { after }) }));
       ids.push(...page.transactions.map(({ transactionId }) => transactionId));
       after = page.next;
     }
     expect(ids).toEqual(Array.from({ length: 20 }, (_, i) => `short-${19 - i}`));
-    expect(await store.transaction('long')).toMatchObject({ firstTimestampNs: START - 5n * HOUR, eventCount: 2 });
+    expect(await store.findTransaction('long')).toMatchObject({ firstTimestampNs: START - 5n * HOUR, eventCount: 2 });
   });
 
   test('leaves a scan that is not read to its end', async () => {
@@ -111,24 +111,24 @@ SELECT timestamp_ns, recording, 1000 + number, node, 'net_send' FROM ${database}
     writeFileSync(passwordFile, ACCOUNTS.reader, { mode: 0o600 });
     const { database } = fleet.connection;
     const connection = connect({ urls: [server.url], database, user: 'reader', passwordFile });
-    const reader = fleetStore({ ...fleet, connection });
+    const reader = createFleetStore({ ...fleet, connection });
     stores.push(reader);
     const request = { filter: { services: ['shop'] }, order: 'asc' } as const;
     expect(await linesOf(reader, request)).toEqual(await linesOf(store, request));
     const list = { filter: {}, sort: 'slowest', limit: 2 } as const;
-    expect(await resultOf(reader.transactions(list))).toEqual(await resultOf(store.transactions(list)));
-    expect([await reader.services(), await reader.nodes()]).toEqual([['shop'], ['node-a']]);
+    expect(await resultOf(reader.listTransactions(list))).toEqual(await resultOf(store.listTransactions(list)));
+    expect([await reader.listServices(), await reader.listNodes()]).toEqual([['shop'], ['node-a']]);
   });
 
   test('answers with nothing while nothing has arrived', async () => {
-    const store = fleetStore(await newFleet(server, `fleet_${++count}`));
+    const store = createFleetStore(await newFleet(server, `fleet_${++count}`));
     stores.push(store);
     const position = await store.startFollowing({}, 0n, undefined);
     expect(store.parseFollowPosition(position.id)?.id).toBe(position.id);
     expect(await store.pin({ transactionId: 'x', beforeNs: 0n, nowNs: 0n })).toBeUndefined();
-    expect(await store.pins()).toEqual([]);
+    expect(await store.listPins()).toEqual([]);
     expect(await linesOf(store, { filter: {}, order: 'asc' })).toEqual([]);
-    expect(await resultOf(store.transactions({ filter: {}, sort: 'recent', limit: 5 }))).toEqual({
+    expect(await resultOf(store.listTransactions({ filter: {}, sort: 'recent', limit: 5 }))).toEqual({
       ...{ transactions: [], reach: null, next: null },
     });
   });
@@ -145,14 +145,14 @@ SELECT timestamp_ns, recording, 1000 + number, node, 'net_send' FROM ${database}
     const questions: (() => Promise<unknown>)[] = [
       () => store.scan({ filter, order: 'asc' }).next(),
       () => store.scanJson({ filter, order: 'asc' }).next(),
-      () => resultOf(store.stats({ filter, bucketNs: undefined, groupBy: [] })),
-      () => resultOf(store.transactions({ filter, sort: 'recent', limit: 1 })),
-      () => store.event('0123456789abcdef-0000000000000001'),
-      () => store.transaction('x'),
-      () => store.services(),
-      () => store.nodes(),
-      () => store.losses(undefined, undefined),
-      () => store.spans(),
+      () => resultOf(store.computeStats({ filter, bucketNs: undefined, groupBy: [] })),
+      () => resultOf(store.listTransactions({ filter, sort: 'recent', limit: 1 })),
+      () => store.findEvent('0123456789abcdef-0000000000000001'),
+      () => store.findTransaction('x'),
+      () => store.listServices(),
+      () => store.listNodes(),
+      () => store.listLosses(undefined, undefined),
+      () => store.listSpans(),
     ];
     for (const ask of questions) await expect(ask()).rejects.toEqual(unavailable);
   });

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
-import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
+import { createFleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import { decodePosition, encodePosition } from '../../../../daemon/store/fleet/follow.ts';
 import type { EventFilter, Followed, FollowPosition, Store } from '../../../../daemon/store/store.ts';
 import { type ClickHouseServer, endServers, startServer } from '../../../clickhouse/server.ts';
@@ -29,7 +29,7 @@ afterAll(endServers);
 
 async function begin(): Promise<void> {
   fleet = await newFleet(server, `fleet_${++databases}`);
-  store = fleetStore(fleet, { tailLagNs: LAG_NS });
+  store = createFleetStore(fleet, { tailLagNs: LAG_NS });
 }
 
 /** A node whose recording is sent after each append; all of it is sent again. */
@@ -128,7 +128,7 @@ describe('a tail of a fleet', () => {
     const events = [...first.followed, ...second.followed].filter(({ kind }) => kind === 'event');
     for (const [i, { id }] of events.entries()) {
       await store.close();
-      store = fleetStore(await newFleet(server, `fleet_${databases}`), { tailLagNs: LAG_NS });
+      store = createFleetStore(await newFleet(server, `fleet_${databases}`), { tailLagNs: LAG_NS });
       const resumed = await read(store.parseFollowPosition(id)!, 140);
       const rest = [100, 101, 102, 99, 103, 104].slice(i + 1).filter((s) => s !== 99);
       expect(resumed.seconds).toEqual(rest);

@@ -87,8 +87,8 @@ async function compareAnswers(connection: Connection): Promise<number> {
   const { drawnFilter, drawnGroups, drawnOrder, drawnSort, drawnSums, drawnTransactionFilter } = await import(
     './drawn_requests.ts'
   );
-  const { fleetOver } = await import('../../../../daemon/store/fleet/fleet.ts');
-  const fleet = fleetOver(connection, { bucketNs: BUCKET_NS_DEFAULT, isCluster: false });
+  const { createFleet } = await import('../../../../daemon/store/fleet/fleet.ts');
+  const fleet = createFleet(connection, { bucketNs: BUCKET_NS_DEFAULT, isCluster: false });
   const { files, tables, close } = await storesOf(fleet, recordedCorpus());
   let questions = 0;
   async function compare(ask: (store: Store) => Promise<unknown>): Promise<void> {
@@ -100,25 +100,25 @@ async function compareAnswers(connection: Connection): Promise<number> {
     for await (const piece of pieces) all.push(Buffer.from(piece));
     return Buffer.concat(all).toString();
   };
-  await compare((store) => store.services());
-  await compare((store) => store.nodes());
-  for (const id of TRANSACTIONS) await compare((store) => store.transaction(id));
+  await compare((store) => store.listServices());
+  await compare((store) => store.listNodes());
+  for (const id of TRANSACTIONS) await compare((store) => store.findTransaction(id));
   await fc.assert(
     fc.asyncProperty(drawnFilter, drawnOrder, drawnGroups, async (filter, order, groupBy) => {
       await compare((store) => linesOf(store.scanJson({ filter, order })));
       await compare((store) => linesOf(store.scanJson({ filter, order, limit: 50 })));
-      await compare((store) => resultOf(store.stats({ filter, bucketNs: undefined, groupBy })));
+      await compare((store) => resultOf(store.computeStats({ filter, bucketNs: undefined, groupBy })));
     }),
     RUNS,
   );
   await fc.assert(
     fc.asyncProperty(drawnTransactionFilter, drawnSort, async (filter, sort) => {
-      await compare((store) => resultOf(store.transactions({ filter, sort, limit: 20 })));
+      await compare((store) => resultOf(store.listTransactions({ filter, sort, limit: 20 })));
     }),
     RUNS,
   );
   await fc.assert(
-    fc.asyncProperty(drawnSums, (request) => compare((store) => resultOf(store.stats(request)))),
+    fc.asyncProperty(drawnSums, (request) => compare((store) => resultOf(store.computeStats(request)))),
     RUNS,
   );
   await close();

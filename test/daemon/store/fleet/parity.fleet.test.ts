@@ -6,13 +6,13 @@ import fc from 'fast-check';
 import { stringify } from '../../../../daemon/base/exact_json.ts';
 import { Problem } from '../../../../daemon/base/problem.ts';
 import { readEventKey } from '../../../../daemon/store/blocks/event.ts';
-import { jsonPieces } from '../../../../daemon/store/blocks/event_json.ts';
+import { encodeJsonPieces } from '../../../../daemon/store/blocks/event_json.ts';
 import type { ScannedBlock } from '../../../../daemon/store/blocks/scanned_block.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
 import { scanFleet } from '../../../../daemon/store/fleet/scan.ts';
 import type { ScanRequest, Store, TransactionKey } from '../../../../daemon/store/store.ts';
-import { heatmapColumns } from '../../../../daemon/sums/heatmap.ts';
+import { computeHeatmapColumns } from '../../../../daemon/sums/heatmap.ts';
 import { endServers } from '../../../clickhouse/server.ts';
 import { times } from '../../../repeats.ts';
 import { later } from '../../later.ts';
@@ -64,10 +64,10 @@ async function expectSame(ask: (store: Store) => Promise<unknown>): Promise<void
 
 describe('both stores', () => {
   test('have the same names, losses and events by id', async () => {
-    await expectSame((store) => store.services());
-    await expectSame((store) => store.nodes());
+    await expectSame((store) => store.listServices());
+    await expectSame((store) => store.listNodes());
     await expectSame(async (store) =>
-      (await store.losses(undefined, undefined)).map(({ fromNs, toNs, lost, cause, node }) => [
+      (await store.listLosses(undefined, undefined)).map(({ fromNs, toNs, lost, cause, node }) => [
         fromNs,
         toNs,
         lost,
@@ -75,25 +75,27 @@ describe('both stores', () => {
         node,
       ]),
     );
-    await expectSame((store) => store.unended());
-    await expectSame((store) => store.unended([NODES[0]!]));
+    await expectSame((store) => store.readUnended());
+    await expectSame((store) => store.readUnended([NODES[0]!]));
     const [{ events }] = (await answers((store) =>
-      resultOf(store.slowest({ filter: {}, limit: 50, after: undefined })),
+      resultOf(store.findSlowest({ filter: {}, limit: 50, after: undefined })),
     )) as [{ events: { event_id: string }[] }, unknown];
-    for (const { event_id } of events) await expectSame((store) => store.event(event_id));
+    for (const { event_id } of events) await expectSame((store) => store.findEvent(event_id));
     for (const id of [
       '',
       'x',
       '0123456789abcdef-0000000000000001',
       `${events[0]!.event_id.slice(0, 17)}00000000ffffffff`,
     ])
-      await expectSame((store) => store.event(id));
+      await expectSame((store) => store.findEvent(id));
   });
 
   test('have the same transactions', async () => {
     const ids = [...TRANSACTIONS, ...HOSTILE, '', 'not there'];
-    for (const id of ids) await expectSame((store) => store.transaction(id));
-    await expectSame(async (store) => [...(await store.transactionsById(ids))].sort(([a], [b]) => (a < b ? -1 : 1)));
+    for (const id of ids) await expectSame((store) => store.findTransaction(id));
+    await expectSame(async (store) =>
+      [...(await store.findTransactionsById(ids))].sort(([a], [b]) => (a < b ? -1 : 1)),
+    );
   });
 
   test('have the same lists of transactions, and a page of one goes on in the other', async () => {
@@ -108,8 +110,8 @@ describe('both stores', () => {
           let [count, store] = [0, both.files];
           do {
             const request = { filter, sort, limit, ...(after && { after }) };
-            await expectSame((either) => resultOf(either.transactions(request)));
-            const page = await resultOf(store.transactions(request));
+            await expectSame((either) => resultOf(either.listTransactions(request)));
+            const page = await resultOf(store.listTransactions(request));
             count += page.transactions.length;
             after = page.next ?? undefined;
             store = store === both.files ? both.tables : both.files;
@@ -127,7 +129,7 @@ describe('both stores', () => {
     const bucket = fc.constantFrom(undefined, SECOND, 60n * SECOND, 3600n * SECOND);
     await fc.assert(
       fc.asyncProperty(drawnFilter, bucket, drawnGroups, (filter, bucketNs, groupBy) =>
-        expectSame((store) => resultOf(store.stats({ filter, bucketNs, groupBy }))),
+        expectSame((store) => resultOf(store.computeStats({ filter, bucketNs, groupBy }))),
       ),
       RUNS,
     );
@@ -135,7 +137,7 @@ describe('both stores', () => {
 
   test('have the same sums of minutes that were summed up when they were sent', async () => {
     await fc.assert(
-      fc.asyncProperty(drawnSums, (request) => expectSame((store) => resultOf(store.stats(request)))),
+      fc.asyncProperty(drawnSums, (request) => expectSame((store) => resultOf(store.computeStats(request)))),
       { numRuns: times(20) },
     );
   }, 120_000);
@@ -143,25 +145,25 @@ describe('both stores', () => {
   test('have the same slowest events, and a page of one goes on in the other', async () => {
     await fc.assert(
       fc.asyncProperty(drawnFilter, fc.integer({ min: 1, max: 40 }), async (filter, limit) => {
-        await expectSame((store) => resultOf(store.slowest({ filter, limit })));
-        const { next } = await resultOf(both.files.slowest({ filter, limit }));
-        if (next) await expectSame((store) => resultOf(store.slowest({ filter, limit, after: next })));
+        await expectSame((store) => resultOf(store.findSlowest({ filter, limit })));
+        const { next } = await resultOf(both.files.findSlowest({ filter, limit }));
+        if (next) await expectSame((store) => resultOf(store.findSlowest({ filter, limit, after: next })));
       }),
       RUNS,
     );
   }, 120_000);
 
   test('have the same maps of events and of transactions', async () => {
-    const columns = heatmapColumns(FROM, TO, 50);
+    const columns = computeHeatmapColumns(FROM, TO, 50);
     await fc.assert(
       fc.asyncProperty(drawnFilter, drawnTransactionFilter, async (filter, ofTransactions) => {
-        await expectSame((store) => resultOf(store.heatmap({ of: 'events', filter, columns })));
+        await expectSame((store) => resultOf(store.computeHeatmap({ of: 'events', filter, columns })));
         await expectSame((store) =>
           resultOf(
-            store.heatmap({
+            store.computeHeatmap({
               of: 'transactions',
               filter: ofTransactions,
-              computeColumns: (reach) => (reach ? heatmapColumns(reach.fromNs, reach.toNs, 20) : columns),
+              computeColumns: (reach) => (reach ? computeHeatmapColumns(reach.fromNs, reach.toNs, 20) : columns),
             }),
           ),
         );
@@ -186,7 +188,8 @@ describe('both stores', () => {
   }, 120_000);
 
   test('have the spans of the same nodes', async () => {
-    const nodesOf = async (store: Store, nodes?: string[]) => (await store.spans(nodes)).map(({ node }) => node).sort();
+    const nodesOf = async (store: Store, nodes?: string[]) =>
+      (await store.listSpans(nodes)).map(({ node }) => node).sort();
     for (const nodes of [undefined, [NODES[0]!], [], ['not there']])
       expect(await nodesOf(both.tables, nodes)).toEqual(await nodesOf(both.files, nodes));
   });
@@ -194,7 +197,7 @@ describe('both stores', () => {
 
 async function linesOf(blocks: AsyncIterable<ScannedBlock>): Promise<string[]> {
   const pieces: Buffer[] = [];
-  for await (const piece of jsonPieces(blocks, '\n')) pieces.push(Buffer.from(piece));
+  for await (const piece of encodeJsonPieces(blocks, '\n')) pieces.push(Buffer.from(piece));
   return Buffer.concat(pieces).toString().split('\n').filter(Boolean);
 }
 
@@ -257,7 +260,7 @@ test.each([
     `INSERT INTO fleet.node (recording, at, node, created_ns, alive_ns, ended_ns, watermark_ns, in_progress)
       VALUES ${rows.join(', ')}`,
   );
-  const { events, lost, unlisted } = await both.tables.unended([node, 'other']);
+  const { events, lost, unlisted } = await both.tables.readUnended([node, 'other']);
   expect({ events: events.length, lost: lost.length, unlisted: unlisted.map(({ isLost }) => isLost) }).toEqual(
     expected,
   );
@@ -269,6 +272,6 @@ test('a recording of which nothing has arrived yet is not over beside an older o
     `INSERT INTO fleet.node (recording, at, node, created_ns, alive_ns, ended_ns, watermark_ns, in_progress)
       VALUES (801, 1, 'new', 1, 100, 100, 100, ''), (802, 1, 'new', 200, 320, 0, 0, '${said}')`,
   );
-  const { unlisted } = await both.tables.unended(['new']);
+  const { unlisted } = await both.tables.readUnended(['new']);
   expect(unlisted).toMatchObject([{ count: 3, isLost: false }]);
 });

@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from '../../../../agent/clickhouse/connection/connection.ts';
 import { dropPartition } from '../../../../agent/clickhouse/tables/ddl.ts';
 import { REMEMBERED_MS_MAX, raiseOldest } from '../../../../agent/clickhouse/tables/oldest.ts';
-import { type Fleet, fleetOver } from '../../../../daemon/store/fleet/fleet.ts';
-import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
+import { createFleet, type Fleet } from '../../../../daemon/store/fleet/fleet.ts';
+import { createFleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
 import { ACCOUNTS, type ClickHouseServer, endServers, startServer } from '../../../clickhouse/server.ts';
 import { countAt } from '../../../ship/centre.ts';
@@ -27,7 +27,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   fleet = await newFleet(server, `fleet_${++databases}`);
   for (const path of twoNodes()) await shipAll(fleet, path);
-  store = fleetStore(fleet);
+  store = createFleetStore(fleet);
 });
 afterEach(() => store?.close());
 afterAll(endServers);
@@ -47,7 +47,7 @@ const ofOrder = { transactionId: 'order-1' };
 
 describe('a pin', () => {
   test('is listed for each node, keeps its first time, and grows', async () => {
-    expect(await store.pins()).toEqual([]);
+    expect(await store.listPins()).toEqual([]);
     const own = { transactionId: 'order-1', fromNs: ORDER_START - 120n * SECOND, pinnedNs: START + 5n * HOUR };
     const both = [
       { ...own, node: 'node-a' },
@@ -57,8 +57,8 @@ describe('a pin', () => {
     expect(await pin(60n * SECOND, START + 6n * HOUR)).toEqual(both);
     const longer = both.map((one) => ({ ...one, fromNs: ORDER_START - 3000n * SECOND }));
     expect(await pin(3000n * SECOND)).toEqual(longer);
-    expect(await store.pins('order-1')).toEqual(longer);
-    expect(await store.pins('a-1')).toEqual([]);
+    expect(await store.listPins('order-1')).toEqual(longer);
+    expect(await store.listPins('a-1')).toEqual([]);
     expect(await store.pin({ transactionId: 'not there', beforeNs: 0n, nowNs: 1n })).toBeUndefined();
   });
 
@@ -70,40 +70,40 @@ describe('a pin', () => {
 
   test('keeps transaction and events when their hours are dropped, and goes when it is unpinned', async () => {
     const before = {
-      transaction: await store.transaction('order-1'),
+      transaction: await store.findTransaction('order-1'),
       events: await eventsIn(store, ofOrder),
       trace: await eventsIn(store, { traceId: TRACE }),
       window: await eventsIn(store, { fromNs: ORDER_START - 120n * SECOND, toNs: ORDER_START }),
-      list: await resultOf(store.transactions({ filter: { services: ['pay'] }, sort: 'recent', limit: 5 })),
+      list: await resultOf(store.listTransactions({ filter: { services: ['pay'] }, sort: 'recent', limit: 5 })),
     };
     expect([before.events.length, before.window.length]).toEqual([15, 4]);
     await pin();
     await dropHours(2n);
     const kept = {
-      transaction: await store.transaction('order-1'),
+      transaction: await store.findTransaction('order-1'),
       events: await eventsIn(store, ofOrder),
       trace: await eventsIn(store, { traceId: TRACE }),
       window: await eventsIn(store, { fromNs: ORDER_START - 120n * SECOND, toNs: ORDER_START }),
-      list: await resultOf(store.transactions({ filter: { services: ['pay'] }, sort: 'recent', limit: 5 })),
+      list: await resultOf(store.listTransactions({ filter: { services: ['pay'] }, sort: 'recent', limit: 5 })),
     };
     expect(kept).toEqual(before);
-    expect(await store.transaction('a-1')).toBeUndefined();
-    expect(await store.services()).toEqual(['pay', 'shop']);
+    expect(await store.findTransaction('a-1')).toBeUndefined();
+    expect(await store.listServices()).toEqual(['pay', 'shop']);
     const ids = before.events.map((line) => JSON.parse(line).event_id as string);
-    for (const id of ids) expect((await store.event(id))?.event_id).toBe(id);
+    for (const id of ids) expect((await store.findEvent(id))?.event_id).toBe(id);
     const all = await eventsIn(store);
     expect(all).toHaveLength(15 + 4 + 240);
     expect(await eventsIn(store, { toNs: START + 2n * HOUR })).toEqual(all.slice(0, 19));
-    const listed = await resultOf(store.transactions({ filter: {}, sort: 'recent', limit: 50 }));
+    const listed = await resultOf(store.listTransactions({ filter: {}, sort: 'recent', limit: 50 }));
     const known = listed.transactions.map(({ transactionId }) => transactionId);
     expect(known.sort()).toEqual(['a-2', 'a-3', 'b-2', 'b-3', 'order-1']);
 
     expect(await store.unpin('order-1')).toBe(true);
-    expect(await store.transaction('order-1')).toBeUndefined();
+    expect(await store.findTransaction('order-1')).toBeUndefined();
     expect(await eventsIn(store)).toHaveLength(240);
-    expect(await store.event(ids[0]!)).toBeUndefined();
+    expect(await store.findEvent(ids[0]!)).toBeUndefined();
     expect(await store.unpin('order-1')).toBe(false);
-    expect(await store.pins()).toEqual([]);
+    expect(await store.listPins()).toEqual([]);
     for (const table of ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'])
       expect(await countAt(server, `SELECT count() FROM ${fleet.connection.database}.${table}`)).toBe(0);
   });
@@ -117,12 +117,12 @@ describe('a pin', () => {
     await pin();
     // The recordings of the nodes are new ones: each event is there as often as it was recorded.
     expect(await eventsIn(store, ofOrder)).toHaveLength(15 + 3 + 15);
-    expect((await store.pins()).map(({ node }) => node)).toEqual(['node-a', 'node-b', 'node-c']);
+    expect((await store.listPins()).map(({ node }) => node)).toEqual(['node-a', 'node-b', 'node-c']);
   });
 
   test('is refused when there is no room', async () => {
     const small = (limits: object) =>
-      fleetStore(fleet, { pinLimits: { pinsMax: 1000, eventsMax: 1_000_000, ...limits } });
+      createFleetStore(fleet, { pinLimits: { pinsMax: 1000, eventsMax: 1_000_000, ...limits } });
     const request = { transactionId: 'order-1', beforeNs: 0n, nowNs: START };
     await expect(small({ eventsMax: 14 }).pin(request)).rejects.toMatchObject({ code: 'pins_full' });
     expect(await small({ eventsMax: 15, pinsMax: 1 }).pin(request)).toHaveLength(2);
@@ -139,13 +139,13 @@ describe('a pin', () => {
     const { database } = fleet.connection;
     const reader = () => connect({ urls: [server.url], database, user: 'reader', passwordFile });
     const request = { transactionId: 'order-1', beforeNs: 0n, nowNs: START };
-    const reading = fleetStore(fleetOver(reader(), about));
+    const reading = createFleetStore(createFleet(reader(), about));
     await expect(reading.pin(request)).rejects.toMatchObject({
       code: 'recording_not_writable',
       message: expect.stringContaining('fleet-pin-user'),
     });
     await reading.close();
-    const both = fleetStore(fleetOver(reader(), about, connect({ urls: [server.url], database })));
+    const both = createFleetStore(createFleet(reader(), about, connect({ urls: [server.url], database })));
     expect(await both.pin(request)).toHaveLength(2);
     expect(await both.unpin('order-1')).toBe(true);
     await both.close();
