@@ -128,10 +128,12 @@ deb: build ## build the Debian package: build/kreplay_VERSION_amd64.deb
 ci-archive: build ## build the archive for CI runners, which records nothing: build/kreplay-ci_VERSION_linux_amd64.tar.gz
 	node daemon/package/build_ci_archive.ts
 
-gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, tables of the pages
+gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, examples of the API, tables of the pages
 	node bpf/schema/generate.ts
 	node daemon/run/format/generate.ts
 	node daemon/server/generated_pages.ts
+	$(Q)$(MAKE) --no-print-directory native javascript
+	node daemon/server/examples/generate.ts
 
 docs: build ## write native/API.md and take the pages' pictures again (as root: they are of a real recording)
 	$(call need,chromium:/usr/bin/chromium tmux:/usr/bin/tmux)

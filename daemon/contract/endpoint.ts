@@ -33,10 +33,7 @@ export interface Answer {
   headers?: Readonly<Record<string, string>>;
 }
 
-/**
- * The values are from answers about the recording that test/daemon/example_recording.ts makes, and the tests compare
- * them with such answers. Lists are shortened.
- */
+/** What a command sends and a daemon answers: daemon/server/examples asks for it, and shortens lists of objects. */
 export interface Example {
   body?: unknown;
   /** Content by media type: text, or what is sent as JSON. Integers that a double may not hold are bigints. */

@@ -5,77 +5,12 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponse
 import { ERRORS, type ErrorCode } from '../base/problem.ts';
 import { problemSchema } from './answers.ts';
 import { DAEMON_ENDPOINTS } from './daemon.ts';
-import { DAEMON_EXAMPLES } from './daemon_examples.ts';
 import { DIFFERENCES_ENDPOINTS } from './differences.ts';
 import { type Answer, type Endpoint, type Example, TAGS } from './endpoint.ts';
-import { EVENT_EXAMPLES } from './event_examples.ts';
 import { EVENT_ENDPOINTS } from './events.ts';
+import { EXAMPLES } from './gen/examples.ts';
 import { HEATMAP_ENDPOINTS } from './heatmap.ts';
-import { NODE, RECORDED_UNTIL_NS } from './recorded_examples.ts';
 import { REPLAY_ENDPOINTS } from './replay.ts';
-import { REPLAY_EXAMPLES } from './replay_examples.ts';
-
-const COVERAGE = {
-  complete: false,
-  lost: 12,
-  gaps: [
-    { from: 1_763_682_600_000_000_000n, to: 1_763_682_601_000_000_000n, lost: 12, cause: 'ring_full', node: NODE },
-  ],
-  recorded_until: RECORDED_UNTIL_NS,
-  nodes: [{ node: NODE, recorded_until: RECORDED_UNTIL_NS }],
-};
-
-const HEATMAP_EXAMPLES: Readonly<Record<string, Example>> = {
-  getHeatmap: {
-    answers: {
-      'application/json': {
-        of: 'transactions',
-        from: 1_763_682_300_000_000_000n,
-        to: RECORDED_UNTIL_NS,
-        column_ns: 15_000_000_000,
-        column_count: 60,
-        first_row: 70,
-        row_edges: [23_714],
-        cells: [[55, 70, 1, 0]],
-        total: { count: 2, failed: 1, duration_ns: { sum: 247_116_800, max: 247_091_200 } },
-        coverage: COVERAGE,
-      },
-    },
-  },
-  getDifferences: {
-    answers: {
-      'application/json': {
-        of: 'transactions',
-        window: { from: 1_763_682_300_000_000_000n, to: null, narrowed: false },
-        selected: {
-          count: 1,
-          duration_ns: 247_091_200,
-          breakdown: {
-            queue_ns: 1_920_000,
-            service_ns: 240_000_000,
-            sync_ns: 384_000,
-            write_ns: 153_600,
-            request_ns: 0,
-            untraced_ns: 4_633_600,
-          },
-        },
-        others: {
-          count: 1,
-          duration_ns: 25_600,
-          breakdown: { queue_ns: 0, service_ns: 0, sync_ns: 0, write_ns: 25_600, request_ns: 0, untraced_ns: 0 },
-        },
-        event_count: 6,
-        too_few: true,
-        differences: [],
-        more: 0,
-        tried: 0,
-        equal: [],
-        left_out: [],
-        coverage: COVERAGE,
-      },
-    },
-  },
-};
 
 const list = (name: string, schema: z.ZodType) => ({ 'application/json': z.object({ [name]: z.array(schema) }) });
 
@@ -134,14 +69,6 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...REPLAY_ENDPOINTS,
   ...DAEMON_ENDPOINTS,
 ];
-
-/** Examples of bodies and answers, by the name of the operation. */
-export const EXAMPLES: Readonly<Record<string, Example>> = {
-  ...EVENT_EXAMPLES,
-  ...HEATMAP_EXAMPLES,
-  ...REPLAY_EXAMPLES,
-  ...DAEMON_EXAMPLES,
-};
 
 /** Errors that any request can cause. */
 export const COMMON_ERRORS: readonly ErrorCode[] = [
@@ -212,7 +139,7 @@ function describeBigint({ jsonSchema, zodSchema }: { jsonSchema: object; zodSche
 
 function buildOperation(endpoint: Endpoint): ZodOpenApiOperationObject {
   const { operationId, tag, summary, description, pathParameters, query, headers, body, success } = endpoint;
-  const example = EXAMPLES[operationId] ?? {};
+  const example: Example = EXAMPLES[operationId] ?? {};
   return {
     operationId,
     tags: [tag],

@@ -26,6 +26,8 @@ const RECORDING_ID = "SELECT value FROM meta WHERE key = 'recording_id'";
 
 export interface CommitterOptions {
   path: string;
+  /** The id of a new recording, which is random by default. */
+  recordingId?: string;
   node: string;
   bootId: string;
   machineId: string;

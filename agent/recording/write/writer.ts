@@ -14,6 +14,8 @@ export const WAITING_SEGMENTS_MAX = 16;
 
 export interface WriterOptions {
   path: string;
+  /** The id of a new recording, which is random by default. */
+  recordingId?: string;
   node: string;
   bootId: string;
   machineId: string;

@@ -30,7 +30,7 @@ const format = createRowFormat(buildEventLayout);
 
 /**
  * Yields all rows, each followed by `ending`, in pieces of at most 96 KiB, or of one longer row; a piece reuses the
- * memory of the last but one, or what `takeBuffer` returns. A block without rows yields an empty piece: a pause.
+ * memory of the last but one, or what `nextBuffer` returns. A block without rows yields an empty piece: a pause.
  */
 export async function* encodeJsonPieces(
   blocks: AsyncIterable<ScannedBlock>,
@@ -418,7 +418,7 @@ function alternateBuffers(): NextBuffer {
 
 /**
  * Returns a writer of rows in pieces of at most 96 KiB, or of one longer row; a piece reuses the memory of the last but
- * one, or what `takeBuffer` returns. A block without rows yields an empty piece: a pause.
+ * one, or what `nextBuffer` returns. A block without rows yields an empty piece: a pause.
  */
 export function createTextRows(
   format: RowFormat,

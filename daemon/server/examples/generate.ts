@@ -1,0 +1,33 @@
+/** `make gen`: writes the examples of the API's document, which are answers of a daemon. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fetchExamples } from './examples.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+export const EXAMPLES_FILE = join(ROOT, 'daemon/contract/gen/examples.ts');
+
+const HEAD = `/** Examples of the API's document, by operation. \`make gen\` writes this file: see daemon/server/examples. */
+
+`;
+
+/** The text of the file with the examples as a daemon answers now. */
+export async function freshExamples(): Promise<string> {
+  const text = `${HEAD}export const EXAMPLES: Readonly<Record<string, object>> = ${writeLiteral(await fetchExamples())};\n`;
+  const format = ['format', `--stdin-file-path=${EXAMPLES_FILE}`];
+  return execFileSync(join(ROOT, 'node_modules/.bin/biome'), format, { cwd: ROOT, input: text, encoding: 'utf8' });
+}
+
+/** Writes a value as TypeScript, with integers that a double may not hold as bigints. */
+function writeLiteral(value: unknown): string {
+  if (typeof value === 'bigint') return `${value}n`;
+  if (Array.isArray(value)) return `[${value.map(writeLiteral).join(', ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const fields = Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${writeLiteral(item)}`);
+  return `{ ${fields.join(', ')} }`;
+}
+
+if (import.meta.main) {
+  mkdirSync(dirname(EXAMPLES_FILE), { recursive: true });
+  writeFileSync(EXAMPLES_FILE, await freshExamples());
+}
