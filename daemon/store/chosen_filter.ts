@@ -2,7 +2,7 @@
 import { Problem } from '../base/problem.ts';
 import { needsEvents } from '../sums/differences/chosen_transactions.ts';
 import type { PopulationRows } from '../sums/differences/population.ts';
-import type { Passes } from '../sums/passes.ts';
+import type { Passes } from './passes.ts';
 import type { ChosenFilter, TransactionFilter } from './store.ts';
 
 export interface FilterChooser {

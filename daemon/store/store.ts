@@ -10,11 +10,11 @@ import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { Box } from '../sums/box.ts';
 import type { Comparison } from '../sums/differences/comparison.ts';
 import type { Heatmap, HeatmapColumns } from '../sums/heatmap.ts';
-import type { EventHeatmapRequest, SlowestRequest, StatsRequest } from '../sums/passes.ts';
 import type { SlowestPage } from '../sums/slowest.ts';
 import type { StatsTable } from '../sums/stats.ts';
 import type { EventKey, ScannedBlock } from './blocks/scanned_block.ts';
 import type { FleetHealth } from './fleet_state.ts';
+import type { EventHeatmapRequest, SlowestRequest, StatsRequest } from './passes.ts';
 import type { WrittenSpan } from './written_span.ts';
 
 export type { EventFilter };

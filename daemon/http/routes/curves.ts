@@ -8,8 +8,7 @@ import { buildValueFilter } from '../../contract/event_conditions.ts';
 import { omitUndefined } from '../../contract/omit_undefined.ts';
 import type { curvesSchema } from '../../contract/replay_answers.ts';
 import type { WhatIfBody, Where } from '../../contract/what_if_requests.ts';
-import { readAnswerSpans } from '../../coverage/coverage.ts';
-import { readListCoverage } from '../../coverage/population_coverage.ts';
+import { beginAnswer } from '../../coverage/answer.ts';
 import { buildCurveView, type Curve, type CurvedTransaction, endWith } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { Store, TransactionPage, TransactionSummary, TransactionsRequest } from '../../store/store.ts';
@@ -41,11 +40,15 @@ export async function sendCurves(res: Response, options: Options, asked: Asked):
   const filter = buildWhereFilter(asked.where, nowNs);
   const offsets = createOffsetsReader(store, asked.clock_offsets_ns);
   const turn = await scanGate.enter(res, { keepsEvents: needsEvents(filter) });
-  const spans = await readAnswerSpans(store, undefined, nowNs);
-  const found = await runToEnd(res, turn, computeCurves({ store, sessions, turn, offsets }, filter, asked));
+  const answer = await beginAnswer(store, { nowNs });
+  const found = await runToEnd(
+    res,
+    turn,
+    computeCurves({ store: answer.store, sessions, turn, offsets }, filter, asked),
+  );
   if (!found) return;
   const { reach, ...curves } = found;
-  const coverage = await readListCoverage(store, spans, { filter, reach, nowNs });
+  const coverage = await answer.coverList(filter, reach);
   sendJson(res, 200, { ...curves, coverage } satisfies Curves);
   // Unsent bytes are counted with the answer itself from here on.
   turn.reportGathered(0);

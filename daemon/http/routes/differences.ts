@@ -3,8 +3,7 @@ import { Router } from 'express';
 import type { z } from 'zod';
 import type { differencesSchema } from '../../contract/differences.ts';
 import { type Compared, comparePopulation, parseDifferencesQuery } from '../../contract/differences_query.ts';
-import { readAnswerSpans } from '../../coverage/coverage.ts';
-import { readPopulationCoverage } from '../../coverage/population_coverage.ts';
+import { beginAnswer } from '../../coverage/answer.ts';
 import type { Store } from '../../store/store.ts';
 import type { Side } from '../../sums/differences/comparison.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
@@ -26,12 +25,12 @@ export function createDifferencesRoutes({ store, now, scanGate }: Options): Rout
       const nowNs = now();
       const query = parseDifferencesQuery(req.query as never, nowNs);
       const turn = await scanGate.enter(res, { keepsEvents: true });
-      const spans = await readAnswerSpans(store, undefined, nowNs, query.of === 'events' ? query.filter : {});
-      const found = await runToEnd(res, turn, comparePopulation(store, query));
+      const answer = await beginAnswer(store, { nowNs, filter: query.of === 'events' ? query.filter : undefined });
+      const found = await runToEnd(res, turn, comparePopulation(answer.store, query));
       if (!found) return;
       const { reach, window } = found;
       const population = { ...query, filter: { ...query.filter, ...window } } as typeof query;
-      const coverage = await readPopulationCoverage(store, spans, { ...population, reach, nowNs });
+      const coverage = await answer.coverPopulation(population, reach);
       sendJson(res, 200, { of: query.of, ...buildDifferencesView(found), coverage } satisfies z.input<
         typeof differencesSchema
       >);

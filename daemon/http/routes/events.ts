@@ -8,8 +8,7 @@ import { createParameterProblem, type EventQuery, parseEventQuery, toCursorKey }
 import { noParameters } from '../../contract/parameters.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import { parseTailQuery, type TailQuery } from '../../contract/tail_query.ts';
-import { readAnswerSpans } from '../../coverage/coverage.ts';
-import { readEventCoverage } from '../../coverage/transaction_coverage.ts';
+import { type Answer, beginAnswer } from '../../coverage/answer.ts';
 import { encodeColumnLines, LINE_COLUMNS } from '../../store/blocks/column_lines.ts';
 import { readEventKey } from '../../store/blocks/event.ts';
 import { encodePagePieces } from '../../store/blocks/event_json.ts';
@@ -86,10 +85,9 @@ function isSmall({ slowest, limit }: EventQuery, mediaType: string): boolean {
 
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
-  const spans = await readAnswerSpans(store, query.filter.nodes, query.nowNs, query.filter);
-  const answering = store.createAnswerStore?.() ?? store;
+  const answer = await beginEventAnswer(store, query);
   // One event more than requested shows whether there is a next page. Each block is written before the next is read.
-  const scan = answering.scan({ ...buildScanRequest(query), limit: query.limit + 1, reusesMemory: true });
+  const scan = answer.store.scan({ ...buildScanRequest(query), limit: query.limit + 1, reusesMemory: true });
   const pieces: Uint8Array[] = [];
   for await (const piece of turn.limitWhole(encodePagePieces(selectRows(scan, page)))) {
     pieces.push(piece);
@@ -100,10 +98,9 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   }
   const { last, hasMore } = page;
   const nextCursor = hasMore && last ? encodeCursor({ key: last, nowNs: query.nowNs }, query.fingerprint) : null;
-  // Coverage is determined after the scan, because reading is what finds unreadable recordings.
   const rest = stringify({
     next_cursor: nextCursor,
-    coverage: await readEventCoverage(answering, spans, query),
+    coverage: await answer.coverEvents(query.filter),
   });
   const events = pieces.filter(({ length }) => length > 0);
   // Drops the last comma.
@@ -129,10 +126,10 @@ async function sendSlowest(
   const isPage = req.accepts(MEDIA_TYPES) === 'application/json';
   if (!isPage && !query.limited) throw createParameterProblem('limit', 'sort=slowest needs one in a stream');
   const { filter, limit, slowest, nowNs } = query;
-  const spans = await readAnswerSpans(store, filter.nodes, nowNs, filter);
-  const page = await runToEnd(res, turn, store.findSlowest({ filter, limit, after: slowest.after }));
+  const answer = await beginEventAnswer(store, query);
+  const page = await runToEnd(res, turn, answer.store.findSlowest({ filter, limit, after: slowest.after }));
   if (!page) return;
-  const coverage = await readEventCoverage(store, spans, query);
+  const coverage = await answer.coverEvents(filter);
   const texts: string[] = [];
   let bytes = 0;
   for (const event of page.events) {
@@ -182,19 +179,19 @@ async function* selectRows(blocks: AsyncIterable<ScannedBlock>, page: Page): Asy
 }
 
 async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
-  const spans = await readAnswerSpans(store, query.filter.nodes, query.nowNs, query.filter);
+  const answer = await beginEventAnswer(store, query, true);
   const readCoverageHeaders = async () => {
-    const { complete, lost } = await readEventCoverage(store, spans, query);
+    const { complete, lost } = await answer.coverEvents(query.filter);
     return { [LOST]: lost.toString(), [COMPLETE]: complete.toString() };
   };
-  const { recorded_until } = await readEventCoverage(store, spans, query);
+  const { recorded_until } = await answer.coverEvents(query.filter);
   if (recorded_until !== null) res.set(RECORDED_UNTIL, recorded_until.toString());
   // Lines contain only events, so coverage is in headers before them, and in trailers when it is fully known.
   res.set(await readCoverageHeaders());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   // HTTP/1.0 has no trailers.
   if (req.httpVersionMinor > 0) res.set('Trailer', [LOST, COMPLETE]);
-  const pieces = store.scanJson({ ...buildScanRequest(query), ...(query.limited && { limit: query.limit }) });
+  const pieces = answer.store.scanJson({ ...buildScanRequest(query), ...(query.limited && { limit: query.limit }) });
   await sendNdjson(res, turn.limitStream(pieces), readCoverageHeaders);
 }
 
@@ -206,14 +203,14 @@ function refuseOtherOrders({ order, slowest }: EventQuery): void {
 }
 
 async function sendColumns(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
-  const spans = await readAnswerSpans(store, query.filter.nodes, query.nowNs, query.filter);
+  const answer = await beginEventAnswer(store, query, true);
   if (req.method === 'HEAD') return void res.type(COLUMNS).end();
   const limit = query.limited && { limit: query.limit };
-  const blocks = store.scan({ ...buildScanRequest(query), ...limit, columns: LINE_COLUMNS, reusesMemory: true });
+  const blocks = answer.store.scan({ ...buildScanRequest(query), ...limit, columns: LINE_COLUMNS, reusesMemory: true });
   await sendLines(
     res,
     COLUMNS,
-    addCoverageLine(turn.limitStream(encodeColumnLines(blocks)), () => readEventCoverage(store, spans, query)),
+    addCoverageLine(turn.limitStream(encodeColumnLines(blocks)), () => answer.coverEvents(query.filter)),
   );
 }
 
@@ -239,6 +236,10 @@ async function sendTail(
   const sink = openEventStream(res);
   if (req.method === 'HEAD') sink.end();
   else tail.join(sink);
+}
+
+function beginEventAnswer(store: Store, { filter, nowNs }: EventQuery, isStream = false): Promise<Answer> {
+  return beginAnswer(store, { nowNs, nodes: filter.nodes, filter, isStream });
 }
 
 function buildScanRequest({ filter, order, after }: EventQuery): ScanRequest {

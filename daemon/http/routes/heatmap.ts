@@ -3,8 +3,7 @@ import { Router } from 'express';
 import type { z } from 'zod';
 import type { heatmapSchema } from '../../contract/heatmap.ts';
 import { computeQueryColumns, parseHeatmapQuery } from '../../contract/heatmap_query.ts';
-import { readAnswerSpans } from '../../coverage/coverage.ts';
-import { readPopulationCoverage } from '../../coverage/population_coverage.ts';
+import { beginAnswer } from '../../coverage/answer.ts';
 import type { HeatmapRequest, Store, TransactionReach } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { ROW_EDGES } from '../../sums/duration_rows.ts';
@@ -32,18 +31,20 @@ export function createHeatmapRoutes({ store, now, scanGate }: Options): Router {
       const { columnCount: _, ...population } = query;
       const keepsEvents = query.of === 'transactions' && needsEvents(query.filter);
       const turn = await scanGate.enter(res, { keepsEvents });
-      const spans = await readAnswerSpans(store, undefined, nowNs, population.of === 'events' ? population.filter : {});
+      const filter = population.of === 'events' ? population.filter : undefined;
+      const answer = await beginAnswer(store, { nowNs, filter });
       const states = await store.listRecordingStates();
-      const computeColumns = (reach: TransactionReach | null) => computeQueryColumns(query, states, spans.spans, reach);
+      const computeColumns = (reach: TransactionReach | null) =>
+        computeQueryColumns(query, states, answer.spans, reach);
       const request: HeatmapRequest =
         population.of === 'events'
           ? { ...population, columns: computeColumns(null) }
           : { ...population, computeColumns };
-      const found = await runToEnd(res, turn, store.computeHeatmap(request));
+      const found = await runToEnd(res, turn, answer.store.computeHeatmap(request));
       if (!found) return;
       const { map, columns, reach } = found;
       // Coverage is that of the query: without `to` it ends where recording does.
-      const coverage = await readPopulationCoverage(store, spans, { ...population, reach, nowNs });
+      const coverage = await answer.coverPopulation(population, reach);
       sendJson(res, 200, { of: query.of, ...buildHeatmapView(map, columns), coverage } satisfies Answer);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));

@@ -4,8 +4,7 @@ import { Router } from 'express';
 import type { z } from 'zod';
 import type { statsSchema } from '../../contract/answers.ts';
 import { parseStatsQuery } from '../../contract/stats_query.ts';
-import { readAnswerSpans } from '../../coverage/coverage.ts';
-import { readEventCoverage } from '../../coverage/transaction_coverage.ts';
+import { beginAnswer } from '../../coverage/answer.ts';
 import type { Store } from '../../store/store.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import { refuseOtherMethods } from '../problem_handler.ts';
@@ -26,12 +25,11 @@ export function createStatsRoutes({ store, now, scanGate }: Options): Router {
       const nowNs = now();
       const query = parseStatsQuery(req.query as never, nowNs);
       const turn = await scanGate.enter(res);
-      const spans = await readAnswerSpans(store, query.filter.nodes, nowNs, query.filter);
       const { filter, bucketNs, groupBy } = query;
-      const found = await runToEnd(res, turn, store.computeStats({ filter, bucketNs, groupBy }));
+      const answer = await beginAnswer(store, { nowNs, nodes: filter.nodes, filter });
+      const found = await runToEnd(res, turn, answer.store.computeStats({ filter, bucketNs, groupBy }));
       if (!found) return;
-      // Coverage is determined after the scan, because reading is what finds unreadable recordings.
-      const coverage = await readEventCoverage(store, spans, { filter, nowNs });
+      const coverage = await answer.coverEvents(filter);
       sendJson(res, 200, { ...found, coverage } satisfies z.input<typeof statsSchema>);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));

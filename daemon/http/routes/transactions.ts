@@ -15,9 +15,7 @@ import {
   summaryQuerySchema,
   type TransactionsQuery,
 } from '../../contract/transactions_query.ts';
-import { type AnswerSpans, readAnswerSpans } from '../../coverage/coverage.ts';
-import { readListCoverage } from '../../coverage/population_coverage.ts';
-import { readTransactionCoverage } from '../../coverage/transaction_coverage.ts';
+import { type Answer, beginAnswer } from '../../coverage/answer.ts';
 import type { Store, TransactionPage, TransactionSummary, Unended } from '../../store/store.ts';
 import { sumTransactionTimes } from '../../store/transaction_times.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
@@ -42,21 +40,20 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
       const keepsEvents = needsEvents(query.request.filter);
       const isSmall = !keepsEvents && query.request.limit <= SMALL_ROWS_MAX;
       const turn = await scanGate.enter(res, { keepsEvents, isSmall });
-      const spans = await readAnswerSpans(store, undefined, query.nowNs);
-      const page = await runToEnd(res, turn, store.listTransactions(query.request));
-      if (page) await sendPage(res, store, query, page, spans);
+      const answer = await beginAnswer(store, { nowNs: query.nowNs });
+      const page = await runToEnd(res, turn, answer.store.listTransactions(query.request));
+      if (page) await sendPage(res, answer, query, page);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
   router
     .route('/:transaction_id')
     .get(async (req, res) => {
       parseQuery(req.query, noParameters);
-      const nowNs = now();
-      const spans = await readAnswerSpans(store, undefined, nowNs, { transactionId: req.params.transaction_id });
-      const { transaction, view } = await readTransaction(req.params.transaction_id, spans);
+      const answer = await beginTransactionAnswer(req.params.transaction_id);
+      const { transaction, view } = await readTransaction(req.params.transaction_id, answer);
       sendJson(res, 200, {
         ...view,
-        coverage: await readTransactionCoverage(store, spans, transaction, nowNs),
+        coverage: await answer.coverTransaction(transaction),
       } satisfies z.input<typeof wholeTransactionSchema>);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
@@ -65,26 +62,29 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
     .get(async (req, res) => {
       const { limit = SUMMARY_LIMIT_DEFAULT } = parseQuery(req.query as never, summaryQuerySchema);
       const turn = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
-      const nowNs = now();
-      const spans = await readAnswerSpans(store, undefined, nowNs, { transactionId: req.params.transaction_id });
-      const { transaction, view, answering } = await readTransaction(req.params.transaction_id, spans);
+      const answer = await beginTransactionAnswer(req.params.transaction_id);
+      const { transaction, view } = await readTransaction(req.params.transaction_id, answer);
       const { transactionId } = transaction;
-      const times = await runToEnd(res, turn, sumTransactionTimes(answering, { transactionId, limit }));
+      const times = await runToEnd(res, turn, sumTransactionTimes(answer.store, { transactionId, limit }));
       if (!times) return;
       sendJson(res, 200, {
         transaction: view,
         ...times,
-        coverage: await readTransactionCoverage(store, spans, transaction, nowNs),
+        coverage: await answer.coverTransaction(transaction),
       } satisfies z.input<typeof transactionSummarySchema>);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
 
-  async function readTransaction(id: string, { shards, unended }: AnswerSpans) {
-    const answering = store.createAnswerStore?.() ?? store;
-    const transaction = await answering.findTransaction(id);
+  function beginTransactionAnswer(transactionId: string): Promise<Answer> {
+    return beginAnswer(store, { nowNs: now(), filter: { transactionId } });
+  }
+
+  async function readTransaction(id: string, answer: Answer) {
+    const { shards, unended } = answer;
+    const transaction = await answer.store.findTransaction(id);
     if (!transaction) refuseIfPartial(shards, `transaction ${id}`);
     if (!transaction) throw createNotFoundProblem(id, unended.own);
-    return { transaction, answering, view: buildTransactionView(transaction, (await store.listPins(id)).length > 0) };
+    return { transaction, view: buildTransactionView(transaction, (await store.listPins(id)).length > 0) };
   }
 
   return router;
@@ -100,19 +100,18 @@ function createNotFoundProblem(id: string, { events }: Unended): Problem {
 
 async function sendPage(
   res: Response,
-  store: Store,
-  { request, nowNs, encodePlace }: TransactionsQuery,
+  answer: Answer,
+  { request, encodePlace }: TransactionsQuery,
   page: TransactionPage,
-  spans: AnswerSpans,
 ): Promise<void> {
   const { filter } = request;
-  const pinned = new Set((await store.listPins()).map(({ transactionId }) => transactionId));
+  const pinned = new Set((await answer.store.listPins()).map(({ transactionId }) => transactionId));
   sendJson(res, 200, {
     transactions: page.transactions.map((transaction) =>
       buildTransactionView(transaction, pinned.has(transaction.transactionId)),
     ),
     next_cursor: page.next && encodePlace(page.next),
-    coverage: await readListCoverage(store, spans, { filter, reach: page.reach, nowNs }),
+    coverage: await answer.coverList(filter, page.reach),
   } satisfies z.input<typeof transactionsSchema>);
 }
 

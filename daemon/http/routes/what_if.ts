@@ -6,8 +6,7 @@ import { noParameters } from '../../contract/parameters.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import type { whatIfSchema } from '../../contract/replay_answers.ts';
 import { AFTER_TIMEOUT_DEFAULT, type WhatIfBody, whatIfRequest } from '../../contract/what_if_requests.ts';
-import { readAnswerSpans } from '../../coverage/coverage.ts';
-import { readEventCoverage } from '../../coverage/transaction_coverage.ts';
+import { beginAnswer } from '../../coverage/answer.ts';
 import { buildClockView } from '../../replay/plan/clock_offsets.ts';
 import { buildCurveView } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
@@ -54,7 +53,8 @@ async function sendProjection(
   const offsets = createTransactionOffsetsReader(store, asked.clock_offsets_ns, transactionId);
   const turn = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
   const nowNs = now();
-  const spans = await readAnswerSpans(store, undefined, nowNs, { transactionId });
+  const filter = { transactionId };
+  const answer = await beginAnswer(store, { nowNs, filter });
   const request = {
     transactionId,
     extraLatencyNs: extra_latency_ns,
@@ -68,10 +68,10 @@ async function sendProjection(
     waitForWork(async (signal) => sessions.whatIf({ ...request, ...(await offsets()) }, signal)),
   );
   if (!found) return;
-  const filter = { transactionId };
-  const coverage = await readEventCoverage(store, spans, { filter, nowNs });
+  const coverage = await answer.coverEvents(filter);
   const isLate =
-    timeout_ns !== null && goesOnAfter(await store.findTransaction(transactionId), timeout_ns, spans.unended.own);
+    timeout_ns !== null &&
+    goesOnAfter(await answer.store.findTransaction(transactionId), timeout_ns, answer.unended.own);
   sendJson(res, 200, {
     transaction_id: transactionId,
     extra_latency_ns,

@@ -9,7 +9,7 @@ import type { Timers } from '../../replay/clock/scheduler.ts';
 import { openState } from '../../replay/kept/state_thread.ts';
 import { createPlanner } from '../../replay/plan/planner.ts';
 import { createSessions } from '../../replay/session/sessions.ts';
-import { embeddedStore } from '../../store/embedded/embedded_store.ts';
+import { createEmbeddedStore } from '../../store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import { createTails } from '../../tail/tails.ts';
 import { buildApp } from '../app.ts';
@@ -29,7 +29,7 @@ export async function startExampleDaemon(): Promise<ExampleDaemon> {
   const now = () => EXAMPLE_NOW_NS;
   const log = pino({ level: 'silent' });
   const recordings = openRecordingStore(folder);
-  const store = embeddedStore(recordings);
+  const store = createEmbeddedStore(recordings);
   const planner = createPlanner(recordings);
   const state = await openState(join(folder, 'sessions.sqlite'));
   const clock = createReplayClock();

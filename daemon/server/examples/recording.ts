@@ -1,6 +1,6 @@
 /** Writes the recording that the examples in the API's document are made from. */
 import { openWriter, type RecordingWriter } from '../../../agent/recording/write/writer.ts';
-import { type Block, newBlock } from '../../../bpf/schema/block.ts';
+import { type Block, createBlock } from '../../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS } from '../../../bpf/schema/block_io.ts';
 import { EVENTS, type EventType } from '../../../bpf/schema/index.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
@@ -114,7 +114,7 @@ export function writeExampleRecording(path: string): void {
   // Every agent sets a limit: agents do not record into a recording without one.
   const writer = openWriter({ path, ...RECORDED_BY, retention: { bytes: 1 << 30 }, nowNs: () => nowNs });
   nowNs = EXAMPLE_NOW_NS;
-  const block = newBlock(16);
+  const block = createBlock(16);
   appendOrder(block, writer);
   writer.append(block);
   writer.flush();

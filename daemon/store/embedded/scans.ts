@@ -1,6 +1,7 @@
 /** Questions that read much of the recordings. They are answered in steps, in the thread that asks or in others. */
-import { type BlockSource, bindPasses, PASSES, type Passes } from '../../sums/passes.ts';
+
 import { encodeJsonPieces, type NextBuffer } from '../blocks/event_json.ts';
+import { type BlockSource, bindPasses, PASSES, type Passes } from '../passes.ts';
 import type { ScanRequest, Store } from '../store.ts';
 import type { Recordings } from './recordings.ts';
 

@@ -13,7 +13,6 @@ import type { EventFilter } from '../../../agent/recording/read/event_filter.ts'
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { addCell, type Cell } from '../../sums/cells.ts';
 import { buildHistogram } from '../../sums/histogram.ts';
-import { addBlocks, type StatsRequest } from '../../sums/passes.ts';
 import {
   createStats,
   createStatsTable,
@@ -24,6 +23,7 @@ import {
   type StatsOptions,
   type StatsTable,
 } from '../../sums/stats.ts';
+import { addBlocks, type StatsRequest } from '../passes.ts';
 import { computeTimeRange, dropEmptyNames } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { scanFleet } from './scan.ts';

@@ -2,8 +2,8 @@
 import { type Box, toTimedRows } from '../../sums/box.ts';
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
 import { createHeatmapCounter } from '../../sums/heatmap.ts';
-import { type BlockSource, bindPasses, PASSES, type Passes } from '../../sums/passes.ts';
 import { type FilterChooser, findChosen, requireChosen } from '../chosen_filter.ts';
+import { type BlockSource, bindPasses, PASSES, type Passes } from '../passes.ts';
 import type {
   ChosenFilter,
   ComparisonRequest,

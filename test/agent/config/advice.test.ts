@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dirname, '../../..');
 const TEXTS = ['{agent,daemon,bpf/schema}/**/*.{ts,yml}', '{README,CHANGELOG}.md', '{agent,bpf,daemon,test}/**/*.md'];
 /** Files that mention options of other programs, which they start, read or build. */
 const ABOUT_OTHERS =
-  /^agent\/attribution\/service_name\/|^daemon\/(package\/|cli\/up\.ts|run\/execution\/runner_process\.ts|thread_schedule\.ts)/;
+  /^agent\/attribution\/service_name\/|^daemon\/(package\/|server\/examples\/|cli\/up\.ts|run\/execution\/runner_process\.ts|thread_schedule\.ts)/;
 /** Options of curl, useradd, setpriv and unshare. */
 const OF_OTHERS =
   '--json --max-time --time --expose-gc --system --reuid --regid --clear-groups --inh-caps --ambient-caps --bounding-set'.split(

@@ -254,7 +254,13 @@ test('the services run as their units state; the daemon keeps answering when the
   expect(told.coverage.complete).toBe(false);
   expect(done('kreplay', 'services', '--url', `http://127.0.0.1:${port}`).split('\n')).toContain('shop');
   expect(daemon.child.exitCode).toBeNull();
-  expect(daemon.complaints()).toBe('');
+  // A busy machine makes a request slow, which the daemon reports.
+  expect(
+    daemon
+      .complaints()
+      .split('\n')
+      .filter((line) => line && !line.includes('"slow request"')),
+  ).toEqual([]);
   write('etc/kreplay/kreplay.d/10-level.toml', 'log-level = "debug"\n[daemon]\nsessions-max = 7\n');
   daemon.child.kill('SIGHUP');
   await daemon.complained(/"settings":\["sessions-max"\].*these are read at the next start/);

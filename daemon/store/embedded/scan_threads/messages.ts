@@ -1,7 +1,7 @@
 /** The messages between the main thread and those that scan. */
 
 import type { ThreadFailure } from '../../../base/thread_failure.ts';
-import type { PassName, PassRequest } from '../../../sums/passes.ts';
+import type { PassName, PassRequest } from '../../passes.ts';
 import type { Store } from '../../store.ts';
 import type { Findings } from '../recording_files.ts';
 

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { yieldToEventLoop } from '../../../base/event_loop.ts';
 import { Problem } from '../../../base/problem.ts';
-import { bindPasses } from '../../../sums/passes.ts';
+import { bindPasses } from '../../passes.ts';
 import type { Findings } from '../recording_files.ts';
 import type { Scans } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';

@@ -7,23 +7,33 @@
  * A pass yields where other work may have its turn. It is done with a block when it asks for the next one.
  */
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
-import type { ScannedBlock } from '../store/blocks/scanned_block.ts';
-import type { Box } from './box.ts';
-import { createTransactionChooser, listChoiceColumns, type ValueFilter } from './differences/chosen_transactions.ts';
-import { COMPARED_COLUMNS, compareEvents } from './differences/compare_events.ts';
-import { compareTransactions, TRANSACTION_COLUMNS } from './differences/compare_transactions.ts';
-import type { Comparison } from './differences/comparison.ts';
-import { computeWaitedRange, type PopulationRows } from './differences/population.ts';
-import { PROFILE_COLUMNS } from './differences/profiles.ts';
-import { createHeatmapCounter, HEATMAP_COLUMNS, type Heatmap, type HeatmapColumns, readTimedRows } from './heatmap.ts';
+import type { Box } from '../sums/box.ts';
+import {
+  createTransactionChooser,
+  listChoiceColumns,
+  type ValueFilter,
+} from '../sums/differences/chosen_transactions.ts';
+import { COMPARED_COLUMNS, compareEvents } from '../sums/differences/compare_events.ts';
+import { compareTransactions, TRANSACTION_COLUMNS } from '../sums/differences/compare_transactions.ts';
+import type { Comparison } from '../sums/differences/comparison.ts';
+import { computeWaitedRange, type PopulationRows } from '../sums/differences/population.ts';
+import { PROFILE_COLUMNS } from '../sums/differences/profiles.ts';
+import {
+  createHeatmapCounter,
+  HEATMAP_COLUMNS,
+  type Heatmap,
+  type HeatmapColumns,
+  readTimedRows,
+} from '../sums/heatmap.ts';
 import {
   createLongestDurations,
   createSlowestEvents,
   DURATION_COLUMNS,
   type SlowestOptions,
   type SlowestPage,
-} from './slowest.ts';
-import { createStats, listStatsColumns, type StatsOptions, type StatsTable } from './stats.ts';
+} from '../sums/slowest.ts';
+import { createStats, listStatsColumns, type StatsOptions, type StatsTable } from '../sums/stats.ts';
+import type { ScannedBlock } from './blocks/scanned_block.ts';
 
 export interface BlockRequest {
   filter: EventFilter;

@@ -1,0 +1,61 @@
+/**
+ * What an answer may lack is read around its events, in the order that makes it true:
+ *
+ *   beginAnswer: what is recorded, what is in progress -> the events of the answer -> cover...: what was lost
+ *
+ * What ends between the first and the second is among the events; a file that turns out to be unreadable while events are
+ * read is known by the third.
+ */
+import type { Coverage } from '../contract/coverage_schema.ts';
+import type { Population } from '../contract/population.ts';
+import type { ShardWatch } from '../store/fleet_state.ts';
+import type { EventFilter, NodeSpan, Store, TransactionReach, TransactionSummary } from '../store/store.ts';
+import { readAnswerSpans } from './coverage.ts';
+import type { FoundUnended } from './in_progress.ts';
+import { readListCoverage, readPopulationCoverage } from './population_coverage.ts';
+import { readEventCoverage, readTransactionCoverage } from './transaction_coverage.ts';
+
+export interface AnswerOptions {
+  nowNs: bigint;
+  /** The nodes that are asked for; all if omitted. */
+  nodes?: readonly string[] | undefined;
+  /** Selects what may be in progress. */
+  filter?: EventFilter | undefined;
+  /** Whether events are sent while others are recorded: each question is asked again then. */
+  isStream?: boolean;
+}
+
+export interface Answer {
+  /** The store to read the answer from: what one of its questions has read may be the answer to another. */
+  readonly store: Store;
+  readonly spans: readonly NodeSpan[];
+  /** What was in progress when the answer began, or is in progress since. */
+  readonly unended: FoundUnended;
+  /** Set if the answer may lack shards of a fleet. */
+  readonly shards: ShardWatch | undefined;
+  /** Coverage of an answer about events; if they are of one transaction, only gaps that concern it. */
+  coverEvents(filter: EventFilter): Promise<Coverage>;
+  /** Coverage of an answer about one transaction. */
+  coverTransaction(transaction: TransactionSummary): Promise<Coverage>;
+  /** Coverage of an answer about a population; `reach` is that of its transactions, null without any. */
+  coverPopulation(population: Population, reach: TransactionReach | null): Promise<Coverage>;
+  /** Coverage of a list of the transactions that a filter selects. */
+  coverList(filter: Population['filter'], reach: TransactionReach | null): Promise<Coverage>;
+}
+
+/** The answer's events must be read when this has resolved, and their coverage when they are read. */
+export async function beginAnswer(
+  plainStore: Store,
+  { nowNs, nodes, filter, isStream = false }: AnswerOptions,
+): Promise<Answer> {
+  const store = (isStream ? undefined : plainStore.createAnswerStore?.()) ?? plainStore;
+  const read = await readAnswerSpans(store, nodes, nowNs, filter);
+  return {
+    ...read,
+    store,
+    coverEvents: (ofEvents) => readEventCoverage(store, read, { filter: ofEvents, nowNs }),
+    coverTransaction: (transaction) => readTransactionCoverage(store, read, transaction, nowNs),
+    coverPopulation: (population, reach) => readPopulationCoverage(store, read, { ...population, reach, nowNs }),
+    coverList: (ofList, reach) => readListCoverage(store, read, { filter: ofList, reach, nowNs }),
+  };
+}
