@@ -45,6 +45,11 @@ static __always_inline bool is_answer_or_wait(__u32 id)
 
 #define REQUEST_BYTES_MIN 60
 #define PROOFS_MIN 16
+/*
+ * After this many requests that were not served by one thread, one after the other, the requests of a process give no
+ * trace to any thread.
+ */
+#define HTTP_MISFITS_MAX 3
 
 /*
  * Connections with a request in progress: thread group and descriptor -> the thread that has read the request, and its
