@@ -315,10 +315,13 @@ __noinline int http_answer_or_wait(__u32 id, int fd)
 	return 0;
 }
 
-/* Handles a thread that exits during a request. */
-__noinline int http_task_exit(void)
+/*
+ * Handles a thread that exits during a request. It may run before or after task_exit, which neither reads nor changes a
+ * connection: this program changes nothing else.
+ */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(http_task_exit, struct task_struct *task)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = state_of(task);
 
 	if (state && state->http_open)

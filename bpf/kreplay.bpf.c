@@ -5,6 +5,7 @@
  */
 #include "task.bpf.h"
 #include "http_process.bpf.h"
+#include "http.bpf.h"
 #include "syscall.bpf.h"
 #include "dirty_page.bpf.h"
 #include "iomap_write.bpf.h"
