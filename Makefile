@@ -133,7 +133,7 @@ gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/g
 	node daemon/run/format/generate.ts
 	node daemon/server/generated_pages.ts
 
-docs: build ## write native/API.md and take the pages' pictures again (as root: they are of a real recording)
+docs: build ## write native/API.md and KERNEL.md, and take the pages' pictures again (as root: they are of a real recording)
 	$(call need,chromium:/usr/bin/chromium tmux:/usr/bin/tmux)
 	$(Q)$(MAKE) --no-print-directory -C native docs
 	$(Q)node daemon/package/pictures.ts

@@ -1,5 +1,6 @@
 /** Attribution layers: ways to learn whose an event is. Each can be disabled, and reports why this kernel lacks it. */
-import { type BpfObject, btfEnumerator, tracepointsArePreempted } from 'libbpf-ts';
+import { type BpfObject, btfEnumerator } from 'libbpf-ts';
+import { tracepointsArePreempted } from 'libbpf-ts/kernel';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
 import { type Capability, missingCapabilities } from './capabilities.ts';
 import { isOfKernel, type Tracepoint, tracepointProblems } from './tracepoints.ts';

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { clockState } from 'libbpf-ts';
+import { clockState } from 'libbpf-ts/kernel';
 import { missingCapabilities } from '../../../agent/capture/capabilities.ts';
 import { clock, lockdown, mapMemory, memoryLimit, ringBySample, ringOfAgent } from '../../../agent/doctor/diagnosis.ts';
 import { memoryOfMaps } from '../../../agent/doctor/map_fds.ts';
