@@ -15,7 +15,7 @@ BPF_OBJECTS := build/bpf/kreplay.bpf.o build/bpf/kreplay_cast.bpf.o #
 BPF_CFLAGS = -target bpf -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-I/usr/include/x86_64-linux-gnu -Ibpf -fdebug-prefix-map=$(CURDIR)=.
 # Beside libbpf-ts, which has a Makefile of its own.
-ADDONS := clock columns notify socket tables thread
+ADDONS := clock columns system tables
 ADDON_CXXFLAGS = -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
 	-DNAPI_DISABLE_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS -DNODE_GYP_MODULE_NAME=$* \
 	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include \
@@ -27,7 +27,7 @@ PAGES_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -fPIC -fvisibility=hidden -Wall -Wext
 	-isystem node_modules/better-sqlite3/deps/sqlite3
 # Static: it starts builds that may bring a libc of their own, or none.
 RUNNER_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static -pthread -Inative/runner
-C_SOURCES = $(filter-out native/runner/gen/%,$(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*/*.[ch] native/pages/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.[ch] test/*/*/*.[ch] test/*/*/*.cc test/*/*/*/*.c))
+C_SOURCES = $(filter-out native/runner/gen/%,$(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*/*.[ch] native/pages/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) native/base/*.h test/*/*.[ch] test/*/*/*.[ch] test/*/*/*.cc test/*/*/*/*.c))
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
@@ -95,7 +95,7 @@ native: setup $(ADDONS:%=build/%.node) build/pages.so build/kreplay-runner ## co
 build/columns.node: $(wildcard /usr/lib/x86_64-linux-gnu/libzstd.a)
 
 .SECONDEXPANSION:
-$(ADDONS:%=build/%.node): build/%.node: $$(wildcard native/$$*/*.cc native/$$*/*.h) Makefile | setup
+$(ADDONS:%=build/%.node): build/%.node: $$(wildcard native/$$*/*.cc native/$$*/*.h native/base/*.h) Makefile | setup
 	@mkdir -p $(@D)
 	@echo "  CXX      $@"
 	$(Q)g++ $(ADDON_CXXFLAGS) -shared -o $@.tmp native/$*/*.cc $(ADDON_LIBS_$*) $(ADDON_LDFLAGS)
@@ -103,7 +103,7 @@ $(ADDONS:%=build/%.node): build/%.node: $$(wildcard native/$$*/*.cc native/$$*/*
 
 # Under sanitizers: `make sanitized`.
 SANITIZED := $(patsubst %,build/sanitized/%.node,columns tables)
-$(SANITIZED): build/sanitized/%.node: $$(wildcard native/$$*/*.cc native/$$*/*.h) Makefile | setup
+$(SANITIZED): build/sanitized/%.node: $$(wildcard native/$$*/*.cc native/$$*/*.h native/base/*.h) Makefile | setup
 	@mkdir -p $(@D)
 	@echo "  CXX      $@"
 	$(Q)g++ $(subst -O3,-O1 -g,$(ADDON_CXXFLAGS)) -fsanitize=address,undefined -fno-sanitize-recover=all -shared \
@@ -135,7 +135,7 @@ gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/g
 	$(Q)$(MAKE) --no-print-directory native javascript
 	node daemon/server/examples/generate.ts
 
-docs: build ## write native/API.md and take the pages' pictures again (as root: they are of a real recording)
+docs: build ## write native/API.md and KERNEL.md, and take the pages' pictures again (as root: they are of a real recording)
 	$(call need,chromium:/usr/bin/chromium tmux:/usr/bin/tmux)
 	$(Q)$(MAKE) --no-print-directory -C native docs
 	$(Q)node daemon/package/pictures.ts

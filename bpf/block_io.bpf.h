@@ -264,8 +264,6 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
  * A driver that requeues a request issues it again: its bios then have no entries left, and the first issue counts. If
  * another bio was merged into it in the meantime, the request is attributed to that bio, and the first issue is counted
  * as a missed end. A request without recorded bios (the flush machinery's own, passthrough) is not remembered.
- *
- * This program is placed after block_complete, and so attached after it: a remembered request must not miss its end.
  */
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(block_issue, struct request *rq)

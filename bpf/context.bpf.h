@@ -92,6 +92,14 @@ static __always_inline bool is_own_context(__u64 context_id, __u32 flags)
 	return context_id > CONTEXT_LOST && !(flags & (CONTEXT_INHERITED_PROCESS | CONTEXT_INHERITED_THREAD));
 }
 
+/* Returns whether the requests of the task's process give no trace to any thread. */
+static __always_inline bool is_http_misfit(struct task_struct *task, struct task_state *state)
+{
+	struct task_state *leader = leader_state_of(task, state);
+
+	return leader && leader->http_given_up;
+}
+
 static __always_inline void set_context(struct task_state *state, __u64 context_id, __u64 now_ns)
 {
 	if (is_own_context(state->context_id, state->context_flags))

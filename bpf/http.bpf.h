@@ -45,6 +45,11 @@ static __always_inline bool is_answer_or_wait(__u32 id)
 
 #define REQUEST_BYTES_MIN 60
 #define PROOFS_MIN 16
+/*
+ * After this many requests that were not served by one thread, one after the other, the requests of a process give no
+ * trace to any thread.
+ */
+#define HTTP_MISFITS_MAX 3
 
 /*
  * Connections with a request in progress: thread group and descriptor -> the thread that has read the request, and its
@@ -310,10 +315,13 @@ __noinline int http_answer_or_wait(__u32 id, int fd)
 	return 0;
 }
 
-/* Handles a thread that exits during a request. */
-__noinline int http_task_exit(void)
+/*
+ * Handles a thread that exits during a request. It may run before or after task_exit, which neither reads nor changes a
+ * connection: this program changes nothing else.
+ */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(http_task_exit, struct task_struct *task)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = state_of(task);
 
 	if (state && state->http_open)

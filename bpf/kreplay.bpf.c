@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * The programs' one translation unit: each line includes one family of hooks. The agent attaches the programs in the
- * order in which they are here.
- */
+/* The programs' one translation unit: each line includes one family of hooks. */
 #include "task.bpf.h"
 #include "http_process.bpf.h"
+#include "http.bpf.h"
 #include "syscall.bpf.h"
 #include "dirty_page.bpf.h"
 #include "iomap_write.bpf.h"

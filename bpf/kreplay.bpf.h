@@ -68,7 +68,7 @@ struct task_state {
 	__u8 http_labelled : 1;
 	/*
 	 * On the group leader: the number of requests that were not served by one thread, one after the other, up to
-	 * HTTP_MISFITS_MAX; and the number that were since the last misfit, up to PROOFS_MIN.
+	 * HTTP_MISFITS_MAX; and the number that were since the last misfit, up to PROOFS_MIN: http.bpf.h.
 	 */
 	__u8 http_misfits;
 	__u8 http_proofs;
@@ -225,43 +225,6 @@ static __always_inline void copy_comm(char *comm, struct task_struct *task)
 {
 	((__u64 *)comm)[0] = *(__u64 *)&task->comm[0];
 	((__u64 *)comm)[1] = *(__u64 *)&task->comm[8];
-}
-
-/* The context that an event belongs to, and how that is known (CONTEXT_* flags). */
-struct owner {
-	__u64 context_id;
-	__u32 flags;
-};
-
-/*
- * After this many requests that were not served by one thread, one after the other, the requests of a process give no
- * trace to any thread.
- */
-#define HTTP_MISFITS_MAX 3
-
-static __always_inline bool is_http_misfit(struct task_struct *task, struct task_state *state)
-{
-	struct task_state *leader = leader_state_of(task, state);
-
-	return leader && leader->http_given_up;
-}
-
-/* Returns the context that a marker, an HTTP request or the environment of its program gives a task. */
-static __always_inline struct owner own_or_process_context(struct task_struct *task, struct task_state *state)
-{
-	struct owner owner = {state->context_id, state->context_flags};
-	struct task_state *leader;
-
-	if (owner.flags & CONTEXT_HTTP && is_http_misfit(task, state))
-		owner = (struct owner){};
-	if (owner.context_id || !process_contexts_used)
-		return owner;
-	leader = leader_state_of(task, state);
-	if (leader && leader->process_context_id) {
-		owner.context_id = leader->process_context_id;
-		owner.flags = leader->process_context_flags | CONTEXT_PROCESS_DEFAULT;
-	}
-	return owner;
 }
 
 #endif

@@ -5,6 +5,30 @@
 
 #include "otel.bpf.h"
 
+/* The context that an event belongs to, and how that is known (CONTEXT_* flags). */
+struct owner {
+	__u64 context_id;
+	__u32 flags;
+};
+
+/* Returns the context that a marker, an HTTP request or the environment of its program gives a task. */
+static __always_inline struct owner own_or_process_context(struct task_struct *task, struct task_state *state)
+{
+	struct owner owner = {state->context_id, state->context_flags};
+	struct task_state *leader;
+
+	if (owner.flags & CONTEXT_HTTP && is_http_misfit(task, state))
+		owner = (struct owner){};
+	if (owner.context_id || !process_contexts_used)
+		return owner;
+	leader = leader_state_of(task, state);
+	if (leader && leader->process_context_id) {
+		owner.context_id = leader->process_context_id;
+		owner.flags = leader->process_context_flags | CONTEXT_PROCESS_DEFAULT;
+	}
+	return owner;
+}
+
 static __always_inline struct owner owner_of(struct task_struct *task, struct task_state *state)
 {
 	struct owner owner = own_or_process_context(task, state);

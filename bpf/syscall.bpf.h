@@ -31,9 +31,6 @@ int BPF_PROG(call_exit, struct pt_regs *regs, long result)
 	return 0;
 }
 
-/*
- * This program is placed after call_exit, and so attached after it: a call that is seen to begin must not miss its end.
- */
 SEC("tp_btf/sys_enter")
 int BPF_PROG(call_enter, struct pt_regs *regs, long id)
 {

@@ -14,9 +14,6 @@
 #include "otel.bpf.h"
 #include "process.bpf.h"
 
-/* Defined in http.bpf.h, whose hooks at the same tracepoints are attached after those here. */
-int http_task_exit(void);
-
 SEC("tp_btf/task_newtask")
 int BPF_PROG(task_new, struct task_struct *child, unsigned long clone_flags)
 {
@@ -116,8 +113,6 @@ int BPF_PROG(task_exit, struct task_struct *task)
 {
 	struct task_state *state = state_of(task);
 
-	if (http_layer)
-		http_task_exit();
 	/* A task leaves its last call before it exits. */
 	if (state && state->start_ns)
 		lose_call(state);

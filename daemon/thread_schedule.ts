@@ -4,13 +4,13 @@ import { createRequire } from 'node:module';
 import { setPriority } from 'node:os';
 import { basename } from 'node:path';
 
-/** The addon native/thread. */
-interface NativeThread {
+/** The addon native/system, as far as this file calls it. */
+interface NativeSystem {
   /** Applies to the calling thread. */
   setTimeSlice(sliceNs: number): void;
 }
 
-const native: NativeThread = createRequire(import.meta.url)('#thread');
+const native: NativeSystem = createRequire(import.meta.url)('#system');
 
 /**
  * The player's thread has the shortest slice that the kernel allows (native/clock), and a thread that computes much one

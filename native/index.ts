@@ -1,19 +1,7 @@
 export type { MapInfo, ProgramInfo, ProgramStats } from './addon.ts';
 export { BpfError } from './errors.ts';
-export {
-  btfEnumerator,
-  btfFieldExists,
-  btfFuncProtoArgCount,
-  btfFuncProtoArgCounts,
-  btfTypeExists,
-  type ClockState,
-  clockState,
-  type Features,
-  features,
-  possibleCpus,
-  readClocks,
-  tracepointsArePreempted,
-} from './kernel.ts';
+export { type Features, features, possibleCpus } from './features.ts';
+export { btfEnumerator, btfFieldExists, btfFuncProtoArgCount, btfTypeExists } from './kernel_types.ts';
 export { BpfMap } from './map.ts';
 export {
   BpfObject,

@@ -1,5 +1,6 @@
 /** Attribution layers: ways to learn whose an event is. Each can be disabled, and reports why this kernel lacks it. */
-import { type BpfObject, btfEnumerator, tracepointsArePreempted } from 'libbpf-ts';
+import { type BpfObject, btfEnumerator } from 'libbpf-ts';
+import { tracepointsArePreempted } from 'libbpf-ts/kernel';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
 import { type Capability, findMissingCapabilities } from './capabilities.ts';
 import { findTracepointProblems, isOfKernel, type Tracepoint } from './tracepoints.ts';
@@ -34,6 +35,7 @@ interface Part {
 const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoint: Tracepoint }[] = [
   { layer: 'http', program: 'http_process_new', tracepoint: { name: 'task_newtask', reads: 2 } },
   { layer: 'http', program: 'http_process_exec', tracepoint: { name: 'sched_process_exec', reads: 1 } },
+  { layer: 'http', program: 'http_task_exit', tracepoint: { name: 'sched_process_exit', reads: 1 } },
   { layer: 'dirty_page', program: 'folio_dirtied', tracepoint: { name: 'writeback_dirty_folio', reads: 2 } },
   { layer: 'dirty_page', program: 'page_dirtied', tracepoint: { name: 'writeback_dirty_page', reads: 2 } },
   { layer: 'dirty_page', program: 'buffer_dirtied', tracepoint: { name: 'block_dirty_buffer', reads: 1 } },

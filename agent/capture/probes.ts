@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
-import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader, readClocks } from 'libbpf-ts';
+import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
+import { readClocks } from 'libbpf-ts/kernel';
 import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups.ts';
 import type { RequestReading } from '../attribution/http_processes.ts';
 import type { ThreadLocal } from '../attribution/otel/thread_local.ts';
@@ -12,6 +13,7 @@ import { START_ROUNDING_NS } from '../attribution/start_time.ts';
 import { createKernelFilter, type KernelFilter } from '../filter/kernel_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
 import { AgentError } from '../process/errors.ts';
+import { orderToAttach } from './attach_order.ts';
 import { CAPTURE_CAPABILITIES, findMissingCapabilities } from './capabilities.ts';
 import { applyLayers, type LayerName, type LayerState, listLayerStates } from './layers.ts';
 import { findMissingFeatures, findWrongTracepoints } from './requirements.ts';
@@ -174,11 +176,8 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
  * counts.
  */
 function attachAll(object: BpfObject): string[] {
-  const attached = object.attach();
-  const mayAttach = object.programs.filter(({ section, autoload }) => autoload && !isRun(section));
-  const others = mayAttach.filter(({ attached }) => !attached);
-  if (others.length === 0) return attached;
-  throw new AgentError(`the BPF programs ${others.map(({ name }) => name).join(', ')} could not be attached`);
+  const programs = object.programs.filter(({ section, autoload }) => autoload && !isRun(section));
+  return orderToAttach(programs.map(({ name }) => name)).flatMap((name) => object.attach(name));
 }
 
 /** Whether programs of such a section run when the agent asks for it, and are attached to nothing. */

@@ -1,6 +1,6 @@
 /** Tracepoints that the programs attach to, looked up in this kernel's type information. */
 import { existsSync } from 'node:fs';
-import { btfFuncProtoArgCounts } from 'libbpf-ts';
+import { btfFuncProtoArgCounts } from 'libbpf-ts/kernel';
 
 export interface Tracepoint {
   name: string;

@@ -4,7 +4,7 @@
  * The offset in use changes only when the measured one differs by more than the measurement's noise, so that events
  * keep their order. Each change is recorded, and times already written never change.
  */
-import { readClocks } from 'libbpf-ts';
+import { readClocks } from 'libbpf-ts/kernel';
 import type { ClockStep } from '../recording/format/losses.ts';
 
 /** A measurement is accurate to some 100 ns; NTP slews by up to 500 us a second. */

@@ -1,5 +1,6 @@
 /** The part of a filter that the kernel side applies before an event costs anything: bpf/filter.bpf.h. */
-import { type BpfMap, readClocks } from 'libbpf-ts';
+import type { BpfMap } from 'libbpf-ts';
+import { readClocks } from 'libbpf-ts/kernel';
 import { FILTER_FLAGS, FILTER_VERDICTS } from '../../bpf/schema/filter.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { asksForProcesses } from './process_filter.ts';

@@ -1,9 +1,9 @@
 /** Notifies the service manager that started this process: sd_notify(3). Without one, it does nothing. */
 import { createRequire } from 'node:module';
 
-/** The addon native/notify. */
-interface NativeNotify {
-  send(socket: string, text: string): boolean;
+/** The addon native/system, as far as this file calls it. */
+interface NativeSystem {
+  sendDatagram(socket: string, text: string): boolean;
 }
 
 export interface ServiceManager {
@@ -24,8 +24,8 @@ export function createServiceManager(environment: NodeJS.ProcessEnv = process.en
   const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: usec, WATCHDOG_PID: pid } = environment;
   for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete environment[name];
   if (!socket) return { reportReady() {}, reportStopping() {}, watch: () => () => {} };
-  const native: NativeNotify = createRequire(import.meta.url)('#notify');
-  const tell = (text: string) => native.send(socket, text);
+  const native: NativeSystem = createRequire(import.meta.url)('#system');
+  const tell = (text: string) => native.sendDatagram(socket, text);
   const timeoutMs = pid === undefined || Number(pid) === process.pid ? Number(usec ?? 0) / 1000 : 0;
   return {
     reportReady(status) {

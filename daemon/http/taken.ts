@@ -2,12 +2,12 @@
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 
-/** The addon native/socket. */
-interface NativeSocket {
+/** The addon native/system, as far as this file calls it. */
+interface NativeSystem {
   unsentBytes(fd: number): number;
 }
 
-const native: NativeSocket = createRequire(import.meta.url)('#socket');
+const native: NativeSystem = createRequire(import.meta.url)('#system');
 
 /** Node's internal handle of a TCP or Unix socket. */
 interface Handle {

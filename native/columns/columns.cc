@@ -120,34 +120,34 @@ struct Shape {
 };
 
 /* Returns false unless the bytes encode exactly `count` values. */
-bool read_shape(const Bytes &encoded, size_t width, size_t count, Shape &shape)
+bool read_shape(std::span<const uint8_t> encoded, size_t width, size_t count, Shape &shape)
 {
-	if (encoded.size < 1 || (encoded.data[0] & kWidthMask) != width)
+	if (encoded.size() < 1 || (encoded[0] & kWidthMask) != width)
 		return false;
-	shape = {(encoded.data[0] & kConstant) != 0, (encoded.data[0] & kDelta) != 0, 0, 1};
+	shape = {(encoded[0] & kConstant) != 0, (encoded[0] & kDelta) != 0, 0, 1};
 	if (shape.constant)
-		return encoded.size == 1 + width;
-	if (encoded.size < kHeadBytes || (shape.delta && width != 8))
+		return encoded.size() == 1 + width;
+	if (encoded.size() < kHeadBytes || (shape.delta && width != 8))
 		return false;
-	shape.mask = encoded.data[1];
+	shape.mask = encoded[1];
 	shape.start = shape.delta ? kHeadBytes + kBaseBytes : kHeadBytes;
 	const size_t planes = std::popcount(shape.mask);
-	if (shape.mask >= 1u << width || encoded.size < shape.start)
+	if (shape.mask >= 1u << width || encoded.size() < shape.start)
 		return false;
-	const size_t bytes = encoded.size - shape.start;
+	const size_t bytes = encoded.size() - shape.start;
 	return planes == 0 ? bytes == 0 : bytes % planes == 0 && bytes / planes == count;
 }
 
-template <typename Word> void decode(const Bytes &encoded, const Shape &shape, Word *values, size_t count)
+template <typename Word> void decode(std::span<const uint8_t> encoded, const Shape &shape, Word *values, size_t count)
 {
 	if (shape.constant) {
 		Word value;
-		std::memcpy(&value, encoded.data + shape.start, sizeof(Word));
+		std::memcpy(&value, encoded.data() + shape.start, sizeof(Word));
 		std::fill_n(values, count, value);
 		return;
 	}
 	std::fill_n(values, count, 0);
-	const uint8_t *plane = encoded.data + shape.start;
+	const uint8_t *plane = encoded.data() + shape.start;
 	for (size_t byte = 0; byte < sizeof(Word); byte++) {
 		if ((shape.mask >> byte & 1) == 0)
 			continue;
@@ -158,21 +158,21 @@ template <typename Word> void decode(const Bytes &encoded, const Shape &shape, W
 		if (!shape.delta)
 			return;
 		uint64_t base;
-		std::memcpy(&base, encoded.data + kHeadBytes, kBaseBytes);
+		std::memcpy(&base, encoded.data() + kHeadBytes, kBaseBytes);
 		from_delta(values, count, base);
 	}
 }
 
 template <typename Word>
-void pick(const Bytes &encoded, const Shape &shape, size_t count, const uint32_t *rows, const uint32_t *targets,
-	  size_t picks, Word *to)
+void pick(std::span<const uint8_t> encoded, const Shape &shape, size_t count, const uint32_t *rows,
+	  const uint32_t *targets, size_t picks, Word *to)
 {
 	Word constant = 0;
 	if (shape.constant)
-		std::memcpy(&constant, encoded.data + shape.start, sizeof(Word));
+		std::memcpy(&constant, encoded.data() + shape.start, sizeof(Word));
 	for (size_t i = 0; i < picks; i++)
 		to[targets[i]] = constant;
-	const uint8_t *plane = encoded.data + shape.start;
+	const uint8_t *plane = encoded.data() + shape.start;
 	for (size_t byte = 0; byte < sizeof(Word); byte++) {
 		if ((shape.mask >> byte & 1) == 0)
 			continue;
@@ -194,7 +194,7 @@ size_t encode_column(const Values &values, bool delta, uint8_t *output)
 	return as_words(values, [&](auto *words) { return encode(words, values.count, delta, output); });
 }
 
-bool decode_column(const Bytes &encoded, const Values &values)
+bool decode_column(std::span<const uint8_t> encoded, const Values &values)
 {
 	Shape shape;
 	if (!read_shape(encoded, values.width, values.count, shape))
@@ -203,8 +203,8 @@ bool decode_column(const Bytes &encoded, const Values &values)
 	return true;
 }
 
-Picked pick_values(const Bytes &encoded, size_t count, const uint32_t *rows, const uint32_t *targets, size_t picks,
-		   const Values &to)
+Picked pick_values(std::span<const uint8_t> encoded, size_t count, const uint32_t *rows, const uint32_t *targets,
+		   size_t picks, const Values &to)
 {
 	Shape shape;
 	if (!read_shape(encoded, to.width, count, shape))

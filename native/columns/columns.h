@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 /*
  * Encodes one column as bytes. Values are split into planes, all first bytes, then all second ones ..., because the
@@ -24,11 +25,6 @@ struct Values {
 	size_t width;
 };
 
-struct Bytes {
-	const uint8_t *data;
-	size_t size;
-};
-
 /* The most bytes that encode_column() writes. */
 size_t encoded_bytes_max(const Values &values);
 
@@ -36,11 +32,11 @@ size_t encoded_bytes_max(const Values &values);
 size_t encode_column(const Values &values, bool delta, uint8_t *output);
 
 /* Fills the values. Returns false unless the bytes have the form that encode_column() writes for as many values. */
-bool decode_column(const Bytes &encoded, const Values &values);
+bool decode_column(std::span<const uint8_t> encoded, const Values &values);
 
 enum class Picked { yes, depends_on_others, damaged };
 
 /* Sets to.data[targets[i]] = value[rows[i]] of an encoded column of `count` values; the caller checks rows and targets.
  */
-Picked pick_values(const Bytes &encoded, size_t count, const uint32_t *rows, const uint32_t *targets, size_t picks,
-		   const Values &to);
+Picked pick_values(std::span<const uint8_t> encoded, size_t count, const uint32_t *rows, const uint32_t *targets,
+		   size_t picks, const Values &to);

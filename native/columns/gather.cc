@@ -19,19 +19,20 @@ void gather(const uint8_t *field, const uint32_t *offsets, uint8_t *values, size
 
 } // namespace
 
-bool gather_fields(const Bytes &records, const uint32_t *offsets, size_t count, std::span<const Field> fields)
+bool gather_fields(std::span<const uint8_t> records, const uint32_t *offsets, size_t count,
+		   std::span<const Field> fields)
 {
 	size_t last = 0;
 	for (size_t i = 0; i < count; i++)
 		last = std::max<size_t>(last, offsets[i]);
 	for (const Field &field : fields) {
-		if (count > 0 && last + field.offset + field.values.width > records.size)
+		if (count > 0 && last + field.offset + field.values.width > records.size())
 			return false;
 	}
 	for (size_t first = 0; first < count; first += kRecordsAtOnce) {
 		const size_t end = std::min(count, first + kRecordsAtOnce);
 		for (const auto &[offset, values] : fields) {
-			const uint8_t *field = records.data + offset;
+			const uint8_t *field = records.data() + offset;
 			switch (values.width) {
 			case 1:
 				gather<uint8_t>(field, offsets, values.data, first, end);

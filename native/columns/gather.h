@@ -14,4 +14,5 @@ struct Field {
  * Fills the fields' first `count` values from the records at `offsets`. If a field would lie outside of `records`, it
  * returns false and reads nothing.
  */
-bool gather_fields(const Bytes &records, const uint32_t *offsets, size_t count, std::span<const Field> fields);
+bool gather_fields(std::span<const uint8_t> records, const uint32_t *offsets, size_t count,
+		   std::span<const Field> fields);

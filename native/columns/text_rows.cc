@@ -1,6 +1,6 @@
 #include "text_rows.h"
 
-#include "text_writer.h"
+#include "../base/text_writer.h"
 #include "words.h"
 
 #include <algorithm>
@@ -55,10 +55,8 @@ struct RowWriter {
 
 	bool number(const Column &column, size_t index)
 	{
-		const uint64_t value = unsigned_at(column, index);
-		if (!column.is_signed || signed_at(column, index) >= 0)
-			return writer.decimal(value);
-		return writer.put("-") && writer.decimal(0 - static_cast<uint64_t>(signed_at(column, index)));
+		return column.is_signed ? writer.decimal(signed_at(column, index))
+					: writer.decimal(unsigned_at(column, index));
 	}
 
 	TextKey key_of(uint32_t table, std::span<const uint32_t> of, size_t index) const

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "text_writer.h"
+#include "../base/text_writer.h"
 
 #include <array>
 #include <cstddef>

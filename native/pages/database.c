@@ -21,11 +21,6 @@ enum {
 	GUARDED_VERSION_MIN = 3,
 };
 
-static uint32_t big_endian(const uint8_t *bytes)
-{
-	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
 /* The page count is valid only for the change counter that it was written with; some programs do not write it. */
 void note_page_count(struct checked_file *database, const uint8_t *page)
 {

@@ -3,8 +3,10 @@
 
 #include "checksum.h"
 
+#include <endian.h>
 #include <sqlite3ext.h>
 #include <stddef.h>
+#include <string.h>
 
 /*
  * A database file or its write-ahead log, as SQLite sees it. The file object of the real VFS follows it in memory.
@@ -38,6 +40,15 @@ struct checked_file {
 	uint32_t ahead_next;
 	int64_t next_at;
 };
+
+/* SQLite's files and logs have their integers in this order. */
+static inline uint32_t big_endian(const uint8_t *bytes)
+{
+	uint32_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return be32toh(value);
+}
 
 static inline sqlite3_file *real_file(struct checked_file *file)
 {

@@ -36,14 +36,6 @@ enum {
 	LOOK_AGAIN_AFTER_US = 2000,
 };
 
-static uint32_t big_endian(const uint8_t *bytes)
-{
-	uint32_t value;
-
-	memcpy(&value, bytes, sizeof(value));
-	return be32toh(value);
-}
-
 static void set_big_endian(uint8_t *bytes, uint32_t value)
 {
 	value = htobe32(value);

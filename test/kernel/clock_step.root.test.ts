@@ -1,7 +1,7 @@
 /** The wall clock is set while a real agent's parts record: past events keep their time, later ones have the new. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { readClocks } from 'libbpf-ts';
+import { readClocks } from 'libbpf-ts/kernel';
 import type { ReadClocks } from '../../agent/capture/wall_clock.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { rowsOf, temporaryFolder } from '../agent/recording/fixture.ts';

@@ -4,7 +4,7 @@
  */
 import { copyFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { readClocks } from 'libbpf-ts';
+import { readClocks } from 'libbpf-ts/kernel';
 import { filterSettings } from '../../agent/filter/settings.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { rowsOf, temporaryFolder } from '../agent/recording/fixture.ts';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readClocks } from 'libbpf-ts';
+import { readClocks } from 'libbpf-ts/kernel';
 import { times } from '../repeats.ts';
 import { isMissedEnd } from './missed_ends.ts';
 import { ROOT } from './programs.ts';

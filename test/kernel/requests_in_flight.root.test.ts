@@ -1,7 +1,7 @@
 /** More concurrent requests than the kernel side can store: those that it does not record are counted, every one. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readClocks } from 'libbpf-ts';
+import { readClocks } from 'libbpf-ts/kernel';
 import { FRAME_HEADER_SIZE, recordOffset } from '../../bpf/schema/decoder.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { isMissedEnd } from './missed_ends.ts';

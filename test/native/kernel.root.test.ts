@@ -1,18 +1,8 @@
 /* Tests the queries about the running kernel that need no object. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import {
-  btfEnumerator,
-  btfFieldExists,
-  btfFuncProtoArgCount,
-  btfFuncProtoArgCounts,
-  btfTypeExists,
-  clockState,
-  features,
-  possibleCpus,
-  readClocks,
-  tracepointsArePreempted,
-} from 'libbpf-ts';
+import { btfEnumerator, btfFieldExists, btfFuncProtoArgCount, btfTypeExists, features, possibleCpus } from 'libbpf-ts';
+import { btfFuncProtoArgCounts, clockState, readClocks, tracepointsArePreempted } from 'libbpf-ts/kernel';
 import { asNobodyWith } from '../unprivileged.ts';
 import { root, thrownBy } from './compile.ts';
 

@@ -36,10 +36,21 @@ function npm(cwd: string, ...args: string[]): string {
 }
 
 test('it has the addon, its compiled types, the documents, and nothing else', () => {
-  const modules = ['addon', 'errors', 'index', 'kernel', 'map', 'object', 'ring', 'variable'];
+  const modules = [
+    'addon',
+    'errors',
+    'features',
+    'index',
+    'kernel',
+    'kernel_types',
+    'map',
+    'object',
+    'ring',
+    'variable',
+  ];
   expect(files.sort()).toEqual(
     [
-      ...['API.md', 'LICENSE', 'README.md', 'package.json', 'build/libbpf_ts.node'],
+      ...['API.md', 'KERNEL.md', 'LICENSE', 'README.md', 'package.json', 'build/libbpf_ts.node'],
       ...modules.flatMap((name) => [`build/${name}.d.ts`, `build/${name}.js`]),
     ].sort(),
   );
@@ -91,16 +102,14 @@ test('without its libraries it names the missing ones', () => {
   expect([status, stderr]).toEqual([1, expect.stringMatching(/cannot load its addon.*libelf\.so\.1.*ERR_ADDON/s)]);
 });
 
-test('API.md matches the sources; `make docs` writes it', () => {
-  const out = join(folder, 'docs');
-  mkdirSync(out);
-  execFileSync(
-    process.execPath,
-    [join(PACKAGE, 'node_modules/typedoc/bin/typedoc'), '--out', out, '--logLevel', 'Warn'],
-    {
-      cwd: PACKAGE,
-    },
-  );
-  const fresh = readFileSync(join(out, 'API.md'), 'utf8').replace(/[^\S\n]+$/gm, '');
-  expect(readFileSync(join(PACKAGE, 'API.md'), 'utf8')).toBe(fresh);
+test.each([
+  ['API.md', []],
+  ['KERNEL.md', ['--name', 'libbpf-ts/kernel', '--entryPoints', 'kernel.ts', '--entryFileName', 'KERNEL.md']],
+])('%s matches the sources; `make docs` writes it', (page, words) => {
+  const out = join(folder, 'docs', page);
+  mkdirSync(out, { recursive: true });
+  const typedoc = join(PACKAGE, 'node_modules/typedoc/bin/typedoc');
+  execFileSync(process.execPath, [typedoc, '--out', out, '--logLevel', 'Warn', ...words], { cwd: PACKAGE });
+  const fresh = readFileSync(join(out, page), 'utf8').replace(/[^\S\n]+$/gm, '');
+  expect(readFileSync(join(PACKAGE, page), 'utf8')).toBe(fresh);
 });

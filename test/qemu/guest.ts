@@ -6,7 +6,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tracepointsArePreempted } from 'libbpf-ts';
+import { tracepointsArePreempted } from 'libbpf-ts/kernel';
 import { AS_NOBODY, asNobodyWith, NOBODY } from '../unprivileged.ts';
 import {
   checkEndToEnd,

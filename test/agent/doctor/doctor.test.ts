@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { clockState } from 'libbpf-ts';
+import { clockState } from 'libbpf-ts/kernel';
 import { findMissingCapabilities } from '../../../agent/capture/capabilities.ts';
 import {
   diagnoseAgentRing,

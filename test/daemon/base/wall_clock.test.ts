@@ -1,5 +1,5 @@
 /** The time of a request is no earlier than what was recorded before it. */
-import { readClocks } from 'libbpf-ts';
+import { readClocks } from 'libbpf-ts/kernel';
 import { nowNs } from '../../../daemon/base/wall_clock.ts';
 
 test('nothing that the kernel has stamped before is later, and the next millisecond is the latest', () => {

@@ -13,7 +13,7 @@ const SECONDS = String(times(1));
 
 export function expectNothingReported(sanitizers: string): void {
   const words = ['-std=c++20', '-O1', '-g', '-pthread', `-fsanitize=${sanitizers}`, ...SOURCES];
-  const depends = [SOURCES[0]!, ...sourcesIn(join(ROOT, 'native/clock'))];
+  const depends = [SOURCES[0]!, ...['native/clock', 'native/base'].flatMap((folder) => sourcesIn(join(ROOT, folder)))];
   const program = compiled(`clock_stress_${sanitizers.replace(',', '_')}`, 'g++', words, depends);
   const { status, stdout, stderr } = spawnSync(program, [SECONDS], { encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, '']);

@@ -123,6 +123,12 @@ struct Writer {
 		return true;
 	}
 
+	bool decimal(int64_t value)
+	{
+		const uint64_t bits = static_cast<uint64_t>(value);
+		return value >= 0 ? decimal(bits) : put("-") && decimal(0 - bits);
+	}
+
 	/* Where there may not be room for the longest number. */
 	bool slow_decimal(uint64_t value)
 	{

@@ -1,0 +1,24 @@
+/** The order in which the programs are attached. */
+
+/** What is seen to begin must not miss its end, so the program that sees the end is attached first. */
+export const ENDS_FIRST: readonly (readonly [end: string, beginning: string])[] = [
+  // Calls.
+  ['call_exit', 'call_enter'],
+  // Contexts, which a call sets and the exit of the task ends.
+  ['task_exit', 'call_exit'],
+  // HTTP requests, which begin when a read returns.
+  ['http_task_exit', 'call_exit'],
+  // Requests to devices.
+  ['block_complete', 'block_issue'],
+];
+
+/** Orders programs so that each comes after those that see the ends of what it sees begin; else they stay as they are. */
+export function orderToAttach(programs: readonly string[]): string[] {
+  const order = new Set<string>();
+  function add(program: string): void {
+    for (const [end, beginning] of ENDS_FIRST) if (beginning === program && programs.includes(end)) add(end);
+    order.add(program);
+  }
+  programs.forEach(add);
+  return [...order];
+}

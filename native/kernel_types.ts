@@ -1,0 +1,61 @@
+import { addon } from './addon.ts';
+import { runWithBpfErrors } from './errors.ts';
+
+/** Whether the kernel has a struct, union, typedef, enum, integer type or function of this name. */
+export function btfTypeExists(name: string): boolean {
+  return askKernelTypes(() => addon.btfFieldExists(name, ''));
+}
+
+/**
+ * Whether a struct of the kernel has a field. `path` enters embedded structs with dots, and anonymous ones implicitly,
+ * as C does; it does not follow pointers: btfFieldExists('task_struct', 'thread_info.flags'). The kernel's BTF,
+ * some megabytes, is read once for all calls of one turn of the event loop: call it at start, not now and then.
+ * @throws BpfError if the kernel has no BTF
+ */
+export function btfFieldExists(type: string, path: string): boolean {
+  return askKernelTypes(() => addon.btfFieldExists(type, path));
+}
+
+/**
+ * The value of an enumerator, also in an anonymous enum, which CO-RE cannot relocate; undefined if the kernel has none
+ * of this name. It does not search 64-bit enums.
+ */
+export function btfEnumerator(name: string): number | undefined {
+  return askKernelTypes(() => addon.btfEnumerator(name));
+}
+
+/**
+ * The number of parameters of a kernel function, or of the function type that a typedef points to; undefined if there
+ * is none of this name. For a tracepoint's typedef `btf_trace_NAME` it counts the tracepoint's own arguments, as a
+ * tp_btf program gets them in ctx[]: the kernel's leading `void *__data` is not counted.
+ * btfFuncProtoArgCount('btf_trace_block_rq_issue') is 1, or 2 on older kernels.
+ */
+export function btfFuncProtoArgCount(name: string): number | undefined {
+  return btfFuncProtoArgCounts([name])[0];
+}
+
+/**
+ * `btfFuncProtoArgCount` for many names; with `module`, it also searches that module's types.
+ * @throws BpfError ENOENT: no such module is loaded, or it has no types
+ */
+export function btfFuncProtoArgCounts(names: readonly string[], module = ''): (number | undefined)[] {
+  const counts = askKernelTypes(() => addon.btfArgumentCounts(names, module));
+  return counts.map((count, i) => {
+    if (count < 0) return undefined;
+    return names[i]!.startsWith('btf_trace_') ? count - 1 : count;
+  });
+}
+
+let hasTypes = false;
+
+/** Asks for something that the kernel's types show; they are kept for what else is asked in this turn. */
+export function askKernelTypes<Answer>(ask: () => Answer): Answer {
+  if (!hasTypes) {
+    hasTypes = true;
+    setImmediate(() => {
+      hasTypes = false;
+      addon.dropKernelTypes();
+    });
+  }
+  return runWithBpfErrors(ask);
+}

@@ -1,0 +1,35 @@
+/** The programs that see ends are attached before those that see beginnings, however the object has them. */
+import { join } from 'node:path';
+import { BpfObject } from 'libbpf-ts';
+import { ENDS_FIRST, orderToAttach } from '../../../agent/capture/attach_order.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+
+function programsOf(variant: string): string[] {
+  using object = BpfObject.open(join(ROOT, `build/bpf/${variant}.bpf.o`));
+  return object.programs.map(({ name }) => name);
+}
+
+test.each(['kreplay', 'kreplay_cast'])(
+  'each end of %s comes before its beginning, in any order of programs',
+  (variant) => {
+    const programs = programsOf(variant);
+    for (const given of [programs, programs.toReversed()]) {
+      const order = orderToAttach(given);
+      expect(order.toSorted()).toEqual(programs.toSorted());
+      for (const [end, beginning] of ENDS_FIRST) {
+        expect(order).toContain(end);
+        expect(order.indexOf(beginning)).toBeGreaterThan(order.indexOf(end));
+      }
+    }
+  },
+);
+
+test('the object has its programs in an order that can stay', () => {
+  const programs = programsOf('kreplay');
+  expect(orderToAttach(programs)).toEqual(programs);
+});
+
+test('an end whose program is not loaded is left out', () => {
+  expect(orderToAttach(['call_enter', 'call_exit', 'task_new'])).toEqual(['call_exit', 'call_enter', 'task_new']);
+});
