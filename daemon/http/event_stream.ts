@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import type { Response } from 'express';
 import type { Sink } from '../base/sse.ts';
-import { addDirectBytes, findPlainDescriptor } from './taken.ts';
+import { addDirectBytes, findPlainDescriptor } from './socket_progress.ts';
 
 /** Sends the headers and returns the sink for frames. */
 export function openEventStream(res: Response): Sink {

@@ -2,7 +2,7 @@
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { buildProblemBody, ERRORS, type ErrorCode, Problem } from '../base/problem.ts';
-import { cut } from './cut.ts';
+import { abortResponse } from './abort_response.ts';
 import { describeRoute, getRequestId } from './request_log.ts';
 import { sendJson } from './send_json.ts';
 
@@ -46,7 +46,7 @@ export function createProblemHandler(log: Logger): ErrorRequestHandler {
     else if (res.headersSent) log.warn({ code: problem.code, detail: problem.message, ...where }, 'answer broke off');
     else res.locals.failure = describeFailure(problem);
     // A partial answer cannot be replaced: cutting the connection shows the client that it is incomplete.
-    if (res.headersSent) cut(res);
+    if (res.headersSent) abortResponse(res);
     else {
       if (problem && PASSING.has(problem.code)) res.set('Retry-After', RETRY_AFTER_S);
       sendProblem(res, problem ?? new Problem('internal', 'the daemon failed to answer; its log has the cause'));

@@ -1,13 +1,13 @@
 /** The page's second thread: it reads events and lays them out as lanes, so that no task of the first one takes long. */
 import type { Coverage } from '../contract/received.ts';
+import { createUnreachableFailure, cutAnswer, FailedRequest, readFailure, toFailure } from './api/failure.ts';
+import type { LanesAnswer, LanesQuestion, ReadLanes } from './api/load_lanes.ts';
 import { createColumnsBuilder } from './columns/builder.ts';
 import type { EventColumns } from './columns/event_columns.ts';
 import { mergeColumns } from './columns/merge.ts';
 import { callSums } from './compare/call_sums.ts';
 import type { CallsAnswer, CallsQuestion } from './compare/load_calls.ts';
 import { computeOutline } from './draw/extents.ts';
-import { createUnreachableFailure, cutAnswer, FailedRequest, readFailure, toFailure } from './feed/failure.ts';
-import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
 import { computeBreakdown } from './lanes/breakdown.ts';
 import { collectChoices } from './lanes/choices.ts';
 import { createLanes, listLanesBuffers } from './lanes/model.ts';

@@ -1,8 +1,8 @@
 /** Counts what began when and took how long, in the cells of a map: columns of time by rows of duration. */
 import { toWords } from '../../agent/recording/words64.ts';
+import { findDurationRow, findSmallDurationRow, ROW_COUNT } from '../model/duration_rows.ts';
 import { getBigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 import type { TimedRows } from './box.ts';
-import { findDurationRow, findSmallDurationRow, ROW_COUNT } from './duration_rows.ts';
 import { createExactSum } from './exact_sum.ts';
 
 export const COLUMNS_MAX = 500;

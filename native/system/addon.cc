@@ -14,7 +14,7 @@
  * Makes the system calls that Node does not have. The file that calls a function declares it:
  *
  *   sendDatagram  agent/process/service_manager.ts
- *   unsentBytes   daemon/http/taken.ts
+ *   unsentBytes   daemon/http/socket_progress.ts
  *   setTimeSlice  daemon/thread_schedule.ts
  */
 

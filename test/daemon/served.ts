@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
 import type { ListenAddress } from '../../daemon/http/listen_address.ts';
 import { createMetrics } from '../../daemon/metrics/metrics.ts';
-import { openState } from '../../daemon/replay/kept/state_thread.ts';
+import { openState } from '../../daemon/replay/persistence/state_thread.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../daemon/replay/session/sessions.ts';
 import { type AppOptions, buildApp } from '../../daemon/server/app.ts';

@@ -1,5 +1,6 @@
 /** What is compared, and how it is said, against sums made one by one. */
 import fc from 'fast-check';
+import { type Compared, computeDifference, readReport } from '../../daemon/model/run_difference.ts';
 import { callSums } from '../../daemon/page/compare/call_sums.ts';
 import { compareReports } from '../../daemon/page/compare/report_rows.ts';
 import { changeSentence } from '../../daemon/page/compare/sentence.ts';
@@ -8,7 +9,6 @@ import { toWindowSums } from '../../daemon/page/compare/window_sums.ts';
 import { createLanes } from '../../daemon/page/lanes/model.ts';
 import { parseClockNs } from '../../daemon/page/numbers/clock_input.ts';
 import { formatWallClock } from '../../daemon/page/numbers/wall_clock.ts';
-import { type Compared, computeDifference, readReport } from '../../daemon/run/report/difference.ts';
 import { columnsOf, type MadeEvent } from './made_columns.ts';
 
 const int64 = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n });

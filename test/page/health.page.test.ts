@@ -3,7 +3,7 @@ import { Counter, Registry } from '@prometheus-io/client';
 import fc from 'fast-check';
 import type { Page } from 'playwright-core';
 import { LOSS_CAUSES, LOSS_CURES } from '../../bpf/schema/losses.ts';
-import { parseMetricSums } from '../../daemon/page/feed/metrics.ts';
+import { parseMetricSums } from '../../daemon/page/api/metrics.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';

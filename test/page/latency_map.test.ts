@@ -1,5 +1,6 @@
 /** The map of latencies without a browser: where things lie, what is painted, and what a box has. */
 import fc from 'fast-check';
+import { ROW_EDGES } from '../../daemon/model/duration_rows.ts';
 import { THEMES, toPixel } from '../../daemon/page/draw/theme.ts';
 import {
   type CellBox,
@@ -30,7 +31,6 @@ import {
   mergeCells,
 } from '../../daemon/page/map/scale.ts';
 import { computeExactTail, narrowTail, tailOfCells, tailSize } from '../../daemon/page/map/tail.ts';
-import { ROW_EDGES } from '../../daemon/sums/duration_rows.ts';
 import { BASE, mapAnswer, timedAll } from './made_map.ts';
 
 const map = timedAll.map((all) => {

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import type { HeatmapAnswer } from '../../daemon/contract/received.ts';
-import { ROW_EDGES } from '../../daemon/sums/duration_rows.ts';
+import { ROW_EDGES } from '../../daemon/model/duration_rows.ts';
 
 export interface Timed {
   at: bigint;

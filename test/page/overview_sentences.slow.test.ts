@@ -1,6 +1,6 @@
 /** The first sentence of an overview names what was planted in a recording, and nothing where nothing was. */
 import { parseJson } from '../../daemon/base/exact_json.ts';
-import type { Daemon } from '../../daemon/page/feed/daemon.ts';
+import type { Daemon } from '../../daemon/page/api/daemon.ts';
 import { EMPTY_LINK, type Link } from '../../daemon/page/link/link.ts';
 import {
   type Apart,

@@ -1,8 +1,8 @@
 /** A replay as the page plays it: with a second client, over cut connections, and after the daemon was started again. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import type { Daemon } from '../../daemon/page/feed/daemon.ts';
-import { FailedRequest, readFailure } from '../../daemon/page/feed/failure.ts';
+import type { Daemon } from '../../daemon/page/api/daemon.ts';
+import { FailedRequest, readFailure } from '../../daemon/page/api/failure.ts';
 import { type Frame, follow } from '../../daemon/page/replay/stream.ts';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';

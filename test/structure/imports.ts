@@ -48,12 +48,12 @@ const WALLS: Record<string, readonly string[]> = {
   ],
   // The ground floor of all rooms, also of those that run in browsers.
   'daemon/base': ['daemon/base'],
+  // What the daemon and its page compute alike: it runs in browsers too.
+  'daemon/model': ['daemon/model', 'daemon/base'],
   // Runs in browsers: nothing of node:, no server code.
   'daemon/page': [
-    ...['daemon/page', 'daemon/base', 'bpf/schema/losses.ts', 'bpf/schema/owner.ts', 'daemon/contract'],
-    ...['daemon/cli/player/layout_changes.ts', 'daemon/sums/duration_rows.ts', 'daemon/sums/request_waits.ts'],
-    ...['daemon/run/report/difference.ts', 'daemon/replay/plan/thread_delay.ts'],
-    ...['preact', 'eventsource-parser'],
+    ...['daemon/page', 'daemon/base', 'daemon/model', 'daemon/contract'],
+    ...['bpf/schema/losses.ts', 'bpf/schema/owner.ts', 'preact', 'eventsource-parser'],
   ],
   'daemon/package': [
     'daemon/package',
@@ -82,8 +82,8 @@ const WALLS: Record<string, readonly string[]> = {
     'node:',
   ],
   'daemon/run/format': ['daemon/run/format', 'node:'],
-  'daemon/replay/kept': ['daemon', 'agent/process', 'better-sqlite3', 'zod', 'node:'],
-  'daemon/http/taken.ts': ['#system', 'node:'],
+  'daemon/replay/persistence': ['daemon', 'agent/process', 'better-sqlite3', 'zod', 'node:'],
+  'daemon/http/socket_progress.ts': ['#system', 'node:'],
   'daemon/replay/clock/clock.ts': [],
   'daemon/replay/clock/player.ts': ['daemon/replay/clock', '#clock', 'node:'],
   'daemon/thread_schedule.ts': ['#system', 'node:'],

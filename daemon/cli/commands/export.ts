@@ -87,7 +87,7 @@ async function runExport(options: Options, command: Command): Promise<void> {
   // Other exports need no client of ClickHouse.
   const [{ readConfiguredFleet }, { runWithFleetCopies }] = await Promise.all([
     import('../../server/options.ts'),
-    import('../../replay/fetched/exported.ts'),
+    import('../../replay/fleet_copies/exported.ts'),
   ]);
   await runWithFleetCopies(readConfiguredFleet(), transaction!, async (copies) => {
     for (const { path, node } of copies) {

@@ -3,13 +3,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseJson } from '../../base/exact_json.ts';
 import { STEP_EVENTS_MAX } from '../../contract/replay_requests.ts';
+import { createLayoutWatch } from '../../model/layout_changes.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { endOnSignals } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
 import { type Action, chooseAction, type Key } from './keys.ts';
 import { ASCII, UNICODE } from './lanes.ts';
-import { createLayoutWatch } from './layout_changes.ts';
 import { formatSummaryLine } from './played_text.ts';
 import { computePositionNs, createPlayer, type Player } from './player_state.ts';
 import { endError, RECONNECT_ATTEMPTS, type RemoteSession, type SessionFrame } from './remote_session.ts';

@@ -2,7 +2,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { Problem } from '../../base/problem.ts';
-import { cut } from '../cut.ts';
+import { abortResponse } from '../abort_response.ts';
 import { toClientKey } from './client_address.ts';
 import { createProxies, type Proxies } from './proxies.ts';
 import { chooseScopes } from './scopes.ts';
@@ -79,7 +79,7 @@ function createOpenAnswers(tokens: Tokens): OpenAnswers {
     },
     getToken: (res) => open.get(res),
     cut() {
-      for (const [res, token] of open) if (!tokens.isGood(token)) cut(res);
+      for (const [res, token] of open) if (!tokens.isGood(token)) abortResponse(res);
     },
   };
 }

@@ -8,7 +8,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { cut } from '../cut.ts';
+import { abortResponse } from '../abort_response.ts';
 import { isLocalClient, toClientKey } from './client_address.ts';
 import type { Unsent } from './unsent.ts';
 
@@ -125,7 +125,7 @@ export function limitConnections(
   const closeKnown = server.closeAllConnections.bind(server);
   // The HTTP server does not list connections whose TLS handshake is not done.
   server.closeAllConnections = () => {
-    for (const { answers } of open.values()) for (const res of answers) cut(res);
+    for (const { answers } of open.values()) for (const res of answers) abortResponse(res);
     closeKnown();
     for (const { socket } of open.values()) socket.destroy();
   };

@@ -6,8 +6,8 @@
 import type { ServerResponse } from 'node:http';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { cut } from '../cut.ts';
-import { readTakenBytes } from '../taken.ts';
+import { abortResponse } from '../abort_response.ts';
+import { readBytesTaken } from '../socket_progress.ts';
 
 export const UNSENT_BYTES_MAX_DEFAULT = 96 * 1024 * 1024;
 /** A client is observed for this long, and must take this much meanwhile; otherwise it may be closed to make room. */
@@ -83,7 +83,7 @@ export function createUnsent({
     const now = nowMs();
     for (const [res, watched] of answers) {
       if (res.writableLength === 0) watched.looks = [];
-      else addLook(watched, { atMs: now, takenBytes: readTakenBytes(res.req.socket) }, now - stalledMs);
+      else addLook(watched, { atMs: now, takenBytes: readBytesTaken(res.req.socket) }, now - stalledMs);
     }
     if (bytes() > LITTLE_BYTES) muchMs = now;
     else if (now - muchMs >= LITTLE_MS && mostBytes > GIVE_BACK_BYTES) {
@@ -112,7 +112,7 @@ export function createUnsent({
       const first = looks[0];
       // The client is up to date, or was within the last `stalledMs`.
       if (!first || first.atMs > sinceMs || res.writableLength === 0) continue;
-      const taken = readTakenBytes(res.req.socket) - first.takenBytes;
+      const taken = readBytesTaken(res.req.socket) - first.takenBytes;
       if (taken > leastBytes || (taken === leastBytes && first.atMs >= longestMs) || !mayGo(res)) continue;
       [slowest, leastBytes, longestMs] = [res, taken, first.atMs];
     }
@@ -125,7 +125,7 @@ export function createUnsent({
     onClosed();
     // A pipelined answer that waits for earlier ones has no socket of its own yet.
     const { socket } = res.req;
-    cut(res);
+    abortResponse(res);
     // Otherwise unsent data would be kept until the client reads.
     socket.destroy();
   }

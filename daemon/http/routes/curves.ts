@@ -16,7 +16,7 @@ import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import { sendJson } from '../send_json.ts';
 import { createOffsetsReader, type OffsetsOfNodes } from './asked_offsets.ts';
-import { runToEnd, waitForWork } from './finished.ts';
+import { runToEnd, waitForWork } from './run_in_steps.ts';
 
 /** Transactions of one answer. */
 export const CURVES_MAX = 10_000;

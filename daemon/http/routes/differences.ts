@@ -9,7 +9,7 @@ import type { Side } from '../../sums/differences/comparison.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { runToEnd } from './finished.ts';
+import { runToEnd } from './run_in_steps.ts';
 
 interface Options {
   store: Store;

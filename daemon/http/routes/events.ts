@@ -22,8 +22,8 @@ import { openEventStream } from '../event_stream.ts';
 import { isOpen, sendLines, sendNdjson, sendPieces } from '../ndjson.ts';
 import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { runToEnd } from './finished.ts';
 import { refuseIfPartial } from './partial.ts';
+import { runToEnd } from './run_in_steps.ts';
 
 const LOST = 'Kreplay-Lost';
 const COMPLETE = 'Kreplay-Complete';

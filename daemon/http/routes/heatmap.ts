@@ -4,14 +4,14 @@ import type { z } from 'zod';
 import type { heatmapSchema } from '../../contract/heatmap.ts';
 import { computeQueryColumns, parseHeatmapQuery } from '../../contract/heatmap_query.ts';
 import { beginAnswer } from '../../coverage/answer.ts';
+import { ROW_EDGES } from '../../model/duration_rows.ts';
 import type { HeatmapRequest, Store, TransactionReach } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
-import { ROW_EDGES } from '../../sums/duration_rows.ts';
 import type { Heatmap, HeatmapColumns } from '../../sums/heatmap.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { runToEnd } from './finished.ts';
+import { runToEnd } from './run_in_steps.ts';
 
 interface Options {
   store: Store;

@@ -22,8 +22,8 @@ import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { type ScanGate, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
 import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
-import { runToEnd } from './finished.ts';
 import { refuseIfPartial } from './partial.ts';
+import { runToEnd } from './run_in_steps.ts';
 
 interface Options {
   store: Store;

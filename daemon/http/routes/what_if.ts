@@ -17,7 +17,7 @@ import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { createTransactionOffsetsReader } from './asked_offsets.ts';
 import { sendCurves } from './curves.ts';
-import { runToEnd, waitForWork } from './finished.ts';
+import { runToEnd, waitForWork } from './run_in_steps.ts';
 
 interface Options {
   store: Store;

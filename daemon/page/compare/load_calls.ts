@@ -1,9 +1,9 @@
 /** Reads the calls of a transaction as sums, in the page's second thread: nothing of a million events comes back. */
 import type { Coverage } from '../../contract/received.ts';
-import type { Daemon } from '../feed/daemon.ts';
-import type { Failure } from '../feed/failure.ts';
-import type { LanesQuestion } from '../feed/load_lanes.ts';
-import { askThread } from '../feed/second_thread.ts';
+import type { Daemon } from '../api/daemon.ts';
+import type { Failure } from '../api/failure.ts';
+import type { LanesQuestion } from '../api/load_lanes.ts';
+import { askThread } from '../api/second_thread.ts';
 import type { Breakdown } from '../lanes/breakdown.ts';
 import type { CallSums } from './sums.ts';
 

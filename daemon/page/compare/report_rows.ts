@@ -2,7 +2,7 @@
  * Reports of runs beside each other, or beside their incident. Several reports of one side are repeated runs: they have
  * a band from p10 to p90, and what is in the band of the other side is no difference.
  */
-import { type Compared, computeDifference } from '../../run/report/difference.ts';
+import { type Compared, computeDifference } from '../../model/run_difference.ts';
 import { selectQuantile } from './sums.ts';
 
 export interface Band {

@@ -1,5 +1,5 @@
 /** When requests that the transactions may have waited for were under way. */
-import { type CallTimes, findRequestWait, toCallTimes, WAITS } from '../../sums/request_waits.ts';
+import { type CallTimes, findRequestWait, toCallTimes, WAITS } from '../../model/request_waits.ts';
 import { getRecording } from '../columns/event_columns.ts';
 import { intersectSets, mergeIntervals, type TimeSet, uniteIntervals } from './intervals.ts';
 import type { Device, LanesModel, TimeSpan } from './model.ts';

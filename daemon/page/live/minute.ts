@@ -2,7 +2,7 @@
  * The last minute as a grid: columns of a quarter of a second by the start of events, rows by their duration. All
  * memory is taken at first, so that it does not grow however much is recorded.
  */
-import { findDurationRow, ROW_EDGES, ROWS_PER_DECADE } from '../../sums/duration_rows.ts';
+import { findDurationRow, ROW_EDGES, ROWS_PER_DECADE } from '../../model/duration_rows.ts';
 
 export const MINUTE_COLUMNS = 240;
 export const COLUMN_NS = 250_000_000n;

@@ -1,9 +1,9 @@
 /** The live events of this page: their stream, which may be paused, cut, refused, or left to other tabs. */
 import type { EventSourceMessage } from 'eventsource-parser';
-import type { Daemon } from '../feed/daemon.ts';
-import { delay, followStream } from '../feed/event_stream.ts';
-import type { Failure } from '../feed/failure.ts';
-import { createShownSignal, takeSlot, waitUntilShown } from '../feed/stream_slot.ts';
+import type { Daemon } from '../api/daemon.ts';
+import { delay, followStream } from '../api/event_stream.ts';
+import type { Failure } from '../api/failure.ts';
+import { createShownSignal, takeSlot, waitUntilShown } from '../api/stream_slot.ts';
 import { formatShortDuration } from '../numbers/exact_times.ts';
 import { createKept, type Kept } from './kept.ts';
 import type { Minute } from './minute.ts';

@@ -6,7 +6,7 @@ import type {
   Transaction,
   TransactionList,
 } from '../../contract/received.ts';
-import type { Daemon } from '../feed/daemon.ts';
+import type { Daemon } from '../api/daemon.ts';
 import { buildPopulationParameters } from '../link/filters.ts';
 import type { Link } from '../link/link.ts';
 import { formatDecimal } from '../numbers/exact_times.ts';

@@ -1,6 +1,6 @@
 /** Where times and durations lie on a map, and back: columns of equal time, and bands of rows on a log scale. */
 import type { HeatmapAnswer } from '../../contract/received.ts';
-import { findDurationRow, ROW_COUNT, ROW_EDGES, ROWS_PER_DECADE } from '../../sums/duration_rows.ts';
+import { findDurationRow, ROW_COUNT, ROW_EDGES, ROWS_PER_DECADE } from '../../model/duration_rows.ts';
 
 export interface MapScale {
   fromNs: bigint;

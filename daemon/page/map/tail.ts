@@ -1,6 +1,6 @@
 /** The slowest 2 %, which a map selects by itself. */
 import type { HeatmapAnswer, Transaction } from '../../contract/received.ts';
-import { ROW_EDGES } from '../../sums/duration_rows.ts';
+import { ROW_EDGES } from '../../model/duration_rows.ts';
 
 export const TAIL_SHARE = 0.02;
 /** Fewer cannot be compared. */

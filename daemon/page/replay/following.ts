@@ -1,9 +1,9 @@
 /** Follows a session while its tab is shown: by a stream of its own, or by asking where other tabs have all streams. */
 import type { Session } from '../../contract/received.ts';
-import type { Daemon } from '../feed/daemon.ts';
-import { delay, retryMs } from '../feed/event_stream.ts';
-import { type Failure, toFailure } from '../feed/failure.ts';
-import { createShownSignal, takeSlot, waitUntilShown } from '../feed/stream_slot.ts';
+import type { Daemon } from '../api/daemon.ts';
+import { delay, retryMs } from '../api/event_stream.ts';
+import { type Failure, toFailure } from '../api/failure.ts';
+import { createShownSignal, takeSlot, waitUntilShown } from '../api/stream_slot.ts';
 import { FINAL, type Frame, follow, type Wanted } from './stream.ts';
 
 /** Time between two questions of a tab that has no stream. */

@@ -1,10 +1,10 @@
 /** One replay session as the page sees it: its state, its commands and its events. */
 
-import { createLayoutWatch } from '../../cli/player/layout_changes.ts';
 import type { Only, PlayedEvent, Session } from '../../contract/received.ts';
 import { type Command, type State, TRANSITIONS } from '../../contract/transitions.ts';
-import type { Daemon } from '../feed/daemon.ts';
-import { type Failure, toFailure } from '../feed/failure.ts';
+import { createLayoutWatch } from '../../model/layout_changes.ts';
+import type { Daemon } from '../api/daemon.ts';
+import { type Failure, toFailure } from '../api/failure.ts';
 import { startFollowing } from './following.ts';
 import type { SessionSettings } from './settings_in_link.ts';
 import type { Frame, PlayedPosition } from './stream.ts';

@@ -12,7 +12,7 @@ import {
   isCallType,
   type ThreadDelay,
   take,
-} from '../../replay/plan/thread_delay.ts';
+} from '../../model/thread_delay.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import { numberThreads } from '../lanes/request_times.ts';

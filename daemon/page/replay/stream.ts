@@ -3,9 +3,9 @@
 import type { EventSourceMessage } from 'eventsource-parser';
 import { parseJson } from '../../base/exact_json.ts';
 import type { ExactInteger, Lateness, PlayedEvent, Session } from '../../contract/received.ts';
-import type { Daemon } from '../feed/daemon.ts';
-import { followStream } from '../feed/event_stream.ts';
-import type { Failure } from '../feed/failure.ts';
+import type { Daemon } from '../api/daemon.ts';
+import { followStream } from '../api/event_stream.ts';
+import type { Failure } from '../api/failure.ts';
 
 /** Where the clock of a session is, without its events. */
 export interface PlayedPosition {

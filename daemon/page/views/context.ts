@@ -3,7 +3,7 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Access, Coverage } from '../../contract/received.ts';
-import type { Daemon } from '../feed/daemon.ts';
+import type { Daemon } from '../api/daemon.ts';
 import type { Link } from '../link/link.ts';
 
 export interface PageContext {

@@ -1,5 +1,5 @@
 /** A failure in words, with what to do next. */
-import { chooseAdvice, type Failure } from '../feed/failure.ts';
+import { chooseAdvice, type Failure } from '../api/failure.ts';
 import { escapeHidden } from './names.ts';
 
 interface Props {

@@ -2,10 +2,10 @@
 
 import { useCallback, useMemo } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
+import type { ReadLanes } from '../api/load_lanes.ts';
 import { getEventId, getOwner, getWhat } from '../columns/event_columns.ts';
 import { createRowFinder } from '../columns/row_finder.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
-import type { ReadLanes } from '../feed/load_lanes.ts';
 import { describeAttribution } from '../lanes/attribution.ts';
 import { createLinks } from '../lanes/links.ts';
 import { callName, type LanesModel } from '../lanes/model.ts';

@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useMemo } from 'preact/hooks';
 import type { Coverage, Session } from '../../contract/received.ts';
-import type { ReadLanes } from '../feed/load_lanes.ts';
+import type { ReadLanes } from '../api/load_lanes.ts';
 import { formatClockOffsets, type ParsedOffsets, parseClockOffsets } from '../link/clock_offsets.ts';
 import { formatDuration, parseDuration } from '../numbers/duration_text.ts';
 import { formatShortDuration } from '../numbers/exact_times.ts';

@@ -2,6 +2,9 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Coverage, Transaction } from '../../contract/received.ts';
+import type { Daemon } from '../api/daemon.ts';
+import { FailedRequest, toFailure } from '../api/failure.ts';
+import { loadLanes, type ReadLanes } from '../api/load_lanes.ts';
 import {
   type CountedRow,
   type Counts,
@@ -10,9 +13,6 @@ import {
   countMostEvents,
   sumCounts,
 } from '../draw/counts.ts';
-import type { Daemon } from '../feed/daemon.ts';
-import { FailedRequest, toFailure } from '../feed/failure.ts';
-import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
 import { OTHER } from '../lanes/shares.ts';
 import { formatQuantity } from '../numbers/amounts.ts';
 import { formatExactOffset, formatShortDuration, groupDigits } from '../numbers/exact_times.ts';

@@ -1,7 +1,7 @@
 /** Asks for a token where the daemon needs one. */
 import { useState } from 'preact/hooks';
 import { isTokenForm } from '../access/token.ts';
-import type { Failure } from '../feed/failure.ts';
+import type { Failure } from '../api/failure.ts';
 import { FailureNote } from './failure_note.tsx';
 
 interface Props {

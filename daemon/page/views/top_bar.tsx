@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
-import { type Failure, toFailure } from '../feed/failure.ts';
+import { type Failure, toFailure } from '../api/failure.ts';
 import { buildCommand } from '../link/command.ts';
 import { buildViewChange, type ViewName } from '../link/link.ts';
 import { formatQuantity } from '../numbers/amounts.ts';

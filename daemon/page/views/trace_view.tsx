@@ -2,10 +2,10 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import type { Transaction } from '../../contract/received.ts';
-import type { Daemon } from '../feed/daemon.ts';
-import { type Failure, toFailure } from '../feed/failure.ts';
-import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
-import { readTrace, type Trace } from '../feed/trace.ts';
+import type { Daemon } from '../api/daemon.ts';
+import { type Failure, toFailure } from '../api/failure.ts';
+import { loadLanes, type ReadLanes } from '../api/load_lanes.ts';
+import { readTrace, type Trace } from '../api/trace.ts';
 import { formatQuantity } from '../numbers/amounts.ts';
 import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';

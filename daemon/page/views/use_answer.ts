@@ -1,6 +1,6 @@
 /** An answer of the daemon in a component: the old one stays until the new one is in. */
 import { useEffect, useState } from 'preact/hooks';
-import { type Failure, toFailure } from '../feed/failure.ts';
+import { type Failure, toFailure } from '../api/failure.ts';
 import { useRetry } from './use_retry.ts';
 
 export interface Answer<Body> {

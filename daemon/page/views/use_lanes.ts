@@ -3,9 +3,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { escapeListItem } from '../../base/list_text.ts';
 import type { Coverage, Transaction } from '../../contract/received.ts';
-import type { Daemon } from '../feed/daemon.ts';
-import { type Failure, toFailure } from '../feed/failure.ts';
-import { type LanesQuestion, loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
+import type { Daemon } from '../api/daemon.ts';
+import { type Failure, toFailure } from '../api/failure.ts';
+import { type LanesQuestion, loadLanes, type ReadLanes } from '../api/load_lanes.ts';
 import { parseClockOffsets } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
 import { usePage } from './context.ts';

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { WhatIfAnswer } from '../../contract/received.ts';
-import type { Failure } from '../feed/failure.ts';
+import type { Failure } from '../api/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { buildOnlyFilter } from '../replay/settings_in_link.ts';
 import { type Curve, computeProjection, isSameProjection, type Projection, toExactCurve } from '../what_if/curve.ts';

@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Session } from '../../contract/received.ts';
-import { type Failure, toFailure } from '../feed/failure.ts';
+import { type Failure, toFailure } from '../api/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { createSession, deleteSession, openReplay, type Played, type Replay } from '../replay/replay.ts';
 import { buildSessionSettings, linkSettings, type SessionSettings } from '../replay/settings_in_link.ts';

@@ -1,6 +1,6 @@
 /** Asks again where the daemon did not answer, as during its restart. */
 import { useEffect, useRef } from 'preact/hooks';
-import { CUT, type Failure, isPassing } from '../feed/failure.ts';
+import { CUT, type Failure, isPassing } from '../api/failure.ts';
 
 const RETRY_MS = [1000, 2000, 5000, 10_000];
 /** A cut answer may have cost the daemon much, and be cut again for the same reason, such as its time limit. */

@@ -1,7 +1,7 @@
 /** How much the latency changes of a merge add to its events: to a call also what its requests, which follow it, add. */
 import { findFirstAbove } from '../../base/binary_search.ts';
+import { endCall, getsLatency, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
 import { createKindTest, type Only, type Recorded, type RecordedPage } from './recorded.ts';
-import { endCall, getsLatency, goOn, type ThreadDelay, take } from './thread_delay.ts';
 
 /** A call that has begun: its place, what its thread has waited for, and the latency change that holds for it. */
 interface BegunCall {

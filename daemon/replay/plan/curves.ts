@@ -8,13 +8,13 @@
  *   read once       |....................|                     then singly
  */
 
+import { createThreadDelay, endCall, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
 import { createOwnedRowFinder, OWNED_COLUMNS } from '../../store/blocks/own_events.ts';
 import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { type AppliedOffsets, type ClockOffsets, checkNodes, createClockShiftLookup } from './clock_offsets.ts';
 import { callTest, createAffectedTest, ONLY_COLUMNS, type Only } from './recorded.ts';
-import { createThreadDelay, endCall, goOn, type ThreadDelay, take } from './thread_delay.ts';
 
 /** A transaction as a list of transactions describes it. */
 export interface CurvedTransaction {

@@ -16,10 +16,11 @@
  * A thread is a lane: a position in the recorded order and the latency added so far. Lanes drift apart, so each reads
  * on from its own position; a front goes ahead of all and finds the threads that have not had an event yet.
  */
+
+import { createThreadDelay, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
 import { createHeap, type HeapItem } from '../clock/heap.ts';
 import { callDelays, findNextPage } from './call_delay.ts';
 import type { Only, Recorded, RecordedPage } from './recorded.ts';
-import { createThreadDelay, goOn, type ThreadDelay, take } from './thread_delay.ts';
 
 /** What can be changed from an event on. */
 export interface LayoutChange {

@@ -9,6 +9,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import { findFirstPlace } from '../../base/binary_search.ts';
 import { formatEventId, parseEventId } from '../../base/event_id.ts';
 import { Problem } from '../../base/problem.ts';
+import { getsLatency, isCallType } from '../../model/thread_delay.ts';
 import { createOwnEventTest, OWN_EVENT_COLUMNS } from '../../store/blocks/own_events.ts';
 import {
   type EventKey,
@@ -18,7 +19,6 @@ import {
   type RecordingDictionary,
 } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
-import { getsLatency, isCallType } from './thread_delay.ts';
 
 /** Columns that a scan must read for `createAffectedTest` and `callTest`. */
 export const ONLY_COLUMNS = ['event_type', 'service'] as const;

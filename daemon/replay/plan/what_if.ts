@@ -9,6 +9,7 @@
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { formatEventId } from '../../base/event_id.ts';
 import { Problem } from '../../base/problem.ts';
+import { createThreadDelay, endCall, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
 import { createOwnEventTest, OWN_EVENT_COLUMNS } from '../../store/blocks/own_events.ts';
 import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
@@ -29,7 +30,6 @@ import {
   type ThreadLines,
 } from './curves.ts';
 import { callTest, createAffectedTest, ONLY_COLUMNS, type Only } from './recorded.ts';
-import { createThreadDelay, endCall, goOn, type ThreadDelay, take } from './thread_delay.ts';
 
 export interface WhatIfRequest extends AppliedOffsets {
   transactionId: string;

@@ -7,7 +7,7 @@ import type { SteadyNow } from '../clock/clock.ts';
 import type { LatenessSummary } from '../clock/lateness.ts';
 import type { Player } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
-import type { KeptSession } from '../kept/kept_session.ts';
+import type { KeptSession } from '../persistence/kept_session.ts';
 import { buildClockView, type ClockView } from '../plan/clock_offsets.ts';
 import type { LatencyChange } from '../plan/merge.ts';
 import type { PlanRequest } from '../plan/plan.ts';

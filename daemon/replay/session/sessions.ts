@@ -14,10 +14,10 @@ import {
   type Scheduler,
   type Timers,
 } from '../clock/scheduler.ts';
-import { createKeeper } from '../kept/keeper.ts';
-import type { KeptRow, KeptSession } from '../kept/kept_session.ts';
-import type { StoredPlace } from '../kept/state_file.ts';
-import type { KeptState } from '../kept/state_thread.ts';
+import { createKeeper } from '../persistence/keeper.ts';
+import type { KeptRow, KeptSession } from '../persistence/kept_session.ts';
+import type { StoredPlace } from '../persistence/state_file.ts';
+import type { KeptState } from '../persistence/state_thread.ts';
 import type { AppliedOffsets } from '../plan/clock_offsets.ts';
 import type { Outline } from '../plan/plan.ts';
 import type { Planner } from '../plan/planner.ts';

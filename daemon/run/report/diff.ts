@@ -1,6 +1,7 @@
 /** Reads the reports that `kreplay diff` compares, and judges their difference. */
+
+import { type Compared, type Difference, readReport } from '../../model/run_difference.ts';
 import { RunError } from '../errors.ts';
-import { type Compared, type Difference, readReport } from './difference.ts';
 
 /** Parses what `kreplay run --report` has written. */
 export function parseReport(text: string, path: string): Compared {

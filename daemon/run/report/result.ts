@@ -1,9 +1,9 @@
 /** All results of a run: `--report` writes them, and every other form of report is made from them. */
 import { formatMilliseconds } from '../../base/duration.ts';
+import { RESULT_VERSION } from '../../model/run_difference.ts';
 import type { RunnerStatus } from '../control_lines.ts';
 import type { Incident } from '../plan/incident.ts';
 import type { RecordedErrors } from '../plan/recorded_errors.ts';
-import { RESULT_VERSION } from './difference.ts';
 import type { Figures } from './figures.ts';
 import { checkGates, type GateResult, type Gates, type Judgement } from './verdict.ts';
 

@@ -6,7 +6,7 @@ import { setImmediate as breathe } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createMetrics } from '../../metrics/metrics.ts';
 import type { Timers } from '../../replay/clock/scheduler.ts';
-import { openState } from '../../replay/kept/state_thread.ts';
+import { openState } from '../../replay/persistence/state_thread.ts';
 import { createPlanner } from '../../replay/plan/planner.ts';
 import { createSessions } from '../../replay/session/sessions.ts';
 import { createEmbeddedStore } from '../../store/embedded/embedded_store.ts';

@@ -2,7 +2,7 @@
 
 import { toWords } from '../../../agent/recording/words64.ts';
 import { findFirstPlace } from '../../base/binary_search.ts';
-import { type CallTimes, findRequestWait, toCallTimes, WAITS } from '../request_waits.ts';
+import { type CallTimes, findRequestWait, toCallTimes, WAITS } from '../../model/request_waits.ts';
 import { PARTS } from './comparison.ts';
 import { type EventRows, type ExactTimes, type KeptEvents, ROLES } from './kept_events.ts';
 import type { ProfileColumns } from './profile_columns.ts';

@@ -97,7 +97,7 @@ describe('reading a file', () => {
 });
 
 test('if the state thread dies, its process goes on, and requests to keep state are refused with the reason', async () => {
-  const module = join(import.meta.dirname, '../../../daemon/replay/kept/state_thread.ts');
+  const module = join(import.meta.dirname, '../../../daemon/replay/persistence/state_thread.ts');
   const script = `
     import { openState } from ${JSON.stringify(module)};
     const { promise: worker, resolve } = Promise.withResolvers();

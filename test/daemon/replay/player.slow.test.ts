@@ -5,7 +5,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findPlainDescriptor } from '../../../daemon/http/taken.ts';
+import { findPlainDescriptor } from '../../../daemon/http/socket_progress.ts';
 import { createThreadPlayer, FRAME, type Track } from '../../../daemon/replay/clock/player.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-player-'));

@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from '../../../daemon/base/exact_json.ts';
+import { computeDifference } from '../../../daemon/model/run_difference.ts';
 import { parseReport } from '../../../daemon/run/report/diff.ts';
-import { computeDifference } from '../../../daemon/run/report/difference.ts';
 import { kreplay } from '../command_line.ts';
 import { hosted } from '../hosted.ts';
 import { newFolder, START } from '../recorded.ts';

@@ -1,8 +1,8 @@
 /** Tests maps against plain counts over the events as NDJSON: any filter, any columns, several nodes, write-back. */
 import fc from 'fast-check';
 import { parseJson } from '../../../daemon/base/exact_json.ts';
+import { findDurationRow, findSmallDurationRow, ROW_EDGES } from '../../../daemon/model/duration_rows.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
-import { findDurationRow, findSmallDurationRow, ROW_EDGES } from '../../../daemon/sums/duration_rows.ts';
 import { times } from '../../repeats.ts';
 import { type Row, recorded, recordedOn, recordingPath, START, WHOLE } from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';

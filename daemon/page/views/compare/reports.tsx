@@ -1,6 +1,6 @@
 /** Reports of `kreplay run`: a run beside its incident, or runs beside runs. The files never leave the browser. */
 import { useEffect, useState } from 'preact/hooks';
-import { type Compared, readReport } from '../../../run/report/difference.ts';
+import { type Compared, readReport } from '../../../model/run_difference.ts';
 import { type Band, compareReports, type ReportComparison, type ReportRow } from '../../compare/report_rows.ts';
 import { changeSentence } from '../../compare/sentence.ts';
 import { formatBytes, formatQuantity } from '../../numbers/amounts.ts';

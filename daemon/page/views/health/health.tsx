@@ -3,8 +3,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import { LOSS_CAUSES, LOSS_CURES } from '../../../../bpf/schema/losses.ts';
 import type { Coverage, ExactInteger, Readiness, Session } from '../../../contract/received.ts';
-import { type Failure, toFailure } from '../../feed/failure.ts';
-import { computeAgentCost } from '../../feed/metrics.ts';
+import { type Failure, toFailure } from '../../api/failure.ts';
+import { computeAgentCost } from '../../api/metrics.ts';
 import { formatBytes, formatQuantity, percentText } from '../../numbers/amounts.ts';
 import { formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
 import { formatWallClock } from '../../numbers/wall_clock.ts';

@@ -31,7 +31,7 @@ export function addDirectBytes(socket: Socket, bytes: number): void {
  * Grows when the client takes bytes, also from the megabytes that the kernel buffers for it: a client that reads slowly
  * takes nothing from the process for minutes.
  */
-export function readTakenBytes(socket: Socket): number {
+export function readBytesTaken(socket: Socket): number {
   const own = (socket as Socket & { _handle?: Handle | null })._handle;
   const handle = own?._parent ?? own;
   if (!handle) return 0;

@@ -7,7 +7,7 @@ import { TLSSocket } from 'node:tls';
  * HTTP/1.0, which proxies use, an answer extends to the end of its connection, and only a reset differs from that end.
  * Under TLS the closing alert is missing instead; a unix socket has no reset.
  */
-export function cut(res: ServerResponse): void {
+export function abortResponse(res: ServerResponse): void {
   const { req, socket } = res;
   const canReset = socket instanceof Socket && !(socket instanceof TLSSocket) && socket.remotePort !== undefined;
   if (req.httpVersionMinor === 0 && canReset) socket.resetAndDestroy();

@@ -5,9 +5,13 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { parseJson, stringify } from '../../../../daemon/base/exact_json.ts';
 import { STATES } from '../../../../daemon/contract/transitions.ts';
-import { decodeStoredSession, encodeStoredSession, type KeptRow } from '../../../../daemon/replay/kept/kept_session.ts';
-import { openStateFile, type StateFile } from '../../../../daemon/replay/kept/state_file.ts';
-import { openState } from '../../../../daemon/replay/kept/state_thread.ts';
+import {
+  decodeStoredSession,
+  encodeStoredSession,
+  type KeptRow,
+} from '../../../../daemon/replay/persistence/kept_session.ts';
+import { openStateFile, type StateFile } from '../../../../daemon/replay/persistence/state_file.ts';
+import { openState } from '../../../../daemon/replay/persistence/state_thread.ts';
 import { newSmallDisk } from '../../export/small_disk.ts';
 import { newFolder } from '../../recorded.ts';
 

@@ -2,7 +2,7 @@
 import { cpSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRequest } from '../../../../daemon/contract/replay_requests.ts';
-import { openState } from '../../../../daemon/replay/kept/state_thread.ts';
+import { openState } from '../../../../daemon/replay/persistence/state_thread.ts';
 import { createPlanner, type Planner } from '../../../../daemon/replay/plan/planner.ts';
 import type { Session } from '../../../../daemon/replay/session/session.ts';
 import { createSessions, type SessionLimits, type Sessions } from '../../../../daemon/replay/session/sessions.ts';

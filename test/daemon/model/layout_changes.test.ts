@@ -2,9 +2,10 @@
  * Tests which frames of a session announce that its time line has changed: a sequence of frames, and a yes or no for
  * each.
  */
-import { createLayoutWatch } from '../../../../daemon/cli/player/layout_changes.ts';
-import type { ReplaySession, SessionFrame } from '../../../../daemon/cli/player/remote_session.ts';
-import { playedOf, sessionOf } from './fixture.ts';
+
+import type { ReplaySession, SessionFrame } from '../../../daemon/cli/player/remote_session.ts';
+import { createLayoutWatch } from '../../../daemon/model/layout_changes.ts';
+import { playedOf, sessionOf } from '../cli/player/fixture.ts';
 
 const state = (more: Partial<ReplaySession>): SessionFrame => ({ kind: 'state', session: sessionOf(more) });
 const EVENT: SessionFrame = { kind: 'event', played: playedOf(0), json: '' };
