@@ -35,7 +35,7 @@ export const heatmapQuerySchema = z
 export type HeatmapQuery = { columnCount: number; nowNs: bigint } & Population;
 
 /** Parameters that only one kind has. */
-const OF_EVENTS = ['transaction_id', 'trace_id', 'pid', 'failed'] as const;
+const OF_EVENTS = ['transaction_id', 'trace_id', 'pid', 'failed', 'queued_by'] as const;
 const OF_TRANSACTIONS = ['has_error'] as const;
 
 export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {

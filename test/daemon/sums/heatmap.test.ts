@@ -256,6 +256,7 @@ test.each([
   'failed=true',
   'event_type=x&of=transactions',
   'pid=1',
+  'queued_by=order-1',
   'comm=',
   'exclude_pid=1',
   'transaction_id=tx-1',

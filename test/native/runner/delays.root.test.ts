@@ -107,10 +107,8 @@ describe('a static build', () => {
     const plan = planOf([{ path: file, calls }]);
     const { stdout, line } = await run(folder, { plan, command: [build, what, file, '5000', '64'] });
     expect(numbersIn(stdout)).toEqual([0]);
-    const interrupted = line('ended')!.interrupted as number;
-    expect(interrupted).toBeGreaterThan(0);
-    // Where two signals interrupt one call, only the second leaves its trace.
-    expect((line('uncovered')?.count as number) ?? 0).toBeLessThan(interrupted / 2);
+    expect(line('ended')!.interrupted).toBeGreaterThan(10);
+    expect(line('uncovered')?.count ?? 0).toBe(0);
   });
 
   test('is not blamed for the ends of threads that handle no signals', async () => {
