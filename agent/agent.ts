@@ -137,7 +137,7 @@ async function recordUntilDamaged(
   options: AgentOptions,
   filter: CurrentFilter,
   before: Interrupted | undefined,
-): Promise<Run> {
+): Promise<AgentRun> {
   try {
     return await recordInto(options, filter, before);
   } catch (error) {
@@ -146,7 +146,7 @@ async function recordUntilDamaged(
   }
 }
 
-interface Run {
+interface AgentRun {
   totals: AgentTotals;
   /** The recorded file, if it is no longer at its path. */
   left: LeftBehind | undefined;
@@ -159,7 +159,7 @@ async function recordInto(
   options: AgentOptions,
   filter: CurrentFilter,
   leftBefore: Interrupted | undefined,
-): Promise<Run> {
+): Promise<AgentRun> {
   const { dataFolder, onReady, log } = options;
   const path = prepareRecordingPath(dataFolder);
   // The writer takes the lock for good. This one only makes a second agent fail before it attaches anything.

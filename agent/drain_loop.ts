@@ -49,7 +49,7 @@ export interface DrainProgress {
 }
 
 /** Bytes found in the rings by an earlier look that have yet to be taken out. */
-interface Waiting {
+interface RingBacklog {
   lookedNs: bigint;
   bytes: number;
 }
@@ -74,7 +74,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   let turnedMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
-  let waiting: Waiting | undefined;
+  let waiting: RingBacklog | undefined;
   let nextLookMs = 0;
   while (!signal.aborted) {
     const nowMs = performance.now();
@@ -120,7 +120,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
    * Looks at what is in progress and at what waits. The clock is read first: what ended by then is among the bytes that
    * wait, however long this loop is delayed in between, and what had begun and not ended is among what is in progress.
    */
-  function look(): Waiting {
+  function look(): RingBacklog {
     const before = process.threadCpuUsage();
     const nowNs = clock.nowNs();
     const { found, foundNs } = recorder.lookInProgress();

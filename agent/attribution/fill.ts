@@ -21,7 +21,7 @@ import {
 import type { Files } from './files.ts';
 import type { Process, Processes } from './processes.ts';
 
-export interface Tables {
+export interface ReferenceTables {
   contexts: OwnerLookup;
   processes: Processes;
   files: Files;
@@ -37,7 +37,7 @@ export interface Tables {
 
 /** Fills a field's columns for the records at `offsets[0, count)`. */
 export type Fill = (words: Uint32Array, offsets: Uint32Array, count: number) => void;
-export type Filler = (field: ReferenceField, decoded: DecodedBlock, tables: Tables) => Fill;
+export type Filler = (field: ReferenceField, decoded: DecodedBlock, tables: ReferenceTables) => Fill;
 
 const WORD = 2 ** 32;
 
@@ -88,7 +88,7 @@ function isSame(words: Uint32Array, at: number, other: number): boolean {
 }
 
 /** Fills a column with the ids that references resolve to. */
-function fillReferences(find: (tables: Tables, id: number) => number): Filler {
+function fillReferences(find: (tables: ReferenceTables, id: number) => number): Filler {
   return ({ layout, columns }, { block }, tables) => {
     const values = block.columns.get(columns[0]!.name)!;
     return (words, offsets, count) => {

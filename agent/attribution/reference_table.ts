@@ -21,7 +21,7 @@ function computeSlot(id: number): number {
   return ((low >>> 12) + (low & 0xfff) * 509) & (SLOTS - 1);
 }
 
-interface Entry<T> {
+interface ReferenceEntry<T> {
   value: T;
   lastUse: number;
   share: number;
@@ -40,9 +40,9 @@ function computeFairShare(counts: readonly number[], total: number): number {
 }
 
 export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
-  const entries = new Map<number, Entry<T>>();
+  const entries = new Map<number, ReferenceEntry<T>>();
   const slotIds = new Float64Array(SLOTS).fill(-1);
-  const slotEntries = new Array<Entry<T> | undefined>(SLOTS).fill(undefined);
+  const slotEntries = new Array<ReferenceEntry<T> | undefined>(SLOTS).fill(undefined);
   let use = 0;
 
   function makeRoom(): void {
@@ -59,7 +59,7 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
   }
 
   /** Missing ids are cached, too. */
-  function keep(id: number, entry: Entry<T> | undefined): void {
+  function keep(id: number, entry: ReferenceEntry<T> | undefined): void {
     const slot = computeSlot(id);
     slotIds[slot] = id;
     slotEntries[slot] = entry;

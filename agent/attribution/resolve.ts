@@ -2,7 +2,7 @@
 import { blockIo } from '../../bpf/schema/block_io.ts';
 import { type DecodedBlock, REFERENCE_FIELDS } from '../../bpf/schema/decoder.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE } from '../../bpf/schema/define.ts';
-import type { Source } from '../../bpf/schema/kinds.ts';
+import type { ColumnSource } from '../../bpf/schema/kinds.ts';
 import {
   CONTEXT_OFFSET,
   type Fill,
@@ -15,14 +15,14 @@ import {
   fillTexts,
   fillTimes,
   PROCESS_OFFSET,
+  type ReferenceTables,
   readU64At,
-  type Tables,
   TIMESTAMP_OFFSET,
 } from './fill.ts';
 import { countOrigins, fillOrigins, getBlockIoOffset, ORIGIN_COUNT_OFFSET } from './fill_origins.ts';
 
 /** The fillers run in this order. */
-const FILLERS = new Map<Source, Filler>([
+const FILLERS = new Map<ColumnSource, Filler>([
   ['boot_time', fillTimes],
   ['text', fillTexts],
   ['process', fillServices],
@@ -53,7 +53,7 @@ export interface Resolver {
   isWanted(words: Uint32Array, offset: number, wantsService: (service: string) => boolean): boolean;
 }
 
-export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver {
+export function createResolver(decoded: DecodedBlock, tables: ReferenceTables): Resolver {
   const { block, recordOffsets, typeRecordOffsets } = decoded;
   const steps: { eventType: number; fill: Fill }[] = [...FILLERS].flatMap(([source, filler]) =>
     REFERENCE_FIELDS.filter(({ columns }) => columns[0]!.source === source).map((field) => ({

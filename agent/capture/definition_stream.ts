@@ -43,7 +43,7 @@ export interface DefinitionStream {
   takeBadRecords(): number;
 }
 
-interface Tables {
+interface DefinitionTables {
   contexts: Pick<Contexts, 'define' | 'end'>;
   processes: Processes;
   programs: Programs;
@@ -53,7 +53,7 @@ interface Tables {
 
 export function createDefinitionStream(
   ring: RingReader,
-  { contexts, processes, programs, files, cgroups }: Tables,
+  { contexts, processes, programs, files, cgroups }: DefinitionTables,
 ): DefinitionStream {
   const buffer = new Uint8Array(BUFFER_BYTES);
   const view = new DataView(buffer.buffer);

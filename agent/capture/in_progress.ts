@@ -23,7 +23,7 @@ import { CONTEXT_OFFSET, readU64At, TIMESTAMP_OFFSET } from '../attribution/fill
 import { getBlockIoOffset } from '../attribution/fill_origins.ts';
 import type { Resolver } from '../attribution/resolve.ts';
 import { NONE_UNLISTED } from '../recording/format/in_progress.ts';
-import type { Unended } from '../recording/write/batch.ts';
+import type { UnendedRows } from '../recording/write/batch.ts';
 import type { FramesInProgress } from './probes.ts';
 
 /** The most that are passed on: those with a label first, and of the others those that began first. */
@@ -92,23 +92,23 @@ export interface InProgressParts {
   forgetBios(beforeNs: number): void;
   /** The wall clock at a time of CLOCK_BOOTTIME. */
   toWallNs(bootNs: number): bigint;
-  pass(unended: Unended): void;
+  pass(unended: UnendedRows): void;
 }
 
 /** A frame of a look. */
-interface Entry {
+interface FrameEntry {
   frame: Uint8Array;
   startNs: number;
   tid: number;
   /** A request may carry data with any label. */
   isLabelled: boolean;
-  request: BlockRequest | undefined;
+  request: InProgressRequest | undefined;
 }
 
-type RequestEntry = Entry & { request: BlockRequest };
+type RequestEntry = FrameEntry & { request: InProgressRequest };
 
 /** A block request or a bio, which may have become a part of one. */
-interface BlockRequest {
+interface InProgressRequest {
   /** Sectors: [from, to). */
   from: number;
   to: number;
@@ -124,7 +124,7 @@ type Ended = Pick<RequestEntry, 'request' | 'startNs'> & { endNs: number };
 
 /** The calls and requests that a look found, without those that have ended since. */
 interface Look {
-  calls: Map<number, Entry>;
+  calls: Map<number, FrameEntry>;
   /** 1 at the low bits of each call's start; 0 shows that an event is none of the calls, without a search for its thread. */
   marks: Uint8Array;
   /** Sorted by their first sectors. */
@@ -170,12 +170,12 @@ export function createInProgress(options: InProgressParts): InProgress {
       const foundNs = Math.max(YOUNG_NS, Math.min(listedNs, UNLISTED_NS_MIN));
       const frames = read();
       const [tasks, waiting, issued] = [frames.calls, frames.bios, frames.requests].map(readFrameEntries) as [
-        Entry[],
+        FrameEntry[],
         RequestEntry[],
         RequestEntry[],
       ];
-      const isOld = ({ startNs }: Entry) => startNs <= nowNs - foundNs;
-      const isThere = ({ startNs }: Entry) => startNs > nowNs - WAIT_MAX_NS;
+      const isOld = ({ startNs }: FrameEntry) => startNs <= nowNs - foundNs;
+      const isThere = ({ startNs }: FrameEntry) => startNs > nowNs - WAIT_MAX_NS;
       const bios = waiting.filter(isThere).sort(compareSectors);
       if (bios.length < waiting.length) forgetBios(nowNs - WAIT_MAX_NS);
       for (const { request } of bios) request.isBio = true;
@@ -206,7 +206,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       isUnchanged = true;
       const { calls, requests, listedUntilNs } = settled;
       const all = [...calls.values(), ...requests.filter(({ request }) => !request.hasEnded)];
-      const isNamed = ({ startNs, frame }: Entry) =>
+      const isNamed = ({ startNs, frame }: FrameEntry) =>
         startNs <= listedUntilNs && !ensureParts().resolver.hasForgottenOwner(toFrameWords(frame), FRAME_HEADER_SIZE);
       const { named = [], nameless = [] } = Object.groupBy(all, (entry) => (isNamed(entry) ? 'named' : 'nameless'));
       const kept = named.filter(({ frame }) => accept(toFrameWords(frame), FRAME_HEADER_SIZE));
@@ -235,14 +235,14 @@ function isNear(offsetNs: bigint, other: bigint): boolean {
   return steppedNs < STEP_NS && steppedNs > -STEP_NS;
 }
 
-function buildMarks(calls: readonly Entry[]): Uint8Array {
+function buildMarks(calls: readonly FrameEntry[]): Uint8Array {
   const marks = new Uint8Array(MARK_MASK + 1);
   // The low word of a time.
   for (const { startNs } of calls) marks[(startNs % 2 ** 32) & MARK_MASK] = 1;
   return marks;
 }
 
-function countUnlisted(others: readonly Entry[], wallNs: InProgressParts['toWallNs']): Unended['unlisted'] {
+function countUnlisted(others: readonly FrameEntry[], wallNs: InProgressParts['toWallNs']): UnendedRows['unlisted'] {
   if (others.length === 0) return NONE_UNLISTED;
   const sinceNs = wallNs(others.reduce((least, { startNs }) => Math.min(least, startNs), others[0]!.startNs));
   return { count: others.length, labelled: others.filter(({ isLabelled }) => isLabelled).length, sinceNs };
@@ -303,7 +303,7 @@ function findFirstRequest(requests: readonly RequestEntry[], sector: number): nu
   return findFirstPlace(0, requests.length, (place) => requests[place]!.request.from >= sector);
 }
 
-function isSameDevice(one: BlockRequest, other: BlockRequest): boolean {
+function isSameDevice(one: InProgressRequest, other: InProgressRequest): boolean {
   return one.device.every((word, at) => word === other.device[at]);
 }
 
@@ -311,9 +311,9 @@ function toFrameWords(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 2);
 }
 
-function readFrameEntries(frames: Uint8Array): Entry[] {
+function readFrameEntries(frames: Uint8Array): FrameEntry[] {
   const words = toFrameWords(frames);
-  const entries: Entry[] = [];
+  const entries: FrameEntry[] = [];
   for (let at = 0; at < frames.length; ) {
     const end = at + FRAME_HEADER_SIZE + ((words[at >>> 2]! + 7) & ~7);
     // A copy, as a frame has to begin at a multiple of 4 in memory of its own.
@@ -323,7 +323,7 @@ function readFrameEntries(frames: Uint8Array): Entry[] {
   return entries;
 }
 
-function readEntry(words: Uint32Array, offset: number): Omit<Entry, 'frame'> {
+function readEntry(words: Uint32Array, offset: number): Omit<FrameEntry, 'frame'> {
   const isRequest = (words[offset >>> 2]! & 0xffff) === blockIo.id;
   return {
     startNs: readU64At(words, offset + TIMESTAMP_OFFSET),
@@ -333,7 +333,7 @@ function readEntry(words: Uint32Array, offset: number): Omit<Entry, 'frame'> {
   };
 }
 
-function readRequest(words: Uint32Array, offset: number): BlockRequest {
+function readRequest(words: Uint32Array, offset: number): InProgressRequest {
   const from = readU64At(words, offset + SECTOR_OFFSET);
   const to = from + readU64At(words, offset + BYTES_OFFSET) / SECTOR_BYTES;
   const device = (offset + DEVICE_OFFSET) >>> 2;

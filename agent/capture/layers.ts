@@ -23,10 +23,10 @@ export interface LayerState {
   /** Why it is off. */
   reason?: string;
   /** Parts of the layer that are unavailable for lack of capabilities. */
-  without?: readonly Part[];
+  without?: readonly LayerPart[];
 }
 
-interface Part {
+interface LayerPart {
   part: string;
   missing: readonly Capability[];
 }
@@ -68,7 +68,7 @@ const PARTS: Partial<Record<LayerName, readonly { part: string; takes: readonly 
   environment: [{ part: "other users' environments of more than 256 variables", takes: OF_OTHER_USERS }],
 };
 
-function findMissingParts(layer: LayerName): Part[] {
+function findMissingParts(layer: LayerName): LayerPart[] {
   const parts = PARTS[layer] ?? [];
   return parts
     .map(({ part, takes }) => ({ part, missing: findMissingCapabilities(takes) }))

@@ -11,7 +11,7 @@ export interface ProcessLosses {
   take(counts: ReadonlyMap<number, number>): Map<number, LostByService>;
 }
 
-interface Known {
+interface TypeLosses {
   lost: ReturnType<typeof createLostServices>;
   /** How many more were read of processes than there were in all: these are in the count of the next call. */
   ahead: number;
@@ -24,10 +24,10 @@ export function createProcessLosses(
 ): ProcessLosses {
   const value = new BigUint64Array(1);
   const bytes = new Uint8Array(value.buffer);
-  const types = new Map<number, Known>();
+  const types = new Map<number, TypeLosses>();
   let totals = new Map<string, number>();
 
-  function findOrAddKnown(type: number): Known {
+  function findOrAddKnown(type: number): TypeLosses {
     const known = types.get(type) ?? { lost: createLostServices(trustsService), ahead: 0 };
     types.set(type, known);
     return known;

@@ -18,7 +18,7 @@ import {
 import { type CgroupSource, createCgroups } from '../attribution/cgroups.ts';
 import { createContexts } from '../attribution/contexts.ts';
 import { createFiles } from '../attribution/files.ts';
-import type { Tables } from '../attribution/fill.ts';
+import type { ReferenceTables } from '../attribution/fill.ts';
 import { createHttpProcesses } from '../attribution/http_processes.ts';
 import type { LostByService } from '../attribution/lost_services.ts';
 import { readProcessProgram } from '../attribution/proc_program.ts';
@@ -31,8 +31,8 @@ import { findCgroupService } from '../attribution/service_name/service_name.ts';
 import {
   asksForProcesses,
   type DataOwner,
+  type FilteredProcess,
   listsProcess,
-  type ProcessFacts,
   wantsDataOwner,
   wantsProcess,
   wantsService,
@@ -96,7 +96,7 @@ export interface RecorderOptions {
 
 export function createRecorder(options: RecorderOptions): Recorder {
   const { probes, writer, clock } = options;
-  const wanted: Wanted = { ...EVERYTHING };
+  const wanted: RecordingFilter = { ...EVERYTHING };
   const { publishers, contexts, processes, programs, files, cgroups, tables } = createTables(options, wanted);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files, cgroups });
   const decoder = createDecoder();
@@ -249,18 +249,18 @@ function buildServiceLosses(cause: LossCause, lost: LostByService = new Map()): 
   return [...lost].map(([service, count]) => ({ cause, service, eventType: null, count }));
 }
 
-interface Wanted {
+interface RecordingFilter {
   /** Whether anything is not wanted. */
   asks: boolean;
   minDurationNs: number;
   service(service: string): boolean;
-  process(process: ProcessFacts): boolean;
+  process(process: FilteredProcess): boolean;
   lists(pid: number, executable: string): boolean;
   dataOwner(owner: DataOwner, label: string | null | undefined): boolean;
 }
 
 /** Without a filter. */
-const EVERYTHING: Wanted = {
+const EVERYTHING: RecordingFilter = {
   asks: false,
   minDurationNs: 0,
   service: () => true,
@@ -290,7 +290,7 @@ function forgetBios({ waitingBios, forgetBio }: Probes, beforeNs: number): numbe
 }
 
 /** Creates the tables that events refer to. */
-function createTables({ probes, writer, clock, ...options }: RecorderOptions, wanted: Wanted) {
+function createTables({ probes, writer, clock, ...options }: RecorderOptions, wanted: RecordingFilter) {
   const { oldestIds, nameId } = writer;
   const { watchThreads, watchRequests } = probes;
   const publishers =
@@ -330,7 +330,7 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
   });
   const files = createFiles(writer.fileId);
   const internCgroupService = (id: number) => nameId(findCgroupService(cgroups.findPath(id, process.pid) ?? '') ?? '');
-  const tables: Tables = {
+  const tables: ReferenceTables = {
     contexts,
     processes,
     files,

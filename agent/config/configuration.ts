@@ -6,7 +6,7 @@ import { CONFIG_DEFAULT, readConfigFiles } from './files.ts';
 import { findNearest } from './nearest.ts';
 import { type Resolved, resolve, type Sources } from './resolve.ts';
 import { type Declared, nameVariable, SECTIONS, type SectionName, Setting, SHARED_KEYS } from './setting.ts';
-import { type Entry, readEntries, showPlace } from './toml_file.ts';
+import { readEntries, showPlace, type TomlEntry } from './toml_file.ts';
 
 /** Folder that an agent records into by default. */
 export const DATA_DEFAULT = './data';
@@ -48,7 +48,7 @@ export function readConfiguration(
   return { paths: files.map(({ path }) => path), sections: resolved };
 }
 
-function collectEntries(files: ReturnType<typeof readConfigFiles>): { entries: Entry[]; problems: string[] } {
+function collectEntries(files: ReturnType<typeof readConfigFiles>): { entries: TomlEntry[]; problems: string[] } {
   const read = files.map(({ path, text }) => readEntries(path, text));
   return {
     entries: read.flatMap(({ entries }) => entries),
@@ -129,7 +129,10 @@ export function attachConfiguration(command: Command): Configuration {
 /* Reports unknown keys in a file: a misspelt key must not be ignored. */
 
 /** Returns lines for the user. A section that is not in `sections` belongs to another command. */
-function findUnknownKeys(entries: readonly Entry[], sections: ReadonlyMap<SectionName, readonly Declared[]>): string[] {
+function findUnknownKeys(
+  entries: readonly TomlEntry[],
+  sections: ReadonlyMap<SectionName, readonly Declared[]>,
+): string[] {
   const told = new Set<string>();
   return entries.flatMap((entry) => {
     const problem = findKeyProblem(entry, sections);
@@ -142,7 +145,7 @@ function findUnknownKeys(entries: readonly Entry[], sections: ReadonlyMap<Sectio
 }
 
 function findKeyProblem(
-  { keys, value }: Entry,
+  { keys, value }: TomlEntry,
   sections: ReadonlyMap<SectionName, readonly Declared[]>,
 ): string | undefined {
   const [first = '', ...rest] = keys;

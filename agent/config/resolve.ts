@@ -1,7 +1,7 @@
 /** Determines the value and origin of each setting: flag, then environment, then files, then default. */
 import { z } from 'zod';
 import { type Declared, nameVariable, type RawValue, type SectionName } from './setting.ts';
-import { type Entry, type Problem, type SourceLocation, showPlace, type TomlValue } from './toml_file.ts';
+import { type Problem, type SourceLocation, showPlace, type TomlEntry, type TomlValue } from './toml_file.ts';
 import { createTextSchema, getIssueMessage } from './values.ts';
 
 export type Origin =
@@ -23,7 +23,7 @@ export interface Sources {
   /** Values from the command line, by attribute name. */
   flags: ReadonlyMap<string, unknown>;
   environment: NodeJS.ProcessEnv;
-  entries: readonly Entry[];
+  entries: readonly TomlEntry[];
 }
 
 /** Resolves the settings of one section. Adds unusable ones to `problems`, as lines for the user. */
@@ -44,7 +44,7 @@ export function resolve(
   });
 }
 
-type Given = Pick<Resolved, 'value' | 'raw' | 'origin'>;
+type OptionValue = Pick<Resolved, 'value' | 'raw' | 'origin'>;
 
 /** Empty variables are ignored, as files of variables contain them. */
 function readEnvironmentSetting(
@@ -52,7 +52,7 @@ function readEnvironmentSetting(
   section: SectionName,
   declared: Declared,
   problems: string[],
-): Given | undefined {
+): OptionValue | undefined {
   const { setting } = declared;
   const names = [nameVariable(setting, section), ...(setting.isShared ? [nameVariable(setting)] : [])];
   const name = names.find((each) => environment[each]);
@@ -106,11 +106,11 @@ function parse({ setting }: Declared, raw: RawValue): { value: unknown } | { wro
 function collectFileSettings(
   section: SectionName,
   declared: readonly Declared[],
-  entries: readonly Entry[],
+  entries: readonly TomlEntry[],
   problems: string[],
-): Map<string, Given> {
-  const shared = new Map<string, Given>();
-  const own = new Map<string, Given>();
+): Map<string, OptionValue> {
+  const shared = new Map<string, OptionValue>();
+  const own = new Map<string, OptionValue>();
   for (const entry of entries) {
     const inSection = entry.keys[0] === section;
     const key = entry.keys.slice(inSection ? 1 : 0).join('.');
@@ -123,7 +123,7 @@ function collectFileSettings(
   return new Map([...shared, ...own]);
 }
 
-function parseEntry({ keys, value, place, valuePlace }: Entry, declared: Declared): Given | Problem {
+function parseEntry({ keys, value, place, valuePlace }: TomlEntry, declared: Declared): OptionValue | Problem {
   const key = keys.at(-1)!;
   const raw = value && toRawValue(value, declared);
   if (raw === undefined) return { place: valuePlace, message: `${key} must be ${describeExpected(declared)}` };

@@ -14,7 +14,7 @@ export type TomlValue =
   | { kind: 'text' | 'number' | 'date'; value: string }
   | { kind: 'list'; items: { value: TomlValue; place: SourceLocation }[] };
 
-export interface Entry {
+export interface TomlEntry {
   /** Such as `['agent', 'ring-size']`. */
   keys: readonly string[];
   place: SourceLocation;
@@ -33,7 +33,7 @@ export function showPlace({ path, line, column }: SourceLocation): string {
 }
 
 /** A syntax error is reported as the only problem, as what follows it cannot be trusted. */
-export function readEntries(path: string, text: string): { entries: Entry[]; problems: Problem[] } {
+export function readEntries(path: string, text: string): { entries: TomlEntry[]; problems: Problem[] } {
   try {
     const { body } = parseTOML(text).body[0];
     return { entries: body.flatMap((node) => collectNodeEntries(path, node)), problems: [] };
@@ -48,17 +48,17 @@ function collectNodeEntries(
   path: string,
   node: AST.TOMLTable | AST.TOMLKeyValue,
   above: readonly string[] = [],
-): Entry[] {
+): TomlEntry[] {
   const place = toSourceLocation(path, node.key);
   if (node.type === 'TOMLTable') {
     // For `[[a]]`, the number of the table is one of its keys; no setting is such a list.
     const keys = node.resolvedKey.map(String);
-    const table: Entry = { keys, place, value: undefined, valuePlace: place };
+    const table: TomlEntry = { keys, place, value: undefined, valuePlace: place };
     return [table, ...node.body.flatMap((inner) => collectNodeEntries(path, inner, keys))];
   }
   const keys = [...above, ...node.key.keys.map((part) => (part.type === 'TOMLBare' ? part.name : part.value))];
   if (node.value.type === 'TOMLInlineTable') {
-    const table: Entry = { keys, place, value: undefined, valuePlace: place };
+    const table: TomlEntry = { keys, place, value: undefined, valuePlace: place };
     return [table, ...node.value.body.flatMap((inner) => collectNodeEntries(path, inner, keys))];
   }
   return [{ keys, place, value: toTomlValue(path, node.value), valuePlace: toSourceLocation(path, node.value) }];

@@ -74,11 +74,11 @@ async function runDoctor({ data, ringSize, sample, output, ...flags }: DoctorFla
 
 const MARKS: Record<CheckState, string> = { ok: 'ok', warning: 'warn', failed: 'NO', unknown: '?' };
 
-type Row = readonly [mark: string, name: string, text: string];
+type CheckRow = readonly [mark: string, name: string, text: string];
 
 /** `width` is the terminal's; without one, lines are not wrapped. */
 function formatDiagnosis({ ok, checks, layers }: Diagnosis, width = Number.POSITIVE_INFINITY): string {
-  const rows: Row[] = [...checks.map(formatCheckRow), ...layers.map(formatLayerRow)];
+  const rows: CheckRow[] = [...checks.map(formatCheckRow), ...layers.map(formatLayerRow)];
   const marks = Math.max(...rows.map(([mark]) => mark.length));
   const names = Math.max(...rows.map(([, name]) => name.length));
   const lines = rows.flatMap(([mark, name, text]) => {
@@ -90,11 +90,11 @@ function formatDiagnosis({ ok, checks, layers }: Diagnosis, width = Number.POSIT
   return `${[...lines, verdict].join('\n')}\n`;
 }
 
-function formatCheckRow({ state, name, text, advice }: Check): Row {
+function formatCheckRow({ state, name, text, advice }: Check): CheckRow {
   return [MARKS[state], name, advice === undefined ? text : `${text}; ${advice}`];
 }
 
-function formatLayerRow(layer: LayerState): Row {
+function formatLayerRow(layer: LayerState): CheckRow {
   const notes = layer.on ? describeLimits(layer) : [layer.reason];
   const text = LAYERS[layer.name];
   return [layer.on ? 'on' : 'off', layer.name, notes.length > 0 ? `${text}: ${notes.join('; ')}` : text];

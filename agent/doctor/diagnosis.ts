@@ -68,9 +68,9 @@ export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
   return { ok: checks.every(({ state }) => state !== 'failed'), checks, cgroups, layers };
 }
 
-type Outcome = Trial | AgentError;
+type TrialOutcome = Trial | AgentError;
 
-async function captureOutcome(run: () => Promise<Trial>): Promise<Outcome> {
+async function captureOutcome(run: () => Promise<Trial>): Promise<TrialOutcome> {
   try {
     return await run();
   } catch (error) {
@@ -79,7 +79,7 @@ async function captureOutcome(run: () => Promise<Trial>): Promise<Outcome> {
   }
 }
 
-function diagnosePrograms(trial: Outcome): Check {
+function diagnosePrograms(trial: TrialOutcome): Check {
   const name = 'programs';
   if (trial instanceof AgentError) return { name, state: 'failed', text: trial.message };
   return { name, state: 'ok', text: `${trial.attached.length} of them loaded and attached` };
@@ -90,7 +90,7 @@ function diagnoseCgroups({ hierarchy, root }: CgroupSource): Check {
   return { name: 'cgroups', state: 'ok', text, facts: { hierarchy, root } };
 }
 
-function diagnoseMemory(trial: Outcome, cgroups: CgroupSource): Check {
+function diagnoseMemory(trial: TrialOutcome, cgroups: CgroupSource): Check {
   if (trial instanceof AgentError)
     return diagnoseMapMemory({ maps: undefined, isCharged: true, limitBytes: undefined, mayRaiseLimit: false });
   const isCharged = features().memcgAccounting;
@@ -114,7 +114,7 @@ export function diagnoseClock({ synchronized, estimatedErrorUs, maxErrorUs }: Cl
   return { name, state: 'ok', text: `synchronised, ${errors}`, facts };
 }
 
-function diagnoseTrialRing(trial: Outcome): Check {
+function diagnoseTrialRing(trial: TrialOutcome): Check {
   if (trial instanceof AgentError) return { name: 'event ring', state: 'unknown', text: 'the programs are not loaded' };
   if (trial.sample.seconds === 0) return { name: 'event ring', state: 'unknown', text: 'not measured: --sample 0' };
   return diagnoseSampledRing(trial.sample, trial.ringBytes);

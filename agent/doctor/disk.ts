@@ -120,13 +120,13 @@ function findFileSystem(folder: string): string {
   return found;
 }
 
-interface Recorded {
+interface RecordingSize {
   bytes: number;
   /** Undefined if there are too few events for an average. */
   eventBytes: number | undefined;
 }
 
-function readRecordingSize(dataFolder: string): Recorded | undefined {
+function readRecordingSize(dataFolder: string): RecordingSize | undefined {
   const path = join(dataFolder, RECORDING_FILE);
   const bytes = statSync(path, { throwIfNoEntry: false })?.size;
   if (bytes === undefined) return undefined;

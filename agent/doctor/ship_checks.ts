@@ -19,7 +19,7 @@ import { readServerVersion, type ServerVersion } from '../clickhouse/tables/serv
 import { formatCount } from '../output/amounts.ts';
 import { UserError } from '../process/errors.ts';
 import { askClock, askNode, checkClaim, checkSchema } from '../ship/contact.ts';
-import { type Position, readPosition } from '../ship/position.ts';
+import { readPosition, type ShippingPosition } from '../ship/position.ts';
 import type { Check } from './check.ts';
 import { diagnoseOutage, diagnosePositionAccess, type HostFacts, readRecordingEnd } from './ship_recording.ts';
 
@@ -48,7 +48,7 @@ export async function diagnoseShipping({ server, folder }: ShipOptions, host: Ho
   return [...checks, problem ?? diagnosePositionAccess(folder, host), diagnoseOutage(position, host)];
 }
 
-function readPositionOrProblem(folder: string): { position?: Position | undefined; problem?: Check } {
+function readPositionOrProblem(folder: string): { position?: ShippingPosition | undefined; problem?: Check } {
   try {
     return { position: readPosition(folder) };
   } catch (error) {

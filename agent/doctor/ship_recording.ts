@@ -7,7 +7,7 @@ import { countGivenNumbers } from '../recording/format/numbers.ts';
 import { openReader } from '../recording/read/reader.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
 import { chooseRetentionLimits, type RetentionFlags } from '../retention_options.ts';
-import type { Position } from '../ship/position.ts';
+import type { ShippingPosition } from '../ship/position.ts';
 import type { Check } from './check.ts';
 import { formatDays } from './disk.ts';
 
@@ -23,7 +23,7 @@ const DAYS_MIN = 1;
 
 /** How long the recording lasts without a server, at the rate of now. */
 export function diagnoseOutage(
-  position: Position | undefined,
+  position: ShippingPosition | undefined,
   { dataFolder, retention, bytesPerDay }: HostFacts,
 ): Check {
   const name = 'ship outage';
@@ -42,7 +42,7 @@ export function diagnoseOutage(
   return { name, state: 'warning', text, advice: 'give it a larger retain-bytes, or record less', facts };
 }
 
-function countWaitingEvents(dataFolder: string, position: Position | undefined): number | undefined {
+function countWaitingEvents(dataFolder: string, position: ShippingPosition | undefined): number | undefined {
   const found = readRecordingEnd(dataFolder);
   if (!found) return undefined;
   return countGivenNumbers(position?.recordingId === found.recordingId ? position.number : 0, found.end);

@@ -1,13 +1,13 @@
 /** Decides by service and cgroup whether a process's events are recorded, and whose data a kept request names. */
 import type { FilterSettings, List } from './settings.ts';
 
-export interface ProcessFacts {
+export interface FilteredProcess {
   service: string;
   /** Undefined if it is unknown. */
   cgroupPath: string | undefined;
 }
 
-export function wantsProcess({ services, cgroups }: FilterSettings, { service, cgroupPath }: ProcessFacts): boolean {
+export function wantsProcess({ services, cgroups }: FilterSettings, { service, cgroupPath }: FilteredProcess): boolean {
   if (!passes(services, (name) => name === service)) return false;
   // A cgroup that is not known may be a wanted one.
   return cgroupPath === undefined || passes(cgroups, (path) => isInside(cgroupPath, path));

@@ -17,9 +17,9 @@ import {
   refuseSharedAccounts,
 } from '../clickhouse/tables/accounts.ts';
 import { type Changes, createTables, refuseUnmade, upgradeTables } from '../clickhouse/tables/changes.ts';
-import type { Place } from '../clickhouse/tables/ddl.ts';
+import type { TablePlace } from '../clickhouse/tables/ddl.ts';
 import { type Found, readDatabaseState } from '../clickhouse/tables/found.ts';
-import { chooseLayout, type Layout, type Wanted } from '../clickhouse/tables/layout.ts';
+import { chooseLayout, type TableLayout, type WantedLayout } from '../clickhouse/tables/layout.ts';
 import { readServerVersion, type ServerVersion, toDefaultDatabase } from '../clickhouse/tables/server_version.ts';
 import { addHelpEnd } from '../config/help.ts';
 import { createOptionParser, createTextSchema, DURATION } from '../config/values.ts';
@@ -153,7 +153,7 @@ async function runInit(flags: InitFlags): Promise<void> {
     if (version.isCurrent)
       await runWithConnection(toDefaultDatabase(settings), (outside) => refuseSharedAccounts(outside, accounts!));
   for (const { settings, version } of servers) {
-    const place: Place = { database, version, ...layout };
+    const place: TablePlace = { database, version, ...layout };
     const changes = await createTables(settings, place, { bucketNs: layout.bucketNs, nowNs: nowNs() });
     if (accounts && version.isCurrent) await makeAccounts(settings, { ...accounts, cluster: layout.cluster });
     report(flags, { url: settings.urls[0]!, version, changes });
@@ -170,8 +170,8 @@ async function runInit(flags: InitFlags): Promise<void> {
 /** Nothing is changed anywhere unless all servers agree. */
 function chooseAgreedLayout(
   servers: readonly Server[],
-  { database, ...wanted }: Wanted & { database: string },
-): Layout {
+  { database, ...wanted }: WantedLayout & { database: string },
+): TableLayout {
   const founds = servers.map(({ found }) => found);
   // Old servers have no storage policies.
   const storagePolicy = servers.every(({ version }) => version.isCurrent) ? wanted.storagePolicy : undefined;

@@ -26,46 +26,46 @@ export interface Transactions {
   open(line: string): Transaction;
 }
 
-interface Owner extends Transaction {
+interface MarkedTransaction extends Transaction {
   line: string;
   open: boolean;
-  around: Owner | undefined;
+  around: MarkedTransaction | undefined;
 }
 
 interface Scope {
   asyncId: number;
   kind: 'promise' | 'sweep' | 'other';
   /** The transaction that the thread worked for when it began. */
-  outside: Owner | undefined;
+  outside: MarkedTransaction | undefined;
 }
 
 /** A thread needs exactly one of them, as it has one label. */
 export function createTransactions(write: MarkerOutput): Transactions {
-  const storage = new AsyncLocalStorage<Owner>();
+  const storage = new AsyncLocalStorage<MarkedTransaction>();
   const hook = createHook({ before: makeHarmless(enter), after: makeHarmless(leave) });
   /** Callbacks that are running, each inside the one before. */
   const scopes: Scope[] = [];
   let openCount = 0;
-  let running: Owner | undefined;
+  let running: MarkedTransaction | undefined;
   /** The line in effect; undefined if a marker could not be written. */
   let shown: string | undefined = END;
   let looking = false;
   /** The job that gives the thread back, and the transaction that gets it. */
   let sweep: Promise<void> | undefined;
-  let sweepsTo: Owner | undefined;
+  let sweepsTo: MarkedTransaction | undefined;
   /** Number of scopes that did not belong to `sweepsTo`. */
   let ownedCount = 0;
   /** Whether no enclosing callback can have begun before the hook was enabled. */
   let seesAll = false;
   const nowhere = new AsyncResource('kreplay.mark');
 
-  function show(owner: Owner | undefined): void {
+  function show(owner: MarkedTransaction | undefined): void {
     running = owner;
     const line = owner ? owner.line : END;
     if (line !== shown) shown = write(line) ? line : undefined;
   }
 
-  function current(): Owner | undefined {
+  function current(): MarkedTransaction | undefined {
     return findOpenOwner(storage.getStore());
   }
 
@@ -119,7 +119,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
    * Promise jobs come in rows, each with hooks of its own: the thread is given back after the last one, and not between
    * two of the same transaction. Giving it back is a job as well: Node leaves JavaScript when none is left.
    */
-  function giveBackLater(owner: Owner | undefined): void {
+  function giveBackLater(owner: MarkedTransaction | undefined): void {
     if (sweep || running === owner) return;
     sweepsTo = owner;
     scheduleSweep();
@@ -154,7 +154,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
     const around = current();
     // In a chain of transactions, each begun in the one before, only those that are open are kept.
     if (around) around.around = findOpenOwner(around.around);
-    const owner: Owner = {
+    const owner: MarkedTransaction = {
       line,
       around,
       open: true,
@@ -185,7 +185,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
   return { open };
 }
 
-function findOpenOwner(owner: Owner | undefined): Owner | undefined {
+function findOpenOwner(owner: MarkedTransaction | undefined): MarkedTransaction | undefined {
   let each = owner;
   while (each && !each.open) each = each.around;
   return each;

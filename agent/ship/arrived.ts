@@ -17,9 +17,9 @@ export interface Sought {
 }
 
 /** Events that a server has, as a segment. */
-export type Arrived = Omit<SealedSegment, 'typeMask'>;
+export type DeliveredSegment = Omit<SealedSegment, 'typeMask'>;
 
-export interface Question {
+export interface ArrivalQuestion {
   recordingId: string;
   /** The ids of the inserts that may have brought them begin with this. */
   insertId: string;
@@ -34,9 +34,9 @@ export interface Question {
  */
 export async function askArrived(
   connection: Connection,
-  { recordingId, insertId, waits, signal }: Question,
+  { recordingId, insertId, waits, signal }: ArrivalQuestion,
   { from, end, fromNs, toNs }: Sought,
-): Promise<Arrived | undefined> {
+): Promise<DeliveredSegment | undefined> {
   // A server answers these before it reads the table, so what it reads is not older than they are.
   const copying = sql`SELECT count() FROM system.replicas
     WHERE database = ${text(connection.database)} AND table = 'event'
@@ -78,7 +78,7 @@ export async function askArrived(
  */
 export async function askListed(
   connection: Connection,
-  { recordingId, signal }: Pick<Question, 'recordingId' | 'signal'>,
+  { recordingId, signal }: Pick<ArrivalQuestion, 'recordingId' | 'signal'>,
   { from, end }: Pick<Sought, 'from' | 'end'>,
 ): Promise<number> {
   const statement = sql`SELECT max(end_number) AS last FROM ${identifier('segment')}

@@ -6,7 +6,7 @@ import { identifier, type Sql, sql } from '../clickhouse/statements/sql.ts';
 import { type Meta, readMeta } from '../clickhouse/tables/meta.ts';
 import { SCHEMA_VERSION } from '../clickhouse/tables/schema.ts';
 import { parseServerVersion, type ServerVersion } from '../clickhouse/tables/server_version.ts';
-import type { Position } from './position.ts';
+import type { ShippingPosition } from './position.ts';
 
 export interface ServerStart {
   host: string;
@@ -55,7 +55,7 @@ export async function askShard(
 }
 
 /** Throws a ServerError if a part of the group that is being sent may be at another shard: sums would count it twice. */
-export function checkShard({ shard: before, group }: Pick<Position, 'shard' | 'group'>, shard: string): void {
+export function checkShard({ shard: before, group }: Pick<ShippingPosition, 'shard' | 'group'>, shard: string): void {
   if (before === undefined || before === shard || group === null) return;
   throw new ServerError(
     'moved',
@@ -97,7 +97,7 @@ export async function askNode(
 export function checkClaim(
   known: KnownNode | undefined,
   recordingId: string,
-  { claim, saidNs }: Pick<Position, 'claim' | 'saidNs'>,
+  { claim, saidNs }: Pick<ShippingPosition, 'claim' | 'saidNs'>,
 ): void {
   if (!known || known.claim === '') return;
   if (known.claim === claim && (saidNs === undefined || known.atNs <= BigInt(saidNs))) return;

@@ -6,7 +6,7 @@ import { countGivenNumbers } from '../recording/format/numbers.ts';
 import { takeRows } from '../recording/read/assemble_block.ts';
 import type { SealedReader, SealedSegment } from '../recording/read/sealed_segments.ts';
 
-export interface Group {
+export interface SegmentGroup {
   /** The numbers [from, end): those that are in no segment were removed before. */
   from: number;
   end: number;
@@ -63,7 +63,11 @@ export function groupSizes(eventsMax: number): GroupSizes {
 }
 
 /** Returns the group that begins with this number; undefined if no segment is sealed there yet. */
-export function chooseNextGroup(reader: SealedReader, from: number, { eventsMax }: GroupLimits): Group | undefined {
+export function chooseNextGroup(
+  reader: SealedReader,
+  from: number,
+  { eventsMax }: GroupLimits,
+): SegmentGroup | undefined {
   const found = reader.listSealedSegments(from, SEGMENTS_MAX);
   const taken: SealedSegment[] = [];
   let [count, minNs, maxNs] = [0, 0n, 0n];
@@ -82,12 +86,12 @@ export function chooseNextGroup(reader: SealedReader, from: number, { eventsMax 
 }
 
 /** Returns the group with a boundary that was chosen before; retention may have removed some of its segments. */
-export function rebuildGroup(reader: SealedReader, from: number, end: number): Group {
+export function rebuildGroup(reader: SealedReader, from: number, end: number): SegmentGroup {
   const segments = reader.listSealedSegments(from, SEGMENTS_MAX).filter(({ firstNumber }) => firstNumber < end);
   return buildGroup(from, end, segments, true);
 }
 
-function buildGroup(from: number, end: number, segments: readonly SealedSegment[], isFull: boolean): Group {
+function buildGroup(from: number, end: number, segments: readonly SealedSegment[], isFull: boolean): SegmentGroup {
   return {
     from,
     end,
@@ -100,7 +104,7 @@ function buildGroup(from: number, end: number, segments: readonly SealedSegment[
   };
 }
 
-export interface Gap {
+export interface NumberGap {
   from: number;
   count: number;
   fromNs: bigint;
@@ -108,7 +112,7 @@ export interface Gap {
 }
 
 /** Ranges of numbers of the group, `settled` or higher, that are in none of its segments. */
-export function findHoles({ from, end, segments }: Group, settled: number): { from: number; end: number }[] {
+export function findHoles({ from, end, segments }: SegmentGroup, settled: number): { from: number; end: number }[] {
   const holes: { from: number; end: number }[] = [];
   let next = Math.max(from, settled);
   for (const { firstNumber, endNumber } of [...segments, { firstNumber: end, endNumber: end }]) {
@@ -124,11 +128,11 @@ export function findHoles({ from, end, segments }: Group, settled: number): { fr
  * reported is replaced by a larger one.
  */
 export function findGap(
-  { from, end, segments }: Group,
+  { from, end, segments }: SegmentGroup,
   { settled, seen }: { settled: number; seen: number },
   beforeNs: bigint,
   nowNs: bigint,
-): Gap | undefined {
+): NumberGap | undefined {
   const gap = { from: Math.max(from, settled), count: 0, fromNs: beforeNs, toNs: beforeNs };
   let [next, lastNs] = [gap.from, beforeNs];
   const add = (until: number, untilNs: bigint) => {
@@ -157,7 +161,7 @@ export interface TimePart {
  * in their key, so the sums of two parts do not replace each other. A group that needs no division is one part.
  */
 export function splitIntoParts(
-  { minNs, maxNs }: Group,
+  { minNs, maxNs }: SegmentGroup,
   blocks: () => Iterable<{ block: NumberedBlock }>,
 ): (TimePart | undefined)[] {
   if (maxNs - minNs <= SPAN_NS_MAX) return [undefined];

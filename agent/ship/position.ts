@@ -42,14 +42,18 @@ const POSITION = z.object({
   servers: z.record(z.string(), NUMBER),
 });
 
-export type Position = z.infer<typeof POSITION>;
+export type ShippingPosition = z.infer<typeof POSITION>;
 
 /** A server may lose what it acknowledged when its machine loses power; what is older is on its disk. */
 const REMEMBERED_MS = 15 * 60_000;
 /** Numbers of acknowledged events are remembered at most this often. */
 const REMEMBER_EVERY_MS = 10_000;
 
-export function createPosition(recordingId: string, node: string, claim = randomBytes(16).toString('hex')): Position {
+export function createPosition(
+  recordingId: string,
+  node: string,
+  claim = randomBytes(16).toString('hex'),
+): ShippingPosition {
   return {
     version: 1,
     recordingId,
@@ -70,7 +74,7 @@ export function createPosition(recordingId: string, node: string, claim = random
 }
 
 /** The position after a group was acknowledged. */
-export function advancePosition(position: Position, end: number, nowMs: number): Position {
+export function advancePosition(position: ShippingPosition, end: number, nowMs: number): ShippingPosition {
   const recent = position.acknowledged.filter(({ atMs }) => nowMs - atMs < REMEMBERED_MS && atMs <= nowMs);
   const isDue = nowMs - (recent.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= REMEMBER_EVERY_MS;
   // The number before this group: from there on, all was acknowledged at this time or later.
@@ -80,12 +84,12 @@ export function advancePosition(position: Position, end: number, nowMs: number):
 }
 
 /** The number below which nothing is reported as lost any more. */
-export function computeSettledNumber({ number, settled }: Position): number {
+export function computeSettledNumber({ number, settled }: ShippingPosition): number {
   return Math.max(number, settled);
 }
 
 /** The position from which all that a server may have lost is sent again. */
-export function rewindPosition(position: Position, nowMs: number): Position {
+export function rewindPosition(position: ShippingPosition, nowMs: number): ShippingPosition {
   const first = position.acknowledged.find(({ atMs }) => nowMs - atMs < REMEMBERED_MS);
   const number = Math.min(first?.number ?? position.number, position.group?.from ?? position.number);
   const settled = computeSettledNumber(position);
@@ -98,18 +102,18 @@ export function rewindPosition(position: Position, nowMs: number): Position {
  * The position of a shipper that takes over what another one has shipped: that one may have sent more than it said to a
  * server, up to what is recorded now.
  */
-export function claimPosition(position: Position, recordedEnd: number): Position {
+export function claimPosition(position: ShippingPosition, recordedEnd: number): ShippingPosition {
   return { ...position, begun: { end: Math.max(recordedEnd, position.begun?.end ?? 0) } };
 }
 
 /** The position at this shard. What another one acknowledged is not sent again when a server of this one is restarted. */
-export function toShardPosition(position: Position, shard: string): Position {
+export function toShardPosition(position: ShippingPosition, shard: string): ShippingPosition {
   if (position.shard === undefined) return { ...position, shard };
   return { ...position, shard, acknowledged: [], servers: {} };
 }
 
 /** Returns undefined if there is none yet. Throws a UserError if it cannot be read. */
-export function readPosition(folder: string): Position | undefined {
+export function readPosition(folder: string): ShippingPosition | undefined {
   const path = join(folder, POSITION_FILE);
   let text: string;
   try {
@@ -145,7 +149,7 @@ export class PositionError extends UserError {
 }
 
 /** Replaces the file; when it returns, the position survives a loss of power. Throws a PositionError. */
-export function writePosition(folder: string, position: Position): void {
+export function writePosition(folder: string, position: ShippingPosition): void {
   try {
     replacePosition(folder, position);
   } catch (error) {
@@ -154,7 +158,7 @@ export function writePosition(folder: string, position: Position): void {
   }
 }
 
-function replacePosition(folder: string, position: Position): void {
+function replacePosition(folder: string, position: ShippingPosition): void {
   const path = join(folder, POSITION_FILE);
   const next = `${path}.next`;
   const file = openSync(next, 'w', FILE_MODE);

@@ -12,7 +12,7 @@ export interface Trouble {
 }
 
 /** Events that are sealed and have not arrived. */
-export interface Waiting {
+export interface ShippingBacklog {
   events: number;
   /** Start of the oldest one; undefined if nothing waits. */
   sinceNs: bigint | undefined;
@@ -32,7 +32,7 @@ export interface ShipProgress {
   /** Undefined while nothing is in the way. */
   trouble: Trouble | undefined;
   /** Asks the recording, as the count grows also while nothing can be sent. */
-  waiting: () => Waiting;
+  waiting: () => ShippingBacklog;
   /** How long groups took to arrive. */
   inserts: Buckets;
   clock: ClockEstimate | undefined;
@@ -41,7 +41,7 @@ export interface ShipProgress {
 /** Bounds from a small group on an idle server to one that waits for merges. */
 const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-export const NOTHING_WAITS = (): Waiting => ({ events: 0, sinceNs: undefined });
+export const NOTHING_WAITS = (): ShippingBacklog => ({ events: 0, sinceNs: undefined });
 
 export function createShipProgress(): ShipProgress {
   return {

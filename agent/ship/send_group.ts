@@ -14,9 +14,9 @@ import {
 } from '../clickhouse/tables/server_version.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
-import { type Arrived, askArrived, askListed, type Question } from './arrived.ts';
-import { findGap, findHoles, type Group, selectEventsWithin, splitIntoParts, type TimePart } from './groups.ts';
-import { computeSettledNumber, type Position } from './position.ts';
+import { type ArrivalQuestion, askArrived, askListed, type DeliveredSegment } from './arrived.ts';
+import { findGap, findHoles, type SegmentGroup, selectEventsWithin, splitIntoParts, type TimePart } from './groups.ts';
+import { computeSettledNumber, type ShippingPosition } from './position.ts';
 import type { GroupRows, SentTable } from './rows/group_rows.ts';
 import { encodeClockTable, encodeLossTables, encodeSegmentTable, type ShippingLoss } from './side_rows.ts';
 
@@ -37,17 +37,17 @@ export interface SentGroup {
   /** Events that did not arrive although they were recorded. */
   lost: readonly ShippingLoss[];
   /** Position after the losses and clock steps that were sent with it. */
-  side: Pick<Position, 'lossId' | 'clockId'>;
+  side: Pick<ShippingPosition, 'lossId' | 'clockId'>;
 }
 
-type Source = Pick<
+type GroupReader = Pick<
   RecordingReader,
   'recordingId' | 'node' | 'readSealedEvents' | 'listLossesAfter' | 'listClockStepsAfter'
 >;
 
 export interface Sending {
-  group: Group;
-  position: Position;
+  group: SegmentGroup;
+  position: ShippingPosition;
   nowNs: bigint;
   /** Whether it was begun before, so that a server may have what the recording has no more. */
   isAgain: boolean;
@@ -58,7 +58,7 @@ export interface Sending {
 /** Throws a ServerError, or the reason of the signal. */
 export async function sendGroup(
   destination: Destination,
-  { reader, rows }: { reader: Source; rows: GroupRows },
+  { reader, rows }: { reader: GroupReader; rows: GroupRows },
   sending: Sending,
   signal: AbortSignal,
 ): Promise<SentGroup> {
@@ -127,29 +127,32 @@ export async function sendGroup(
 }
 
 /** Names a group that is sent, at all servers. */
-export function nameGroup({ recordingId, round }: Position, { from, end }: Pick<Group, 'from' | 'end'>): string {
+export function nameGroup(
+  { recordingId, round }: ShippingPosition,
+  { from, end }: Pick<SegmentGroup, 'from' | 'end'>,
+): string {
   return `${recordingId}-${round}-${from}-${end}`;
 }
 
 /** What the ids of inserts of its events begin with. */
 export const buildInsertId = (name: string): string => `${name}-event`;
 
-interface Outcome {
+interface ShipmentOutcome {
   /** A loss without a count is of events that arrived, and that the sums beside them may lack. */
   lost: ShippingLoss[];
-  arrived: Arrived[];
+  arrived: DeliveredSegment[];
 }
 
 /** What became of the events of the group that were removed before it is sent. */
 async function askRemoved(
   connection: Connection,
-  question: Question,
+  question: ArrivalQuestion,
   { group, position, nowNs, isAgain }: Sending,
-): Promise<Outcome> {
+): Promise<ShipmentOutcome> {
   const settled = computeSettledNumber(position);
   const gap = findGap(group, { settled, seen: position.seen }, BigInt(position.lastNs), nowNs);
   if (!gap) return { lost: [], arrived: [] };
-  const arrived: Arrived[] = [];
+  const arrived: DeliveredSegment[] = [];
   let { count } = gap;
   const times = computeGroupTimes(position);
   const sentEnd = isAgain ? group.end : (position.begun?.end ?? 0);
@@ -166,7 +169,7 @@ async function askRemoved(
 }
 
 /** Times between which the events of groups began that may have arrived in part. */
-export function computeGroupTimes({ group, begun }: Pick<Position, 'group' | 'begun'>): {
+export function computeGroupTimes({ group, begun }: Pick<ShippingPosition, 'group' | 'begun'>): {
   fromNs: bigint;
   toNs: bigint;
 } {
@@ -180,11 +183,11 @@ export function computeGroupTimes({ group, begun }: Pick<Position, 'group' | 'be
 /** What became of the events of the segments that were sent, where not all of them could be read. */
 async function readFrom(
   connection: Connection,
-  question: Question,
+  question: ArrivalQuestion,
   segments: readonly SealedSegment[],
   unread: ReadonlyMap<number, ShippingLoss>,
-): Promise<Outcome> {
-  const outcome: Outcome = { lost: [], arrived: [] };
+): Promise<ShipmentOutcome> {
+  const outcome: ShipmentOutcome = { lost: [], arrived: [] };
   for (const segment of segments) {
     const loss = unread.get(segment.firstNumber);
     if (!loss) {
@@ -203,8 +206,8 @@ async function readFrom(
 /** Sends what the recording and the shipper noted beside events since the position. */
 export async function sendSide(
   send: Send,
-  reader: Source,
-  position: Pick<Position, 'lossId' | 'clockId'>,
+  reader: GroupReader,
+  position: Pick<ShippingPosition, 'lossId' | 'clockId'>,
   lost: readonly ShippingLoss[],
 ): Promise<SentGroup['side']> {
   const noted = reader.listLossesAfter(position.lossId);

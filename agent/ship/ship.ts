@@ -4,15 +4,15 @@ import type { Connection } from '../clickhouse/connection/connection.ts';
 import { RecordingError } from '../recording/format/errors.ts';
 import { countGivenNumbers } from '../recording/format/numbers.ts';
 import { openReader, type RecordingReader } from '../recording/read/reader.ts';
-import { type Arrived, askArrived, type Question } from './arrived.ts';
+import { type ArrivalQuestion, askArrived, type DeliveredSegment } from './arrived.ts';
 import { askVersion } from './contact.ts';
 import { persist } from './persist.ts';
 import {
   computeSettledNumber,
   createPosition,
   makeStateFolder,
-  type Position,
   readPosition,
+  type ShippingPosition,
   writePosition,
 } from './position.ts';
 import { NOTHING_WAITS } from './progress.ts';
@@ -61,8 +61,8 @@ async function openRecording({ once, signal, log }: ShipperOptions, path: string
 async function preparePosition(
   options: ShipperOptions,
   reader: RecordingReader,
-  known: Position | undefined,
-): Promise<Position> {
+  known: ShippingPosition | undefined,
+): Promise<ShippingPosition> {
   if (known?.recordingId === reader.recordingId) return known;
   const next = createPosition(reader.recordingId, reader.node, known?.claim);
   if (known) {
@@ -75,7 +75,11 @@ async function preparePosition(
 }
 
 /** Reports what a recording that is gone still had. */
-async function leave(options: ShipperOptions, reader: RecordingReader, position: Position): Promise<Position> {
+async function leave(
+  options: ShipperOptions,
+  reader: RecordingReader,
+  position: ShippingPosition,
+): Promise<ShippingPosition> {
   const { end } = reader.ends();
   const rest = countGivenNumbers(computeSettledNumber(position), end, position.seen);
   if (rest === 0) return position;
@@ -86,7 +90,7 @@ async function leave(options: ShipperOptions, reader: RecordingReader, position:
 }
 
 /** `rest` counts the events that were recorded and not acknowledged; some of them may have arrived. */
-async function tellRest(options: ShipperOptions, position: Position, rest: number): Promise<void> {
+async function tellRest(options: ShipperOptions, position: ShippingPosition, rest: number): Promise<void> {
   const { connection, quorum, compression, signal, log, progress } = options;
   const from = computeSettledNumber(position);
   const fromNs = BigInt(position.lastNs);
@@ -111,9 +115,9 @@ async function tellRest(options: ShipperOptions, position: Position, rest: numbe
 /** What arrived of the group that was being sent when its recording went. */
 async function readArrived(
   connection: Connection,
-  question: Pick<Question, 'waits' | 'signal'>,
-  position: Position,
-): Promise<Arrived | undefined> {
+  question: Pick<ArrivalQuestion, 'waits' | 'signal'>,
+  position: ShippingPosition,
+): Promise<DeliveredSegment | undefined> {
   const { group, begun, recordingId } = position;
   const from = Math.max(group?.from ?? 0, computeSettledNumber(position));
   const end = Math.max(group?.end ?? 0, begun?.end ?? 0);

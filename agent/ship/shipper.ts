@@ -28,12 +28,12 @@ import {
   advancePosition,
   claimPosition,
   computeSettledNumber,
-  type Position,
   rewindPosition,
+  type ShippingPosition,
   toShardPosition,
   writePosition,
 } from './position.ts';
-import { NOTHING_WAITS, type Waiting } from './progress.ts';
+import { NOTHING_WAITS, type ShippingBacklog } from './progress.ts';
 import { groupRows } from './rows/group_rows.ts';
 import {
   createSender,
@@ -80,8 +80,8 @@ const ALONE_MS = 100;
 export async function shipRecording(
   options: ShipperOptions,
   { reader, path }: { reader: RecordingReader; path: string },
-  begun: Position,
-): Promise<Position> {
+  begun: ShippingPosition,
+): Promise<ShippingPosition> {
   const { progress, signal, log } = options;
   const identity = readFileIdentity(path);
   const source = { reader, rows: groupRows(reader) };
@@ -97,7 +97,7 @@ export async function shipRecording(
   progress.node = reader.node;
   progress.waiting = () => readWaiting(reader, position.number);
 
-  function moveTo(next: Position): void {
+  function moveTo(next: ShippingPosition): void {
     position = next;
     isWritten = false;
     keepPosition();
@@ -299,7 +299,7 @@ function createPatientSender(source: Parameters<typeof sendGroup>[1], signal: Ab
   };
 }
 
-function readWaiting(reader: RecordingReader, number: number): Waiting {
+function readWaiting(reader: RecordingReader, number: number): ShippingBacklog {
   try {
     const events = countGivenNumbers(number, reader.ends().sealedEnd);
     const [oldest] = events > 0 ? reader.listSealedSegments(number, 1) : [];

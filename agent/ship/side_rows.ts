@@ -4,13 +4,13 @@ import { createBlockEncoder } from '../clickhouse/native/encode.ts';
 import { encodeReason } from '../recording/format/losses.ts';
 import type { NotedLoss } from '../recording/read/arrivals.ts';
 import type { NotedClockStep } from '../recording/read/reader.ts';
-import type { Unended } from '../recording/read/unended.ts';
+import type { UnendedLists } from '../recording/read/unended.ts';
 import { encodeUnended } from '../recording/read/unended_text.ts';
-import type { Arrived } from './arrived.ts';
-import type { Gap } from './groups.ts';
+import type { DeliveredSegment } from './arrived.ts';
+import type { NumberGap } from './groups.ts';
 import type { SentTable } from './rows/group_rows.ts';
 import { findTable } from './rows/shipment_plan.ts';
-import { type Cell, createTableRows, selectSentColumns } from './rows/table_rows.ts';
+import { createTableRows, type SentCell, selectSentColumns } from './rows/table_rows.ts';
 
 export interface ShippedBy {
   recordingId: string;
@@ -19,7 +19,7 @@ export interface ShippedBy {
 
 const encoder = createBlockEncoder();
 
-function encodeSentTable(name: string, cells: readonly (readonly Cell[])[]): SentTable {
+function encodeSentTable(name: string, cells: readonly (readonly SentCell[])[]): SentTable {
   const { columns } = findTable(name);
   const rows = createTableRows(columns);
   for (const row of cells) rows.add(row);
@@ -33,7 +33,7 @@ const parseRecordingId = ({ recordingId }: ShippedBy): bigint => BigInt(`0x${rec
 const OWN_LOSS_IDS = { unshipped: 2n ** 63n, damaged: 2n ** 63n + 2n ** 62n };
 
 /** A loss of events that were recorded and do not arrive. */
-export interface ShippingLoss extends Gap {
+export interface ShippingLoss extends NumberGap {
   cause: 'unshipped' | 'damaged';
 }
 
@@ -60,8 +60,8 @@ const DAYS_MAX = 90;
 const DAY_NS = 86_400_000_000_000n;
 const FROM_NS = findTable('loss').columns.findIndex(({ name }) => name === 'from_ns');
 
-function splitByDays(rows: readonly Cell[][]): Cell[][][] {
-  const parts: Cell[][][] = [];
+function splitByDays(rows: readonly SentCell[][]): SentCell[][][] {
+  const parts: SentCell[][][] = [];
   let days = new Set<bigint>();
   for (const row of rows) {
     days.add((row[FROM_NS] as bigint) / DAY_NS);
@@ -81,7 +81,7 @@ export function encodeClockTable(by: ShippedBy, steps: readonly NotedClockStep[]
   return encodeSentTable('clock', rows);
 }
 
-export function encodeSegmentTable(by: ShippedBy, segments: readonly Arrived[]): SentTable {
+export function encodeSegmentTable(by: ShippedBy, segments: readonly DeliveredSegment[]): SentTable {
   const rows = segments.map(({ firstNumber, endNumber, eventCount, minNs, maxNs, maxDurationNs }) => {
     const count = BigInt(eventCount);
     const endMaxNs = min(maxNs + maxDurationNs, U64_MAX);
@@ -106,7 +106,7 @@ export interface NodeState {
   clockOffsetNs: bigint;
   clockUncertaintyNs: bigint;
   /** What was in progress when all that happened before `aliveNs` was known. */
-  unended: Unended;
+  unended: UnendedLists;
 }
 
 export function encodeNodeTable(by: ShippedBy, state: NodeState): SentTable {

@@ -2,7 +2,7 @@
 import { commonFields } from './common.ts';
 import type { Fields } from './define.ts';
 import { EVENTS } from './index.ts';
-import type { Encoding, Source, Storage } from './kinds.ts';
+import type { ColumnSource, Encoding, Storage } from './kinds.ts';
 
 export interface Column {
   /**
@@ -11,7 +11,7 @@ export interface Column {
   readonly name: string;
   readonly storage: Storage;
   readonly encoding: Encoding;
-  readonly source: Source;
+  readonly source: ColumnSource;
   /** Id of the only event type that has it; 0 means that every event does. */
   readonly eventType: number;
   /** The record's field, and the index of this column among that field's columns. */

@@ -3,14 +3,14 @@
  * are in progress: if all ran at once, small requests would wait for all of them. What is small comes first, and then
  * what has had the fewest pieces: a question of ten pieces would else wait ten times for each of those of thousands.
  */
-interface Waiting {
+interface WaitingWork {
   wake: () => void;
   /** Pieces that its work has had; less than none for what is small. */
   had: number;
 }
 
 /** In order of arrival. */
-const waiting: Waiting[] = [];
+const waiting: WaitingWork[] = [];
 const starts: (() => void)[] = [];
 const pieces = new WeakMap<object, number>();
 const SMALL = -1;

@@ -119,14 +119,14 @@ async function runUp({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon',
   await Promise.all(parts.map(({ child }) => end(child)));
 }
 
-interface Part {
+interface ChildPart {
   child: ChildProcess;
   /** Resolves with the part's first message. */
   ready: Promise<string>;
   ended: Promise<void>;
 }
 
-function start(args: readonly string[], options: Pick<ForkOptions, 'execArgv' | 'env'>): Part {
+function start(args: readonly string[], options: Pick<ForkOptions, 'execArgv' | 'env'>): ChildPart {
   // The child has a process group of its own: Ctrl-C reaches only this process, which ends the two in order.
   const stdio: StdioOptions = ['ignore', 'inherit', 'inherit', 'ipc'];
   const child = fork(process.argv[1]!, args, { detached: true, stdio, ...options });

@@ -62,9 +62,9 @@ export function parseDifferencesQuery(query: Query, nowNs: bigint): DifferencesQ
   return { of, box, filter: omitUndefined({ ...filter, hasError: failed }) };
 }
 
-type Given = z.output<typeof differencesQuerySchema>;
+type DifferencesParameters = z.output<typeof differencesQuerySchema>;
 
-function resolveWindow(given: Given, nowNs: bigint) {
+function resolveWindow(given: DifferencesParameters, nowNs: bigint) {
   const { window_from: from, window_to: to } = given;
   const { window_min_duration_ms: min, window_max_duration_ms: max } = given;
   const range = buildEventFilter({ from }, nowNs).fromNs;
@@ -76,7 +76,7 @@ function resolveWindow(given: Given, nowNs: bigint) {
   return omitUndefined({ fromNs: range, toNs, minDurationNs: min, maxDurationNs: max });
 }
 
-export interface Compared extends FoundComparison {
+export interface WindowComparison extends FoundComparison {
   window: TimeRange;
   /** Whether the window is the time of the box, because that which was asked for has too many events. */
   isNarrowed: boolean;
@@ -86,7 +86,7 @@ export async function* comparePopulation(
   store: Pick<Store, 'compare'>,
   { box, ...population }: DifferencesQuery,
   eventsMax = KEPT_EVENTS_MAX,
-): AsyncGenerator<void, Compared> {
+): AsyncGenerator<void, WindowComparison> {
   const request: ComparisonRequest = { box, eventsMax, ...population };
   const { fromNs, toNs } = population.filter;
   const whole = yield* store.compare(request);

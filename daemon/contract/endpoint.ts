@@ -19,12 +19,12 @@ export interface Endpoint {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: z.ZodType;
-  success: Answer;
+  success: EndpointAnswer;
   /** Errors beyond those that every request can cause. */
   errors?: readonly ErrorCode[];
 }
 
-export interface Answer {
+export interface EndpointAnswer {
   status: 200 | 201 | 204;
   description: string;
   /** Content by media type; a string describes content that is not JSON. */

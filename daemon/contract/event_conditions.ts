@@ -66,14 +66,14 @@ export const eventConditions = {
   failed: described(parameter.boolean, 'true for negative results, false for the others'),
 };
 
-type Given<Parameters extends Record<string, z.ZodType>> = {
+type ParameterValues<Parameters extends Record<string, z.ZodType>> = {
   [Name in keyof Parameters]?: z.output<Parameters[Name]> | undefined;
 };
-type Conditions = Given<typeof eventConditions>;
-type Values = Pick<Conditions, 'service' | 'node' | keyof typeof valueConditions | keyof typeof exclusions>;
+type Conditions = ParameterValues<typeof eventConditions>;
+type ValueParameters = Pick<Conditions, 'service' | 'node' | keyof typeof valueConditions | keyof typeof exclusions>;
 
 /** The part of a filter that is about values of events. */
-export function buildValueFilter(given: Values) {
+export function buildValueFilter(given: ValueParameters) {
   const excluded = omitUndefined({
     services: given.exclude_service,
     nodes: given.exclude_node,

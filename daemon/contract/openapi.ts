@@ -6,7 +6,7 @@ import { ERRORS, type ErrorCode } from '../base/problem.ts';
 import { problemSchema } from './answers.ts';
 import { DAEMON_ENDPOINTS } from './daemon.ts';
 import { DIFFERENCES_ENDPOINTS } from './differences.ts';
-import { type Answer, type Endpoint, type Example, TAGS } from './endpoint.ts';
+import { type Endpoint, type EndpointAnswer, type Example, TAGS } from './endpoint.ts';
 import { EVENT_ENDPOINTS } from './events.ts';
 import { EXAMPLES } from './gen/examples.ts';
 import { HEATMAP_ENDPOINTS } from './heatmap.ts';
@@ -155,7 +155,7 @@ function buildOperation(endpoint: Endpoint): ZodOpenApiOperationObject {
   };
 }
 
-function answer({ description, content = {}, headers = {} }: Answer, { answers = {} }: Example) {
+function answer({ description, content = {}, headers = {} }: EndpointAnswer, { answers = {} }: Example) {
   return {
     description,
     ...(Object.keys(content).length > 0 && {

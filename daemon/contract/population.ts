@@ -12,13 +12,13 @@ export const populationKind = described(
   'what is counted: transactions, by the start of their first own event and by what their callers waited for, or events; transactions unless given',
 );
 
-type Kind = Population['of'];
+type PopulationKind = Population['of'];
 
 /** Refuses parameters that only the other kind has: ignoring them would widen the answer. */
 export function checkPopulationParameters(
-  of: Kind,
+  of: PopulationKind,
   query: Query,
-  names: Readonly<Record<Kind, readonly string[]>>,
+  names: Readonly<Record<PopulationKind, readonly string[]>>,
 ): void {
   const other = of === 'events' ? 'transactions' : 'events';
   const errors: InputError[] = names[other]

@@ -31,13 +31,13 @@ type WithEvents<Answer, Field extends string, Event> = Omit<Answer, Field> & Rec
 export type Coverage = Received<typeof coverageSchema>;
 export type Gap = Coverage['gaps'][number];
 /** A call or a request that has begun and not ended. */
-export type Unended = NonNullable<Coverage['in_progress']>['events'][number];
+export type InProgressEvent = NonNullable<Coverage['in_progress']>['events'][number];
 
 export type Transaction = Received<typeof transactionSchema>;
 export type WholeTransaction = Received<typeof wholeTransactionSchema>;
 export type WrittenBack = Transaction['written_back'];
 export type TransactionList = Received<typeof transactionsSchema>;
-export type TransactionSummary = WithEvents<Received<typeof transactionSummarySchema>, 'slowest', ApiEvent>;
+export type ListedTransaction = WithEvents<Received<typeof transactionSummarySchema>, 'slowest', ApiEvent>;
 
 export type Session = Received<typeof sessionSchema>;
 /** Which events get the extra latency: those that fit each list; calls without types. */

@@ -14,7 +14,7 @@ export const sessionsQuerySchema = z
   })
   .partial();
 
-interface Key {
+interface SessionKey {
   session_id: string;
   /** Time in RFC 3339 format. */
   created_at: string;
@@ -29,7 +29,7 @@ export interface SessionsPage<T> {
  * `all` may be in any order; the page lists the oldest first. Sessions created or deleted between pages do not shift
  * others.
  */
-export function buildSessionsPage<T extends Key>(query: Query, all: readonly T[]): SessionsPage<T> {
+export function buildSessionsPage<T extends SessionKey>(query: Query, all: readonly T[]): SessionsPage<T> {
   const { cursor, limit = LIMIT_MAX } = parseQuery(query, sessionsQuerySchema);
   const queryFingerprint = computeFingerprint({ ...query, 'a list of': 'sessions' }, []);
   const after = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint).key.event_id;
@@ -49,6 +49,6 @@ export function buildSessionsPage<T extends Key>(query: Query, all: readonly T[]
 }
 
 /** Sort key: RFC 3339 in UTC sorts by time as text. */
-function buildSortKey({ created_at, session_id }: Key): string {
+function buildSortKey({ created_at, session_id }: SessionKey): string {
   return `${created_at} ${session_id}`;
 }

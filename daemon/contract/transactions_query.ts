@@ -31,9 +31,9 @@ export const transactionsQuerySchema = z
   })
   .partial();
 
-type Given = Omit<z.output<typeof transactionsQuerySchema>, 'sort' | 'limit' | 'cursor'>;
+type TransactionsParameters = Omit<z.output<typeof transactionsQuerySchema>, 'sort' | 'limit' | 'cursor'>;
 
-function buildTransactionFilter(given: Given, nowNs: bigint): TransactionFilter {
+function buildTransactionFilter(given: TransactionsParameters, nowNs: bigint): TransactionFilter {
   const { has_error: hasError, min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
     throw createReversedProblem('min_duration_ms', 'max_duration_ms', 'longer than');

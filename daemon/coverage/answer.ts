@@ -25,7 +25,7 @@ export interface AnswerOptions {
   isStream?: boolean;
 }
 
-export interface Answer {
+export interface CoveredAnswer {
   /** The store to read the answer from: what one of its questions has read may be the answer to another. */
   readonly store: Store;
   readonly spans: readonly NodeSpan[];
@@ -47,7 +47,7 @@ export interface Answer {
 export async function beginAnswer(
   plainStore: Store,
   { nowNs, nodes, filter, isStream = false }: AnswerOptions,
-): Promise<Answer> {
+): Promise<CoveredAnswer> {
   const store = (isStream ? undefined : plainStore.createAnswerStore?.()) ?? plainStore;
   const read = await readAnswerSpans(store, nodes, nowNs, filter);
   return {

@@ -66,7 +66,7 @@ export async function readCoverage(
 
 const compareStarts = (a: NodeLoss, b: NodeLoss) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0);
 
-type Gap = Coverage['gaps'][number];
+type CoverageGap = Coverage['gaps'][number];
 
 export function buildCoverage(
   losses: readonly NodeLoss[],
@@ -88,7 +88,7 @@ export function mayTouch({ service }: Pick<NodeLoss, 'service'>, { services, exc
 type OfServices = Pick<CoverageQuery, 'services' | 'excludedServices'>;
 
 /** `losses` are ordered by start. */
-function mergeGaps(losses: readonly NodeLoss[]): Gap[] {
+function mergeGaps(losses: readonly NodeLoss[]): CoverageGap[] {
   // An agent under load records a loss at every drain, so gaps that touch are merged.
   let gaps = joinGaps(losses.map(toGap), 0n);
   // Each cause on each node keeps a gap, however many there are.
@@ -98,14 +98,14 @@ function mergeGaps(losses: readonly NodeLoss[]): Gap[] {
   return mergeGaps(losses.map(({ service: _, ...loss }) => loss));
 }
 
-function toGap({ fromNs, toNs, lost, cause, service, node }: NodeLoss): Gap {
+function toGap({ fromNs, toNs, lost, cause, service, node }: NodeLoss): CoverageGap {
   return { from: fromNs, to: toNs, lost, cause, ...(service !== undefined && { service }), node };
 }
 
 /** Merges gaps of one node, cause and service that are at most `apartNs` apart. `gaps` are ordered by start, and so is the result. */
-function joinGaps(gaps: readonly Gap[], apartNs: bigint): Gap[] {
-  const joint: Gap[] = [];
-  const lastOf = new Map<string, Gap>();
+function joinGaps(gaps: readonly CoverageGap[], apartNs: bigint): CoverageGap[] {
+  const joint: CoverageGap[] = [];
+  const lastOf = new Map<string, CoverageGap>();
   for (const gap of gaps) {
     const key = JSON.stringify([gap.cause, gap.node, gap.service]);
     const open = lastOf.get(key);

@@ -10,7 +10,7 @@
 import { createUnendedTest } from '../../agent/recording/read/unended.ts';
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import { type Coverage, IN_PROGRESS_MAX } from '../contract/coverage_schema.ts';
-import type { EventFilter, NodeLoss, NodeSpan, Store, Unended, UnendedEvent } from '../store/store.ts';
+import type { EventFilter, NodeLoss, NodeSpan, Store, UnendedEvent, UnendedEvents } from '../store/store.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
 export const IN_PROGRESS: LossCause = 'in_progress';
@@ -18,7 +18,7 @@ export const IN_PROGRESS: LossCause = 'in_progress';
 /** What a store has in progress, at any time. */
 export interface FoundUnended {
   /** The part that belongs to the answer. */
-  own: Unended;
+  own: UnendedEvents;
   /** What was in progress when agents ended, of the answer or not. */
   lost: readonly UnendedEvent[];
   /** Whether `own` is of the window, whenever it began. */
@@ -46,7 +46,7 @@ export async function findUnended(
   return { own, lost, isSelected: false };
 }
 
-function selectLabelled(unlisted: Unended['unlisted']): Unended['unlisted'] {
+function selectLabelled(unlisted: UnendedEvents['unlisted']): UnendedEvents['unlisted'] {
   return unlisted.flatMap((one) => (one.labelled > 0 ? [{ ...one, count: one.labelled }] : []));
 }
 

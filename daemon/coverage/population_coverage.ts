@@ -19,7 +19,7 @@ import { type AnswerSpans, readCoverage } from './coverage.ts';
 import { selectOfTransactions } from './in_progress.ts';
 import { readEventCoverage } from './transaction_coverage.ts';
 
-interface Answered {
+interface AnswerReach {
   /** The reach of the transactions that the filter selects; null without any. */
   reach: TransactionReach | null;
   nowNs: bigint;
@@ -29,7 +29,7 @@ interface Answered {
 export async function readListCoverage(
   store: Store,
   { spans, unended, shards }: AnswerSpans,
-  { filter, reach, nowNs }: Answered & { filter: TransactionFilter },
+  { filter, reach, nowNs }: AnswerReach & { filter: TransactionFilter },
 ): Promise<Coverage> {
   const { fromNs, toNs } = filter;
   // Without a list, every node is asked for.
@@ -47,7 +47,7 @@ export async function readListCoverage(
 export function readPopulationCoverage(
   store: Store,
   { spans, ...read }: AnswerSpans,
-  { of, filter, ...answered }: Population & Answered,
+  { of, filter, ...answered }: Population & AnswerReach,
 ): Promise<Coverage> {
   if (of === 'transactions') return readListCoverage(store, { spans, ...read }, { filter, ...answered });
   const asked = spans.filter(({ node }) => !filter.nodes || filter.nodes.includes(node));

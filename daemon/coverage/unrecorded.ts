@@ -50,7 +50,7 @@ const AFTER: Readonly<Record<NodeSpan['end'], LossCause>> = {
   damaged: 'recording_damaged',
 };
 
-interface Asked extends Pick<CoverageQuery, 'fromNs' | 'nowNs'> {
+interface GapQuery extends Pick<CoverageQuery, 'fromNs' | 'nowNs'> {
   endNs: bigint;
   /** Whether the query gives an end. */
   asksUntil: boolean;
@@ -62,7 +62,7 @@ function isSilentSpan(span: NodeSpan, nowNs: bigint): boolean {
   return span.heardOf ? nowNs - span.heardOf.atNs > NODE_SILENT_NS : isSilent(span, nowNs);
 }
 
-function findNodeGaps(node: string, spans: readonly NodeSpan[], asked: Asked): NodeLoss[] {
+function findNodeGaps(node: string, spans: readonly NodeSpan[], asked: GapQuery): NodeLoss[] {
   const { fromNs, endNs, nowNs, asksUntil, isNamed } = asked;
   const gaps: NodeLoss[] = [];
   const add = (start: bigint, end: bigint, why: LossCause) => {

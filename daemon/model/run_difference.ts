@@ -17,7 +17,7 @@ interface ComparedStream {
 }
 
 /** The parts of a report that are compared. */
-export interface Compared {
+export interface ComparedReport {
   verdict: string;
   settings: { transaction_id: string; command: string[] };
   ended: { code: number; duration_ns: number } | null;
@@ -40,13 +40,13 @@ export interface Difference {
   streams: StreamChange[];
   calls: readonly [before: number, after: number];
   took_ns: readonly [before: number, after: number];
-  ended: readonly [before: Compared['ended'], after: Compared['ended']];
+  ended: readonly [before: ComparedReport['ended'], after: ComparedReport['ended']];
   /** When the later run first did what the incident did not. */
   first_divergence_ns: number | null;
 }
 
 /** Returns what is wrong as the rest of a sentence that begins with the name of the file. */
-export function readReport(text: string): { report: Compared } | { problem: string } {
+export function readReport(text: string): { report: ComparedReport } | { problem: string } {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -63,9 +63,9 @@ export function readReport(text: string): { report: Compared } | { problem: stri
   return { report: { ...rest, figures } };
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type JsonFields = Readonly<Record<string, unknown>>;
 
-const isRecord = (value: unknown): value is Fields =>
+const isRecord = (value: unknown): value is JsonFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const isText = (value: unknown) => typeof value === 'string';
 const isNumber = (value: unknown) => typeof value === 'number' && Number.isFinite(value);
@@ -93,14 +93,14 @@ const isCompared = hasFields({
   ),
 });
 
-type Read = Omit<Compared, 'figures'> & { figures: Compared['figures'] | null };
+type Read = Omit<ComparedReport, 'figures'> & { figures: ComparedReport['figures'] | null };
 
 function parseCompared(json: unknown): Read | null {
   return isCompared(json) ? (json as Read) : null;
 }
 
 /** Without `before`, the run is compared with its incident. */
-export function computeDifference(after: Compared, before?: Compared): Difference {
+export function computeDifference(after: ComparedReport, before?: ComparedReport): Difference {
   const later = groupByKey(after);
   const earlier = before ? groupByKey(before) : undefined;
   const keys = new Set([...later.keys(), ...(earlier?.keys() ?? [])]);
@@ -120,16 +120,16 @@ export function computeDifference(after: Compared, before?: Compared): Differenc
   };
 }
 
-type Sums = Pick<ComparedStream, 'calls'> & { took_ns: number | null };
+type StreamSums = Pick<ComparedStream, 'calls'> & { took_ns: number | null };
 
-function mergeStreams(streams: readonly ComparedStream[]): Sums & { took_ns: number } {
+function mergeStreams(streams: readonly ComparedStream[]): StreamSums & { took_ns: number } {
   return {
     calls: streams.reduce((sum, { calls }) => sum + calls, 0),
     took_ns: streams.reduce((sum, { took_ns }) => sum + took_ns, 0),
   };
 }
 
-function sumRecorded(streams: readonly ComparedStream[]): Sums {
+function sumRecorded(streams: readonly ComparedStream[]): StreamSums {
   const planned = streams.filter(({ planned_ns }) => planned_ns !== null);
   return {
     calls: streams.reduce((sum, { recorded_events }) => sum + recorded_events, 0),
@@ -137,7 +137,7 @@ function sumRecorded(streams: readonly ComparedStream[]): Sums {
   };
 }
 
-function groupByKey({ figures }: Compared): Map<string, ComparedStream[]> {
+function groupByKey({ figures }: ComparedReport): Map<string, ComparedStream[]> {
   return Map.groupBy(figures.streams, buildStreamKey);
 }
 
@@ -145,7 +145,7 @@ function buildStreamKey({ op_class, path, role }: ComparedStream): string {
   return JSON.stringify([op_class, path, role]);
 }
 
-function buildStreamChange(key: string, before: Sums, after: Sums & { took_ns: number }): StreamChange {
+function buildStreamChange(key: string, before: StreamSums, after: StreamSums & { took_ns: number }): StreamChange {
   const [op_class, path, role] = JSON.parse(key) as [string, string, string];
   const change =
     before.calls === 0 && after.calls > 0 ? 'new' : before.calls > 0 && after.calls === 0 ? 'vanished' : 'same';

@@ -38,11 +38,11 @@ const VIEW_OF_KEY: ReadonlyMap<string, ViewName> = new Map([
 /** Failures that a token mends. */
 const TOKEN_CODES = ['unauthorized', 'too_many_attempts'];
 
-type Entry = { access: Access } | { failure: Failure | null; isTokenNeeded: boolean };
+type PageEntry = { access: Access } | { failure: Failure | null; isTokenNeeded: boolean };
 
 function App() {
   const [parsed, setParsed] = useState(address.read);
-  const [entry, setEntry] = useState<Entry | null>(null);
+  const [entry, setEntry] = useState<PageEntry | null>(null);
   const [coverage, setCoverage] = useState<Coverage | null>(null);
   const [isHelpOpen, setIsHelpOpen] = useState(false);
   const [spoken, announce] = useState('');
@@ -149,11 +149,11 @@ function View({ link: { view: name, transaction, trace } }: { link: Link }) {
   return name === 'health' ? <Health /> : <Overview />;
 }
 
-const isTokenMissing = (entry: Entry): entry is { failure: Failure | null; isTokenNeeded: boolean } =>
+const isTokenMissing = (entry: PageEntry): entry is { failure: Failure | null; isTokenNeeded: boolean } =>
   'isTokenNeeded' in entry && entry.isTokenNeeded;
 
 /** A token that worked and does not any longer has expired or was revoked; several requests may find it out. */
-function refuseEntry(entry: Entry): Entry {
+function refuseEntry(entry: PageEntry): PageEntry {
   if (!('access' in entry)) return { ...entry, isTokenNeeded: true };
   const detail = 'the token has expired or was revoked';
   const failure = { code: 'unauthorized', status: 401, detail, requestId: null, retryAfter_s: null };

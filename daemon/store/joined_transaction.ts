@@ -12,7 +12,7 @@ import type { NodeRecording } from './blocks/scanned_block.ts';
 import type { TransactionSummary } from './store.ts';
 
 /** The part of the transaction that one recording contains. */
-export interface Part {
+export interface RecordingPart {
   recording: NodeRecording;
   summary: RecordedSummary;
 }
@@ -23,7 +23,7 @@ function mergeNames(names: readonly string[]): string[] {
 }
 
 /** Joins one or more parts. */
-export function joinParts(unordered: readonly Part[]): TransactionSummary {
+export function joinParts(unordered: readonly RecordingPart[]): TransactionSummary {
   const parts = unordered.toSorted((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
   const summaries = parts.map(({ summary }) => summary);
   const firstTimestampNs = computeFirstStartNs(summaries);

@@ -35,7 +35,7 @@ import {
 import { createStats, listStatsColumns, type StatsOptions, type StatsTable } from '../sums/stats.ts';
 import type { ScannedBlock } from './blocks/scanned_block.ts';
 
-export interface BlockRequest {
+export interface BlockScanRequest {
   filter: EventFilter;
   /** Names of columns; all if omitted. */
   columns?: readonly string[];
@@ -46,7 +46,7 @@ export interface BlockRequest {
 }
 
 export interface BlockSource {
-  read(request: BlockRequest): Blocks;
+  read(request: BlockScanRequest): Blocks;
 }
 
 /** Recordings are read at once: a promise for each of many small blocks would cost more than reading them. */

@@ -51,7 +51,7 @@ export interface UnendedEvent extends RecordedUnended {
 }
 
 /** Calls and requests that have begun and not ended. */
-export interface Unended {
+export interface UnendedEvents {
   /** Calls and requests in progress. */
   events: UnendedEvent[];
   /** Calls and requests that were in progress when an agent ended: `listLosses` has each, too, with its start as its whole time. */
@@ -330,7 +330,7 @@ export interface Store {
   /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; a missing bound leaves that side open. */
   listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
   /** What is in progress on these nodes, or on all, or was when an agent ended. */
-  readUnended(nodes?: readonly string[]): Promise<Unended>;
+  readUnended(nodes?: readonly string[]): Promise<UnendedEvents>;
   /** Spans in which these nodes, or all, were recorded, including the time of any losses within. */
   listSpans(nodes?: readonly string[]): Promise<NodeSpan[]>;
   close(): Promise<void>;

@@ -14,18 +14,18 @@ const SYNCS = 'sys_sync';
 const AMBIGUOUS: AttributionQuality = 'ambiguous';
 const CALLS = EVENTS.map(({ name }) => name).filter((name) => name !== REQUESTS);
 
-interface Counted {
+interface OperationSums {
   count: number;
   error_count: number;
   bytes: bigint;
 }
 
-export interface CallSums extends Counted {
+export interface CallSums extends OperationSums {
   /** Sum of their durations. */
   duration_ns: bigint;
 }
 
-export interface RequestSums extends Counted {
+export interface RequestSums extends OperationSums {
   /** The part of which it is not certain that it carried data of the transaction. */
   ambiguous_count: number;
   ambiguous_bytes: bigint;
@@ -94,7 +94,7 @@ function sumRequests(rows: readonly StatsRow[]): RequestSums {
   return { ...sumCounts(rows), ambiguous_count: count, ambiguous_bytes: bytes };
 }
 
-function sumCounts(rows: readonly StatsRow[]): Counted {
+function sumCounts(rows: readonly StatsRow[]): OperationSums {
   return {
     count: rows.reduce((sum, { count }) => sum + count, 0),
     error_count: rows.reduce((sum, { error_count }) => sum + error_count, 0),

@@ -1,6 +1,6 @@
 /** Joins what recordings say of calls and requests that have begun and not ended. */
-import type { Unended as RecordedUnended } from '../../agent/recording/read/unended.ts';
-import type { Unended } from './store.ts';
+import type { UnendedLists as RecordedUnended } from '../../agent/recording/read/unended.ts';
+import type { UnendedEvents } from './store.ts';
 
 export interface UnendedOfRecording extends RecordedUnended {
   node: string;
@@ -11,8 +11,8 @@ export interface UnendedOfRecording extends RecordedUnended {
 }
 
 /** What was in progress at the end of a recording is lost if another one of the node goes on. */
-export function joinUnended(all: readonly UnendedOfRecording[]): Unended {
-  const joined: Unended = { events: [], lost: [], unlisted: [] };
+export function joinUnended(all: readonly UnendedOfRecording[]): UnendedEvents {
+  const joined: UnendedEvents = { events: [], lost: [], unlisted: [] };
   const latest = new Map<string, bigint>();
   for (const { node, untilNs } of all) if (untilNs > (latest.get(node) ?? -1n)) latest.set(node, untilNs);
   for (const { node, untilNs, isOpen, events, lost, unlisted } of all) {

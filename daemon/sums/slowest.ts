@@ -69,12 +69,12 @@ export function createLongestDurations({ limit, after }: SlowestOptions): Durati
 }
 
 /** The list itself; blocks with all columns must be added in ascending order, and may leave out shorter events. */
-export interface Slowest {
+export interface SlowestEvents {
   add(scanned: ScannedBlock): void;
   page(): SlowestPage;
 }
 
-export function createSlowestEvents({ limit, after }: SlowestOptions): Slowest {
+export function createSlowestEvents({ limit, after }: SlowestOptions): SlowestEvents {
   const isWanted = createWantedTest(after);
   /** One more than the page has shows whether there are more. */
   const found: { duration: bigint; event: ApiEvent }[] = [];

@@ -1,7 +1,7 @@
 /** Tests a cluster of two shards with two replicas each: tables on all, rows once, a replica that was away. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
-import { type Row, readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { type AnswerRow, readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { type Sql, sql } from '../../agent/clickhouse/statements/sql.ts';
 import { start } from '../daemon/command_line.ts';
@@ -29,7 +29,7 @@ function connected(...replicas: ClickHouseServer[]): Connection {
   return connection;
 }
 
-async function until(connection: Connection, statement: Sql, wanted: Row): Promise<void> {
+async function until(connection: Connection, statement: Sql, wanted: AnswerRow): Promise<void> {
   for (let tries = 0; ; tries++) {
     const [row] = await rowsOf(connection, statement);
     if (JSON.stringify(row, text) === JSON.stringify(wanted, text)) return;

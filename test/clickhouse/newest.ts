@@ -17,7 +17,7 @@ import {
   hashPassword,
   ROLES,
 } from '../../agent/clickhouse/tables/accounts.ts';
-import { addColumn, createDatabase, createTable, type Place } from '../../agent/clickhouse/tables/ddl.ts';
+import { addColumn, createDatabase, createTable, type TablePlace } from '../../agent/clickhouse/tables/ddl.ts';
 import { BUCKET_NS_DEFAULT, buildTables } from '../../agent/clickhouse/tables/schema.ts';
 import { parseServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
 import { anyValue, columnOf, HOSTILE, TYPE_NAMES, type Value, valuesOf } from './columns.ts';
@@ -48,7 +48,7 @@ try {
 }
 
 /** Tables are made twice, and columns come back that were dropped. */
-function makeTables(session: Session, place: Place): void {
+function makeTables(session: Session, place: TablePlace): void {
   const tables = buildTables(BUCKET_NS_DEFAULT);
   const statements = [createDatabase(place), ...tables.flatMap((table) => createTable(place, table))];
   for (const { text } of [...statements, ...statements]) session.query(text);

@@ -5,7 +5,7 @@ import { createBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { formatTypeName } from '../../agent/clickhouse/native/types.ts';
 import { identifier, sql, text } from '../../agent/clickhouse/statements/sql.ts';
 import { createTables, upgradeTables } from '../../agent/clickhouse/tables/changes.ts';
-import type { Place } from '../../agent/clickhouse/tables/ddl.ts';
+import type { TablePlace } from '../../agent/clickhouse/tables/ddl.ts';
 import { readMeta, readServerColumns, writeMeta } from '../../agent/clickhouse/tables/meta.ts';
 import { BUCKET_NS_DEFAULT, buildTables, SCHEMA_VERSION } from '../../agent/clickhouse/tables/schema.ts';
 import { readServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
@@ -30,7 +30,7 @@ async function newPlace() {
   const settings = { urls: [server.url], database: `fleet_${++count}` };
   const connection = connect(settings);
   open.push(connection);
-  const place: Place = { database: settings.database, version: await readServerVersion(settings) };
+  const place: TablePlace = { database: settings.database, version: await readServerVersion(settings) };
   const init = (bucketNs = BUCKET_NS_DEFAULT, nowNs = 1n) => createTables(settings, place, { bucketNs, nowNs });
   return { connection, place, init };
 }

@@ -1,6 +1,6 @@
 /** What is compared, and how it is said, against sums made one by one. */
 import fc from 'fast-check';
-import { type Compared, computeDifference, readReport } from '../../daemon/model/run_difference.ts';
+import { type ComparedReport, computeDifference, readReport } from '../../daemon/model/run_difference.ts';
 import { callSums } from '../../daemon/page/compare/call_sums.ts';
 import { compareReports } from '../../daemon/page/compare/report_rows.ts';
 import { changeSentence } from '../../daemon/page/compare/sentence.ts';
@@ -171,7 +171,7 @@ const stream = fc.record({
   calls: count,
   took_ns: count,
 });
-const report: fc.Arbitrary<Compared> = fc.array(stream, { maxLength: 8 }).map((streams) => ({
+const report: fc.Arbitrary<ComparedReport> = fc.array(stream, { maxLength: 8 }).map((streams) => ({
   verdict: 'replayed',
   settings: { transaction_id: 'order-1', command: ['./build'] },
   ended: { code: 0, duration_ns: 5 },
@@ -205,7 +205,7 @@ test('of repeated runs there is a band, and no verdict where bands meet', () => 
   fc.assert(
     fc.property(fc.array(report, { maxLength: 12 }), fc.array(report, { minLength: 1, maxLength: 12 }), (a, b) => {
       const { rows } = compareReports(a, b);
-      const tookOf = (reports: readonly Compared[], { op_class, path, role }: (typeof rows)[number]) =>
+      const tookOf = (reports: readonly ComparedReport[], { op_class, path, role }: (typeof rows)[number]) =>
         reports.map(({ figures }) =>
           figures.streams
             .filter((one) => one.op_class === op_class && one.path === path && one.role === role)

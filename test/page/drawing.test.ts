@@ -17,7 +17,7 @@ import {
   zoomView,
 } from '../../daemon/page/draw/view.ts';
 import { createLanes, type LanesModel } from '../../daemon/page/lanes/model.ts';
-import { findFirstFailed, findLongest, spread, type Track } from '../../daemon/page/lanes/tracks.ts';
+import { findFirstFailed, findLongest, type LaneTrack, spread } from '../../daemon/page/lanes/tracks.ts';
 import { times } from '../repeats.ts';
 import { columnsOf, type MadeEvent } from './made_columns.ts';
 
@@ -30,7 +30,7 @@ const view = fc
   .tuple(fc.nat(1500), fc.integer({ min: 1, max: 2500 }), fc.integer({ min: 1, max: 60 }), fc.constantFrom(1, 1.5, 2))
   .map(([fromNs, length, widthPx, dpr]): View => ({ fromNs, toNs: fromNs + length, widthPx, dpr }));
 
-function tracksOf(some: readonly Bar[]): Track[] {
+function tracksOf(some: readonly Bar[]): LaneTrack[] {
   return spread(
     Uint32Array.from(some, (_, i) => i),
     {

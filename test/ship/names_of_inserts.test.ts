@@ -2,12 +2,12 @@
 import type { Connection } from '../../agent/clickhouse/connection/connection.ts';
 import { parseServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
-import { createPosition, type Position, rewindPosition } from '../../agent/ship/position.ts';
+import { createPosition, rewindPosition, type ShippingPosition } from '../../agent/ship/position.ts';
 import { createSender, sendSide } from '../../agent/ship/send_group.ts';
 import { newFolder, newWriter, recordingPath, START } from '../daemon/recorded.ts';
 
 /** Sends losses and clock steps where a newer server would be, and returns the names of the inserts. */
-async function namesOf(folder: string, position: Position, missing = 0): Promise<string[]> {
+async function namesOf(folder: string, position: ShippingPosition, missing = 0): Promise<string[]> {
   const names: string[] = [];
   const connection: Connection = {
     database: 'kreplay',

@@ -103,7 +103,7 @@ const KIND_BY_TYPE = new Map<number, TlsRelocationKind>([
   [36, 'descriptor'], // R_X86_64_TLSDESC
 ]);
 
-interface Segment extends TlsSegment {
+interface ProgramSegment extends TlsSegment {
   readonly type: number;
   readonly flags: number;
   readonly offset: number;
@@ -177,11 +177,11 @@ function computePageStart(address: number): number {
   return Math.floor(address / PAGE_SIZE) * PAGE_SIZE;
 }
 
-function holds({ address: from, fileSize }: Segment, address: number, size: number): boolean {
+function holds({ address: from, fileSize }: ProgramSegment, address: number, size: number): boolean {
   return address >= from && size <= fileSize - (address - from);
 }
 
-function readSegments(read: ReadAt, header: DataView): Segment[] {
+function readSegments(read: ReadAt, header: DataView): ProgramSegment[] {
   const count = Math.min(header.getUint16(56, true), PROGRAM_HEADERS_MAX);
   const table = read(readU64(header, 32), count * PROGRAM_HEADER_SIZE);
   if (!table) return [];
@@ -219,7 +219,7 @@ function readSectionNames(read: ReadAt, header: DataView): string[] | undefined 
 }
 
 /** Entries by tag. The last of each counts, as none of those read here may be repeated. */
-function readDynamic(read: ReadAt, segments: readonly Segment[]): Map<number, number> {
+function readDynamic(read: ReadAt, segments: readonly ProgramSegment[]): Map<number, number> {
   const entries = new Map<number, number>();
   const segment = segments.find(({ type }) => type === PT_DYNAMIC);
   if (!segment) return entries;

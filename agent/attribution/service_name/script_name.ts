@@ -43,7 +43,7 @@ function findProgram({ options, isShell = false }: Interpreter, args: readonly s
 }
 
 interface Option {
-  following: Following | undefined;
+  following: OptionKind | undefined;
   attached: string;
 }
 
@@ -72,21 +72,21 @@ function* parseOptionArgument(argument: string, options: Interpreter['options'])
  *   module  the name of the module that is run
  *   script  the script, which otherwise stands alone
  */
-type Following = 'value' | 'next' | 'rest' | 'code' | 'module' | 'script';
+type OptionKind = 'value' | 'next' | 'rest' | 'code' | 'module' | 'script';
 
 interface Interpreter {
   /** File names of the programs. */
   executable: RegExp;
   /** Options by letter or by whole long name; one that is not listed takes no value. */
-  options: ReadonlyMap<string, Following>;
+  options: ReadonlyMap<string, OptionKind>;
   /**
    * Whether it is a shell: `+x` is an option too, and a lone dash ends the options instead of meaning standard input.
    */
   isShell?: boolean;
 }
 
-function parseOptionKinds(groups: Partial<Record<Following, string>>): ReadonlyMap<string, Following> {
-  const pairs = Object.entries(groups) as [Following, string][];
+function parseOptionKinds(groups: Partial<Record<OptionKind, string>>): ReadonlyMap<string, OptionKind> {
+  const pairs = Object.entries(groups) as [OptionKind, string][];
   return new Map(pairs.flatMap(([kind, names]) => names.split(/\s+/).map((name) => [name, kind] as const)));
 }
 

@@ -2,17 +2,17 @@
 import type { Transform } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
-import { type DecodedBlock, decodeBlocks } from '../native/decode.ts';
+import { decodeBlocks, type NativeBlock } from '../native/decode.ts';
 import { NativeError } from '../native/errors.ts';
 import { identifier, columns as namesOf, type Sql, sql } from '../statements/sql.ts';
 import {
   ANSWER_START_BYTES,
-  type Answer,
   type Call,
   createBrokenAnswerError,
   createExchange,
   readAnswerStart,
   readChunks,
+  type ServerAnswer,
 } from './exchange.ts';
 import { readPassword } from './password.ts';
 import { isOfOneReplica, ServerError } from './server_error.ts';
@@ -38,7 +38,7 @@ export interface SelectOptions extends CallOptions {
   /** Longest answer; default 16 MiB for a whole one. */
   bytesMax?: number | undefined;
   /** Throws a NativeError for a block that is not what was asked for: the answer is then as one that cannot be read. */
-  check?: ((block: DecodedBlock) => void) | undefined;
+  check?: ((block: NativeBlock) => void) | undefined;
 }
 
 export interface InsertOptions extends CallOptions {
@@ -66,7 +66,7 @@ export interface Connection {
   /** Runs a statement that answers nothing. */
   run(statement: Sql, options?: CallOptions): Promise<void>;
   /** Runs a SELECT without FORMAT, on another replica if one fails before its first block. */
-  select(statement: Sql, options?: SelectOptions): AsyncGenerator<DecodedBlock>;
+  select(statement: Sql, options?: SelectOptions): AsyncGenerator<NativeBlock>;
   /**
    * Sends blocks of FORMAT Native with these columns, each of which is done with before the next one is asked for.
    * `blocks` is called again when nothing of them was sent, and must give the same; they must end, as a server reads all
@@ -113,7 +113,7 @@ export function connect(settings: ConnectionSettings): Connection {
     throw first;
   }
 
-  async function* read(call: Call, limits: AnswerLimits): AsyncGenerator<DecodedBlock> {
+  async function* read(call: Call, limits: AnswerLimits): AsyncGenerator<NativeBlock> {
     let first: unknown;
     for (const replica of replicas.listByPreference()) {
       let isBegun = false;
@@ -227,7 +227,7 @@ async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncG
   }
 }
 
-async function readNothing(answer: Answer, { isInsert }: Call): Promise<void> {
+async function readNothing(answer: ServerAnswer, { isInsert }: Call): Promise<void> {
   const { response, replica } = answer;
   const start = await readAnswerStart(answer);
   // A server that has begun to answer can only write an error behind that.
@@ -241,7 +241,7 @@ async function readNothing(answer: Answer, { isInsert }: Call): Promise<void> {
 
 type AnswerLimits = Pick<SelectOptions, 'bytesMax' | 'check'>;
 
-async function* readAnswerBlocks(answer: Answer, { bytesMax, check }: AnswerLimits): AsyncGenerator<DecodedBlock> {
+async function* readAnswerBlocks(answer: ServerAnswer, { bytesMax, check }: AnswerLimits): AsyncGenerator<NativeBlock> {
   const { response, replica, patience } = answer;
   let turnMs = performance.now();
   try {
@@ -260,7 +260,7 @@ async function* readAnswerBlocks(answer: Answer, { bytesMax, check }: AnswerLimi
   }
 }
 
-function createCutError({ origin }: Answer['replica']): ServerError {
+function createCutError({ origin }: ServerAnswer['replica']): ServerError {
   return new ServerError('cut', 'repeat', `${origin} closed the connection within its answer`);
 }
 

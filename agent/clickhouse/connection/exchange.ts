@@ -37,7 +37,7 @@ export interface Call {
   onSent?: ((bytes: number) => void) | undefined;
 }
 
-export interface Answer {
+export interface ServerAnswer {
   response: IncomingMessage;
   replica: Replica;
   patience: Patience;
@@ -45,7 +45,7 @@ export interface Answer {
 
 export interface Exchange {
   /** Returns an answer of status 200 whose body is still to be read. Throws ServerError, or what the signal says. */
-  send(replica: Replica, call: Call): Promise<Answer>;
+  send(replica: Replica, call: Call): Promise<ServerAnswer>;
   close(): void;
 }
 
@@ -69,7 +69,7 @@ export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
     return isTls ? httpsRequest({ ...options, agent: agents.https }) : httpRequest({ ...options, agent: agents.http });
   }
 
-  async function send(replica: Replica, call: Call): Promise<Answer> {
+  async function send(replica: Replica, call: Call): Promise<ServerAnswer> {
     for (let tries = 1; ; tries++) {
       // A packed body that goes to a request which was aborted before would never end.
       call.signal?.throwIfAborted();
@@ -277,7 +277,7 @@ function createSilenceError(origin: string): ServerError {
  * The body as it arrives. It ends without an error where the connection was cut: what came last may say why. Throws a
  * ServerError when nothing of use comes for too long.
  */
-export async function* readChunks({ response, replica, patience }: Answer): AsyncGenerator<Buffer> {
+export async function* readChunks({ response, replica, patience }: ServerAnswer): AsyncGenerator<Buffer> {
   const chunks = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   let timer: NodeJS.Timeout | undefined;
   try {
@@ -300,7 +300,7 @@ export async function* readChunks({ response, replica, patience }: Answer): Asyn
 }
 
 /** Reads the error message of an answer that is not 200. */
-async function readRefusal(answer: Answer): Promise<ServerError> {
+async function readRefusal(answer: ServerAnswer): Promise<ServerError> {
   const { statusCode = 0, headers } = answer.response;
   const { origin } = answer.replica;
   const text = (await readAnswerStart(answer)).toString();
@@ -320,7 +320,7 @@ async function readRefusal(answer: Answer): Promise<ServerError> {
 }
 
 /** The beginning of an answer; the rest is not read. */
-export async function readAnswerStart(answer: Answer): Promise<Buffer> {
+export async function readAnswerStart(answer: ServerAnswer): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of readChunks(answer)) {

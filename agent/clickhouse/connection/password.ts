@@ -26,19 +26,19 @@ export function readKey(path: string, environment: NodeJS.ProcessEnv = process.e
   return readSecret(path, { bytesMax: KEY_BYTES_MAX, what: 'a key' }, environment);
 }
 
-interface Kind {
+interface SecretKind {
   bytesMax: number;
   what: string;
 }
 
-function readSecret(path: string, kind: Kind, environment: NodeJS.ProcessEnv): Buffer {
+function readSecret(path: string, kind: SecretKind, environment: NodeJS.ProcessEnv): Buffer {
   const folder = environment[CREDENTIALS_VARIABLE];
   const credential = folder && !path.includes('/') ? join(folder, path) : undefined;
   const isCredential = credential !== undefined && existsSync(credential);
   return readClosed(isCredential ? credential : path, kind, isCredential);
 }
 
-function readClosed(path: string, kind: Kind, isCredential: boolean): Buffer {
+function readClosed(path: string, kind: SecretKind, isCredential: boolean): Buffer {
   let fd: number | undefined;
   try {
     // O_NONBLOCK, because opening a pipe would wait for its other end.
@@ -55,7 +55,7 @@ function readClosed(path: string, kind: Kind, isCredential: boolean): Buffer {
 }
 
 /** Checks the opened file, so that another one under the same name cannot slip in between. */
-function check(path: string, fd: number, { bytesMax, what }: Kind, isCredential: boolean): void {
+function check(path: string, fd: number, { bytesMax, what }: SecretKind, isCredential: boolean): void {
   const { mode, uid, size } = fstatSync(fd);
   if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new UserError(`${path} is not a file`);
   if (size > bytesMax) throw new UserError(`${path} is too large for ${what}`);

@@ -1,6 +1,6 @@
 /** Small answers as objects, for commands and checks; large ones are read as columns. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { DecodedBlock } from '../native/decode.ts';
+import type { NativeBlock } from '../native/decode.ts';
 import type { SimpleValues } from '../native/encode.ts';
 import { NativeError } from '../native/errors.ts';
 import { decodeText } from '../native/texts.ts';
@@ -9,13 +9,13 @@ import type { Sql } from '../statements/sql.ts';
 import type { Connection, SelectOptions } from './connection.ts';
 import { ServerError } from './server_error.ts';
 
-export type Cell = bigint | string | readonly Cell[];
-export type Row = Readonly<Record<string, Cell>>;
+export type AnswerCell = bigint | string | readonly AnswerCell[];
+export type AnswerRow = Readonly<Record<string, AnswerCell>>;
 
 /** What a column is for its reader; `id` is a text of fixed length, as hexadecimal digits. */
-type Kind = 'number' | 'text' | 'id' | 'numbers' | 'texts';
+type CellKind = 'number' | 'text' | 'id' | 'numbers' | 'texts';
 /** The columns that a statement selects. A server may answer with others. */
-export type Shape = Readonly<Record<string, Kind>>;
+export type Shape = Readonly<Record<string, CellKind>>;
 interface Cells {
   number: bigint;
   text: string;
@@ -62,7 +62,7 @@ export function requireSingleRow<One>(rows: readonly One[]): One {
 }
 
 /** All columns, whatever they are. */
-export function readAnyRows(connection: Connection, statement: Sql, options: RowsOptions = {}): Promise<Row[]> {
+export function readAnyRows(connection: Connection, statement: Sql, options: RowsOptions = {}): Promise<AnswerRow[]> {
   return readRows(connection, statement, undefined, options);
 }
 
@@ -75,17 +75,17 @@ async function readRows(
   statement: Sql,
   shape: Shape | undefined,
   { rowsMax = ROWS_MAX, ...options }: RowsOptions,
-): Promise<Row[]> {
+): Promise<AnswerRow[]> {
   let rowCount = 0;
-  function check(block: DecodedBlock): void {
+  function check(block: NativeBlock): void {
     rowCount += block.rowCount;
     if (rowCount > rowsMax) throw new NativeError(`it has more than ${rowsMax} rows`, 'too_large');
     if (shape) refuseOthers(block.columns, shape);
   }
   // Rows take several times as much memory as columns, so they are made of an answer that is whole and not too large.
-  const blocks: DecodedBlock[] = [];
+  const blocks: NativeBlock[] = [];
   for await (const block of connection.select(statement, { ...options, whole: true, check })) blocks.push(block);
-  const rows: Row[] = [];
+  const rows: AnswerRow[] = [];
   for (const { rowCount: count, columns } of blocks) {
     const own = shape ? Object.keys(shape).map((name) => [name, columns.get(name)!] as const) : [...columns];
     for (let row = 0; row < count; row++) {
@@ -98,7 +98,7 @@ async function readRows(
   return rows;
 }
 
-function refuseOthers(columns: DecodedBlock['columns'], shape: Shape): void {
+function refuseOthers(columns: NativeBlock['columns'], shape: Shape): void {
   for (const [name, kind] of Object.entries(shape)) {
     const column = columns.get(name);
     if (!column) throw new NativeError(`it has no column ${name}`);
@@ -106,7 +106,7 @@ function refuseOthers(columns: DecodedBlock['columns'], shape: Shape): void {
   }
 }
 
-function toCellKind(type: NativeType): Kind | undefined {
+function toCellKind(type: NativeType): CellKind | undefined {
   switch (type.kind) {
     case 'integer':
       return 'number';
@@ -124,14 +124,14 @@ function decodeCell(
   type: NativeType,
   values: SimpleValues | { ends: Uint32Array; items: SimpleValues },
   row: number,
-): Cell {
+): AnswerCell {
   if (type.kind !== 'list' || !('items' in values)) return decodeSimpleCell(type, values as SimpleValues, row);
   const { ends, items } = values;
   const from = ends[row - 1] ?? 0;
   return Array.from({ length: ends[row]! - from }, (_, i) => decodeSimpleCell(type.item, items, from + i));
 }
 
-function decodeSimpleCell(type: NativeType, values: SimpleValues, row: number): Cell {
+function decodeSimpleCell(type: NativeType, values: SimpleValues, row: number): AnswerCell {
   if ('table' in values) return decodeText(values, row);
   if (type.kind !== 'fixed_text') return BigInt(values[row]!);
   return Buffer.from(values.buffer, values.byteOffset + row * type.bytes, type.bytes).toString('hex');

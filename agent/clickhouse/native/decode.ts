@@ -20,7 +20,7 @@ export interface DecodedColumn {
   readonly values: ColumnValues;
 }
 
-export interface DecodedBlock {
+export interface NativeBlock {
   readonly rowCount: number;
   readonly columns: ReadonlyMap<string, DecodedColumn>;
 }
@@ -47,7 +47,7 @@ export interface DecodeLimits {
 export async function* decodeBlocks(
   chunks: AsyncIterable<Uint8Array>,
   { blockBytesMax = BLOCK_BYTES_MAX, answerBytesMax }: DecodeLimits = {},
-): AsyncGenerator<DecodedBlock> {
+): AsyncGenerator<NativeBlock> {
   const reader = new ByteReader(chunks, answerBytesMax);
   let empty = 0;
   try {
@@ -67,7 +67,7 @@ export async function* decodeBlocks(
   }
 }
 
-async function readBlock(reader: ByteReader): Promise<DecodedBlock> {
+async function readBlock(reader: ByteReader): Promise<NativeBlock> {
   const columnCount = await reader.readVarint(COLUMNS_MAX, 'the number of its columns');
   const rowCount = await reader.readVarint(ROWS_MAX, 'the number of its rows');
   if (columnCount === 0 && rowCount > 0) throw new NativeError('it has rows without columns');

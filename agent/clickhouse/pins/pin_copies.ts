@@ -52,7 +52,7 @@ export async function countPinned(connection: Connection, from: CopiedFrom, pin:
   return count;
 }
 
-interface Known extends FleetPin {
+interface KnownPin extends FleetPin {
   /** Start of the transaction: events of before the pin's may have come since. */
   firstNs: bigint;
   owners: readonly string[];
@@ -60,7 +60,7 @@ interface Known extends FleetPin {
 }
 
 /** The pin with what has come for its transaction; undefined if there is nothing of it. */
-async function readKnownPin(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<Known | undefined> {
+async function readKnownPin(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<KnownPin | undefined> {
   const statement = sql`SELECT node, owners, t_min, t_max, trace_id FROM ${buildSourceSql(from, 'pinned_by_id')}
 WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
   const shape = { node: 'text', owners: 'texts', t_min: 'number', t_max: 'number', trace_id: 'id' } as const;
@@ -80,7 +80,10 @@ WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
   };
 }
 
-function buildCopies({ bucketNs }: CopiedFrom, { fromNs, startNs, firstNs, endNs, owners, ...known }: Known): Copy[] {
+function buildCopies(
+  { bucketNs }: CopiedFrom,
+  { fromNs, startNs, firstNs, endNs, owners, ...known }: KnownPin,
+): Copy[] {
   const id = text(known.transactionId);
   const before = and([
     buildTimeRangeSql(bucketNs, { firstNs: fromNs, lastNs: startNs - 1n }),

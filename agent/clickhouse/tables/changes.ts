@@ -5,9 +5,9 @@ import { type Connection, connect } from '../connection/connection.ts';
 import { ServerError } from '../connection/server_error.ts';
 import type { ConnectionSettings } from '../connection/settings.ts';
 import { formatTypeName } from '../native/types.ts';
-import { addColumn, createDatabase, createTable, nameDistributedTable, type Place } from './ddl.ts';
+import { addColumn, createDatabase, createTable, nameDistributedTable, type TablePlace } from './ddl.ts';
 import { type Found, type FoundTable, readDatabaseState } from './found.ts';
-import { chooseLayout, type Layout, type Wanted } from './layout.ts';
+import { chooseLayout, type TableLayout, type WantedLayout } from './layout.ts';
 import { type Meta, readServerColumns, writeMeta } from './meta.ts';
 import { buildTables, SCHEMA_VERSION, type Table, type TableColumn } from './schema.ts';
 import { chooseTableSettings, toDefaultDatabase } from './server_version.ts';
@@ -28,7 +28,7 @@ const LOOK_MS = 100;
 /** Makes database and tables where they are missing. Throws a UserError if there are others of that name. */
 export async function createTables(
   settings: ConnectionSettings,
-  place: Place,
+  place: TablePlace,
   { bucketNs, nowNs }: { bucketNs?: bigint | undefined; nowNs: bigint },
 ): Promise<Changes> {
   const connection = connect(settings);
@@ -43,7 +43,7 @@ export async function createTables(
 }
 
 /** The database of a connection must exist, so another one is used. */
-async function makeDatabase(settings: ConnectionSettings, place: Place): Promise<void> {
+async function makeDatabase(settings: ConnectionSettings, place: TablePlace): Promise<void> {
   const outside = connect(toDefaultDatabase(settings));
   try {
     await outside.run(createDatabase(place));
@@ -53,7 +53,7 @@ async function makeDatabase(settings: ConnectionSettings, place: Place): Promise
 }
 
 /** Adds tables and columns. Throws a UserError if there is nothing to add to, or a newer kreplay was here. */
-export async function upgradeTables(connection: Connection, place: Place, nowNs: bigint): Promise<Changes> {
+export async function upgradeTables(connection: Connection, place: TablePlace, nowNs: bigint): Promise<Changes> {
   const found = await readDatabaseState(connection, place.database);
   refuseUnmade(found, place.database);
   const layout = chooseLayout([found], toWanted(place), place.database);
@@ -67,13 +67,13 @@ export function refuseUnmade({ draft }: Found, database: string): void {
 }
 
 /** What is asked for and possible: old servers have no storage policies. */
-export function toWanted({ version, cluster, storagePolicy }: Place, bucketNs?: bigint): Wanted {
+export function toWanted({ version, cluster, storagePolicy }: TablePlace, bucketNs?: bigint): WantedLayout {
   return { bucketNs, cluster, storagePolicy: version.isCurrent ? storagePolicy : undefined };
 }
 
 interface Work {
-  place: Place;
-  layout: Layout;
+  place: TablePlace;
+  layout: TableLayout;
   found: Found;
   nowNs: bigint;
 }
@@ -93,7 +93,7 @@ async function complete(connection: Connection, { place, layout, found, nowNs }:
 }
 
 /** Returns what was added. */
-async function completeTable(connection: Connection, place: Place, table: Table, found: Found): Promise<string[]> {
+async function completeTable(connection: Connection, place: TablePlace, table: Table, found: Found): Promise<string[]> {
   const options = { settings: chooseTableSettings(place.version), timeoutMs: TIMEOUT_MS };
   for (const statement of createTable(place, table)) await connection.run(statement, options);
   const names = place.cluster === undefined ? [table.name] : [table.name, nameDistributedTable(table.name)];
@@ -133,7 +133,11 @@ async function addOnce(
 }
 
 /** A column of another type is not ours to change. */
-function refuseOthers(tables: readonly Table[], found: ReadonlyMap<string, FoundTable>, { database }: Place): void {
+function refuseOthers(
+  tables: readonly Table[],
+  found: ReadonlyMap<string, FoundTable>,
+  { database }: TablePlace,
+): void {
   for (const { name, columns } of tables) {
     const existing = found.get(name);
     for (const column of existing ? columns : []) {

@@ -3,7 +3,7 @@ import { identifier, list, columns as namesOf, type Sql, sql, typeName, word } f
 import type { Table, TableColumn } from './schema.ts';
 import type { ServerVersion } from './server_version.ts';
 
-export interface Place {
+export interface TablePlace {
   database: string;
   version: ServerVersion;
   /** Name of the cluster in the server's configuration; its macros name shard and replica. */
@@ -12,12 +12,12 @@ export interface Place {
   storagePolicy?: string | undefined;
 }
 
-export function createDatabase({ database }: Place): Sql {
+export function createDatabase({ database }: TablePlace): Sql {
   return sql`CREATE DATABASE IF NOT EXISTS ${identifier(database)}`;
 }
 
 /** Each is run on every server: `ON CLUSTER` would wait for servers that are down. */
-export function createTable(place: Place, table: Table): Sql[] {
+export function createTable(place: TablePlace, table: Table): Sql[] {
   const { database, version, cluster } = place;
   const name = qualifyName(database, table.name);
   const parts = table.columns.map((column) => buildColumnSql(version, column));
@@ -39,7 +39,7 @@ export function createTable(place: Place, table: Table): Sql[] {
   return [local, sql`CREATE TABLE IF NOT EXISTS ${all} (${list(parts)}) ENGINE = ${whole}`];
 }
 
-export function addColumn({ database, version }: Place, tableName: string, column: TableColumn): Sql {
+export function addColumn({ database, version }: TablePlace, tableName: string, column: TableColumn): Sql {
   const ifMissing = version.isCurrent ? sql`IF NOT EXISTS ` : sql``;
   return sql`ALTER TABLE ${qualifyName(database, tableName)} ADD COLUMN ${ifMissing}${buildColumnSql(version, column)}`;
 }
@@ -72,7 +72,7 @@ function buildColumnSql(version: ServerVersion, { name, type, computed, isDelta 
   return sql`${identifier(name)} ${typeName(type)}${value}${codec}`;
 }
 
-function buildEngineSql({ database, cluster }: Place, { name, versionColumn }: Table): Sql {
+function buildEngineSql({ database, cluster }: TablePlace, { name, versionColumn }: Table): Sql {
   const version = versionColumn === undefined ? [] : [identifier(versionColumn)];
   if (cluster === undefined) return sql`ReplacingMergeTree(${version.length > 0 ? list(version) : sql``})`;
   // A path without the database's own macro, which 18.16 has not.
@@ -81,7 +81,7 @@ function buildEngineSql({ database, cluster }: Place, { name, versionColumn }: T
 }
 
 /** A server does not wait for its disk unless told: these make it, where it can. */
-function buildSettingsSql({ version, storagePolicy }: Place, { rowsPerMark = 8192 }: Table): Sql {
+function buildSettingsSql({ version, storagePolicy }: TablePlace, { rowsPerMark = 8192 }: Table): Sql {
   const settings = [sql`index_granularity = ${rowsPerMark}`];
   if (version.isCurrent) settings.push(sql`fsync_after_insert = 1`, sql`fsync_part_directory = 1`);
   if (version.isCurrent && storagePolicy !== undefined) settings.push(sql`storage_policy = ${word(storagePolicy)}`);

@@ -9,7 +9,7 @@ import type { Storage } from '../../../bpf/schema/kinds.ts';
 import { type IntegerName, type NativeType, parseType } from '../native/types.ts';
 
 /** Which part of what its source refers to a column holds. */
-export type Part =
+export type SourcePart =
   | 'number'
   | 'event_type'
   | 'label'
@@ -31,7 +31,7 @@ export type Part =
 export interface EventColumn {
   readonly name: string;
   readonly type: NativeType;
-  readonly part: Part;
+  readonly part: SourcePart;
   /** For `origin_*`, the column of the first slot. Columns of an event type are 0 or '' for the others. */
   readonly source: Column;
 }
@@ -61,7 +61,7 @@ function isLabel({ eventType, field }: Column): boolean {
 
 function buildSourceColumns(source: Column): EventColumn[] {
   const name = toSqlName(source.name);
-  const column = (part: Part, type: NativeType, own = name): EventColumn => ({ name: own, type, part, source });
+  const column = (part: SourcePart, type: NativeType, own = name): EventColumn => ({ name: own, type, part, source });
   const number = column('number', { kind: 'integer', integer: INTEGER_OF[source.storage] });
   switch (source.source) {
     case 'value':

@@ -3,14 +3,14 @@ import { integer, type Sql, sql } from '../statements/sql.ts';
 
 const BUCKET_MAX = 2n ** 32n - 1n;
 
-export interface Times {
+export interface StartBounds {
   /** Inclusive bounds of the start. */
   firstNs: bigint;
   lastNs: bigint;
 }
 
 /** Buckets are the first part of the key, and times decide about partitions. */
-export function buildTimeRangeSql(bucketNs: bigint, { firstNs, lastNs }: Times): Sql {
+export function buildTimeRangeSql(bucketNs: bigint, { firstNs, lastNs }: StartBounds): Sql {
   const first = firstNs / bucketNs;
   const last = lastNs / bucketNs;
   const times = sql`timestamp_ns >= ${firstNs} AND timestamp_ns <= ${lastNs}`;

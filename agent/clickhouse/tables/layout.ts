@@ -4,14 +4,14 @@ import { nameDistributedTable } from './ddl.ts';
 import type { Found } from './found.ts';
 import { BUCKET_NS_DEFAULT, buildTables, SCHEMA_VERSION } from './schema.ts';
 
-export interface Layout {
+export interface TableLayout {
   bucketNs: bigint;
   cluster?: string | undefined;
   storagePolicy?: string | undefined;
 }
 
 /** What an operator asks for. */
-export type Wanted = { [Name in keyof Layout]?: Layout[Name] | undefined };
+export type WantedLayout = { [Name in keyof TableLayout]?: TableLayout[Name] | undefined };
 
 /** What the tables of a server say; undefined if they say nothing, '' if there is none. */
 interface Said {
@@ -26,7 +26,7 @@ const NAMES = buildTables(BUCKET_NS_DEFAULT).map(({ name }) => name);
 const BUCKETED = ['event', 'pinned_event'];
 
 /** Throws a UserError where servers differ, or something else is wanted than is there. */
-export function chooseLayout(founds: readonly Found[], wanted: Wanted, database: string): Layout {
+export function chooseLayout(founds: readonly Found[], wanted: WantedLayout, database: string): TableLayout {
   for (const { place, draft } of founds)
     if ((draft?.schemaVersion ?? 0) > SCHEMA_VERSION)
       throw new UserError(

@@ -8,7 +8,7 @@ import { createAbsentValues } from './absent.ts';
 import { decodeColumn, decompressFrame, pickValues } from './column_bytes.ts';
 import { ENTRY_HEAD_BYTES, GROUP_BYTES_MAX, GROUP_HEAD_BYTES, HEAD_BYTES, SEGMENT_ROWS_MAX } from './encode_segment.ts';
 
-interface Group {
+interface StoredGroup {
   rows: number;
   rawBytes: number;
   /** Undefined once it is decompressed. */
@@ -42,7 +42,7 @@ export function openSegmentData(
 ): SegmentData {
   const { rowCount, groups } = readGroups(data, seed);
 
-  function readEncodedColumn(group: Group, column: Column): Uint8Array | undefined {
+  function readEncodedColumn(group: StoredGroup, column: Column): Uint8Array | undefined {
     group.columns ??= readColumns(group, (bytes) =>
       // What is decompressed overwrites all of it, so new memory need not be zeros.
       make === createColumn
@@ -78,7 +78,7 @@ export function openSegmentData(
   };
 }
 
-function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map<number, Group> } {
+function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map<number, StoredGroup> } {
   // The value in a damaged row can have any SQLite type.
   if (!Buffer.isBuffer(data)) throw createCorruptError('the data of a segment is malformed');
   if (data.length < HEAD_BYTES || data.readUInt32LE(0) !== crc32(data.subarray(4), seed)) {
@@ -86,7 +86,7 @@ function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map
   }
   const rowCount = data.readUInt16LE(4);
   const groupCount = data.readUInt16LE(6);
-  const groups = new Map<number, Group>();
+  const groups = new Map<number, StoredGroup>();
   let bodyStart = HEAD_BYTES + groupCount * GROUP_HEAD_BYTES;
   if (bodyStart > data.length) throw createCorruptError('a segment is too short for its groups');
   let typedRows = 0;
@@ -108,7 +108,10 @@ function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map
   return { rowCount, groups };
 }
 
-function readColumns({ body, rawBytes }: Group, takeBytes: (count: number) => Uint8Array): Map<number, Uint8Array> {
+function readColumns(
+  { body, rawBytes }: StoredGroup,
+  takeBytes: (count: number) => Uint8Array,
+): Map<number, Uint8Array> {
   const raw = rawBytes === 0 ? body! : decompress(body!, takeBytes(rawBytes));
   const columns = new Map<number, Uint8Array>();
   for (let offset = 0; offset < raw.length; ) {

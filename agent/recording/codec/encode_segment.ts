@@ -37,7 +37,7 @@ export interface BlockRange {
   typeTo: Uint32Array;
 }
 
-interface Group {
+interface ColumnGroup {
   eventType: number;
   columns: readonly Column[];
 }
@@ -63,7 +63,7 @@ export function createSegmentEncoder(
   columnIds: ReadonlyMap<string, number>,
   columns: readonly Column[] = STORED_COLUMNS,
 ): (block: Block, range: BlockRange, seed?: number) => Buffer {
-  const groups: Group[] = [0, ...EVENTS.map((event) => event.id)]
+  const groups: ColumnGroup[] = [0, ...EVENTS.map((event) => event.id)]
     .map((eventType) => ({ eventType, columns: columns.filter((column) => column.eventType === eventType) }))
     .filter((group) => group.columns.length > 0);
   const { raw, blob } = allocateWorkMemory();
@@ -110,7 +110,7 @@ function compress(raw: Uint8Array, output: Buffer, offset: number): number {
 
 /** Returns the number of bytes that it wrote to `raw`. */
 function encodeGroup(
-  { columns }: Group,
+  { columns }: ColumnGroup,
   block: Block,
   from: number,
   to: number,

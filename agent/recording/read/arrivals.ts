@@ -62,7 +62,7 @@ export interface ArrivalRequest {
   rowsMax: number;
 }
 
-export interface Arrived {
+export interface ArrivedRows {
   block: NumberedBlock;
   /** The number to continue from; `end` when that was all. */
   next: number;
@@ -76,7 +76,7 @@ export interface ArrivalReader {
   /** The number after the last event, and the id of the last loss. */
   extent(): { end: number; lossId: number };
   /** Returns undefined when nothing in the recording can match. */
-  arrivals(request: ArrivalRequest): Arrived | undefined;
+  arrivals(request: ArrivalRequest): ArrivedRows | undefined;
   /**
    * Returns how many events with numbers in [from, end) retention has removed, the number after the last of them, and
    * the start of the last event that retention has removed.
@@ -115,7 +115,7 @@ export function openArrivals(
     return first < 0 ? rows.subarray(0, 0) : rows.subarray(first);
   }
 
-  function read({ filter, from, end, rowsMax }: ArrivalRequest): Arrived | undefined {
+  function read({ filter, from, end, rowsMax }: ArrivalRequest): ArrivedRows | undefined {
     const resolved = resolveFilter(filter, lookup, node);
     if (!resolved) return undefined;
     const bounds = {

@@ -14,7 +14,7 @@ import type { Segment } from './segment.ts';
 export type RowSource = Pick<Segment, 'copy' | 'readEventNumber' | 'eventTypes' | 'typeRowCount' | 'places'>;
 
 /** Consecutive rows of the result that come from one segment. */
-export interface Run<Source extends RowSource = Segment> {
+export interface RowRun<Source extends RowSource = Segment> {
   segment: Source;
   rows: Uint32Array;
 }
@@ -44,7 +44,7 @@ export function selectColumns(names: readonly string[] | 'all'): readonly Column
 
 /** Copies the rows of `runs` into a block; calls `using` with each segment before it is decoded. */
 export function gather<Source extends RowSource>(
-  runs: readonly Run<Source>[],
+  runs: readonly RowRun<Source>[],
   columns: readonly Column[],
   using: (segment: Source) => void,
   make = createColumn,
@@ -91,7 +91,7 @@ export function buildWholeBlock(segment: Segment, columns: readonly Column[], ma
 
 /** Assigns target rows to each segment; also counts the rows of each type. */
 function shareOut<Source extends RowSource>(
-  runs: readonly Run<Source>[],
+  runs: readonly RowRun<Source>[],
   typeCounts: Uint32Array,
   using: (segment: Source) => void,
 ): Map<Source, Share> {
@@ -153,7 +153,7 @@ function collectTypePlaces(
   return { from: from.subarray(0, count), to: to.subarray(0, count) };
 }
 
-function setNumbers(numbers: BigUint64Array, runs: readonly Run<RowSource>[]): void {
+function setNumbers(numbers: BigUint64Array, runs: readonly RowRun<RowSource>[]): void {
   const pairs = toWords(numbers);
   let i = 0;
   for (const { segment, rows } of runs) {

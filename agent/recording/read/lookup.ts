@@ -4,7 +4,7 @@
 import type Database from 'better-sqlite3';
 import { type Block, getColumnLength } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
-import type { Source } from '../../../bpf/schema/kinds.ts';
+import type { ColumnSource } from '../../../bpf/schema/kinds.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { createContextFinder } from '../format/context_finder.ts';
 import { createCorruptError } from '../format/errors.ts';
@@ -49,7 +49,7 @@ export interface Lookup {
 }
 
 /** The dictionary that the ids of a column with such a source refer to. */
-const KINDS: Readonly<Partial<Record<Source, 'name' | 'file' | 'context'>>> = {
+const KINDS: Readonly<Partial<Record<ColumnSource, 'name' | 'file' | 'context'>>> = {
   text: 'name',
   process: 'name',
   context: 'context',

@@ -24,7 +24,7 @@ import { gather, selectColumns } from './assemble_block.ts';
 import { type EntryCheck, openEntryCheck } from './entry_check.ts';
 import { type EventFilter, lookForFiles, type ResolvedFilter, resolveFilter } from './event_filter.ts';
 import { CACHED_MAX, type Lookup, openLookup } from './lookup.ts';
-import { type EventKey, type ScanSource, scanBlocks, scanUnordered } from './scan.ts';
+import { type RecordingKey, type ScanSource, scanBlocks, scanUnordered } from './scan.ts';
 import { openSealedSegments, type SealedReader } from './sealed_segments.ts';
 import {
   type ColumnLocations,
@@ -42,7 +42,7 @@ import {
   openTransactions,
   type PinReader,
   type TransactionIndex,
-  type Transactions,
+  type TransactionReader,
 } from './transactions.ts';
 import { openUnended, type UnendedReader } from './unended.ts';
 
@@ -84,7 +84,7 @@ export interface ScanRequest {
   /** `none`: each block has rows of one segment, in the order in which they were recorded; without `after` and `limit`. */
   order?: 'asc' | 'desc' | 'none';
   /** Only events that come after this one in the scan's order are returned. */
-  after?: EventKey;
+  after?: RecordingKey;
   limit?: number;
   /** The default is 4096. */
   blockRowsMax?: number;
@@ -105,7 +105,7 @@ export interface RecordingReader
     LossReader,
     SealedReader,
     StateReader,
-    Transactions,
+    TransactionReader,
     UnendedReader {
   readonly recordingId: string;
   readonly node: string;
@@ -345,7 +345,7 @@ function findRow({ rowCount, readEventNumber }: Segment, number: number): number
   return readEventNumber(row) === number ? row : undefined;
 }
 
-export type { EventFilter, EventKey };
+export type { EventFilter, RecordingKey as EventKey };
 
 /** Replaces SQLite's errors about writing, which a user who only reads does not understand. */
 function openError(error: unknown, path: string): unknown {
@@ -504,7 +504,7 @@ const RECORDING_ID_NOW = "SELECT value FROM meta WHERE key = 'recording_id'";
 
 const COLUMN_NAMES = 'SELECT name, column_id, storage, piece FROM column_name';
 
-interface Opened {
+interface FollowedFile {
   path: string;
   recordingId: string;
 }
@@ -520,7 +520,7 @@ export interface FollowedWriter {
   isReplaced(): boolean;
 }
 
-function createFollowedWriter(database: Database.Database, { path, recordingId }: Opened): FollowedWriter {
+function createFollowedWriter(database: Database.Database, { path, recordingId }: FollowedFile): FollowedWriter {
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
   const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
   const lastColumn = database.prepare<[], number>('SELECT max(column_id) FROM column_name').pluck();

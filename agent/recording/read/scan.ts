@@ -11,7 +11,7 @@ import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { findFirstPlaceNear } from '../../../daemon/base/binary_search.ts';
 import { toStored } from '../format/schema.ts';
-import { buildWholeBlock, gather, type Run } from './assemble_block.ts';
+import { buildWholeBlock, gather, type RowRun } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
 import { createSegmentMatcher, findMatchingRows } from './match.ts';
 import { createDecodedSegments, runWithSegmentErrors, type Segment, UnreadableSegment } from './segment.ts';
@@ -25,7 +25,7 @@ const OPENED_A_BLOCK_MAX = 32;
 
 const TIMESTAMP = COLUMNS.find(({ name }) => name === 'timestamp_ns')!;
 
-export interface EventKey {
+export interface RecordingKey {
   timestampNs: bigint;
   number: bigint;
 }
@@ -52,7 +52,7 @@ export interface ScanSource {
 export interface ScanOptions {
   filter: ResolvedFilter;
   order: 'asc' | 'desc';
-  after: EventKey | undefined;
+  after: RecordingKey | undefined;
   limit: number;
   blockRowsMax: number;
   columns: readonly Column[];
@@ -61,7 +61,7 @@ export interface ScanOptions {
 }
 
 /** An open segment: its matching rows in the scan's order, and how many of them were returned. */
-interface Cursor {
+interface SegmentCursor {
   segment: Segment;
   rows: Uint32Array;
   timestamps: BigUint64Array;
@@ -88,8 +88,8 @@ class Merge {
   readonly #plan: ScanPlan;
   readonly #decoded = createDecodedSegments();
   readonly #make: ColumnMaker;
-  #cursors: Cursor[] = [];
-  #last: EventKey | undefined;
+  #cursors: SegmentCursor[] = [];
+  #last: RecordingKey | undefined;
   #opened = 0;
   #dataVersion: number;
 
@@ -181,8 +181,8 @@ class Merge {
     if (cursor.position < rows.length) this.#cursors.push(cursor);
   }
 
-  #findNearest(except: Cursor | undefined): Cursor | undefined {
-    let nearest: Cursor | undefined;
+  #findNearest(except: SegmentCursor | undefined): SegmentCursor | undefined {
+    let nearest: SegmentCursor | undefined;
     for (const cursor of this.#cursors) {
       if (cursor === except) continue;
       if (!nearest || this.#isBefore(getEventKey(cursor, cursor.position), getEventKey(nearest, nearest.position)))
@@ -192,7 +192,7 @@ class Merge {
   }
 
   /** Counts the rows of the nearest cursor that come before those of all other segments, open or not. */
-  #countBeforeOthers(cursor: Cursor): number {
+  #countBeforeOthers(cursor: SegmentCursor): number {
     const other = this.#findNearest(cursor);
     const unopened = this.#plan.peek();
     let stop = other && getEventKey(other, other.position);
@@ -206,27 +206,27 @@ class Merge {
    * Counts the rows from the cursor's position on that do not come after `key`: with doubling steps, then a binary
    * search.
    */
-  #countUntil(cursor: Cursor, key: EventKey): number {
+  #countUntil(cursor: SegmentCursor, key: RecordingKey): number {
     const length = cursor.rows.length;
     const isAfter = (at: number) => this.#isBefore(key, getEventKey(cursor, at));
     return findFirstPlaceNear(cursor.position, length, isAfter) - cursor.position;
   }
 
   /** Returns a key before every event of the segment, in the scan's order. */
-  #toEdgeKey({ minNs, maxNs }: SegmentMeta): EventKey {
+  #toEdgeKey({ minNs, maxNs }: SegmentMeta): RecordingKey {
     return this.#options.order === 'asc'
       ? { timestampNs: minNs, number: -1n }
       : { timestampNs: maxNs, number: 2n ** 64n };
   }
 
-  #isBefore(a: EventKey, b: EventKey): boolean {
+  #isBefore(a: RecordingKey, b: RecordingKey): boolean {
     const [first, second] = this.#options.order === 'asc' ? [a, b] : [b, a];
     if (first.timestampNs !== second.timestampNs) return first.timestampNs < second.timestampNs;
     return first.number < second.number;
   }
 }
 
-function getEventKey({ segment, rows, timestamps }: Cursor, at: number): EventKey {
+function getEventKey({ segment, rows, timestamps }: SegmentCursor, at: number): RecordingKey {
   return { timestampNs: timestamps[at]!, number: BigInt(segment.readEventNumber(rows[at]!)) };
 }
 
@@ -241,7 +241,7 @@ function sortRows(segment: Segment, rows: Uint32Array, descending: boolean): Big
 
 /* Makes a block of the rows that can be read, with the names that they refer to; unreadable segments are left out. */
 
-export interface SegmentRun extends Run {
+export interface SegmentRun extends RowRun {
   segment: Segment;
 }
 

@@ -154,7 +154,7 @@ export interface SegmentIndex {
   findAround(number: number): SegmentMeta[];
 }
 
-type Row = [
+type SegmentRow = [
   firstNumber: bigint,
   sealed: bigint,
   eventCount: bigint,
@@ -172,7 +172,7 @@ const INTEGERS = 8;
 
 /** Calls `onDamagedEntry` for each entry with impossible values; such entries are left out. */
 export function openSegmentIndex(database: Database.Database, onDamagedEntry: () => void): SegmentIndex {
-  const prepareRows = (sql: string) => database.prepare<[object], Row>(sql).raw().safeIntegers();
+  const prepareRows = (sql: string) => database.prepare<[object], SegmentRow>(sql).raw().safeIntegers();
   const [ascending, descending, withContexts, tail] = [ASCENDING, DESCENDING, WITH_CONTEXTS, TAIL].map(prepareRows);
   const arrived = prepareRows(ARRIVED);
   const earliest = database.prepare<[object], bigint | null>(EARLIEST).pluck().safeIntegers();
@@ -185,7 +185,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   const missingNumbers = database.prepare(MISSING_NUMBERS).pluck();
   const salvage = openSalvage(database, prepareRows(ENTRY), onDamagedEntry);
   let hasMissingNumbers: boolean | undefined;
-  const around = database.prepare<[number], Row>(AROUND).raw().safeIntegers();
+  const around = database.prepare<[number], SegmentRow>(AROUND).raw().safeIntegers();
   /** Returns true when numbers may be missing, also when that cannot be determined. */
   function canMissNumbers(): boolean {
     hasMissingNumbers ??= readOrSalvage(
@@ -195,7 +195,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
     return hasMissingNumbers;
   }
 
-  function listSoundMetas(row: Row): SegmentMeta[] {
+  function listSoundMetas(row: SegmentRow): SegmentMeta[] {
     if (isSound(row)) return [toSegmentMeta(row)];
     onDamagedEntry();
     return [];
@@ -216,7 +216,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
         () => salvage.readInOrder(order, { afterNs, afterNumber }, { ...bounds, sealedEnd }),
       ).flatMap(listSoundMetas),
     listSealedWithContexts(contexts, sealedEnd, bounds) {
-      const found = new Map<bigint, Row>();
+      const found = new Map<bigint, SegmentRow>();
       for (const part of splitIntoQueries(contexts)) {
         const wanted = { sealedEnd, contexts: JSON.stringify(part) };
         const some = readOrSalvage(
@@ -284,7 +284,7 @@ function throwMissingPiece(segment: Buffer | undefined): never {
 }
 
 /** A damaged page may contain values of any type, whatever the table declares. */
-function isSound(row: Row): boolean {
+function isSound(row: SegmentRow): boolean {
   const [firstNumber, , eventCount, endNumber, minNs, maxNs, , , services] = row;
   return (
     row.slice(0, INTEGERS).every((value) => typeof value === 'bigint' && value >= 0n) &&
@@ -296,7 +296,7 @@ function isSound(row: Row): boolean {
   );
 }
 
-function toSegmentMeta(row: Row): SegmentMeta {
+function toSegmentMeta(row: SegmentRow): SegmentMeta {
   const [firstNumber, sealed, eventCount, endNumber, minNs, maxNs, maxDurationNs, typeMask, services, facts] = row;
   return {
     firstNumber: Number(firstNumber),

@@ -57,7 +57,7 @@ export interface TransactionsRequest {
   beforeKey?: number;
 }
 
-export interface Transactions {
+export interface TransactionReader {
   readTransaction(id: string): TransactionSummary | undefined;
   /** Returns the same for the keys of the transaction's summaries. */
   readTransactionByKeys(keys: readonly number[]): TransactionSummary | undefined;
@@ -65,7 +65,7 @@ export interface Transactions {
   listTransactions(request: TransactionsRequest): TransactionSummary[];
 }
 
-export interface Pin {
+export interface RecordingPin {
   transactionId: string;
   /** Start of the time that is kept, in nanoseconds since the epoch. */
   fromNs: bigint;
@@ -75,10 +75,10 @@ export interface Pin {
 
 export interface PinReader {
   /** All pins, the oldest first. */
-  pins(): Pin[];
+  pins(): RecordingPin[];
 }
 
-type Row = [
+type SummaryRow = [
   bigint,
   string,
   string | null,
@@ -87,11 +87,11 @@ type Row = [
   ...[bigint, bigint, bigint],
 ];
 
-export function openTransactions(database: Database.Database, lookup: Lookup): Transactions {
-  const summary = database.prepare<[number], Row>(SUMMARY).raw().safeIntegers();
-  const newest = database.prepare<[object], Row>(NEWEST).raw().safeIntegers();
+export function openTransactions(database: Database.Database, lookup: Lookup): TransactionReader {
+  const summary = database.prepare<[number], SummaryRow>(SUMMARY).raw().safeIntegers();
+  const newest = database.prepare<[object], SummaryRow>(NEWEST).raw().safeIntegers();
 
-  function parseSummary(row: Row): TransactionSummary {
+  function parseSummary(row: SummaryRow): TransactionSummary {
     const [key, transactionId, traceId, first, end, events, errors, slowest, slowestNumber, services, ...written] = row;
     const [writtenCount, writtenBytes, writtenEnd] = written;
     const numbers = [key, first, end, events, errors, slowest, slowestNumber, ...written];

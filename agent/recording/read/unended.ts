@@ -55,7 +55,7 @@ export interface UnendedEvent extends UnendedOwner {
   origins: UnendedOwner[];
 }
 
-export interface Unended {
+export interface UnendedLists {
   /** In progress as of the writer's last commit, sorted by their starts; the last commit of a stopped writer is its end. */
   events: UnendedEvent[];
   /** Calls and requests that were in progress when an earlier writer ended; each is a loss as well, at its start. */
@@ -65,7 +65,7 @@ export interface Unended {
 }
 
 export interface UnendedReader {
-  unended(): Unended;
+  unended(): UnendedLists;
 }
 
 export function openUnended(
@@ -78,7 +78,7 @@ export function openUnended(
   const removedUntil = database.prepare<[], bigint | null>(REMOVED_UNTIL).pluck().safeIntegers();
 
   /** Reads one of the two lists. A damaged list is noted as damage, and counts as one unknown call. */
-  function readList(bytes: unknown): Omit<Unended, 'lost'> {
+  function readList(bytes: unknown): Omit<UnendedLists, 'lost'> {
     if (bytes === undefined) return { events: [], unlisted: NONE_UNLISTED };
     try {
       const block = decodeUnendedBlock(bytes, locations());

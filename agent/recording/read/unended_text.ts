@@ -2,7 +2,7 @@
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import type { Queuer } from '../../../bpf/schema/kinds.ts';
 import { NONE_UNLISTED } from '../format/in_progress.ts';
-import type { Unended, UnendedEvent, UnendedOwner } from './unended.ts';
+import type { UnendedEvent, UnendedLists, UnendedOwner } from './unended.ts';
 
 /** A longer text was not written here. */
 const LENGTH_MAX = 4_000_000;
@@ -10,10 +10,10 @@ const LENGTH_MAX = 4_000_000;
 /** The most that a node tells of what was in progress when its agents ended: all are losses, too. */
 const LOST_MAX = 64;
 
-const NOTHING: Unended = { events: [], lost: [], unlisted: NONE_UNLISTED };
+const NOTHING: UnendedLists = { events: [], lost: [], unlisted: NONE_UNLISTED };
 
 /** Returns '' if nothing is in progress. */
-export function encodeUnended({ events, lost, unlisted }: Unended): string {
+export function encodeUnended({ events, lost, unlisted }: UnendedLists): string {
   if (events.length === 0 && lost.length === 0 && unlisted.count === 0) return '';
   return JSON.stringify({ events, lost: lost.slice(-LOST_MAX), unlisted }, (_, value) =>
     typeof value === 'bigint' ? String(value) : value,
@@ -21,7 +21,7 @@ export function encodeUnended({ events, lost, unlisted }: Unended): string {
 }
 
 /** Returns undefined for a text that was not written here: it comes from a server, which may say anything. */
-export function parseUnended(text: string): Unended | undefined {
+export function parseUnended(text: string): UnendedLists | undefined {
   if (text === '') return NOTHING;
   if (text.length > LENGTH_MAX) return undefined;
   try {
@@ -38,7 +38,7 @@ export function parseUnended(text: string): Unended | undefined {
   }
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type JsonFields = Readonly<Record<string, unknown>>;
 
 function parseEvent(value: unknown): UnendedEvent {
   const fields = parseFields(value);
@@ -60,11 +60,11 @@ function parseEvent(value: unknown): UnendedEvent {
   };
 }
 
-function parseQueuer({ service_name, transaction_id }: Fields): Queuer {
+function parseQueuer({ service_name, transaction_id }: JsonFields): Queuer {
   return { service_name: parseText(service_name), transaction_id: parseTextOrNull(transaction_id) };
 }
 
-function parseOwner({ service_name, transaction_id, trace_id }: Fields): UnendedOwner {
+function parseOwner({ service_name, transaction_id, trace_id }: JsonFields): UnendedOwner {
   return {
     service_name: parseText(service_name),
     transaction_id: parseTextOrNull(transaction_id),
@@ -72,9 +72,9 @@ function parseOwner({ service_name, transaction_id, trace_id }: Fields): Unended
   };
 }
 
-function parseFields(value: unknown): Fields {
+function parseFields(value: unknown): JsonFields {
   if (typeof value !== 'object' || value === null) throw createMalformedError('object');
-  return value as Fields;
+  return value as JsonFields;
 }
 
 function parseList(value: unknown): readonly unknown[] {

@@ -27,7 +27,7 @@ export interface IdRange {
   end: number;
 }
 
-export interface Pinned {
+export interface PinnedContent {
   /** First numbers of the segments. */
   segments: ReadonlySet<number>;
   /** Keys of the pinned transactions. */
@@ -38,7 +38,7 @@ export interface Pinned {
 }
 
 /** Returns the segments that hold a pinned transaction, or what the node did right before it. */
-export function findPinnedSegments(database: Database.Database): Pinned {
+export function findPinnedSegments(database: Database.Database): PinnedContent {
   const segments = new Set<number>();
   const transactionKeys = new Set<number>();
   const pins = database.prepare<[], { transactionId: string; fromNs: bigint; toNs: bigint }>(PINS).safeIntegers().all();
@@ -56,7 +56,10 @@ export function findPinnedSegments(database: Database.Database): Pinned {
   return { segments, transactionKeys, ...readIdRanges(database, segments) };
 }
 
-function readIdRanges(database: Database.Database, segments: ReadonlySet<number>): Pick<Pinned, 'names' | 'files'> {
+function readIdRanges(
+  database: Database.Database,
+  segments: ReadonlySet<number>,
+): Pick<PinnedContent, 'names' | 'files'> {
   const ids = database.prepare<[number], { nameFrom: number; nameEnd: number; fileFrom: number; fileEnd: number }>(IDS);
   const rows = [...segments].map((firstNumber) => ids.get(firstNumber)).filter((row) => row !== undefined);
   return {

@@ -47,7 +47,7 @@ export interface PinRequest {
   nowNs: bigint;
 }
 
-export interface Pinned {
+export interface PinResult {
   /** Start of the time that is kept, in nanoseconds since the epoch. */
   fromNs: bigint;
   /** Bytes that all pins of the recording keep. */
@@ -59,7 +59,7 @@ export interface Pinned {
  * pinned, with the longer time before it.
  * @throws RecordingError recording_not_writable, recording_busy, pins_full ...
  */
-export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }: PinRequest): Pinned | undefined {
+export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }: PinRequest): PinResult | undefined {
   return runWriteTransaction(path, (database) => {
     const firstNs = readFirstEventNs(database, transactionId);
     if (firstNs === undefined) return undefined;

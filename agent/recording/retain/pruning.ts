@@ -7,7 +7,7 @@ import type Database from 'better-sqlite3';
 import { buildKeyContextSql, groupStart, type HashLevel, LEVELS } from '../format/context_hash.ts';
 import type { NextIds } from '../format/ids.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
-import type { IdRange, Pinned } from './pinned_segments.ts';
+import type { IdRange, PinnedContent } from './pinned_segments.ts';
 
 /** Number of ids of each kind in a call. The segments that one step removes do not bring more. */
 const IDS_A_CALL = 20_000;
@@ -80,7 +80,7 @@ export interface OldestKept {
 
 export interface Pruning {
   /** Must be called when segments were removed; runs in its own transaction. */
-  prune(oldest: OldestKept, pinned: Pinned): void;
+  prune(oldest: OldestKept, pinned: PinnedContent): void;
   /** Must be called when pins have changed: what they kept may have become removable. */
   restart(): void;
 }
@@ -138,7 +138,7 @@ export function openPruning(database: Database.Database): Pruning {
     } while (performance.now() < until);
   }
 
-  const prune = database.transaction(({ number, minNs, ids }: OldestKept, pinned: Pinned) => {
+  const prune = database.transaction(({ number, minNs, ids }: OldestKept, pinned: PinnedContent) => {
     pruneSummaries(number, JSON.stringify([...pinned.transactionKeys]));
     const context = takeNextIds('context', ids.context);
     if (context) {

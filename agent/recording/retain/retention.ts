@@ -8,7 +8,7 @@ import type Database from 'better-sqlite3';
 import type { NextIds } from '../format/ids.ts';
 import { PIECES_MAX } from '../format/pieces.ts';
 import { END_NUMBER, toStored } from '../format/schema.ts';
-import { findPinnedSegments, type Pinned } from './pinned_segments.ts';
+import { findPinnedSegments, type PinnedContent } from './pinned_segments.ts';
 import { type OldestKept, openPruning } from './pruning.ts';
 
 export interface RetentionLimits {
@@ -109,7 +109,7 @@ export function openRetention(
   const recordingId = database.prepare<[], string>(RECORDING_ID).pluck().get()!;
   const shipped = unshipped === undefined ? undefined : createShippedNumberReader(unshipped, recordingId);
 
-  let pinned: Pinned = { segments: new Set(), transactionKeys: new Set(), names: [], files: [] };
+  let pinned: PinnedContent = { segments: new Set(), transactionKeys: new Set(), names: [], files: [] };
   let pinsVersion: number | undefined;
   let pinsNs = 0n;
   /** Segments from this number on are not in `pinned`, even if a pin keeps them. */

@@ -41,7 +41,7 @@ export type ContextRow = readonly [
 ];
 
 /** Calls and requests that have begun and not ended. */
-export interface Unended {
+export interface UnendedRows {
   /** The most important first, with durations and results of 0, and with arrays of their own. */
   block: Block;
   unlisted: Unlisted;
@@ -56,7 +56,7 @@ export interface Batch {
   losses: readonly Loss[];
   clockSteps: readonly ClockStep[];
   /** What is in progress; undefined if it has not changed since the last batch. */
-  unended: Unended | undefined;
+  unended: UnendedRows | undefined;
   /** Wall clock when the batch was made, which shows that the writer was alive. */
   nowNs: bigint;
 }

@@ -17,7 +17,7 @@ import { type BlockRange, SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import type { NextIds } from '../format/ids.ts';
 import type { ClockStep, Loss } from '../format/losses.ts';
 import { findExtremes } from '../words64.ts';
-import type { Batch, OpenedRecording, RowsToWrite, Unended } from './batch.ts';
+import type { Batch, OpenedRecording, RowsToWrite, UnendedRows } from './batch.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 
 /** Parts older than this are merged at the next flush. */
@@ -39,7 +39,7 @@ export interface Gatherer
   /** Number of rows for which there is room. */
   freeRows(): number;
   /** Sets what is in progress, as the next batch says. */
-  setInProgress(unended: Unended): void;
+  setInProgress(unended: UnendedRows): void;
   /** Returns everything that waits; undefined when nothing does. The caller must then call `noteCommit` or `noteFailure`. */
   take(options?: { sealAll?: boolean }): Batch | undefined;
   noteCommit(): void;
@@ -61,7 +61,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   let nextNumber = opened.nextNumber;
   let taken: Taken | undefined;
   let hasFailed = false;
-  let unended: Unended | undefined;
+  let unended: UnendedRows | undefined;
   let aliveNs = nowNs();
 
   /** Returns the block for the next row; undefined when all blocks wait. */

@@ -23,7 +23,7 @@ import {
   UNKNOWN_UNLISTED,
   type Unlisted,
 } from '../format/in_progress.ts';
-import type { Unended } from './batch.ts';
+import type { UnendedRows } from './batch.ts';
 import type { ColumnPlaces } from './create.ts';
 import { createLossWriter } from './loss_tables.ts';
 
@@ -42,7 +42,10 @@ const GET = 'SELECT value FROM meta WHERE key = ?';
 const DELETE = 'DELETE FROM meta WHERE key = ?';
 
 /** Returns a function that a commit calls inside its transaction. */
-export function createInProgressWriter(database: Database.Database, { ids }: ColumnPlaces): (unended: Unended) => void {
+export function createInProgressWriter(
+  database: Database.Database,
+  { ids }: ColumnPlaces,
+): (unended: UnendedRows) => void {
   const encode = createFittingEncoder(ids);
   const set = database.prepare(SET);
   const remove = database.prepare(DELETE);

@@ -86,7 +86,7 @@ export function createSegmentWriter(database: Database.Database, { ids, pieces }
   const addContexts = database.prepare(ADD_CONTEXTS);
   const setNextNumber = database.prepare(SET_NEXT_NUMBER);
   const nextNumber = database.prepare<[], number>(END_NUMBER).pluck();
-  const parts = database.prepare<[], Part>(PARTS).safeIntegers();
+  const parts = database.prepare<[], PartRow>(PARTS).safeIntegers();
   const deletePart = database.prepare(DELETE_PART);
   const notes = createLossWriter(database);
 
@@ -160,7 +160,7 @@ export function createSegmentWriter(database: Database.Database, { ids, pieces }
   };
 }
 
-interface Part {
+interface PartRow {
   firstNumber: bigint;
   eventCount: bigint;
   minNs: bigint;
@@ -185,7 +185,7 @@ function buildSealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): Segm
 }
 
 /** The part's entry may be damaged too, and contain anything. */
-function toLoss({ eventCount, minNs, maxNs }: Part): Loss {
+function toLoss({ eventCount, minNs, maxNs }: PartRow): Loss {
   const toInteger = (value: unknown) => (typeof value === 'bigint' ? value : 0n);
   const fromNs = toInteger(minNs);
   const toNs = toInteger(maxNs);
@@ -193,7 +193,7 @@ function toLoss({ eventCount, minNs, maxNs }: Part): Loss {
 }
 
 /** Returns undefined when the part is damaged. */
-function decodePart({ data, eventCount }: Part, columnIds: ReadonlyMap<string, number>): Block | undefined {
+function decodePart({ data, eventCount }: PartRow, columnIds: ReadonlyMap<string, number>): Block | undefined {
   try {
     const block = decodeAll(data, columnIds);
     return block.rowCount === Number(eventCount) ? block : undefined;

@@ -179,7 +179,7 @@ export function openContextHashes(database: Database.Database): ContextHashes {
   };
 }
 
-interface Merge {
+interface LevelMerge {
   /** Takes a step, with contexts up to `hashed` having hashes in the lower level; returns false if there is none. */
   step(hashed: number): boolean;
   /** Contexts up to this one are in the higher level. */
@@ -194,7 +194,7 @@ const PARTS = Array.from({ length: 2 ** MERGED_BITS }, (_, part) => `(${part})`)
  * range of hashes at a time, then removed where they came from, so a lookup finds them at any time, also after a writer
  * was killed. `meta` has the position: for each group its ranges, then one for the removal.
  */
-function openMerge(database: Database.Database, from: HashLevel, to: HashLevel): Merge {
+function openMerge(database: Database.Database, from: HashLevel, to: HashLevel): LevelMerge {
   const ranges = (2 * to.size) / KEYS_A_STEP;
   const hashesARange = HASHES / ranges;
   const metaKey = `merge_${to.table}`;

@@ -150,7 +150,7 @@ interface Summary<Transaction extends Keyed> {
 }
 
 /** The columns that a pass over the rows reads, and its results so far. */
-interface Pass<Transaction extends Keyed> {
+interface SummaryPass<Transaction extends Keyed> {
   timestamp: Uint32Array;
   duration: Uint32Array;
   result: Uint32Array;
@@ -177,7 +177,7 @@ function summarize<Transaction extends Keyed>(
 ): Map<number, Summary<Transaction>> {
   const getIds = ({ name }: Column) => block.columns.get(name)! as Uint32Array;
   const getWords = (name: string) => toWords(block.columns.get(name)! as BigUint64Array);
-  const pass: Pass<Transaction> = {
+  const pass: SummaryPass<Transaction> = {
     timestamp: getWords('timestamp_ns'),
     duration: getWords('duration_ns'),
     result: getWords('result'),
@@ -215,7 +215,7 @@ function summarize<Transaction extends Keyed>(
 
 /** `bytes`: amount of the owner's data that a request carries. */
 function addOwner<Transaction extends Keyed>(
-  pass: Pass<Transaction>,
+  pass: SummaryPass<Transaction>,
   row: number,
   context: number,
   service: number,
@@ -243,7 +243,7 @@ function addOwner<Transaction extends Keyed>(
 }
 
 function addContext<Transaction extends Keyed>(
-  pass: Pass<Transaction>,
+  pass: SummaryPass<Transaction>,
   row: number,
   context: number,
 ): Summary<Transaction> | null {
@@ -274,7 +274,7 @@ function createSummary<Transaction extends Keyed>(row: number, transaction: Tran
 }
 
 function addRow<Transaction extends Keyed>(
-  pass: Pass<Transaction>,
+  pass: SummaryPass<Transaction>,
   summary: Summary<Transaction>,
   row: number,
   isBack: boolean,
@@ -295,7 +295,11 @@ function addRow<Transaction extends Keyed>(
 }
 
 /** Extends `end` to the end of the row's event, if that is later. */
-function extend(end: End, { timestamp, duration }: Pick<Pass<Keyed>, 'timestamp' | 'duration'>, row: number): void {
+function extend(
+  end: End,
+  { timestamp, duration }: Pick<SummaryPass<Keyed>, 'timestamp' | 'duration'>,
+  row: number,
+): void {
   const sum = timestamp[row * 2]! + duration[row * 2]!;
   const low = sum >>> 0;
   const high = timestamp[row * 2 + 1]! + duration[row * 2 + 1]! + (sum > 0xffffffff ? 1 : 0);

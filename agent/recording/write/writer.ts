@@ -4,7 +4,7 @@ import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { toRecordingError } from '../format/errors.ts';
 import type { ClockStep, Loss } from '../format/losses.ts';
 import type { RetentionLimits } from '../retain/retention.ts';
-import type { Unended } from './batch.ts';
+import type { UnendedRows } from './batch.ts';
 import { openCommitter } from './committer.ts';
 import type { Dictionaries } from './dictionaries.ts';
 import { createGatherer } from './event_buffer.ts';
@@ -32,7 +32,7 @@ export interface RecordingWriter extends Pick<Dictionaries, 'nameId' | 'fileId' 
   recordLoss(loss: Loss): void;
   recordClock(step: ClockStep): void;
   /** Sets what is in progress: it takes the place of what was set before. */
-  setInProgress(unended: Unended): void;
+  setInProgress(unended: UnendedRows): void;
   close(): void;
 }
 

@@ -6,7 +6,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import { type ColumnHead, EVENT_PARTS, REFERS, type ShipmentPlan } from '../../../bpf/schema/native_shipment.ts';
 import { ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { formatTypeName } from '../../clickhouse/native/types.ts';
-import { EVENT_COLUMNS, type EventColumn, type Part } from '../../clickhouse/tables/event_columns.ts';
+import { EVENT_COLUMNS, type EventColumn, type SourcePart } from '../../clickhouse/tables/event_columns.ts';
 import { BUCKET_NS_DEFAULT, buildTables, SEVERAL_OWNERS, type Table } from '../../clickhouse/tables/schema.ts';
 import { typeMask } from '../../recording/codec/segment_facts.ts';
 import { isWrittenBack, ORIGINS, OWN } from '../../recording/format/owner_columns.ts';
@@ -36,7 +36,7 @@ function getColumnPlace(name: string): number {
 const findPartNumber = (part: (typeof EVENT_PARTS)[number]): number => EVENT_PARTS.indexOf(part);
 
 /** How the addon names the parts that it does not name as the tables do. */
-const NATIVE_PARTS: Partial<Record<Part, (typeof EVENT_PARTS)[number]>> = {
+const NATIVE_PARTS: Partial<Record<SourcePart, (typeof EVENT_PARTS)[number]>> = {
   number: 'value',
   event_type: 'word',
   label: 'word',

@@ -5,17 +5,17 @@ import { INTEGERS, type IntegerArray, type NativeType } from '../../clickhouse/n
 import type { TableColumn } from '../../clickhouse/tables/schema.ts';
 
 type Item = bigint | number | string | Uint8Array;
-export type Cell = Item | readonly Item[];
+export type SentCell = Item | readonly Item[];
 
 export interface TableRows {
   readonly length: number;
   /** Adds a row, its values in the order of the columns. */
-  add(cells: readonly Cell[]): void;
+  add(cells: readonly SentCell[]): void;
   /** Returns the columns, which are valid until the next row is added, and begins again without rows. */
   take(): SentColumn[];
 }
 
-interface Values<Value> {
+interface ValueCollector<Value> {
   add(value: Value): void;
   clear(): void;
   values(): SentColumn['values'];
@@ -45,18 +45,18 @@ export function createTableRows(columns: readonly TableColumn[]): TableRows {
   };
 }
 
-function createValues(type: NativeType): Values<Cell> {
+function createValues(type: NativeType): ValueCollector<SentCell> {
   return (
     type.kind === 'list' ? createListValues(createItemValues(type.item)) : createItemValues(type)
-  ) as Values<Cell>;
+  ) as ValueCollector<SentCell>;
 }
 
-function createItemValues(type: Exclude<NativeType, { kind: 'list' }>): Values<Item> {
-  if (type.kind !== 'integer') return createTextValues(type.kind === 'dictionary') as Values<Item>;
+function createItemValues(type: Exclude<NativeType, { kind: 'list' }>): ValueCollector<Item> {
+  if (type.kind !== 'integer') return createTextValues(type.kind === 'dictionary') as ValueCollector<Item>;
   return createNumberValues(INTEGERS[type.integer]);
 }
 
-function createNumberValues(arrayOf: (typeof INTEGERS)[keyof typeof INTEGERS]): Values<Item> {
+function createNumberValues(arrayOf: (typeof INTEGERS)[keyof typeof INTEGERS]): ValueCollector<Item> {
   let [values, length] = [new arrayOf(64) as IntegerArray, 0];
   return {
     add(value) {
@@ -75,7 +75,7 @@ function createNumberValues(arrayOf: (typeof INTEGERS)[keyof typeof INTEGERS]): 
 }
 
 /** `isDictionary`: equal texts share an entry, as a dictionary has each once. */
-function createTextValues(isDictionary: boolean): Values<string | Uint8Array> {
+function createTextValues(isDictionary: boolean): ValueCollector<string | Uint8Array> {
   const table: GrowingTable = createTextTable();
   const known = new Map<string | Uint8Array, number>();
   let [ids, length] = [new Uint32Array(64), 0];
@@ -101,7 +101,7 @@ function createTextValues(isDictionary: boolean): Values<string | Uint8Array> {
   };
 }
 
-function createListValues(items: Values<Item>): Values<readonly Item[]> {
+function createListValues(items: ValueCollector<Item>): ValueCollector<readonly Item[]> {
   let [ends, length, end] = [new Uint32Array(64), 0, 0];
   return {
     add(list) {

@@ -7,7 +7,7 @@ import { computeDifference, type Difference, type StreamChange } from '../../mod
 import { listExceeded, parseReport } from '../../run/report/diff.ts';
 import { formatShortDuration } from '../../run/report/summary.ts';
 import { CommandError } from '../client/command_error.ts';
-import { createTextTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TextColumn } from '../print/table.ts';
 
 const EXCEEDED = 3;
 
@@ -67,7 +67,7 @@ function read(path: string) {
 
 function formatDifference(found: Difference): string {
   const formatTook = (ns: number | null) => (ns === null ? '?' : formatShortDuration(ns));
-  const columns: TableColumn<StreamChange>[] = [
+  const columns: TextColumn<StreamChange>[] = [
     { heading: 'CALLS', cell: ({ op_class, path }) => `${op_class} ${path}` },
     { heading: 'THREADS', cell: ({ role }) => role },
     { heading: 'BEFORE', cell: ({ calls }) => `${calls[0]}`, align: 'right' },

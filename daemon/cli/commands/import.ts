@@ -6,7 +6,7 @@ import { escapeControls } from '../../../agent/output/printable.ts';
 import type { RecordingInfo } from '../../../agent/recording/read/reader.ts';
 import { importRecording, type ListedImport, listImported } from '../../export/incident/imported.ts';
 import { formatTime } from '../print/display.ts';
-import { createTextTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TextColumn } from '../print/table.ts';
 
 interface Options {
   data: string;
@@ -38,7 +38,7 @@ function runImport(files: readonly string[], { data, list }: Options, command: C
 
 const NONE = '-';
 
-const COLUMNS: readonly TableColumn<ListedImport>[] = [
+const COLUMNS: readonly TextColumn<ListedImport>[] = [
   { heading: 'NODE', cell: createInfoCell(({ node }) => node) },
   { heading: 'EVENTS', cell: createInfoCell(({ eventCount }) => eventCount.toString()), align: 'right' },
   { heading: 'FIRST', cell: createInfoCell(({ firstTimestampNs: ns }) => (ns === null ? NONE : formatTime(ns))) },

@@ -8,7 +8,7 @@ import { BEFORE_NS_MAX } from '../../contract/pin_request.ts';
 import { callDaemon, readJson, readText } from '../client/connection.ts';
 import { createUrlOption } from '../options/option_values.ts';
 import { formatTime } from '../print/display.ts';
-import { createTextTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TextColumn } from '../print/table.ts';
 
 interface Options {
   list: boolean;
@@ -17,13 +17,13 @@ interface Options {
   output: 'text' | 'ndjson';
 }
 
-interface Pinned {
+interface PinAnswer {
   /** Null if nothing is ever removed from the recordings that contain the transaction. */
   from: number | bigint | null;
   nodes: string[];
 }
 
-interface Pin {
+interface ListedPin {
   transaction_id: string;
   from: number | bigint;
   pinned_at: string;
@@ -73,13 +73,13 @@ async function pinTransaction(id: string, { before: beforeNs, url, output }: Opt
   const body = beforeNs === undefined ? {} : { before_ms: Number(formatMilliseconds(beforeNs)) };
   const text = await readText(await callDaemon(url, { method: 'POST', path: buildPinPath(id), body }));
   if (output === 'ndjson') return `${text}\n`;
-  const { from, nodes } = parseJson(text) as Pinned;
+  const { from, nodes } = parseJson(text) as PinAnswer;
   if (from === null)
     return `${escapeControls(id)} is only in imports and bundles: nothing is ever removed from those\n`;
   return `${escapeControls(id)} is pinned on ${escapeControls(nodes.join(', '))}: events from ${formatTime(BigInt(from))} on are kept\n`;
 }
 
-const COLUMNS: readonly TableColumn<Pin>[] = [
+const COLUMNS: readonly TextColumn<ListedPin>[] = [
   { heading: 'TRANSACTION', cell: ({ transaction_id }) => transaction_id },
   { heading: 'NODE', cell: ({ node }) => node },
   { heading: 'KEPT FROM', cell: ({ from }) => formatTime(BigInt(from)) },
@@ -87,7 +87,7 @@ const COLUMNS: readonly TableColumn<Pin>[] = [
 ];
 
 async function listPins({ url, output }: Options): Promise<string> {
-  const { pins } = (await readJson(await callDaemon(url, { path: '/api/pins' }))) as { pins: Pin[] };
+  const { pins } = (await readJson(await callDaemon(url, { path: '/api/pins' }))) as { pins: ListedPin[] };
   return output === 'text' ? createTextTable(COLUMNS).lines(pins) : pins.map((pin) => `${stringify(pin)}\n`).join('');
 }
 

@@ -3,7 +3,7 @@
 import { Command, Option } from 'commander';
 import { addHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson } from '../../base/exact_json.ts';
-import type { Coverage, TransactionSummary } from '../../contract/received.ts';
+import type { Coverage, ListedTransaction } from '../../contract/received.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { warnIfIncomplete } from '../client/coverage_warning.ts';
 import { positiveInteger } from '../options/option_values.ts';
@@ -45,12 +45,12 @@ export function createShowCommand(): Command {
 async function show(url: string, transactionId: string, { limit, output }: Options): Promise<void> {
   const path = `/api/transactions/${encodeURIComponent(transactionId)}/summary?limit=${limit}`;
   const text = await readText(await callDaemon(url, { path }));
-  const summary = parseJson(text) as TransactionSummary & { coverage: Coverage };
+  const summary = parseJson(text) as ListedTransaction & { coverage: Coverage };
   warnIfIncomplete(summary.coverage);
   await print(output === 'json' ? `${text}\n` : formatSummary(summary, summary.coverage.complete));
 }
 
-function formatSummary(summary: TransactionSummary, isComplete: boolean): string {
+function formatSummary(summary: ListedTransaction, isComplete: boolean): string {
   const later = formatLaterWrites(summary);
   return `${formatHeadline(summary, isComplete)}
 

@@ -13,7 +13,7 @@ import { collectLists } from '../options/option_values.ts';
 import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place.ts';
 import { formatDuration, formatTime } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
-import { createTextTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TextColumn } from '../print/table.ts';
 
 interface Options extends EventFilters, PlaceOptions {
   bucket?: string;
@@ -21,8 +21,8 @@ interface Options extends EventFilters, PlaceOptions {
   output: 'table' | 'csv' | 'ndjson' | 'json';
 }
 
-type Row = StatsAnswer['stats'][number];
-type DimensionName = keyof Row['group'];
+type StatsGroup = StatsAnswer['stats'][number];
+type DimensionName = keyof StatsGroup['group'];
 
 const NONE = '-';
 const BARS = '▁▂▃▄▅▆▇█';
@@ -56,7 +56,7 @@ async function sumUp(url: string, options: Options): Promise<void> {
   await print(OUTPUTS[options.output](stats, text));
 }
 
-const OUTPUTS: Readonly<Record<Options['output'], (stats: readonly Row[], text: string) => string>> = {
+const OUTPUTS: Readonly<Record<Options['output'], (stats: readonly StatsGroup[], text: string) => string>> = {
   table: formatStatsTable,
   csv: formatStatsCsv,
   ndjson: (stats) => stats.map((row) => `${stringify(row)}\n`).join(''),
@@ -65,16 +65,21 @@ const OUTPUTS: Readonly<Record<Options['output'], (stats: readonly Row[], text: 
 
 const formatDurationCell = (ns: ExactInteger | null) => (ns === null ? NONE : formatDuration(BigInt(ns)));
 
-function formatStatsTable(stats: readonly Row[]): string {
+function formatStatsTable(stats: readonly StatsGroup[]): string {
   const most = Math.max(1, ...stats.map(({ count }) => count));
   const hasBuckets = stats.some(({ bucket_start_ns }) => bucket_start_ns !== null);
-  const columns: TableColumn<Row>[] = [
+  const columns: TextColumn<StatsGroup>[] = [
     ...(hasBuckets
-      ? [{ heading: 'FROM', cell: ({ bucket_start_ns: at }: Row) => (at === null ? NONE : formatTime(BigInt(at))) }]
+      ? [
+          {
+            heading: 'FROM',
+            cell: ({ bucket_start_ns: at }: StatsGroup) => (at === null ? NONE : formatTime(BigInt(at))),
+          },
+        ]
       : []),
     ...listDimensions(stats).map((name) => ({
       heading: name.toUpperCase(),
-      cell: ({ group }: Row) => String(group[name] ?? NONE),
+      cell: ({ group }: StatsGroup) => String(group[name] ?? NONE),
     })),
     { heading: 'EVENTS', cell: ({ count }) => count.toString(), align: 'right' },
     { heading: '', cell: ({ count }) => BARS[Math.floor((count / most) * (BARS.length - 1))]! },
@@ -88,7 +93,7 @@ function formatStatsTable(stats: readonly Row[]): string {
   return createTextTable(columns).lines(stats);
 }
 
-function formatStatsCsv(stats: readonly Row[]): string {
+function formatStatsCsv(stats: readonly StatsGroup[]): string {
   const names = listDimensions(stats);
   const heading = [
     'bucket_start_ns',
@@ -112,6 +117,6 @@ function formatStatsCsv(stats: readonly Row[]): string {
 }
 
 /** The dimensions by which the rows are grouped. */
-function listDimensions(stats: readonly Row[]): DimensionName[] {
+function listDimensions(stats: readonly StatsGroup[]): DimensionName[] {
   return Object.keys(stats[0]?.group ?? {}) as DimensionName[];
 }

@@ -14,7 +14,7 @@ import {
 } from '../../http/access/token_file.ts';
 import { CommandError } from '../client/command_error.ts';
 import { collectWords, duration } from '../options/option_values.ts';
-import { createTextTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TextColumn } from '../print/table.ts';
 
 interface CreateOptions {
   name: string;
@@ -83,7 +83,7 @@ function createToken({ name, scope, expires: lifetimeMs, tokens: path }: CreateO
   process.stderr.write('kreplay: this is the only time that the secret is shown: keep it, in KREPLAY_TOKEN for one\n');
 }
 
-const COLUMNS: readonly TableColumn<StoredToken>[] = [
+const COLUMNS: readonly TextColumn<StoredToken>[] = [
   { heading: 'NAME', cell: ({ name }) => name },
   { heading: 'SCOPES', cell: ({ scopes }) => scopes.join(' ') },
   { heading: 'CREATED', cell: ({ created_at }) => created_at },

@@ -15,7 +15,7 @@ import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place
 import { addValueFilters, buildValueParameters, type ValueFilters } from '../options/value_filters.ts';
 import { formatDuration, formatTime } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
-import { createTextTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TextColumn } from '../print/table.ts';
 
 const LIMIT_DEFAULT = 20;
 const PAGE_MAX = 1000;
@@ -35,7 +35,7 @@ interface Options extends PlaceOptions, ValueFilters {
   output: 'table' | 'csv' | 'ndjson' | 'json';
 }
 
-const COLUMNS: readonly TableColumn<Transaction>[] = [
+const COLUMNS: readonly TextColumn<Transaction>[] = [
   { heading: 'BEGAN', cell: ({ first_timestamp_ns }) => formatTime(BigInt(first_timestamp_ns)) },
   { heading: 'DURATION', cell: ({ duration_ns }) => formatDuration(BigInt(duration_ns)), align: 'right' },
   { heading: 'EVENTS', cell: ({ event_count }) => event_count.toString(), align: 'right' },

@@ -16,7 +16,7 @@ interface Options {
   output: 'text' | 'json';
 }
 
-type Outcome = { path: string } & ({ verified: Verified } | { error: RecordingError });
+type VerificationOutcome = { path: string } & ({ verified: Verified } | { error: RecordingError });
 
 export function createVerifyCommand(): Command {
   const command = new Command('verify')
@@ -32,7 +32,7 @@ export function createVerifyCommand(): Command {
 }
 
 async function runVerify(given: readonly string[], { output }: Options): Promise<void> {
-  const outcomes: Outcome[] = [];
+  const outcomes: VerificationOutcome[] = [];
   for (const path of given.flatMap(listRecordings)) {
     const outcome = verifyFile(path);
     outcomes.push(outcome);
@@ -49,7 +49,7 @@ function listRecordings(path: string): string[] {
   return files.map((file) => file.path);
 }
 
-function verifyFile(path: string): Outcome {
+function verifyFile(path: string): VerificationOutcome {
   try {
     return { path, verified: verifyRecording(path) };
   } catch (error) {
@@ -58,11 +58,11 @@ function verifyFile(path: string): Outcome {
   }
 }
 
-function isGood(outcome: Outcome): boolean {
+function isGood(outcome: VerificationOutcome): boolean {
   return 'verified' in outcome && isWhole(outcome.verified);
 }
 
-function formatOutcome(outcome: Outcome): string {
+function formatOutcome(outcome: VerificationOutcome): string {
   if ('error' in outcome) return formatLines(outcome.path, ['cannot be read', outcome.error.message]);
   const { verified } = outcome;
   const { events, pages, damagedPages, damagedParts, problems, lost } = verified;
@@ -87,7 +87,7 @@ function formatLines(path: string, [first, ...more]: readonly string[]): string 
   return [`${path}: ${first}`, ...more.map((text) => `  ${text}`)].map((text) => `${escapeControls(text)}\n`).join('');
 }
 
-function buildOutcomeJson(outcome: Outcome): object {
+function buildOutcomeJson(outcome: VerificationOutcome): object {
   const { path } = outcome;
   if ('error' in outcome)
     return { path, state: 'unreadable', code: outcome.error.code, message: outcome.error.message };

@@ -14,16 +14,16 @@ import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place
 import { addProjectionOptions, buildProjection, type ProjectionOptions } from '../options/projection_options.ts';
 import { formatDuration } from '../print/display.ts';
 import { describeEvent } from '../print/event_table.ts';
-import { createTextTable, type TableColumn } from '../print/table.ts';
+import { createTextTable, type TextColumn } from '../print/table.ts';
 
 const LIMIT_DEFAULT = 20;
 const TIMES_OUT = 3;
 const ONLY_FIELDS = ['event_type', 'service', 'node'] as const;
 
-type Only = Partial<Record<(typeof ONLY_FIELDS)[number], string[]>>;
+type OnlyOption = Partial<Record<(typeof ONLY_FIELDS)[number], string[]>>;
 
 interface Options extends ProjectionOptions, PlaceOptions {
-  only?: Only;
+  only?: OnlyOption;
   limit: number;
   failIfTimeout?: true;
   output: 'table' | 'json';
@@ -132,7 +132,7 @@ function formatLateTable({ after_timeout: late, after_timeout_count: count, time
   if (count === 0) return '';
   const formatPast = (event: LateEvent) =>
     formatNs(BigInt(event.replay_offset_ns) + BigInt(event.replay_duration_ns) - BigInt(timeout_ns!));
-  const columns: TableColumn<LateEvent>[] = [
+  const columns: TextColumn<LateEvent>[] = [
     { heading: 'OFFSET', cell: (event) => `+${formatNs(event.replay_offset_ns)}`, align: 'right' },
     { heading: 'DURATION', cell: (event) => formatNs(event.replay_duration_ns), align: 'right' },
     { heading: 'TOO LATE BY', cell: formatPast, align: 'right' },
@@ -145,7 +145,7 @@ function formatLateTable({ after_timeout: late, after_timeout_count: count, time
   return `\n${late.length > 0 ? createTextTable(columns).lines(late) : ''}${more}`;
 }
 
-function collectOnly(value: string, before: Only = {}): Only {
+function collectOnly(value: string, before: OnlyOption = {}): OnlyOption {
   const wanted = { ...before };
   for (const pair of parseListItems(value)) {
     const [, name, text] = /^([^=]+)=(.+)$/s.exec(pair) ?? [];

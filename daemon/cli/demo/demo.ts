@@ -15,7 +15,7 @@ import { CommandError } from '../client/command_error.ts';
 import { DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
 import { describeSlowSpot, formatHeadline, formatSlowestTable } from '../print/transaction_report.ts';
 import { findProgramName } from './program_name.ts';
-import { type Recorded, waitForRecorded } from './recorded.ts';
+import { type RecordedTransaction, waitForRecorded } from './recorded.ts';
 import { clearWorkload, findDiskFolder, runWorkload, SERVICE, TRANSACTION, writeWorkload } from './workload.ts';
 
 const RECORDING_FILE = 'recording.kreplay';
@@ -185,7 +185,7 @@ function explainFailure(complaints: string): string {
 
 const MILLISECOND_NS = 1_000_000n;
 
-function reportText({ summary, complete }: Recorded): string {
+function reportText({ summary, complete }: RecordedTransaction): string {
   return `${formatHeadline(summary, complete)}
 
 The slowest calls:
@@ -214,11 +214,11 @@ function computeTimeout({
   summary: {
     transaction: { duration_ns },
   },
-}: Recorded): string {
+}: RecordedTransaction): string {
   return `${(BigInt(duration_ns) * 2n) / MILLISECOND_NS + 1n}ms`;
 }
 
-function formatNextSteps(recorded: Recorded, { program, asked, run, script }: NextStepOptions): string {
+function formatNextSteps(recorded: RecordedTransaction, { program, asked, run, script }: NextStepOptions): string {
   const formatCommandLine = (...words: string[]) =>
     `  ${[program, ...words].filter((word) => word !== '').join(' ')}\n`;
   return [

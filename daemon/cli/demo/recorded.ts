@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import type { TransactionSummary } from '../../contract/received.ts';
+import type { ListedTransaction } from '../../contract/received.ts';
 import { callDaemon, readJson } from '../client/connection.ts';
 import { SYNCS, TRANSACTION } from './workload.ts';
 
@@ -13,8 +13,8 @@ const LOOK_MS = 50;
 /** Number of slow calls that the demo shows. */
 const SLOWEST = 5;
 
-export interface Recorded {
-  summary: TransactionSummary;
+export interface RecordedTransaction {
+  summary: ListedTransaction;
   /** Whether no event of the transaction is missing. */
   complete: boolean;
 }
@@ -24,7 +24,7 @@ export interface Recorded {
  * and its last one is a sync: once all syncs are there, so is everything. Whether anything is missing is known once the
  * recording extends to the transaction's end.
  */
-export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint): Promise<Recorded> {
+export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint): Promise<RecordedTransaction> {
   const query = new URLSearchParams({ transaction_id: TRANSACTION, from: `${fromNs}`, to: `${toNs}`, limit: '10000' });
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
@@ -38,7 +38,7 @@ export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint)
     const isThere = isAll && until !== null && BigInt(until) >= toNs;
     if (isThere || performance.now() > deadline) {
       const path = `/api/transactions/${TRANSACTION}/summary?limit=${SLOWEST}`;
-      const summary = (await readJson(await callDaemon(url, { path }))) as TransactionSummary;
+      const summary = (await readJson(await callDaemon(url, { path }))) as ListedTransaction;
       return { summary, complete: isThere && answer.coverage.complete };
     }
     await sleep(LOOK_MS);

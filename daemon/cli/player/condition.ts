@@ -13,7 +13,7 @@ import { z } from 'zod';
 import { replayedEventSchema } from '../../contract/replay_answers.ts';
 import type { PlayedEvent } from './remote_session.ts';
 
-export interface Condition {
+export interface BreakCondition {
   /** The text from which it was parsed. */
   text: string;
   matches(event: PlayedEvent): boolean;
@@ -36,7 +36,7 @@ const HOLDS: Readonly<Record<Operator, (order: number | undefined) => boolean>> 
 };
 
 /** Throws an Error whose message explains the mistake to the user. */
-export function parseCondition(text: string): Condition {
+export function parseCondition(text: string): BreakCondition {
   const fields = collectEventFields();
   const tests: Test[] = [];
   for (let at = 0, more = true; more; ) {

@@ -2,7 +2,7 @@
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE'] as const;
 export type EndSignal = (typeof SIGNALS)[number];
 
-export interface Ending {
+export interface SignalWatch {
   /** The first signal that arrived. */
   readonly signal: EndSignal | undefined;
   /** Restores the default effect of signals. */
@@ -12,7 +12,7 @@ export interface Ending {
 /**
  * Calls `onSignal` for the first signal; a second SIGINT or SIGTERM kills the process, in case the first has no effect.
  */
-export function endOnSignals(onSignal: (signal: EndSignal) => void): Ending {
+export function endOnSignals(onSignal: (signal: EndSignal) => void): SignalWatch {
   let first: EndSignal | undefined;
   const noteSignal = (signal: NodeJS.Signals) => {
     if (first !== undefined) return;

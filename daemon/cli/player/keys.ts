@@ -3,7 +3,7 @@ import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../
 import type { ReplaySession, SessionRequest } from './remote_session.ts';
 
 /** A key as node:readline reports it: its name, or the character that it produces. */
-export interface Key {
+export interface KeyPress {
   name?: string | undefined;
   sequence?: string | undefined;
   ctrl?: boolean;
@@ -54,7 +54,7 @@ const FAR_SEEK_DIVISOR = 10n;
 /** The first step of extra latency above 0. */
 const LATENCY_NS_MIN = 100_000n;
 
-export function chooseAction(key: Key, place: KeyContext): Action | null {
+export function chooseAction(key: KeyPress, place: KeyContext): Action | null {
   const name = key.name ?? key.sequence;
   if (key.ctrl) return name === 'c' ? { kind: 'interrupt' } : null;
   if (name === 'q') return { kind: 'quit' };
@@ -64,7 +64,7 @@ export function chooseAction(key: Key, place: KeyContext): Action | null {
   return request && { kind: 'send', request };
 }
 
-function chooseRequest(key: Key, place: KeyContext): SessionRequest | null {
+function chooseRequest(key: KeyPress, place: KeyContext): SessionRequest | null {
   const { session, durationNs } = place;
   switch (key.name ?? key.sequence) {
     case 'space':
@@ -95,7 +95,7 @@ function chooseRequest(key: Key, place: KeyContext): SessionRequest | null {
   }
 }
 
-function buildArrowRequest(direction: 1 | -1, { shift }: Key, place: KeyContext): SessionRequest | null {
+function buildArrowRequest(direction: 1 | -1, { shift }: KeyPress, place: KeyContext): SessionRequest | null {
   const { session, durationNs } = place;
   if (session.state === 'playing') {
     const ns = durationNs / (shift ? FAR_SEEK_DIVISOR : SEEK_DIVISOR);

@@ -9,7 +9,7 @@
  */
 import { formatDuration } from '../print/display.ts';
 import { fitText, type Line, measureWidth, type Span, type Style, span } from './styled_text.ts';
-import type { Mark, Thread } from './time_line.ts';
+import type { Mark, PlayedThread } from './time_line.ts';
 
 export interface Glyphs {
   played: string;
@@ -93,13 +93,13 @@ export function buildAxisLine(view: View, placeNs: number, labelWidth: number, g
  * Returns at most `rows` lines. Threads with something to show in the view take precedence; the order never changes.
  */
 export function buildLaneLines(
-  threads: readonly Thread[],
+  threads: readonly PlayedThread[],
   marks: Iterable<Mark>,
   layout: { view: View; placeNs: number; rows: number; labelWidth: number; glyphs: Glyphs },
 ): Line[] {
   const { view, placeNs, rows, labelWidth, glyphs } = layout;
   if (rows <= 0) return [];
-  const lanes: (Cell[] | undefined)[] = [];
+  const lanes: (LaneCell[] | undefined)[] = [];
   const place = computeColumn(view, placeNs);
   for (const mark of marks) draw(lanes, mark, view);
   const shown = selectShownThreads(threads, lanes, rows);
@@ -112,18 +112,18 @@ export function buildLaneLines(
   return hidden > 0 ? [...lines, [span(`and ${hidden} more threads`, 'dim')]] : lines;
 }
 
-export function computeLabelWidth(threads: readonly Thread[], columns: number): number {
+export function computeLabelWidth(threads: readonly PlayedThread[], columns: number): number {
   const widest = Math.max(0, ...threads.map((thread) => measureWidth(formatThreadLabel(thread))));
   return Math.min(widest + 1, Math.max(Math.floor(columns / 4), 1));
 }
 
-function formatThreadLabel({ node, tid, comm }: Thread): string {
+function formatThreadLabel({ node, tid, comm }: PlayedThread): string {
   return span(`${tid} ${comm} ${node}`).text;
 }
 
 function selectShownThreads(
-  threads: readonly Thread[],
-  lanes: readonly (Cell[] | undefined)[],
+  threads: readonly PlayedThread[],
+  lanes: readonly (LaneCell[] | undefined)[],
   rows: number,
 ): number[] {
   const all = threads.map((_, at) => at);
@@ -134,17 +134,17 @@ function selectShownThreads(
   return [...busy, ...idle].slice(0, rows - 1).sort((a, b) => a - b);
 }
 
-type Cell = 'bar' | 'after_timeout' | 'failed';
-const RANK: Readonly<Record<Cell, number>> = { bar: 0, after_timeout: 1, failed: 2 };
+type LaneCell = 'bar' | 'after_timeout' | 'failed';
+const RANK: Readonly<Record<LaneCell, number>> = { bar: 0, after_timeout: 1, failed: 2 };
 
-function draw(lanes: (Cell[] | undefined)[], mark: Mark, view: View): void {
+function draw(lanes: (LaneCell[] | undefined)[], mark: Mark, view: View): void {
   const first = computeColumn(view, mark.startNs);
   const last = computeColumn(view, mark.startNs + mark.durationNs);
   if (last < 0 || first >= view.columns) return;
   lanes[mark.thread] ??= [];
   const lane = lanes[mark.thread]!;
   // An event's outcome is shown at its start, or in its first visible column.
-  const told: Cell = mark.failed ? 'failed' : mark.afterTimeout ? 'after_timeout' : 'bar';
+  const told: LaneCell = mark.failed ? 'failed' : mark.afterTimeout ? 'after_timeout' : 'bar';
   const start = Math.max(first, 0);
   for (let column = start; column <= Math.min(last, view.columns - 1); column++) {
     const cell = column === start ? told : 'bar';
@@ -153,7 +153,7 @@ function draw(lanes: (Cell[] | undefined)[], mark: Mark, view: View): void {
   }
 }
 
-function buildLaneSpans(lane: readonly Cell[], place: number, columns: number, glyphs: Glyphs): Span[] {
+function buildLaneSpans(lane: readonly LaneCell[], place: number, columns: number, glyphs: Glyphs): Span[] {
   const spans: { text: string; style?: Style | undefined }[] = [];
   for (let column = 0; column < columns; column++) {
     const [text, style] = chooseGlyph(lane[column], column - place, glyphs);
@@ -164,7 +164,7 @@ function buildLaneSpans(lane: readonly Cell[], place: number, columns: number, g
   return spans;
 }
 
-function chooseGlyph(cell: Cell | undefined, fromPlace: number, glyphs: Glyphs): [string, Style | undefined] {
+function chooseGlyph(cell: LaneCell | undefined, fromPlace: number, glyphs: Glyphs): [string, Style | undefined] {
   if (cell === 'failed') return [glyphs.failed, 'red'];
   if (cell === 'after_timeout') return [glyphs.afterTimeout, 'yellow'];
   if (cell === 'bar') return fromPlace <= 0 ? [glyphs.played, 'green'] : [glyphs.toCome, 'dim'];

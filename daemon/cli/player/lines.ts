@@ -1,6 +1,6 @@
 /** Prints a replay without a screen: one line per event, into a pipeline or onto a terminal. */
 import { once } from 'node:events';
-import { type Ending, type EndSignal, endOnSignals } from './ending.ts';
+import { type EndSignal, endOnSignals, type SignalWatch } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
 import { createPlayedTable, formatProgressLine, formatSummaryLine } from './played_text.ts';
 import { endError, type PlayedEvent, type RemoteSession, type ReplaySession } from './remote_session.ts';
@@ -35,7 +35,7 @@ async function printFrames(
   remote: RemoteSession,
   stopAt: StopRule,
   output: 'text' | 'ndjson',
-  ending: Ending,
+  ending: SignalWatch,
 ): Promise<number> {
   const table = createPlayedTable();
   const progress = createProgress(remote.created);
@@ -99,7 +99,7 @@ function hasNoReader(signal: EndSignal): boolean {
 }
 
 /** A reader that has read enough counts as success. */
-function exitCode({ signal }: Ending): number {
+function exitCode({ signal }: SignalWatch): number {
   return signal === undefined || signal === 'SIGPIPE' ? EXIT.played : EXIT.interrupted;
 }
 

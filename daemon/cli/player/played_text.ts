@@ -2,13 +2,13 @@
 import { escapeControls } from '../../../agent/output/printable.ts';
 import { formatDuration } from '../print/display.ts';
 import { describeEvent } from '../print/event_table.ts';
-import { createTextTable, type Table, type TableColumn } from '../print/table.ts';
+import { createTextTable, type Table, type TextColumn } from '../print/table.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
 
 const NONE = '-';
 const formatNs = (value: number | bigint | null) => (value === null ? '?' : formatDuration(BigInt(value)));
 
-const COLUMNS: readonly TableColumn<PlayedEvent>[] = [
+const COLUMNS: readonly TextColumn<PlayedEvent>[] = [
   { heading: 'OFFSET', cell: ({ replay }) => `+${formatNs(replay.offset_ns)}`, align: 'right' },
   { heading: 'DURATION', cell: ({ replay }) => formatNs(replay.duration_ns), align: 'right' },
   { heading: 'TYPE', cell: (event) => event.event_type },

@@ -8,7 +8,7 @@ import { CommandError, RefusedError } from '../client/command_error.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { endOnSignals } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
-import { type Action, chooseAction, type Key } from './keys.ts';
+import { type Action, chooseAction, type KeyPress } from './keys.ts';
 import { ASCII, UNICODE } from './lanes.ts';
 import { formatSummaryLine } from './played_text.ts';
 import { computePositionNs, createPlayer, type Player } from './player_state.ts';
@@ -80,7 +80,7 @@ interface Hands {
   columns: () => number;
 }
 
-function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, columns }: Hands): void {
+function act({ state, showAnswer }: Player, key: KeyPress, { remote, queue, leave, columns }: Hands): void {
   const chooseKeyAction = (): Action | null => {
     const { session } = state;
     const placeNs = BigInt(Math.floor(computePositionNs(state, now())));
@@ -101,14 +101,14 @@ function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, co
     });
 }
 
-interface Following {
+interface FollowState {
   queue: Queue;
   stopAt: StopRule;
   toCome: UpcomingEvents;
 }
 
 /** Shows the frames of the session; returns the reason for their end. */
-async function follow(player: Player, remote: RemoteSession, following: Following): Promise<CommandError> {
+async function follow(player: Player, remote: RemoteSession, following: FollowState): Promise<CommandError> {
   const { queue, stopAt, toCome } = following;
   const { state } = player;
   const isLaidOutAnew = createLayoutWatch(remote.created);

@@ -6,7 +6,7 @@ import { buildMark, createThreads, type Mark, type Threads } from './time_line.t
 /** Number of events kept for the list and the lanes; older ones are only in the recording. */
 export const RECENT_MAX = 1000;
 
-export interface Played {
+export interface MarkedEvent {
   event: PlayedEvent;
   mark: Mark;
 }
@@ -25,7 +25,7 @@ export interface PlayerState {
   /** Marks from the first event on, played or not, as far as they have been read. */
   ahead: Mark[];
   /** The events played last, the latest at the end. */
-  recent: Played[];
+  recent: MarkedEvent[];
   /** Lateness, counted here while the session plays: the daemon reports it only on changes. */
   readonly lateness: ReplaySession['lateness'];
   /** Id of the newest frame that was shown. */

@@ -5,7 +5,7 @@ import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../contract/replay_reques
 import { CommandError } from '../client/command_error.ts';
 import { createUrlOption } from '../options/option_values.ts';
 import { addProjectionOptions, buildProjection, type ProjectionOptions } from '../options/projection_options.ts';
-import { type Condition, parseCondition } from './condition.ts';
+import { type BreakCondition, parseCondition } from './condition.ts';
 import { EXIT_HELP } from './exit_codes.ts';
 import { KEYS_HELP } from './keys.ts';
 import { printReplay } from './lines.ts';
@@ -17,7 +17,7 @@ import { hasScreen } from './terminal.ts';
 interface Options extends ProjectionOptions {
   speed: number;
   untilEvent?: string;
-  break?: Condition;
+  break?: BreakCondition;
   url: string;
   output: 'player' | 'text' | 'ndjson';
 }
@@ -95,7 +95,7 @@ function parseEventPlace(value: string): string {
   throw new InvalidArgumentError('must be an event id, or an index from 0');
 }
 
-function breakIf(value: string): Condition {
+function breakIf(value: string): BreakCondition {
   try {
     return parseCondition(value);
   } catch (error) {

@@ -4,7 +4,7 @@ import { describeEvent } from '../print/event_table.ts';
 import { KEYS } from './keys.ts';
 import { buildAxisLine, buildLaneLines, computeLabelWidth, computeView, type Glyphs, type View } from './lanes.ts';
 import { formatLateness, formatPlayedBytes, formatRemarks } from './played_text.ts';
-import { computePositionNs, type Played, type PlayerState } from './player_state.ts';
+import { computePositionNs, type MarkedEvent, type PlayerState } from './player_state.ts';
 import { cut, fitText, type Line, measureWidth, type Style, span } from './styled_text.ts';
 import type { Mark } from './time_line.ts';
 
@@ -141,7 +141,7 @@ function computeRecordedTimeNs({ session, recent, firstTimestampNs }: PlayerStat
 const EVENT_COLUMNS = 69;
 const WHAT_COLUMNS_MIN = 16;
 
-function buildEventLines(recent: readonly Played[], rows: number, columns: number): Line[] {
+function buildEventLines(recent: readonly MarkedEvent[], rows: number, columns: number): Line[] {
   const whatColumns = Math.max(columns - EVENT_COLUMNS, WHAT_COLUMNS_MIN);
   return (rows > 0 ? recent.slice(-rows) : []).map(({ event }) => {
     const { replay } = event;

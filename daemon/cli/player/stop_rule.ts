@@ -1,12 +1,12 @@
 /** Determines where a replay stops by itself: right after the event of --until-event, or one that --break matches. */
 import { parseEventId } from '../../base/event_id.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
-import type { Condition } from './condition.ts';
+import type { BreakCondition } from './condition.ts';
 import type { PlayedEvent, RemoteSession } from './remote_session.ts';
 
 export interface StopOptions {
   untilEvent?: string;
-  break?: Condition;
+  break?: BreakCondition;
 }
 
 export interface Stop {

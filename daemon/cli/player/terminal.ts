@@ -1,6 +1,6 @@
 /** Gives the player control of the terminal: an alternate screen and raw keys, all restored at the end. */
 import { emitKeypressEvents } from 'node:readline';
-import type { Key } from './keys.ts';
+import type { KeyPress } from './keys.ts';
 import type { Size } from './screen.ts';
 
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
@@ -19,7 +19,7 @@ export interface Terminal {
 }
 
 export interface TerminalEvents {
-  onKey: (key: Key) => void;
+  onKey: (key: KeyPress) => void;
   onResize: () => void;
   onGone: () => void;
 }
@@ -40,7 +40,7 @@ export function openTerminal({ onKey, onResize, onGone }: TerminalEvents): Termi
   let open = true;
   let isGone = false;
 
-  const onKeypress = (_text: string | undefined, key: Key) => onKey(key);
+  const onKeypress = (_text: string | undefined, key: KeyPress) => onKey(key);
   const resize = () => {
     painted = [];
     stdout.write(CLEAR);

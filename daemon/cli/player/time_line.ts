@@ -7,7 +7,7 @@ import { parseJson } from '../../base/exact_json.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
 
-export interface Thread {
+export interface PlayedThread {
   node: string;
   tid: number;
   /** The latest name of the thread. */
@@ -35,12 +35,12 @@ type ScheduledEvent = ApiEvent & {
 };
 
 export interface Threads {
-  readonly list: Thread[];
+  readonly list: PlayedThread[];
   findOrAddPlace(event: Pick<ApiEvent, 'node' | 'tid' | 'comm'>): number;
 }
 
 export function createThreads(): Threads {
-  const list: Thread[] = [];
+  const list: PlayedThread[] = [];
   const places = new Map<string, number>();
   return {
     list,

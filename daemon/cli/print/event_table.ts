@@ -1,10 +1,10 @@
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { formatDuration, formatTime } from './display.ts';
-import type { TableColumn } from './table.ts';
+import type { TextColumn } from './table.ts';
 
 const NONE = '-';
 
-export const EVENT_COLUMNS: readonly TableColumn<ApiEvent>[] = [
+export const EVENT_COLUMNS: readonly TextColumn<ApiEvent>[] = [
   { heading: 'TIME', cell: (event) => formatTime(BigInt(event.timestamp_ns)) },
   { heading: 'DURATION', cell: (event) => formatDuration(BigInt(event.duration_ns)), align: 'right' },
   { heading: 'TYPE', cell: (event) => event.event_type },

@@ -8,11 +8,11 @@ import { createTextTable } from './table.ts';
 export const ROW_FORMATS = ['table', 'json', 'csv', 'ndjson'] as const;
 export type RowFormat = (typeof ROW_FORMATS)[number];
 
-type Row = readonly SqlValue[];
+type SqlRow = readonly SqlValue[];
 
 export interface RowPrinter {
   formatHead(): string;
-  formatRows(rows: readonly Row[]): string;
+  formatRows(rows: readonly SqlRow[]): string;
   formatTail(): string;
 }
 
@@ -38,7 +38,7 @@ export function createRowPrinter(format: RowFormat, columns: readonly string[]):
 }
 
 function createTablePrinter(columns: readonly string[]): RowPrinter {
-  const table = createTextTable<Row>(
+  const table = createTextTable<SqlRow>(
     columns.map((heading, i) => ({ heading, cell: (row) => String(toPrintedValue(row[i]!) ?? '') })),
   );
   // Without any row, the headings are printed at the end.
@@ -59,7 +59,7 @@ function createJsonPrinter(columns: readonly string[]): RowPrinter {
 }
 
 /** Written member by member: a query may give two columns the same name, and both must appear. */
-function buildRowJson(columns: readonly string[], row: Row): string {
+function buildRowJson(columns: readonly string[], row: SqlRow): string {
   return `{${columns.map((name, i) => `${JSON.stringify(name)}:${stringify(toJsonValue(row[i]!))}`).join(',')}}`;
 }
 

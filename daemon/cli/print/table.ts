@@ -1,7 +1,7 @@
 /** A table with headings whose rows are printed as they arrive. */
 import { escapeControls } from '../../../agent/output/printable.ts';
 
-export interface TableColumn<Row> {
+export interface TextColumn<Row> {
   heading: string;
   cell: (row: Row) => string;
   align?: 'right';
@@ -12,7 +12,7 @@ export interface Table<Row> {
   lines(rows: readonly Row[]): string;
 }
 
-export function createTextTable<Row>(columns: readonly TableColumn<Row>[]): Table<Row> {
+export function createTextTable<Row>(columns: readonly TextColumn<Row>[]): Table<Row> {
   const widths = columns.map(({ heading }) => heading.length);
   let headed = false;
 

@@ -3,12 +3,12 @@
 import { basename } from 'node:path';
 import { escapeControls } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import type { ExactInteger, TransactionSummary } from '../../contract/received.ts';
+import type { ExactInteger, ListedTransaction } from '../../contract/received.ts';
 import { formatDuration } from './display.ts';
 import { describeEvent, formatEventBytes } from './event_table.ts';
-import { createTextTable, type TableColumn } from './table.ts';
+import { createTextTable, type TextColumn } from './table.ts';
 
-type FileSums = TransactionSummary['files'][number];
+type FileSums = ListedTransaction['files'][number];
 
 const PERCENT = 100n;
 const NO_FILE = '-';
@@ -16,10 +16,10 @@ const NO_FILE = '-';
 const formatNs = (ns: ExactInteger) => formatDuration(BigInt(ns));
 
 /** The part of the caller's time; the calls of several threads may add up to more than all of it. */
-const share = ({ transaction }: TransactionSummary, ns: ExactInteger) =>
+const share = ({ transaction }: ListedTransaction, ns: ExactInteger) =>
   `${(BigInt(ns) * PERCENT) / (BigInt(transaction.duration_ns) || 1n)}%`;
 
-export function formatHeadline({ transaction, calls, requests }: TransactionSummary, isComplete: boolean): string {
+export function formatHeadline({ transaction, calls, requests }: ListedTransaction, isComplete: boolean): string {
   const { transaction_id, services, duration_ns } = transaction;
   const ambiguous = requests.ambiguous_count > 0 ? `, ${requests.ambiguous_count} of them ambiguous` : '';
   const counts = `${calls.count} writes and syncs, ${requests.count} requests to the disk${ambiguous}`;
@@ -27,10 +27,10 @@ export function formatHeadline({ transaction, calls, requests }: TransactionSumm
   return `${escapeControls(`${transaction_id} of ${services.join(', ')}`)} took ${formatNs(duration_ns)}: ${counts}, ${missing}.`;
 }
 
-export function formatSlowestTable(summary: TransactionSummary): string {
+export function formatSlowestTable(summary: ListedTransaction): string {
   const computeBeginNs = ({ timestamp_ns }: ApiEvent) =>
     BigInt(timestamp_ns) - BigInt(summary.transaction.first_timestamp_ns);
-  const columns: TableColumn<ApiEvent>[] = [
+  const columns: TextColumn<ApiEvent>[] = [
     { heading: 'BEGAN', cell: (event) => `+${formatDuration(computeBeginNs(event))}`, align: 'right' },
     { heading: 'DURATION', cell: ({ duration_ns }) => formatNs(duration_ns), align: 'right' },
     { heading: 'SHARE', cell: ({ duration_ns }) => share(summary, duration_ns), align: 'right' },
@@ -41,8 +41,8 @@ export function formatSlowestTable(summary: TransactionSummary): string {
   return createTextTable(columns).lines(summary.slowest);
 }
 
-export function formatFileTable(summary: TransactionSummary): string {
-  const columns: TableColumn<FileSums>[] = [
+export function formatFileTable(summary: ListedTransaction): string {
+  const columns: TextColumn<FileSums>[] = [
     { heading: 'DURATION', cell: ({ duration_ns }) => formatNs(duration_ns), align: 'right' },
     { heading: 'SHARE', cell: ({ duration_ns }) => share(summary, duration_ns), align: 'right' },
     { heading: 'WRITES', cell: ({ count, sync_count }) => `${count - sync_count}`, align: 'right' },
@@ -60,7 +60,7 @@ export function formatFileTable(summary: TransactionSummary): string {
 }
 
 /** Names the file that took most of the time. */
-export function describeSlowSpot(summary: TransactionSummary): string {
+export function describeSlowSpot(summary: ListedTransaction): string {
   const [slowest] = summary.files;
   if (!slowest) return 'No call of it was recorded.';
   const { file, count, sync_count, sync_duration_ns, duration_ns } = slowest;
@@ -74,7 +74,7 @@ export function describeSlowSpot(summary: TransactionSummary): string {
 }
 
 /** Formats how much of its data the kernel wrote back later; undefined if none was. */
-export function formatLaterWrites({ transaction }: TransactionSummary): string | undefined {
+export function formatLaterWrites({ transaction }: ListedTransaction): string | undefined {
   const { written_back: back, last_end_ns } = transaction;
   if (back.count === 0 || back.last_end_ns === null) return undefined;
   const laterNs = BigInt(back.last_end_ns) - BigInt(last_end_ns);

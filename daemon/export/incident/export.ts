@@ -9,13 +9,13 @@ import { createHiddenFile, refuseTaken } from '../new_file.ts';
 import { createStandardOutput, type Output, openFileOutput } from '../output.ts';
 import type { Loss, Source } from '../source.ts';
 import { createRedaction, type Redaction } from './redaction.ts';
-import { listLosses, type Selection, selectClockSteps } from './selection.ts';
+import { type ExportSelection, listLosses, selectClockSteps } from './selection.ts';
 
 export const STANDARD_OUTPUT = '-';
 
 export interface ExportOptions {
   source: Source;
-  selection: Selection;
+  selection: ExportSelection;
   format: Format;
   /** A path, or `-` for standard output. */
   output: string;
@@ -89,12 +89,12 @@ function createEmptyExportError({ path }: Source, losses: readonly Loss[]): Expo
   return new ExportError(`${path} has no such events: nothing was exported`);
 }
 
-interface Chosen {
+interface ChosenBlocks {
   dictionary: RecordingDictionary;
   blocks: Iterable<RecordingBlock>;
 }
 
-function chooseBlocks({ source, selection, redact }: ExportOptions): Chosen {
+function chooseBlocks({ source, selection, redact }: ExportOptions): ChosenBlocks {
   const blocks = source.scan(selection.filter);
   if (!redact) return { dictionary: source.dictionary, blocks };
   const redaction = createRedaction(source.dictionary);

@@ -1,7 +1,7 @@
 /** Selects the events to export and the time that they cover; losses and clock steps of that time are exported too. */
 
 import { computeWholeEndNs } from '../../../agent/recording/read/transactions.ts';
-import { createUnendedTest, type Unended, type UnendedEvent } from '../../../agent/recording/read/unended.ts';
+import { createUnendedTest, type UnendedEvent, type UnendedLists } from '../../../agent/recording/read/unended.ts';
 import type { EventType } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { U64_MAX } from '../../base/bigints.ts';
@@ -25,13 +25,13 @@ export interface SelectionOptions {
   eventTypes?: readonly EventType[] | undefined;
 }
 
-export interface Selection {
+export interface ExportSelection {
   readonly filter: EventFilter;
   /** The window `[fromNs, toNs)`, as far as it is bounded. */
   readonly window: TimeRange;
 }
 
-export function buildSelection(source: Source, options: SelectionOptions, nowNs: bigint): Selection {
+export function buildSelection(source: Source, options: SelectionOptions, nowNs: bigint): ExportSelection {
   const { services, eventTypes, transactionId } = options;
   const narrowed = { ...(services && { services }), ...(eventTypes && { eventTypes }) };
   if (transactionId === undefined) {
@@ -63,8 +63,8 @@ function findTransactionWindow(source: Source, transactionId: string, contextNs:
 /** Losses of the time, with what is in progress, or was when an agent ended: it is missing from its start on. */
 export function listLosses(
   { reader }: Source,
-  { filter, window: { fromNs = 0n, toNs = U64_MAX + 1n } }: Selection,
-  { events, lost, unlisted }: Unended,
+  { filter, window: { fromNs = 0n, toNs = U64_MAX + 1n } }: ExportSelection,
+  { events, lost, unlisted }: UnendedLists,
 ): Loss[] {
   const untilNs = reader.recordedSpan()?.toNs ?? 0n;
   const isOfTransaction = filter.transactionId !== undefined;

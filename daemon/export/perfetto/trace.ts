@@ -15,7 +15,7 @@ import type { ClockStep, Loss } from '../source.ts';
 import * as proto from './fields.ts';
 import { createMessageWriter, type MessageWriter } from './messages.ts';
 import { ARGUMENT_NAMES, ARGUMENTS, CATEGORIES, LOSS_CATEGORY, LOST_EVENTS, SLICE_NAMES, sliceName } from './names.ts';
-import { createTracks, type Track } from './tracks.ts';
+import { createTracks, type PerfettoTrack } from './tracks.ts';
 
 /** Any number but zero will do: all packets are of one sequence. */
 const SEQUENCE_ID = 1;
@@ -148,7 +148,7 @@ function writeClocks(writer: MessageWriter, boottimeNs: bigint, realtimeNs: bigi
   writer.writeInteger(proto.CLOCK_SNAPSHOT.primary_trace_clock, proto.BUILTIN_CLOCK.boottime);
 }
 
-function writeTrack(writer: MessageWriter, { uuid, parentUuid, name, process, thread }: Track): void {
+function writeTrack(writer: MessageWriter, { uuid, parentUuid, name, process, thread }: PerfettoTrack): void {
   writer.writeInteger(proto.TRACK_DESCRIPTOR.uuid, uuid);
   if (parentUuid !== undefined) writer.writeInteger(proto.TRACK_DESCRIPTOR.parent_uuid, parentUuid);
   if (name !== undefined) writer.writeText(proto.TRACK_DESCRIPTOR.name, name);

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 
-export interface Track {
+export interface PerfettoTrack {
   readonly uuid: bigint;
   readonly parentUuid?: bigint;
   readonly name?: string;
@@ -14,7 +14,7 @@ export interface Track {
   readonly thread?: { pid: number; tid: number; name: string };
 }
 
-interface Lane {
+interface TrackLane {
   uuid: bigint;
   endNs: bigint;
 }
@@ -27,8 +27,8 @@ interface Tracks {
 }
 
 /** `declare` is called once for each track, before the track is used. */
-export function createTracks(recordingId: string, declare: (track: Track) => void): Tracks {
-  const lanes = new Map<string, Lane[]>();
+export function createTracks(recordingId: string, declare: (track: PerfettoTrack) => void): Tracks {
+  const lanes = new Map<string, TrackLane[]>();
   const processes = new Set<number>();
 
   /** Ids are random enough that traces of several recordings can be combined. */
@@ -40,7 +40,7 @@ export function createTracks(recordingId: string, declare: (track: Track) => voi
     key: string,
     startNs: bigint,
     endNs: bigint,
-    getTrack: (uuid: bigint, lane: number) => Track,
+    getTrack: (uuid: bigint, lane: number) => PerfettoTrack,
   ): bigint {
     const known = lanes.get(key) ?? [];
     if (known.length === 0) lanes.set(key, known);

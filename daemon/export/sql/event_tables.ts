@@ -12,12 +12,12 @@ import { ExportError } from '../errors.ts';
 import { EVENT_COLUMNS, type FlatColumn, listTypeColumns } from '../flat_columns.ts';
 import type { Source } from '../source.ts';
 import {
-  type Batch,
-  type Condition,
+  type ColumnCondition,
   defineNativeTables,
   type Operand,
+  type RowBatch,
+  type RowBatches,
   type RowOrder,
-  type Rows,
 } from './native_tables.ts';
 import { type Narrowed, PUSHED } from './pushed_conditions.ts';
 import { buildVectorColumn, type VectorColumn } from './vector_columns.ts';
@@ -71,14 +71,14 @@ export function defineEventTables(database: Database.Database, source: Source, n
   );
 }
 
-interface Asked {
+interface TableQuery {
   order: RowOrder;
   used: number[];
-  conditions: Condition[];
+  conditions: ColumnCondition[];
   nowNs: bigint;
 }
 
-function open(source: Source, table: EventTable, { order, used, conditions, nowNs }: Asked): Rows {
+function open(source: Source, table: EventTable, { order, used, conditions, nowNs }: TableQuery): RowBatches {
   const vectors = used.map((column) => table.vectors[column]!);
   const filter = narrowFilter(table, conditions, nowNs);
   const blocks = filter ? readBlocks(source, filter, order, vectors) : readNoBlocks();
@@ -91,7 +91,7 @@ function open(source: Source, table: EventTable, { order, used, conditions, nowN
   };
 }
 
-function readBatch(scanned: RecordingBlock, vectors: readonly VectorColumn[]): Batch {
+function readBatch(scanned: RecordingBlock, vectors: readonly VectorColumn[]): RowBatch {
   const { rowCount, columns, numbers } = scanned.block;
   const types = columns.get('event_type')!;
   return { rowCount, columns: vectors.map((vector) => vector.read(scanned)), types, numbers };
@@ -119,7 +119,7 @@ function* readBlocks(
 }
 
 /** Returns null if no row can fulfil the conditions. */
-function narrowFilter({ columns, filter }: EventTable, conditions: Condition[], nowNs: bigint): Narrowed {
+function narrowFilter({ columns, filter }: EventTable, conditions: ColumnCondition[], nowNs: bigint): Narrowed {
   let narrowed: Narrowed = filter;
   for (const [place, operator, operand] of conditions) {
     // What equals NULL, as a join may ask for, is nothing.

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type Database from 'better-sqlite3';
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 
-export interface TableColumn {
+export interface VirtualColumn {
   name: string;
   /** Takes `=` only, and is the next argument of the table as a function; the others precede it. */
   isParameter: boolean;
@@ -13,7 +13,7 @@ export interface TableColumn {
 
 export interface TableDefinition {
   name: string;
-  columns: readonly TableColumn[];
+  columns: readonly VirtualColumn[];
   /** The column by which rows come in order if it is asked for; -1 without one. */
   orderColumn: number;
 }
@@ -25,29 +25,29 @@ export type Operator = '=' | '>' | 'g' | '<' | 'l' | 'i';
 export type Operand = bigint | number | string | null | undefined;
 
 /** What `i` compares with is a list. */
-export type Condition = [column: number, operator: Operator, operand: Operand | Operand[]];
+export type ColumnCondition = [column: number, operator: Operator, operand: Operand | Operand[]];
 
-export interface Part {
+export interface ValuesPart {
   values: ColumnArray;
   /** Equal values are NULL. */
   unknown?: bigint | undefined;
 }
 
 /** `own` has a part for each event type, by its id, with a value for each row of this type; NULL without a part. */
-type Parts = Part | { own: (Part | undefined)[] };
+type Parts = ValuesPart | { own: (ValuesPart | undefined)[] };
 
 export type BatchColumn =
   | ({ form: 'number' } & Parts)
   /** `makeText` gets each key once. */
   | ({ form: 'key' } & Parts)
   /** The same, but NULL unless the key is negative. */
-  | ({ form: 'negative_key' } & Part)
+  | ({ form: 'negative_key' } & ValuesPart)
   /** `text`, then the number in 16 hexadecimal digits. */
-  | ({ form: 'numbered'; text: string } & Part)
+  | ({ form: 'numbered'; text: string } & ValuesPart)
   | { form: 'constant'; text: string | null }
   | { form: 'made'; rows: (string | bigint | null)[] };
 
-export interface Batch {
+export interface RowBatch {
   rowCount: number;
   /** The columns that are used, in their order. */
   columns: BatchColumn[];
@@ -58,16 +58,16 @@ export interface Batch {
 }
 
 /** The rows of a query. */
-export interface Rows {
+export interface RowBatches {
   /** Returns undefined after the last batch, which may be empty as any other. */
-  next(): Batch | undefined;
+  next(): RowBatch | undefined;
   close(): void;
 }
 
 /** `none`: the query cannot see the order of the rows, or sorts them. */
 export type RowOrder = 'asc' | 'desc' | 'none';
 
-type Open = (table: number, order: RowOrder, used: number[], conditions: Condition[]) => Rows;
+type Open = (table: number, order: RowOrder, used: number[], conditions: ColumnCondition[]) => RowBatches;
 /** `type` is 0 for a column that all event types have; a key of 64 bits is a bigint. */
 type MakeText = (table: number, column: number, type: number, key: number | bigint) => string | null;
 

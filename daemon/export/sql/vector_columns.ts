@@ -11,7 +11,7 @@ import { readBlockEvents } from '../../store/blocks/event.ts';
 import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
 import type { FlatColumn } from '../flat_columns.ts';
 import { toStorable } from '../formats/sqlite.ts';
-import type { BatchColumn, Part } from './native_tables.ts';
+import type { BatchColumn, ValuesPart } from './native_tables.ts';
 
 export interface VectorColumn {
   /** Columns of the recording. */
@@ -99,7 +99,7 @@ function own(fields: readonly OwnField[], name: string): VectorColumn | undefine
   return {
     needs: fields.map(({ column }) => column),
     read(scanned) {
-      const parts: (Part | undefined)[] = [];
+      const parts: (ValuesPart | undefined)[] = [];
       for (const { type, column, kind } of fields)
         parts[type] = { values: getValues(scanned, column), unknown: kind.unknown };
       const own = Array.from(parts);

@@ -31,10 +31,10 @@ interface Options {
   scanGate: ScanGate;
 }
 
-type Asked = Omit<WhatIfBody, 'transaction_id' | 'where'> & { where: Where };
+type CurvesBody = Omit<WhatIfBody, 'transaction_id' | 'where'> & { where: Where };
 type Curves = z.input<typeof curvesSchema>;
 
-export async function sendCurves(res: Response, options: Options, asked: Asked): Promise<void> {
+export async function sendCurves(res: Response, options: Options, asked: CurvesBody): Promise<void> {
   const { store, sessions, now, scanGate } = options;
   const nowNs = now();
   const filter = buildWhereFilter(asked.where, nowNs);
@@ -77,7 +77,7 @@ function createReversedWhereProblem(low: string, than: string): Problem {
 async function* computeCurves(
   { store, sessions, turn, offsets }: Pick<Options, 'store' | 'sessions'> & { turn: Scan; offsets: OffsetsOfNodes },
   filter: Filter,
-  { extra_latency_ns, timeout_ns, only }: Asked,
+  { extra_latency_ns, timeout_ns, only }: CurvesBody,
 ): AsyncGenerator<void, Omit<Curves, 'coverage'> & Pick<TransactionPage, 'reach'>> {
   const page = yield* store.listTransactions({ filter, sort: 'recent', limit: CURVES_MAX });
   turn.endKeeping();

@@ -2,7 +2,7 @@
 import { Router } from 'express';
 import type { z } from 'zod';
 import type { differencesSchema } from '../../contract/differences.ts';
-import { type Compared, comparePopulation, parseDifferencesQuery } from '../../contract/differences_query.ts';
+import { comparePopulation, parseDifferencesQuery, type WindowComparison } from '../../contract/differences_query.ts';
 import { beginAnswer } from '../../coverage/answer.ts';
 import type { Store } from '../../store/store.ts';
 import type { Side } from '../../sums/differences/comparison.ts';
@@ -39,7 +39,7 @@ export function createDifferencesRoutes({ store, now, scanGate }: Options): Rout
   return router;
 }
 
-function buildDifferencesView({ comparison, window, isNarrowed }: Compared) {
+function buildDifferencesView({ comparison, window, isNarrowed }: WindowComparison) {
   return {
     window: { from: window.fromNs ?? null, to: window.toNs ?? null, narrowed: isNarrowed },
     selected: buildSideView(comparison.selected),

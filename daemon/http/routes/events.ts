@@ -8,7 +8,7 @@ import { createParameterProblem, type EventQuery, parseEventQuery, toCursorKey }
 import { noParameters } from '../../contract/parameters.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import { parseTailQuery, type TailQuery } from '../../contract/tail_query.ts';
-import { type Answer, beginAnswer } from '../../coverage/answer.ts';
+import { beginAnswer, type CoveredAnswer } from '../../coverage/answer.ts';
 import { encodeColumnLines, LINE_COLUMNS } from '../../store/blocks/column_lines.ts';
 import { readEventKey } from '../../store/blocks/event.ts';
 import { encodePagePieces } from '../../store/blocks/event_json.ts';
@@ -238,7 +238,7 @@ async function sendTail(
   else tail.join(sink);
 }
 
-function beginEventAnswer(store: Store, { filter, nowNs }: EventQuery, isStream = false): Promise<Answer> {
+function beginEventAnswer(store: Store, { filter, nowNs }: EventQuery, isStream = false): Promise<CoveredAnswer> {
   return beginAnswer(store, { nowNs, nodes: filter.nodes, filter, isStream });
 }
 

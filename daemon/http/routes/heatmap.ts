@@ -19,7 +19,7 @@ interface Options {
   scanGate: ScanGate;
 }
 
-type Answer = z.input<typeof heatmapSchema>;
+type HeatmapBody = z.input<typeof heatmapSchema>;
 
 export function createHeatmapRoutes({ store, now, scanGate }: Options): Router {
   const router = Router();
@@ -45,7 +45,7 @@ export function createHeatmapRoutes({ store, now, scanGate }: Options): Router {
       const { map, columns, reach } = found;
       // Coverage is that of the query: without `to` it ends where recording does.
       const coverage = await answer.coverPopulation(population, reach);
-      sendJson(res, 200, { of: query.of, ...buildHeatmapView(map, columns), coverage } satisfies Answer);
+      sendJson(res, 200, { of: query.of, ...buildHeatmapView(map, columns), coverage } satisfies HeatmapBody);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
   return router;
@@ -72,4 +72,4 @@ function buildHeatmapView({ cells, total }: Heatmap, { fromNs, toNs, columnNs, c
   };
 }
 
-type Quad = Answer['cells'][number];
+type Quad = HeatmapBody['cells'][number];

@@ -20,7 +20,7 @@ import { buildSessionsPage } from '../../contract/sessions_query.ts';
 import type { Session } from '../../replay/session/session.ts';
 import type { SessionChange } from '../../replay/session/session_view.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
-import type { Wanted } from '../../replay/session/stream.ts';
+import type { WantedFrames } from '../../replay/session/stream.ts';
 import type { Store } from '../../store/store.ts';
 import { type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';
@@ -185,7 +185,7 @@ async function* encodeLines(pages: AsyncIterable<string[]>): AsyncGenerator<Buff
 function joinStream(
   session: Session,
   streamRoom: StreamRoom,
-  wanted: Wanted | undefined,
+  wanted: WantedFrames | undefined,
   req: Request,
   res: Response,
 ): void {

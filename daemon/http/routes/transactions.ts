@@ -15,8 +15,8 @@ import {
   summaryQuerySchema,
   type TransactionsQuery,
 } from '../../contract/transactions_query.ts';
-import { type Answer, beginAnswer } from '../../coverage/answer.ts';
-import type { Store, TransactionPage, TransactionSummary, Unended } from '../../store/store.ts';
+import { beginAnswer, type CoveredAnswer } from '../../coverage/answer.ts';
+import type { Store, TransactionPage, TransactionSummary, UnendedEvents } from '../../store/store.ts';
 import { sumTransactionTimes } from '../../store/transaction_times.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { type ScanGate, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
@@ -75,11 +75,11 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
 
-  function beginTransactionAnswer(transactionId: string): Promise<Answer> {
+  function beginTransactionAnswer(transactionId: string): Promise<CoveredAnswer> {
     return beginAnswer(store, { nowNs: now(), filter: { transactionId } });
   }
 
-  async function readTransaction(id: string, answer: Answer) {
+  async function readTransaction(id: string, answer: CoveredAnswer) {
     const { shards, unended } = answer;
     const transaction = await answer.store.findTransaction(id);
     if (!transaction) refuseIfPartial(shards, `transaction ${id}`);
@@ -91,7 +91,7 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
 }
 
 /** A transaction is known by events that have ended. */
-function createNotFoundProblem(id: string, { events }: Unended): Problem {
+function createNotFoundProblem(id: string, { events }: UnendedEvents): Problem {
   const none = `no events of transaction ${id} are recorded`;
   const unended = events.length === 1 ? 'a call is' : `${events.length} calls are`;
   const more = events.length > 0 ? `, but ${unended} in progress: see coverage.in_progress of its events` : '';
@@ -100,7 +100,7 @@ function createNotFoundProblem(id: string, { events }: Unended): Problem {
 
 async function sendPage(
   res: Response,
-  answer: Answer,
+  answer: CoveredAnswer,
   { request, encodePlace }: TransactionsQuery,
   page: TransactionPage,
 ): Promise<void> {

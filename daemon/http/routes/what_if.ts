@@ -10,7 +10,7 @@ import { beginAnswer } from '../../coverage/answer.ts';
 import { buildClockView } from '../../replay/plan/clock_offsets.ts';
 import { buildCurveView } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
-import type { Store, TransactionSummary, Unended } from '../../store/store.ts';
+import type { Store, TransactionSummary, UnendedEvents } from '../../store/store.ts';
 import { type ScanGate, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
 import { parseBody } from '../body.ts';
 import { refuseOtherMethods } from '../problem_handler.ts';
@@ -41,13 +41,13 @@ export function createWhatIfRoutes(options: Options): Router {
   return router;
 }
 
-type Asked = Omit<WhatIfBody, 'transaction_id' | 'where'>;
+type ProjectionBody = Omit<WhatIfBody, 'transaction_id' | 'where'>;
 
 async function sendProjection(
   res: Response,
   { store, sessions, now, scanGate }: Options,
   transactionId: string,
-  asked: Asked,
+  asked: ProjectionBody,
 ): Promise<void> {
   const { extra_latency_ns, timeout_ns, only, limit = AFTER_TIMEOUT_DEFAULT } = asked;
   const offsets = createTransactionOffsetsReader(store, asked.clock_offsets_ns, transactionId);
@@ -97,7 +97,11 @@ async function sendProjection(
 }
 
 /** Whether a call in progress has not ended by the deadline; null if that is not known. */
-function goesOnAfter(transaction: TransactionSummary | undefined, timeoutNs: bigint, own: Unended): boolean | null {
+function goesOnAfter(
+  transaction: TransactionSummary | undefined,
+  timeoutNs: bigint,
+  own: UnendedEvents,
+): boolean | null {
   const calls = own.events.filter(
     ({ transaction_id, event_type }) => transaction_id === transaction?.transactionId && event_type !== 'block_io',
   );

@@ -3,7 +3,7 @@ import { parseJson } from '../../base/exact_json.ts';
 import type { TokenKeeper } from '../access/token.ts';
 import { createUnreachableFailure, FailedRequest, type Failure, readFailure } from './failure.ts';
 
-export interface Asked {
+export interface AskOptions {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Written as JSON, bigints as integers. */
   body?: object;
@@ -15,9 +15,9 @@ export interface Asked {
 
 export interface Daemon {
   /** Throws a FailedRequest unless the daemon answers with success. */
-  ask(path: string, asked?: Asked): Promise<Response>;
+  ask(path: string, asked?: AskOptions): Promise<Response>;
   /** The answer's body: undefined if it has none. */
-  askJson<Body>(path: string, asked?: Asked): Promise<Body>;
+  askJson<Body>(path: string, asked?: AskOptions): Promise<Body>;
   /** The error for a failure that another thread has met. */
   createFailedRequest(failure: Failure): FailedRequest;
   /** The headers that authorize this tab. */
@@ -31,7 +31,7 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
     return token === null ? {} : { Authorization: `Bearer ${token}` };
   };
 
-  async function ask(path: string, { method = 'GET', body, headers, signal, keepalive }: Asked = {}) {
+  async function ask(path: string, { method = 'GET', body, headers, signal, keepalive }: AskOptions = {}) {
     const request: RequestInit = {
       method,
       headers: { Accept: 'application/json', ...authorization(), ...headers },
@@ -71,7 +71,7 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
     authorization,
     ask,
     createFailedRequest,
-    async askJson<Body>(path: string, asked?: Asked): Promise<Body> {
+    async askJson<Body>(path: string, asked?: AskOptions): Promise<Body> {
       const text = await (await ask(path, asked)).text();
       return (text === '' ? undefined : parseJson(text)) as Body;
     },

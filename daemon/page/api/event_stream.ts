@@ -4,7 +4,7 @@ import type { Daemon } from './daemon.ts';
 import { type Failure, toFailure } from './failure.ts';
 
 /** What a message says about the end of its connection: it comes again, or there is nothing more to come. */
-export type Ending = 'again' | 'over';
+export type ConnectionEnding = 'again' | 'over';
 
 export interface EventStream {
   /** Asked for each connection. */
@@ -13,7 +13,7 @@ export interface EventStream {
   lastId: string | null;
   onOpen?: (response: Response) => void;
   /** Returns what the message says about the end, if it does. */
-  onMessage: (message: EventSourceMessage) => Ending | undefined;
+  onMessage: (message: EventSourceMessage) => ConnectionEnding | undefined;
   /** Called when a connection broke or was refused, and is tried again. */
   onLost: (failure: Failure) => void;
   /** Codes of failures after which asking again cannot help. */
@@ -34,7 +34,7 @@ export async function followStream(daemon: Daemon, stream: EventStream, signal: 
   let attempt = 0;
   while (!signal.aborted) {
     const silence = new AbortController();
-    let ending: Ending | undefined;
+    let ending: ConnectionEnding | undefined;
     let waitMs = 0;
     try {
       const response = await daemon.ask(stream.path(), {

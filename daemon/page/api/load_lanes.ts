@@ -1,6 +1,6 @@
 /** Reads the events of transactions as lanes, in the page's second thread. */
 import type { Coverage } from '../../contract/received.ts';
-import type { Outline } from '../draw/extents.ts';
+import type { LanesOutline } from '../draw/extents.ts';
 import type { Breakdown } from '../lanes/breakdown.ts';
 import type { Choices } from '../lanes/choices.ts';
 import type { LanesModel } from '../lanes/model.ts';
@@ -32,7 +32,7 @@ export interface LanesQuestion {
 
 export interface ReadLanes {
   model: LanesModel;
-  outline: Outline;
+  outline: LanesOutline;
   choices: Choices;
   /** Null for a part of the events, and without own ones. */
   breakdown: Breakdown | null;

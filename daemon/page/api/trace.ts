@@ -9,7 +9,7 @@ export interface Trace {
   coverage: Coverage;
 }
 
-interface Sums {
+interface TraceSums {
   stats: { group: { transaction_id: string | null; event_type: string } }[];
   total: { count: number };
   coverage: Coverage;
@@ -20,7 +20,7 @@ const AT_ONCE = 4;
 
 export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSignal): Promise<Trace> {
   const path = `/api/stats?trace_id=${traceId}&group_by=transaction_id,event_type`;
-  const { stats, total, coverage } = await daemon.askJson<Sums>(path, { signal });
+  const { stats, total, coverage } = await daemon.askJson<TraceSums>(path, { signal });
   const named = stats.filter(({ group }) => group.transaction_id !== null);
   const typesOf = Map.groupBy(named, ({ group }) => group.transaction_id!);
   const found = await askEach([...typesOf], async ([id, rows]) => {

@@ -7,10 +7,10 @@ import { parseJson } from '../../base/exact_json.ts';
 import {
   createExactValues,
   type EventColumns,
+  type EventOwner,
   EXACT_FIELDS,
   type ExactField,
   type OriginOwner,
-  type Owner,
   type Recording,
   type Thread,
   type What,
@@ -32,7 +32,7 @@ export interface ColumnsBuilder {
 const INDEXES = { thread: 'threads', what: 'whats', owner: 'owners' } as const;
 const NULLABLE: readonly ExactField[] = ['bytes', 'queue'];
 
-type Store = Omit<EventColumns, 'baseNs' | 'count' | keyof Dictionaries | 'origins'> & {
+type Store = Omit<EventColumns, 'baseNs' | 'count' | keyof ColumnDictionaries | 'origins'> & {
   originRow: Uint32Array;
   originOwner: Uint32Array;
   originBytes: BigUint64Array;
@@ -208,17 +208,17 @@ function rebase({ start, exact }: Store, count: number, length: number, deltaNs:
 
 /* The names of an answer: each line brings those that are new in it. */
 
-interface Dictionaries {
+interface ColumnDictionaries {
   types: Map<number, string>;
   recordings: Recording[];
   threads: Thread[];
   whats: What[];
-  owners: Owner[];
+  owners: EventOwner[];
   errors: Map<number, string>;
   originOwners: OriginOwner[];
 }
 
-const createDictionaries = (): Dictionaries => ({
+const createDictionaries = (): ColumnDictionaries => ({
   types: new Map(),
   recordings: [],
   threads: [],
@@ -229,7 +229,7 @@ const createDictionaries = (): Dictionaries => ({
 });
 
 /** Adds what a line brings; a dictionary without news is not in the line. */
-function readDictionaries(dictionaries: Dictionaries, line: Parsed): void {
+function readDictionaries(dictionaries: ColumnDictionaries, line: Parsed): void {
   for (const entry of parseEntries(line, 'recordings', 2)) {
     const [recordingId, node] = entry.map((value) => parseText(value, 'recordings'));
     dictionaries.recordings.push({ recordingId: recordingId!, node: node! });

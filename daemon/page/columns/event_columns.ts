@@ -27,7 +27,7 @@ export interface What {
   fileKind: string | null;
 }
 
-export interface Owner {
+export interface EventOwner {
   transactionId: string | null;
   /** `attribution.source` of the API. */
   source: string;
@@ -83,7 +83,7 @@ export interface EventColumns {
   recordings: Recording[];
   threads: Thread[];
   whats: What[];
-  owners: Owner[];
+  owners: EventOwner[];
   /** Names of negative results. */
   errors: Map<number, string>;
   origins: Origins;
@@ -125,7 +125,7 @@ export function getWhat({ whats, what }: EventColumns, row: number): What {
   return whats[what[row]!]!;
 }
 
-export function getOwner({ owners, owner }: EventColumns, row: number): Owner {
+export function getOwner({ owners, owner }: EventColumns, row: number): EventOwner {
   return owners[owner[row]!]!;
 }
 

@@ -4,7 +4,7 @@ import { callName, type LanesModel } from '../lanes/model.ts';
 import { OWN } from '../lanes/shares.ts';
 import { type CallSums, selectQuantile } from './sums.ts';
 
-interface Group {
+interface CallGroup {
   call: string;
   target: string | null;
   service: string;
@@ -18,16 +18,16 @@ export function callSums(model: LanesModel): CallSums[] {
   });
 }
 
-function groupCalls({ columns, shares }: LanesModel): Group[] {
-  const groups = new Map<string, Group>();
+function groupCalls({ columns, shares }: LanesModel): CallGroup[] {
+  const groups = new Map<string, CallGroup>();
   const services = new Map<string, number>();
   const serviceOf = columns.threads.map(({ service }) => {
     if (!services.has(service)) services.set(service, services.size);
     return services.get(service)!;
   });
   /** Groups by numbers: text keys of a million events would take longer than all else. */
-  const known: Group[] = [];
-  const getOrCreateGroup = (row: number): Group => {
+  const known: CallGroup[] = [];
+  const getOrCreateGroup = (row: number): CallGroup => {
     const [call, { target }, { service }] = [callName(columns, row), getWhat(columns, row), getThread(columns, row)];
     const key = JSON.stringify([call, target, service]);
     const group = groups.get(key) ?? { call, target, service, rows: [] };

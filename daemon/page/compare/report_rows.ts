@@ -2,7 +2,7 @@
  * Reports of runs beside each other, or beside their incident. Several reports of one side are repeated runs: they have
  * a band from p10 to p90, and what is in the band of the other side is no difference.
  */
-import { type Compared, computeDifference } from '../../model/run_difference.ts';
+import { type ComparedReport, computeDifference } from '../../model/run_difference.ts';
 import { selectQuantile } from './sums.ts';
 
 export interface Band {
@@ -36,20 +36,20 @@ export interface ReportComparison {
   verdict: Verdict;
 }
 
-interface Values {
+interface RunValues {
   calls: number[];
   took_ns: number[];
 }
 
-const createValues = (): Values => ({ calls: [], took_ns: [] });
-type Key = string;
-interface Side {
-  rows: Map<Key, Values>;
+const createValues = (): RunValues => ({ calls: [], took_ns: [] });
+type StreamKey = string;
+interface ReportsSide {
+  rows: Map<StreamKey, RunValues>;
   totals: number[];
 }
 
 /** Without reports of A, the runs of B are compared with their incident. `b` has at least one. */
-export function compareReports(a: readonly Compared[], b: readonly Compared[]): ReportComparison {
+export function compareReports(a: readonly ComparedReport[], b: readonly ComparedReport[]): ReportComparison {
   const runs = collectSide(b, 1);
   const before = a.length > 0 ? collectSide(a, 1) : collectSide(b, 0);
   const keys = new Set([...runs.rows.keys(), ...before.rows.keys()]);
@@ -77,8 +77,8 @@ export function compareReports(a: readonly Compared[], b: readonly Compared[]): 
 const computeChangeSize = ({ took_ns: [a, b] }: ReportRow) => Math.abs((b?.median ?? 0) - (a?.median ?? 0));
 
 /** One side of the differences between runs and their incident: 0 is the incident, 1 the run. */
-function collectSide(reports: readonly Compared[], side: 0 | 1): Side {
-  const rows = new Map<Key, Values>();
+function collectSide(reports: readonly ComparedReport[], side: 0 | 1): ReportsSide {
+  const rows = new Map<StreamKey, RunValues>();
   const totals: number[] = [];
   for (const report of reports) {
     const { streams, took_ns } = computeDifference(report);
@@ -96,7 +96,7 @@ function collectSide(reports: readonly Compared[], side: 0 | 1): Side {
 }
 
 /** A run that did not make such calls made none of them: no time. */
-function fillMissingRuns(values: Values | undefined, runs: number): Values {
+function fillMissingRuns(values: RunValues | undefined, runs: number): RunValues {
   const { calls, took_ns } = values ?? createValues();
   const missing = Array<number>(Math.max(runs - calls.length, 0)).fill(0);
   return { calls: [...calls, ...missing], took_ns: [...took_ns, ...missing] };

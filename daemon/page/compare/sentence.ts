@@ -1,7 +1,7 @@
 /** The sentence that a comparison begins with: what took longer, by how much, and in what. */
 import { formatShortDuration } from '../numbers/exact_times.ts';
 
-export interface Part {
+export interface ChangePart {
   name: string;
   /** The part as the end of `11.8 ms of it`; `in` with the name unless given. */
   phrase?: string;
@@ -19,7 +19,7 @@ interface Words {
  * `B took 12.4 ms longer than A: 11.8 ms of it in fsync.` The changes of the parts add up to that of the whole, so that
  * a part is one of it only if it is no larger.
  */
-export function changeSentence(parts: readonly Part[], { a, b, isPerSecond = false }: Words): string {
+export function changeSentence(parts: readonly ChangePart[], { a, b, isPerSecond = false }: Words): string {
   const changeNs = parts.reduce((sum, part) => sum + part.changeNs, 0n);
   const least = findExtreme(parts, -1n);
   const most = findExtreme(parts, 1n);
@@ -31,7 +31,7 @@ export function changeSentence(parts: readonly Part[], { a, b, isPerSecond = fal
     return `${b} took as long as ${a} altogether: ${parting}.`;
   }
   const whole = `${b} took ${formatDifference(changeNs)} than ${a}`;
-  const getPhrase = ({ name, phrase = `in ${name}` }: Part) => phrase;
+  const getPhrase = ({ name, phrase = `in ${name}` }: ChangePart) => phrase;
   const main = (changeNs > 0n ? most : least)!;
   const isOnly = parts.every((part) => part === main || part.changeNs === 0n);
   if (isOnly) return `${whole}, all of it ${getPhrase(main)}.`;
@@ -41,8 +41,8 @@ export function changeSentence(parts: readonly Part[], { a, b, isPerSecond = fal
 }
 
 /** The part that changed most in a direction; undefined if none did. */
-function findExtreme(parts: readonly Part[], sign: 1n | -1n): Part | undefined {
-  let found: Part | undefined;
+function findExtreme(parts: readonly ChangePart[], sign: 1n | -1n): ChangePart | undefined {
+  let found: ChangePart | undefined;
   for (const part of parts)
     if (sign * part.changeNs > 0n && (!found || sign * part.changeNs > sign * found.changeNs)) found = part;
   return found;

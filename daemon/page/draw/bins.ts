@@ -5,7 +5,7 @@
 import { findFirstPlace } from '../../base/binary_search.ts';
 import { findFirstAtLeast } from '../columns/event_columns.ts';
 import type { TimeSpan } from '../lanes/model.ts';
-import { findFirstFailed, findLongest, type Track } from '../lanes/tracks.ts';
+import { findFirstFailed, findLongest, type LaneTrack } from '../lanes/tracks.ts';
 import { computeColumnCount, computeViewScale, type View } from './view.ts';
 
 /** A value for each column; a place is an index of the track's arrays. */
@@ -25,36 +25,36 @@ export function createBins(columns: number): Bins {
 }
 
 /** First column of an event of a track; it may be left of the picture. What begins in view is within, though rounded. */
-export function computeFirstColumn({ starts }: Track, place: number, view: View): number {
+export function computeFirstColumn({ starts }: LaneTrack, place: number, view: View): number {
   const columns = computeColumnCount(view);
   return Math.min(Math.floor((starts[place]! - view.fromNs) * computeViewScale(view)), columns - 1);
 }
 
 /** Last column of an event, which may be right of the picture: it has one column at least, however short it is. */
-export function computeLastColumn(track: Track, place: number, view: View): number {
+export function computeLastColumn(track: LaneTrack, place: number, view: View): number {
   const last = Math.ceil((track.ends[place]! - view.fromNs) * computeViewScale(view)) - 1;
   return Math.max(last, computeFirstColumn(track, place, view));
 }
 
 /** The places of a track that may be in view: from the first to before the second. */
-export function findPlacesInView(track: Track, view: TimeSpan): [number, number] {
+export function findPlacesInView(track: LaneTrack, view: TimeSpan): [number, number] {
   return [findFirstInView(track, view), findFirstAtLeast(track.starts, view.toNs)];
 }
 
 /** Whether an event of the track is in view. */
-export function isInView(track: Track, view: TimeSpan): boolean {
+export function isInView(track: LaneTrack, view: TimeSpan): boolean {
   const { starts } = track;
   const from = findFirstInView(track, view);
   return from < starts.length && starts[from]! < view.toNs;
 }
 
 /** The first place that begins in view or reaches into it. */
-function findFirstInView({ starts, reach }: Track, { fromNs }: TimeSpan): number {
+function findFirstInView({ starts, reach }: LaneTrack, { fromNs }: TimeSpan): number {
   return findFirstPlace(0, starts.length, (place) => reach[place]! > fromNs || starts[place]! >= fromNs);
 }
 
 /** Fills the bins, which have a place for each column of the view, with what is in view. */
-export function binTrack(track: Track, view: View, bins: Bins): void {
+export function binTrack(track: LaneTrack, view: View, bins: Bins): void {
   const columns = computeColumnCount(view);
   bins.counts.fill(0);
   bins.longest.fill(-1);
@@ -64,7 +64,7 @@ export function binTrack(track: Track, view: View, bins: Bins): void {
   else binByColumn(track, view, bins, from, to);
 }
 
-function binByEvent(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
+function binByEvent(track: LaneTrack, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
   const { starts, ends, failedBefore } = track;
   const columns = computeColumnCount(view);
   const scale = computeViewScale(view);
@@ -84,7 +84,7 @@ function binByEvent(track: Track, view: View, { counts, longest, worst }: Bins, 
   }
 }
 
-function binByColumn(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
+function binByColumn(track: LaneTrack, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
   const { starts, ends } = track;
   const columns = computeColumnCount(view);
   const scale = computeViewScale(view);

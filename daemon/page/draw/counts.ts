@@ -21,7 +21,7 @@ export interface ProcessCounts {
   density: Density;
 }
 
-export interface Counts {
+export interface BucketCounts {
   /** Start of the first bucket, nanoseconds since the epoch. */
   baseNs: bigint;
   bucketNs: bigint;
@@ -55,7 +55,12 @@ export function computeLastEndNs({ last_end_ns, written_back }: Ended & { writte
  * Buckets begin at whole multiples of their length since the epoch, as those of the daemon do. What was recorded since
  * `lastNs` was known has buckets after it.
  */
-export function sumCounts(rows: readonly CountedRow[], firstNs: bigint, lastNs: bigint, bucketNs: bigint): Counts {
+export function sumCounts(
+  rows: readonly CountedRow[],
+  firstNs: bigint,
+  lastNs: bigint,
+  bucketNs: bigint,
+): BucketCounts {
   const baseNs = (firstNs / bucketNs) * bucketNs;
   const computeBucket = (ns: bigint | number) => Number((BigInt(ns) - baseNs) / bucketNs);
   const bucketCount =
@@ -90,7 +95,11 @@ export function sumCounts(rows: readonly CountedRow[], firstNs: bigint, lastNs: 
 }
 
 /** The most events that can have begun from `fromNs` to before `toNs`, nanoseconds since the epoch. */
-export function countMostEvents({ baseNs, bucketNs, bucketCount, all }: Counts, fromNs: bigint, toNs: bigint): number {
+export function countMostEvents(
+  { baseNs, bucketNs, bucketCount, all }: BucketCounts,
+  fromNs: bigint,
+  toNs: bigint,
+): number {
   const computeBucket = (ns: bigint) => (ns <= baseNs ? 0 : Number((ns - baseNs) / bucketNs));
   let sum = 0;
   for (let at = computeBucket(fromNs); at <= Math.min(computeBucket(toNs - 1n), bucketCount - 1); at++)

@@ -16,7 +16,7 @@ export interface Extents {
 }
 
 /** What the page would need a look at every event for: the second thread has it ready. */
-export interface Outline {
+export interface LanesOutline {
   extents: Extents;
   /** Density of `normal` and of `unfolded`. */
   normal: Density;
@@ -24,7 +24,7 @@ export interface Outline {
 }
 
 /** `laterNs` is the end of what would take longer. */
-export function computeOutline(model: LanesModel, laterNs?: number): Outline {
+export function computeOutline(model: LanesModel, laterNs?: number): LanesOutline {
   const extents = computeExtents(model, laterNs);
   const normal = computeDensity(model, extents.normal, DENSITY_COLUMNS);
   const unfolded = extents.folded ? computeDensity(model, extents.unfolded, DENSITY_COLUMNS) : normal;

@@ -1,5 +1,5 @@
 /** Which event of a track is under the pointer. */
-import type { Track } from '../lanes/tracks.ts';
+import type { LaneTrack } from '../lanes/tracks.ts';
 import { computeFirstColumn, computeLastColumn, findPlacesInView } from './bins.ts';
 import { computeColumnCount, type View } from './view.ts';
 
@@ -10,7 +10,7 @@ const NARROW_COLUMNS = 3;
  * Place in the track of the event at a position in CSS pixels; -1 if none is within the tolerance. The smallest event
  * under the pointer counts, else the nearest one; a narrow failed one within the tolerance before both.
  */
-export function findHitPlace(track: Track, view: View, xPx: number, tolerancePx = 3): number {
+export function findHitPlace(track: LaneTrack, view: View, xPx: number, tolerancePx = 3): number {
   const { fromNs, toNs } = view;
   const columns = computeColumnCount(view);
   const column = Math.floor(xPx * view.dpr);

@@ -1,7 +1,7 @@
 /** Texts within the bars of events: only where they fit, and only of events that are seen. */
 import { getThread } from '../columns/event_columns.ts';
 import { callName, type Lane, type LanesModel } from '../lanes/model.ts';
-import type { Track } from '../lanes/tracks.ts';
+import type { LaneTrack } from '../lanes/tracks.ts';
 import { formatBytes } from '../numbers/amounts.ts';
 import { formatShortDuration } from '../numbers/exact_times.ts';
 import type { Bins } from './bins.ts';
@@ -25,7 +25,7 @@ const PADDING_PX = 4;
  * in CSS pixels, `most` the number of labels that may be added.
  */
 export function placeLabels(
-  { rows }: Track,
+  { rows }: LaneTrack,
   bins: Bins,
   view: View,
   listTexts: (row: number) => readonly string[],

@@ -1,6 +1,6 @@
 /** Where groups, lanes and tracks are, from top to bottom. */
-import type { Group, Lane, LanesModel, TimeSpan } from '../lanes/model.ts';
-import type { Track } from '../lanes/tracks.ts';
+import type { Lane, LaneGroup, LanesModel, TimeSpan } from '../lanes/model.ts';
+import type { LaneTrack } from '../lanes/tracks.ts';
 import { isInView } from './bins.ts';
 import { isProjectedInView, type ProjectedTimes } from './projected.ts';
 import type { PaintedTrack } from './strips.ts';
@@ -28,7 +28,7 @@ export interface PlacedLane {
 }
 
 export interface PlacedGroup {
-  group: Group;
+  group: LaneGroup;
   topPx: number;
   /** Lanes of the group without an event in view, which are thin lines. */
   foldedCount: number;
@@ -61,8 +61,8 @@ export function layOut(
   { kept = new Set(), all = false, times }: Unfolded = {},
 ): Layout {
   const layout: Layout = { groups: [], lanes: [], thin: [], tracks: [], heightPx: 0 };
-  const isRecorded = (track: Track) => parts.some((part) => isInView(track, part));
-  const isProjected = (track: Track) => !!times && !!parts[0] && isProjectedInView(track, times, parts[0]);
+  const isRecorded = (track: LaneTrack) => parts.some((part) => isInView(track, part));
+  const isProjected = (track: LaneTrack) => !!times && !!parts[0] && isProjectedInView(track, times, parts[0]);
   const isShown = ({ key, kind, tracks }: Lane) =>
     all || kept.has(key) || tracks.some(isRecorded) || (kind !== 'other_requests' && tracks.some(isProjected));
   for (const group of groups) {

@@ -1,6 +1,6 @@
 /** Paints where events would be with the latency of a what-if: a row of pixels for each track. */
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
-import type { Track } from '../lanes/tracks.ts';
+import type { LaneTrack } from '../lanes/tracks.ts';
 import type { PaintedTrack } from './strips.ts';
 import { KINDS } from './theme.ts';
 import { computeColumnCount, computeViewScale, type View } from './view.ts';
@@ -15,7 +15,7 @@ export interface ProjectedTimes {
 
 /** Whether an event of the track would be in view. */
 export function isProjectedInView(
-  { rows }: Track,
+  { rows }: LaneTrack,
   { starts, ends }: ProjectedTimes,
   { fromNs, toNs }: TimeSpan,
 ): boolean {

@@ -3,7 +3,7 @@
  * which the page stretches to their height without smoothing.
  */
 import type { Lane, LanesModel } from '../lanes/model.ts';
-import type { Track } from '../lanes/tracks.ts';
+import type { LaneTrack } from '../lanes/tracks.ts';
 import { type Bins, binTrack, createBins } from './bins.ts';
 import { buildTypeKinds, KINDS } from './theme.ts';
 import { computeColumnCount, computeViewScale, type View } from './view.ts';
@@ -12,7 +12,7 @@ export const ROWS_PER_TRACK = 2;
 
 export interface PaintedTrack {
   lane: Lane;
-  track: Track;
+  track: LaneTrack;
 }
 
 export interface StripPainter {
@@ -55,7 +55,7 @@ export function createStripPainter(model: LanesModel): StripPainter {
     }
   }
 
-  function paintCalls(body: Uint32Array, { types }: Track, { longest }: Bins, palette: Uint32Array): void {
+  function paintCalls(body: Uint32Array, { types }: LaneTrack, { longest }: Bins, palette: Uint32Array): void {
     for (let column = 0; column < body.length; column++) {
       const place = longest[column]!;
       body[column] = place < 0 ? 0 : palette[kinds[types[place]!]!]!;
@@ -63,7 +63,7 @@ export function createStripPainter(model: LanesModel): StripPainter {
   }
 
   /** A column has the colour of queue or service, whichever has more of it. */
-  function paintRequests(body: Uint32Array, track: Track, view: View, bins: Bins, palette: Uint32Array): void {
+  function paintRequests(body: Uint32Array, track: LaneTrack, view: View, bins: Bins, palette: Uint32Array): void {
     const { queue } = model.columns;
     const nsPerColumn = 1 / computeViewScale(view);
     const queued = palette[KINDS.queue]!;

@@ -19,10 +19,10 @@ export const KINDS = {
   selection: 9,
   rest: 10,
 } as const;
-export type Kind = keyof typeof KINDS;
+export type ColorKind = keyof typeof KINDS;
 
 /** Hex digits of red, green and blue. */
-export const THEMES: Readonly<Record<ThemeName, Readonly<Record<Kind, string>>>> = {
+export const THEMES: Readonly<Record<ThemeName, Readonly<Record<ColorKind, string>>>> = {
   light: {
     neutral: '8d98a6',
     write: '00518f',
@@ -61,11 +61,11 @@ export function toPixel(hex: string, alpha = 255): number {
 /** The pixels of a theme, by the numbers of `KINDS`. */
 export function buildPalette(theme: ThemeName): Uint32Array {
   const palette = new Uint32Array(Object.keys(KINDS).length);
-  for (const [kind, at] of Object.entries(KINDS)) palette[at] = toPixel(THEMES[theme][kind as Kind]);
+  for (const [kind, at] of Object.entries(KINDS)) palette[at] = toPixel(THEMES[theme][kind as ColorKind]);
   return palette;
 }
 
-const KIND_OF_TYPE: ReadonlyMap<string, Kind> = new Map([
+const KIND_OF_TYPE: ReadonlyMap<string, ColorKind> = new Map([
   ['sys_write', 'write'],
   ['sys_sync', 'sync'],
   ['sys_read', 'read'],

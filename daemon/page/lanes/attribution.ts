@@ -1,6 +1,6 @@
 /** How the owner of an event is known, and how sure that is, in words. */
 import { QUALITY_MEANINGS, SOURCE_MEANINGS } from '../../../bpf/schema/owner.ts';
-import type { Owner } from '../columns/event_columns.ts';
+import type { EventOwner } from '../columns/event_columns.ts';
 
 export interface AttributionText {
   /** What named the owner. */
@@ -14,7 +14,7 @@ export interface AttributionText {
 const DOUBTFUL: readonly string[] = ['shared', 'ambiguous'];
 
 /** A newer daemon may have words that are not known here: they stand for themselves. */
-export function describeAttribution({ source, quality }: Owner): AttributionText {
+export function describeAttribution({ source, quality }: EventOwner): AttributionText {
   const bySource = formatMeaning(SOURCE_MEANINGS, source);
   const ofQuality = formatMeaning(QUALITY_MEANINGS, quality);
   if (source === 'none') return { source: `No owner is known: ${bySource}.`, quality: null, isDoubtful: false };

@@ -7,7 +7,7 @@ import type { LanesModel, TimeSpan } from './model.ts';
 import { collectIntervals, ownCalls, requestTimes } from './request_times.ts';
 
 export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'] as const;
-export type Part = (typeof PARTS)[number];
+export type BreakdownPart = (typeof PARTS)[number];
 
 export interface Breakdown {
   /** From the first own start to the last own end. */
@@ -19,7 +19,7 @@ export interface Breakdown {
    * request waits in a queue, a device works on one, a sync runs, a write runs, a request is under way of which it is not
    * known whether anyone waits for it, or nothing is recorded of it, such as time on a CPU.
    */
-  parts: Record<Part, number>;
+  parts: Record<BreakdownPart, number>;
 }
 
 /** Null without own events. */
@@ -28,7 +28,7 @@ export function computeBreakdown(model: LanesModel): Breakdown | null {
   if (!span) return null;
   const requests = [...requestTimes(model, span).values()];
   const callTimes = (type: string) => uniteIntervals(collectIntervals(model, ownCalls(model, type)));
-  const inOrder: readonly (readonly [Part, TimeSet])[] = [
+  const inOrder: readonly (readonly [BreakdownPart, TimeSet])[] = [
     ['queue', mergeIntervals(requests.map(({ queued }) => queued))],
     ['service', mergeIntervals(requests.map(({ whole }) => whole))],
     ['sync', callTimes('sys_sync')],
@@ -36,7 +36,7 @@ export function computeBreakdown(model: LanesModel): Breakdown | null {
     ['request', mergeIntervals(requests.map(({ unknown }) => unknown))],
   ];
   const durationNs = span.toNs - span.fromNs;
-  const parts: Record<Part, number> = { queue: 0, service: 0, sync: 0, write: 0, request: 0, untraced: 0 };
+  const parts: Record<BreakdownPart, number> = { queue: 0, service: 0, sync: 0, write: 0, request: 0, untraced: 0 };
   const within = Float64Array.of(span.fromNs, span.toNs);
   let covered: TimeSet = new Float64Array(0);
   let coveredNs = 0;

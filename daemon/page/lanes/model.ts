@@ -12,7 +12,7 @@ import {
   typeName,
 } from '../columns/event_columns.ts';
 import { computeShares, markQueuedRows, OTHER, OWN, type ShareOptions } from './shares.ts';
-import { spread, type Track } from './tracks.ts';
+import { type LaneTrack, spread } from './tracks.ts';
 
 export interface Lane {
   /** The same for the same thread or device in every picture. */
@@ -26,10 +26,10 @@ export interface Lane {
   /** Null for a thread, and for requests of a device that is not known. */
   device: string | null;
   eventCount: number;
-  tracks: Track[];
+  tracks: LaneTrack[];
 }
 
-export interface Group {
+export interface LaneGroup {
   key: string;
   node: string;
   /** Null for the devices of the node. */
@@ -62,7 +62,7 @@ export interface LanesModel {
   devices: Device[];
   /** Index in `devices` of each request; -1 for a call of a thread. */
   deviceOf: Int32Array;
-  groups: Group[];
+  groups: LaneGroup[];
   /** The first event of the transactions, of any share: offset 0 of a replay. */
   firstNs: number;
   /** From the first own start to the last own end; null without own events. */
@@ -157,20 +157,20 @@ function collectDevices(columns: EventColumns): Pick<LanesModel, 'devices' | 'de
   return { devices, deviceOf };
 }
 
-type Rows = Pick<LanesModel, 'columns' | 'shares' | 'queued' | 'starts' | 'ends' | 'devices' | 'deviceOf'>;
+type LaneColumns = Pick<LanesModel, 'columns' | 'shares' | 'queued' | 'starts' | 'ends' | 'devices' | 'deviceOf'>;
 type LaneRows = Omit<Lane, 'tracks' | 'eventCount'> & { rows: number[] };
 
 /**
  * Nodes, services, processes and threads come in the order of their first recorded event, which no clock offset and no
  * later event changes; devices after the threads of their node, by name.
  */
-function groupLanes(rows: Rows): Group[] {
+function groupLanes(rows: LaneColumns): LaneGroup[] {
   const lanes = groupRowsByLane(rows);
   const buildLanes = (some: readonly LaneRows[]) => some.map((lane) => buildLane(lane, rows));
   return [...Map.groupBy(lanes, ({ node }) => node)].flatMap(([node, ofNode]) => {
     const threads = ofNode.filter(({ kind }) => kind === 'thread');
     const devices = ofNode.filter(({ kind }) => kind !== 'thread').sort((a, b) => (a.key < b.key ? -1 : 1));
-    const groups: Group[] = [...Map.groupBy(threads, ({ service }) => service)].flatMap(([service, ofService]) =>
+    const groups: LaneGroup[] = [...Map.groupBy(threads, ({ service }) => service)].flatMap(([service, ofService]) =>
       [...Map.groupBy(ofService, ({ pid }) => pid)].map(([pid, ofProcess]) => ({
         key: JSON.stringify([node, service, pid]),
         node,
@@ -184,7 +184,7 @@ function groupLanes(rows: Rows): Group[] {
   });
 }
 
-function groupRowsByLane({ columns, shares, queued, devices, deviceOf }: Rows): LaneRows[] {
+function groupRowsByLane({ columns, shares, queued, devices, deviceOf }: LaneColumns): LaneRows[] {
   const isOthers = (row: number) => shares[row] === OTHER && queued[row] === 0;
   const lanes = new Map<string, LaneRows>();
   const known: LaneRows[] = [];
@@ -211,7 +211,7 @@ function groupRowsByLane({ columns, shares, queued, devices, deviceOf }: Rows): 
   return [...lanes.values()];
 }
 
-function buildLane({ rows, ...lane }: LaneRows, { starts, ends, columns }: Rows): Lane {
+function buildLane({ rows, ...lane }: LaneRows, { starts, ends, columns }: LaneColumns): Lane {
   const ordered = sortLongerFirst(Uint32Array.from(rows), starts, ends);
   const tracks = spread(ordered, { starts, ends, type: columns.type, result: columns.result });
   return { ...lane, eventCount: rows.length, tracks };

@@ -3,7 +3,7 @@ import { findFirstAtLeast, getThread } from '../columns/event_columns.ts';
 import { overlaps, type TimeSet, uniteIntervals, uniteSets } from './intervals.ts';
 import type { Device, LanesModel } from './model.ts';
 import { collectIntervals, requestTimes } from './request_times.ts';
-import type { Track } from './tracks.ts';
+import type { LaneTrack } from './tracks.ts';
 
 export interface Neighbour {
   device: Device;
@@ -49,7 +49,7 @@ export function collectNeighbours(model: LanesModel, rows?: readonly number[]): 
 }
 
 /** The rows of a track that may have a part in the time. */
-function selectOverlappingRows({ rows, starts, reach }: Track, fromNs: number, toNs: number): Uint32Array {
+function selectOverlappingRows({ rows, starts, reach }: LaneTrack, fromNs: number, toNs: number): Uint32Array {
   return rows.subarray(findFirstAtLeast(reach, fromNs), findFirstAtLeast(starts, toNs));
 }
 

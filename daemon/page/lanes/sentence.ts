@@ -2,7 +2,7 @@
 import { getErrorName, getThread } from '../columns/event_columns.ts';
 import { formatQuantity, percentText } from '../numbers/amounts.ts';
 import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
-import { type Breakdown, PARTS, type Part } from './breakdown.ts';
+import { type Breakdown, type BreakdownPart, PARTS } from './breakdown.ts';
 import { intersectSets, overlaps, sumLengthNs, type TimeSet } from './intervals.ts';
 import { callName, type LanesModel, type TimeSpan } from './model.ts';
 import { collectNeighbours, type Neighbour } from './neighbours.ts';
@@ -49,7 +49,12 @@ function findFirstOwn({ shares, starts }: LanesModel): number {
   return first;
 }
 
-function describeReason(model: LanesModel, { span }: Breakdown, part: Part, shown: (name: string) => string): string {
+function describeReason(
+  model: LanesModel,
+  { span }: Breakdown,
+  part: BreakdownPart,
+  shown: (name: string) => string,
+): string {
   if (part === 'untraced') return 'spent on a CPU, or on something that is not recorded';
   if (part === 'write') return `inside ${formatCalls(model, 'sys_write', undefined, shown)}`;
   if (part === 'sync')

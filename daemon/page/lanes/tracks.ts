@@ -4,7 +4,7 @@
  */
 import { findFirstAbove } from '../../base/binary_search.ts';
 
-export interface Track {
+export interface LaneTrack {
   /** Rows in the columns, in order of start. */
   rows: Uint32Array;
   /** Event type of each event. */
@@ -40,7 +40,7 @@ export interface TrackSource {
 }
 
 /** Spreads rows, given in order of start and with longer events first, to the first track that is free. */
-export function spread(rows: Uint32Array, source: TrackSource): Track[] {
+export function spread(rows: Uint32Array, source: TrackSource): LaneTrack[] {
   // Rows of a lane are far from each other, so that each value is fetched once.
   const starts = pickValues(source.starts, rows);
   const ends = pickValues(source.ends, rows);
@@ -70,7 +70,7 @@ function pickValues<Values extends Uint32Array | Float64Array>(values: Values, p
   return some;
 }
 
-function createTrack(rows: Uint32Array, starts: Float64Array, ends: Float64Array, source: TrackSource): Track {
+function createTrack(rows: Uint32Array, starts: Float64Array, ends: Float64Array, source: TrackSource): LaneTrack {
   const size = rows.length;
   const types = new Uint8Array(size);
   const failedBefore = new Uint32Array(size + 1);
@@ -117,7 +117,7 @@ function computePeaks(starts: Float64Array, ends: Float64Array): Peaks[] {
 }
 
 /** Place of the longest event from `from` to before `to`, the first one of several; -1 if there is none. */
-export function findLongest(track: Track, from: number, to: number): number {
+export function findLongest(track: LaneTrack, from: number, to: number): number {
   // The highest level that has several blocks in the range.
   let level = 0;
   while (level < track.peaks.length && (to - from) >>> (PEAK_SHIFT * (level + 1)) > 1) level++;
@@ -125,7 +125,7 @@ export function findLongest(track: Track, from: number, to: number): number {
 }
 
 /** The same, but `best` unless an event is longer. Most blocks are passed over, as none of theirs is. */
-function findLonger(track: Track, level: number, from: number, to: number, best: number): number {
+function findLonger(track: LaneTrack, level: number, from: number, to: number, best: number): number {
   const { starts, ends, peaks } = track;
   let longest = best;
   let longestNs = best < 0 ? -1 : ends[best]! - starts[best]!;
@@ -155,7 +155,7 @@ function findLonger(track: Track, level: number, from: number, to: number, best:
 }
 
 /** Place of the first failed event from `from` to before `to`; -1 if there is none. */
-export function findFirstFailed({ failedBefore }: Track, from: number, to: number): number {
+export function findFirstFailed({ failedBefore }: LaneTrack, from: number, to: number): number {
   const before = failedBefore[from]!;
   if (from >= to || failedBefore[to] === before) return -1;
   return findFirstAbove(failedBefore, before, from, to) - 1;

@@ -2,7 +2,7 @@
 import { parseJson } from '../../base/exact_json.ts';
 import { createMinute, type Minute } from './minute.ts';
 import { createNewest, type Newest } from './newest.ts';
-import type { Loss } from './row_cells.ts';
+import type { LostFrame } from './row_cells.ts';
 
 export interface Kept {
   readonly newest: Newest;
@@ -25,7 +25,7 @@ export function createKept(): Kept {
   let arrivals: Arrivals | null = null;
   let [eventCount, lostCount, hasLost] = [0, 0, false];
 
-  function hatch({ from, to }: Loss): void {
+  function hatch({ from, to }: LostFrame): void {
     minute!.markLost(BigInt(from), BigInt(to));
   }
 
@@ -62,14 +62,14 @@ export function createKept(): Kept {
       // The first event shows the clock of the recorded machines, which may be behind that of the daemon.
       if (eventCount === 1) {
         minute = createMinute(clockNs);
-        for (const row of newest.rows()) if (row.kind === 'lost') hatch(parseJson(row.text) as Loss);
+        for (const row of newest.rows()) if (row.kind === 'lost') hatch(parseJson(row.text) as LostFrame);
       }
       minute!.advance(clockNs);
       minute!.add(startNs, durationNs, isFailed);
       newest.add(isLate ? 'late' : 'event', text);
     },
     takeLoss(text) {
-      const loss = parseJson(text) as Loss;
+      const loss = parseJson(text) as LostFrame;
       hasLost = true;
       lostCount += loss.lost;
       hatch(loss);

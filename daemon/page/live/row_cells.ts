@@ -9,7 +9,7 @@ import { formatWallClock } from '../numbers/wall_clock.ts';
 import type { NewestRow } from './newest.ts';
 
 /** What a `lost` frame says. */
-export interface Loss {
+export interface LostFrame {
   lost: number;
   cause: string;
   from: ExactInteger;
@@ -57,7 +57,7 @@ export interface RowTexts {
 export function buildRowTexts({ kind, text }: NewestRow, shown: (name: string) => string): RowTexts {
   const nothing = { cells: null, transactionId: null, eventId: null };
   if (kind === 'skipped') return { ...nothing, note: text };
-  if (kind === 'lost') return { ...nothing, note: formatLoss(parseJson(text) as Loss, shown) };
+  if (kind === 'lost') return { ...nothing, note: formatLoss(parseJson(text) as LostFrame, shown) };
   const event = parseJson(text) as LiveEvent;
   const bytes = event.bytes_requested ?? event.bytes ?? null;
   const cells = [
@@ -74,7 +74,7 @@ export function buildRowTexts({ kind, text }: NewestRow, shown: (name: string) =
 const CAUSES: ReadonlyMap<string, string> = new Map(Object.entries(LOSS_CAUSES));
 
 /** A count of 0 is one that is not known. */
-function formatLoss({ lost, cause, from, to, node }: Loss, shown: (name: string) => string): string {
+function formatLoss({ lost, cause, from, to, node }: LostFrame, shown: (name: string) => string): string {
   const what = lost > 0 ? `at least ${formatQuantity(lost, 'event')} not recorded` : 'events not recorded, uncounted,';
   const when = `${formatWallClock(BigInt(from))} to ${formatWallClock(BigInt(to))}`;
   return `${what} on ${shown(node)}, ${when}: ${CAUSES.get(cause) ?? shown(cause)}`;

@@ -11,9 +11,9 @@ import {
 } from './scale.ts';
 
 /** Times are half-open, durations include both ends; null where a side is open. */
-export type Box = Pick<Link, 'box_from' | 'box_to' | 'box_min' | 'box_max'>;
+export type LinkBox = Pick<Link, 'box_from' | 'box_to' | 'box_min' | 'box_max'>;
 
-export const OPEN_BOX: Box = { box_from: null, box_to: null, box_min: null, box_max: null };
+export const OPEN_BOX: LinkBox = { box_from: null, box_to: null, box_min: null, box_max: null };
 
 /** Columns and bands from the first to before the last; with fractions where the box divides cells. */
 export interface CellBox {
@@ -26,13 +26,13 @@ export interface CellBox {
 /** A duration of the API is below 2^63. */
 const DURATION_NS_MAX = I64_MAX;
 
-export function findBox({ box_from, box_to, box_min, box_max }: Link): Box | null {
+export function findBox({ box_from, box_to, box_min, box_max }: Link): LinkBox | null {
   const box = { box_from, box_to, box_min, box_max };
   return Object.values(box).every((side) => side === null) ? null : box;
 }
 
 /** The part of a box that is on the map; null if none is. */
-export function computeCellBox(scale: MapScale, { box_from, box_to, box_min, box_max }: Box): CellBox | null {
+export function computeCellBox(scale: MapScale, { box_from, box_to, box_min, box_max }: LinkBox): CellBox | null {
   const clampPlace = (place: number, most: number) => Math.min(Math.max(place, 0), most);
   const { columnCount, bandCount } = scale;
   const found = {
@@ -45,7 +45,7 @@ export function computeCellBox(scale: MapScale, { box_from, box_to, box_min, box
 }
 
 /** The box of whole cells, which is open to the top where the map ends. */
-export function computeBox(scale: MapScale, { left, right, bottom, top }: CellBox): Box {
+export function computeBox(scale: MapScale, { left, right, bottom, top }: CellBox): LinkBox {
   const least = getBandStartNs(scale, bottom);
   const most = getBandStartNs(scale, top) - 1n;
   return {

@@ -1,5 +1,5 @@
 /** Paints the cells of a map into pixels: once for a map and a size, while the box over them moves in every frame. */
-import { type Kind, THEMES, type ThemeName, toPixel } from '../draw/theme.ts';
+import { type ColorKind, THEMES, type ThemeName, toPixel } from '../draw/theme.ts';
 import type { MapCell, MapScale } from './scale.ts';
 
 /** Device pixels. */
@@ -8,7 +8,7 @@ export interface PictureSize {
   height: number;
 }
 
-type Ink = Extract<Kind, 'rest' | 'selection'>;
+type Ink = Extract<ColorKind, 'rest' | 'selection'>;
 
 /** Red, green and blue of a count of 1, which stands out from the ground, and of the largest count. */
 const RANGES: Readonly<Record<ThemeName, Readonly<Record<Ink, readonly [one: string, most: string]>>>> = {

@@ -10,16 +10,16 @@ import type { Daemon } from '../api/daemon.ts';
 import { buildPopulationParameters } from '../link/filters.ts';
 import type { Link } from '../link/link.ts';
 import { formatDecimal } from '../numbers/exact_times.ts';
-import { type Box, findBox, OPEN_BOX } from './box.ts';
+import { findBox, type LinkBox, OPEN_BOX } from './box.ts';
 import { computeMapScale, type MapCell, type MapScale, mergeCells } from './scale.ts';
 import { computeExactTail, LIST_MAX, narrowTail, tailOfCells, tailSize } from './tail.ts';
 
 /** An answer with the question that it answers: the old one stays while another is awaited. */
-export interface Answered {
+export interface KeyedAnswer {
   key: string;
 }
 
-export interface LatencyMap extends Answered {
+export interface LatencyMap extends KeyedAnswer {
   answer: HeatmapAnswer;
   of: MapKind;
   /** Whether the map is of events because no transaction is labelled. */
@@ -33,12 +33,12 @@ export interface LatencyMap extends Answered {
 
 export interface Selection {
   kind: 'slowest' | 'failed' | 'box';
-  box: Box;
+  box: LinkBox;
   isFailed: boolean;
 }
 
 /** The list of the slowest that is asked for. */
-export interface SlowestQuestion extends Answered {
+export interface SlowestQuestion extends KeyedAnswer {
   map: LatencyMap;
   path: string;
   /** Only those that are no longer. */
@@ -47,7 +47,7 @@ export interface SlowestQuestion extends Answered {
   size: number;
 }
 
-export interface Slowest extends Answered {
+export interface SlowestTransactions extends KeyedAnswer {
   transactions: Transaction[];
   /** The least duration of the tail; null where none was asked for. */
   tailNs: bigint | null;
@@ -55,7 +55,7 @@ export interface Slowest extends Answered {
   isCut: boolean;
 }
 
-export interface Apart extends Answered {
+export interface Apart extends KeyedAnswer {
   map: LatencyMap;
   selection: Selection;
   answer: DifferencesAnswer;
@@ -97,7 +97,11 @@ export async function askMap(
 }
 
 /** What the link selects; null for the slowest while their least duration is not known, or if there are too few. */
-export function chooseSelection(link: Link, map: LatencyMap, slowest: Slowest | 'failed' | null): Selection | null {
+export function chooseSelection(
+  link: Link,
+  map: LatencyMap,
+  slowest: SlowestTransactions | 'failed' | null,
+): Selection | null {
   const box = findBox(link);
   if (box) return { kind: 'box', box, isFailed: link.box_failed };
   if (link.box_failed) return { kind: 'failed', box: OPEN_BOX, isFailed: true };
@@ -125,7 +129,7 @@ export function buildSlowestQuestion(link: Link, map: LatencyMap): SlowestQuesti
 }
 
 /** Parameters of the population of a map, in the time of a box. */
-function buildWindowParameters(map: LatencyMap, { box_from, box_to }: Box): URLSearchParams {
+function buildWindowParameters(map: LatencyMap, { box_from, box_to }: LinkBox): URLSearchParams {
   const parameters = new URLSearchParams(map.filters);
   const from = chooseLarger(BigInt(map.answer.from), box_from);
   const to = chooseSmaller(BigInt(map.answer.to), box_to);
@@ -139,7 +143,7 @@ export async function askSlowest(
   daemon: Pick<Daemon, 'askJson'>,
   question: SlowestQuestion,
   signal?: AbortSignal,
-): Promise<Slowest> {
+): Promise<SlowestTransactions> {
   const { path, key, most, size, map } = question;
   const asked = signal ? { signal } : {};
   const found: Transaction[] = [];

@@ -1,6 +1,6 @@
 /** The sentences that an overview begins with: which were selected, what sets them apart, and where their time went. */
 import type { DifferencesAnswer, DifferentValue, MapKind } from '../../contract/received.ts';
-import type { Part } from '../lanes/breakdown.ts';
+import type { BreakdownPart } from '../lanes/breakdown.ts';
 import { percentText } from '../numbers/amounts.ts';
 import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import type { LatencyMap, Selection } from './questions.ts';
@@ -8,9 +8,9 @@ import { TAIL_SHARE } from './tail.ts';
 import { computeMeans, findLargestExtra } from './time_spent.ts';
 import { formatRowClause, getFieldName, joinWithAnd } from './wording.ts';
 
-type Shown = (name: string) => string;
+type NameFormatter = (name: string) => string;
 
-const EXTRA: Readonly<Record<Part, string>> = {
+const EXTRA: Readonly<Record<BreakdownPart, string>> = {
   queue: 'Waiting in the queue of a device',
   service: 'A device at work on their requests',
   sync: 'The rest of their syncs',
@@ -28,7 +28,7 @@ export function describeOverview(
   map: LatencyMap,
   selection: Selection,
   answer: DifferencesAnswer | null,
-  shown: Shown = (text) => text,
+  shown: NameFormatter = (text) => text,
 ): string {
   if (!answer) return `${describeSelection(map, selection)}.`;
   const all = answer.selected.count + answer.others.count;
@@ -55,13 +55,18 @@ function describeEmptySelection({ of, answer: { total } }: LatencyMap, { kind, i
   return `None of ${formatAmount(total.count, of)} is in the box${isFailed ? ' and failed' : ''}`;
 }
 
-interface Counts {
+interface SelectionCounts {
   selected: number;
   all: number;
   isComplete: boolean;
 }
 
-function describeSelectedShare(of: MapKind, selection: Selection, counts: Counts, answer: DifferencesAnswer): string {
+function describeSelectedShare(
+  of: MapKind,
+  selection: Selection,
+  counts: SelectionCounts,
+  answer: DifferencesAnswer,
+): string {
   const { selected, all, isComplete } = counts;
   const atLeast = isComplete ? '' : 'at least ';
   const share = tailText(selected / all);
@@ -112,7 +117,7 @@ function findNamedRow(answer: DifferencesAnswer) {
 }
 
 /** What most sets the selected apart; that they seldom have something only if they have nothing more often. */
-function describeDifference(answer: DifferencesAnswer, shown: Shown): string {
+function describeDifference(answer: DifferencesAnswer, shown: NameFormatter): string {
   const named = findNamedRow(answer);
   const row = named ?? answer.differences[0];
   if (!row) return `No difference outside noise${formatLeftOut(answer)}.`;
@@ -127,7 +132,7 @@ function formatLeftOut({ left_out }: DifferencesAnswer): string {
 }
 
 /** The largest part of the time that the selected took more. */
-function describeExtraTime(answer: DifferencesAnswer, shown: Shown): string {
+function describeExtraTime(answer: DifferencesAnswer, shown: NameFormatter): string {
   const extra = findLargestExtra(computeMeans(answer.selected), computeMeans(answer.others));
   if (!extra) return '';
   const what = (extra.part === 'queue' && queueText(answer, shown)) || EXTRA[extra.part];
@@ -135,7 +140,7 @@ function describeExtraTime(answer: DifferencesAnswer, shown: Shown): string {
 }
 
 /** The wait in the queue of a device that is named already. */
-function queueText(answer: DifferencesAnswer, shown: Shown): string | undefined {
+function queueText(answer: DifferencesAnswer, shown: NameFormatter): string | undefined {
   const values = findNamedRow(answer)?.values ?? [];
   if (values.some(({ field }) => field === 'device')) return 'Waiting in its queue';
   const neighbour = values.find(({ device }) => device !== undefined);

@@ -1,6 +1,6 @@
 /** A map and its box in words, for those who do not see the picture. */
 import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
-import type { Box } from './box.ts';
+import type { LinkBox } from './box.ts';
 import { timeText } from './clock_ticks.ts';
 import type { LatencyMap, Selection } from './questions.ts';
 import { computeColumnStartNs } from './scale.ts';
@@ -9,7 +9,7 @@ const KEYS = 'Arrows move the box, Shift and arrows change its size, Escape clea
 const SECOND_NS = 1_000_000_000n;
 
 /** `55.0 ms to 440.0 ms, 01:36:20 to 01:38:10`: an open side is that of the map. */
-export function formatBox({ scale, answer: { from, total } }: LatencyMap, box: Box): string {
+export function formatBox({ scale, answer: { from, total } }: LatencyMap, box: LinkBox): string {
   const stepNs = scale.columnNs < SECOND_NS ? scale.columnNs : SECOND_NS;
   const formatClock = (ns: bigint) => timeText(ns, stepNs);
   const least = box.box_min ?? 0n;

@@ -26,16 +26,16 @@ export function computeExactTail(slowest: readonly Pick<Transaction, 'duration_n
   return longer >= TAIL_MIN ? durations[longer - 1]! : least;
 }
 
-type Rows = Pick<HeatmapAnswer, 'cells' | 'first_row' | 'row_edges'>;
+type MapRows = Pick<HeatmapAnswer, 'cells' | 'first_row' | 'row_edges'>;
 
-function sumCellsByRow({ cells, first_row, row_edges }: Rows): number[] {
+function sumCellsByRow({ cells, first_row, row_edges }: MapRows): number[] {
   const counts = new Array<number>(Math.max(row_edges.length - 1, 1)).fill(0);
   for (const [, row, count] of cells) counts[row - first_row]! += count;
   return counts;
 }
 
 /** The start of a row such that about `size`, and no less than TAIL_MIN, are in the rows from it on. */
-export function tailOfCells({ cells, first_row, row_edges }: Rows, size: number): bigint {
+export function tailOfCells({ cells, first_row, row_edges }: MapRows, size: number): bigint {
   const counts = sumCellsByRow({ cells, first_row, row_edges });
   let [best, bestCount] = [0, 0];
   for (let row = counts.length - 1, sum = 0; row >= 0; row--) {
@@ -57,7 +57,7 @@ const EXCESS_SHARE = 0.01;
  * returns how many take a duration or longer.
  */
 export async function narrowTail(
-  rows: Rows,
+  rows: MapRows,
   size: number,
   countFrom: (ns: bigint) => Promise<number>,
 ): Promise<bigint> {

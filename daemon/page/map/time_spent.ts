@@ -1,23 +1,26 @@
 /** What the time of the selected and of the others was spent on, in means: exact sums, divided once. */
 import type { ComparedSide } from '../../contract/received.ts';
-import { PARTS, type Part } from '../lanes/breakdown.ts';
+import { type BreakdownPart, PARTS } from '../lanes/breakdown.ts';
 
 export interface Means {
   /** Whole nanoseconds, rounded. */
   durationNs: bigint;
-  parts: Record<Part, bigint>;
+  parts: Record<BreakdownPart, bigint>;
 }
 
 export function computeMeans({ count, duration_ns, breakdown }: ComparedSide): Means {
   const mean = (sum: number | bigint) => divideRounded(BigInt(sum), BigInt(Math.max(count, 1)));
   const parts = Object.fromEntries(PARTS.map((part) => [part, mean(breakdown[`${part}_ns`])]));
-  return { durationNs: mean(duration_ns), parts: parts as Record<Part, bigint> };
+  return { durationNs: mean(duration_ns), parts: parts as Record<BreakdownPart, bigint> };
 }
 
 /** The part that explains most of the time that the selected took more; null if they took no more. */
-export function findLargestExtra(selected: Means, others: Means): { part: Part; ns: bigint; ofNs: bigint } | null {
+export function findLargestExtra(
+  selected: Means,
+  others: Means,
+): { part: BreakdownPart; ns: bigint; ofNs: bigint } | null {
   const ofNs = selected.durationNs - others.durationNs;
-  const computeExtra = (part: Part) => selected.parts[part] - others.parts[part];
+  const computeExtra = (part: BreakdownPart) => selected.parts[part] - others.parts[part];
   const part = PARTS.reduce((most, one) => (computeExtra(one) > computeExtra(most) ? one : most));
   return ofNs > 0n && computeExtra(part) > 0n ? { part, ns: computeExtra(part), ofNs } : null;
 }

@@ -4,7 +4,7 @@ import { isPatternOfFolder } from '../../base/file_pattern.ts';
 import type { ComparedField, DifferentValue, MapKind } from '../../contract/received.ts';
 import type { Filtered } from '../link/link.ts';
 
-type Shown = (name: string) => string;
+type NameFormatter = (name: string) => string;
 
 const FIELD_NAMES: Readonly<Record<ComparedField, string>> = {
   service: 'service',
@@ -24,14 +24,14 @@ export const getFieldName = (field: ComparedField): string => FIELD_NAMES[field]
 type Named = Omit<DifferentValue, 'selected' | 'others'>;
 
 /** `file /srv/wal/1`, `files in /srv/wal/`. */
-export function formatFieldValue(named: Named, shown: Shown): string {
+export function formatFieldValue(named: Named, shown: NameFormatter): string {
   const { field, value } = named;
   if (field === 'neighbour') return `neighbour ${shown(value)} on ${formatDevice(named, shown)}`;
   if (field === 'file' && isPatternOfFolder(value)) return `files in ${shown(value)}`;
   return `${FIELD_NAMES[field]} ${shown(value)}`;
 }
 
-function formatDevice({ device }: Named, shown: Shown): string {
+function formatDevice({ device }: Named, shown: NameFormatter): string {
   return `device ${shown(device!)}`;
 }
 
@@ -65,7 +65,7 @@ const NAMED_MAX = 2;
 const BY_ITSELF: ReadonlySet<ComparedField> = new Set(['syscall', 'error', 'neighbour']);
 
 /** `used device nvme1n1 on node n2`: what those do that have all values of a row. */
-export function formatRowClause(values: readonly DifferentValue[], of: MapKind, shown: Shown): string {
+export function formatRowClause(values: readonly DifferentValue[], of: MapKind, shown: NameFormatter): string {
   const byField = Map.groupBy(values, ({ field }) => field);
   const nodes = byField.get('node');
   const clauses = [...byField].flatMap(([field, some]) => {
@@ -78,12 +78,12 @@ export function formatRowClause(values: readonly DifferentValue[], of: MapKind, 
 }
 
 /** `shared device vda with backup and cron`. */
-function formatSharedDevices(values: readonly DifferentValue[], shown: Shown): string[] {
+function formatSharedDevices(values: readonly DifferentValue[], shown: NameFormatter): string[] {
   const byDevice = Map.groupBy(values, (value) => formatDevice(value, shown));
   return [...byDevice].map(([device, some]) => `shared ${device} with ${formatNames('neighbour', some, shown)}`);
 }
 
-function formatNames(field: ComparedField, values: readonly DifferentValue[], shown: Shown): string {
+function formatNames(field: ComparedField, values: readonly DifferentValue[], shown: NameFormatter): string {
   const name = (one: DifferentValue) => (BY_ITSELF.has(field) ? shown(one.value) : formatFieldValue(one, shown));
   const named = values.slice(0, NAMED_MAX).map(name);
   const more = values.length - named.length;

@@ -4,14 +4,14 @@ import type { Daemon } from '../api/daemon.ts';
 import { delay, retryMs } from '../api/event_stream.ts';
 import { type Failure, toFailure } from '../api/failure.ts';
 import { createShownSignal, takeSlot, waitUntilShown } from '../api/stream_slot.ts';
-import { FINAL, type Frame, follow, type Wanted } from './stream.ts';
+import { FINAL, type Frame, type FrameChoice, follow } from './stream.ts';
 
 /** Time between two questions of a tab that has no stream. */
 const POLL_MS = 1000;
 
-export interface Following {
+export interface SessionFollower {
   /** Changes which frames come. */
-  want(wanted: Wanted): void;
+  want(wanted: FrameChoice): void;
 }
 
 interface Options {
@@ -26,10 +26,10 @@ interface Options {
   onEnd: (failure: Failure | null) => void;
 }
 
-export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, onEnd }: Options): Following {
+export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, onEnd }: Options): SessionFollower {
   /** The newest frame that this page has. */
   let newestId = 0;
-  let [wanted, followed]: Wanted[] = ['events', 'events'];
+  let [wanted, followed]: FrameChoice[] = ['events', 'events'];
   /** Ends the stream when frames of the other kind are wanted. */
   let changing = new AbortController();
 

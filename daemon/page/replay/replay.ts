@@ -6,7 +6,7 @@ import { createLayoutWatch } from '../../model/layout_changes.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { type Failure, toFailure } from '../api/failure.ts';
 import { startFollowing } from './following.ts';
-import type { SessionSettings } from './settings_in_link.ts';
+import type { NewSessionSettings } from './settings_in_link.ts';
 import type { Frame, PlayedPosition } from './stream.ts';
 
 const SESSIONS = '/api/replay/sessions';
@@ -22,7 +22,7 @@ export interface Change {
 }
 
 /** The newest event that was played, and its start on the session's time line. */
-export interface Played {
+export interface NewestEvent {
   eventId: string;
   offsetNs: number;
 }
@@ -62,12 +62,12 @@ export interface ReplayOptions {
   /** Called after every change of what this object shows. */
   onChange: () => void;
   /** Called with the newest event that was played; null before the first. */
-  onPlayed: (played: Played | null) => void;
+  onPlayed: (played: NewestEvent | null) => void;
   nowMs?: () => number;
 }
 
 /** Makes a session; the caller deletes it. */
-export function createSession(daemon: Daemon, transactionId: string, settings: SessionSettings): Promise<Session> {
+export function createSession(daemon: Daemon, transactionId: string, settings: NewSessionSettings): Promise<Session> {
   return daemon.askJson<Session>(SESSIONS, { method: 'POST', body: { transaction_id: transactionId, ...settings } });
 }
 
@@ -76,7 +76,7 @@ export async function deleteSession(daemon: Daemon, sessionId: string): Promise<
   await daemon.ask(`${SESSIONS}/${sessionId}`, { method: 'DELETE', keepalive: true }).catch(() => {});
 }
 
-type Shown = { -readonly [Name in keyof Replay]: Replay[Name] };
+type ReplayState = { -readonly [Name in keyof Replay]: Replay[Name] };
 
 export function openReplay(options: ReplayOptions): Replay {
   const { daemon, sessionId, onChange, onPlayed, nowMs = () => performance.now() } = options;
@@ -92,7 +92,7 @@ export function openReplay(options: ReplayOptions): Replay {
   /** A command waits until it is known what the session plays. */
   const known = Promise.withResolvers<void>();
   let isNewLayout: ReturnType<typeof createLayoutWatch> | undefined;
-  const shown: Shown = {
+  const shown: ReplayState = {
     sessionId,
     playhead,
     session: null,
@@ -142,7 +142,7 @@ export function openReplay(options: ReplayOptions): Replay {
     if (state === 'playing') takePosition(offsetNs + latenessNs * speed_factor!);
   }
 
-  function reportPlayed(event: Played | null, index: number): void {
+  function reportPlayed(event: NewestEvent | null, index: number): void {
     playedIndex = index;
     onPlayed(event);
   }

@@ -69,7 +69,7 @@ export function projectTimes({ columns, shares, starts, ends }: Model, { latency
   const lanes = numberThreads(columns);
   const isAffected = createAffectedTest(columns, only);
   const isCallOf = Array.from({ length: 256 }, (_, id) => isCallType(columns.types.get(id) ?? ''));
-  const threads: Lane[] = [];
+  const threads: ScheduledThread[] = [];
   const rows = new Uint32Array(columns.count);
   let count = 0;
   let [isSorted, hasOwn] = [true, false];
@@ -107,7 +107,7 @@ export function computeOwnEndNs({ shares }: Model, { rows, ends }: ProjectedTime
 
 type Columns = LanesModel['columns'];
 
-interface Lane {
+interface ScheduledThread {
   delay: ThreadDelay<number>;
   /** Row of its last call. */
   call: number;

@@ -4,7 +4,7 @@ import type { ClockOffsets } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
 
 /** What makes a session, beside its transaction: fields of `POST /api/replay/sessions`. */
-export interface SessionSettings {
+export interface NewSessionSettings {
   speed_factor?: number;
   extra_latency_ns?: bigint;
   timeout_ns?: bigint | null;
@@ -27,7 +27,7 @@ export function buildOnlyFilter({ only_event_type, only_service, only_node }: Li
   };
 }
 
-export function buildSessionSettings(link: Settings, offsets: ClockOffsets): SessionSettings {
+export function buildSessionSettings(link: Settings, offsets: ClockOffsets): NewSessionSettings {
   return {
     ...(link.speed !== null && { speed_factor: link.speed }),
     ...(link.latency !== null && { extra_latency_ns: link.latency }),
@@ -50,10 +50,16 @@ export function buildExpectedSettings({ speed, latency, max_gap }: Settings): Sh
   return { speed_factor: speed ?? 1, extra_latency_ns: latency ?? 0n, max_gap_ns: max_gap, loop: false };
 }
 
-type Known = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'timeout_ns' | 'max_gap_ns' | 'only'>;
+type LinkedSettings = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'timeout_ns' | 'max_gap_ns' | 'only'>;
 
 /** The change of the link that says the settings of a session. */
-export function linkSettings({ speed_factor, extra_latency_ns, timeout_ns, max_gap_ns, only }: Known): Settings {
+export function linkSettings({
+  speed_factor,
+  extra_latency_ns,
+  timeout_ns,
+  max_gap_ns,
+  only,
+}: LinkedSettings): Settings {
   const speed = Number(speed_factor.toFixed(SPEED_DECIMALS));
   const latency = BigInt(extra_latency_ns);
   return {

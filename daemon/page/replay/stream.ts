@@ -26,7 +26,7 @@ export type Frame =
   | { kind: 'lost'; failure: Failure };
 
 /** Which frames a stream has: all events, or the position of the session 20 times a second. */
-export type Wanted = 'events' | 'positions';
+export type FrameChoice = 'events' | 'positions';
 
 /** Failures after which asking again cannot help. */
 export const FINAL: ReadonlySet<string> = new Set([
@@ -49,7 +49,7 @@ export function follow(
   lastId: number | null,
   taken: (frame: Frame) => void,
   signal: AbortSignal,
-  wanted: Wanted = 'events',
+  wanted: FrameChoice = 'events',
 ): Promise<Failure | null> {
   const stream = {
     path: () => `/api/replay/sessions/${sessionId}/events${wanted === 'positions' ? '?frames=state,position' : ''}`,

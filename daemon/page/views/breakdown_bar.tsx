@@ -1,9 +1,9 @@
 /** What the time was spent on, as a bar and as numbers that add up. */
-import { type Breakdown, PARTS, type Part } from '../lanes/breakdown.ts';
+import { type Breakdown, type BreakdownPart, PARTS } from '../lanes/breakdown.ts';
 import { percentText } from '../numbers/amounts.ts';
 import { formatExactDuration, formatShortDuration } from '../numbers/exact_times.ts';
 
-export const PART_NAMES: Readonly<Record<Part, string>> = {
+export const PART_NAMES: Readonly<Record<BreakdownPart, string>> = {
   queue: 'waiting in the queue of a device',
   service: 'a device working on its requests',
   sync: 'rest of its syncs',
@@ -14,7 +14,7 @@ export const PART_NAMES: Readonly<Record<Part, string>> = {
 
 export function BreakdownBar({ breakdown: { parts, durationNs } }: { breakdown: Breakdown }) {
   const shown = PARTS.filter((part) => parts[part] > 0);
-  const share = (part: Part) => (durationNs === 0 ? 0 : parts[part] / durationNs);
+  const share = (part: BreakdownPart) => (durationNs === 0 ? 0 : parts[part] / durationNs);
   return (
     <section class="panel">
       <h2>Where the time went</h2>

@@ -1,6 +1,6 @@
 /** A strip for each process with the number of its events over time, and the same numbers as a table. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import type { Counts } from '../draw/counts.ts';
+import type { BucketCounts } from '../draw/counts.ts';
 import { computeHeightShare } from '../draw/density.ts';
 import { THEMES, type ThemeName } from '../draw/theme.ts';
 import { computeTicks } from '../draw/ticks.ts';
@@ -15,7 +15,7 @@ import { clearCanvas, readInk, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
 
 interface Props {
-  counts: Counts;
+  counts: BucketCounts;
   around: Around;
   summary: string;
 }
@@ -68,7 +68,7 @@ export function CountsPicture({ counts, around: { baseNs, bounds }, summary }: P
   );
 }
 
-function draw(canvas: HTMLCanvasElement, counts: Counts, view: View, namesPx: number, theme: ThemeName): void {
+function draw(canvas: HTMLCanvasElement, counts: BucketCounts, view: View, namesPx: number, theme: ThemeName): void {
   const rows = counts.processes.slice(0, ROWS_MAX);
   const context = clearCanvas(canvas, namesPx + view.widthPx, AXIS_PX + rows.length * ROW_PX, view.dpr);
   const ink = readInk();
@@ -98,7 +98,7 @@ function draw(canvas: HTMLCanvasElement, counts: Counts, view: View, namesPx: nu
   }
 }
 
-function CountsTable({ counts: { processes } }: { counts: Counts }) {
+function CountsTable({ counts: { processes } }: { counts: BucketCounts }) {
   const types = [...new Set(processes.flatMap((process) => [...process.types.keys()]))].sort();
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard

@@ -10,7 +10,7 @@ import { buildPalette, THEMES, type ThemeName } from '../draw/theme.ts';
 import { computeTicks } from '../draw/ticks.ts';
 import { computeColumnCount, computeXPx, FAINT_ALPHA, type View } from '../draw/view.ts';
 import type { LanesModel } from '../lanes/model.ts';
-import type { Track } from '../lanes/tracks.ts';
+import type { LaneTrack } from '../lanes/tracks.ts';
 import { formatQuantity } from '../numbers/amounts.ts';
 import { formatShortDuration } from '../numbers/exact_times.ts';
 import { formatName } from './names.ts';
@@ -220,7 +220,7 @@ function listAxisParts(axis: Axis): (readonly [leftPx: number, view: View])[] {
 }
 
 /** Whether a track has an event: its rows are in order of start. */
-function hasRow({ starts }: LanesModel, track: Track, row: number): boolean {
+function hasRow({ starts }: LanesModel, track: LaneTrack, row: number): boolean {
   for (let at = findFirstAtLeast(track.starts, starts[row]!); track.starts[at] === starts[row]; at++)
     if (track.rows[at] === row) return true;
   return false;

@@ -3,7 +3,7 @@ import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { computeAxis, computeFoldedLeftPx, isOnAxis } from '../draw/axis.ts';
 import type { Density } from '../draw/density.ts';
-import { computeOutline, type Extents, type Outline } from '../draw/extents.ts';
+import { computeOutline, type Extents, type LanesOutline } from '../draw/extents.ts';
 import { findHitPlace } from '../draw/hit.ts';
 import { findTrack } from '../draw/layout.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
@@ -26,7 +26,7 @@ export interface Around {
 
 interface Props {
   model: LanesModel;
-  outline: Outline;
+  outline: LanesOutline;
   around?: Around;
   /** When events would be with the latency of a what-if; null without one. */
   times: ProjectedTimes | null;

@@ -7,7 +7,7 @@ import { formatClockOffsets, type ParsedOffsets, parseClockOffsets } from '../li
 import { formatDuration, parseDuration } from '../numbers/duration_text.ts';
 import { formatShortDuration } from '../numbers/exact_times.ts';
 import { projectTimes } from '../replay/schedule.ts';
-import { buildOnlyFilter, type SessionSettings } from '../replay/settings_in_link.ts';
+import { buildOnlyFilter, type NewSessionSettings } from '../replay/settings_in_link.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { usePage } from './context.ts';
 import { ExactField } from './duration_field.tsx';
@@ -61,7 +61,7 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const { replay, failure, playheadNs, playedRow, renew } = played;
   // The same one for all renderings: effects would keep the events of an earlier picture.
   const onPlay = useCallback(
-    async (settings: SessionSettings) => {
+    async (settings: NewSessionSettings) => {
       const opened = await renew(settings);
       await opened?.send('play');
     },

@@ -6,8 +6,8 @@ import type { Daemon } from '../api/daemon.ts';
 import { FailedRequest, toFailure } from '../api/failure.ts';
 import { loadLanes, type ReadLanes } from '../api/load_lanes.ts';
 import {
+  type BucketCounts,
   type CountedRow,
-  type Counts,
   computeBucketNs,
   computeLastEndNs,
   countMostEvents,
@@ -46,7 +46,7 @@ export function LargeTransaction({ transaction }: Props) {
   );
 }
 
-function Counted({ transaction, counts }: Props & { counts: Counts }) {
+function Counted({ transaction, counts }: Props & { counts: BucketCounts }) {
   const part = useWantedPart(counts);
   const { body, failure, isLoading, askAgain } = usePart(transaction, part);
   const around = useMemo(
@@ -81,9 +81,9 @@ function Counted({ transaction, counts }: Props & { counts: Counts }) {
  * The part whose single events are shown; null where they are too many. It is wider than what is in view, if it may be,
  * and stays as long as it has what is in view.
  */
-function useWantedPart(counts: Counts): Part | null {
+function useWantedPart(counts: BucketCounts): TransactionPart | null {
   const { link } = usePage();
-  const [part, setPart] = useState<Part | null>(null);
+  const [part, setPart] = useState<TransactionPart | null>(null);
   const { zoom_from: from, zoom_to: to } = link;
   useEffect(() => {
     if (from === null || to === null || countMostEvents(counts, from, to) > EVENTS_MAX) return setPart(null);
@@ -95,7 +95,11 @@ function useWantedPart(counts: Counts): Part | null {
   return part;
 }
 
-function describePart({ transaction_id, event_count, first_timestamp_ns }: Transaction, lanes: ReadLanes, part: Part) {
+function describePart(
+  { transaction_id, event_count, first_timestamp_ns }: Transaction,
+  lanes: ReadLanes,
+  part: TransactionPart,
+) {
   const { shares } = lanes.model;
   const count = shares.reduce((sum, share) => sum + (share === OTHER ? 0 : 1), 0);
   const first = BigInt(first_timestamp_ns);
@@ -109,14 +113,14 @@ function describePart({ transaction_id, event_count, first_timestamp_ns }: Trans
 /* Counts of a transaction that has too many events, and the single events of a part of its time. */
 
 /** Half-open, nanoseconds since the epoch. */
-interface Part {
+interface TransactionPart {
   from: bigint;
   to: bigint;
 }
 
 const BUCKETS = 200;
 
-function useCounts(transaction: Transaction): Answer<{ counts: Counts; coverage: Coverage }> {
+function useCounts(transaction: Transaction): Answer<{ counts: BucketCounts; coverage: Coverage }> {
   const { daemon } = usePage();
   return useAnswer(transaction.transaction_id, (signal) => readCounts(daemon, transaction, signal));
 }
@@ -133,8 +137,8 @@ async function readCounts(daemon: Daemon, transaction: Transaction, signal: Abor
       group_by: 'node,service,pid,event_type',
     });
     try {
-      type Sums = { stats: CountedRow[]; coverage: Coverage };
-      const { stats, coverage } = await daemon.askJson<Sums>(`/api/stats?${given}`, { signal });
+      type CountsAnswer = { stats: CountedRow[]; coverage: Coverage };
+      const { stats, coverage } = await daemon.askJson<CountsAnswer>(`/api/stats?${given}`, { signal });
       return { counts: sumCounts(stats, firstNs, lastNs, bucketNs), coverage };
     } catch (error) {
       const isTooMany = error instanceof FailedRequest && error.failure.code === 'too_many_groups';
@@ -143,10 +147,10 @@ async function readCounts(daemon: Daemon, transaction: Transaction, signal: Abor
   }
 }
 
-type PartAnswer = Omit<Answer<{ lanes: ReadLanes; part: Part }>, 'isOld'>;
+type PartAnswer = Omit<Answer<{ lanes: ReadLanes; part: TransactionPart }>, 'isOld'>;
 
 /** The events that began in a part of the time; null without a part. */
-function usePart(transaction: Transaction, part: Part | null): PartAnswer {
+function usePart(transaction: Transaction, part: TransactionPart | null): PartAnswer {
   const { daemon } = usePage();
   const [state, setState] = useState<Omit<PartAnswer, 'askAgain'>>(NOTHING);
   const [round, setRound] = useState(0);

@@ -1,5 +1,5 @@
 /** Which calls and requests have begun and not ended, beside the numbers that they may make larger. */
-import type { Coverage, Unended } from '../../contract/received.ts';
+import type { Coverage, InProgressEvent } from '../../contract/received.ts';
 import { formatQuantity } from '../numbers/amounts.ts';
 import { formatShortDuration } from '../numbers/exact_times.ts';
 import { formatName } from './names.ts';
@@ -9,7 +9,7 @@ const SHOWN_MAX = 5;
 export function UnendedNote({ coverage: { in_progress, nodes } }: { coverage: Coverage }) {
   if (!in_progress) return null;
   const { count, events } = in_progress;
-  const findRecordedUntil = ({ node, timestamp_ns }: Unended) =>
+  const findRecordedUntil = ({ node, timestamp_ns }: InProgressEvent) =>
     BigInt(nodes.find((known) => known.node === node)?.recorded_until ?? timestamp_ns);
   const shown = events.slice(0, SHOWN_MAX);
   const texts = shown.map((event) => {
@@ -27,7 +27,7 @@ export function UnendedNote({ coverage: { in_progress, nodes } }: { coverage: Co
   );
 }
 
-function formatUnended({ syscall, file, operation, device }: Unended): string {
+function formatUnended({ syscall, file, operation, device }: InProgressEvent): string {
   if (syscall === undefined) return `${operation} request to ${formatName(device ?? '')}`;
   return file ? `${syscall} of ${formatName(file)}` : syscall;
 }

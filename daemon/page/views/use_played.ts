@@ -6,7 +6,7 @@ import { callName, type LanesModel } from '../lanes/model.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { formatShortDuration } from '../numbers/exact_times.ts';
 import { createPace } from '../replay/pace.ts';
-import type { Played } from '../replay/replay.ts';
+import type { NewestEvent } from '../replay/replay.ts';
 import { computeSchedule, type Schedule } from '../replay/schedule.ts';
 import { usePage } from './context.ts';
 import { formatName } from './names.ts';
@@ -29,9 +29,9 @@ export interface PlayedReplay extends ShownReplay {
 export function usePlayed(transactionId: string, model: LanesModel, offsets: ClockOffsets): PlayedReplay {
   const { announce } = usePage();
   const rows = useMemo(() => createRowFinder(model.columns), [model]);
-  const last = useRef<Played | null>(null);
+  const last = useRef<NewestEvent | null>(null);
   const place = useRef<PlayedPlace>(NOTHING_PLAYED);
-  const find = (played: Played | null) => {
+  const find = (played: NewestEvent | null) => {
     last.current = played;
     place.current = played ? { row: rows.find(played.eventId), offsetNs: played.offsetNs } : NOTHING_PLAYED;
   };

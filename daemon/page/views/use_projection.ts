@@ -5,7 +5,13 @@ import type { WhatIfAnswer } from '../../contract/received.ts';
 import type { Failure } from '../api/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { buildOnlyFilter } from '../replay/settings_in_link.ts';
-import { type Curve, computeProjection, isSameProjection, type Projection, toExactCurve } from '../what_if/curve.ts';
+import {
+  computeProjection,
+  isSameProjection,
+  type ProjectedCurve,
+  type Projection,
+  toExactCurve,
+} from '../what_if/curve.ts';
 import { buildAssumption, WHAT_IF } from '../what_if/question.ts';
 import { usePage } from './context.ts';
 import { useAnswer } from './use_answer.ts';
@@ -13,18 +19,18 @@ import { useAnswer } from './use_answer.ts';
 /** A choice that stays for as long is asked of the daemon. */
 const REST_MS = 150;
 
-export interface Chosen {
+export interface ProjectionChoice {
   latencyNs: bigint;
   /** Null for a caller that waits as long as it takes. */
   timeoutNs: bigint | null;
 }
 
 /** What is chosen, at once; the link has it when it rests. */
-export function useChosen(): [chosen: Chosen, choose: (change: Partial<Chosen>) => void] {
+export function useChosen(): [chosen: ProjectionChoice, choose: (change: Partial<ProjectionChoice>) => void] {
   const { link, go } = usePage();
   const inLink = { latencyNs: link.latency ?? 0n, timeoutNs: link.timeout };
-  const [chosen, setChosen] = useState<Chosen>(inLink);
-  const sent = useRef<Chosen>(inLink);
+  const [chosen, setChosen] = useState<ProjectionChoice>(inLink);
+  const sent = useRef<ProjectionChoice>(inLink);
   useEffect(() => {
     // The link may change by Back, or with the session; what came from here is no change.
     if (isSame(sent.current, inLink)) return;
@@ -42,7 +48,7 @@ export function useChosen(): [chosen: Chosen, choose: (change: Partial<Chosen>) 
   return [chosen, (change) => setChosen((before) => ({ ...before, ...change }))];
 }
 
-function isSame(one: Chosen, other: Chosen): boolean {
+function isSame(one: ProjectionChoice, other: ProjectionChoice): boolean {
   return one.latencyNs === other.latencyNs && one.timeoutNs === other.timeoutNs;
 }
 
@@ -59,8 +65,8 @@ export interface ShownProjection {
   askAgain: () => void;
 }
 
-interface Answered {
-  chosen: Chosen;
+interface ProjectionAnswer {
+  chosen: ProjectionChoice;
   /** What the curve depends on. */
   curveKey: string;
   answer: WhatIfAnswer;
@@ -70,7 +76,7 @@ interface Answered {
 export function useProjection(
   transactionId: string,
   offsets: ClockOffsets,
-  chosen: Chosen,
+  chosen: ProjectionChoice,
   isReady: boolean,
 ): ShownProjection {
   const { daemon, link } = usePage();
@@ -78,7 +84,7 @@ export function useProjection(
   const curveKey = JSON.stringify([transactionId, only, [...offsets].map(([node, ns]) => [node, String(ns)])]);
   const latencyNs = link.latency ?? 0n;
   const timeoutNs = link.timeout;
-  const { body, failure, askAgain } = useAnswer<Answered>(
+  const { body, failure, askAgain } = useAnswer<ProjectionAnswer>(
     isReady ? `${curveKey} ${latencyNs} ${timeoutNs}` : null,
     async (signal) => {
       const body = {
@@ -92,7 +98,7 @@ export function useProjection(
       return { chosen: { latencyNs, timeoutNs }, curveKey, answer };
     },
   );
-  const known = useRef<{ key: string; curve: Curve } | null>(null);
+  const known = useRef<{ key: string; curve: ProjectedCurve } | null>(null);
   /** Takes an answer: whether it is another one than the curve gives that the page has. */
   const isOther = useMemo(() => {
     if (!body) return false;
@@ -115,7 +121,7 @@ export function useProjection(
   };
 }
 
-const computeChosenProjection = (curve: Curve, chosen: Chosen) =>
+const computeChosenProjection = (curve: ProjectedCurve, chosen: ProjectionChoice) =>
   computeProjection(curve, chosen.latencyNs, chosen.timeoutNs);
 
 function toProjection({ duration_ns, replay_duration_ns, times_out, smallest_latency_ns }: WhatIfAnswer): Projection {

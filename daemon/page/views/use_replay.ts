@@ -4,8 +4,8 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preac
 import type { Session } from '../../contract/received.ts';
 import { type Failure, toFailure } from '../api/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
-import { createSession, deleteSession, openReplay, type Played, type Replay } from '../replay/replay.ts';
-import { buildSessionSettings, linkSettings, type SessionSettings } from '../replay/settings_in_link.ts';
+import { createSession, deleteSession, type NewestEvent, openReplay, type Replay } from '../replay/replay.ts';
+import { buildSessionSettings, linkSettings, type NewSessionSettings } from '../replay/settings_in_link.ts';
 import { usePage } from './context.ts';
 
 export interface ShownReplay {
@@ -16,7 +16,7 @@ export interface ShownReplay {
   /** Makes a session with the settings of the link unless there is one; null if that fails. */
   open: () => Promise<Replay | null>;
   /** Makes another session in the place of the one that is shown: with these settings beside the link's. */
-  renew: (settings?: SessionSettings) => Promise<Replay | null>;
+  renew: (settings?: NewSessionSettings) => Promise<Replay | null>;
   /** Makes a session with the settings of one that is gone, where that one was. */
   restore: () => Promise<void>;
   /** Changes with every change of the session. */
@@ -27,7 +27,7 @@ export interface ShownReplay {
 export function useReplay(
   transactionId: string,
   offsets: ClockOffsets,
-  onPlayed: (played: Played | null) => void,
+  onPlayed: (played: NewestEvent | null) => void,
 ): ShownReplay {
   const { daemon, link, go } = usePage();
   const [replay, setReplay] = useState<Replay | null>(null);
@@ -35,7 +35,7 @@ export function useReplay(
   const [version, setVersion] = useState(0);
   const listener = useRef(onPlayed);
   listener.current = onPlayed;
-  const settings = useRef<SessionSettings>({});
+  const settings = useRef<NewSessionSettings>({});
   settings.current = buildSessionSettings(link, offsets);
   const position = useRef(link.position);
   position.current = link.position;
@@ -101,7 +101,7 @@ export function useReplay(
   }, []);
 
   const make = useCallback(
-    async (more: SessionSettings = {}) => {
+    async (more: NewSessionSettings = {}) => {
       const before = own.current;
       try {
         const { session_id } = await createSession(daemon, transactionId, { ...settings.current, ...more });
@@ -126,7 +126,7 @@ export function useReplay(
   /** Two keys in quick succession make one session. */
   const opening = useRef<Promise<Replay | null> | null>(null);
   const renew = useCallback(
-    (more?: SessionSettings) => {
+    (more?: NewSessionSettings) => {
       opening.current ??= make(more);
       return opening.current;
     },
@@ -167,7 +167,7 @@ function createLinkKeeper() {
 }
 
 /** The settings of a session, for another one. */
-function toSettings(session: Session): SessionSettings {
+function toSettings(session: Session): NewSessionSettings {
   const { speed_factor, only, clock } = session;
   const offsets = clock.filter(({ source }) => source !== 'none');
   return {

@@ -6,13 +6,13 @@ const RETRY_MS = [1000, 2000, 5000, 10_000];
 /** A cut answer may have cost the daemon much, and be cut again for the same reason, such as its time limit. */
 const CUT_RETRY_MS = [1000, 10_000, 60_000, 300_000];
 
-interface Asked {
+interface RequestState {
   failure: Failure | null;
   isLoading: boolean;
 }
 
 /** Waits longer after each failure in a row. */
-export function useRetry({ failure, isLoading }: Asked, askAgain: () => void): void {
+export function useRetry({ failure, isLoading }: RequestState, askAgain: () => void): void {
   const attempts = useRef(0);
   useEffect(() => {
     if (isLoading) return undefined;

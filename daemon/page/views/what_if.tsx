@@ -6,14 +6,14 @@ import type { Coverage } from '../../contract/received.ts';
 import type { Choices } from '../lanes/choices.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { groupDigits } from '../numbers/exact_times.ts';
-import { buildOnlyFilter, type SessionSettings } from '../replay/settings_in_link.ts';
+import { buildOnlyFilter, type NewSessionSettings } from '../replay/settings_in_link.ts';
 import { LATENCIES, TIMEOUTS } from '../what_if/scale.ts';
 import { describeDeadline, describeProjection } from '../what_if/words.ts';
 import { usePage } from './context.ts';
 import { DurationField } from './duration_field.tsx';
 import { FailureNote } from './failure_note.tsx';
 import { formatName } from './names.ts';
-import { type Chosen, type ShownProjection, useChosen, useProjection } from './use_projection.ts';
+import { type ProjectionChoice, type ShownProjection, useChosen, useProjection } from './use_projection.ts';
 import { WhatIfOthers } from './what_if_others.tsx';
 
 /** Limits of the API. */
@@ -27,7 +27,7 @@ interface Props {
   /** Null while events are read. */
   coverage: Coverage | null;
   offsets: ClockOffsets;
-  onPlay: (settings: SessionSettings) => Promise<void>;
+  onPlay: (settings: NewSessionSettings) => Promise<void>;
 }
 
 export function WhatIf({ transactionId, choices, coverage, offsets, onPlay }: Props) {
@@ -35,7 +35,7 @@ export function WhatIf({ transactionId, choices, coverage, offsets, onPlay }: Pr
   const [chosen, choose] = useChosen();
   const shown = useProjection(transactionId, offsets, chosen, coverage !== null);
   const isTouched = useRef(false);
-  const change = (changed: Partial<Chosen>) => {
+  const change = (changed: Partial<ProjectionChoice>) => {
     isTouched.current = true;
     choose(changed);
   };

@@ -12,10 +12,10 @@ import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { formatName } from './names.ts';
 import { useAnswer } from './use_answer.ts';
-import type { Chosen } from './use_projection.ts';
+import type { ProjectionChoice } from './use_projection.ts';
 
 interface Props {
-  chosen: Chosen;
+  chosen: ProjectionChoice;
   offsets: ClockOffsets;
   /** The service whose transactions are meant where the link has no filter. */
   ownService: string | null;
@@ -59,7 +59,7 @@ export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
 
 interface SharesProps {
   others: Others;
-  chosen: Chosen;
+  chosen: ProjectionChoice;
   unused: readonly string[];
 }
 

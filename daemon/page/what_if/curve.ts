@@ -5,13 +5,13 @@
 import type { CurveLine } from '../../contract/received.ts';
 
 /** Lines without rounding, by events ascending; at least one. */
-export type Curve = readonly { events: bigint; endNs: bigint }[];
+export type ProjectedCurve = readonly { events: bigint; endNs: bigint }[];
 
-export function toExactCurve(lines: readonly CurveLine[]): Curve {
+export function toExactCurve(lines: readonly CurveLine[]): ProjectedCurve {
   return lines.map(({ events, end_ns }) => ({ events: BigInt(events), endNs: BigInt(end_ns) }));
 }
 
-export function computeDurationNs(curve: Curve, latencyNs: bigint): bigint {
+export function computeDurationNs(curve: ProjectedCurve, latencyNs: bigint): bigint {
   let longest = 0n;
   for (const { events, endNs } of curve) {
     const ns = endNs + events * latencyNs;
@@ -21,7 +21,7 @@ export function computeDurationNs(curve: Curve, latencyNs: bigint): bigint {
 }
 
 /** The smallest latency with which the deadline is missed; null if there is no deadline, or if none misses it. */
-export function findSmallestMissing(curve: Curve, timeoutNs: bigint | null): bigint | null {
+export function findSmallestMissing(curve: ProjectedCurve, timeoutNs: bigint | null): bigint | null {
   if (timeoutNs === null) return null;
   let smallest: bigint | null = null;
   for (const { events, endNs } of curve) {
@@ -39,7 +39,7 @@ export interface Projection {
   smallestNs: bigint | null;
 }
 
-export function computeProjection(curve: Curve, latencyNs: bigint, timeoutNs: bigint | null): Projection {
+export function computeProjection(curve: ProjectedCurve, latencyNs: bigint, timeoutNs: bigint | null): Projection {
   const durationNs = computeDurationNs(curve, latencyNs);
   return {
     recordedNs: computeDurationNs(curve, 0n),

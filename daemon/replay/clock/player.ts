@@ -154,7 +154,7 @@ interface Left {
 }
 
 /** Columns of events as JSON: see the PlanPage of a plan. */
-interface EventColumns {
+interface PlanPageColumns {
   first: number;
   startNs: Float64Array;
   durationNs: Float64Array;
@@ -203,7 +203,7 @@ interface NativeClock {
    * is in `to`, whose first one starts at `start`, and returns how many fit.
    */
   writeEvents(
-    page: EventColumns,
+    page: PlanPageColumns,
     at: number,
     frames: BigInt64Array,
     timeoutNs: number | null,

@@ -17,7 +17,7 @@ export interface Scheduler {
 /** Alarms ring for at most this long in one turn of the event loop, so that sockets are served in between. */
 const ROUND_NS_MAX = 500_000n;
 
-interface Entry extends HeapItem {
+interface ScheduledAlarm extends HeapItem {
   dueNs: bigint;
   ring: () => void;
   /** Removed from the heap, and due to ring in this round. */
@@ -25,12 +25,12 @@ interface Entry extends HeapItem {
 }
 
 export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
-  const pending = createHeap<Entry>((a, b) => a.dueNs < b.dueNs);
+  const pending = createHeap<ScheduledAlarm>((a, b) => a.dueNs < b.dueNs);
   /**
    * The alarms of this round, which may last several turns. It is not a Set: constant deletion from a Set leaves its
    * old tables to the garbage collector.
    */
-  const round: (Entry | undefined)[] = [];
+  const round: (ScheduledAlarm | undefined)[] = [];
   /**
    * Index of the next alarm in this round, and the end of the round. Entries past the end are left from a longer one.
    */
@@ -78,14 +78,14 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     }
   }
 
-  function clear(entry: Entry): void {
+  function clear(entry: ScheduledAlarm): void {
     if (entry.slot >= 0) pending.remove(entry);
     entry.isInRound = false;
   }
 
   return {
     createAlarm(ring) {
-      const entry: Entry = { dueNs: 0n, ring, slot: -1, isInRound: false };
+      const entry: ScheduledAlarm = { dueNs: 0n, ring, slot: -1, isInRound: false };
       return {
         set(dueNs) {
           if (closed) return;

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { Problem } from '../../base/problem.ts';
 import { toThreadFailure } from '../../base/thread_failure.ts';
 import type { Planner, ReplayPlan } from './planner.ts';
-import type { FromPlanner, PlannerAnswer, Question, ToPlanner } from './planner_thread.ts';
+import type { FromPlanner, PlannerAnswer, PlannerQuestion, ToPlanner } from './planner_thread.ts';
 
 /** Answers what the main thread asks through `port`, for as long as the thread is there. */
 export function answerQuestions(port: MessagePort, planner: Planner): void {
@@ -24,7 +24,7 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
     );
   });
 
-  async function answerTo(question: Question, id: number): Promise<PlannerAnswer> {
+  async function answerTo(question: PlannerQuestion, id: number): Promise<PlannerAnswer> {
     if (question.kind === 'what_if') return runUntilAbandoned(id, (signal) => planner.whatIf(question.request, signal));
     if (question.kind === 'curves') return runUntilAbandoned(id, (signal) => planner.curves(question.request, signal));
     if (question.kind === 'has') return planner.has(question.transactionId);

@@ -1,7 +1,7 @@
 /** How much the latency changes of a merge add to its events: to a call also what its requests, which follow it, add. */
 import { findFirstAbove } from '../../base/binary_search.ts';
 import { endCall, getsLatency, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
-import { createKindTest, type Only, type Recorded, type RecordedPage } from './recorded.ts';
+import { createKindTest, type OnlyFilter, type RecordedEvents, type RecordedPage } from './recorded.ts';
 
 /** A call that has begun: its place, what its thread has waited for, and the latency change that holds for it. */
 interface BegunCall {
@@ -13,7 +13,7 @@ interface BegunCall {
 
 interface Latency {
   extraLatencyNs: number;
-  only?: Only | undefined;
+  only?: OnlyFilter | undefined;
 }
 
 export interface CallDelays {
@@ -24,7 +24,7 @@ export interface CallDelays {
   computeCallDelayNs(call: BegunCall, page: RecordedPage, endNs: number): number;
 }
 
-export function callDelays(recorded: Recorded, latency: readonly Latency[]): CallDelays {
+export function callDelays(recorded: RecordedEvents, latency: readonly Latency[]): CallDelays {
   const affects = latency.map(({ only }) => createKindTest(only, recorded.kinds));
   const hasRequests = latency.map(({ only }) => getsLatency('block_io', only?.eventTypes));
   const computePageNumber = (index: number) => Math.floor(index / recorded.pageEvents);

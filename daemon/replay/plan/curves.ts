@@ -14,7 +14,7 @@ import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { type AppliedOffsets, type ClockOffsets, checkNodes, createClockShiftLookup } from './clock_offsets.ts';
-import { callTest, createAffectedTest, ONLY_COLUMNS, type Only } from './recorded.ts';
+import { callTest, createAffectedTest, ONLY_COLUMNS, type OnlyFilter } from './recorded.ts';
 
 /** A transaction as a list of transactions describes it. */
 export interface CurvedTransaction {
@@ -30,7 +30,7 @@ export interface CurvedTransaction {
 
 export interface CurvesRequest extends AppliedOffsets {
   transactions: readonly CurvedTransaction[];
-  only: Only;
+  only: OnlyFilter;
 }
 
 /** To look for the events of a transaction takes as long as to read so many. */
@@ -266,7 +266,7 @@ export function listThreadLines({ calls, requests }: ThreadLines): CurveLine[][]
   return [calls, ...requests];
 }
 
-interface Lane {
+interface CurveThread {
   delay: ThreadDelay<bigint>;
   /** The end of the call under way, if that is an own event. */
   ownEndNs: bigint | null;
@@ -291,7 +291,7 @@ interface CurveSums {
 
 /** `getClockShift` aligns the clock of a node with those of the others. */
 function createCurveSums(getClockShift: (node: string) => bigint): CurveSums {
-  const byNode = new Map<string, { shiftNs: bigint; lanes: Map<number, Lane> }>();
+  const byNode = new Map<string, { shiftNs: bigint; lanes: Map<number, CurveThread> }>();
   let [hasEvents, hasOwn] = [false, false];
   /** The first start of an own event, by the aligned clocks. */
   let originNs: bigint | undefined;
@@ -337,7 +337,7 @@ function createCurveSums(getClockShift: (node: string) => bigint): CurveSums {
   };
 }
 
-function addCall({ delay, ownEndNs, lines }: Lane): void {
+function addCall({ delay, ownEndNs, lines }: CurveThread): void {
   if (ownEndNs !== null) addLine(lines.calls, { events: BigInt(delay.added), endNs: ownEndNs });
 }
 

@@ -20,13 +20,13 @@
 import { createThreadDelay, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
 import { createHeap, type HeapItem } from '../clock/heap.ts';
 import { callDelays, findNextPage } from './call_delay.ts';
-import type { Only, Recorded, RecordedPage } from './recorded.ts';
+import type { OnlyFilter, RecordedEvents, RecordedPage } from './recorded.ts';
 
 /** What can be changed from an event on. */
 export interface LayoutChange {
   extraLatencyNs: number;
   /** The events that get the latency; all calls if omitted. */
-  only?: Only | undefined;
+  only?: OnlyFilter | undefined;
   /** The longest gap; null leaves gaps as recorded. If omitted, it is that of the settings. */
   maxGapNs?: number | null | undefined;
 }
@@ -99,7 +99,7 @@ export interface Merge {
   state(): MergeState;
 }
 
-interface Lane extends HeapItem {
+interface MergedThread extends HeapItem {
   thread: number;
   /** Recorded index of its next event; -1 while the front has not reached it. */
   recorded: number;
@@ -130,15 +130,15 @@ export function createProjectedPage(first: number, limit: number): ProjectedPage
   return { first, count: 0, recorded: new Uint32Array(limit), startNs, durationNs, isOwn: new Uint8Array(limit) };
 }
 
-export function createMerge(recorded: Recorded, settings: MergeSettings, from: MergeState): Merge {
+export function createMerge(recorded: RecordedEvents, settings: MergeSettings, from: MergeState): Merge {
   const { latency, clocks } = settings;
   const delays = callDelays(recorded, latency);
   const { pageEvents } = recorded;
   const computePageNumber = (index: number) => Math.floor(index / pageEvents);
-  const heap = createHeap<Lane>(
+  const heap = createHeap<MergedThread>(
     (a, b) => a.startNs < b.startNs || (a.startNs === b.startNs && a.recorded < b.recorded),
   );
-  const lanes = new Map<number, Lane>();
+  const lanes = new Map<number, MergedThread>();
   const clockShifts = new Map<string, { clockShiftNs: number; frontShiftNs: number }>();
   let { index, front, originNs, endNs, ownEndNs, recordedOwnEndNs, cutNs } = from;
   let frontPage: RecordedPage | undefined;
@@ -163,7 +163,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     return shifts;
   }
 
-  function enter(lane: Lane, next: number, page: RecordedPage): void {
+  function enter(lane: MergedThread, next: number, page: RecordedPage): void {
     lane.recorded = next;
     const row = next - page.first;
     const startNs = page.startNs[row]!;
@@ -173,7 +173,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     else heap.reorder(lane);
   }
 
-  function findOrAddLane(thread: number): Lane {
+  function findOrAddLane(thread: number): MergedThread {
     let lane = lanes.get(thread);
     if (!lane) {
       const place = { slot: -1, thread, recorded: -1, startNs: 0, ...computeClockShifts(thread) };
@@ -201,7 +201,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   }
 
   /** Moves to the lane's next event, if the front has passed it. */
-  function advance(lane: Lane, page: RecordedPage): void {
+  function advance(lane: MergedThread, page: RecordedPage): void {
     const inPage = page.nextRow[lane.recorded - page.first]!;
     let next = inPage > 0 ? page.first + inPage : -1;
     let nextPage = page;
@@ -295,12 +295,12 @@ function hasEffect(
 }
 
 /** A lane in numbers: thread, next recorded index or -1, the latency change of its last call, and its delay. */
-function encodeLane({ thread, recorded, latencyAt, delay }: Lane): number[] {
+function encodeLane({ thread, recorded, latencyAt, delay }: MergedThread): number[] {
   const { added, callEnd, callAdded, runEnd, runFirstEnd, runAdded } = delay;
   return [thread, recorded, latencyAt, added, callEnd ?? -1, callAdded, runEnd ?? -1, runFirstEnd ?? -1, runAdded];
 }
 
-function decodeLane(numbers: readonly number[]): Pick<Lane, 'latencyAt' | 'delay'> {
+function decodeLane(numbers: readonly number[]): Pick<MergedThread, 'latencyAt' | 'delay'> {
   const [latencyAt, added, callEnd, callAdded, runEnd, runFirstEnd, runAdded] = numbers as [number, ...number[]];
   const time = (ns: number | undefined) => (ns! < 0 ? null : ns!);
   const [call, run] = [

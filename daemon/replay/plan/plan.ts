@@ -23,7 +23,7 @@ import {
   type ProjectedPage,
   START,
 } from './merge.ts';
-import { type PageCache, type Recorded, type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
+import { type PageCache, type RecordedEvents, type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
 import { createSchedule, type Schedule } from './schedule.ts';
 
 export interface PlanRequest extends AppliedOffsets {
@@ -258,7 +258,7 @@ function computeSpanNs(recordings: Recordings, transactionId: string, spanned: S
 }
 
 /** On the common line, the first recorded event starts at 0. */
-function createAlignedClocks(recorded: Recorded, getClockShift: (node: string) => bigint): AlignedClocks {
+function createAlignedClocks(recorded: RecordedEvents, getClockShift: (node: string) => bigint): AlignedClocks {
   const zeroNs = recorded.firstTimestampNs + getClockShift(recorded.threads[0]!.node);
   return {
     shiftNs: (node) => Number(recorded.getNodeStartNs(node) + getClockShift(node) - zeroNs),
@@ -318,7 +318,7 @@ export interface SeekResult {
 /** A plan whose survey is done. */
 interface Surveyed {
   recordings: Pick<Recordings, 'event'>;
-  recorded: Recorded;
+  recorded: RecordedEvents;
   schedule: Schedule;
   eventCount: number;
   /** When the last event ended, by the clock of its node. */
@@ -436,7 +436,7 @@ interface Bodies {
 function createBodies(
   recordings: Recordings,
   transactionId: string,
-  recorded: Recorded,
+  recorded: RecordedEvents,
   cache: PageCache<Chunk>,
   chunkEventsMax = CHUNK_EVENTS,
 ): Bodies {

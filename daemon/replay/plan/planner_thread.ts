@@ -11,22 +11,22 @@ import type { Outline, PlanPage, PlanRequest, SeekResult } from './plan.ts';
 import type { Planner, ReplayPlan } from './planner.ts';
 import type { WhatIf, WhatIfRequest } from './what_if.ts';
 
-interface Opened {
+interface OpenPlan {
   outline: Outline | undefined;
   onOutline: () => void;
 }
 
-interface Asked {
+interface PendingAnswer {
   resolve(answer: PlannerAnswer): void;
   reject(error: unknown): void;
 }
 
-interface Thread {
+interface PlannerWorker {
   worker: Worker;
   /** The error with which the thread has ended. */
   ended: unknown;
-  opened: Map<number, Opened>;
-  asked: Map<number, Asked>;
+  opened: Map<number, OpenPlan>;
+  asked: Map<number, PendingAnswer>;
 }
 
 /** The compiled file has another extension. */
@@ -35,25 +35,25 @@ const WORKER = new URL(`./planner_worker${extname(import.meta.filename)}`, impor
 /** `places` is what the worker reads from: for the default one, recordings. */
 export function createPlannerThread<Places = ServedPaths>(places: Places, workerFile = WORKER): Planner {
   // The thread starts at once: loading it takes longer than the start of a session may take.
-  let thread: Thread | undefined = begin();
+  let thread: PlannerWorker | undefined = begin();
   let lastId = 0;
   let lastPlan = 0;
 
-  function begin(): Thread {
+  function begin(): PlannerWorker {
     const worker = new Worker(workerFile, { workerData: places });
-    const begun: Thread = { worker, ended: undefined, opened: new Map(), asked: new Map() };
+    const begun: PlannerWorker = { worker, ended: undefined, opened: new Map(), asked: new Map() };
     begun.worker.on('message', (message: FromPlanner) => receiveMessage(begun, message));
     begun.worker.on('error', (error) => end(begun, error));
     begun.worker.on('exit', () => end(begun, new Error('the thread that plans replays has ended')));
     return begun;
   }
 
-  function ensureThread(): Thread {
+  function ensureThread(): PlannerWorker {
     thread ??= begin();
     return thread;
   }
 
-  function end(ended: Thread, error: unknown): void {
+  function end(ended: PlannerWorker, error: unknown): void {
     if (thread === ended) thread = undefined;
     ended.ended ??= error;
     for (const { reject } of ended.asked.values()) reject(error);
@@ -61,8 +61,8 @@ export function createPlannerThread<Places = ServedPaths>(places: Places, worker
   }
 
   async function ask(
-    of: Thread,
-    question: Question,
+    of: PlannerWorker,
+    question: PlannerQuestion,
     memory?: ArrayBuffer,
     signal?: AbortSignal,
   ): Promise<PlannerAnswer> {
@@ -80,7 +80,7 @@ export function createPlannerThread<Places = ServedPaths>(places: Places, worker
     async open(request, onOutline) {
       const of = ensureThread();
       const plan = ++lastPlan;
-      const opened: Opened = { outline: undefined, onOutline };
+      const opened: OpenPlan = { outline: undefined, onOutline };
       of.opened.set(plan, opened);
       try {
         await ask(of, { plan, kind: 'open', request });
@@ -104,7 +104,7 @@ export function createPlannerThread<Places = ServedPaths>(places: Places, worker
   };
 }
 
-function receiveMessage({ opened, asked }: Thread, message: FromPlanner): void {
+function receiveMessage({ opened, asked }: PlannerWorker, message: FromPlanner): void {
   if (message.kind === 'outline') {
     const plan = opened.get(message.plan);
     if (!plan) return;
@@ -119,9 +119,14 @@ function receiveMessage({ opened, asked }: Thread, message: FromPlanner): void {
 }
 
 /** `memory` is transferred with the question that has it. */
-type Ask = (of: Thread, question: Question, memory?: ArrayBuffer, signal?: AbortSignal) => Promise<PlannerAnswer>;
+type Ask = (
+  of: PlannerWorker,
+  question: PlannerQuestion,
+  memory?: ArrayBuffer,
+  signal?: AbortSignal,
+) => Promise<PlannerAnswer>;
 
-function createPlanProxy(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan {
+function createPlanProxy(of: PlannerWorker, plan: number, opened: OpenPlan, ask: Ask): ReplayPlan {
   return {
     get outline() {
       return opened.outline!;
@@ -161,7 +166,7 @@ type PlanQuestion = { plan: number } & (
   | { kind: 'close' }
 );
 
-export type Question =
+export type PlannerQuestion =
   | PlanQuestion
   | { kind: 'has'; transactionId: string }
   | { kind: 'what_if'; request: WhatIfRequest }
@@ -170,7 +175,7 @@ export type Question =
 export type PlannerAnswer = PlanPage | SeekResult | WhatIf | (Curve | null)[] | number | boolean | null;
 
 /** Each question has one answer, also one that the main thread abandons. */
-export type ToPlanner = { id: number; question: Question } | { abandoned: number };
+export type ToPlanner = { id: number; question: PlannerQuestion } | { abandoned: number };
 
 export type FromPlanner =
   | { kind: 'outline'; plan: number; outline: Outline }

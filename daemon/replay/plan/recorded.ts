@@ -56,13 +56,13 @@ export interface RecordedPage {
   numbers: BigUint64Array;
 }
 
-export interface Recorded {
+export interface RecordedEvents {
   /** Number of events in each page but the last. */
   readonly pageEvents: number;
   /** Nanoseconds since the epoch. */
   readonly firstTimestampNs: bigint;
   /** The threads found so far, by number. */
-  readonly threads: readonly Thread[];
+  readonly threads: readonly RecordedThread[];
   /** The kinds of events found so far, by number. */
   readonly kinds: readonly EventKind[];
   /** Number of events in the pages read so far; once `isWhole`, of all events. */
@@ -101,7 +101,7 @@ export function readRecorded(
   transactionId: string,
   cache: PageCache<RecordedPage>,
   pageEvents = PAGE_EVENTS,
-): Recorded {
+): RecordedEvents {
   const ends = new Map(recordings.extents().map(({ recordingId, end }) => [recordingId, end]));
   const [recordingIds, startOfRecording, marks]: [string[], bigint[], PageMark[]] = [[], [], []];
   const threads = createThreads();
@@ -345,14 +345,14 @@ function createRecordedPage(first: number, length: number): RecordedPage {
 
 /* Numbers the threads of a transaction, (node, tid), from 0 in order of appearance. */
 
-interface Thread {
+interface RecordedThread {
   node: string;
   tid: number;
 }
 
 interface Threads {
   /** The threads by number. */
-  readonly list: readonly Thread[];
+  readonly list: readonly RecordedThread[];
   /** The pages that have events of a thread, ascending, by thread number. */
   readonly pages: readonly number[][];
   /** It returns a function that numbers a node's threads. */
@@ -360,7 +360,7 @@ interface Threads {
 }
 
 function createThreads(): Threads {
-  const list: Thread[] = [];
+  const list: RecordedThread[] = [];
   const pages: number[][] = [];
   const byNode = new Map<string, Map<number, number>>();
   return {
@@ -435,7 +435,7 @@ function createKinds(): Kinds {
 }
 
 /** Returns a test for the numbers of kinds: whether the event gets the latency. */
-export function createKindTest(only: Only | undefined, kinds: readonly EventKind[]): (kind: number) => boolean {
+export function createKindTest(only: OnlyFilter | undefined, kinds: readonly EventKind[]): (kind: number) => boolean {
   const { eventTypes, services, nodes } = only ?? {};
   const known: boolean[] = [];
   return (number) => {
@@ -459,17 +459,17 @@ export interface PageCache<Page> {
 }
 
 export function createPageCache<Page>(sizeMax: number, getSize: (page: Page) => number = () => 1): PageCache<Page> {
-  const owners = new Map<object, Map<number, Entry<Page>>>();
+  const owners = new Map<object, Map<number, CachedPage<Page>>>();
   /** Entries in order of use; the least recently used is the first. */
-  const byUse = new Set<Entry<Page>>();
+  const byUse = new Set<CachedPage<Page>>();
 
   let size = 0;
 
-  function leave(entry: Entry<Page>): void {
+  function leave(entry: CachedPage<Page>): void {
     if (byUse.delete(entry)) size -= getSize(entry.page);
   }
 
-  function drop(entry: Entry<Page>): void {
+  function drop(entry: CachedPage<Page>): void {
     leave(entry);
     entry.siblings.delete(entry.number);
   }
@@ -502,23 +502,23 @@ export function createPageCache<Page>(sizeMax: number, getSize: (page: Page) => 
   };
 }
 
-interface Entry<Page> {
+interface CachedPage<Page> {
   number: number;
-  siblings: Map<number, Entry<Page>>;
+  siblings: Map<number, CachedPage<Page>>;
   page: Page;
 }
 
 /* Which events get the extra latency. */
 
 /** An event gets the latency if it matches every list that is given; without types of events it must be a call. */
-export interface Only {
+export interface OnlyFilter {
   readonly eventTypes?: readonly string[] | undefined;
   readonly services?: readonly string[] | undefined;
   readonly nodes?: readonly string[] | undefined;
 }
 
-export function isSameOnly(one: Only, other: Only): boolean {
-  const buildOnlyKey = ({ eventTypes, services, nodes }: Only) => JSON.stringify([eventTypes, services, nodes]);
+export function isSameOnly(one: OnlyFilter, other: OnlyFilter): boolean {
+  const buildOnlyKey = ({ eventTypes, services, nodes }: OnlyFilter) => JSON.stringify([eventTypes, services, nodes]);
   return buildOnlyKey(one) === buildOnlyKey(other);
 }
 
@@ -526,7 +526,7 @@ const CALLS: boolean[] = [];
 for (const { id, name } of EVENTS) CALLS[id] = isCallType(name);
 
 /** Returns a function that makes a test for the rows of a block: whether the event gets the latency. */
-export function createAffectedTest(only: Only): (scanned: RecordingBlock) => (row: number) => boolean {
+export function createAffectedTest(only: OnlyFilter): (scanned: RecordingBlock) => (row: number) => boolean {
   const types = selectEventTypes(only.eventTypes);
   return ({ block, dictionary }) => {
     if (only.nodes && !only.nodes.includes(dictionary.node)) return () => false;

@@ -13,7 +13,7 @@ import {
   type ProjectedPage,
   START,
 } from './merge.ts';
-import type { Recorded } from './recorded.ts';
+import type { RecordedEvents } from './recorded.ts';
 
 /** Initial number of events between two marks. */
 const MARK_EVENTS = 4096;
@@ -69,7 +69,7 @@ export interface ScheduleSettings extends MergeSettings {
   markEvents?: number;
 }
 
-export function createSchedule(recorded: Recorded, given: ScheduleSettings): Schedule {
+export function createSchedule(recorded: RecordedEvents, given: ScheduleSettings): Schedule {
   let settings = given;
   let marks: Mark[] = [];
   let markEvents = given.markEvents ?? MARK_EVENTS;
@@ -187,7 +187,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
   };
 }
 
-function readThreadNumber(recorded: Recorded, index: number): number {
+function readThreadNumber(recorded: RecordedEvents, index: number): number {
   const { first, thread } = recorded.readPage(Math.floor(index / recorded.pageEvents))!;
   return thread[index - first]!;
 }

@@ -29,13 +29,13 @@ import {
   mergeCurveLines,
   type ThreadLines,
 } from './curves.ts';
-import { callTest, createAffectedTest, ONLY_COLUMNS, type Only } from './recorded.ts';
+import { callTest, createAffectedTest, ONLY_COLUMNS, type OnlyFilter } from './recorded.ts';
 
 export interface WhatIfRequest extends AppliedOffsets {
   transactionId: string;
   extraLatencyNs: bigint;
   timeoutNs: bigint | null;
-  only: Only;
+  only: OnlyFilter;
   /** The most events after the deadline that are returned. */
   limit: number;
 }
@@ -87,7 +87,7 @@ interface Begun {
   latencies: number;
 }
 
-interface Lane {
+interface ProjectedThread {
   delay: ThreadDelay<bigint>;
   lines: ThreadLines;
   /** The call under way, or the last one; its memory is used again. */
@@ -105,7 +105,7 @@ const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_E
 /** Yields so that other work can run. Throws a Problem when no event of the transaction is recorded. */
 export function* computeWhatIf(recordings: Recordings, request: WhatIfRequest): Generator<void, WhatIf> {
   const { transactionId, extraLatencyNs, timeoutNs, only, limit } = request;
-  const byNode = new Map<string, Map<number, Lane>>();
+  const byNode = new Map<string, Map<number, ProjectedThread>>();
   const affected = createAffectedTest(only);
   const late: Candidate[] = [];
   checkNodes(request, recordings);
@@ -128,7 +128,7 @@ export function* computeWhatIf(recordings: Recordings, request: WhatIfRequest): 
     const isOwn = createOwnEventTest(scanned, transactionId);
     const isAffected = affected(scanned);
     const isCallAt = callTest(scanned);
-    const lanes = byNode.get(dictionary.node) ?? new Map<number, Lane>();
+    const lanes = byNode.get(dictionary.node) ?? new Map<number, ProjectedThread>();
     byNode.set(dictionary.node, lanes);
     const originNs = origins(dictionary.node);
     for (let row = 0; row < block.rowCount; row++) {
@@ -171,7 +171,7 @@ export function* computeWhatIf(recordings: Recordings, request: WhatIfRequest): 
     }
   }
 
-  function callEnded(lane: Lane): void {
+  function callEnded(lane: ProjectedThread): void {
     const { delay, lines, call, isInOwnCall } = lane;
     if (!isInOwnCall) return;
     lane.isInOwnCall = false;

@@ -11,7 +11,7 @@ import type { KeptSession } from '../persistence/kept_session.ts';
 import { buildClockView, type ClockView } from '../plan/clock_offsets.ts';
 import type { LatencyChange } from '../plan/merge.ts';
 import type { PlanRequest } from '../plan/plan.ts';
-import { isSameOnly, type Only } from '../plan/recorded.ts';
+import { isSameOnly, type OnlyFilter } from '../plan/recorded.ts';
 import type { EndReason, KeptTotal } from './stream.ts';
 
 /** The settings of a session, which are also kept to restore it. */
@@ -60,7 +60,7 @@ export interface SessionView {
 }
 
 /** Playback since the daemon started. */
-export interface Played {
+export interface PlaybackFacts {
   until: Until | null;
   startsAtNs: bigint | null;
   lateness: LatenessSummary;
@@ -69,7 +69,7 @@ export interface Played {
   lastEventId: number;
 }
 
-export const NOT_PLAYED: Played = {
+export const NOT_PLAYED: PlaybackFacts = {
   until: null,
   startsAtNs: null,
   lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0n, late_events: 0 },
@@ -77,7 +77,7 @@ export const NOT_PLAYED: Played = {
   lastEventId: 0,
 };
 
-export function buildSessionView(session: KeptSession, played: Played): SessionView {
+export function buildSessionView(session: KeptSession, played: PlaybackFacts): SessionView {
   const { until, startsAtNs, lateness, starvations, lastEventId } = played;
   const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, only, loop } = session.settings;
   const { eventCount, recordedDurationNs, survey, clocks } = session.outline;
@@ -125,7 +125,7 @@ export interface SessionChange {
   loop?: boolean | undefined;
   timeoutNs?: bigint | null | undefined;
   maxGapNs?: number | null | undefined;
-  only?: Only | undefined;
+  only?: OnlyFilter | undefined;
 }
 
 /** A change that is asked for. */

@@ -304,7 +304,7 @@ function tell(log: SessionsOptions['log'], failure: string | null): void {
 
 /* Admission control: limits the event rate of all playing sessions together. */
 
-type Layout = Pick<SessionSettings, 'extraLatencyNs' | 'maxGapNs' | 'only'>;
+type LayoutSettings = Pick<SessionSettings, 'extraLatencyNs' | 'maxGapNs' | 'only'>;
 
 const NS_PER_SECOND = 1e9;
 /** Cost of starting a round, expressed in events: a state frame is sent, and the first page is read again. */
@@ -348,7 +348,7 @@ function computeEventRate(session: PlayingSession, change: ComingChange = {}): n
 }
 
 /** The duration of the replay, or a lower bound of it while events are or will be laid out again. */
-function lowerBoundNs(outline: Outline, settings: Layout, coming: Layout | undefined): number {
+function lowerBoundNs(outline: Outline, settings: LayoutSettings, coming: LayoutSettings | undefined): number {
   const { eventCount, recordedDurationNs, survey, latency } = outline;
   if (survey && latency.length === 1 && !coming) return survey.endNs;
   const { maxGapNs } = coming ?? settings;

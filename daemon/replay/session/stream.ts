@@ -64,7 +64,7 @@ export interface SessionStream {
   /** `lastId` is the last id that the viewer received, by its own account; null for none. */
   join(sink: Sink, lastId: number | null): void;
   /** The same for a viewer that wants no events. Its stream begins with the current state. */
-  watch(sink: Sink, lastId: number | null, wanted: Wanted): void;
+  watch(sink: Sink, lastId: number | null, wanted: WantedFrames): void;
   /** Whether an id can be one of this session's. */
   isKnownId(id: number): boolean;
   /** Whether the frame with this id is the newest. */
@@ -595,7 +595,7 @@ function createDirectViewers(track: Track, log: FrameLog): DirectViewers {
 const POSITION_EVERY_NS = 50_000_000n;
 
 /** The frames that such a viewer wants; every one gets `end`. */
-export interface Wanted {
+export interface WantedFrames {
   state: boolean;
   position: boolean;
 }
@@ -603,7 +603,7 @@ export interface Wanted {
 interface Watchers {
   readonly count: number;
   /** `over` says why no more frames follow for now, unless the watcher knows. */
-  join(sink: Sink, wanted: Wanted, lastId: number, over: string | null): void;
+  join(sink: Sink, wanted: WantedFrames, lastId: number, over: string | null): void;
   /** Sends a new state; `id` is that of its frame in the log. */
   tell(state: string, id: number): void;
   /** Sends the end and ends the connections. */
@@ -614,14 +614,14 @@ interface Watchers {
 
 interface Watcher {
   sink: Sink;
-  wanted: Wanted;
+  wanted: WantedFrames;
   /** What its socket had no room for, but a position: the newest state is sent for all that were missed. */
-  missed: { id: number; isState: boolean; end: Ending | undefined } | undefined;
+  missed: { id: number; isState: boolean; end: StreamEnd | undefined } | undefined;
   blocked: boolean;
 }
 
 /** The end of its stream, for which it is released: what comes later is for the stream of its next connection. */
-interface Ending {
+interface StreamEnd {
   reason: string;
   /** The state at that time as JSON. */
   state: string;
@@ -660,7 +660,7 @@ function createWatchers({ now, alarm, source }: Pick<StreamOptions, 'now' | 'ala
     watcher.sink.end();
   }
 
-  function send(watcher: Watcher, id: number, state: string | null, end?: Ending): void {
+  function send(watcher: Watcher, id: number, state: string | null, end?: StreamEnd): void {
     const isState = state !== null && watcher.wanted.state;
     if (watcher.blocked) {
       const { missed } = watcher;

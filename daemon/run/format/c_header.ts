@@ -1,5 +1,5 @@
 /** Generates the C side of the contract: `native/runner/gen/format.h`. */
-import type { Layout } from './layout.ts';
+import type { StructLayout } from './layout.ts';
 import {
   EVENT_FLAGS,
   OPS,
@@ -58,7 +58,7 @@ function formatConstants(prefix: string, values: Readonly<Record<string, number>
   return Object.entries(values).map(([name, value]) => `#define ${prefix}_${name.toUpperCase()} ${value}`);
 }
 
-function formatCStruct({ name, doc, fields, size, offsets }: Layout): string[] {
+function formatCStruct({ name, doc, fields, size, offsets }: StructLayout): string[] {
   const tag = `struct ${name}`;
   return [
     '',

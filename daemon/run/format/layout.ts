@@ -7,14 +7,14 @@ const WIDTHS = { u8: 1, u16: 2, u32: 4, u64: 8 } as const;
 
 export type Width = keyof typeof WIDTHS;
 
-export interface Field {
+export interface StructField {
   readonly width: Width;
   readonly doc: string;
 }
 
-export type Fields = Readonly<Record<string, Field>>;
+export type StructFields = Readonly<Record<string, StructField>>;
 
-export interface Layout<Declared extends Fields = Fields> {
+export interface StructLayout<Declared extends StructFields = StructFields> {
   readonly name: string;
   readonly doc: string;
   readonly fields: Declared;
@@ -24,12 +24,12 @@ export interface Layout<Declared extends Fields = Fields> {
 }
 
 /** A struct's values: 64-bit fields are bigints. */
-export type RecordOf<Declared extends Fields> = {
+export type RecordOf<Declared extends StructFields> = {
   [Name in keyof Declared]: Declared[Name]['width'] extends 'u64' ? bigint : number;
 };
 
 /** Many structs, with one column per field: all values are numbers, and those of 64 bits are below 2^53. */
-export type ColumnsOf<Declared extends Fields> = { [Name in keyof Declared]: ArrayLike<number> };
+export type ColumnsOf<Declared extends StructFields> = { [Name in keyof Declared]: ArrayLike<number> };
 
 const field =
   <Name extends Width>(width: Name) =>
@@ -43,11 +43,11 @@ export const u64 = field('u64');
 /**
  * Ensures that no compiler pads the struct: every field is at a multiple of its width, and the size is a multiple of 8.
  */
-export function defineLayout<const Declared extends Fields>(
+export function defineLayout<const Declared extends StructFields>(
   name: string,
   doc: string,
   fields: Declared,
-): Layout<Declared> {
+): StructLayout<Declared> {
   let size = 0;
   const offsets: Record<string, number> = {};
   for (const [fieldName, { width }] of Object.entries(fields)) {
@@ -56,13 +56,13 @@ export function defineLayout<const Declared extends Fields>(
     size += WIDTHS[width];
   }
   if (size % 8 !== 0) throw new Error(`${name} is not a multiple of 8 bytes`);
-  return { name, doc, fields, size, offsets: offsets as Layout<Declared>['offsets'] };
+  return { name, doc, fields, size, offsets: offsets as StructLayout<Declared>['offsets'] };
 }
 
-export function writeRecord<Declared extends Fields>(
+export function writeRecord<Declared extends StructFields>(
   view: DataView,
   at: number,
-  layout: Layout<Declared>,
+  layout: StructLayout<Declared>,
   values: RecordOf<Declared>,
 ): void {
   for (const [name, { width }] of Object.entries(layout.fields)) {
@@ -73,10 +73,10 @@ export function writeRecord<Declared extends Fields>(
   }
 }
 
-export function readRecord<Declared extends Fields>(
+export function readRecord<Declared extends StructFields>(
   view: DataView,
   at: number,
-  layout: Layout<Declared>,
+  layout: StructLayout<Declared>,
 ): RecordOf<Declared> {
   const entries = Object.entries(layout.fields).map(([name, { width }]) => {
     const place = at + layout.offsets[name]!;
@@ -86,10 +86,10 @@ export function readRecord<Declared extends Fields>(
 }
 
 /** Writes the structs one after the other, starting at `at`. */
-export function writeColumns<Declared extends Fields>(
+export function writeColumns<Declared extends StructFields>(
   view: DataView,
   at: number,
-  layout: Layout<Declared>,
+  layout: StructLayout<Declared>,
   columns: ColumnsOf<Declared>,
   count: number,
 ): void {
@@ -101,10 +101,10 @@ export function writeColumns<Declared extends Fields>(
 }
 
 /** 64-bit values above 2^53 lose their last bits. */
-export function readColumn<Declared extends Fields>(
+export function readColumn<Declared extends StructFields>(
   view: DataView,
   at: number,
-  layout: Layout<Declared>,
+  layout: StructLayout<Declared>,
   name: keyof Declared & string,
   count: number,
 ): Float64Array {

@@ -32,7 +32,7 @@ export interface Slots {
   eventCount: Uint32Array;
 }
 
-type EventColumns = ColumnsOf<(typeof planEvent)['fields']>;
+type PlanEventColumns = ColumnsOf<(typeof planEvent)['fields']>;
 
 export interface DelayPlan {
   seed: bigint;
@@ -40,7 +40,7 @@ export interface DelayPlan {
   streams: PlannedStream[];
   slots: Slots;
   /** Events are grouped by slot, and in recorded order within a slot. */
-  events: EventColumns & { offset_ns: Float64Array; target_ns: Float64Array };
+  events: PlanEventColumns & { offset_ns: Float64Array; target_ns: Float64Array };
   eventCount: number;
 }
 

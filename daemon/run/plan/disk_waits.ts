@@ -20,7 +20,7 @@ const JOURNAL = /^(jbd2\/|xfs(aild|-cil|-log|_log)|btrfs-)/;
 const KERNEL_THREAD = /^(kworker\/|kswapd\d|ksmd|flush-|loop\d|dmcrypt_|md\d|kcompactd\d|z_)/;
 
 /** The waiting thread and its context at the start of the wait: later the thread may do other things. */
-interface Waiting {
+interface WaitingThread {
   thread: number;
   owner: number;
   node: number;
@@ -28,7 +28,7 @@ interface Waiting {
   file: number | undefined;
 }
 
-export interface DiskWait extends Waiting {
+export interface DiskWait extends WaitingThread {
   requestCount: number;
   startNs: number;
   endNs: number;
@@ -55,7 +55,7 @@ export interface DiskWaits {
   finish(): DiskWait[];
 }
 
-export interface BlockRequest extends Waiting {
+export interface BlockRequest extends WaitingThread {
   comm: string;
   /** Number of the pair (node, device). */
   device: number;

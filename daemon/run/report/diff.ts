@@ -1,10 +1,10 @@
 /** Reads the reports that `kreplay diff` compares, and judges their difference. */
 
-import { type Compared, type Difference, readReport } from '../../model/run_difference.ts';
+import { type ComparedReport, type Difference, readReport } from '../../model/run_difference.ts';
 import { RunError } from '../errors.ts';
 
 /** Parses what `kreplay run --report` has written. */
-export function parseReport(text: string, path: string): Compared {
+export function parseReport(text: string, path: string): ComparedReport {
   const read = readReport(text);
   if ('problem' in read) throw new RunError(`${path} ${read.problem}`, 1);
   return read.report;

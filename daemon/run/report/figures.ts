@@ -320,7 +320,7 @@ interface StreamFigures {
   longest_unmatched: { calls: number; from_ns: number } | null;
 }
 
-interface Gathered extends StreamFigures {
+interface GatheredFigures extends StreamFigures {
   events: Set<number>;
   /** Streams of the plan that its calls are matched with. */
   streams: Set<number>;
@@ -329,7 +329,7 @@ interface Gathered extends StreamFigures {
 }
 
 function computeStreamFigures(plan: DelayPlan, calls: CallReport, said: RunnerStatus): StreamFigures[] {
-  const gathered = new Map<number, Gathered>();
+  const gathered = new Map<number, GatheredFigures>();
   for (const [number, { op_class, path, role, recorded_events }] of said.streams)
     gathered.set(number, {
       op_class,
@@ -362,7 +362,7 @@ function computeStreamFigures(plan: DelayPlan, calls: CallReport, said: RunnerSt
     .sort((one, other) => other.injected_ns - one.injected_ns || other.calls - one.calls);
 }
 
-function gather(figures: Gathered, plan: DelayPlan, calls: CallReport, at: number): void {
+function gather(figures: GatheredFigures, plan: DelayPlan, calls: CallReport, at: number): void {
   const how = calls.how[at]!;
   const event = calls.event[at]!;
   figures.calls++;

@@ -153,14 +153,14 @@ function compare(sequences: Sequences, band: Band, model: Model, call: number, l
   }
 }
 
-interface Pass {
+interface AlignmentPass {
   found: Likely;
   /** How many calls are expected to have a recorded one, and how many gaps there are. */
   matched: number;
   gaps: number;
 }
 
-function pass(sequences: Sequences, band: Band, model: Model): Pass {
+function pass(sequences: Sequences, band: Band, model: Model): AlignmentPass {
   const { made, taken, planned } = sequences;
   const count = made.length;
   const { from, width } = band;

@@ -17,7 +17,7 @@ const LANE_HEIGHT = 2 * HALF_HEIGHT + 14;
 const TICKS = 6;
 const LABEL_CHARACTERS_MAX = 44;
 
-interface Lane {
+interface StreamLane {
   label: string;
   /** The longest wait that begins at each pixel. */
   planned: Float64Array;
@@ -41,11 +41,11 @@ export function timeLines(plan: DelayPlan, calls: CallReport): string {
 }
 
 /** Lanes are the helper's streams; recorded streams that no call matched have lanes of their own. */
-function collectLanes(plan: DelayPlan, calls: CallReport, endNs: number): Lane[] {
-  const laneOfStream = new Map<number, Lane>();
-  const laneOfMerged = new Map<number, Lane>();
-  const lanes: Lane[] = [];
-  const createLane = (stream: number): Lane => {
+function collectLanes(plan: DelayPlan, calls: CallReport, endNs: number): StreamLane[] {
+  const laneOfStream = new Map<number, StreamLane>();
+  const laneOfMerged = new Map<number, StreamLane>();
+  const lanes: StreamLane[] = [];
+  const createLane = (stream: number): StreamLane => {
     const { op, path, comm } = plan.streams[stream]!;
     const label = `${op} ${path || '?'} (${comm})`;
     const lane = { label, planned: new Float64Array(WIDTH), run: new Float64Array(WIDTH), totalNs: 0 };
@@ -82,7 +82,7 @@ function mark(pixels: Float64Array, startNs: number, lengthNs: number, endNs: nu
   pixels[at] = Math.max(pixels[at]!, lengthNs, 1);
 }
 
-function buildLaneSvg({ label, planned, run }: Lane, top: number, endNs: number): string[] {
+function buildLaneSvg({ label, planned, run }: StreamLane, top: number, endNs: number): string[] {
   const short =
     label.length > LABEL_CHARACTERS_MAX ? `${label.slice(0, 12)}…${label.slice(13 - LABEL_CHARACTERS_MAX)}` : label;
   return [

@@ -29,14 +29,14 @@ const MARKER = ATTRIBUTION_SOURCES.indexOf('marker');
 const ORIGIN = ATTRIBUTION_SOURCES.indexOf('origin');
 const EXACT = ATTRIBUTION_QUALITIES.indexOf('exact');
 
-interface Times {
+interface ExampleTimes {
   /** Start, from that of the order, and duration, in units. */
   at: bigint;
   lasts: bigint;
 }
 
 /** Column name, without the event type -> value. */
-type Row = Readonly<Record<string, number | bigint>>;
+type ExampleRow = Readonly<Record<string, number | bigint>>;
 
 /** An order whose commit waits long for its disk, whose last line finds a full one, and which is written back later. */
 function appendOrder(block: Block, writer: RecordingWriter): void {
@@ -56,12 +56,12 @@ function appendOrder(block: Block, writer: RecordingWriter): void {
   const wal = { file: fileId('/srv/db/wal/0001', 'regular'), fd: 7 };
   const disk = { operation: BLOCK_OPERATIONS.write, device: nameId('sda') };
 
-  const add = (type: EventType, { at, lasts }: Times, common: Row, own: Row) => {
+  const add = (type: EventType, { at, lasts }: ExampleTimes, common: ExampleRow, own: ExampleRow) => {
     const times = { timestamp_ns: ORDER_NS + at * UNIT_NS, duration_ns: lasts * UNIT_NS };
     appendRow(block, type, { ...common, ...times }, own);
   };
-  const addWrite = (times: Times, common: Row, own: Row) => add('sys_write', times, common, own);
-  const addRequest = (times: Times, common: Row, own: Row) => add('block_io', times, common, own);
+  const addWrite = (times: ExampleTimes, common: ExampleRow, own: ExampleRow) => add('sys_write', times, common, own);
+  const addRequest = (times: ExampleTimes, common: ExampleRow, own: ExampleRow) => add('block_io', times, common, own);
 
   const sent = { result: 64n };
   addWrite({ at: -80_000n, lasts: 2n }, { ...shop, ...sent, context: earlier }, { ...log, bytes_requested: 64n });
@@ -94,7 +94,7 @@ function appendOrder(block: Block, writer: RecordingWriter): void {
 }
 
 /** Columns that are not given are zero. */
-function appendRow(block: Block, type: EventType, common: Row, own: Row): void {
+function appendRow(block: Block, type: EventType, common: ExampleRow, own: ExampleRow): void {
   const { id } = EVENTS.find(({ name }) => name === type)!;
   const set = (name: string, place: number, value: number | bigint) => {
     const column = block.columns.get(name)!;

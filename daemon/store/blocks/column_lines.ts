@@ -101,7 +101,7 @@ const CLOSING_BRACKET = 0x5d;
 const NOTHING = Buffer.alloc(0);
 
 /** The events that the next line has so far. */
-interface Gathered {
+interface LineDraft {
   count: number;
   /** Number of events, from the first one on, whose names are resolved. */
   namedCount: number;
@@ -116,9 +116,9 @@ interface Gathered {
 const IDLE_MAX = 4;
 
 /** Arrays that no line uses: an answer that waits for its client should not hold any. */
-const idle: Gathered[] = [];
+const idle: LineDraft[] = [];
 
-function createGathered(): Gathered {
+function createGathered(): LineDraft {
   const createNumbers = () => createNumberColumn(LINE_EVENTS_MAX);
   const createIndexes = () => new Uint32Array(LINE_EVENTS_MAX);
   return {
@@ -138,7 +138,7 @@ function createGathered(): Gathered {
   };
 }
 
-function clearGathered(gathered: Gathered): Gathered {
+function clearGathered(gathered: LineDraft): LineDraft {
   for (const { large } of Object.values(gathered.numbers)) large.clear();
   return Object.assign(gathered, { count: 0, namedCount: 0 });
 }
@@ -173,10 +173,10 @@ function createLineWriter(): LineWriter {
   const origins = createLineOrigins();
   let types: string | undefined = JSON.stringify(Object.fromEntries(EVENTS.map(({ id, name }) => [id, name])));
   let dictionaries = createDictionaryCodes();
-  let gathered: Gathered | undefined;
+  let gathered: LineDraft | undefined;
 
   /** Resolves the names of many rows at once, because recordings that alternate have blocks of one row. */
-  function nameRows({ codes, indexes, numbers, namedCount: from, count: to }: Gathered): void {
+  function nameRows({ codes, indexes, numbers, namedCount: from, count: to }: LineDraft): void {
     const rows = { codes, dictionaries, from, to };
     threads.setIndexes(indexes.thread, rows);
     whats.setIndexes(indexes.what, rows);
@@ -184,7 +184,7 @@ function createLineWriter(): LineWriter {
     errors.add(numbers.result, from, to);
   }
 
-  function addPart(to: Gathered, part: ScannedBlock): void {
+  function addPart(to: LineDraft, part: ScannedBlock): void {
     const { block } = part;
     const at = to.count;
     if (at === 0) to.baseNs = getBigColumn(block, 'timestamp_ns')[0]!;
@@ -225,7 +225,7 @@ function createLineWriter(): LineWriter {
   const sumNameLengths = () => threads.length + whats.length + owners.length + origins.length;
 
   /** Returns whether the line is long enough. */
-  function isFull(of: Gathered): boolean {
+  function isFull(of: LineDraft): boolean {
     if (of.count === LINE_EVENTS_MAX) return true;
     if (of.count - of.namedCount < PART_ROWS) return origins.length > NAMES_LENGTH_MAX;
     nameRows(of);
@@ -264,7 +264,7 @@ function findTypeRows(
   return rows;
 }
 
-function setCommonNumbers({ count: at, baseNs, numbers }: Gathered, block: NumberedBlock): void {
+function setCommonNumbers({ count: at, baseNs, numbers }: LineDraft, block: NumberedBlock): void {
   const { rowCount } = block;
   setOffsets(numbers.start, at, getBigColumn(block, 'timestamp_ns') as BigUint64Array, rowCount, baseNs);
   setNumbers(numbers.duration, at, getBigColumn(block, 'duration_ns'), rowCount);
@@ -274,7 +274,7 @@ function setCommonNumbers({ count: at, baseNs, numbers }: Gathered, block: Numbe
   numbers.queue.values.fill(Number.NaN, at, at + rowCount);
 }
 
-function setOwnNumbers({ numbers }: Gathered, block: NumberedBlock, roles: EventRoles, rows: Uint32Array): void {
+function setOwnNumbers({ numbers }: LineDraft, block: NumberedBlock, roles: EventRoles, rows: Uint32Array): void {
   for (const role of ['bytes', 'queue'] as const) {
     const field = roles[role];
     if (!field) continue;
@@ -287,7 +287,7 @@ function setOwnNumbers({ numbers }: Gathered, block: NumberedBlock, roles: Event
 /** Lines are written here before they are copied to a buffer of their size. */
 let scratch = NOTHING;
 
-function encodeLine(head: string, { count, codes, numbers, indexes }: Gathered, tail: string): Buffer {
+function encodeLine(head: string, { count, codes, numbers, indexes }: LineDraft, tail: string): Buffer {
   const bytesMax = FIELDS.length * (count * VALUE_BYTES_MAX + NAME_BYTES_MAX);
   if (scratch.length < bytesMax) scratch = Buffer.allocUnsafeSlow(bytesMax);
   const columns = { ...numbers, ...indexes, type: codes.event_type };
@@ -311,7 +311,7 @@ function encodeLine(head: string, { count, codes, numbers, indexes }: Gathered, 
  */
 const ENTRIES_MAX = 65_536;
 
-type Entry = readonly (string | number | null)[];
+type LineEntry = readonly (string | number | null)[];
 
 /** `take` returns the entries that are new since the last call. */
 interface LineEntries extends Pick<JsonList, 'take' | 'length'> {
@@ -322,7 +322,7 @@ interface LineEntries extends Pick<JsonList, 'take' | 'length'> {
 /** Rows [from, to) of a line. */
 interface NamelessRows {
   codes: LineCodes;
-  dictionaries: Dictionaries;
+  dictionaries: DictionaryCodes;
   from: number;
   to: number;
 }
@@ -330,10 +330,10 @@ interface NamelessRows {
 /** `names` are those of the codes that decide which entry a row has. */
 function createLineEntries(
   names: readonly (keyof LineCodes)[],
-  readEntry: (codes: LineCodes, row: number, dictionary: Dictionary) => Entry,
+  readEntry: (codes: LineCodes, row: number, dictionary: Dictionary) => LineEntry,
 ): LineEntries {
   const found = createJsonList();
-  const numbers = createRowNumbers<Entry>(names.length, (_, json) => found.add(json));
+  const numbers = createRowNumbers<LineEntry>(names.length, (_, json) => found.add(json));
   /** Index of the entry whose number is 0. */
   let first = 0;
   return {
@@ -430,14 +430,14 @@ function createLineCodes(length: number): LineCodes {
 }
 
 /** The dictionaries that resolve the codes. */
-interface Dictionaries {
+interface DictionaryCodes {
   /** Returns the number of a dictionary. */
   assignCode(dictionary: Dictionary): number;
   getDictionary(code: number): Dictionary;
   readonly count: number;
 }
 
-function createDictionaryCodes(): Dictionaries {
+function createDictionaryCodes(): DictionaryCodes {
   const dictionaries: Dictionary[] = [];
   const codes = new Map<Dictionary, number>();
   return {
@@ -621,7 +621,7 @@ function setInteger(to: NumberColumn, at: number, value: bigint): void {
   else setLarge(to, at, value);
 }
 
-interface Source {
+interface NumberSource {
   isSigned?: boolean;
   /** Rows that the values belong to, counted from the first one; without it they are adjacent. */
   rows?: Uint32Array;
@@ -630,13 +630,19 @@ interface Source {
 }
 
 /** Sets the values from `at` on to the first `count` values of a recorded column. */
-function setNumbers(to: NumberColumn, at: number, from: ColumnArray, count: number, source: Source = {}): void {
+function setNumbers(to: NumberColumn, at: number, from: ColumnArray, count: number, source: NumberSource = {}): void {
   if (from.BYTES_PER_ELEMENT === 8 && count >= WORDS_COUNT_MIN)
     setByWords(to, at, from as BigUint64Array, count, source);
   else setOneByOne(to, at, from, count, source);
 }
 
-function setOneByOne(to: NumberColumn, at: number, from: ColumnArray, count: number, { rows, unknown }: Source): void {
+function setOneByOne(
+  to: NumberColumn,
+  at: number,
+  from: ColumnArray,
+  count: number,
+  { rows, unknown }: NumberSource,
+): void {
   for (let i = 0; i < count; i++) {
     const row = at + (rows ? rows[i]! : i);
     const value = from[i]!;
@@ -646,7 +652,7 @@ function setOneByOne(to: NumberColumn, at: number, from: ColumnArray, count: num
   }
 }
 
-function setByWords(to: NumberColumn, at: number, from: BigUint64Array, count: number, source: Source): void {
+function setByWords(to: NumberColumn, at: number, from: BigUint64Array, count: number, source: NumberSource): void {
   const { isSigned = false, rows, unknown } = source;
   const words = toWords(from);
   const signBit = isSigned ? WORD / 2 : WORD;

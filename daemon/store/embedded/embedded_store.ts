@@ -6,7 +6,7 @@ import { createHeatmapCounter, type Heatmap, type HeatmapColumns } from '../../s
 import { type FilterChooser, findChosen, requireChosen } from '../chosen_filter.ts';
 import type { ChosenFilter, FoundHeatmap, HeatmapRequest, Store } from '../store.ts';
 import { follow, parseFollowPosition, startFollowing } from './follow.ts';
-import type { Gathered, Gathering, Recordings } from './recordings.ts';
+import type { GatheredResult, Gathering, Recordings } from './recordings.ts';
 import { createScans, type Scans, toAsyncGenerator } from './scans.ts';
 
 /**
@@ -126,7 +126,7 @@ function collectPopulation(
   recordings: Recordings,
   filter: ChosenFilter,
   box: Box,
-): Generator<void, Gathered<PopulationRows>> {
+): Generator<void, GatheredResult<PopulationRows>> {
   return recordings.gatherTransactions(filter, () => {
     const { add, finish } = gatherPopulation(box);
     return { add: (rows) => add(toTimedRows(rows)), finish };

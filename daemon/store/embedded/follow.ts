@@ -14,8 +14,8 @@ import {
   encodePosition,
   endOfTime,
   isAfter,
-  type Position,
   type RecordingPosition,
+  type RecordingsPosition,
 } from './follow_position.ts';
 import type { Extent, Recordings } from './recordings.ts';
 
@@ -23,10 +23,10 @@ import type { Extent, Recordings } from './recordings.ts';
 const BATCH_ROWS = 1024;
 
 /** The position of a tail, with what its id leaves out because it can be found again. */
-interface KnownPosition extends FollowPosition, Position {}
+interface KnownPosition extends FollowPosition, RecordingsPosition {}
 
 /** The id is made on demand: most positions are only continued. */
-function createKnownPosition(position: Position): KnownPosition {
+function createKnownPosition(position: RecordingsPosition): KnownPosition {
   return {
     ...position,
     get id() {
@@ -63,7 +63,7 @@ export async function follow(
   const { filter, horizonNs } = request;
   const position = request.position as KnownPosition;
   const extents = selectExtents(recordings, filter);
-  const draft: Draft = {
+  const draft: BatchDraft = {
     fromNs: position.fromNs,
     key: position.key,
     places: buildPlaces(position.places, extents),
@@ -83,19 +83,19 @@ export async function follow(
   return addOrdered(recordings, request, draft, signal);
 }
 
-interface Draft {
+interface BatchDraft {
   readonly fromNs: bigint;
   key: EventKey;
   readonly places: Map<string, RecordingPosition>;
   readonly followed: Followed[];
 }
 
-function buildBatch({ followed, ...position }: Draft, complete: boolean): FollowedBatch {
+function buildBatch({ followed, ...position }: BatchDraft, complete: boolean): FollowedBatch {
   return { followed, position: createKnownPosition(position), complete };
 }
 
 /** A recording that appeared since is new from its first event on; an import has nothing new. */
-function buildPlaces(known: Position['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
+function buildPlaces(known: RecordingsPosition['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
   const places = new Map([...known].map(([id, place]) => [id, { ...place }]));
   for (const { recordingId, end, lossId, isImport } of extents) {
     if (places.has(recordingId)) continue;
@@ -104,7 +104,7 @@ function buildPlaces(known: Position['places'], extents: readonly Extent[]): Map
   return places;
 }
 
-function addLosses(recordings: Recordings, extents: readonly Extent[], draft: Draft): void {
+function addLosses(recordings: Recordings, extents: readonly Extent[], draft: BatchDraft): void {
   for (const { recordingId, node, end, lossId, isImport } of extents) {
     const place = draft.places.get(recordingId)!;
     if (isImport) continue;
@@ -123,16 +123,21 @@ function addLosses(recordings: Recordings, extents: readonly Extent[], draft: Dr
   }
 }
 
-function addLoss(draft: Draft, loss: NodeLoss): void {
+function addLoss(draft: BatchDraft, loss: NodeLoss): void {
   draft.followed.push({ kind: 'lost', id: encodePosition(draft), loss });
 }
 
-function addEvent(draft: Draft, json: string, isLate: boolean): void {
+function addEvent(draft: BatchDraft, json: string, isLate: boolean): void {
   draft.followed.push({ kind: 'event', id: encodePosition(draft), json, isLate });
 }
 
 /** Adds events that were recorded after the key had passed their time. Returns false if there are more. */
-function addLate(recordings: Recordings, filter: EventFilter, { recordingId, end }: Extent, draft: Draft): boolean {
+function addLate(
+  recordings: Recordings,
+  filter: EventFilter,
+  { recordingId, end }: Extent,
+  draft: BatchDraft,
+): boolean {
   const place = draft.places.get(recordingId)!;
   if (place.number >= end) return true;
   const { fromNs, key } = draft;
@@ -151,7 +156,7 @@ function addLate(recordings: Recordings, filter: EventFilter, { recordingId, end
 async function addOrdered(
   recordings: Recordings,
   { filter, horizonNs, nowNs }: FollowRequest,
-  draft: Draft,
+  draft: BatchDraft,
   signal: AbortSignal,
 ): Promise<FollowedBatch | undefined> {
   const window = { fromNs: draft.fromNs, toNs: horizonNs + 1n };
@@ -185,13 +190,13 @@ function passWaiting(place: RecordingPosition, horizonNs: bigint, nowNs: bigint)
   place.waiting = { number: place.number, beforeNs: nowNs };
 }
 
-interface Row {
+interface ScannedRow {
   key: EventKey;
   number: number;
   json(): string;
 }
 
-function* readBlockRows(scanned: RecordingBlock): Generator<Row> {
+function* readBlockRows(scanned: RecordingBlock): Generator<ScannedRow> {
   const { block } = scanned;
   const { bytes, ends } = encodeJsonRows(scanned);
   for (let row = 0; row < block.rowCount; row++) {

@@ -32,7 +32,7 @@ export interface RecordingPosition {
   lossId: number;
 }
 
-export interface Position {
+export interface RecordingsPosition {
   /** Events that began before this are not requested. */
   readonly fromNs: bigint;
   readonly key: EventKey;
@@ -58,7 +58,11 @@ const LAST_NS = U64_MAX;
  * Position of a new tail: it starts with events recorded from now on, or with those that began at `since` or later,
  * which may be before the epoch.
  */
-export function buildStartPosition(extents: readonly Extent[], horizonNs: bigint, since: bigint | undefined): Position {
+export function buildStartPosition(
+  extents: readonly Extent[],
+  horizonNs: bigint,
+  since: bigint | undefined,
+): RecordingsPosition {
   const fromNs = since === undefined ? undefined : since < 0n ? 0n : since > LAST_NS ? LAST_NS : since;
   const places = extents.map(({ recordingId, end, lossId }) => [
     recordingId,
@@ -73,7 +77,7 @@ const [CHECKSUM, FROM, KEY_TIME, KEY_RECORDING, KEY_NUMBER, PLACES] = [1, 5, 13,
 const PLACE_BYTES = 20;
 
 /** Encodes a position as its id. */
-export function encodePosition({ fromNs, key, places }: Position): string {
+export function encodePosition({ fromNs, key, places }: RecordingsPosition): string {
   const bytes = Buffer.alloc(PLACES + places.size * PLACE_BYTES);
   bytes.writeUInt8(VERSION);
   bytes.writeBigUInt64BE(fromNs, FROM);
@@ -93,7 +97,7 @@ export function encodePosition({ fromNs, key, places }: Position): string {
 }
 
 /** Returns undefined if this is not the id of a position. */
-export function decodePosition(text: string): Position | undefined {
+export function decodePosition(text: string): RecordingsPosition | undefined {
   const bytes = Buffer.from(text, 'base64url');
   // Buffer.from skips characters that are not base64, so only text that it would produce itself is accepted.
   const ours =

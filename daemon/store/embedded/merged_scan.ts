@@ -18,7 +18,7 @@ export interface RecordingScan {
 }
 
 /** The current block of a scan: rows from `position` on are left. */
-interface Cursor {
+interface ScanCursor {
   readonly scan: RecordingScan;
   readonly scanned: RecordingBlock;
   readonly cut: RowCutter;
@@ -29,7 +29,7 @@ interface Cursor {
 }
 
 /** Whether a row of one cursor precedes a row of the other. */
-type Before = (a: Cursor, rowOfA: number, b: Cursor, rowOfB: number) => boolean;
+type Before = (a: ScanCursor, rowOfA: number, b: ScanCursor, rowOfB: number) => boolean;
 
 /** Keeps one block of each scan in memory. */
 export function* mergeScans(
@@ -37,7 +37,7 @@ export function* mergeScans(
   { order, limit = Number.POSITIVE_INFINITY }: Pick<ScanRequest, 'order' | 'limit'>,
 ): Generator<RecordingBlock, void> {
   const isBefore: Before = order === 'asc' ? isEarlier : (a, rowOfA, b, rowOfB) => isEarlier(b, rowOfB, a, rowOfA);
-  let cursors: Cursor[] = [];
+  let cursors: ScanCursor[] = [];
   let waiting = scans;
   for (let left = limit; left > 0; ) {
     for (const scan of waiting) {
@@ -63,7 +63,7 @@ export function* mergeScans(
 }
 
 /** Returns undefined after the last block. Passes a block without rows on: it is a pause. */
-function* readNextBlock(scan: RecordingScan): Generator<RecordingBlock, Cursor | undefined> {
+function* readNextBlock(scan: RecordingScan): Generator<RecordingBlock, ScanCursor | undefined> {
   for (;;) {
     const { done, value: scanned } = scan.blocks.next();
     if (done) return undefined;
@@ -78,11 +78,11 @@ function* readNextBlock(scan: RecordingScan): Generator<RecordingBlock, Cursor |
   }
 }
 
-function isSpent({ position, length }: Cursor): boolean {
+function isSpent({ position, length }: ScanCursor): boolean {
   return position === length;
 }
 
-function isEarlier(a: Cursor, rowOfA: number, b: Cursor, rowOfB: number): boolean {
+function isEarlier(a: ScanCursor, rowOfA: number, b: ScanCursor, rowOfB: number): boolean {
   const timeOfA = a.timestamps[rowOfA]!;
   const timeOfB = b.timestamps[rowOfB]!;
   if (timeOfA !== timeOfB) return timeOfA < timeOfB;
@@ -91,7 +91,7 @@ function isEarlier(a: Cursor, rowOfA: number, b: Cursor, rowOfB: number): boolea
 }
 
 /** Returns the end of the run: the first row that a row of another scan precedes. */
-function findRunEnd(nearest: Cursor, cursors: readonly Cursor[], isBefore: Before): number {
+function findRunEnd(nearest: ScanCursor, cursors: readonly ScanCursor[], isBefore: Before): number {
   let end = nearest.length;
   for (const other of cursors) {
     if (other === nearest) continue;
@@ -101,7 +101,7 @@ function findRunEnd(nearest: Cursor, cursors: readonly Cursor[], isBefore: Befor
   return end;
 }
 
-function endBefore(nearest: Cursor, other: Cursor, endMax: number, isBefore: Before): number {
+function endBefore(nearest: ScanCursor, other: ScanCursor, endMax: number, isBefore: Before): number {
   return findFirstPlaceNear(nearest.position + 1, endMax, (row) => !isBefore(nearest, row, other, other.position));
 }
 
@@ -109,7 +109,7 @@ function endBefore(nearest: Cursor, other: Cursor, endMax: number, isBefore: Bef
  * Passes over rows of a copy that `nearest` has as well. The run ends before a row that only the copy has, and at the
  * end of the copy's block, because such a row may be next. Passing over a row too early does no harm: `nearest` has it.
  */
-function passShared(nearest: Cursor, copy: Cursor, endMax: number, isBefore: Before): number {
+function passShared(nearest: ScanCursor, copy: ScanCursor, endMax: number, isBefore: Before): number {
   for (let row = nearest.position; row < endMax; row++) {
     if (isBefore(copy, copy.position, nearest, row)) return row;
     if (isBefore(nearest, row, copy, copy.position)) continue;

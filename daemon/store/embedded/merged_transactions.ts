@@ -2,7 +2,7 @@
 
 import { toWords } from '../../../agent/recording/words64.ts';
 import { createBoxTest } from '../../sums/box.ts';
-import { joinParts, type Part } from '../joined_transaction.ts';
+import { joinParts, type RecordingPart } from '../joined_transaction.ts';
 import type {
   ChosenFilter,
   ChosenRequest,
@@ -13,7 +13,7 @@ import type {
 } from '../store.ts';
 import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
-import { type Chosen, chooseTransactions, createOwnerTest, joinKnownRows } from './transaction_choice.ts';
+import { type ChosenTransaction, chooseTransactions, createOwnerTest, joinKnownRows } from './transaction_choice.ts';
 import { findTableIndex, groupTransactions, isAlone, type TransactionGroups } from './transaction_groups.ts';
 import { findReach } from './transaction_reach.ts';
 
@@ -91,7 +91,7 @@ export function createTransactionLists(): TransactionLists {
 function* readChosen(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
-  chosen: readonly Chosen[],
+  chosen: readonly ChosenTransaction[],
 ): Generator<void, TransactionSummary[] | undefined> {
   const read: TransactionSummary[] = [];
   let allThere = true;
@@ -105,7 +105,7 @@ function* readChosen(
   return allThere ? read : undefined;
 }
 
-function readPart(recording: OpenRecording, rows: readonly number[], start: number): Part[] {
+function readPart(recording: OpenRecording, rows: readonly number[], start: number): RecordingPart[] {
   const { file, reader } = recording;
   const { columns, setGone } = reader.transactionIndex;
   const places = rows.map((row) => row - start);
@@ -134,8 +134,8 @@ export function readMergedTransactions(
 }
 
 /** Returns one part per recording. How far copies overlap is unknown, so the copy with the most events counts. */
-function readParts(recordings: readonly OpenRecording[], transactionId: string): Part[] {
-  const parts = new Map<string, Part>();
+function readParts(recordings: readonly OpenRecording[], transactionId: string): RecordingPart[] {
+  const parts = new Map<string, RecordingPart>();
   for (const recording of recordings) {
     const summary = withFileErrors(recording.file, () => recording.reader.readTransaction(transactionId));
     const known = parts.get(recording.recordingId)?.summary.eventCount ?? 0;

@@ -1,11 +1,11 @@
 /** What is in progress in several recordings. */
-import type { Unended } from '../store.ts';
+import type { UnendedEvents } from '../store.ts';
 import { joinUnended } from '../unended.ts';
 import { withFileErrors } from './failures.ts';
 import { readWrittenSpan } from './merged_info.ts';
 import type { OpenRecording } from './recording_files.ts';
 
-export function readMergedUnended(recordings: readonly OpenRecording[]): Unended {
+export function readMergedUnended(recordings: readonly OpenRecording[]): UnendedEvents {
   const copies = [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()];
   return joinUnended(
     copies.map(findNewest).map((recording) => {

@@ -64,11 +64,11 @@ interface RecordingFiles {
 
 export type OnUnreadable = (found: UnreadableImport) => void;
 
-interface Opened extends OpenRecording {
+interface OpenRecordingFile extends OpenRecording {
   readonly rawId: RawId;
 }
 
-interface Entry extends Opened {
+interface SharedFile extends OpenRecordingFile {
   users: number;
   retired: boolean;
 }
@@ -77,13 +77,13 @@ interface Entry extends Opened {
 const LASTING: readonly string[] = ['not_a_recording', 'unsupported_format', 'recording_corrupt'];
 
 export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
-  const byPath = new Map<string, Entry>();
+  const byPath = new Map<string, SharedFile>();
   const leftOut = new Map<string, LeftOut>();
 
   /** What is served in this turn of the event loop: an answer needs it several times, and looking costs as much. */
-  let lookedUp: readonly Entry[] | undefined;
+  let lookedUp: readonly SharedFile[] | undefined;
 
-  function acquire(): readonly Entry[] {
+  function acquire(): readonly SharedFile[] {
     if (!lookedUp) {
       lookedUp = lookUp();
       setImmediate(() => {
@@ -94,7 +94,7 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
     return lookedUp;
   }
 
-  function lookUp(): Entry[] {
+  function lookUp(): SharedFile[] {
     const files = listAllServedFiles(places);
     const served = new Set(files.map(findOrOpenEntry).filter((entry) => entry !== undefined));
     const paths = new Set(files.map(({ path }) => path));
@@ -104,7 +104,7 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
     return [...served];
   }
 
-  function findOrOpenEntry(file: ServedFile): Entry | undefined {
+  function findOrOpenEntry(file: ServedFile): SharedFile | undefined {
     const known = byPath.get(file.path);
     // As long as the old file is open, its inode cannot be assigned to the new one.
     if (known?.file.identity === file.identity && isWhatItWas(known)) return known;
@@ -119,7 +119,7 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
     return entry;
   }
 
-  function openOrLeaveOut(file: ServedFile): Opened | undefined {
+  function openOrLeaveOut(file: ServedFile): OpenRecordingFile | undefined {
     try {
       return open(file);
     } catch (error) {
@@ -145,7 +145,7 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
     if (!isSame) onUnreadable(out);
   }
 
-  function retire(entry: Entry): void {
+  function retire(entry: SharedFile): void {
     if (entry.retired) return;
     lookedUp = undefined;
     byPath.delete(entry.file.path);
@@ -156,7 +156,7 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
   return {
     acquire,
     release(recordings) {
-      for (const entry of recordings as readonly Entry[]) {
+      for (const entry of recordings as readonly SharedFile[]) {
         entry.users--;
         if (entry.retired && entry.users === 0) close(entry);
       }
@@ -186,13 +186,13 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
   };
 }
 
-function close({ reader, rawId }: Opened): void {
+function close({ reader, rawId }: OpenRecordingFile): void {
   reader.close();
   rawId.close();
 }
 
 /** A recording that cannot be read counts as changed: opening it again reports the cause. */
-function isWhatItWas({ reader, rawId, recordingId }: Opened): boolean {
+function isWhatItWas({ reader, rawId, recordingId }: OpenRecordingFile): boolean {
   try {
     return !reader.isReplaced() && !rawId.isOther(recordingId);
   } catch {
@@ -201,7 +201,7 @@ function isWhatItWas({ reader, rawId, recordingId }: Opened): boolean {
 }
 
 /** Returns undefined for a file that an agent is just creating as a recording. */
-function open(file: ServedFile): Opened | undefined {
+function open(file: ServedFile): OpenRecordingFile | undefined {
   try {
     return withFileErrors(file, () => openRecording(file));
   } catch (error) {
@@ -211,7 +211,7 @@ function open(file: ServedFile): Opened | undefined {
   }
 }
 
-function openRecording(file: ServedFile): Opened {
+function openRecording(file: ServedFile): OpenRecordingFile {
   const { path, isFile, isForeign } = file;
   if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
   const reader = openReader(path, { isForeign, isDamaged: isSetAside(basename(path)) });

@@ -14,7 +14,7 @@ import { createTransactionLists, readMergedTransaction, readMergedTransactions }
 import { readMergedUnended } from './merged_unended.ts';
 import { type OnUnreadable, type OpenRecording, openRecordingFiles } from './recording_files.ts';
 import { findOrCreateDictionary, scanRecording } from './recording_scan.ts';
-import type { ArrivalRequest, Arrived, Extent, NumberedLoss, Recordings, UnorderedRequest } from './recordings.ts';
+import type { ArrivalRequest, ArrivedBlock, Extent, NumberedLoss, Recordings, UnorderedRequest } from './recordings.ts';
 
 type Open = readonly OpenRecording[];
 
@@ -238,7 +238,7 @@ function* lookForFiles(open: Open, filter: EventFilter): Generator<void, void> {
   }
 }
 
-function readArrivals(open: Open, { recordingId, limit, ...request }: ArrivalRequest): Arrived | undefined {
+function readArrivals(open: Open, { recordingId, limit, ...request }: ArrivalRequest): ArrivedBlock | undefined {
   const recording = find(open, recordingId);
   if (!recording) return undefined;
   const read = () => recording.reader.arrivals({ ...request, rowsMax: limit });

@@ -16,7 +16,7 @@ import type {
   TransactionReach,
   TransactionRows,
   TransactionSummary,
-  Unended,
+  UnendedEvents,
   UnreadableFile,
 } from '../store.ts';
 import type { Findings } from './recording_files.ts';
@@ -42,7 +42,7 @@ export interface ArrivalRequest {
   limit: number;
 }
 
-export interface Arrived {
+export interface ArrivedBlock {
   scanned: RecordingBlock;
   /** The number to continue from; `end` if nothing is left. */
   next: number;
@@ -63,7 +63,7 @@ export interface Gathering<Result> {
   finish(): Result;
 }
 
-export interface Gathered<Result> {
+export interface GatheredResult<Result> {
   result: Result;
   reach: TransactionReach | null;
 }
@@ -83,7 +83,7 @@ export interface Recordings {
   /** Finds the files of a filter ahead of `readArrivals`, in steps: the first time that may take long. */
   lookForFiles(filter: EventFilter): Generator<void, void>;
   /** Returns undefined if nothing in the range can match, or the recording is gone. */
-  arrivals(request: ArrivalRequest): Arrived | undefined;
+  arrivals(request: ArrivalRequest): ArrivedBlock | undefined;
   /**
    * Returns how many of the numbers `[from, end)` retention has removed, the number after the last removed one, and the
    * start time up to which it has removed events.
@@ -98,7 +98,10 @@ export interface Recordings {
    * Passes all transactions that the filter selects to what `begin` returns, from memory. It begins again if a file
    * turns out to be unreadable. The arrays that `add` gets are reused.
    */
-  gatherTransactions<Result>(filter: ChosenFilter, begin: () => Gathering<Result>): Generator<void, Gathered<Result>>;
+  gatherTransactions<Result>(
+    filter: ChosenFilter,
+    begin: () => Gathering<Result>,
+  ): Generator<void, GatheredResult<Result>>;
   pin(request: PinRequest): Pin[] | undefined;
   unpin(transactionId: string): boolean;
   /** Resolves once all pins are on the disk. */
@@ -107,7 +110,7 @@ export interface Recordings {
   listServices(): string[];
   nodes(): string[];
   listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
-  readUnended(nodes?: readonly string[]): Unended;
+  readUnended(nodes?: readonly string[]): UnendedEvents;
   findTransactionsById(ids: readonly string[]): Map<string, TransactionSummary>;
   listSpans(nodes?: readonly string[]): NodeSpan[];
   /** Clock steps of each of these nodes in `[fromNs, toNs)`. */

@@ -11,14 +11,14 @@ const ROWS_A_STEP = 8192;
 const CHOSEN_EXTRA_MAX = 4096;
 
 /** A transaction with the rows that count: rows of only one copy of each recording. */
-export interface Chosen {
+export interface ChosenTransaction {
   rows: number[];
   value: bigint;
   hash: number;
 }
 
 /** Data of a transaction that is available without reading its recordings. */
-export interface Known {
+export interface KnownTransaction {
   rows: number[];
   firstNs: bigint;
   endNs: bigint;
@@ -43,12 +43,12 @@ export function* chooseTransactions(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
   { filter, sort, limit, after }: ChosenRequest,
-): Generator<void, { chosen: Chosen[]; reach: TransactionReach | null }> {
+): Generator<void, { chosen: ChosenTransaction[]; reach: TransactionReach | null }> {
   const { fromNs, toNs, minDurationNs, maxDurationNs, hasError, hashes } = filter;
   const start = after && toRankedTransaction(after);
   const isOwned = createOwnerTest(open, groups, filter);
   const selected = findReach(open, groups);
-  let chosen: Chosen[] = [];
+  let chosen: ChosenTransaction[] = [];
   let last: RankedTransaction | undefined;
 
   function keepBest(): void {
@@ -84,7 +84,7 @@ export function* chooseTransactions(
   return { chosen, reach: selected.reach() };
 }
 
-function readKnown(groups: TransactionGroups, first: number): Known {
+function readKnown(groups: TransactionGroups, first: number): KnownTransaction {
   const table = findTableIndex(groups, first);
   const { firstNs, endNs, hasError } = groups.tables[table]!;
   const row = first - groups.starts[table]!;
@@ -92,7 +92,11 @@ function readKnown(groups: TransactionGroups, first: number): Known {
 }
 
 /** Joins the rows of a chain that count. */
-export function joinKnownRows(open: readonly OpenRecording[], groups: TransactionGroups, first: number): Known {
+export function joinKnownRows(
+  open: readonly OpenRecording[],
+  groups: TransactionGroups,
+  first: number,
+): KnownTransaction {
   const byFile = Map.groupBy(collectChainRows(groups, first), (row) => findTableIndex(groups, row));
   /** How far copies overlap is unknown, so the copy with the most events counts. */
   const best = new Map<string, { rows: number[]; events: number }>();
@@ -106,7 +110,7 @@ export function joinKnownRows(open: readonly OpenRecording[], groups: Transactio
   return rows.map((row) => readKnown(groups, row)).reduce(joinKnown, { ...readKnown(groups, rows[0]!), rows: [] });
 }
 
-function joinKnown(a: Known, b: Known): Known {
+function joinKnown(a: KnownTransaction, b: KnownTransaction): KnownTransaction {
   return {
     rows: [...a.rows, ...b.rows],
     firstNs: chooseFirstNs(a, b),
@@ -116,7 +120,7 @@ function joinKnown(a: Known, b: Known): Known {
 }
 
 /** A part without own events has no end, and its start is that of data that was written back. */
-function chooseFirstNs(a: Known, b: Known): bigint {
+function chooseFirstNs(a: KnownTransaction, b: KnownTransaction): bigint {
   if (a.endNs > 0n !== b.endNs > 0n) return a.endNs > 0n ? a.firstNs : b.firstNs;
   return a.firstNs < b.firstNs ? a.firstNs : b.firstNs;
 }

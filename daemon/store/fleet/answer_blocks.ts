@@ -4,11 +4,11 @@
  */
 
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
-import type { DecodedBlock, DecodedColumn } from '../../../agent/clickhouse/native/decode.ts';
+import type { DecodedColumn, NativeBlock } from '../../../agent/clickhouse/native/decode.ts';
 import type { Lists, SimpleValues } from '../../../agent/clickhouse/native/encode.ts';
 import { decodeText, type Texts } from '../../../agent/clickhouse/native/texts.ts';
 import type { NativeType } from '../../../agent/clickhouse/native/types.ts';
-import { EVENT_COLUMNS, type Part } from '../../../agent/clickhouse/tables/event_columns.ts';
+import { EVENT_COLUMNS, type SourcePart } from '../../../agent/clickhouse/tables/event_columns.ts';
 import { toWords } from '../../../agent/recording/words64.ts';
 import {
   type ColumnArray,
@@ -20,7 +20,7 @@ import {
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
-import type { Source } from '../../../bpf/schema/kinds.ts';
+import type { ColumnSource } from '../../../bpf/schema/kinds.ts';
 import {
   type Context,
   type Dictionary,
@@ -48,7 +48,7 @@ export interface AnswerBlocks {
   /** The last row of the decoded blocks so far. */
   readonly last: RowKey | undefined;
   /** Yields the rows in blocks, at most `rowsMax` in all. Without rows there is no block. */
-  read(decoded: DecodedBlock, rowsMax: number): Generator<ScannedBlock, void>;
+  read(decoded: NativeBlock, rowsMax: number): Generator<ScannedBlock, void>;
   /** A block without rows. */
   createEmptyBlock(): ScannedBlock;
 }
@@ -88,14 +88,14 @@ export function createAnswerBlocks(wanted?: readonly string[]): AnswerBlocks {
   };
 }
 
-function readEventTypes(decoded: DecodedBlock): Uint8Array {
+function readEventTypes(decoded: NativeBlock): Uint8Array {
   const types = new Uint8Array(decoded.rowCount);
   const readType = createTextNumberReader(readTextColumn(decoded, 'event_type'), (name) => TYPE_IDS.get(name) ?? 0);
   for (let row = 0; row < types.length; row++) types[row] = readType(row);
   return types;
 }
 
-function readRowKey(decoded: DecodedBlock, row: number): RowKey {
+function readRowKey(decoded: NativeBlock, row: number): RowKey {
   const readKeyPart = (name: string) => readNumberColumn(decoded, name, BigUint64Array)[row]!;
   return {
     timestampNs: readKeyPart('timestamp_ns'),
@@ -105,7 +105,7 @@ function readRowKey(decoded: DecodedBlock, row: number): RowKey {
 }
 
 /** Rows whose keys differ from those before them. Events of types that a newer kreplay records are left out. */
-function selectDistinctRows(decoded: DecodedBlock, types: Uint8Array, before: RowKey | undefined): Uint32Array {
+function selectDistinctRows(decoded: NativeBlock, types: Uint8Array, before: RowKey | undefined): Uint32Array {
   const rows = new Uint32Array(decoded.rowCount);
   const keys = ['number', 'recording', 'timestamp_ns'].map((name) =>
     toWords(readNumberColumn(decoded, name, BigUint64Array)),
@@ -126,7 +126,7 @@ function isKey(a: RowKey, b: RowKey): boolean {
 
 /** Rows of a decoded answer that become a block. */
 interface Piece {
-  decoded: DecodedBlock;
+  decoded: NativeBlock;
   /** Ids of the types of all rows of the answer. */
   types: Uint8Array;
   rows: Uint32Array;
@@ -199,7 +199,7 @@ function createNumberReader({ decoded, dictionary }: Piece, one: AnswerColumn): 
   }
 }
 
-function createFileReader(decoded: DecodedBlock, path: string, kind: string, dictionary: AnswerDictionary) {
+function createFileReader(decoded: NativeBlock, path: string, kind: string, dictionary: AnswerDictionary) {
   const kinds: string[] = [];
   const readKind = createTextNumberReader(readTextColumn(decoded, kind), (text) => kinds.push(text) - 1);
   let ofKind = '';
@@ -212,7 +212,7 @@ function createFileReader(decoded: DecodedBlock, path: string, kind: string, dic
   };
 }
 
-function createOriginServiceReader(decoded: DecodedBlock, name: string, slot: number, dictionary: AnswerDictionary) {
+function createOriginServiceReader(decoded: NativeBlock, name: string, slot: number, dictionary: AnswerDictionary) {
   const { ends, items } = readTextListColumn(decoded, name);
   const at = createOriginPlaceFinder(ends, slot);
   const readName = createTextNumberReader(items, dictionary.assignNameId);
@@ -222,7 +222,7 @@ function createOriginServiceReader(decoded: DecodedBlock, name: string, slot: nu
   };
 }
 
-function readOriginBytes(decoded: DecodedBlock, name: string, slot: number, rows: Uint32Array, made: ColumnArray) {
+function readOriginBytes(decoded: NativeBlock, name: string, slot: number, rows: Uint32Array, made: ColumnArray) {
   const { ends, items: values } = readWideListColumn(decoded, name);
   const at = createOriginPlaceFinder(ends, slot);
   const bytes = made as BigUint64Array;
@@ -252,9 +252,9 @@ type AnswerColumn = {
 const ALWAYS = ['event_type', 'timestamp_ns'];
 /** Columns of the table that name each row. */
 const KEY_COLUMNS = ['timestamp_ns', 'recording', 'number', 'node', 'event_type'] as const;
-const CONTEXT_PARTS: readonly Part[] = ['transaction', 'trace', 'span'];
+const CONTEXT_PARTS: readonly SourcePart[] = ['transaction', 'trace', 'span'];
 
-const ORIGIN_PARTS: Record<OriginPart, readonly Part[]> = {
+const ORIGIN_PARTS: Record<OriginPart, readonly SourcePart[]> = {
   service: ['origin_services'],
   context: ['origin_transactions', 'origin_traces'],
   bytes: ['origin_bytes'],
@@ -272,16 +272,16 @@ function listSelectedColumns(columns: readonly AnswerColumn[]): string[] {
 }
 
 function buildAnswerColumn(column: Column): AnswerColumn {
-  const findColumnNames = (parts: readonly Part[]) =>
+  const findColumnNames = (parts: readonly SourcePart[]) =>
     parts.map(
       (wanted) => EVENT_COLUMNS.find(({ part, source }) => part === wanted && source.name === column.name)!.name,
     );
-  const buildSimpleColumn = (as: 'name' | 'event_type' | 'number', part: Part): AnswerColumn => ({
+  const buildSimpleColumn = (as: 'name' | 'event_type' | 'number', part: SourcePart): AnswerColumn => ({
     column,
     as,
     from: findColumnNames([part]),
   });
-  const source: Source = column.source;
+  const source: ColumnSource = column.source;
   switch (source) {
     case 'text':
       return buildSimpleColumn('name', 'text');
@@ -418,7 +418,7 @@ const NO_SPAN = Buffer.alloc(SPAN_BYTES);
 
 /** Returns a function that gives the context of a row, from columns that may be without spans. */
 function createContextReader(
-  decoded: DecodedBlock,
+  decoded: NativeBlock,
   [transaction, trace, span]: readonly string[],
   dictionary: AnswerDictionary,
 ): (row: number) => number {
@@ -435,7 +435,7 @@ function createContextReader(
 
 /** Returns a function that gives the context of an origin. */
 function createOriginContextReader(
-  decoded: DecodedBlock,
+  decoded: NativeBlock,
   [transaction, trace]: readonly string[],
   slot: number,
   dictionary: AnswerDictionary,
@@ -490,7 +490,7 @@ function isZero(bytes: Buffer): boolean {
 
 /* Reads columns of a decoded answer: rows of a block from what the table has for them. */
 
-function getDecodedColumn({ columns }: DecodedBlock, name: string): DecodedColumn {
+function getDecodedColumn({ columns }: NativeBlock, name: string): DecodedColumn {
   const found = columns.get(name);
   if (!found) throw createUnexpectedError(`it has no column ${name}`);
   return found;
@@ -501,7 +501,7 @@ export function createUnexpectedError(what: string): ServerError {
 }
 
 export function readNumberColumn<Values extends ColumnArray>(
-  decoded: DecodedBlock,
+  decoded: NativeBlock,
   name: string,
   array: new (length: number) => Values,
 ): Values {
@@ -510,14 +510,14 @@ export function readNumberColumn<Values extends ColumnArray>(
   return values;
 }
 
-export function readTextColumn(decoded: DecodedBlock, name: string): Texts {
+export function readTextColumn(decoded: NativeBlock, name: string): Texts {
   const { values } = getDecodedColumn(decoded, name);
   if (!('table' in values)) throw createUnexpectedError(`${name} is no text`);
   return values;
 }
 
 /** The bytes of a column of ids of this length, one after another. */
-function readIdColumn(decoded: DecodedBlock, name: string, length: number): Buffer {
+function readIdColumn(decoded: NativeBlock, name: string, length: number): Buffer {
   const { type, values } = getDecodedColumn(decoded, name);
   if (type.kind !== 'fixed_text' || type.bytes !== length) throw createUnexpectedError(`${name} is no id`);
   return toBuffer(values as SimpleValues);
@@ -534,25 +534,25 @@ interface ListsOf<Items> {
   items: Items;
 }
 
-function readListColumn(decoded: DecodedBlock, name: string, kind: NativeType['kind']): Lists {
+function readListColumn(decoded: NativeBlock, name: string, kind: NativeType['kind']): Lists {
   const { type, values } = getDecodedColumn(decoded, name);
   if (type.kind !== 'list' || type.item.kind !== kind || !('items' in values))
     throw createUnexpectedError(`${name} is no list`);
   return values;
 }
 
-export function readTextListColumn(decoded: DecodedBlock, name: string): ListsOf<Texts> {
+export function readTextListColumn(decoded: NativeBlock, name: string): ListsOf<Texts> {
   return readListColumn(decoded, name, 'text') as ListsOf<Texts>;
 }
 
-function readWideListColumn(decoded: DecodedBlock, name: string): ListsOf<BigUint64Array> {
+function readWideListColumn(decoded: NativeBlock, name: string): ListsOf<BigUint64Array> {
   const { ends, items } = readListColumn(decoded, name, 'integer');
   if (!(items instanceof BigUint64Array)) throw createUnexpectedError(`${name} has numbers of another width`);
   return { ends, items };
 }
 
 /** Lists of ids of this length, as `readIdColumn`. */
-function readIdListColumn(decoded: DecodedBlock, name: string, length: number): ListsOf<Buffer> {
+function readIdListColumn(decoded: NativeBlock, name: string, length: number): ListsOf<Buffer> {
   const { type } = getDecodedColumn(decoded, name);
   const { ends, items } = readListColumn(decoded, name, 'fixed_text');
   if (type.kind !== 'list' || type.item.kind !== 'fixed_text' || type.item.bytes !== length)

@@ -3,7 +3,7 @@
  * recording; times are left to the caller, who reads the table in steps of time.
  */
 import { and, fixedText, identifier, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
-import { EVENT_COLUMNS, type Part } from '../../../agent/clickhouse/tables/event_columns.ts';
+import { EVENT_COLUMNS, type SourcePart } from '../../../agent/clickhouse/tables/event_columns.ts';
 import { SEVERAL_OWNERS } from '../../../agent/clickhouse/tables/schema.ts';
 import {
   CONDITION_COLUMNS,
@@ -55,9 +55,9 @@ export function buildEventConditionSql(filter: EventFilter): Sql | undefined {
 }
 
 /** A condition that no event can meet is undefined. */
-type Condition = Sql | undefined;
+type SqlCondition = Sql | undefined;
 
-function buildDurationConditions({ minDurationNs = 0n, maxDurationNs = U64_MAX }: EventFilter): Condition[] {
+function buildDurationConditions({ minDurationNs = 0n, maxDurationNs = U64_MAX }: EventFilter): SqlCondition[] {
   if (minDurationNs > U64_MAX || maxDurationNs < 0n || minDurationNs > maxDurationNs) return [undefined];
   return [
     ...(minDurationNs > 0n ? [sql`duration_ns >= ${minDurationNs}`] : []),
@@ -65,7 +65,7 @@ function buildDurationConditions({ minDurationNs = 0n, maxDurationNs = U64_MAX }
   ];
 }
 
-function buildInSql(column: string, texts: readonly string[]): Condition {
+function buildInSql(column: string, texts: readonly string[]): SqlCondition {
   const distinct = [...new Set(texts)];
   return distinct.length === 0 ? undefined : sql`${identifier(column)} IN (${list(distinct.map(text))})`;
 }
@@ -75,12 +75,12 @@ export function dropEmptyNames(texts: readonly string[]): string[] {
   return texts.filter((one) => one !== '');
 }
 
-function buildResultSql(results: readonly bigint[]): Condition {
+function buildResultSql(results: readonly bigint[]): SqlCondition {
   const errors = [...new Set(results)].filter((result) => result < 0n);
   return errors.length === 0 ? undefined : sql`result IN (${list(errors.map((result) => sql`${result}`))})`;
 }
 
-function buildTransactionSql(id: string): Condition {
+function buildTransactionSql(id: string): SqlCondition {
   if (id === '') return undefined;
   return sql`(transaction_id = ${text(id)} OR has(origin_transactions, ${text(id)}))`;
 }
@@ -90,13 +90,13 @@ export function parseTraceId(id: string): Buffer | undefined {
   return TRACE_TEXT.test(id) && id !== NO_TRACE ? Buffer.from(id, 'hex') : undefined;
 }
 
-function buildTraceSql(id: string): Condition {
+function buildTraceSql(id: string): SqlCondition {
   const bytes = parseTraceId(id);
   return bytes && sql`(trace_id = ${fixedText(bytes)} OR has(origin_traces, ${fixedText(bytes)}))`;
 }
 
 /** The owner is in the key, and decides all but the events that several services own. */
-function buildServicesSql(services: readonly string[]): Condition {
+function buildServicesSql(services: readonly string[]): SqlCondition {
   const names = dropEmptyNames(services);
   if (names.length === 0) return undefined;
   const owners = buildInSql('owner', [...names, SEVERAL_OWNERS])!;
@@ -119,7 +119,7 @@ interface OwnColumn {
 /** Only some types of event have these fields; the columns are empty for the others. */
 const OWN_COLUMNS: readonly OwnColumn[] = CONDITION_COLUMNS.flatMap(({ texts, columns }) =>
   columns.flatMap(({ column }) => {
-    const selectPartColumns = (wanted: readonly Part[]) =>
+    const selectPartColumns = (wanted: readonly SourcePart[]) =>
       EVENT_COLUMNS.filter(({ part, source }) => source.name === column.name && wanted.includes(part));
     const [kind] = selectPartColumns(['file_kind']);
     return selectPartColumns(['label', 'text', 'path', 'queuer_transaction']).map(({ name, source }) => ({
@@ -132,7 +132,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = CONDITION_COLUMNS.flatMap(({ texts, co
 );
 
 /** Returns a condition for each field that is given. */
-function buildOwnConditions(given: OwnTexts): Condition[] {
+function buildOwnConditions(given: OwnTexts): SqlCondition[] {
   return Object.keys(OWN_FIELDS).flatMap((texts) => {
     const wanted = given[texts as keyof OwnTexts];
     if (!wanted) return [];
@@ -143,7 +143,7 @@ function buildOwnConditions(given: OwnTexts): Condition[] {
   });
 }
 
-function buildOwnColumnSql({ column, words, kind }: OwnColumn, wanted: readonly string[]): Condition {
+function buildOwnColumnSql({ column, words, kind }: OwnColumn, wanted: readonly string[]): SqlCondition {
   if (kind) return wanted.length === 0 ? undefined : sql`(${kind} != '' AND ${buildPathSql(column, wanted)})`;
   const texts = [...new Set(dropEmptyNames(wanted))].filter((one) => !words || words.has(one));
   return texts.length === 0 ? undefined : sql`${column} IN (${list(texts.map(text))})`;

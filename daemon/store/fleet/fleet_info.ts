@@ -15,7 +15,7 @@ import {
   NODE_GONE_NS,
   NODE_SILENT_NS,
 } from '../fleet_state.ts';
-import type { NodeLoss, NodeSpan, Unended } from '../store.ts';
+import type { NodeLoss, NodeSpan, UnendedEvents } from '../store.ts';
 import { joinUnended } from '../unended.ts';
 import { formatRecordingId } from './answer_blocks.ts';
 import { chooseTableSql, type Fleet, isWithoutShard, readRows, withFleetErrors } from './fleet.ts';
@@ -120,7 +120,7 @@ const hasEnded = ({ ended_ns, watermark_ns }: { ended_ns: bigint; watermark_ns: 
 const UNREADABLE = { events: [], lost: [], unlisted: UNKNOWN_UNLISTED };
 
 /** What nodes said last of what is in progress there; it has not ended by the time until which their events arrived. */
-export async function readFleetUnended(fleet: Fleet, nodes: readonly string[] | undefined): Promise<Unended> {
+export async function readFleetUnended(fleet: Fleet, nodes: readonly string[] | undefined): Promise<UnendedEvents> {
   if (nodes?.length === 0) return { events: [], lost: [], unlisted: [] };
   const statement = sql`SELECT node, created_ns, watermark_ns, ended_ns, in_progress FROM ${chooseTableSql(fleet, 'node')} FINAL
 WHERE ${and(buildNodeConditions(nodes))} ORDER BY recording`;

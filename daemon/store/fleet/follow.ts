@@ -37,7 +37,7 @@ interface Memory {
   readonly lookedNs?: bigint | undefined;
 }
 
-interface KnownPosition extends FollowPosition, Position {
+interface KnownPosition extends FollowPosition, ArrivalPosition {
   readonly memory: Memory;
 }
 
@@ -45,7 +45,7 @@ const EMPTY: Memory = { segments: new Set(), losses: new Map() };
 let positions = 0;
 
 /** The id is made on demand: most positions are only continued. */
-function createKnownPosition(position: Position, memory: Memory): KnownPosition {
+function createKnownPosition(position: ArrivalPosition, memory: Memory): KnownPosition {
   const { fromNs, key, arrivedS } = position;
   const sharedAs = `fleet ${++positions}`;
   return {
@@ -87,13 +87,13 @@ function buildMemory({ segments, losses }: Arrivals, before: Memory, lookedNs?: 
   };
 }
 
-interface Draft {
-  position: Position;
+interface FleetBatchDraft {
+  position: ArrivalPosition;
   memory: Memory;
   readonly followed: Followed[];
 }
 
-function buildBatch({ position, memory, followed }: Draft, complete: boolean): FollowedBatch {
+function buildBatch({ position, memory, followed }: FleetBatchDraft, complete: boolean): FollowedBatch {
   return { followed, position: createKnownPosition(position, memory), complete };
 }
 
@@ -111,7 +111,7 @@ export async function follow(
     return { followed: [], position: request.position, complete: true };
   const sinceS = position.arrivedS - OVERLAP_S;
   const arrivals = await readArrivals(fleet, sinceS, filter);
-  const draft: Draft = { position, memory, followed: [] };
+  const draft: FleetBatchDraft = { position, memory, followed: [] };
   addLosses(draft, arrivals);
   if (!(await addLate(fleet, filter, arrivals, draft, signal)))
     return signal.aborted ? undefined : buildBatch(draft, false);
@@ -122,7 +122,7 @@ export async function follow(
   return addOrdered(fleet, { filter, horizonNs, sinceS }, draft, signal);
 }
 
-function addLosses(draft: Draft, { losses }: Arrivals): void {
+function addLosses(draft: FleetBatchDraft, { losses }: Arrivals): void {
   const { key } = draft.position;
   const counts = new Map(draft.memory.losses);
   for (const { name, ...loss } of losses) {
@@ -143,7 +143,7 @@ async function addLate(
   fleet: Fleet,
   filter: EventFilter,
   { segments }: Arrivals,
-  draft: Draft,
+  draft: FleetBatchDraft,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { fromNs, key } = draft.position;
@@ -172,14 +172,14 @@ async function addLate(
   }
 }
 
-function addEvent(draft: Draft, json: string, isLate: boolean): void {
+function addEvent(draft: FleetBatchDraft, json: string, isLate: boolean): void {
   draft.followed.push({ kind: 'event', id: encodePosition(draft.position), json, isLate });
 }
 
 async function addOrdered(
   fleet: Fleet,
   { filter, horizonNs, sinceS }: { filter: EventFilter; horizonNs: bigint; sinceS: bigint },
-  draft: Draft,
+  draft: FleetBatchDraft,
   signal: AbortSignal,
 ): Promise<FollowedBatch | undefined> {
   const { fromNs, key } = draft.position;
@@ -214,7 +214,7 @@ async function addOrdered(
  * recording u64, number u64][arrived s u32]
  */
 
-interface Position {
+interface ArrivalPosition {
   /** Events that began before this are not requested. */
   readonly fromNs: bigint;
   readonly key: RowKey;
@@ -230,7 +230,7 @@ function endOfTime(timestampNs: bigint): RowKey {
   return { timestampNs, recording: U64_MAX, number: U64_MAX };
 }
 
-export function encodePosition({ fromNs, key, arrivedS }: Position): string {
+export function encodePosition({ fromNs, key, arrivedS }: ArrivalPosition): string {
   const bytes = Buffer.alloc(END);
   bytes.writeUInt8(VERSION);
   bytes.writeBigUInt64BE(fromNs, FROM);
@@ -243,7 +243,7 @@ export function encodePosition({ fromNs, key, arrivedS }: Position): string {
 }
 
 /** Returns undefined if this is not the id of a position. */
-export function decodePosition(text: string): Position | undefined {
+export function decodePosition(text: string): ArrivalPosition | undefined {
   const bytes = Buffer.from(text, 'base64url');
   // Buffer.from skips characters that are not base64, so only text that it would produce itself is accepted.
   const isOurs =

@@ -45,7 +45,7 @@ export function createKnownNodes(file?: NodesFile): KnownNodes {
   };
 }
 
-type Counts = ReadonlyMap<bigint, number>;
+type CountsByRecording = ReadonlyMap<bigint, number>;
 
 function countRecordings(found: readonly KnownRecording[]): RecordingCounts {
   const byNode: RecordingCounts = new Map();
@@ -57,11 +57,11 @@ function countRecordings(found: readonly KnownRecording[]): RecordingCounts {
   return byNode;
 }
 
-function areEqual(before: Counts | undefined, counts: Counts): boolean {
+function areEqual(before: CountsByRecording | undefined, counts: CountsByRecording): boolean {
   return before?.size === counts.size && [...counts].every(([recording, count]) => before.get(recording) === count);
 }
 
-function mergeMaxCounts(before: Counts = new Map(), counts: Counts): Map<bigint, number> {
+function mergeMaxCounts(before: CountsByRecording = new Map(), counts: CountsByRecording): Map<bigint, number> {
   const most = new Map(before);
   for (const [recording, count] of counts) most.set(recording, Math.max(count, most.get(recording) ?? 0));
   return most;

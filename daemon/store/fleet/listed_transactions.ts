@@ -103,13 +103,13 @@ async function* rankLocally(
   };
 }
 
-type Place = Pick<Ranked, 'value' | 'hash'>;
+type RankPlace = Pick<Ranked, 'value' | 'hash'>;
 
-function toPlace({ value, transactionId }: TransactionKey): Place {
+function toPlace({ value, transactionId }: TransactionKey): RankPlace {
   return { value, hash: hashText53(transactionId) };
 }
 
-function isBefore(a: Place, b: Place): boolean {
+function isBefore(a: RankPlace, b: RankPlace): boolean {
   return a.value > b.value || (a.value === b.value && a.hash < b.hash);
 }
 

@@ -2,7 +2,7 @@
 import { type Connection, connect } from '../../../agent/clickhouse/connection/connection.ts';
 import { readTypedRows } from '../../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../../agent/clickhouse/connection/settings.ts';
-import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
+import type { NativeBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { nameDistributedTable } from '../../../agent/clickhouse/tables/ddl.ts';
 import { readMeta, readServerColumns } from '../../../agent/clickhouse/tables/meta.ts';
@@ -79,14 +79,14 @@ export function measureFleet(fleet: Fleet, onStatement: (seconds: number) => voi
 
 /** The time that the reader takes between blocks is not the server's. */
 async function* measureStatement(
-  blocks: AsyncGenerator<DecodedBlock>,
+  blocks: AsyncGenerator<NativeBlock>,
   onStatement: (seconds: number) => void,
-): AsyncGenerator<DecodedBlock> {
+): AsyncGenerator<NativeBlock> {
   let waitedMs = 0;
   try {
     for (;;) {
       const sinceMs = performance.now();
-      let next: IteratorResult<DecodedBlock>;
+      let next: IteratorResult<NativeBlock>;
       try {
         next = await blocks.next();
       } finally {

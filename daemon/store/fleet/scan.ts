@@ -213,11 +213,11 @@ const PROBED_ROWS_MAX = 16_384;
 /** Fewer columns are read at once. */
 const PROBED_COLUMNS_MIN = 12;
 
-interface Asked extends Pick<ScanRequest, 'limit'> {
+interface ProbeRequest extends Pick<ScanRequest, 'limit'> {
   selected: readonly string[];
 }
 
-function isWorthProbing({ selected, limit = Number.POSITIVE_INFINITY }: Asked): boolean {
+function isWorthProbing({ selected, limit = Number.POSITIVE_INFINITY }: ProbeRequest): boolean {
   return selected.length >= PROBED_COLUMNS_MIN && limit <= PROBED_ROWS_MAX;
 }
 

@@ -3,7 +3,7 @@
  * transactions, and those with the same id are one. Rows of the hour around the filter's time are looked at, so that one
  * that began before it, or goes on behind it, is known for what it is.
  */
-import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
+import type { NativeBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { decodeText } from '../../../agent/clickhouse/native/texts.ts';
 import { and, integer, list, or, type Sql, sql, text, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
 import { toWords } from '../../../agent/recording/words64.ts';
@@ -140,7 +140,7 @@ export async function* readSelectedTransactions(
 }
 
 /** The rows of a piece. */
-function readSelectedRows(decoded: DecodedBlock, from: number, wanted: ReadonlySet<number> | undefined): SelectedRows {
+function readSelectedRows(decoded: NativeBlock, from: number, wanted: ReadonlySet<number> | undefined): SelectedRows {
   const length = Math.min(PIECE_ROWS, decoded.rowCount - from);
   const words = toWords(readNumberColumn(decoded, 'hash', BigUint64Array)).subarray(from * 2);
   const all = Float64Array.from({ length }, (_, row) => words[row * 2 + 1]! * WORD + words[row * 2]!);

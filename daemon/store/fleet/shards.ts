@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
 import { readTypedRows } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
-import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
+import type { NativeBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
 import type { ShardWatch } from '../fleet_state.ts';
 import { chooseTableSql, type Fleet, isWithoutShard, NO_SHARD, withFleetErrors } from './fleet.ts';
@@ -151,7 +151,7 @@ function createPartialReads(fleet: Fleet): PartialReads {
     return isOn;
   }
 
-  async function* selectLeavingOut(statement: Sql, options: Options): AsyncGenerator<DecodedBlock> {
+  async function* selectLeavingOut(statement: Sql, options: Options): AsyncGenerator<NativeBlock> {
     begin();
     count++;
     const settings = { ...options?.settings, ...LEAVE_OUT };
@@ -164,10 +164,10 @@ function createPartialReads(fleet: Fleet): PartialReads {
     }
   }
 
-  async function* select(statement: Sql, options: Options): AsyncGenerator<DecodedBlock> {
+  async function* select(statement: Sql, options: Options): AsyncGenerator<NativeBlock> {
     if (await lasts()) return yield* selectLeavingOut(statement, options);
     // A block without rows is held back, as it may be all that comes before the error. They are all the same.
-    let empty: DecodedBlock | undefined;
+    let empty: NativeBlock | undefined;
     let isBegun = false;
     try {
       for await (const block of connection.select(statement, options)) {

@@ -20,18 +20,18 @@ export type ValueFilter = EventValues & { excluded?: EventValues };
 
 const NONE = -1;
 
-interface Condition {
+interface ValueCondition {
   field: DimensionName;
   isExcluded: boolean;
   isMet: (value: string) => boolean;
 }
 
 /** Conditions that only events can answer: the services and nodes of transactions are known without. */
-function listConditions({ excluded = {}, ...values }: ValueFilter): Condition[] {
+function listConditions({ excluded = {}, ...values }: ValueFilter): ValueCondition[] {
   return [...buildConditions(values, false), ...buildConditions(excluded, true)];
 }
 
-function buildConditions(lists: EventValues, isExcluded: boolean): Condition[] {
+function buildConditions(lists: EventValues, isExcluded: boolean): ValueCondition[] {
   const { eventTypes, operations, syscalls, devices, comms, files, results } = lists;
   const errors = results?.map((result) => String(nameError(result)));
   const given = { event_type: eventTypes, operation: operations, syscall: syscalls, device: devices, comm: comms };
@@ -126,7 +126,7 @@ function toBitMask(conditions: readonly number[]): number {
 const PLACE_FIELDS = ['event_type', 'node'] as const;
 
 /** Profiles whose values are the conditions that an event meets. */
-function createConditionProfiles(conditions: readonly Condition[]) {
+function createConditionProfiles(conditions: readonly ValueCondition[]) {
   const fields = [...new Set<DimensionName>([...PLACE_FIELDS, ...conditions.map(({ field }) => field)])];
   const profiles: Profile[] = [];
   let numbers = new Uint32Array(0);

@@ -4,7 +4,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import { getBigColumn, getColumn, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type Box, createBoxTest } from '../box.ts';
 import { readTimedRows } from '../heatmap.ts';
-import { type Comparison, computeComparison, PARTS, type Part, type Tallied } from './comparison.ts';
+import { type Comparison, computeComparison, type DurationPart, PARTS, type Tallied } from './comparison.ts';
 import { createProfiles, EVENT_FIELDS, type Profile } from './profiles.ts';
 import { createGrowingCounts, createSideSums, sumSide } from './side_sums.ts';
 
@@ -26,7 +26,7 @@ export const TYPES = {
   request: findTypeId('block_io'),
 } as const;
 
-const findPartIndex = (wanted: Part) => PARTS.indexOf(wanted);
+const findPartIndex = (wanted: DurationPart) => PARTS.indexOf(wanted);
 const QUEUE = findPartIndex('queue');
 const SERVICE = findPartIndex('service');
 const UNTRACED = findPartIndex('untraced');

@@ -1,6 +1,6 @@
 /** What sets selected transactions or events apart from the others: rows of values, and what their time was spent on. */
 import { computeShareDifference, findDiffering } from './noise.ts';
-import { FIELDS, type Field, type FieldValue, isFolder, type Profiles } from './profiles.ts';
+import { FIELDS, type FieldValue, isFolder, type ProfileField, type Profiles } from './profiles.ts';
 import type { Stratum } from './strata.ts';
 
 /** Fewer are too few to compare. */
@@ -14,13 +14,13 @@ const JOINED_A_STEP = 16;
 const ALIKE_MIN = 0.95;
 
 export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'] as const;
-export type Part = (typeof PARTS)[number];
+export type DurationPart = (typeof PARTS)[number];
 
 export interface Side {
   count: number;
   durationNs: bigint;
   /** What the time was spent on. */
-  parts: Record<Part, bigint>;
+  parts: Record<DurationPart, bigint>;
 }
 
 export interface CountedValue extends FieldValue {
@@ -39,13 +39,13 @@ export interface Comparison {
   /** Rows that are not in `rows`. */
   moreRows: number;
   tried: number;
-  equal: Field[];
-  leftOut: Field[];
+  equal: ProfileField[];
+  leftOut: ProfileField[];
 }
 
 export interface Tallied {
   /** The fields that are compared. */
-  fields: readonly Field[];
+  fields: readonly ProfileField[];
   selected: Side;
   others: Side;
   events: number;

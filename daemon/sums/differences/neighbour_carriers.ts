@@ -37,7 +37,7 @@ export interface NeighbourCarriers {
   count(rows: EventRows, transaction: number, exact: readonly bigint[] | undefined): number;
 }
 
-interface Compared {
+interface ComparedPopulation {
   population: PopulationRows;
   box: Box;
   columns: ProfileColumns;
@@ -47,7 +47,7 @@ interface Compared {
 
 export function createNeighbourCarriers(
   { values, valueOfKind, begin, addWait, pass }: NeighbourFinder,
-  { population, box, columns, baseNs }: Compared,
+  { population, box, columns, baseNs }: ComparedPopulation,
 ): NeighbourCarriers {
   const { startsNs, selected } = population;
   const counts = new Float64Array(values.length * 2);

@@ -28,7 +28,7 @@ const REQUESTS_MAX = 2_000_000;
 const NONE = -1;
 
 /** Requests of one service or command on one device of a node: what may be a neighbour. */
-interface Kind {
+interface NeighbourKind {
   place: number;
   name: number;
   /** Number of the value: the same on all nodes. */
@@ -79,7 +79,7 @@ export function gatherNeighbours(profiles: Profiles, baseNs: bigint): GatheredNe
 }
 
 interface Requests {
-  kinds: readonly Kind[];
+  kinds: readonly NeighbourKind[];
   getKind: (profile: number) => number;
   getName: (profile: number) => number;
   countAt: RequestTimes['countAt'];
@@ -139,7 +139,7 @@ function findNeighbours({
 
 /** Numbers the kinds of requests and the names of events, by their profiles. */
 function createRequestKinds({ profiles, values: fieldValues }: Profiles) {
-  const kinds: Kind[] = [];
+  const kinds: NeighbourKind[] = [];
   const values: FieldValue[] = [];
   const numbers = new Map<string, number>();
   const [kindByProfile, nameByProfile]: [number[], number[]] = [[], []];
@@ -192,7 +192,7 @@ const WORD = 2 ** 32;
  * Starts and ends, each in an order of its own: as many requests are under way as have begun and not ended. Times count
  * from a base, and are exact within 104 days of it.
  */
-interface Times {
+interface GrowingTimes {
   count: number;
   starts: Float64Array;
   ends: Float64Array;
@@ -209,7 +209,7 @@ interface RequestTimes {
 
 function requestTimes(baseNs: bigint): RequestTimes {
   const [baseHigh, baseLow] = [Number(baseNs >> 32n), Number(baseNs & 0xffff_ffffn)];
-  const kinds: Times[] = [];
+  const kinds: GrowingTimes[] = [];
 
   return {
     open({ block }) {
@@ -238,7 +238,7 @@ function requestTimes(baseNs: bigint): RequestTimes {
   };
 }
 
-function grow(times: Times): void {
+function grow(times: GrowingTimes): void {
   for (const side of ['starts', 'ends'] as const) {
     const larger = new Float64Array(times.count * 2);
     larger.set(times[side]);

@@ -9,9 +9,9 @@
  * add up.
  */
 import { findFirstAbove } from '../../base/binary_search.ts';
-import { type Counted, computeStratifiedProbability, type Stratum } from './strata.ts';
+import { type CarrierCounts, computeStratifiedProbability, type Stratum } from './strata.ts';
 
-export interface TestedValue extends Counted {
+export interface TestedValue extends CarrierCounts {
   /** The strata in which it is tested, if it is not among all. */
   strata?: readonly Stratum[] | undefined;
 }
@@ -31,7 +31,7 @@ export interface Tested {
 const STRATA_TESTS_A_STEP = 4;
 
 /** `sizes` are those of the two groups. Yields to let other work run. */
-export function* findDiffering(values: readonly TestedValue[], sizes: Counted): Generator<void, Tested> {
+export function* findDiffering(values: readonly TestedValue[], sizes: CarrierCounts): Generator<void, Tested> {
   const least = computeLeastProbabilities(values, sizes);
   const tried = countTestable(least.toSorted((a, b) => a - b));
   const tested: { i: number; p: number }[] = [];
@@ -47,12 +47,12 @@ export function* findDiffering(values: readonly TestedValue[], sizes: Counted): 
   return { found: tested.slice(0, end < 0 ? tested.length : end).map(({ i }) => i), tried };
 }
 
-export function computeShareDifference({ selected, others }: Counted, sizes: Counted): number {
+export function computeShareDifference({ selected, others }: CarrierCounts, sizes: CarrierCounts): number {
   return selected / sizes.selected - others / sizes.others;
 }
 
 /** Whether the shares differ enough: those among all, which a reader sees, and those of the test. */
-function isApart(value: TestedValue, sizes: Counted): boolean {
+function isApart(value: TestedValue, sizes: CarrierCounts): boolean {
   const difference = computeShareDifference(value, sizes);
   if (Math.abs(difference) <= APART_MIN) return false;
   return !value.strata || computeStratifiedDifference(value.strata) * Math.sign(difference) > APART_MIN;
@@ -70,7 +70,7 @@ function computeStratifiedDifference(strata: readonly Stratum[]): number {
   return sum / weights;
 }
 
-function computeProbability({ strata, ...value }: TestedValue, sizes: Counted): number {
+function computeProbability({ strata, ...value }: TestedValue, sizes: CarrierCounts): number {
   if (!strata) return computeTailProbability(value, sizes);
   const [only, ...others] = strata.filter(({ sizes }) => sizes.selected > 0 && sizes.others > 0);
   if (!only) return 1;
@@ -80,7 +80,7 @@ function computeProbability({ strata, ...value }: TestedValue, sizes: Counted): 
 }
 
 /** The smallest probability that each value could have, if as many or as few as possible were selected. */
-function computeLeastProbabilities(values: readonly TestedValue[], sizes: Counted): number[] {
+function computeLeastProbabilities(values: readonly TestedValue[], sizes: CarrierCounts): number[] {
   const known = new Map<number, number>();
   return values.map(({ selected, others, strata }) => {
     if (strata) return computeLeastProbability(strata);
@@ -111,7 +111,7 @@ function countTestable(sorted: readonly number[]): number {
 }
 
 /** Twice the probability of as many selected, or of more; or of as few, or of fewer. */
-export function computeTailProbability({ selected, others }: Counted, sizes: Counted): number {
+export function computeTailProbability({ selected, others }: CarrierCounts, sizes: CarrierCounts): number {
   const carriers = selected + others;
   const rows = sizes.selected + sizes.others;
   const isMany = selected * rows >= carriers * sizes.selected;
@@ -130,7 +130,7 @@ export function computeTailProbability({ selected, others }: Counted, sizes: Cou
 }
 
 /** The logarithm of the probability that this many carriers are selected. */
-function logProbability(count: number, carriers: number, sizes: Counted): number {
+function logProbability(count: number, carriers: number, sizes: CarrierCounts): number {
   const rows = sizes.selected + sizes.others;
   return (
     logChoices(carriers, count) + logChoices(rows - carriers, sizes.selected - count) - logChoices(rows, sizes.selected)

@@ -17,7 +17,7 @@ export const EVENT_FIELDS = [
 export const FIELDS = [...EVENT_FIELDS, 'neighbour'] as const;
 
 type EventField = (typeof EVENT_FIELDS)[number];
-export type Field = (typeof FIELDS)[number];
+export type ProfileField = (typeof FIELDS)[number];
 
 /**
  * Number of profiles beyond which the field with the most values is left out, and again for each as many. Files are left
@@ -31,7 +31,7 @@ export const PROFILE_COLUMNS: readonly string[] = [
 ];
 
 export interface FieldValue {
-  field: Field;
+  field: ProfileField;
   /** What a filter takes: a file is a pattern, of its path or of its folder. */
   value: string;
   /** The device that a neighbour used, too. */
@@ -53,20 +53,20 @@ export interface Profiles {
   readonly profiles: readonly Profile[];
   readonly values: readonly FieldValue[];
   /** Fields of which there were too many values. */
-  readonly leftOut: ReadonlySet<Field>;
+  readonly leftOut: ReadonlySet<ProfileField>;
   /** Whether all events that have the value were counted. */
   isComplete(value: FieldValue): boolean;
 }
 
 /** What may be left out. */
-type Part = Field | 'folder';
+type OmittableField = ProfileField | 'folder';
 
 export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   const values: FieldValue[] = [];
   const numberOfValue = new Map<string, number>();
-  const valueCounts = new Map<Part, number>();
+  const valueCounts = new Map<OmittableField, number>();
   const profiles: Profile[] = [];
-  const leftOut = new Set<Part>();
+  const leftOut = new Set<OmittableField>();
   const folders = createFolderCodes();
   let numbers = new Uint32Array(0);
   /** Whether the block that is read has patterns of folders for files. */
@@ -75,7 +75,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   let buffers = EVENT_FIELDS.map(() => new Float64Array(0));
   let none = new Float64Array(0);
 
-  function assignValueNumber(field: Field, value: string): number {
+  function assignValueNumber(field: ProfileField, value: string): number {
     const key = `${field} ${value}`;
     let number = numberOfValue.get(key);
     if (number === undefined) {
@@ -99,7 +99,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
     const given = EVENT_FIELDS.flatMap((field, i) =>
       meaning[i] === null ? [] : [{ field, value: String(meaning[i]) }],
     );
-    const findValue = (wanted: Field) => given.find(({ field }) => field === wanted);
+    const findValue = (wanted: ProfileField) => given.find(({ field }) => field === wanted);
     const listPatterns = ({ field, value }: FieldValue) =>
       field === 'file' && !areFolders ? listFilePatterns(value) : [value];
     const own = given.flatMap((one) => listPatterns(one).map((value) => ({ ...one, value })));
@@ -145,7 +145,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   };
 }
 
-function choosePart(value: FieldValue): Part {
+function choosePart(value: FieldValue): OmittableField {
   return isFolder(value) ? 'folder' : value.field;
 }
 
@@ -154,7 +154,7 @@ export function isFolder({ field, value }: FieldValue): boolean {
 }
 
 /** Whether the sums of time need the field, too; such have few values. */
-function isNeeded(field: Field): boolean {
+function isNeeded(field: ProfileField): boolean {
   return field === 'event_type' || field === 'node' || field === 'device';
 }
 

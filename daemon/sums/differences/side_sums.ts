@@ -1,6 +1,6 @@
 /** Sums for the two sides of a comparison. */
 import { createExactSum, type ExactSum } from '../exact_sum.ts';
-import { PARTS, type Part, type Side } from './comparison.ts';
+import { type DurationPart, PARTS, type Side } from './comparison.ts';
 
 export interface SideSums {
   count: number;
@@ -15,16 +15,16 @@ export function createSideSums(): SideSums {
 
 export function sumSide({ count, duration, parts }: SideSums): Side {
   const totals = PARTS.map((part, i) => [part, parts[i]!.total()] as const);
-  return { count, durationNs: duration.total(), parts: Object.fromEntries(totals) as Record<Part, bigint> };
+  return { count, durationNs: duration.total(), parts: Object.fromEntries(totals) as Record<DurationPart, bigint> };
 }
 
 /** An array that grows. */
-export interface Counts {
+export interface GrowingCounts {
   add(at: number): void;
   readonly values: Float64Array;
 }
 
-export function createGrowingCounts(): Counts {
+export function createGrowingCounts(): GrowingCounts {
   let values = new Float64Array(1024);
   return {
     add(at) {

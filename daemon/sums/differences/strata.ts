@@ -1,15 +1,15 @@
 /** The chance of as many selected carriers in several strata together, in each of which the selected are a random choice. */
-export interface Counted {
+export interface CarrierCounts {
   selected: number;
   others: number;
 }
 
-export interface Stratum extends Counted {
-  sizes: Counted;
+export interface Stratum extends CarrierCounts {
+  sizes: CarrierCounts;
 }
 
 /** The logarithm of the probability that this many of the carriers are selected. */
-type LogProbability = (count: number, carriers: number, sizes: Counted) => number;
+type LogProbability = (count: number, carriers: number, sizes: CarrierCounts) => number;
 
 /** Smaller probabilities count as none. */
 const PROBABILITY_MIN = 1e-30;

@@ -66,7 +66,7 @@ export function createTransactionParts(
   }
 
   /** From a time on, a request is waited for while a sync runs. */
-  function addCarried({ sent, ends }: Times, row: number, node: number, from: number): void {
+  function addCarried({ sent, ends }: TimeColumns, row: number, node: number, from: number): void {
     intervals.add(KINDS.itsQueue, node, from, sent[row]!);
     intervals.add(KINDS.itsService, node, Math.max(sent[row]!, from), ends[row]!);
   }
@@ -102,7 +102,7 @@ export function createTransactionParts(
   };
 }
 
-type Times = Pick<EventRows, 'starts' | 'sent' | 'ends'>;
+type TimeColumns = Pick<EventRows, 'starts' | 'sent' | 'ends'>;
 
 /** Returns a function for the calls of the thread that queued the request of a row; undefined if it made none. */
 function createThreadCallFinder(

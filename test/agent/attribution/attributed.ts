@@ -2,7 +2,7 @@
 
 import { type ContextDefinition, createContexts } from '../../../agent/attribution/contexts.ts';
 import { createFiles } from '../../../agent/attribution/files.ts';
-import type { Tables } from '../../../agent/attribution/fill.ts';
+import type { ReferenceTables } from '../../../agent/attribution/fill.ts';
 import { createProcesses, type ProcessDefinition } from '../../../agent/attribution/processes.ts';
 import { createPrograms } from '../../../agent/attribution/programs.ts';
 import { createResolver } from '../../../agent/attribution/resolve.ts';
@@ -35,7 +35,7 @@ export function processDefinition(fields: Partial<ProcessDefinition>): ProcessDe
 
 export type Attribution = ReturnType<typeof createAttribution>;
 
-export function createAttribution(wallOffsetNs = 0n, wantsDataOwner: Tables['wantsDataOwner'] = () => true) {
+export function createAttribution(wallOffsetNs = 0n, wantsDataOwner: ReferenceTables['wantsDataOwner'] = () => true) {
   const names = createNames();
   const transactions = createNames();
   const oldestIds = { name: 1, context: 1 };

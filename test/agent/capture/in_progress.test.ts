@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { createInProgress, LISTED_MAX, RENEW_NS, YOUNG_NS } from '../../../agent/capture/in_progress.ts';
-import type { Unended } from '../../../agent/recording/write/batch.ts';
+import type { UnendedRows } from '../../../agent/recording/write/batch.ts';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
 import { CONTEXT_LOST } from '../../../bpf/schema/common.ts';
 import { createDecoder } from '../../../bpf/schema/decoder.ts';
@@ -48,7 +48,7 @@ const requestRecord = ({ startNs, sector, sectors, device, queueNs = 0 }: Reques
 /** An agent's part that is tested, with real tables, on a kernel that the test makes. */
 function newAgent() {
   const kernel = { calls: [] as Call[], bios: [] as Request[], requests: [] as Request[] };
-  const passed: Unended[] = [];
+  const passed: UnendedRows[] = [];
   const forgotten: number[] = [];
   let judged = 0;
   const attribution = createAttribution(WALL_NS);

@@ -1,6 +1,6 @@
 /** Tests what the tables of a fleet have in common: what servers say, where they differ, and what an operator asks for. */
 import type { Found, FoundTable } from '../../../agent/clickhouse/tables/found.ts';
-import { chooseLayout, type Wanted } from '../../../agent/clickhouse/tables/layout.ts';
+import { chooseLayout, type WantedLayout } from '../../../agent/clickhouse/tables/layout.ts';
 import type { MetaDraft } from '../../../agent/clickhouse/tables/meta.ts';
 
 const SECOND = 1_000_000_000n;
@@ -19,7 +19,7 @@ function found(tables: Record<string, FoundTable> = {}, draft?: MetaDraft, place
   return { place, hasDatabase: true, tables: new Map(Object.entries(tables)), draft };
 }
 
-const layout = (founds: Found | Found[], wanted: Wanted = {}) => chooseLayout([founds].flat(), wanted, 'kreplay');
+const layout = (founds: Found | Found[], wanted: WantedLayout = {}) => chooseLayout([founds].flat(), wanted, 'kreplay');
 
 test('new tables are as they are asked for', () => {
   expect(layout(found())).toEqual({ bucketNs: 60n * SECOND });

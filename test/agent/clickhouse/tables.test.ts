@@ -1,7 +1,7 @@
 /** Tests the statements that make tables: a new column appears by itself, and each version gets what it knows. */
 
 import { formatTypeName } from '../../../agent/clickhouse/native/types.ts';
-import { addColumn, createTable, type Place } from '../../../agent/clickhouse/tables/ddl.ts';
+import { addColumn, createTable, type TablePlace } from '../../../agent/clickhouse/tables/ddl.ts';
 import { buildEventColumns, EVENT_COLUMNS, toSqlName } from '../../../agent/clickhouse/tables/event_columns.ts';
 import { BUCKET_NS_DEFAULT, buildTables } from '../../../agent/clickhouse/tables/schema.ts';
 import {
@@ -15,7 +15,7 @@ const TABLES = buildTables(BUCKET_NS_DEFAULT);
 const DEBIAN = parseServerVersion('18.16.1');
 const CURRENT = parseServerVersion('24.8.4.13');
 
-function statements(place: Partial<Place>): string {
+function statements(place: Partial<TablePlace>): string {
   const whole = { database: 'kreplay', version: DEBIAN, ...place };
   return TABLES.flatMap((table) => createTable(whole, table).map(({ text }) => text)).join(';\n');
 }
@@ -80,7 +80,7 @@ describe('statements', () => {
 
   test('add a column only where it is missing, as far as the server can', () => {
     const [table] = TABLES;
-    const add = (version: Place['version']) =>
+    const add = (version: TablePlace['version']) =>
       addColumn({ database: 'kreplay', version }, table!.name, table!.columns[0]!).text;
     expect(add(CURRENT)).toBe('ALTER TABLE `kreplay`.`meta` ADD COLUMN IF NOT EXISTS `key` String');
     expect(add(DEBIAN)).toBe('ALTER TABLE `kreplay`.`meta` ADD COLUMN `key` String');

@@ -5,14 +5,14 @@ import fc from 'fast-check';
 import { PAGE_BYTES } from '../../../agent/recording/format/schema.ts';
 import { openReader } from '../../../agent/recording/read/reader.ts';
 import { importRecording } from '../../../daemon/export/incident/imported.ts';
-import type { Selection } from '../../../daemon/export/incident/selection.ts';
+import type { ExportSelection } from '../../../daemon/export/incident/selection.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { hosted } from '../hosted.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../recorded.ts';
 import { serve } from '../served.ts';
 import { CORNER_ROWS, changeWith, exported, readWith, recordedEvents } from './exported.ts';
 
-const ORDER_1: Selection = { filter: { transactionId: 'order-1' }, window: {} };
+const ORDER_1: ExportSelection = { filter: { transactionId: 'order-1' }, window: {} };
 
 /** Rows of many transactions that arrive in another order than that of their starts. */
 function manyRows(count: number): Row[] {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { openDatabase } from '../../../agent/recording/format/database.ts';
 import { FORMATS, type FormatName } from '../../../daemon/export/formats/format.ts';
 import { type ExportSummary, exportEvents } from '../../../daemon/export/incident/export.ts';
-import type { Selection } from '../../../daemon/export/incident/selection.ts';
+import type { ExportSelection } from '../../../daemon/export/incident/selection.ts';
 import { openSource } from '../../../daemon/export/source.ts';
 import { readBlockEvents } from '../../../daemon/store/blocks/event.ts';
 import { newFolder, type Row, START } from '../recorded.ts';
@@ -20,7 +20,7 @@ export const INCIDENT: readonly Row[] = [
 ];
 
 interface Options {
-  selection?: Selection;
+  selection?: ExportSelection;
   redact?: boolean;
 }
 

@@ -8,9 +8,9 @@ import fc from 'fast-check';
 import { buildCHeader } from '../../../daemon/run/format/c_header.ts';
 import {
   defineLayout,
-  type Layout,
   readColumn,
   readRecord,
+  type StructLayout,
   u8,
   u16,
   u32,
@@ -22,7 +22,7 @@ import { planEvent, planHeader, planSlot, planStream } from '../../../daemon/run
 import { reportCall, reportHeader } from '../../../daemon/run/format/report_file.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-const LAYOUTS: readonly Layout[] = [planHeader, planStream, planSlot, planEvent, reportHeader, reportCall];
+const LAYOUTS: readonly StructLayout[] = [planHeader, planStream, planSlot, planEvent, reportHeader, reportCall];
 const MAX = { u8: 2 ** 8 - 1, u16: 2 ** 16 - 1, u32: 2 ** 32 - 1 };
 
 test('native/runner/gen/format.h matches the layouts; `make gen` writes it', () => {

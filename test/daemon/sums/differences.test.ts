@@ -4,7 +4,7 @@ import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { computeTailProbability, findDiffering, type TestedValue } from '../../../daemon/sums/differences/noise.ts';
 import { createProfiles } from '../../../daemon/sums/differences/profiles.ts';
-import { type Counted, computeStratifiedProbability } from '../../../daemon/sums/differences/strata.ts';
+import { type CarrierCounts, computeStratifiedProbability } from '../../../daemon/sums/differences/strata.ts';
 import { times } from '../../repeats.ts';
 import { type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';
@@ -228,7 +228,7 @@ test('probabilities are those of exact fractions', () => {
 test('probabilities in strata are those of all ways to choose, and near them where there are many', () => {
   const choices = (n: number, k: number) =>
     k < 0 || k > n ? 0 : Array.from({ length: k }, (_, i) => (n - i) / (i + 1)).reduce((a, b) => a * b, 1);
-  const log = (count: number, carriers: number, { selected, others }: Counted) =>
+  const log = (count: number, carriers: number, { selected, others }: CarrierCounts) =>
     Math.log(
       (choices(carriers, count) * choices(selected + others - carriers, selected - count)) /
         choices(selected + others, selected),

@@ -8,10 +8,10 @@ import { Transactions } from './transactions.tsx';
 import { Windows } from './windows.tsx';
 
 const KINDS = ['transactions', 'windows', 'reports'] as const;
-type Kind = (typeof KINDS)[number];
+type ComparisonKind = (typeof KINDS)[number];
 
 /** What a link compares; null if it names nothing. */
-function chooseKind({ other, other_from, other_to, transaction }: Link): Kind | null {
+function chooseKind({ other, other_from, other_to, transaction }: Link): ComparisonKind | null {
   if (other !== null) return 'transactions';
   if (other_from !== null && other_to !== null) return 'windows';
   return transaction !== null ? 'transactions' : null;
@@ -21,7 +21,7 @@ const buildComparedKey = ({ transaction, other, other_from, other_to }: Link) =>
   [transaction, other, other_from, other_to].join('\n');
 
 /** What a link must not name beside a choice. */
-const CHANGES: Readonly<Record<Kind, Partial<Link>>> = {
+const CHANGES: Readonly<Record<ComparisonKind, Partial<Link>>> = {
   transactions: { other_from: null, other_to: null },
   windows: { other: null },
   reports: {},
@@ -30,9 +30,9 @@ const CHANGES: Readonly<Record<Kind, Partial<Link>>> = {
 export function Compare() {
   const { link, go } = usePage();
   /** What the user has chosen, and where: a link that names another comparison is followed. */
-  const [chosen, setChosen] = useState<{ kind: Kind; compared: string } | null>(null);
+  const [chosen, setChosen] = useState<{ kind: ComparisonKind; compared: string } | null>(null);
   const kind = (chosen?.compared === buildComparedKey(link) && chosen.kind) || chooseKind(link) || 'transactions';
-  const choose = (next: Kind) => {
+  const choose = (next: ComparisonKind) => {
     const change = CHANGES[next];
     setChosen({ kind: next, compared: buildComparedKey({ ...link, ...change }) });
     go(change, false);

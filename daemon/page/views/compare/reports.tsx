@@ -1,6 +1,6 @@
 /** Reports of `kreplay run`: a run beside its incident, or runs beside runs. The files never leave the browser. */
 import { useEffect, useState } from 'preact/hooks';
-import { type Compared, readReport } from '../../../model/run_difference.ts';
+import { type ComparedReport, readReport } from '../../../model/run_difference.ts';
 import { type Band, compareReports, type ReportComparison, type ReportRow } from '../../compare/report_rows.ts';
 import { changeSentence } from '../../compare/sentence.ts';
 import { formatBytes, formatQuantity } from '../../numbers/amounts.ts';
@@ -195,7 +195,7 @@ interface ReportFile {
   /** Two files may have one name. */
   key: number;
   name: string;
-  report: Compared;
+  report: ComparedReport;
 }
 
 /** A report of a hundred thousand paths has some 40 MB. */

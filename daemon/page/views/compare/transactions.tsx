@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { loadCalls, type ReadCalls } from '../../compare/load_calls.ts';
 import { changeSentence } from '../../compare/sentence.ts';
 import { joinSums } from '../../compare/sums.ts';
-import { type Breakdown, PARTS, type Part } from '../../lanes/breakdown.ts';
+import { type Breakdown, type BreakdownPart, PARTS } from '../../lanes/breakdown.ts';
 import { formatExactDuration, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
 import { PART_NAMES } from '../breakdown_bar.tsx';
 import { usePage } from '../context.ts';
@@ -15,7 +15,7 @@ import { Losses } from './losses.tsx';
 import { OldPair, usePair } from './pair.tsx';
 import { formatSignedDuration, SumsTable } from './sums_table.tsx';
 
-interface Side {
+interface TransactionSide {
   transaction: WholeTransaction;
   /** Null if it has too many events. */
   calls: ReadCalls | null;
@@ -50,7 +50,7 @@ export function Transactions() {
 
 function useSide(transactionId: string | null) {
   const { daemon } = usePage();
-  return useAnswer<Side>(transactionId, async (signal) => {
+  return useAnswer<TransactionSide>(transactionId, async (signal) => {
     const transaction = await askTransaction(daemon, transactionId!, signal);
     const isTooLarge = transaction.event_count > EVENTS_MAX;
     const calls = isTooLarge
@@ -60,7 +60,7 @@ function useSide(transactionId: string | null) {
   });
 }
 
-function Compared({ a, b }: { a: Side; b: Side }) {
+function Compared({ a, b }: { a: TransactionSide; b: TransactionSide }) {
   const tooLarge = [a, b].find(({ calls }) => calls === null)?.transaction;
   if (tooLarge)
     return (
@@ -85,8 +85,8 @@ function Compared({ a, b }: { a: Side; b: Side }) {
   );
 }
 
-function describeTransactions(a: Side, b: Side, one: Breakdown, other: Breakdown): string {
-  const computeChange = (part: Part) => BigInt(other.parts[part] - one.parts[part]);
+function describeTransactions(a: TransactionSide, b: TransactionSide, one: Breakdown, other: Breakdown): string {
+  const computeChange = (part: BreakdownPart) => BigInt(other.parts[part] - one.parts[part]);
   const parts = PARTS.map((part) => ({ name: PART_NAMES[part], phrase: PHRASES[part], changeNs: computeChange(part) }));
   const whole = changeSentence(parts, { a: 'A', b: 'B' });
   const [first] = joinSums(a.calls!.sums, b.calls!.sums, null);
@@ -97,7 +97,7 @@ function describeTransactions(a: Side, b: Side, one: Breakdown, other: Breakdown
 }
 
 /** Parts as the end of `11.8 ms of it`. */
-const PHRASES: Readonly<Record<Part, string>> = {
+const PHRASES: Readonly<Record<BreakdownPart, string>> = {
   queue: 'waiting in the queue of a device',
   service: 'with a device working on its requests',
   sync: 'in the rest of its syncs',

@@ -110,13 +110,18 @@ function nameCall({ call, target, service }: JoinedRow): string {
 }
 
 const FIELDS = ['from', 'to', 'other_from', 'other_to'] as const;
-type Field = (typeof FIELDS)[number];
-const LABELS: Readonly<Record<Field, string>> = { from: 'A from', to: 'to', other_from: 'B from', other_to: 'to' };
+type WindowField = (typeof FIELDS)[number];
+const LABELS: Readonly<Record<WindowField, string>> = {
+  from: 'A from',
+  to: 'to',
+  other_from: 'B from',
+  other_to: 'to',
+};
 
 const formatTimes = (link: Link) =>
   Object.fromEntries(
     FIELDS.map((field) => [field, link[field] === null ? '' : formatWallClock(link[field])]),
-  ) as Record<Field, string>;
+  ) as Record<WindowField, string>;
 
 function Choice() {
   const { link, go } = usePage();
@@ -175,7 +180,10 @@ function Choice() {
   );
 }
 
-function describeProblem(texts: Readonly<Record<Field, string>>, times: readonly (bigint | null)[]): string | null {
+function describeProblem(
+  texts: Readonly<Record<WindowField, string>>,
+  times: readonly (bigint | null)[],
+): string | null {
   const wrong = FIELDS.findIndex((_, at) => times[at] === null);
   if (wrong >= 0) {
     const text = texts[FIELDS[wrong]!];

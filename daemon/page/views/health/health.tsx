@@ -21,7 +21,7 @@ export function Health() {
   const readiness = usePart<Readiness>('/readyz');
   const newest = usePart<{ coverage: Coverage }>('/api/events?limit=1&order=desc');
   const sessions = usePart<{ sessions: Session[] }>('/api/replay/sessions?limit=1000');
-  const pins = usePart<{ pins: Pin[] }>('/api/pins');
+  const pins = usePart<{ pins: ListedPin[] }>('/api/pins');
   // The daemon's metrics, in Prometheus' text.
   const metrics = useRefreshed(async (signal) =>
     (await daemon.ask('/metrics', { signal, headers: { Accept: 'text/plain' } })).text(),
@@ -236,7 +236,7 @@ function Nodes({ coverage: { nodes: known } }: { coverage: Coverage }) {
 
 /* The transactions that retention keeps. */
 
-interface Pin {
+interface ListedPin {
   transaction_id: string;
   from: ExactInteger;
   pinned_at: string;
@@ -244,7 +244,7 @@ interface Pin {
 }
 
 interface Props {
-  pins: readonly Pin[];
+  pins: readonly ListedPin[];
   mayUnpin: boolean;
   onUnpinned: () => void;
 }

@@ -27,7 +27,7 @@ interface Props {
   summary: string;
 }
 
-interface Place {
+interface MinuteCell {
   column: number;
   row: number;
 }
@@ -35,7 +35,7 @@ interface Place {
 export function MinuteMap({ tail, summary }: Props) {
   const { announce } = usePage();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [place, setPlace] = useState<Place | null>(null);
+  const [place, setPlace] = useState<MinuteCell | null>(null);
   // Its end comes before the canvas is gone; that of `useEffect` comes a frame later.
   useLayoutEffect(() => {
     let drawnMs = -1;
@@ -138,7 +138,7 @@ function Legend() {
 }
 
 /** `3 events from 1.00 ms to 1.15 ms, begun at 12:00:01.250, 1 failed`. */
-function placeText(minute: Minute, { column, row }: Place, columns: number): string {
+function placeText(minute: Minute, { column, row }: MinuteCell, columns: number): string {
   let [count, failed, isLost] = [0, 0, false];
   for (let at = column; at < Math.min(column + columns, MINUTE_COLUMNS); at++) {
     const cell = minute.computePlace(at) * ROW_COUNT + row;

@@ -18,7 +18,7 @@ interface Term {
   without: Partial<Link>;
 }
 
-interface Counted {
+interface TermCounts {
   isFleet: boolean;
   isRecording: boolean;
   terms: (Term & { count: number })[];
@@ -27,7 +27,7 @@ interface Counted {
 export function NothingYet() {
   const { daemon, link, go } = usePage();
   const terms = listTerms(link);
-  const { body, failure, askAgain } = useAnswer<Counted>(buildLiveParameters(link).toString(), async (signal) => {
+  const { body, failure, askAgain } = useAnswer<TermCounts>(buildLiveParameters(link).toString(), async (signal) => {
     const count = async (term: Term) => {
       const parameters = buildLiveParameters({ ...link, ...term.without });
       parameters.set('from', WINDOW);

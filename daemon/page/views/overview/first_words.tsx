@@ -1,7 +1,7 @@
 /** What an overview says where there is little: few transactions, none that match, none that are labelled. */
 import type { Transaction } from '../../../contract/received.ts';
 import { dropFilters, listFilters } from '../../link/filters.ts';
-import type { LatencyMap, Slowest } from '../../map/questions.ts';
+import type { LatencyMap, SlowestTransactions } from '../../map/questions.ts';
 import { formatQuantity } from '../../numbers/amounts.ts';
 import { formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
 import { usePage } from '../context.ts';
@@ -9,7 +9,13 @@ import { formatName } from '../names.ts';
 import { useOpen } from './slowest_table.tsx';
 
 /** Too few for their slowest to be compared with the others: the slowest one is named. */
-export function FewSentence({ map: { of, answer }, slowest }: { map: LatencyMap; slowest: Slowest | null }) {
+export function FewSentence({
+  map: { of, answer },
+  slowest,
+}: {
+  map: LatencyMap;
+  slowest: SlowestTransactions | null;
+}) {
   const open = useOpen();
   const { count, duration_ns } = answer.total;
   const first = of === 'events' ? undefined : slowest?.transactions[0];

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import type { MapKind } from '../../../contract/received.ts';
-import { type Box, computeBox, computeCellBox, OPEN_BOX } from '../../map/box.ts';
+import { computeBox, computeCellBox, type LinkBox, OPEN_BOX } from '../../map/box.ts';
 import type { LatencyMap, Selection } from '../../map/questions.ts';
 import type { MapCell } from '../../map/scale.ts';
 import { mapSummary } from '../../map/summary.ts';
@@ -26,7 +26,7 @@ const KINDS: readonly (readonly [of: MapKind, title: string])[] = [
 
 export function MapPanel({ map, selection, isOld }: Props) {
   const { link, go } = usePage();
-  const setBox = (box: Box | null) => go(box ?? { ...OPEN_BOX, box_failed: false }, false);
+  const setBox = (box: LinkBox | null) => go(box ?? { ...OPEN_BOX, box_failed: false }, false);
   return (
     <section class="panel" aria-busy={isOld}>
       <div class="controls">

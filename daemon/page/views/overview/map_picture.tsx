@@ -1,11 +1,11 @@
 /** The map of latencies as a picture, with a box that pointer and keys move. */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import {
-  type Box,
   type CellBox,
   computeBox,
   computeCellBox,
   computeCoveredCells,
+  type LinkBox,
   moveBox,
   resizeBox,
   roundBox,
@@ -23,7 +23,7 @@ interface Props {
   /** What the picture shows, in a sentence. */
   summary: string;
   /** Null clears the box. */
-  onBox: (box: Box | null) => void;
+  onBox: (box: LinkBox | null) => void;
 }
 
 /** What follows from a box is asked when it has rested for this long. */
@@ -150,7 +150,7 @@ function readMapInk(): MapLook['ink'] {
   return { text: readColor('text'), quiet: readColor('quiet'), line: readColor('line') };
 }
 
-interface Draft {
+interface BoxDraft {
   current(): CellBox | null;
   /** Shows a box in this frame, and gives it on when it rests. */
   set(box: CellBox): void;
@@ -162,11 +162,11 @@ interface Draft {
 interface DraftOptions {
   map: LatencyMap;
   draw: (draft: CellBox | null) => void;
-  onBox: (box: Box | null) => void;
+  onBox: (box: LinkBox | null) => void;
 }
 
 /** The box that is being drawn or moved, before the link has it. */
-function useDraft({ map, draw, onBox }: DraftOptions): Draft {
+function useDraft({ map, draw, onBox }: DraftOptions): BoxDraft {
   const state = useRef<{ map: LatencyMap; box: CellBox | null; timer: number | undefined }>({
     map,
     box: null,
@@ -204,7 +204,7 @@ function useDraft({ map, draw, onBox }: DraftOptions): Draft {
 interface DragOptions {
   map: LatencyMap;
   picture: MapCanvas | null;
-  draft: Draft;
+  draft: BoxDraft;
 }
 
 /** Dragging draws a new box: a finger that begins sideways, too, while one that begins upwards scrolls the page. */

@@ -12,7 +12,7 @@ import {
   type LatencyMap,
   mapPath,
   type Selection,
-  type Slowest,
+  type SlowestTransactions,
 } from '../../map/questions.ts';
 import { describeOverview } from '../../map/sentence.ts';
 import { computeMeans, type Means } from '../../map/time_spent.ts';
@@ -149,7 +149,7 @@ const COLUMNS: readonly (readonly [widthPx: number, columns: number])[] = [
 
 interface OverviewState {
   map: Answer<LatencyMap>;
-  slowest: Answer<Slowest>;
+  slowest: Answer<SlowestTransactions>;
   apart: Answer<Apart>;
   /** What the link selects; null if it is not known yet, or if there are too few for their slowest. */
   selection: Selection | null;

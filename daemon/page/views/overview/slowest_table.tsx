@@ -1,13 +1,13 @@
 /** The slowest of what is selected, each of which opens as lanes. */
 import type { Transaction } from '../../../contract/received.ts';
-import { LISTED_MAX, type Slowest } from '../../map/questions.ts';
+import { LISTED_MAX, type SlowestTransactions } from '../../map/questions.ts';
 import { formatExactDuration, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
 import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
 import { formatName } from '../names.ts';
 
 interface Props {
-  slowest: Slowest;
+  slowest: SlowestTransactions;
   /** The least duration of a selection that is a part of the list; null to show all of it. */
   leastNs: bigint | null;
   /** Whether no event is missing in the window. */

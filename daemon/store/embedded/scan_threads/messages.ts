@@ -5,19 +5,19 @@ import type { PassName, PassRequest } from '../../passes.ts';
 import type { Store } from '../../store.ts';
 import type { Findings } from '../recording_files.ts';
 
-export type Question =
+export type ScanQuestion =
   | { [Name in PassName]: { pass: Name; request: PassRequest<Name> } }[PassName]
   | { pass: 'json'; request: Parameters<Store['scanJson']>[0] };
 
 /** What the pass returns; undefined for a stream, and for a scan that was cancelled. */
-export type Answer = unknown;
+export type ScanAnswer = unknown;
 
 /** Pieces that a thread may send before the first one is used: it writes one while the other is sent. */
 export const PIECES_AHEAD = 2;
 
 /** The main thread numbers the scans. */
 export type ToScanThread = { id: number } & (
-  | { kind: 'begin'; question: Question }
+  | { kind: 'begin'; question: ScanQuestion }
   /** Asks for another piece. `spent` is the memory of an earlier one. */
   | { kind: 'more'; spent: ArrayBuffer | undefined }
   | { kind: 'cancel' }
@@ -26,6 +26,6 @@ export type ToScanThread = { id: number } & (
 /** Each scan ends with `done` or `failed`, also one that was cancelled. */
 export type FromScanThread = { id: number } & (
   | { kind: 'piece'; bytes: Uint8Array<ArrayBuffer> }
-  | { kind: 'done'; answer: Answer; findings: Findings }
+  | { kind: 'done'; answer: ScanAnswer; findings: Findings }
   | { kind: 'failed'; failure: ThreadFailure; findings: Findings }
 );

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { toError } from '../../../base/thread_failure.ts';
 import type { Findings } from '../recording_files.ts';
 import type { ServedPaths } from '../served_files.ts';
-import type { Answer, FromScanThread, Question, ToScanThread } from './messages.ts';
+import type { FromScanThread, ScanAnswer, ScanQuestion, ToScanThread } from './messages.ts';
 
 /** A scan that waits for its thread yields this often, so that its timeout and the end of its client are noticed. */
 const PAUSE_MS = 50;
@@ -14,12 +14,12 @@ export interface ScanThread {
   /** Number of scans that the thread has not ended yet. */
   readonly running: number;
   /** Yields pieces and pauses. Leaving the loop early cancels the scan. */
-  ask(question: Question): AsyncGenerator<Uint8Array, Answer>;
+  ask(question: ScanQuestion): AsyncGenerator<Uint8Array, ScanAnswer>;
   /** Ends the thread; its scans fail with the error. */
   end(error: Error): Promise<void>;
 }
 
-interface Asked {
+interface PendingScan {
   readonly id: number;
   /** What the thread has sent and the scan has not taken yet. */
   readonly inbox: FromScanThread[];
@@ -35,7 +35,7 @@ export function beginScanThread(
   // The compiled file has another extension.
   const file = new URL(`./scan_worker${extname(import.meta.filename)}`, import.meta.url);
   const worker = new Worker(file, { workerData: places });
-  const running = new Map<number, Asked>();
+  const running = new Map<number, PendingScan>();
   let ended: unknown;
   let lastId = 0;
   worker.on('message', receive);
@@ -67,7 +67,10 @@ export function beginScanThread(
     worker.postMessage(message, transferred);
   }
 
-  async function* answerTo({ id, inbox }: Asked, wait: () => Promise<void>): AsyncGenerator<Uint8Array, Answer> {
+  async function* answerTo(
+    { id, inbox }: PendingScan,
+    wait: () => Promise<void>,
+  ): AsyncGenerator<Uint8Array, ScanAnswer> {
     let before: ArrayBuffer | undefined;
     for (;;) {
       const message = inbox.shift();
@@ -93,7 +96,7 @@ export function beginScanThread(
       return running.size;
     },
     async *ask(question) {
-      const asked: Asked = { id: ++lastId, inbox: [], wake: () => {} };
+      const asked: PendingScan = { id: ++lastId, inbox: [], wake: () => {} };
       running.set(asked.id, asked);
       worker.ref();
       send({ kind: 'begin', id: asked.id, question });
@@ -110,7 +113,7 @@ export function beginScanThread(
   };
 }
 
-function waitOrPause(asked: Asked): Promise<void> {
+function waitOrPause(asked: PendingScan): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, PAUSE_MS);
     asked.wake = () => {

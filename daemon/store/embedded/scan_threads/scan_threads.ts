@@ -6,7 +6,7 @@ import { bindPasses } from '../../passes.ts';
 import type { Findings } from '../recording_files.ts';
 import type { Scans } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
-import type { Answer, Question } from './messages.ts';
+import type { ScanAnswer, ScanQuestion } from './messages.ts';
 import { beginScanThread, type ScanThread } from './scan_thread.ts';
 
 export interface ScanThreads extends Scans {
@@ -42,13 +42,13 @@ export function createScanThreads(places: ServedPaths, adopt: (findings: Finding
     return least && (least.running === 0 || threads.size === THREADS_MAX) ? least : begin();
   }
 
-  async function* ask(question: Question): AsyncGenerator<Uint8Array, Answer> {
+  async function* ask(question: ScanQuestion): AsyncGenerator<Uint8Array, ScanAnswer> {
     if (isClosed) throw createShutdownProblem();
     return yield* chooseThread().ask(question);
   }
 
   return {
-    ...bindPasses((pass) => (request) => dropPieces(ask({ pass, request } as Question)) as never),
+    ...bindPasses((pass) => (request) => dropPieces(ask({ pass, request } as ScanQuestion)) as never),
     scanJson: (request) => ask({ pass: 'json', request }) as AsyncGenerator<Uint8Array, void>,
     get running() {
       return [...threads].reduce((sum, { running }) => sum + running, 0);

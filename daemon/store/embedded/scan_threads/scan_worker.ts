@@ -8,7 +8,7 @@ import { PASSES } from '../../passes.ts';
 import { openRecordingStore } from '../recording_store.ts';
 import { createBlockSource, scanAsJson } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
-import { type FromScanThread, PIECES_AHEAD, type Question, type ToScanThread } from './messages.ts';
+import { type FromScanThread, PIECES_AHEAD, type ScanQuestion, type ToScanThread } from './messages.ts';
 
 /** A file that was removed takes its space until it is closed, which happens when this thread looks for files. */
 const LOOK_EVERY_MS = 60_000;
@@ -59,7 +59,7 @@ setInterval(() => {
   }
 }, LOOK_EVERY_MS);
 
-async function run(id: number, question: Question): Promise<void> {
+async function run(id: number, question: ScanQuestion): Promise<void> {
   const scan: Scan = { id, isCancelled: false, wanted: PIECES_AHEAD, spent: [], wake: () => {} };
   scans.set(id, scan);
   try {
@@ -72,7 +72,7 @@ async function run(id: number, question: Question): Promise<void> {
   }
 }
 
-async function answerTo(question: Question, scan: Scan): Promise<unknown> {
+async function answerTo(question: ScanQuestion, scan: Scan): Promise<unknown> {
   if (question.pass !== 'json')
     return runToEnd<unknown>(PASSES[question.pass](source, question.request as never), scan);
   const takeBuffer = () => {

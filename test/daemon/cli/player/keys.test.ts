@@ -1,6 +1,6 @@
 /** Tests which action each key triggers in each state. */
 import fc from 'fast-check';
-import { type Action, chooseAction, type Key, type KeyContext } from '../../../../daemon/cli/player/keys.ts';
+import { type Action, chooseAction, type KeyContext, type KeyPress } from '../../../../daemon/cli/player/keys.ts';
 import type { SessionRequest } from '../../../../daemon/cli/player/remote_session.ts';
 import {
   changeRequest,
@@ -21,12 +21,12 @@ function place(state: State, more: Partial<KeyContext['session']> = {}, position
   };
 }
 
-const key = (name: string, shift = false): Key => ({ name, sequence: name, shift });
+const key = (name: string, shift = false): KeyPress => ({ name, sequence: name, shift });
 const latencyOf = (extra_latency_ns: number | bigint) => place('playing', { extra_latency_ns });
 const changeTo = (extra_latency_ns: bigint) => ({ change: { extra_latency_ns } });
 const request = (action: Action | null) => (action?.kind === 'send' ? action.request : action);
 
-test.each<[string, Key, KeyContext, SessionRequest | null]>([
+test.each<[string, KeyPress, KeyContext, SessionRequest | null]>([
   ['space pauses', key('space'), place('playing'), { command: 'pause' }],
   ['space plays on', key('space'), place('paused'), { command: 'play' }],
   ['space plays again', key('space'), place('finished'), { command: 'play' }],
@@ -60,7 +60,7 @@ test.each<[string, Key, KeyContext, SessionRequest | null]>([
   expect(request(chooseAction(pressed, at))).toEqual(expected);
 });
 
-test.each<[string, Key, string]>([
+test.each<[string, KeyPress, string]>([
   ['q', key('q'), 'quit'],
   ['Ctrl-C', { name: 'c', sequence: '\u0003', ctrl: true }, 'interrupt'],
   ['?', { sequence: '?' }, 'help'],

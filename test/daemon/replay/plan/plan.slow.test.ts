@@ -9,7 +9,7 @@ import {
   type PlanSizes,
   type PlanWork,
 } from '../../../../daemon/replay/plan/plan.ts';
-import { createPageCache, type Only, type RecordedPage } from '../../../../daemon/replay/plan/recorded.ts';
+import { createPageCache, type OnlyFilter, type RecordedPage } from '../../../../daemon/replay/plan/recorded.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import { times as repeats } from '../../../repeats.ts';
 import { type BlockRow, type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
@@ -61,7 +61,7 @@ function writtenBack(index: number): Pick<BlockRow, 'type' | 'source' | 'transac
 
 const times = fc.oneof(fc.nat(5), fc.nat(10 ** 9));
 const kind = fc.constantFrom('write' as const, 'request' as const, 'request' as const, 'writtenBack' as const);
-const only = fc.constantFrom<Only | undefined>(
+const only = fc.constantFrom<OnlyFilter | undefined>(
   undefined,
   ...[['sys_write'], ['block_io'], ['sys_write', 'block_io']].map((eventTypes) => ({ eventTypes })),
 );
@@ -90,7 +90,7 @@ interface Opened {
 
 interface Asked extends Partial<Omit<PlanRequest, 'clockOffsetsNs'>> {
   extraLatencyNs?: number;
-  only?: Only | undefined;
+  only?: OnlyFilter | undefined;
   offsets?: Offsets;
 }
 

@@ -1,5 +1,5 @@
 /** The order in which a replay plays events, by its definition. */
-import type { Only } from '../../../../daemon/replay/plan/recorded.ts';
+import type { OnlyFilter } from '../../../../daemon/replay/plan/recorded.ts';
 import type { Row } from '../../recorded.ts';
 import { type Delays, delaysOf, type ThreadEvent } from './waited_latencies.ts';
 
@@ -31,7 +31,7 @@ export interface Change {
 export function oracle(
   events: readonly Event[],
   changes: readonly Change[],
-  { maxGapNs, only, offsets = [] }: { maxGapNs: number | null; only?: Only | undefined; offsets?: Offsets },
+  { maxGapNs, only, offsets = [] }: { maxGapNs: number | null; only?: OnlyFilter | undefined; offsets?: Offsets },
 ): Projected[] {
   const types = only?.eventTypes ?? ['sys_write'];
   const isAffected = (isCall: boolean) => types.includes(isCall ? 'sys_write' : 'block_io');

@@ -2,7 +2,7 @@
 import type { ClockOffsets } from '../../../../daemon/replay/plan/clock_offsets.ts';
 import type { CurvedTransaction } from '../../../../daemon/replay/plan/curves.ts';
 import { createPlanner } from '../../../../daemon/replay/plan/planner.ts';
-import type { Only } from '../../../../daemon/replay/plan/recorded.ts';
+import type { OnlyFilter } from '../../../../daemon/replay/plan/recorded.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
 
 /** The newest first. */
@@ -18,14 +18,14 @@ export function transactionsOf(store: Recordings): CurvedTransaction[] {
 export function readCurves(
   store: Recordings,
   transactions: readonly CurvedTransaction[],
-  only: Only = {},
+  only: OnlyFilter = {},
   clockOffsetsNs: ClockOffsets = {},
 ) {
   const request = { transactions, only, clockOffsetsNs };
   return createPlanner(store).curves(request, new AbortController().signal);
 }
 
-export async function curvesOf(store: Recordings, only: Only, clockOffsetsNs: ClockOffsets) {
+export async function curvesOf(store: Recordings, only: OnlyFilter, clockOffsetsNs: ClockOffsets) {
   const transactions = transactionsOf(store);
   const curves = await readCurves(store, transactions, only, clockOffsetsNs);
   return curves.map((curve, i) => [transactions[i]!.transactionId, curve!] as const);

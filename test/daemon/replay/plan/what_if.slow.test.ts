@@ -1,7 +1,7 @@
 /** Tests predictions about a latency against a plan with that latency. */
 import fc from 'fast-check';
 import { createPlanner, type ReplayPlan } from '../../../../daemon/replay/plan/planner.ts';
-import type { Only } from '../../../../daemon/replay/plan/recorded.ts';
+import type { OnlyFilter } from '../../../../daemon/replay/plan/recorded.ts';
 import type { WhatIfRequest } from '../../../../daemon/replay/plan/what_if.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
@@ -65,7 +65,7 @@ const rowsOf = fc
     });
   });
 
-const someEvents = fc.constantFrom<Only>({}, ...TYPES.map((eventTypes) => ({ eventTypes })));
+const someEvents = fc.constantFrom<OnlyFilter>({}, ...TYPES.map((eventTypes) => ({ eventTypes })));
 
 /** The offset of node-b, if the recording has that node. */
 const offsetsFor = (rows: readonly NodeRow[], offsetNs: number) =>
@@ -221,7 +221,7 @@ describe('a latency counts once for what a caller waits for', () => {
     ],
   ])('%s', async (_, rows, ofCalls, ofRequests) => {
     const planner = plannerOf(rows.toSorted((a, b) => Number(a.at! - b.at!)));
-    const durationOf = async (only: Only) => {
+    const durationOf = async (only: OnlyFilter) => {
       return (await planner.whatIf(ask({ extraLatencyNs: 1000n, only }))).durationNs;
     };
     expect(await durationOf({})).toBe(ofCalls);
