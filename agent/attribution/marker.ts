@@ -96,7 +96,7 @@ export interface MarkerFields {
   service?: string | undefined;
 }
 
-/** Returns the line, LF included, that sets `fields`. Throws RangeError for a line that is too long, or an invalid id. */
+/** Returns the line, LF included, that sets `fields`. Throws RangeError if the line is too long, or an id invalid. */
 export function formatMarker(fields: MarkerFields): string {
   const words = [MAGIC];
   if (fields.transactionId !== undefined && !isTransactionId(fields.transactionId))

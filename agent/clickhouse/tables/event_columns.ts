@@ -8,7 +8,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import type { Storage } from '../../../bpf/schema/kinds.ts';
 import { type IntegerName, type NativeType, parseType } from '../native/types.ts';
 
-/** Which part of what its source refers to a column holds. */
+/** The part that a column holds of the context, file, process or text that its source refers to. */
 export type Part =
   | 'number'
   | 'event_type'
@@ -32,7 +32,7 @@ export interface EventColumn {
   readonly name: string;
   readonly type: NativeType;
   readonly part: Part;
-  /** For `origin_*`, the column of the first slot. Columns of an event type are 0 or '' for the others. */
+  /** For `origin_*`, the column of the first slot. Columns of one event type are 0 or '' for events of other types. */
   readonly source: Column;
 }
 
@@ -83,7 +83,7 @@ function buildSourceColumns(source: Column): EventColumn[] {
         column('span', parseType('FixedString(8)'), 'span_id'),
       ];
     case 'queuer':
-      // As for origins.
+      // As with origins, the span is left out.
       if (source.slot === 0) return [column('queuer_service', WORD, 'queued_by_service')];
       return [
         column('queuer_transaction', TEXT, 'queued_by_transaction_id'),

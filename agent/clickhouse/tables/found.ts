@@ -8,12 +8,12 @@ import { NO_DATABASE } from './server_version.ts';
 
 export interface FoundColumn {
   type: string;
-  /** What computes it, as the server writes it; '' for none. */
+  /** The expression that computes the column, as the server writes it; '' for none. */
   expression: string;
 }
 
 export interface FoundTable {
-  /** With its parameters, keys and settings. */
+  /** The engine with its parameters, keys and settings. */
   engine: string;
   columns: ReadonlyMap<string, FoundColumn>;
 }
