@@ -1,4 +1,4 @@
-/** Abilities of a server by version. 18.16 is Debian's; versions between it and 24 are not supported, and not refused. */
+/** Abilities of a server by version. 18.16 is Debian's; versions in between are unsupported, but not refused. */
 import { type Compression, connect, QUESTION_MS } from '../connection/connection.ts';
 import { readSingleRow } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
