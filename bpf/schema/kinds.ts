@@ -174,8 +174,8 @@ export const internal = (type: '__u16' | '__u32' | '__u64', doc: string) => ({
 });
 
 /**
- * Service and transaction of the task that queued a request, whose data that need not be. The record's common fields have
- * them, which the columns of those have only where the task's own data is written, so it takes no room in the record.
+ * Service and transaction of the task that queued a request, which need not be the owner of its data. They take no room
+ * in the record, whose common fields name the task; the columns of these fields name it only if it owns the data.
  */
 export const queuer = (doc: string) => ({
   doc,
