@@ -138,7 +138,7 @@ static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __
 	/* The entry of a large folio stays: perhaps only some of its pages are dirty. */
 	if (*key & 1)
 		return;
-	/* It is not known which blocks of the page are dirty, but all of them are queued at once. */
+	/* The blocks that are dirty are not known, but all blocks of the page are queued at once. */
 	if (is_place_key(*key))
 		dirtier->range = RANGE_QUEUED;
 	if (dirty & ~dirtier->queued_sectors)

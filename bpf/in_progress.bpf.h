@@ -168,7 +168,7 @@ static long list_request(void *map, const __u64 *key, struct request_state *requ
 	return 0;
 }
 
-/* Lists a bio that waits; several of them may become one request. */
+/* Lists a bio that waits; several bios may become one request. */
 static long list_bio(void *map, const __u64 *key, struct bio_owner *owner, struct list_state *list)
 {
 	struct block_io *event;

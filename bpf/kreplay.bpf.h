@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What all hooks share: the state of a task, ids, loss counters, and reserve() and submit(), which emit a record. */
+/* Shared by all hooks: the state of a task, ids, loss counters, and reserve() and submit(), which emit a record. */
 #ifndef KREPLAY_BPF_H
 #define KREPLAY_BPF_H
 
@@ -73,8 +73,8 @@ struct task_state {
 	__u8 http_misfits;
 	__u8 http_proofs;
 	/*
-	 * On the group leader: HTTP_MISFITS_MAX was reached, or a thread answered another thread's request. The flag is
-	 * never cleared by a request, so that threads that count at the same time cannot undo it.
+	 * On the group leader: HTTP_MISFITS_MAX was reached, or a thread answered another thread's request. Only an
+	 * exec clears the flag, so that threads that count at the same time do not undo it.
 	 */
 	__u8 http_given_up;
 

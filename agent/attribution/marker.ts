@@ -28,7 +28,7 @@ export function isTraceId(text: string): boolean {
   return traceIdPattern.test(text);
 }
 
-/** Browsers and proxies remove `.` and `..` from an address, so a transaction with this name cannot be requested. */
+/** Browsers and proxies remove `.` and `..` from an address, so no request could name such a transaction. */
 export function isTransactionId(text: string): boolean {
   return text !== '.' && text !== '..';
 }

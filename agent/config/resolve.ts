@@ -46,7 +46,7 @@ export function resolve(
 
 type Given = Pick<Resolved, 'value' | 'raw' | 'origin'>;
 
-/** Empty variables are ignored, as files of variables contain them. */
+/** Ignores empty variables, which files of environment variables contain. */
 function readEnvironmentSetting(
   environment: NodeJS.ProcessEnv,
   section: SectionName,

@@ -48,7 +48,7 @@ function countWaitingEvents(dataFolder: string, position: Position | undefined):
   return countGivenNumbers(position?.recordingId === found.recordingId ? position.number : 0, found.end);
 }
 
-/** Returns undefined if there is no recording, or it cannot be read. */
+/** Returns undefined if there is no readable recording. */
 export function readRecordingEnd(dataFolder: string): { recordingId: string; end: number } | undefined {
   try {
     const reader = openReader(join(dataFolder, RECORDING_FILE));
@@ -90,7 +90,7 @@ export function diagnosePositionAccess(folder: string, { dataFolder, retention }
   return { name, state: 'ok', text: `the agent reads ${path}` };
 }
 
-/** Returns the file or folder that the recording's owner cannot read; undefined if there is none, or no recording. */
+/** Returns the file or folder that the recording's owner may not read; undefined if there is none, or no recording. */
 function findUnreadablePath(recording: string, path: string): string | undefined {
   const agent = statSync(recording, { throwIfNoEntry: false });
   if (!agent || agent.uid === 0) return undefined;

@@ -11,7 +11,7 @@ export type Encoding = 'plain' | 'delta';
 
 export type CType = '__u8' | '__u16' | '__u32' | '__s32' | '__u64' | '__s64' | 'char' | 'struct event_origin';
 
-/** Where a column's value comes from: the record's own bytes, or a reference that the agent resolves. */
+/** The source of a column's value: the record's own bytes, or a reference that the agent resolves. */
 export type Source = 'value' | 'boot_time' | 'text' | 'context' | 'process' | 'file' | 'queuer' | 'origins';
 
 export interface ColumnSpec {
@@ -57,7 +57,7 @@ export interface Kind<Api extends keyof ApiTypes = keyof ApiTypes, Label extends
   readonly name: string;
   readonly c: { readonly type: CType; readonly count: number };
   readonly source: Source;
-  /** Set if the column's name differs from the field's: a reference becomes what it refers to. */
+  /** Set if the column's name differs from the field's: the column of a reference holds what the field refers to. */
   readonly columnName?: string;
   /** Empty for a field that only the agent reads. */
   readonly columns: readonly ColumnSpec[];

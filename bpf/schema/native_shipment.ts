@@ -11,7 +11,7 @@ export interface NativeShipment {
 /** The kinds of things that the ids of a column refer to. */
 export const REFERS = { nothing: 0, name: 1, file: 2, context: 3 } as const;
 
-/** Where the values of a column of the table `event` come from, in the order of native/columns/event_block.h. */
+/** Sources of the values of a column of the table `event`, in the order of native/columns/event_block.h. */
 export const EVENT_PARTS = [
   'recording',
   'number',

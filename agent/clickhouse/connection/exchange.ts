@@ -142,7 +142,7 @@ async function awaitAnswer(request: ClientRequest, call: Call, progress: Progres
   }
 }
 
-/** Limits the time for the header of an answer: a byte of it now and then would renew the time-out of silence. */
+/** Limits the time for the header of an answer: a byte now and then would renew the time-out of the socket. */
 function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => void): () => void {
   let [late, looks]: (NodeJS.Timeout | undefined)[] = [];
   let interim = 0;

@@ -2,7 +2,7 @@
 import { UserError } from '../../process/errors.ts';
 
 /**
- * `wait`: the server cannot execute the statement now, but may later. `blocked`: the statement succeeds only after an
+ * `wait`: the server does not execute the statement now, but may later. `blocked`: the statement succeeds only after an
  * operator has changed something. `repeat`: it is unknown whether the statement was executed, so it is sent again.
  */
 export type Meaning = 'wait' | 'blocked' | 'repeat';

@@ -75,7 +75,7 @@ function readCertificates(path: string): Buffer {
     throw new UserError(`cannot read ${path}: ${(error as NodeJS.ErrnoException).code}`);
   }
   try {
-    // Parsed here, because a TLS context leaves out certificates that it cannot parse.
+    // Parsed here, because a TLS context leaves out malformed certificates.
     new X509Certificate(pem);
   } catch (error) {
     throw new UserError(`${path} is no certificate in PEM: ${getErrorReason(error)}`);

@@ -1,4 +1,4 @@
-/** Errors of bytes that should be blocks, and of columns that cannot become a block. */
+/** Errors of bytes that should be blocks, and of columns that should become a block. */
 
 /** The message is a clause about the bytes: "it ends within a block". */
 export class NativeError extends Error {

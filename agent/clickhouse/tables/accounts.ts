@@ -105,7 +105,7 @@ export function buildAccountStatements({ database, prefix, hashes, cluster }: Ac
 
 /**
  * Returns the file for the folder users.d of a server of 18.16, which knows rights by database only. In a cluster, the
- * account `read` may send any settings, because this version cannot allow a single one.
+ * account `read` may send any settings, because this version has no way to allow a single one.
  */
 export function buildAccountsFile({ database, prefix, hashes, cluster }: Accounts): string {
   const users = ROLES.map(

@@ -139,7 +139,7 @@ function refuseOthers(tables: readonly Table[], found: ReadonlyMap<string, Found
     const existing = found.get(name);
     for (const column of existing ? columns : []) {
       const type = existing!.columns.get(column.name)?.type;
-      // A newer server writes the time zone behind DateTime.
+      // A newer server appends the time zone to DateTime.
       if (type !== undefined && type.replace(/^DateTime\(.*\)$/, 'DateTime') !== formatTypeName(column.type))
         throw new UserError(
           `${database}.${name}.${column.name} is ${type}, not ${formatTypeName(column.type)}: the table is not of kreplay, choose another database`,

@@ -1,6 +1,6 @@
 /**
- * Columns of the table `event`, from the columns of a recording. A new event type or column appears here by itself: its
- * numbers as they are, its references as what they refer to.
+ * Columns of the table `event`, from the columns of a recording. A new event type or column appears here by itself:
+ * numbers as they are, and references resolved.
  */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';

@@ -1,4 +1,4 @@
-/** What a server holds of a fleet: its tables, and what they say of themselves. */
+/** The state of a fleet on a server: its tables, and what `meta` says about them. */
 import { type Connection, QUESTION_MS } from '../connection/connection.ts';
 import { readTypedRows } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';

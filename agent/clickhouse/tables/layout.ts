@@ -10,7 +10,7 @@ export interface Layout {
   storagePolicy?: string | undefined;
 }
 
-/** What an operator asks for. */
+/** The layout that an operator asks for. */
 export type Wanted = { [Name in keyof Layout]?: Layout[Name] | undefined };
 
 /** The layout that a server's tables show: undefined if they do not show it, '' for no cluster or policy. */

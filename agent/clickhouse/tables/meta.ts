@@ -1,4 +1,4 @@
-/** The table `meta`: what is true of all tables, by key. */
+/** The table `meta`: values that concern all tables, by key. */
 import { type Connection, QUESTION_MS } from '../connection/connection.ts';
 import { type RowsOptions, readTypedRows } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';

@@ -27,7 +27,7 @@ export interface Table {
   readonly columns: readonly TableColumn[];
   /** Rows with equal values in these columns are one row. */
   readonly key: readonly string[];
-  /** Of rows with equal keys, the one with the largest value here counts; without this column, the last row counts. */
+  /** Among rows with equal keys, the one with the largest value here counts; without this column, the last one. */
   readonly versionColumn?: string;
   /** The part of the key that is in memory, if not all. */
   readonly keyInMemory?: readonly string[];

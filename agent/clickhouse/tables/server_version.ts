@@ -59,8 +59,8 @@ export function chooseInsertCompression({ isCurrent }: ServerVersion): Compressi
 }
 
 /**
- * Settings of an insert that is repeated until it is acknowledged. `token` names the rows, so that a server that has
- * them already drops them; `quorum` is the number of replicas that must have them.
+ * Settings of an insert that is repeated until it is acknowledged. `token` names the rows, so that a server drops rows
+ * that it already has; `quorum` is the number of replicas that must have them.
  */
 export function chooseInsertSettings(
   { isCurrent }: ServerVersion,
