@@ -80,7 +80,7 @@ function buildEngineSql({ database, cluster }: Place, { name, versionColumn }: T
   return sql`ReplicatedReplacingMergeTree(${list([path, word('{replica}'), ...version])})`;
 }
 
-/** By default, an insert does not wait for the server's disk; these settings make it wait, if the server has them. */
+/** An insert waits for the server's disk only with these settings, which newer servers have. */
 function buildSettingsSql({ version, storagePolicy }: Place, { rowsPerMark = 8192 }: Table): Sql {
   const settings = [sql`index_granularity = ${rowsPerMark}`];
   if (version.isCurrent) settings.push(sql`fsync_after_insert = 1`, sql`fsync_part_directory = 1`);
