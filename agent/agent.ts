@@ -29,7 +29,7 @@ import { openWriterThread, type WriterThread } from './recording/write/writer_th
 import { prepareRecordingPath } from './recording_path.ts';
 import { chooseRetentionLimits, type RetentionFlags } from './retention_options.ts';
 
-/** If a new recording is damaged within this time of the last one, it is no accident, and the agent ends. */
+/** If a second recording is damaged within this time, the damage is no accident, and the agent ends. */
 const SET_ASIDE_AGAIN_MS = 60_000;
 
 const LIMIT_TOO_SMALL =
@@ -55,9 +55,9 @@ export interface AgentOptions {
   /** How much of the recording is kept. */
   retention: RetentionFlags;
   signal: AbortSignal;
-  /** Called once, when everything is attached. */
+  /** Called for each recording, once all probes are attached. */
   onReady(info: { attached: readonly string[]; layers: readonly LayerState[]; recording: string }): void;
-  /** Notified when this agent records, and watches it for as long as it works. */
+  /** Is notified when recording begins and when it stops, and watches that the agent still makes progress. */
   manager: ServiceManager;
   /** Receives failures that do not stop the recording. */
   log: Logger;
@@ -94,7 +94,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
 /** Signals that come faster are handled as one: reading the filter again and again would take all the time. */
 const RELOAD_EVERY_MS = 100;
 
-/** Does the work at once when it is called, and once more later for all calls that come within the interval. */
+/** Runs `work` at the first call, and once more at the end of the interval for all calls that came within it. */
 function throttle(intervalMs: number, work: () => void): { call(): void; end(): void } {
   let waiting: NodeJS.Timeout | undefined;
   let isDue = false;
@@ -162,7 +162,7 @@ async function recordInto(
 ): Promise<AgentRun> {
   const { dataFolder, onReady, log } = options;
   const path = prepareRecordingPath(dataFolder);
-  // The writer takes the lock for good. This one only makes a second agent fail before it attaches anything.
+  // The writer takes the lock again and keeps it. This early lock makes a second agent fail before it attaches probes.
   lockRecording(path).close();
   const clock = createWallClock();
   const cgroups = findCgroups();
@@ -188,8 +188,8 @@ async function recordInto(
   let totals: AgentTotals;
   let left: LeftBehind | undefined;
   try {
-    // The probes come first: the gap since the last agent ends when events are captured, and the ring keeps them
-    // meanwhile.
+    // The probes are opened before the writer: the gap since the last agent ends as soon as events are captured, and
+    // the ring keeps those until the writer is open.
     writer = await openRecording(options, { path, node, clock, counts, lossLog, leftBefore, onTrouble });
     const report = () => {
       counts.seeRing(probes.events.takePeakBytes());
@@ -298,7 +298,7 @@ function reload(filter: CurrentFilter, { reread, log, signal }: AgentOptions): v
   }
 }
 
-/** Makes a function of which only the first call has an effect, for messages that would repeat. */
+/** Returns a function whose first call runs `work` and whose later calls do nothing, for messages that would repeat. */
 function once<Arguments extends unknown[]>(work: (...args: Arguments) => void): (...args: Arguments) => void {
   let done = false;
   return (...args) => {

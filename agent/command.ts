@@ -59,7 +59,7 @@ function addAgentCommandOptions(command: Command): Command {
   return addLogOptions(addAgentOptions(command));
 }
 
-/** Used by `kreplay config`. */
+/** The options of the agent and how `kreplay config` checks them. */
 export const AGENT_SECTION = {
   declare: addAgentCommandOptions,
   check(flags: Record<string, unknown>): undefined {

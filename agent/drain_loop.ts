@@ -27,15 +27,15 @@ const TURN_AT_BYTES = 512 << 10;
 /** Minimum that one turn takes out of the rings, if they contain that much. */
 const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
-/** The recording's files may be removed, replaced or moved. The writer itself notices when they are overwritten. */
+/** How often to check whether the recording's files were removed, replaced or moved; the writer notices overwriting. */
 const FILES_LOOK_MS = 2000;
-/** A look at what is in progress is followed by a rest this many times as long as the CPU time that it took. */
+/** After a look at the calls and requests in progress, the rest is this many times the CPU time that the look took. */
 const LOOK_REST_TIMES = 200;
-/** A longer rest would make answers late: they are complete up to a look. */
+/** Maximum rest between looks: answers are complete only up to the last look, so a longer rest would delay them. */
 const LOOK_REST_MS_MAX = 1000;
-/** Rest for each call or request found: the list of them is written whenever it has changed, a long one less often. */
+/** Rest per call or request found: their list is written whenever it has changed, so a long one must be rarer. */
 const LOOK_MS_EACH = 1;
-/** While more is pending, as in a flood, draining comes first: a look takes long on a busy machine. */
+/** With more bytes pending than this, as in a flood, draining precedes looks, which take long on a busy machine. */
 const LOOK_AT_BYTES_MAX = 2 << 20;
 /** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
 const UNFINISHED_RECORD_MS = 1000;
@@ -109,7 +109,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(pendingBytes > 0 ? LOOK_MS : IDLE_LOOK_MS);
     else await setImmediate();
   }
-  // Before the programs are detached, which takes a while: the end of a request would go unseen.
+  // The last look precedes the detaching, which takes a while: the end of a request would go unseen meanwhile.
   const { lookedNs } = look();
   probes.detach();
   const isDrained = await drainAll();
@@ -117,14 +117,15 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   if (isDrained) progress.completeNs = lookedNs;
 
   /**
-   * Looks at what is in progress and at what waits. The clock is read first: what ended by then is among the bytes that
-   * wait, however long this loop is delayed in between, and what had begun and not ended is among what is in progress.
+   * Finds the calls and requests in progress and the bytes that wait in the rings. The clock is read first: however
+   * long this loop is delayed, an event that ended by then is among those bytes, and one that had only begun is in
+   * progress.
    */
   function look(): RingBacklog {
     const before = process.threadCpuUsage();
     const nowNs = clock.nowNs();
     const { found, foundNs } = recorder.lookInProgress();
-    // On a busy machine it lasts much longer than it takes of a CPU.
+    // CPU time, because on a busy machine a look lasts much longer than the CPU time it takes.
     const { user, system } = process.threadCpuUsage(before);
     const restMs = Math.max((LOOK_REST_TIMES * (user + system)) / 1000, LOOK_MS_EACH * found);
     nextLookMs = performance.now() + Math.min(restMs, LOOK_REST_MS_MAX);

@@ -1,12 +1,12 @@
-/** Where an agent records. */
+/** The path that an agent records to. */
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentError } from './process/errors.ts';
 
-/** Where in the data folder the node's recording is. */
+/** File name of the node's recording in the data folder. */
 export const RECORDING_FILE = 'recording.kreplay';
 
-/** Makes the folder where it is missing. */
+/** Returns the path of the recording; creates the data folder if it is missing. */
 export function prepareRecordingPath(dataFolder: string): string {
   try {
     mkdirSync(dataFolder, { recursive: true });

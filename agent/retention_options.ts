@@ -48,7 +48,7 @@ export function addRetentionOptions(command: Command): Command {
     );
 }
 
-/** The limits that the flags set, on the disk that `folder` is on. */
+/** Limits from the flags; without `retainBytes`, the size depends on the disk that `folder` is on. */
 export function chooseRetentionLimits(
   { retainBytes, retainAge, retainUnshipped }: RetentionFlags,
   folder: string,

@@ -74,8 +74,8 @@ static __always_inline struct dirtier *dirtier_at(const __u64 *key, const struct
 }
 
 /*
- * Returns the dirtier of a page of a folio that became dirty by a write whose range is known, or NULL. An owner that
- * wrote before `since_ns` did so before an earlier write-back, or the data was discarded.
+ * Returns the dirtier of a page, or NULL, for a folio that became dirty by a write whose range is known. Sets
+ * `since_ns`: an owner that wrote earlier wrote before an earlier write-back, or its data was discarded.
  */
 static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio, const struct bio_page *at,
 							__u32 device, __u64 *key, __u64 *since_ns)
@@ -91,7 +91,7 @@ static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio
 	return of_folio->range == RANGE_WHOLE ? of_folio : NULL;
 }
 
-/* Adds the owner of a write whose range is known, if it came behind the store that made the page dirty. */
+/* Adds the owner of a write whose range is known, if the write came after the store that made the page dirty. */
 static __always_inline void add_later_write(struct dirtier *dirtier, const __u64 *key, const struct bio_page *at,
 					    __u32 device)
 {
@@ -129,7 +129,7 @@ static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u
 	return dirtier;
 }
 
-/* Moves a page whose write-back is queued out of dirty_pages, where it must not take the place of a page that waits. */
+/* Moves a page whose write-back is queued out of dirty_pages, where it would take the room of a page that waits. */
 static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __u8 sectors, __u32 device)
 {
 	__u8 dirty = dirtier->own_sectors | dirtier->second_sectors | dirtier->other_sectors;
@@ -138,7 +138,7 @@ static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __
 	/* The entry of a large folio stays: perhaps only some of its pages are dirty. */
 	if (*key & 1)
 		return;
-	/* It is not known which blocks of the page are dirty, but all of them are queued at once. */
+	/* The blocks that are dirty are not known, but all blocks of the page are queued at once. */
 	if (is_place_key(*key))
 		dirtier->range = RANGE_QUEUED;
 	if (dirty & ~dirtier->queued_sectors)
@@ -162,7 +162,7 @@ static __always_inline __u32 bytes_of_sectors(__u8 sectors)
 	return bytes;
 }
 
-/* Owners that wrote before `since_ns` do not count. */
+/* Adds the dirtiers of a page to the owners of the bio, except those that wrote before `since_ns`. */
 static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier *dirtier, __u64 *key, __u32 bytes,
 					 __u8 sectors, __u64 since_ns)
 {
@@ -305,8 +305,8 @@ static __always_inline bool is_direct_bio(struct bio *bio)
 
 /*
  * Direct I/O belongs to the task that queues it, even if its buffer is a page of a file that another task made dirty:
- * that page is not under write-back. So its pages are not looked at, of which a bio may have hundreds. Which task's
- * data a kernel thread writes is unknown.
+ * that page is not under write-back. So the pages, of which a bio may have hundreds, are not looked at. If a kernel
+ * thread queues the bio, it is unknown which task's data it writes.
  */
 static __always_inline void queue_direct(struct page_walk *walk)
 {
@@ -347,8 +347,8 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 		owners = bpf_map_lookup_elem(&journal_owners, &key);
 	}
 	/*
-	 * Data that a commit writes before its own blocks, as data=ordered asks for, is not of all that take part in
-	 * it. A commit's flush has no bytes.
+	 * Data that a commit writes before its own blocks, as data=ordered asks for, does not belong to all tasks that
+	 * take part in the commit. A commit's flush has no bytes.
 	 */
 	if (owners && owners->count && (walk->metadata_bytes || !(walk->owner.origin_count || walk->unknown_bytes)))
 		add_journal_owners(walk, owners);

@@ -38,8 +38,8 @@ struct {
 } bio_owners SEC(".maps");
 
 /*
- * Number of entries of bio_owners and request_states together. The agent reads it to learn that both are empty: to look
- * through empty maps of their sizes takes 0.7 ms.
+ * Number of entries of bio_owners and request_states together. It tells the agent that both are empty, because
+ * searching empty maps of these sizes takes 0.7 ms.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -20,7 +20,7 @@ enum request_stage {
 	/* The request has ended, but its entry could not be deleted: an interrupted program may hold the map's lock. */
 	REQUEST_ENDED,
 	REQUEST_ISSUED,
-	/* Its data is written, but the flush after it is not complete. */
+	/* The request's data is written, but the flush after it is not complete. */
 	REQUEST_FLUSHING,
 };
 
@@ -103,8 +103,8 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 }
 
 /*
- * Forgets the bios of a request, the first of which is given by its address. A request that is issued is remembered
- * before its bios are forgotten: the agent, which lists both, never misses it. It is a global function, which is
+ * Forgets the bios of a request; `first` is the address of the first one. A request that is issued is remembered before
+ * its bios are forgotten, so the agent, which lists both, never misses the request. This is a global function, which is
  * verified once, not at each of its calls.
  */
 __noinline int forget_bios(__u64 first)
@@ -120,7 +120,7 @@ __noinline int forget_bios(__u64 first)
 	return 0;
 }
 
-/* Only block_complete emits requests. */
+/* Used by block_complete, the only program that emits requests. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -134,7 +134,7 @@ static __always_inline __u32 copy_origins(struct block_io *event, const struct b
 	__u32 count = 0;
 
 	for (; count < ORIGIN_SLOTS && count < owner->origin_count; count++) {
-		/* Without this, clang makes one copy of variable size of it. */
+		/* Without this, clang turns the loop into one copy of variable size. */
 		barrier_var(count);
 		event->origins[count & (ORIGIN_SLOTS - 1)] = owner->origins[count & (ORIGIN_SLOTS - 1)];
 	}
@@ -142,8 +142,8 @@ static __always_inline __u32 copy_origins(struct block_io *event, const struct b
 }
 
 /*
- * Fills in the fields that a request has before it ends, of which the caller gives those of the request itself, and
- * returns the size of the record: it is as long as the origins that it has. Most requests have one, and some have
+ * Fills in the fields that a request has before it ends, except those of the request itself, which the caller fills in.
+ * Returns the size of the record, which depends on its number of origins: most requests have one, and some have
  * sixteen.
  */
 static __always_inline __u32 describe_request(struct block_io *event, const struct bio_owner *owner,

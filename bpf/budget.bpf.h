@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Limits how much of the definition ring one cgroup and one user may take: who fills the ring would cost all others the
+ * Limits how much of the definition ring one cgroup and one user may take: filling the ring would cost all others the
  * owners, services and file names of their events.
  *
  * Room is asked for before anything is read for a definition, and a task whose definition was refused does not ask
@@ -17,8 +17,8 @@
 #define REFUSAL_NS 100000000ull
 
 /*
- * Limits between two restarts of a count, see use_of(), which lets twice as much be in the ring: for a user within a
- * cgroup, and for all users of a cgroup or all cgroups of a user. A user within a cgroup never uses those up.
+ * Limits on the bytes between two restarts of a count: for a user within a cgroup, and for all users of a cgroup or all
+ * cgroups of a user. A user within a cgroup never uses up the latter. The ring may hold twice the limit: see use_of().
  */
 #define PAIR_BYTES_MAX (DEFINITIONS_BYTES / 8)
 #define ALL_BYTES_MAX (DEFINITIONS_BYTES / 16 * 5)
@@ -36,7 +36,7 @@ struct definer {
 	__u64 user;
 };
 
-/* In place of a cgroup or of a user. */
+/* Stands for all cgroups or all users in a struct definer. */
 #define ALL_OF_THEM (~0ull)
 
 struct {
@@ -50,7 +50,7 @@ struct {
 #define RECORD_HEADER_SIZE 8
 /* The kernel nests at most 33 user namespaces: create_user_ns(), kernel/user_namespace.c. */
 #define NAMESPACES_MAX 34
-/* Bits of a kernel address that differ between two, as many as a number of JavaScript holds. */
+/* Low bits of a kernel address, which differ between two addresses and fit into a number of JavaScript. */
 #define ADDRESS_BITS 52
 /* Larger than any user id, and smaller than the number of any namespace. */
 #define CGROUP_SHARE (1ULL << 50)
@@ -58,10 +58,10 @@ struct {
 /*
  * Returns the share that the current task's records count against, as a number.
  *
- * The host's root is all of its services and most of its containers, so each cgroup of it has a share of its own. Any
+ * The host's root runs all services of the host and most containers, so each cgroup of root has a share of its own. Any
  * other user has one share, whichever cgroups it makes. A user namespace gives its creator user ids of its own, tens of
  * thousands with /etc/subuid: all of these count against the user that created the outermost namespace. A namespace
- * that root created is usually a container: its number is from the address of the namespace.
+ * that root created is usually a container: the number of its share is from the address of the namespace.
  */
 __noinline __u64 current_share(void)
 {
@@ -105,7 +105,7 @@ static __always_inline struct definition_use *use_of(const struct definer *defin
 
 /*
  * Charges a record of the current task to its user and its cgroup; returns 0 if one of them has used up its share, or
- * if the ring is about to be full. With a size of 0 it only asks. `share` is what current_share() returns.
+ * if the ring is about to be full. With a size of 0, nothing is charged. `share` is the result of current_share().
  */
 __noinline int use_definitions(__u64 share, __u32 size)
 {

@@ -18,7 +18,7 @@ _Static_assert(NR_WRITE == CALL_WRITE && NR_PWRITE64 == CALL_PWRITE64 && NR_WRIT
 		   NR_SYNC_FILE_RANGE == CALL_SYNC_FILE_RANGE && NR_SYNCFS == CALL_SYNCFS,
 	       "numbers of calls");
 
-/* In task_state.call_type: the fields of the call are not all of this call yet. */
+/* Bit of task_state.call_type: some fields of the call may still be those of an earlier call. */
 #define CALL_UNDESCRIBED 0x8000
 
 /* Counts the call that the task was last in as lost: it has ended, but the kernel did not run call_exit. */
@@ -74,9 +74,9 @@ static __always_inline void keep_call(struct task_state *state, __u32 syscall, _
 }
 
 /*
- * Where tasks are preempted inside programs, the kernel may have skipped the end of the call that is kept and the entry
- * of the next one. The end of that one says nothing of the call that is kept, whose end is counted as missed. Two calls
- * of one kind to one file look the same.
+ * Returns whether the call that ends is not the kept one, whose end is then counted as missed. Where tasks are
+ * preempted inside programs, the kernel may have skipped the end of the kept call and the entry of the next one. Two
+ * calls of one kind to one descriptor look the same.
  */
 static __always_inline bool is_end_of_another(struct task_state *state, __u32 syscall, __s32 fd)
 {

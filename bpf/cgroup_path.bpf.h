@@ -10,7 +10,7 @@
 
 #define CGROUP_DEPTH_MAX 32
 #define CGROUP_NAME_SIZE_MAX 256
-/* A path is sent again after this time: the agent drops those that were not used for long. */
+/* A path is sent again after this time, because the agent drops paths that were not used for long. */
 #define CGROUP_AGE_MAX_NS 60000000000ull
 
 /* Time at which the path of a cgroup was sent, by the number of the cgroup. */
@@ -88,7 +88,7 @@ __noinline int define_cgroup(__u64 share, __u64 now_ns)
 	for (int depth = 0; depth < CGROUP_DEPTH_MAX; depth++)
 		if (!copy_folder())
 			break;
-	/* A path that is deeper or longer is no path. */
+	/* A deeper or longer path was cut, and is of no use. */
 	size = scratch->size;
 	if (parent_folder(scratch->folder) || size > PATH_SIZE)
 		return 0;

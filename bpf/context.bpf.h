@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Defines, sets and ends the context that a task holds. It ends when it is replaced or when the task that set it exits.
+ * Defines, sets and ends the context that a task holds. A context ends when it is replaced or when the task that set it
+ * exits.
  */
 #ifndef KREPLAY_CONTEXT_BPF_H
 #define KREPLAY_CONTEXT_BPF_H
@@ -13,7 +14,7 @@ struct context_scratch {
 	char text[MARKER_SIZE];
 };
 
-/* The programs that use it run with preemption off and never in an interrupt. */
+/* The programs that use this scratch run with preemption off and never in an interrupt. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -22,8 +23,8 @@ struct {
 } context_scratch SEC(".maps");
 
 /*
- * The label that a context was set with, as a number: processes that set the same label have contexts of their own. It
- * is asked for only where there is no room to name each of them.
+ * Number of the label that a context was set with: processes that set the same label have contexts of their own. The
+ * label is looked up only where there is no room to name each of these processes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -32,7 +33,7 @@ struct {
 	__type(value, __u64);
 } context_labels SEC(".maps");
 
-/* The agent sets it to a random number before load, so that nobody can make two labels that have the same number. */
+/* The agent sets a random seed before load, so that nobody can make two labels that have the same number. */
 const volatile __u64 label_seed = 1;
 
 #define LABEL_PRIME 0x9fb21c651e98df25ull
@@ -43,7 +44,7 @@ static __always_inline __u64 mix(__u64 sum, __u64 word)
 	return sum ^ sum >> 29;
 }
 
-/* Returns the number of the label in the scratch; its text and all that its meaning depends on count. */
+/* Returns the number of the label in the scratch, from its text and everything that its meaning depends on. */
 __noinline __u64 label_of(const struct context_scratch *scratch)
 {
 	__u64 sum = label_seed;

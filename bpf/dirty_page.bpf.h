@@ -27,17 +27,17 @@ struct dirtier {
 	__u64 index;
 	/*
 	 * Sectors of 512 bytes, a bit each: those that are dirty by the first owner, by the second and by others, and
-	 * those whose write-back is queued. A page has several blocks where these are smaller than it.
+	 * those whose write-back is queued. A page has several blocks if blocks are smaller than pages.
 	 */
 	__u8 own_sectors;
 	__u8 second_sectors;
 	__u8 other_sectors;
 	__u8 queued_sectors;
-	/* Number of owners known to have written to it, up to DIRTIERS_MAX; the second one is in dirty_with. */
+	/* Number of owners known to have written to the page, up to DIRTIERS_MAX; the second one is in dirty_with. */
 	__u32 count;
 	/* Device on which its write-back is queued. */
 	__u32 device;
-	/* It was written to while its write-back was in progress and not yet queued. */
+	/* The page was written to while its write-back was in progress and not yet queued. */
 	__u8 is_dirty_again;
 	/* STORES_* */
 	__u8 stores;
@@ -56,10 +56,10 @@ enum {
 	RANGE_QUEUED,
 };
 
-/* Stores through a map of the file, of which the kernel shows the first to a clean page at most. */
+/* Stores through a map of the file: the kernel shows at most the first store to a clean page. */
 enum {
 	STORES_NONE,
-	/* The first owner made the page dirty by one. */
+	/* The first owner made the page dirty by such a store. */
 	STORES_OWN,
 	/* Any process that has mapped the file may have replaced the data of those that are known to have written. */
 	STORES_UNSEEN,
@@ -80,7 +80,7 @@ struct {
 	__type(value, struct written_range);
 } written_ranges SEC(".maps");
 
-/* The key of a page by its place in a file: an address has no such low bits. */
+/* Returns the key of a page by its place in a file, whose low bits set it apart from an address. */
 static __always_inline __u64 place_key(__u64 mapping, __u64 index)
 {
 	return (((mapping << 16 | mapping >> 48) ^ index * 0x9e3779b97f4a7c15ull) & ~3ull) | 2;
@@ -150,8 +150,8 @@ struct {
 } block_writes SEC(".maps");
 
 /*
- * Removes sectors that are clean, as their block is: their write-back is queued, or the data was discarded. Returns
- * whether the page has other dirty ones.
+ * Removes the sectors of a clean block: its write-back is queued, or its data was discarded. Returns whether the page
+ * has other dirty sectors.
  */
 static __always_inline bool remove_sectors(struct dirtier *known, __u64 key, __u8 sectors)
 {
@@ -179,8 +179,8 @@ static __always_inline bool remove_sectors(struct dirtier *known, __u64 key, __u
 }
 
 /*
- * Adds another writer to a page that is already dirty: it is unknown how much of a block belongs to which of those that
- * wrote to it.
+ * Adds another writer to a page that is already dirty: it is unknown how much of a block belongs to which of its
+ * writers.
  */
 static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const struct event_origin *origin,
 					__u8 sectors)
@@ -212,7 +212,7 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 		known->second_sectors |= sectors;
 		return;
 	}
-	/* More processes of one transaction than there is room for. */
+	/* The page has more processes of one transaction than there is room for. */
 	if (known->count == 2 && second && is_same_label(&known->origin, second) &&
 	    is_same_label(&known->origin, origin)) {
 		known->count = 1;
@@ -222,7 +222,7 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 		add_process(&known->origin, origin);
 		return;
 	}
-	/* Also without room for a second writer: the page has more than are known. */
+	/* The page has more writers than are known, perhaps only because there was no room for the second one. */
 	known->other_sectors |= sectors;
 	known->count = DIRTIERS_MAX;
 }
@@ -241,9 +241,9 @@ struct written {
 	__u64 index;
 	__u32 flags;
 	__u8 sectors;
-	/* No task has written to it since its last write-back began. */
+	/* No task has written to the page or folio since its last write-back began. */
 	bool is_clean;
-	/* Nor to the block, whether or not to others of the page. */
+	/* No task has written to the block since then, whether or not to other blocks of the page. */
 	bool is_block_clean;
 	bool is_written_back;
 	/* STORES_* */
@@ -258,7 +258,7 @@ static __always_inline __u8 stores_of(struct task_struct *task, __u64 folio_flag
 	return has_page_flag(folio_flags, PG_head) ? STORES_UNSEEN : STORES_OWN;
 }
 
-/* Notes whether processes may have stored to the page since a time, or may now. */
+/* Notes if processes may have stored to the page since a time, or may store to it now. */
 static __always_inline void add_unseen_stores(struct dirtier *dirtier, __u64 since_ns)
 {
 	if (!is_stored_to_since(dirtier->mapping, since_ns))
@@ -353,7 +353,7 @@ static __always_inline bool is_btrfs_tree(__u64 mapping)
 }
 
 /*
- * If the task makes the folio dirty by a write whose range is known, keeps that for the folio and returns true. The
+ * If the task makes the folio dirty by a write whose range is known, remembers the range and returns true. The
  * task may have made that write before, and store through a map now: pages outside of the range then have no owner.
  */
 static __always_inline bool becomes_dirty_by_range(__u64 folio, __u64 mapping, __u64 pages)

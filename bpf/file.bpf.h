@@ -41,7 +41,7 @@ struct file_scratch {
 	char path[PATH_SIZE + NAME_SIZE_MAX];
 };
 
-/* Only the program at sys_enter uses it, which runs with preemption off and never in an interrupt. */
+/* Used only by the program at sys_enter, which runs with preemption off and never in an interrupt. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -208,8 +208,8 @@ static __always_inline void define_current_file(struct file *file, const struct 
 }
 
 /*
- * Makes the file the task's current one, and defines it if it is new or its path may be outdated. If that is refused,
- * the file has no id, and `file_defined_ns` is the time of the refusal.
+ * Makes the file the task's current one, and defines it if it is new or its path may be outdated. If the definition is
+ * refused, the file has no id, and `file_defined_ns` is the time of the refusal.
  */
 static __always_inline void look_up_file(struct file *file, struct task_state *state, __u64 now_ns)
 {

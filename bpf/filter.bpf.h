@@ -23,7 +23,7 @@ struct {
 	__type(value, struct filter_settings);
 } filter_settings SEC(".maps");
 
-/* A process on the list. It had started by this time, unlike a later process that reuses its number. */
+/* A process on the list, which had started by `started_by_ns`, unlike a later process that reuses its number. */
 struct filter_pid {
 	__u64 started_by_ns;
 	__u8 verdict;

@@ -37,7 +37,7 @@ static __always_inline bool is_answer(__u32 id)
 	       id == NR_SENDFILE;
 }
 
-/* The call may answer a request, wait for many connections, or close a connection. */
+/* Returns whether the call may answer a request, wait for many connections, or close a connection. */
 static __always_inline bool is_answer_or_wait(__u32 id)
 {
 	return is_answer(id) || is_epoll(id) || id == NR_CLOSE;
@@ -187,7 +187,8 @@ static __always_inline void keep_connection(struct task_struct *task, struct tas
 }
 
 /*
- * The programs of all calls call this function and the next one: separate programs would cost each call 70 ns more.
+ * The programs of all calls call this function and http_answer_or_wait(): separate programs would cost each call 70 ns
+ * more.
  *
  * Handles a call of is_read() that has returned `result` bytes; `argument` is its second argument.
  */
@@ -255,7 +256,7 @@ static __always_inline void enter_event_loop(struct task_struct *task)
 	state->http_event_loop = 1;
 }
 
-/* The thread that has read a request answers it or closes its connection. */
+/* Ends a request that the thread that has read it answers, or whose connection this thread closes. */
 static __always_inline void end_request(struct task_struct *task, struct task_state *state, bool is_answered)
 {
 	struct task_state *leader = leader_state_of(task, state);
@@ -269,8 +270,8 @@ static __always_inline void end_request(struct task_struct *task, struct task_st
 }
 
 /*
- * Another thread answers a request or closes its connection: the thread that has read it began other work at an unknown
- * time.
+ * Ends a request that another thread answers, or whose connection another thread closes: the thread that has read the
+ * request began other work at an unknown time.
  */
 static __always_inline void end_connection(struct task_struct *task, struct task_state *state, int fd, bool is_answered)
 {
@@ -294,7 +295,7 @@ static __always_inline void end_connection(struct task_struct *task, struct task
 }
 
 /*
- * Handles a call of is_answer_or_wait(). It runs after the call is recorded: the answer itself belongs to the request.
+ * Handles a call of is_answer_or_wait(). Runs after the call is recorded, because the answer belongs to the request.
  */
 __noinline int http_answer_or_wait(__u32 id, int fd)
 {

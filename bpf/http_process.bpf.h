@@ -7,7 +7,7 @@
 
 /* A selected process, by thread group. */
 struct http_process {
-	/* CLOCK_BOOTTIME by which it had started. A process that started later has reused the id. */
+	/* CLOCK_BOOTTIME by which the process had started. A process that started later has reused the id. */
 	__u64 started_ns;
 	/* The exec of the program that was selected, unless the agent did not know it. */
 	__u32 exec_id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Lists what has begun and not ended: the calls that tasks are in, and the block requests that wait or that a device
- * has. The agent runs these programs now and then (libbpf-ts: iterate() and testRun()); they emit the records that the
- * events will be, without their ends, in a ring or as frames like those of a drained ring.
+ * Lists the calls and block requests in progress: the calls that tasks are in, and the requests that wait or that a
+ * device has. The agent runs these programs now and then (libbpf-ts: iterate() and testRun()). They emit the records of
+ * the events, without their ends, into a ring, or as frames like those of a drained ring.
  */
 #ifndef KREPLAY_IN_PROGRESS_BPF_H
 #define KREPLAY_IN_PROGRESS_BPF_H
@@ -24,8 +24,8 @@ struct sync_frame {
 };
 
 /*
- * The program of a call's entry may be interrupted at any place: until it has described the call, it is not known whose
- * the call is, nor whether the filter wants it.
+ * The program of a call's entry may be interrupted at any place: until it has described the call, neither the owner of
+ * the call is known nor whether the filter wants it.
  */
 #define omit_description(event)                                                                                        \
 	({                                                                                                             \
@@ -95,8 +95,8 @@ int calls_in_progress(struct bpf_iter__task *context)
 }
 
 /*
- * The programs of a request's end may interrupt a program that lists requests, so the latter has memory of its own. An
- * object's programs for lists run in one thread of the agent.
+ * The programs of a request's end may interrupt a program that lists requests, so the latter has memory of its own. All
+ * programs that list requests run in one thread of the agent.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -105,13 +105,13 @@ struct {
 	__type(value, struct block_io);
 } listed_block_io SEC(".maps");
 
-/* The agent drains it at once, and asks for a smaller class of entries if one was too large for it. */
+/* The agent drains this ring after each run, and asks for smaller classes of entries if it had no room for one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 512 * 1024);
 } listed SEC(".maps");
 
-/* Entries of a map belong to classes by their keys, each to the same class at any time. */
+/* Class of a map's entries, by their keys: an entry belongs to the same class at any time. */
 struct element_class {
 	__u32 classes;
 	__u32 class;
@@ -142,7 +142,7 @@ static __always_inline void list_block_io(struct list_state *list, struct block_
 		list->missed++;
 }
 
-/* Whether the kernel has freed the request: it has ended, and the program of its end did not run. */
+/* Returns whether the kernel has freed the request, which then has ended without a run of the program of its end. */
 static __always_inline bool is_freed(struct request *rq)
 {
 	__u32 references = 1;
@@ -168,7 +168,7 @@ static long list_request(void *map, const __u64 *key, struct request_state *requ
 	return 0;
 }
 
-/* Bios that wait: several of them may become one request. */
+/* Lists a bio that waits; several bios may become one request. */
 static long list_bio(void *map, const __u64 *key, struct bio_owner *owner, struct list_state *list)
 {
 	struct block_io *event;
@@ -188,8 +188,8 @@ static long list_bio(void *map, const __u64 *key, struct bio_owner *owner, struc
 }
 
 /*
- * A kernel under lockdown may refuse an iterator over the elements of a map, with which a program could change them.
- * Both programs return how many records the ring had no room for.
+ * These programs are no iterators over the elements of a map: a kernel under lockdown may refuse such an iterator, with
+ * which a program could change the elements. Both return how many records the ring had no room for.
  */
 SEC("syscall")
 int requests_in_progress(struct element_class *asked)

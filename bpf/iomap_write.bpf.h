@@ -23,7 +23,7 @@ static __always_inline void remember_page(struct written *written, __u64 index)
 	remember_dirtier(written);
 }
 
-/* State of a walk over the pages of a write. It is in a map, not in registers: see copy_variable(). */
+/* State of a walk over the pages of a write, which is in a map, not in registers: see copy_variable(). */
 struct iomap_walk {
 	struct written written;
 	__u64 index;
@@ -56,7 +56,7 @@ int BPF_PROG(iomap_written, struct iomap_iter *iter)
 	struct iomap_walk *walk;
 	__u32 zero = 0;
 
-	/* It is also called after each part of the write. */
+	/* The tracepoint is also reached after each part of the write. */
 	if (!iter || (iter->flags & IOMAP_KIND) != IOMAP_WRITE || iter->iomap.length || task->flags & PF_KTHREAD)
 		return 0;
 	range = bpf_task_storage_get(&written_ranges, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -71,7 +71,7 @@ int BPF_PROG(iomap_written, struct iomap_iter *iter)
 	walk->written.mapping = range->mapping;
 	walk->written.flags = ORIGIN_AMBIGUOUS;
 	walk->written.sectors = ALL_SECTORS;
-	/* An entry may be there. It stays when its page is queued: the write may come before or later. */
+	/* An existing entry stays when its page is queued: this write may come before or after that. */
 	walk->written.is_clean = true;
 	walk->written.is_written_back = true;
 	walk->index = range->first;

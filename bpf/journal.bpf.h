@@ -12,8 +12,8 @@
 struct journal_owners {
 	__u64 first_ns;
 	/*
-	 * It has 64 bits, because clang compiles an atomic addition that returns the old value to 32 bits only with
-	 * -mcpu=v3.
+	 * The count has 64 bits, because clang compiles an atomic addition that returns the old value to 32 bits only
+	 * with -mcpu=v3.
 	 */
 	__u64 count;
 	/* Kernel threads took part, on behalf of the tasks whose data they write. */
@@ -28,7 +28,7 @@ struct {
 	__type(value, struct journal_owners);
 } journal_owners SEC(".maps");
 
-/* The owners of a new transaction: none. It is too large for the stack. */
+/* The empty owners of a new transaction, which are too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

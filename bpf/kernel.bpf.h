@@ -92,7 +92,7 @@ struct mm_struct {
 struct kernfs_node {
 	__u64 id;
 	const char *name;
-	/* It is called `parent` before 633488947ef6 (6.15). */
+	/* The field is called `parent` before 633488947ef6 (6.15). */
 	struct kernfs_node *__parent;
 };
 
@@ -313,8 +313,8 @@ enum pageflags {
 #define BTRFS_TREE_INODE 1
 
 /*
- * include/linux/iomap.h: a write, and other kinds of what passes through iomap, which write no data of a caller: zeros,
- * a report, a fault, direct I/O, a copy of shared blocks, a file without page cache.
+ * include/linux/iomap.h: the flag of a write, and those of other operations of iomap, which write no data of a caller:
+ * zeros, a report, a fault, direct I/O, a copy of shared blocks, a file without page cache.
  */
 #define IOMAP_WRITE (1u << 0)
 #define IOMAP_KIND (IOMAP_WRITE | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 7 | 1u << 8)

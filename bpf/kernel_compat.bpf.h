@@ -119,7 +119,7 @@ struct signal_struct___group_exit_task {
 	struct task_struct *group_exit_task;
 } __attribute__((preserve_access_index));
 
-/* The thread for whose exec all others of its process end, or NULL. */
+/* Returns the thread for whose exec all other threads of its process end, or NULL. */
 static __always_inline struct task_struct *executor_of(struct task_struct *task)
 {
 	if (bpf_core_field_exists(((struct signal_struct *)0)->group_exec_task))
@@ -211,7 +211,7 @@ static __always_inline __u64 folio_index(__u64 folio)
 }
 
 /*
- * Offset in its file of a page of that folio, in pages. The pages of a folio are contiguous in the kernel's memory map.
+ * Offset of a page of the folio in its file, in pages. The pages of a folio are contiguous in the kernel's memory map.
  */
 static __always_inline __u64 page_index(__u64 page, __u64 folio)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What all hooks share: the state of a task, ids, loss counters, and reserve() and submit(), which emit a record. */
+/* Shared by all hooks: the state of a task, ids, loss counters, and reserve() and submit(), which emit a record. */
 #ifndef KREPLAY_BPF_H
 #define KREPLAY_BPF_H
 
@@ -68,13 +68,13 @@ struct task_state {
 	__u8 http_labelled : 1;
 	/*
 	 * On the group leader: the number of requests that were not served by one thread, one after the other, up to
-	 * HTTP_MISFITS_MAX; and the number that were since the last misfit, up to PROOFS_MIN: http.bpf.h.
+	 * HTTP_MISFITS_MAX; and the number of those that were, since the last misfit, up to PROOFS_MIN: http.bpf.h.
 	 */
 	__u8 http_misfits;
 	__u8 http_proofs;
 	/*
-	 * On the group leader: HTTP_MISFITS_MAX was reached, or a thread answered another thread's request. It is never
-	 * cleared, so that threads that count at the same time cannot undo it.
+	 * On the group leader: HTTP_MISFITS_MAX was reached, or a thread answered another thread's request. Only an
+	 * exec clears the flag, so that threads that count at the same time do not undo it.
 	 */
 	__u8 http_given_up;
 
@@ -176,8 +176,8 @@ struct process_loss {
 };
 
 /*
- * Definitions that are lost and concern one process: markers beyond its share, and files of its calls. A process that
- * is not here, for want of room, has lost some all the same: `losses` counts those of all.
+ * Lost definitions that concern one process: markers beyond its share, and files of its calls. For want of room, a
+ * process may be missing here; `losses` counts the definitions of all.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -186,7 +186,7 @@ struct {
 	__type(value, __u64);
 } process_losses SEC(".maps");
 
-/* The agent reads the sum first, so this one is counted before: what a sum has more than these is nobody's. */
+/* Called before the sum is counted, which the agent reads first: the rest of a sum belongs to no known process. */
 static __noinline int count_process_loss(__u64 process_id, __u64 record_type)
 {
 	struct process_loss key = {process_id, record_type};

@@ -3,7 +3,8 @@
  * Finds files that processes may have stored to through a shared map: the kernel shows the first store to a clean page
  * at most, and none to a page that a write has made dirty.
  *
- * A file that is mapped now counts its maps itself. One that is no longer was mapped in a call that was seen here.
+ * The kernel counts the maps of a file that is mapped now. A file that is not mapped any more was mapped in a call that
+ * was seen here.
  */
 #ifndef KREPLAY_MAPPED_FILE_BPF_H
 #define KREPLAY_MAPPED_FILE_BPF_H
@@ -41,8 +42,8 @@ static __always_inline bool is_stored_to_since(__u64 mapping, __u64 since_ns)
 }
 
 /*
- * Returns whether the task is in the kernel by a store of its own to memory, and not by a call: a call that reads into
- * a map, or populates it, makes pages dirty that the task has not stored to. Calls have their number in that register.
+ * Returns whether the task is in the kernel because of its own store to memory, and not in a call: a call that reads
+ * into a map, or populates it, makes pages dirty that the task has not stored to. In a call, orig_ax has its number.
  */
 static __always_inline bool is_store_of_user(struct task_struct *task)
 {
@@ -58,8 +59,8 @@ static __always_inline bool is_shared_map(__u64 flags)
 }
 
 /*
- * A file that is open for writing may be made writable in a map that begins as a read-only one. This is called at the
- * entry of mmap() and at its exit: the file counts the map at some moment in between.
+ * Notes that a file is mapped. If the file is open for writing, a read-only map counts as well, because it may be made
+ * writable. Called at the entry of mmap() and at its exit: the file counts the map at some moment in between.
  */
 static __always_inline void map_file(__u32 fd, __u64 flags)
 {
@@ -76,12 +77,12 @@ static __always_inline void map_file(__u32 fd, __u64 flags)
 		*mapped_ns = bpf_ktime_get_boot_ns();
 }
 
-/* The arguments of the 32-bit mmap() of old, which are in memory. */
+/* The arguments of the old 32-bit mmap(), which are in memory. */
 struct user_mmap32 {
 	__u32 address, size, protection, flags, fd, offset;
 };
 
-/* Handles mmap() and the two of 32-bit programs, whose numbers mean other calls to a 64-bit one. */
+/* Handles mmap() and the two mmap calls of 32-bit programs, whose numbers mean other calls in a 64-bit program. */
 static __always_inline void map_by_call(struct pt_regs *regs, __u32 id)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

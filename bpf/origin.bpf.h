@@ -30,7 +30,7 @@ static __always_inline bool is_same_owner(const struct event_origin *a, const st
 	return a->context_id == b->context_id && a->process_id == b->process_id;
 }
 
-/* A label that is held by reference is valid until it ends, which contexts do one by one. */
+/* A label that is held by reference is valid until its context ends, and each context ends at its own time. */
 static __always_inline bool is_held_by_reference(const struct event_origin *origin)
 {
 	return origin->flags & (CONTEXT_INHERITED_THREAD | CONTEXT_HTTP);
@@ -41,7 +41,7 @@ static __always_inline bool is_same_label(const struct event_origin *a, const st
 {
 	__u64 label;
 
-	/* What a lost context said is unknown. */
+	/* The label of a lost context is unknown. */
 	if (a->context_id <= CONTEXT_LOST || b->context_id <= CONTEXT_LOST || is_held_by_reference(a) ||
 	    is_held_by_reference(b))
 		return false;
@@ -51,7 +51,7 @@ static __always_inline bool is_same_label(const struct event_origin *a, const st
 	return label && label == label_of_context(b->context_id);
 }
 
-/* Makes an origin that of all processes with its label: it then names no process. */
+/* Makes an origin stand for all processes with its label, so that it names none of them. */
 static __always_inline void add_process(struct event_origin *to, const struct event_origin *added)
 {
 	to->process_id = 0;

@@ -16,7 +16,7 @@ struct otel_process {
 	__s64 offset;
 	/* Number of the module; 0 if the offset is from the thread pointer. */
 	__u64 module;
-	/* The exec of the program that is meant: the place differs in the next one. */
+	/* The exec that started the program: the location differs in the next program. */
 	__u32 exec_id;
 	__u32 reserved;
 };
@@ -28,7 +28,7 @@ struct {
 	__type(value, struct otel_process);
 } otel_processes SEC(".maps");
 
-/* Not 0 if there are such processes. It is read at every event: an array costs nothing compared with a hash map. */
+/* Not 0 if otel_processes has entries. Every event reads this map: an array costs nothing compared with a hash map. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -136,7 +136,7 @@ __noinline int read_thread_record(__u64 outer_id)
 	if (bpf_probe_read_user(scratch->text, size, (void *)record))
 		return 0;
 	now.context_id = define_context(task, scratch, size, SCOPE_OTEL, outer_id, bpf_ktime_get_boot_ns());
-	/* If it could not be stored, the next event tries again. */
+	/* If the context could not be stored, the next event tries again. */
 	if (now.context_id == CONTEXT_LOST)
 		now.context_id = 0;
 	*thread = now;

@@ -9,7 +9,7 @@
 
 #define PROCESS_AGE_MAX_NS 60000000000ull
 
-/* The program that the process runs; 0 if its definition was refused. */
+/* Returns the id of the program that the process runs; 0 if its definition was refused. */
 static __always_inline __u64 program_id_of(struct task_struct *task, struct task_state *leader)
 {
 	if (!leader->program_id || leader->program_exec_id != (__u32)task->self_exec_id)
@@ -48,15 +48,15 @@ static __always_inline bool emit_process(struct task_struct *task, __u64 process
 }
 
 /*
- * Defines the process whose leader this is, or defines it again with the same id when only its age asks for it: if that
- * is refused, the agent most probably knows the id still.
+ * Defines the process of a group leader. A process that is defined again only because of its age keeps its id: if that
+ * definition is refused, the agent most probably still knows the id.
  */
 static __always_inline void define_process(struct task_struct *task, struct task_state *leader, __u64 now_ns)
 {
 	__u64 known_id = leader->process_id, program_id = 0, id, cgroups;
 	bool is_same, has_program = task->mm && !(task->flags & PF_KTHREAD), is_refused = false;
 
-	/* These are read before the cgroup's id: if the process moves in between, its next event defines it again. */
+	/* Read before the cgroup's id: if the process moves in between, its next event defines it again. */
 	cgroups = (__u64)task->group_leader->cgroups;
 	is_same =
 	    known_id && leader->process_exec_id == (__u32)task->self_exec_id && leader->process_cgroups == cgroups;

@@ -119,7 +119,7 @@ static __always_inline void copy_environment(struct program_scratch *scratch, st
 }
 
 /*
- * Makes the trace that a program was started with its process's default context, unless a marker has set another one.
+ * Makes the trace in the program's environment the default context of its process, unless a marker has set another one.
  */
 static __always_inline void set_environment_context(struct task_struct *task, struct task_state *leader,
 						    struct program_scratch *program, __u64 now_ns)
@@ -142,7 +142,7 @@ static __always_inline void set_environment_context(struct task_struct *task, st
 	leader->process_context_id = define_context(task, scratch, size, SCOPE_ENVIRONMENT, 0, now_ns);
 }
 
-/* The program has no id, and it is unknown whether it was started with a trace: the next attempt reads that. */
+/* Notes that the program has no id, and that it may have been started with a trace, which the next attempt reads. */
 static __always_inline void refuse_program(struct task_struct *task, struct task_state *leader)
 {
 	count_loss(PROGRAM_DEFINITION, LOSS_RING_FULL);

@@ -77,7 +77,7 @@ static __always_inline void first_text(struct pt_regs *regs, __u32 id, const voi
 	if (id == NR_WRITE || id == NR_PWRITE64)
 		return;
 	if (*size && bpf_probe_read_user(&first, sizeof(first), *text)) {
-		/* It may be a marker: if the vector cannot be read, the text cannot be read either. */
+		/* The text may be a marker: if the vector cannot be read, the text cannot be read either. */
 		*text = NULL;
 		*size = MARKER_SIZE_MIN;
 		return;
@@ -143,9 +143,9 @@ static __always_inline void begin_write32(struct pt_regs *regs, __u32 id)
 }
 
 /*
- * The kernel skipped the program at the call's entry, because another task was preempted inside it: see
- * kernel_compat.bpf.h. The write is not recorded, but a marker still has to be applied: otherwise the thread would keep
- * a label that it has removed. It has done nothing since, so applying it at the exit is early enough.
+ * Applies the marker of a write at whose entry the kernel skipped the program, because another task was preempted
+ * inside it: see kernel_compat.bpf.h. The write is not recorded, but without its marker the thread would keep a label
+ * that it has removed. The thread has done nothing since the entry, so the exit is early enough.
  */
 static __always_inline void catch_up_marker(struct task_struct *task, struct pt_regs *regs, __u32 id, long result)
 {

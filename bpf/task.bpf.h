@@ -75,7 +75,7 @@ static __always_inline void leave_default(struct task_struct *task, struct task_
 		count_loss(CONTEXT_DEFINITION, LOSS_NO_MEMORY);
 }
 
-/* A thread that executed a program is the group leader now, with the id and the start of the one before it. */
+/* A thread that executed a program is the group leader now, with the id and the start time of the previous leader. */
 static __always_inline void take_default(struct task_struct *task, struct task_state *leader)
 {
 	__u32 pid = task->tgid;
@@ -91,8 +91,8 @@ static __always_inline void take_default(struct task_struct *task, struct task_s
 }
 
 /*
- * When a thread executes a program, all others of its process end: de_thread(), fs/exec.c. A context that the thread
- * has by reference from one of those is its own from then on.
+ * When a thread executes a program, all other threads of its process end: de_thread(), fs/exec.c. A context that the
+ * thread has by reference from one of them is its own from then on.
  */
 static __always_inline void pass_on_to_executor(struct task_struct *task, struct task_state *state)
 {

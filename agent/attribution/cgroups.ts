@@ -51,7 +51,7 @@ export interface Cgroups {
 export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   const controller = hierarchy === 'v2' ? '' : hierarchy.slice('v1_'.length);
   const paths = createReferenceTable<string>(CGROUPS_MAX);
-  // The kernel's paths begin at the root of the hierarchy, which is not that of a namespace.
+  // Paths from the kernel begin at the hierarchy's root, which differs from the root of a cgroup namespace.
   const isHosts = readlinkSync('/proc/self/ns/cgroup') === ROOT_CGROUP_NAMESPACE;
   let searchedMs = Number.NEGATIVE_INFINITY;
 

@@ -18,7 +18,7 @@ export interface ContextDefinition {
   scope: number;
   /** The context that applies without this one; 0: none. */
   outer_context_id: number;
-  /** The share of the definitions that it counts against. */
+  /** The share of the definitions that this one counts against: see current_share() of bpf/budget.bpf.h. */
   share: number;
 }
 
@@ -34,25 +34,25 @@ export interface Owner {
   /** The service that a trusted marker named, and its id in the recording; null and 0 otherwise. */
   service: string | null;
   serviceId: number;
-  /** CLOCK_BOOTTIME at which its setter ended it. */
+  /** CLOCK_BOOTTIME at which the task that set the context ended it. */
   endedNs: number;
 }
 
-/** A process, as far as it matters to whose loss something is. */
+/** The process that a missing context is a loss of. */
 export type Writer = Pick<Process, 'id' | 'service' | 'share'>;
 
 export interface OwnerLookup {
-  /** The service that the owner of such an event names; it enters the recording only with findOwner(). */
+  /** The service that the owner of an event with these flags names; only findOwner() enters it in the recording. */
   findService(contextId: number, flags: number, startNs: number): string | null | undefined;
   /**
-   * Owner of an event that started at `startNs` with these flags; undefined if it is unknown. What it lacks is a loss of
-   * the process.
+   * Owner of an event that started at `startNs` with these flags; undefined if it is unknown. A missing context counts
+   * as a loss of `process`.
    */
   findOwner(contextId: number, flags: number, startNs: number, process?: Writer): Owner | undefined;
   /** Whether an event with these flags has an owner that is not known any more. */
   isForgotten(contextId: number, flags: number): boolean;
   /**
-   * The recording's id of what spans of one transaction and trace have in common; 0: the recording has no room for it.
+   * The recording's id of the transaction and trace in `ids`, without the span; 0: the recording has no room for it.
    */
   internWithoutSpan(ids: ContextIds): number;
 }
@@ -63,15 +63,15 @@ export interface Contexts extends OwnerLookup {
   end(contextId: number, timeNs: number): void;
   /** Some contexts ended after `timeNs`. Since it is unknown which, all of them count as ended then. */
   endAll(timeNs: number): void;
-  /** A marker was lost whose writer is not known, or may have named the service of what inherits it. */
+  /** A marker was lost whose writer is unknown, or is trusted to name the service of processes that inherit it. */
   noteLostMarker(): void;
-  /** For calls in progress: what they lack counts as lost when they end, with their events. */
+  /** Lookup for calls in progress: their missing contexts count as lost only when the calls end. */
   readonly uncounted: OwnerLookup;
   /** Number of malformed marker fields that were left out since the start. */
   readonly badFieldCount: number;
   /**
-   * Numbers of contexts since the last call that the recording had no room for, plus references to contexts that had to
-   * be forgotten, by the service that the events have as they have no owner.
+   * Returns the losses since the last call: contexts that the recording had no room for, and references to contexts
+   * that had to be forgotten. The key is the service that the events have for lack of an owner.
    */
   takeLost(): LostByService;
 }
@@ -144,7 +144,7 @@ export function createContexts(options: ContextsOptions): Contexts {
     const marker = parseMarker(text);
     if (!marker) return undefined;
     badFieldCount += marker.badFields;
-    // The marker names a transaction within the trace that applies anyway.
+    // A marker without a trace names a transaction within the trace of the outer context.
     return outer && marker.traceId === null
       ? { ...marker, traceId: outer.traceId, spanId: marker.spanId ?? outer.spanId }
       : marker;
@@ -189,7 +189,7 @@ export function createContexts(options: ContextsOptions): Contexts {
     ...lookup,
     findOwner(contextId, flags, startNs, process) {
       const inherits = (flags & CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS) !== 0;
-      // A marker that is lost is counted for the process that wrote it, which may be of another service.
+      // The kernel side counts a lost marker for its writer; the process that inherits it may be of another service.
       if (contextId === CONTEXT_LOST && inherits && process) lost.add(mayHaveNamedService ? undefined : process, 1);
       return internOwner(contextId, flags, startNs, () => lost.add(inherits ? undefined : process, 1));
     },
@@ -203,7 +203,7 @@ export function createContexts(options: ContextsOptions): Contexts {
       const ids = transactionId || traceId || spanId ? { transactionId, traceId, spanId } : undefined;
       const service = trustsService(definition.uid) ? (context?.service ?? null) : null;
       const { context_id, share } = definition;
-      // What it says enters the recording with the first event that is kept.
+      // The context enters the recording with the first event that is kept.
       const owner = { ids, contextId: 0, service, serviceId: 0, endedNs: Number.POSITIVE_INFINITY };
       contexts.set(context_id, owner, share);
     },

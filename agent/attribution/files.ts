@@ -3,7 +3,7 @@ import { FILE_FLAGS } from '../../bpf/schema/definitions.ts';
 import type { FileKind } from '../../bpf/schema/owner.ts';
 import { createReferenceTable } from './reference_table.ts';
 
-/** The kernel side defines a file that is in use again every second, which also renews its id in the recording. */
+/** Every second, the kernel side again defines each file in use, which also renews the file's id in the recording. */
 const FILES_MAX = 1 << 15;
 /**
  * Limit for names that no kept event has referred to. Beyond it, the oldest are forgotten, and their files are unknown.

@@ -80,7 +80,7 @@ export const fillTexts: Filler = ({ layout, columns }, { block }, { internName, 
 };
 
 /**
- * Whether the 64-bit ids at two words are equal. Neighbours mostly refer to the same thing, which is then looked up
+ * Whether the 64-bit ids at two words are equal. Neighbouring records mostly have the same id, which is then looked up
  * once.
  */
 function isSame(words: Uint32Array, at: number, other: number): boolean {
@@ -198,7 +198,7 @@ export function createTextCache(
   const keys = new Uint32Array(SLOTS * width);
   /** 0 marks an empty slot, or a text that the recording had no room for; ids below the oldest are interned again. */
   const ids = new Uint32Array(SLOTS);
-  /** Neighbours mostly have the same text. */
+  /** Slot of the last text, which the next record mostly has as well. */
   let lastSlot = 0;
 
   function holds(slot: number, words: Uint32Array, at: number): boolean {

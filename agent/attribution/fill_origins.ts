@@ -43,7 +43,7 @@ interface Shares {
   bytes: number[];
   /** Whether an owner combines several spans and so names none of them. */
   hasSpans: boolean;
-  /** Whether some of the data is nobody's, and how many bytes. */
+  /** Whether some of the data has no owner that may be named, and how many bytes. */
   hasNobodys: boolean;
   nobodysBytes: number;
 }
@@ -196,7 +196,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
         else setOwner(row, context, SOURCE_ORIGIN, toOriginQuality(shares.flags));
       } else if (rowContexts[row] === 0 && processes.get(readU64At(words, record + PROCESS_OFFSET)).isKernelThread) {
-        // The block layer charges the cgroup of the file's first writer: a guess, and only at the service.
+        // The block layer charges the cgroup of the file's first writer, so the service is a guess.
         const charged = internCgroupService(readU64At(words, record + CGROUP_OFFSET));
         if (charged === 0) continue;
         first!.services[i] = charged;
@@ -207,7 +207,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
         if (isUnsure) rowQualities[row] = QUALITY_AMBIGUOUS;
       }
       const isAllUnnamed = unnamedBytes[2 * i] === words[(record + BYTES_OFFSET) >>> 2]!;
-      // All the data may be of others than those that are known to have written to its pages.
+      // All of the data may be from processes other than the known writers of its pages.
       if (shares.nobodysBytes > 0 && isAllUnnamed) rowServices[row] = processes.internService(processes.get(0));
       else if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
         rowServices[row] = first!.services[i]!;
@@ -222,8 +222,8 @@ function toOriginQuality(flags: number): number {
 }
 
 /**
- * Whether a slot names nobody. Its bytes are of an unknown owner, such as a file system itself, which is no owner of
- * the request: they are unnamed.
+ * Whether a slot names no owner. Its bytes are unnamed: an unknown writer, such as a file system itself, is no owner of
+ * the request.
  */
 function isNobody(words: Uint32Array, origin: number): boolean {
   const { context_id, process_id } = ORIGIN_OFFSETS;

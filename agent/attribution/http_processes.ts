@@ -23,11 +23,11 @@ export interface HttpProcesses {
   considerAll(cgroups: Cgroups, nowNs: number): void;
 }
 
-/** How the kernel side is asked to read the requests of processes. */
+/** Selects the processes whose requests the kernel side reads. */
 export interface RequestReading {
   /**
-   * Reads those of a process that started by this time (CLOCK_BOOTTIME), while it runs the program of this exec; of the
-   * program that it runs now where that is not known.
+   * Selects a process that started by `startedByNs` (CLOCK_BOOTTIME), while it runs the program of `execId`; if that is
+   * undefined, until its next exec.
    */
   watch(pid: number, startedByNs: number, execId: number | undefined): void;
   unwatch(pid: number): void;
@@ -35,7 +35,7 @@ export interface RequestReading {
 
 export function createHttpProcesses({ watch, unwatch }: RequestReading, services: readonly string[]): HttpProcesses {
   const wanted = new Set(services);
-  /** Processes that are watched while it is not known which program of theirs was considered. */
+  /** Processes that considerAll() watches without an exec id, until consider() gets their definition. */
   const early = new Set<number>();
 
   function isServedByThreads(pid: number, service: string, executable: string): boolean {
@@ -84,8 +84,8 @@ const GO_MAGIC = Buffer.from('\xff Go buildinf:', 'latin1');
 const DATA_BYTES_MAX = 1 << 20;
 
 /**
- * Returns undefined if that is not known: the program's file cannot be read, or is not a 64-bit ELF file. A 32-bit
- * program may be one of Go as well.
+ * Returns undefined if the program's file cannot be read or is not a 64-bit ELF file: a 32-bit program may be a Go
+ * program as well.
  */
 export function isGoProgram(pid: number): boolean | undefined {
   let file: number | undefined;

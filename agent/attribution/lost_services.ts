@@ -1,11 +1,11 @@
 /**
- * Sums up what is lost by the service that it is of. A label that is lost changes nothing but the events of the process
- * that set it, and of those that inherit it. Without the label these have the service of their process, unless the label
- * could have named another one: only who is trusted may do so.
+ * Sums up losses by the service that they affect. A lost label affects only the events of the process that set it, and
+ * of those that inherit it. Without the label, these events have the service of their process, unless the label could
+ * have named another one, which only trusted users may do.
  */
 import type { Process } from './processes.ts';
 
-/** The service is undefined where it could be any. */
+/** The service is undefined for losses that may affect any service. */
 export type LostByService = ReadonlyMap<string | undefined, number>;
 
 export interface LostServices {
@@ -16,7 +16,7 @@ export interface LostServices {
 
 const NOTHING: LostByService = new Map();
 
-/** Each has a row of its own in the recording in each flush, so there may not be any number of them. */
+/** Limit on the services counted by name, as each takes a row of the recording in each flush. */
 const SERVICES_MAX = 256;
 /** Larger shares are those of root, or of namespaces that root has made. */
 const USERS_END = 2 ** 32;

@@ -28,7 +28,7 @@ export function isTraceId(text: string): boolean {
   return traceIdPattern.test(text);
 }
 
-/** Browsers and proxies take these two out of an address, so nobody could ask for a transaction of that name. */
+/** Browsers and proxies remove `.` and `..` from an address, so no request could name such a transaction. */
 export function isTransactionId(text: string): boolean {
   return text !== '.' && text !== '..';
 }
@@ -96,7 +96,7 @@ export interface MarkerFields {
   service?: string | undefined;
 }
 
-/** Returns the line, LF included, that sets these fields. Throws RangeError if it is longer than one write may be, or an id is none. */
+/** Returns the line, LF included, that sets `fields`. Throws RangeError if the line is too long, or an id invalid. */
 export function formatMarker(fields: MarkerFields): string {
   const words = [MAGIC];
   if (fields.transactionId !== undefined && !isTransactionId(fields.transactionId))

@@ -16,7 +16,7 @@ export interface RunningProgram {
   pid: number;
   /** Start of the process: CLOCK_BOOTTIME. */
   startNs: number;
-  /** Number of its exec: the process had others before. */
+  /** Number of the exec that started the program: the process may have executed others before. */
   execId: number;
   /** Address of its first stack frame. It is random, unless the program has asked for fixed addresses. */
   stackStart: number;
@@ -31,7 +31,7 @@ export function readProcessProgram(pid: number, running?: RunningProgram): Progr
       environment: parseEnvironment(readFileSync(`/proc/${pid}/environ`, 'utf8')),
       environmentCut: false,
     };
-    // Checked last, so that it was this process all the while.
+    // Checked last: then all of it was read from this program.
     return !running || isStillRunning(running) ? program : undefined;
   } catch {
     return undefined;
@@ -42,7 +42,7 @@ export function isSameProgram(a: RunningProgram, b: RunningProgram): boolean {
   return a.pid === b.pid && a.startNs === b.startNs && a.execId === b.execId && a.stackStart === b.stackStart;
 }
 
-/** Returns whether the process still runs this program, as far as this process may know: the stack may be hidden. */
+/** Returns whether the process still runs this program, as far as the agent may see: the stack may be hidden. */
 export function isStillRunning(program: RunningProgram): boolean {
   const stack = readStackAddress(program);
   return stack !== undefined && (stack === 0 || stack === program.stackStart);

@@ -21,7 +21,7 @@ export interface ProcessDefinition {
   kernel_thread: number;
   exec_id: number;
   stack_start: number;
-  /** The share of the definitions that it counts against. */
+  /** The share of the definitions that this one counts against. */
   share: number;
 }
 
@@ -38,11 +38,11 @@ export interface Process {
   /** Whether the filter's lists of pids and commands have it. */
   isListed: boolean;
   cgroupPath: string | undefined;
-  /** Path of its program: empty if it is not known. */
+  /** File name of the program, without its folder; empty if it is unknown. */
   executable: string;
   isNamedByRule: boolean;
   running: RunningProgram;
-  /** The share of the definitions that it counts against: see current_share() of bpf/budget.bpf.h. */
+  /** The share that the process's definition counts against: see current_share() of bpf/budget.bpf.h. */
   share: number;
 }
 
@@ -76,7 +76,7 @@ export interface ProcessesOptions {
   lists?(pid: number, executable: string): boolean;
   /** Called for a process whose events are not recorded. */
   onUnwanted?(processId: number): void;
-  /** Called for a process whose events are recorded after all, as it has another service name by now. */
+  /** Called for a process whose events are recorded again, because its service name or the filter has changed. */
   onWantedAgain?(processId: number): void;
   /** Names given by an operator, which take precedence over any others. */
   rules?: readonly ServiceRule[] | undefined;
@@ -158,7 +158,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
         serviceId: 0,
         own,
         isKernelThread,
-        // A process that is defined again may have been left out so far.
+        // The previous value: a process that is defined again may have been unwanted so far.
         isWanted: processes.get(process_id)?.isWanted ?? true,
         isListed: true,
         cgroupPath,
@@ -215,10 +215,10 @@ export function createOwnProcessCheck(script: string, ownUid: number): Processes
       const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
       const at = args.findIndex((argument) => basename(argument) === basename(script));
       if (at < 0 || !OWN_COMMANDS.has(args[at + 1] ?? '')) return false;
-      // After anything but Node's options, it is an argument of another script.
+      // After anything but Node's options, the script's name is an argument of another script.
       if (!args.slice(1, at).every((argument) => argument.startsWith('-'))) return false;
       const path = args[at]!.startsWith('/') ? args[at]! : `${readlinkSync(`/proc/${pid}/cwd`)}/${args[at]}`;
-      // Checked last, so that it was this process all the while. A child of ours that has yet to execute one is ours too.
+      // Checked last: then all of it was read from this process. A child that has yet to execute a program counts, too.
       return statSync(path).ino === statSync(script).ino && isStillThere(program);
     } catch {
       return false; // The process is gone; a short-lived process is not one of the recorder's.

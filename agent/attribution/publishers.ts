@@ -1,7 +1,7 @@
 /**
- * Finds the processes that publish OpenTelemetry's contexts. Nothing announces when a process starts to: each is
- * checked several times after the program that it runs was first seen, a few processes at a time, and those that
- * publish are checked periodically.
+ * Finds the processes that publish OpenTelemetry's contexts. No event shows that a process starts to publish, so each
+ * process is checked several times after its program was first seen, a few processes at a time. Those that publish are
+ * checked periodically.
  */
 
 import { type ProcessContext, readProcessContext } from './otel/process_context.ts';
@@ -15,7 +15,7 @@ const PROCESSES_MAX = 8192;
 const LOOK_AFTER_MS = [1000, 5000, 30_000];
 /** A process that publishes may publish more, and under another name. */
 const LOOK_AGAIN_MS = 60_000;
-/** Limit per call: a check takes a fifth of a millisecond, of a hostile process a hundred. */
+/** Limit per call: a check takes 0.2 ms, and 100 ms if the process is hostile. */
 const LOOKS_A_CALL = 4;
 const CALL_MS_MAX = 5;
 
@@ -24,14 +24,14 @@ export interface Publishers {
   consider(program: RunningProgram): void;
   /** Checks some of those that are due; the rest remain due. */
   look(nowMs: number): void;
-  /** Names of the attributes in the records of its threads, by index. */
+  /** Names of the attributes in the records of the process's threads, by index. */
   getThreadKeys(pid: number): readonly string[];
   /** The service name that the process publishes while it runs this program. */
   findPublishedService(program: RunningProgram): string | undefined;
 }
 
 export interface PublishersOptions {
-  /** Has the records of the process's threads read. */
+  /** Makes the kernel side read the records of the process's threads. */
   watch(program: RunningProgram, place: ThreadLocal): void;
   onService(program: RunningProgram, service: string): void;
 }
@@ -52,7 +52,7 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
   function lookAt(pid: number, process: Seen, nowMs: number): void {
     process.looks++;
     const { value: context, reason } = readProcessContext(pid);
-    // What it runs by now is seen, and then checked, as another program.
+    // A program that the process has executed since is considered, and then checked, on its own.
     if (reason === 'gone' || !isStillRunning(process.program)) {
       waiting.delete(pid);
       return;
@@ -83,7 +83,7 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
       if ((before && isSameProgram(before.program, program)) || waiting.size >= PROCESSES_MAX) return;
       const dueMs = performance.now() + LOOK_AFTER_MS[0]!;
       seen.set(pid, { program, looks: 0, dueMs, context: undefined, isWatched: false });
-      // It goes after those that wait already.
+      // A pid that waits already must move to the end.
       waiting.delete(pid);
       waiting.add(pid);
     },

@@ -1,8 +1,7 @@
 /**
- * Definitions by the id that events carry. The table is bounded: when it is full, half of it is dropped, from the
- * shares that have most of it, and of these the least recently used. So a cgroup or user that defines without end
- * forgets only its own.
- * An event that still refers to a dropped one has an unknown owner, file or process, never a wrong one.
+ * Definitions by the id that events carry. The table is bounded: when it is full, half of the entries are dropped, from
+ * the largest shares, the least recently used first. So a cgroup or user that defines without end loses only its own
+ * entries. An event that refers to a dropped definition has an unknown owner, file or process, never a wrong one.
  */
 export interface ReferenceTable<T> {
   /** `share`: number of the cgroup or user that caused the definition, see current_share() of bpf/budget.bpf.h. */
@@ -27,7 +26,7 @@ interface ReferenceEntry<T> {
   share: number;
 }
 
-/** The most that each may keep, so that all together keep at most `total`. */
+/** Returns how many entries each share may keep at most, so that all shares together keep at most `total`. */
 function computeFairShare(counts: readonly number[], total: number): number {
   let left = total;
   const ascending = counts.toSorted((a, b) => a - b);

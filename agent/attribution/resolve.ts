@@ -47,7 +47,7 @@ export interface Resolver {
   resolve(words: Uint32Array): void;
   /** Whether the record is of one of the recorder's own processes, or carries data that only such a process wrote. */
   isOwn(words: Uint32Array, offset: number): boolean;
-  /** Whether the record has an owner, or carries data of one, that is not known any more. */
+  /** Whether the record's owner, or an owner of data that it carries, is not known any more. */
   hasForgottenOwner(words: Uint32Array, offset: number): boolean;
   /** Whether the record is of a wanted process or labelled service, or carries data that a wanted process wrote. */
   isWanted(words: Uint32Array, offset: number, wantsService: (service: string) => boolean): boolean;

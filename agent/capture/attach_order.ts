@@ -1,6 +1,6 @@
 /** The order in which the programs are attached. */
 
-/** What is seen to begin must not miss its end, so the program that sees the end is attached first. */
+/** If the beginning of a call or request is seen, its end must be, too, so the program at the end is attached first. */
 export const ENDS_FIRST: readonly (readonly [end: string, beginning: string])[] = [
   // Calls.
   ['call_exit', 'call_enter'],
@@ -12,7 +12,7 @@ export const ENDS_FIRST: readonly (readonly [end: string, beginning: string])[] 
   ['block_complete', 'block_issue'],
 ];
 
-/** Orders programs so that each comes after those that see the ends of what it sees begin; else they stay as they are. */
+/** Puts each program after those that see the ends of what it sees begin (`ENDS_FIRST`); otherwise keeps the order. */
 export function orderToAttach(programs: readonly string[]): string[] {
   const order = new Set<string>();
   function add(program: string): void {

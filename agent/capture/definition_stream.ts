@@ -35,8 +35,8 @@ const HEAD_SIZE = 8;
 
 export interface DefinitionStream {
   /**
-   * Reads what the ring holds at this moment and leaves later records for the next call: a flood of them would never
-   * end.
+   * Reads the records that the ring holds now and leaves later ones for the next call: in a flood, this one would never
+   * return.
    */
   drain(): void;
   /** Number of records of an unknown type or a wrong size since the last call. */

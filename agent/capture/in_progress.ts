@@ -1,10 +1,10 @@
 /**
- * Finds what is in progress: calls and block requests that have begun and not ended. A look comes before the rings are
- * drained; what was found and has not ended by the end of the drain is passed on, resolved as an event is:
+ * Finds the calls and block requests in progress, which have begun and not ended. A look precedes a drain of the rings;
+ * the calls and requests of the look that the drain does not end are passed on, resolved like events:
  *
  *   look -> [ a, b, c ]   drain -> b has ended   settle -> [ a, c ]
  *
- * So whatever began before the look is among the drained events, or among what is passed on, and never in both.
+ * So a call that began before the look is either a drained event or passed on, and never both.
  */
 
 import { type Block, getColumnLength } from '../../bpf/schema/block.ts';
@@ -26,27 +26,27 @@ import { NONE_UNLISTED } from '../recording/format/in_progress.ts';
 import type { UnendedRows } from '../recording/write/batch.ts';
 import type { FramesInProgress } from './probes.ts';
 
-/** The most that are passed on: those with a label first, and of the others those that began first. */
+/** At most this many calls and requests are passed on: labelled ones first, then those that began first. */
 export const LISTED_MAX = 1024;
 
-/** Calls and requests older than this are counted, even if a wanted event must last longer. */
+/** Calls and requests older than this are counted, even if the filter wants only events that last longer. */
 const UNLISTED_NS_MIN = 1e9;
 
-/** A call this young may not be there yet: the program at its entry may be running. */
+/** A younger call may be missing in a look, because the program at its entry may still be running. */
 export const YOUNG_NS = 1_000_000;
 
 /**
- * The kernel has mostly skipped the programs that would have removed an older bio: a device that does not answer for
- * so long is taken out of use, as the kernel's default timeout of a request is 30 s. As it may wait all the same, it
- * counts as lost.
+ * A bio that waits longer is forgotten. Most likely, the kernel skipped the program that would have removed it: by
+ * default, a request times out in 30 s, and a device that does not answer for this long is taken out of use. Because
+ * the bio may wait all the same, it counts as lost.
  */
 export const WAIT_MAX_NS = 600e9;
 
-/** A request is remembered before its bios are forgotten; the program that does both may be interrupted in between. */
+/** Bios of a request this new may still be listed: its program remembers the request before it forgets the bios. */
 const ISSUING_NS_MAX = 1e9;
 
 /**
- * The names that a call refers to are resolved again after this time, however long it lasts: the recording forgets what
+ * The names that a call in progress refers to are resolved again this often, because the recording forgets names that
  * only old events have.
  */
 export const RENEW_NS = 60e9;
@@ -66,15 +66,16 @@ const SECTOR_BYTES = 512;
 
 export interface InProgress {
   /**
-   * Looks at what is in progress; `nowNs` is CLOCK_BOOTTIME. What is shorter than `listedNs` may not be wanted: without
-   * names, it is only counted. Returns how many calls and requests there are, and `foundNs`: younger ones are left out.
+   * Finds the calls and requests in progress; `nowNs` is CLOCK_BOOTTIME. Those younger than `listedNs` may not be
+   * wanted, so they are only counted, without names. Returns the number of calls and requests, and `foundNs`, the age
+   * below which they are left out.
    */
   look(nowNs: number, listedNs?: number): { found: number; foundNs: number };
-  /** Forgets what has ended with the decoded events. */
+  /** Forgets the calls and requests whose ends are the decoded events. */
   forgetEnded(words: Uint32Array, decoded: DecodedBlock): void;
   /**
-   * Passes on what is left of the last look of which everything has been drained, if that has changed or was passed
-   * long ago. `isDrained`: everything that the rings held at the latest look has been drained. All definitions that
+   * Passes on the calls and requests that are left of the last drained look, if they have changed or were passed on
+   * long ago. `isDrained`: everything that the rings held at the latest look has been drained. All definitions that the
    * calls and requests refer to must have been read.
    */
   settle(isDrained: boolean): void;
@@ -86,7 +87,7 @@ export interface InProgressParts {
   createBlockResolver(decoded: DecodedBlock): Resolver;
   /** Whether a record is to be kept. */
   accept: Accept;
-  /** Whether a record is of the recorder itself. */
+  /** Whether a record belongs to the recorder itself. */
   isOwn: Accept;
   /** Forgets bios that no request has taken and that were queued before a time of CLOCK_BOOTTIME. */
   forgetBios(beforeNs: number): void;
@@ -95,12 +96,12 @@ export interface InProgressParts {
   pass(unended: UnendedRows): void;
 }
 
-/** A frame of a look. */
+/** One call or request that a look found. */
 interface FrameEntry {
   frame: Uint8Array;
   startNs: number;
   tid: number;
-  /** A request may carry data with any label. */
+  /** Always true for a request, which may carry data with any label. */
   isLabelled: boolean;
   request: InProgressRequest | undefined;
 }
@@ -114,7 +115,7 @@ interface InProgressRequest {
   to: number;
   /** The beginning of the disk's name. */
   device: readonly number[];
-  /** How long it waited for its device; unknown of a bio. */
+  /** Time that the request waited for its device; unknown for a bio. */
   queueNs: number;
   isBio: boolean;
   hasEnded: boolean;
@@ -125,7 +126,7 @@ type Ended = Pick<RequestEntry, 'request' | 'startNs'> & { endNs: number };
 /** The calls and requests that a look found, without those that have ended since. */
 interface Look {
   calls: Map<number, FrameEntry>;
-  /** 1 at the low bits of each call's start; 0 shows that an event is none of the calls, without a search for its thread. */
+  /** 1 at the low bits of each call's start: 0 rules out that an event ends one, without a search for its thread. */
   marks: Uint8Array;
   /** Sorted by their first sectors. */
   requests: readonly RequestEntry[];
@@ -135,18 +136,18 @@ interface Look {
 
 export function createInProgress(options: InProgressParts): InProgress {
   const { read, createBlockResolver, accept, isOwn, forgetBios, toWallNs, pass } = options;
-  /** As of the last look of which everything that the rings held has been drained. */
+  /** The last look since which everything that the rings then held has been drained. */
   let settled: Look = { calls: new Map(), marks: buildMarks([]), requests: [], listedUntilNs: 0 };
   let looked: Look | undefined;
   let lookedNs = 0;
-  /** Whether `settled` is as it was last settled: during a flood, it mostly is. */
+  /** Whether `settled` is unchanged since the last `settle`, as it mostly is during a flood. */
   let isUnchanged = false;
   let passed: Buffer = Buffer.alloc(0);
   let passedNs = 0;
   /** The wall clock when the boot clock was 0. */
   let passedOffsetNs = 0n;
   let passedUnlisted = 0;
-  /** Made when it is needed: mostly nothing is in progress for long. */
+  /** Created at first use: mostly nothing is in progress for long. */
   let parts: { decoder: Decoder; resolver: Resolver } | undefined;
 
   function ensureParts(): { decoder: Decoder; resolver: Resolver } {
@@ -179,7 +180,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       const bios = waiting.filter(isThere).sort(compareSectors);
       if (bios.length < waiting.length) forgetBios(nowNs - WAIT_MAX_NS);
       for (const { request } of bios) request.isBio = true;
-      // A bio that was issued in between is there as a request, too.
+      // A bio that was issued between the reads of bios and of requests is listed as a request, too.
       for (const { request, startNs } of issued)
         if (startNs + request.queueNs >= nowNs - ISSUING_NS_MAX)
           endWithin(bios, { request, startNs, endNs: startNs + request.queueNs });
@@ -214,7 +215,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       const frames = Buffer.concat(kept.slice(0, LISTED_MAX).map(({ frame }) => frame));
       const notOwn = nameless.filter(({ frame }) => !isOwn(toFrameWords(frame), FRAME_HEADER_SIZE));
       const others = [...kept.slice(LISTED_MAX), ...notOwn];
-      // Even if they are known: their names stay in the tables, which forget what was not used for long.
+      // Unchanged frames are decoded, too: this keeps their names in the tables, which forget unused ones.
       const decoded = frames.length > 0 ? decodeFrames(frames) : undefined;
       const offsetNs = toWallNs(0);
       const isSame = frames.equals(passed) && isNear(offsetNs, passedOffsetNs);
@@ -229,7 +230,7 @@ export function createInProgress(options: InProgressParts): InProgress {
   };
 }
 
-/** Whether the wall clock was not set in between. */
+/** Whether the offsets are so close that the wall clock was not set in between. */
 function isNear(offsetNs: bigint, other: bigint): boolean {
   const steppedNs = offsetNs - other;
   return steppedNs < STEP_NS && steppedNs > -STEP_NS;
@@ -275,8 +276,8 @@ function forgetEndedIn(
 }
 
 /**
- * Ends the request among `entries`, which are sorted, and the bios that have become part of it: those that were queued
- * before it ended. Other requests of the same sectors may follow it.
+ * Marks as ended: the same request among the sorted `entries`, and the bios that have become part of it, which were
+ * queued before it ended. Bios queued later are for other requests, perhaps with the same sectors.
  */
 function endWithin(entries: readonly RequestEntry[], ended: Ended): void {
   const { request: whole, startNs, endNs } = ended;
@@ -298,7 +299,7 @@ function compareSectors(a: RequestEntry, b: RequestEntry): number {
   return a.request.from - b.request.from;
 }
 
-/** The place of the first request that begins at a sector or after it. */
+/** Index of the first request that begins at `sector` or after it. */
 function findFirstRequest(requests: readonly RequestEntry[], sector: number): number {
   return findFirstPlace(0, requests.length, (place) => requests[place]!.request.from >= sector);
 }
@@ -316,7 +317,7 @@ function readFrameEntries(frames: Uint8Array): FrameEntry[] {
   const entries: FrameEntry[] = [];
   for (let at = 0; at < frames.length; ) {
     const end = at + FRAME_HEADER_SIZE + ((words[at >>> 2]! + 7) & ~7);
-    // A copy, as a frame has to begin at a multiple of 4 in memory of its own.
+    // Copied, because a frame must begin at a multiple of 4 in a buffer of its own.
     entries.push({ ...readEntry(words, at + FRAME_HEADER_SIZE), frame: frames.slice(at, end) });
     at = end;
   }
@@ -347,7 +348,7 @@ function readRequest(words: Uint32Array, offset: number): InProgressRequest {
   };
 }
 
-/** A block with arrays of its own, which have as many values as there are rows. */
+/** Copies a block into arrays that have only the values of its rows. */
 function copyBlock(block: Block): Block {
   const columns = COLUMNS.map((column) => {
     const values = block.columns.get(column.name)!;

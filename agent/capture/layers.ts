@@ -20,7 +20,7 @@ export type LayerName = keyof typeof LAYERS;
 export interface LayerState {
   name: LayerName;
   on: boolean;
-  /** Why it is off. */
+  /** Why the layer is off. */
   reason?: string;
   /** Parts of the layer that are unavailable for lack of capabilities. */
   without?: readonly LayerPart[];
@@ -114,7 +114,7 @@ const FLUSH_SEQUENCE_BIT = 4;
 /** Must be called before the object is loaded. */
 export function applyLayers(object: BpfObject, layers: readonly LayerState[]): void {
   const isOn = (name: LayerName) => layers.some((layer) => layer.name === name && layer.on);
-  // If it cannot be determined, assume true: at worst the kernel refuses the programs, and nothing wrong is recorded.
+  // If preemption is unknown, assume true: at worst the kernel refuses the programs, and nothing wrong is recorded.
   object.setReadOnly('programs_are_preempted', tracepointsArePreempted() ?? true);
   object.setReadOnly('flush_sequence_flag', 1 << (btfEnumerator('__RQF_FLUSH_SEQ') ?? FLUSH_SEQUENCE_BIT));
   object.setReadOnly('marker_layer', isOn('marker'));

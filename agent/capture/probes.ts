@@ -43,7 +43,7 @@ export interface Probes {
   /** Names of the attached programs. */
   readonly attached: readonly string[];
   readonly layers: readonly LayerState[];
-  /** Finds what has begun and not ended; it works after `detach` as well. */
+  /** Lists the calls, bios and requests that have begun and not ended; works after `detach` as well. */
   readInProgress(): FramesInProgress;
   /** Number of runs that the kernel skipped because the same program was running on that CPU, over all programs. */
   recursionMisses(): bigint;
@@ -52,10 +52,10 @@ export interface Probes {
   close(): void;
 }
 
-/** Frames of records that the events will have, without their ends: bpf/in_progress.bpf.h. */
+/** Frames with the records of events that have not ended yet: bpf/in_progress.bpf.h. */
 export interface FramesInProgress {
   calls: Uint8Array;
-  /** Bios that wait for a device; they are read before the requests, which they become. */
+  /** Bios that wait for a device. They are read before `requests`, so that one that becomes a request is not missed. */
   bios: Uint8Array;
   /** Requests that a device has. */
   requests: Uint8Array;
@@ -131,7 +131,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
     const list = createMapLister(object);
     const requestsKnown = object.map('requests_known');
     const waitingBios = object.map('bio_owners');
-    /** The programs do not know of them. */
+    /** Number of bios that `forgetBio` deleted, which the programs still count in `requests_known`. */
     let forgottenBios = 0n;
     return {
       attachedFromNs: Number(clocks[1]),
@@ -180,23 +180,23 @@ function attachAll(object: BpfObject): string[] {
   return orderToAttach(programs.map(({ name }) => name)).flatMap((name) => object.attach(name));
 }
 
-/** Whether programs of such a section run when the agent asks for it, and are attached to nothing. */
+/** Whether programs of this section are run by the agent, and not attached. */
 export function isRun(section: string): boolean {
   return section.startsWith('iter/') || section === 'syscall';
 }
 
-/** With so many classes, each has some elements of the largest map, and the ring has room for a thousand. */
+/** With this many classes, each has a few elements of the largest map, and the ring has room for a thousand. */
 const CLASSES_MAX = 1 << 16;
 
 /**
- * Returns a function that runs a program which lists the elements of a map, and returns their frames. What the ring has
- * no room for is listed in classes of elements: while others come and go, each element that stays is in one of them.
+ * Returns a function that runs a BPF program which lists the elements of a map, and returns their frames. If the ring
+ * has no room for all, they are listed class by class: an element's class does not depend on others that come and go.
  */
 function createMapLister(object: BpfObject): (program: string) => Uint8Array {
   const ring = object.ring('listed');
   const frames = new Uint8Array(ring.sizeBytes);
 
-  /** Undefined: the ring had no room for all. */
+  /** Returns undefined if the ring had no room for the whole class. */
   function listClass(program: string, classes: number, at: number): Uint8Array | undefined {
     const wanted = new Uint8Array(Uint32Array.of(classes, at).buffer);
     const { returnValue: missed } = object.testRun(program, { ctxIn: wanted });
@@ -279,8 +279,8 @@ function findBpfObjectPath(): string {
 export const ROOT_PID_NAMESPACE = 'pid:[4026531836]';
 
 /**
- * Returns the clocks that a time namespace has set off from the kernel's, which stamps the events: `boottime`,
- * `monotonic`.
+ * Returns the clocks (`boottime`, `monotonic`) that a time namespace has shifted against those of the kernel, which
+ * stamp the events.
  */
 export function readShiftedClocks(): string[] {
   const offsets = '/proc/self/timens_offsets';

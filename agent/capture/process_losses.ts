@@ -5,15 +5,15 @@ import type { Processes } from '../attribution/processes.ts';
 
 export interface ProcessLosses {
   /**
-   * Shares out how many definitions of each type were lost since the last call. The counts were read before this call,
-   * and have all that the types of it have that are in the map.
+   * Divides the definitions lost since the last call among services, by type. `counts` has the new losses of all
+   * processes, read before this call; losses in the map are part of them.
    */
   take(counts: ReadonlyMap<number, number>): Map<number, LostByService>;
 }
 
 interface TypeLosses {
   lost: ReturnType<typeof createLostServices>;
-  /** How many more were read of processes than there were in all: these are in the count of the next call. */
+  /** Losses that the map already had when `counts` was read without them; `counts` of the next call has them. */
   ahead: number;
 }
 
@@ -41,7 +41,7 @@ export function createProcessLosses(
       const [id, type] = Array.from(new BigUint64Array(key.slice().buffer), Number) as [number, number];
       const total = Number(value[0]);
       const before = totals.get(`${id} ${type}`) ?? 0;
-      // A process that had to make room begins from 0 when it comes again.
+      // A process that the map has evicted starts from 0 when it comes again.
       const more = total < before ? total : total - before;
       now.set(`${id} ${type}`, total);
       if (more === 0) continue;

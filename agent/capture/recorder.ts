@@ -60,16 +60,16 @@ export interface Recorder {
    * ring, or undefined while the writer has no room: the ring keeps the events, and counts those that it cannot keep.
    */
   turn(): number | undefined;
-  /** Looks at what is in progress, ahead of turns; see `InProgress` for what it returns. */
+  /** Finds the calls and requests in progress, before a turn; returns what `look` of `InProgress` does. */
   lookInProgress(): ReturnType<InProgress['look']>;
   /**
-   * Passes what is still in progress to the writer, before a flush. `isDrained`: everything that the rings held at the
-   * last look has been taken out of them.
+   * Passes the calls and requests still in progress to the writer, before a flush. `isDrained`: everything that the
+   * rings held at the last look has been taken out of them.
    */
   settleInProgress(isDrained: boolean): void;
   /**
-   * Checks a few of the processes that may publish OpenTelemetry's contexts, if any are due. It is not part of a turn:
-   * when nothing is recorded, a turn would be too late for it.
+   * Checks a few of the processes that may publish OpenTelemetry's contexts, if any are due. Not part of a turn,
+   * because turns are too rare for these checks while nothing is recorded.
    */
   checkPublishers(nowMs: number): void;
   /** Sets what is recorded from now on. */
@@ -130,7 +130,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     }
   }
 
-  /** Bios that the filter leaves out are in no list, and take room all the same. */
+  /** Forgets old bios when their map is full: those that the filter leaves out are in no look, but take room. */
   function makeRoomForBios(losses: readonly LossCount[]): void {
     const isFull = losses.some(({ cause, eventType }) => cause === 'no_memory' && eventType === 'block_io');
     if (!isFull || lookedBootNs < nextRoomBootNs) return;
@@ -173,7 +173,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   return {
     turn() {
       if (writer.freeRows() < BUFFER_ROWS_MAX) {
-        // While definitions have no room, each call of a traced program is counted as nameless, and costs it more.
+        // With the definition ring full, a traced program's calls would be slower, and be counted as nameless.
         definitions.drain();
         return undefined;
       }
@@ -225,7 +225,7 @@ function buildUntypedLosses(counts: readonly [LossCause, number][]): LossCount[]
   return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
 }
 
-/** Shares out what concerns processes. `areAnyones`: markers of unknown or trusted writers are lost as well. */
+/** Divides losses of processes among services. `areAnyones`: markers of unknown or trusted writers are lost as well. */
 function shareOutLosses(losses: readonly KernelLossCount[], processLosses: ProcessLosses) {
   const ofProcesses = losses.filter(isOfProcess);
   const lost = processLosses.take(new Map(ofProcesses.map(({ recordType, count }) => [recordType, count])));
@@ -240,7 +240,7 @@ function shareOutLosses(losses: readonly KernelLossCount[], processLosses: Proce
   return { counts, areAnyones };
 }
 
-/** Whether the kernel side counts it for processes as well. */
+/** Whether the kernel side also counts this loss by process. */
 function isOfProcess({ recordType, cause }: KernelLossCount): boolean {
   return recordType === fileDefinition.id || (recordType === contextDefinition.id && cause === 'marker_flood');
 }
@@ -250,7 +250,7 @@ function buildServiceLosses(cause: LossCause, lost: LostByService = new Map()): 
 }
 
 interface RecordingFilter {
-  /** Whether anything is not wanted. */
+  /** Whether the filter can leave out any process. */
   asks: boolean;
   minDurationNs: number;
   service(service: string): boolean;
@@ -259,7 +259,7 @@ interface RecordingFilter {
   dataOwner(owner: DataOwner, label: string | null | undefined): boolean;
 }
 
-/** Without a filter. */
+/** The filter that leaves nothing out. */
 const EVERYTHING: RecordingFilter = {
   asks: false,
   minDurationNs: 0,
@@ -273,7 +273,7 @@ const EVERYTHING: RecordingFilter = {
 const ROOM_EVERY_NS = 60e9;
 
 /**
- * Forgets bios that wait for a request since long ago, which would occupy the map forever.
+ * Forgets bios that have waited for a request for too long, and would occupy the map forever.
  *
  * @param beforeNs CLOCK_BOOTTIME
  * @returns when each of them was queued

@@ -26,8 +26,8 @@ export function findMissingFeatures(): string[] {
 }
 
 /**
- * Returns `no tracepoint ...` or `a tracepoint ... with ...`. Programs read arguments by position, so others would be
- * wrong data.
+ * Returns `no tracepoint ...` or `a tracepoint ... with ...`. Programs read arguments by position, so other arguments
+ * would yield wrong data.
  */
 export function findWrongTracepoints(): string[] {
   return findTracepointProblems(REQUIRED_TRACEPOINTS).filter((problem) => problem !== undefined);

@@ -4,12 +4,12 @@ import { btfFuncProtoArgCounts } from 'libbpf-ts/kernel';
 
 export interface Tracepoint {
   name: string;
-  /** The module that defines it where the kernel itself does not. */
+  /** Module that defines the tracepoint, if the kernel itself does not. */
   module?: string;
   /** Number of arguments that are read, by position. */
   reads: number;
   /**
-   * Whether more arguments are wrong: such kernels pass something else first (block layer before 5.11, a54895fa057c).
+   * Whether more arguments are wrong: kernels with more pass another one first (block layer before 5.11, a54895fa057c).
    */
   noMore?: boolean;
 }
@@ -42,7 +42,7 @@ export function findTracepointProblems(tracepoints: readonly Tracepoint[]): (str
   });
 }
 
-/** Whether it is the kernel's own, so that attaching to it takes no capability beyond those for any program. */
+/** Whether the kernel itself has the tracepoint, so that attaching to it takes no capability of its own. */
 export function isOfKernel(tracepoint: string): boolean {
   return btfFuncProtoArgCounts([`btf_trace_${tracepoint}`])[0] !== undefined;
 }

@@ -13,8 +13,8 @@ const NOISE_NS = 1000n;
 const STEP_NS = 1_000_000n;
 
 /**
- * CLOCK_MONOTONIC stops while the node sleeps, CLOCK_BOOTTIME does not. The two are read one after the other, and on a
- * busy node the reader may be delayed in between.
+ * CLOCK_BOOTTIME must gain this much on CLOCK_MONOTONIC, which stops while the node sleeps, to count as sleep: on a
+ * busy node, the reader may be delayed between reading the two.
  */
 const SUSPEND_NS = 500_000_000n;
 

@@ -14,7 +14,7 @@ export interface Resolved {
   declared: Declared;
   /** Value of the type that the command expects. */
   value: unknown;
-  /** Undefined if it is not set and has no default. */
+  /** Value as text; undefined if the setting is not set and has no default. */
   raw: RawValue | undefined;
   origin: Origin;
 }
@@ -46,7 +46,7 @@ export function resolve(
 
 type OptionValue = Pick<Resolved, 'value' | 'raw' | 'origin'>;
 
-/** Empty variables are ignored, as files of variables contain them. */
+/** Ignores empty variables, which files of environment variables contain. */
 function readEnvironmentSetting(
   environment: NodeJS.ProcessEnv,
   section: SectionName,
@@ -102,7 +102,7 @@ function parse({ setting }: Declared, raw: RawValue): { value: unknown } | { wro
   return success ? { value: data } : { wrong: getIssueMessage(error) };
 }
 
-/** Returns what the files set for this section, by key: its own keys override shared ones, later files earlier ones. */
+/** Returns this section's values in the files, by key: its own keys override shared ones, later files earlier ones. */
 function collectFileSettings(
   section: SectionName,
   declared: readonly Declared[],

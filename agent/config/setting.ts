@@ -22,9 +22,9 @@ export class Setting extends Option {
    * Schema for the value, or for each item of a list: from a flag's text to the command's value. Switches have none.
    */
   schema: z.ZodType<unknown, string> = z.string();
-  /** Whether it is also a key outside the sections, for all commands. */
+  /** Whether the setting is also a key outside the sections, for all commands. */
   isShared = false;
-  /** Whether it takes effect at SIGHUP. */
+  /** Whether a changed value takes effect at SIGHUP. */
   isReloaded = false;
 
   takes(schema: z.ZodType<unknown, string>): this {
@@ -52,7 +52,7 @@ export class Setting extends Option {
     return this.default(this.schema.parse(text), text);
   }
 
-  /** Its key in a file: the flag without its dashes. */
+  /** Key of the setting in a file: the flag without its dashes. */
   get key(): string {
     return this.long!.replace(/^--(no-)?/, '');
   }
@@ -61,7 +61,7 @@ export class Setting extends Option {
     return this.variadic;
   }
 
-  /** Whether its values are numbers, which must not be quoted in a file. */
+  /** Whether the values are numbers, which must not be quoted in a file. */
   get isInteger(): boolean {
     return isInteger(this.schema);
   }

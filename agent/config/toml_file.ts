@@ -15,7 +15,7 @@ export type TomlValue =
   | { kind: 'list'; items: { value: TomlValue; place: SourceLocation }[] };
 
 export interface TomlEntry {
-  /** Such as `['agent', 'ring-size']`. */
+  /** Keys from the outermost table on, such as `['agent', 'ring-size']`. */
   keys: readonly string[];
   place: SourceLocation;
   /** Undefined for a table, which may be empty. */

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { parseDuration } from '../../daemon/base/duration.ts';
 
-/** Schema that applies `parse` to a text; if that returns undefined, `message` says what the text must be. */
+/** Returns a schema that applies `parse` to a text; `message` is the issue if `parse` returns undefined. */
 export function createTextSchema<Value>(
   parse: (text: string) => Value | undefined,
   message: string,

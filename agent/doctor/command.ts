@@ -38,7 +38,7 @@ export function createDoctorCommand(): Command {
     .option('--data <folder>', 'data folder to check', DATA_DEFAULT);
   // The host is diagnosed for the agent and the shipper as they are configured.
   const configuration = attachConfiguration(command);
-  // The agent's folder and log count, so its section comes last.
+  // The agent's section is declared last, so that its data folder and log settings override those of `ship`.
   configuration.declare('ship', listDeclared(SHIP_SECTION.declare(new Command())));
   configuration.declare('agent', listDeclared(AGENT_SECTION.declare(new Command())));
   addRingSizeOption(command)

@@ -174,8 +174,8 @@ export function readMemoryLimit(
 }
 
 /**
- * The limit is the smallest of the cgroup's own and those above it. Where there is none, v1 writes a number that no
- * machine has.
+ * The limit is the smallest of the cgroup's own and of those above it. If there is none, v1 writes a number larger than
+ * the memory of any machine.
  */
 const NO_LIMIT_FROM = 2 ** 60;
 
@@ -258,7 +258,7 @@ function findClockThreads(): ClockThread[] {
 
 const readProcessName = (folder: string) => readFileIfPresent(`${folder}/comm`).trim();
 
-/** Empty when it has ended meanwhile. */
+/** Returns an empty text if the process has ended meanwhile. */
 function readFileIfPresent(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -464,7 +464,7 @@ export function diagnoseLockdown(path = LOCKDOWN): Check {
   };
 }
 
-/** These restrict processes without capabilities, and nothing that the agent does. */
+/** Settings that restrict processes without capabilities, and nothing that the agent does. */
 const SYSCTLS = ['kernel.unprivileged_bpf_disabled', 'kernel.perf_event_paranoid'] as const;
 
 function diagnoseSysctls(): Check {

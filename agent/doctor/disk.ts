@@ -1,4 +1,4 @@
-/** Checks whether the disk has room for what is kept, and whether its file system is fit for a recording. */
+/** Checks whether the disk has room for the recording, and whether its file system is fit for one. */
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { formatBytes, formatThreeDigits } from '../output/amounts.ts';

@@ -12,8 +12,8 @@ export interface MapsTaken {
 const RING = 27;
 
 /**
- * Before 6.4 a kernel counts keys and values only, of which a ring has none; later ones count what is allocated.
- * Returns undefined if the kernel reports nothing.
+ * Adds up the maps' memory; returns undefined if the kernel reports none. Kernels before 6.4 count only keys and
+ * values, which a ring does not have; later ones count everything that is allocated.
  */
 export function sumMapMemory(fdinfos: readonly string[]): MapsTaken | undefined {
   let taken: MapsTaken | undefined;

@@ -1,4 +1,4 @@
-/** Checks whether what this host records can get to its fleet. A host without one can be recorded: none of these fails. */
+/** Checks whether this host can ship to its fleet. A host can be recorded without a fleet, so no check here fails. */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -131,7 +131,7 @@ async function diagnoseClaim(connection: Connection, folder: string, { dataFolde
   if (recordingId === undefined) return { name, state: 'unknown', text: `there is no recording in ${dataFolder} yet` };
   try {
     const known = await askNode(connection, recordingId, AbortSignal.timeout(ANSWER_MS_MAX));
-    // A shipper notes each report before it sends it: the position is read behind the reports.
+    // A shipper notes each report in its position before it sends the report, so the position is read last.
     const { position } = readPositionOrProblem(folder);
     const own = position?.recordingId === recordingId ? position : undefined;
     checkClaim(known, recordingId, own ?? { claim: '' });
@@ -172,7 +172,7 @@ async function diagnoseAccount(connection: Connection, { isCurrent, text: versio
   return { name: NAME, state: 'warning', text, advice };
 }
 
-/** An account of earlier tables may not count. */
+/** An account that was granted its rights for earlier tables may lack the right to count. */
 async function diagnoseCounting(connection: Connection): Promise<Check> {
   const closed = 'inserts, and cannot read events';
   if (!(await captureRefusal(() => countNothing(connection)))) return { name: NAME, state: 'ok', text: closed };
@@ -191,7 +191,7 @@ async function captureRefusal(work: () => Promise<unknown>): Promise<ServerError
   }
 }
 
-/** A block without rows is checked as any other, and stores nothing. */
+/** The server checks a block without rows like any other, and stores nothing. */
 async function insertNothing(connection: Connection): Promise<void> {
   const column = { name: 'number', type: parseType('UInt64'), values: new BigUint64Array(0) };
   const block = createBlockEncoder().encode([column], 0);
@@ -222,7 +222,7 @@ const CONNECT_MS_MAX = 5_000;
 const DAYS_MIN = 14;
 const MS_A_DAY = 86_400_000;
 
-/** There is none without TLS. Whether a server is trusted is seen when it is asked something. */
+/** Returns no check without TLS. Whether a server is trusted shows when a statement is sent to it. */
 async function diagnoseCertificates(settings: ConnectionSettings): Promise<Check[]> {
   const found: { of: string; days: number }[] = [];
   const problems: string[] = [];
@@ -265,7 +265,7 @@ function formatDaysLeft(days: number): string {
 
 const parseCertificateExpiry = (pem: Buffer): Date => new Date(new X509Certificate(pem).validTo);
 
-/** Also that of a server which is not trusted. */
+/** Also works for a server that is not trusted. */
 async function readServerCertificateExpiry({ host, port }: Replica, settings: ConnectionSettings): Promise<Date> {
   const secureContext = settings.tls && createTlsContext(settings.tls);
   const socket = connectTls({ host, port, rejectUnauthorized: false, ...(secureContext && { secureContext }) });

@@ -1,4 +1,4 @@
-/** Checks what this host keeps for its fleet: until when, and whether the agent knows what has arrived. */
+/** Checks how long this host keeps events for its fleet, and whether the agent knows which events have arrived. */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { POSITION_FILE } from '../../bpf/schema/ship_report.ts';
@@ -18,10 +18,10 @@ export interface HostFacts {
   bytesPerDay: number | undefined;
 }
 
-/** Less than this is over before someone has looked after a server on a Monday. */
+/** A shorter time is over before someone has seen to a server. */
 const DAYS_MIN = 1;
 
-/** How long the recording lasts without a server, at the rate of now. */
+/** Checks how long the recording lasts without a server, at the present rate. */
 export function diagnoseOutage(
   position: ShippingPosition | undefined,
   { dataFolder, retention, bytesPerDay }: HostFacts,
@@ -48,7 +48,7 @@ function countWaitingEvents(dataFolder: string, position: ShippingPosition | und
   return countGivenNumbers(position?.recordingId === found.recordingId ? position.number : 0, found.end);
 }
 
-/** Undefined if there is no recording that can be read. */
+/** Returns undefined if there is no readable recording. */
 export function readRecordingEnd(dataFolder: string): { recordingId: string; end: number } | undefined {
   try {
     const reader = openReader(join(dataFolder, RECORDING_FILE));
@@ -62,7 +62,7 @@ export function readRecordingEnd(dataFolder: string): { recordingId: string; end
   }
 }
 
-/** Whether `retain-age` waits for what has not arrived. */
+/** Checks whether `retain-age` keeps events that have not arrived. */
 export function diagnosePositionAccess(folder: string, { dataFolder, retention }: HostFacts): Check {
   const name = 'ship position';
   const path = resolve(folder, POSITION_FILE);
@@ -90,7 +90,7 @@ export function diagnosePositionAccess(folder: string, { dataFolder, retention }
   return { name, state: 'ok', text: `the agent reads ${path}` };
 }
 
-/** The file, or its folder, that the owner of the recording cannot read; undefined if it can, or there is no recording. */
+/** Returns the file or folder that the recording's owner may not read; undefined if there is none, or no recording. */
 function findUnreadablePath(recording: string, path: string): string | undefined {
   const agent = statSync(recording, { throwIfNoEntry: false });
   if (!agent || agent.uid === 0) return undefined;
@@ -101,7 +101,7 @@ function findUnreadablePath(recording: string, path: string): string | undefined
   return needed.find(([place, bit]) => !isAllowed(statSync(place), agent, bit))?.[0];
 }
 
-/** `bit` as for others: 4 is to read, 1 is to enter. */
+/** `bit` has the value of the permission for others: 4 to read, 1 to enter. */
 function isAllowed(
   { uid, gid, mode }: { uid: number; gid: number; mode: number },
   user: { uid: number; gid: number },

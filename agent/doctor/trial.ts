@@ -1,4 +1,4 @@
-/** Captures briefly without recording: shows whether it works here, what it takes, and how many events there are. */
+/** Captures briefly without recording, to find out whether capturing works here, its memory, and the rate of events. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FRAME_HEADER_BYTES, type RingReader } from 'libbpf-ts';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
@@ -54,7 +54,7 @@ export async function tryCapture(
   }
 }
 
-/** Counts what is in the ring, and at most as much again of what arrives meanwhile, so that it ends. */
+/** Counts the events in the ring, and at most as many bytes again that arrive meanwhile, so that the count ends. */
 function count(ring: RingReader, buffer: Uint8Array): { events: number; bytes: number } {
   const view = new DataView(buffer.buffer);
   const bytesMax = 2 * ring.pendingBytes();

@@ -16,13 +16,13 @@ export interface FilterMaps {
 
 export interface KernelFilter {
   /**
-   * Changes the filter while programs run: for a moment they see some lists of the old and some of the new filter. What
-   * both want is recorded throughout.
+   * Changes the filter while programs run: for a moment, they see some lists of the old and some of the new filter.
+   * Events that both filters want are recorded throughout, if the maps have room for the lists of both.
    */
   apply(settings: FilterSettings): void;
   /** Drops the unlabelled events of a process definition early; they would be left out anyway. */
   dropProcess(processId: number): void;
-  /** Undoes it. */
+  /** Undoes `dropProcess`. */
   keepProcess(processId: number): void;
 }
 
@@ -101,7 +101,7 @@ function add(
   const removeRest = () => {
     for (const key of rest.splice(0)) map.delete(key);
   };
-  // The map has no room for both lists: for a moment, even what both want is left out.
+  // The map has no room for both lists: for a moment, even events that both filters want are left out.
   if (listed.size + rest.length > map.info.maxEntries) removeRest();
   for (const { key, value } of items) map.set(key, value);
   return removeRest;

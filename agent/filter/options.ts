@@ -29,7 +29,7 @@ const LISTS = {
   pid: ['pids', 'processes'],
 } as const;
 
-/** The text stays as it is, since a filter file has the same texts. */
+/** The duration is checked and stays a text, because a filter file has the same texts. */
 const DURATION_TEXT = z
   .string()
   .refine((text) => parseDuration(text) !== undefined, 'It must be a duration such as 500us or 2ms.');

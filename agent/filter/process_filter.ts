@@ -9,7 +9,7 @@ export interface FilteredProcess {
 
 export function wantsProcess({ services, cgroups }: FilterSettings, { service, cgroupPath }: FilteredProcess): boolean {
   if (!passes(services, (name) => name === service)) return false;
-  // A cgroup that is not known may be a wanted one.
+  // An unknown cgroup may be a wanted one.
   return cgroupPath === undefined || passes(cgroups, (path) => isInside(cgroupPath, path));
 }
 
@@ -17,7 +17,7 @@ export function wantsService({ services }: FilterSettings, service: string): boo
   return passes(services, (name) => name === service);
 }
 
-/** Whether the lists of pids and commands leave in the process: they are about threads, which take part in its data. */
+/** Whether the lists of pids and commands, which are about threads, let a request name the process for its data. */
 export function listsProcess({ pids, comms }: FilterSettings, pid: number, executable: string): boolean {
   if (!passes(pids, (item) => item === String(pid))) return false;
   const command = toCommandName(executable);
@@ -26,7 +26,7 @@ export function listsProcess({ pids, comms }: FilterSettings, pid: number, execu
 
 const COMMAND_BYTES_MAX = 15;
 
-/** The name of a thread that has executed a program: the kernel cuts it. */
+/** Returns the name of a thread that has executed the program, cut as the kernel cuts it. */
 function toCommandName(executable: string): string {
   const name = executable.slice(executable.lastIndexOf('/') + 1);
   return Buffer.from(name).subarray(0, COMMAND_BYTES_MAX).toString();
@@ -39,8 +39,8 @@ export interface DataOwner {
 }
 
 /**
- * Whether a request that is kept, as it carries wanted data, may name a process whose data it carries as well. `label` is
- * the service that the process's label names: null if it names none, undefined without a label.
+ * Whether a request that is kept because it carries wanted data may name `owner`, whose data it also carries. `label`
+ * is the service that the owner's label names: null if the label names none, undefined without a label.
  */
 export function wantsDataOwner(settings: FilterSettings, owner: DataOwner, label: string | null | undefined): boolean {
   if (!owner.isListed) return false;
@@ -48,7 +48,7 @@ export function wantsDataOwner(settings: FilterSettings, owner: DataOwner, label
   return owner.isWanted && !(settings.onlyLabelled && label === undefined);
 }
 
-/** Whether any process can be rejected: otherwise none needs to be checked. */
+/** Whether the filter can reject a process; otherwise no process needs to be checked. */
 export function asksForProcesses({ services, cgroups }: FilterSettings): boolean {
   return [services, cgroups].some(({ only, except }) => only.size > 0 || except.size > 0);
 }

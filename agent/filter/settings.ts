@@ -69,7 +69,7 @@ function createFilterError(key: string, value: string, expected: string): AgentE
   return new AgentError(`the filter's ${key} cannot be ${JSON.stringify(value)}: give ${expected}`);
 }
 
-/** Reads a JSON object with the keys above. They override the flags. Throws AgentError. */
+/** Reads a JSON object with the keys of `FilterTexts`, which override the flags. Throws AgentError. */
 export function readFilterFile(path: string): FilterTexts {
   const read = readJson(path);
   if (typeof read !== 'object' || read === null || Array.isArray(read)) throw new AgentError(`${path} holds no object`);

@@ -4,12 +4,12 @@
  *   import { transaction } from 'kreplay/mark';
  *   await transaction('order-8812', async () => { ... });
  *
- * It works with or without an agent. If its markers cannot be written, the program runs all the same.
+ * The program runs with or without an agent, and even if its markers cannot be written.
  *
- * It labels what the thread itself asks of the kernel, in a transaction's callbacks and after its `await`s:
+ * Labels are on what the thread itself asks of the kernel, in a transaction's callbacks and after its `await`s:
  * `fs.writeSync()`, `appendFileSync()`, a response that is sent, processes that are started, `better-sqlite3`.
  *
- * It does not label everything:
+ * Some work has no label, or a wrong one:
  * - Asynchronous file work (`fs.promises`, `fs.writeFile()`, file streams) runs on libuv's pool threads, where the
  *   transaction is unknown: these writes have none. Data that libuv sends by itself, when a socket was full, has none
  *   either.
@@ -42,8 +42,8 @@ export interface TransactionOptions {
  * callback has to be made to return a promise. Inside another transaction, this one counts; after it, the other one
  * again.
  *
- * Throws a RangeError for an id that is empty, `.`, `..` or too long: some 900 bytes fit beside trace and service, of which every
- * blank, `%` and control character takes three.
+ * Throws a RangeError for an id that is empty, `.`, `..` or too long: trace and service leave room for some 900 bytes.
+ * Every blank, `%` and control character takes three bytes.
  */
 export function transaction<T>(id: string, fn: () => PromiseLike<T>, options?: TransactionOptions): Promise<T>;
 export function transaction<T>(id: string, fn: () => T, options?: TransactionOptions): T;
@@ -82,7 +82,7 @@ export function expressMiddleware({ header = HEADER }: RequestOptions = {}) {
     runRequest(ensureThreadTransactions(), name, request, response, next);
 }
 
-/** Does the same for Koa. What Koa sends after all middleware is done is outside the transaction. */
+/** Does the same as `expressMiddleware` for Koa. What Koa sends after all middleware is outside the transaction. */
 export function koaMiddleware({ header = HEADER }: RequestOptions = {}) {
   const name = header.toLowerCase();
   return <T>({ req, res }: { req: IncomingMessage; res: ServerResponse }, next: () => T): T =>
@@ -121,7 +121,7 @@ export function runRequest<T>(
   }
 }
 
-/** The marker line of a request; undefined when its headers name nothing, or nothing that fits. */
+/** Returns the marker line of a request; undefined if its headers name no transaction or trace, or none that fits. */
 export function formatRequestMarker(headers: IncomingHttpHeaders, header: string): string | undefined {
   const named = headers[header];
   const traceId = parseTraceId(headers.traceparent);

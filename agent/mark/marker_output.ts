@@ -4,17 +4,17 @@ import { constants, openSync, writeSync } from 'node:fs';
 /** Returns whether the line was written: on this thread, as one write. */
 export type MarkerOutput = (line: string) => boolean;
 
-/** These errors may be gone the next time. */
+/** Errors after which the next line is tried again. */
 const PASSING = new Set(['EBADF', 'EMFILE', 'ENFILE', 'ENOMEM', 'EINTR']);
 
-/** `path` is /dev/null, opened with the first line and kept open. It never throws: labels must not break a program. */
+/** Opens `path` (/dev/null) at the first line and keeps it open. Never throws: labels must not break a program. */
 export function createMarkerOutput(path = '/dev/null'): MarkerOutput {
   let fd: number | undefined;
   let given = true;
   const write = (line: string) => {
     if (!given) return false;
     try {
-      // The file is neither created nor truncated: where there is no /dev/null, no regular file must take its place.
+      // The file is neither created nor truncated: if /dev/null is missing, no regular file must take its place.
       fd ??= openSync(path, constants.O_WRONLY);
       writeSync(fd, line);
       return true;

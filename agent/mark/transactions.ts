@@ -35,22 +35,22 @@ interface MarkedTransaction extends Transaction {
 interface Scope {
   asyncId: number;
   kind: 'promise' | 'sweep' | 'other';
-  /** The transaction that the thread worked for when it began. */
+  /** The transaction that the thread worked for when the scope began. */
   outside: MarkedTransaction | undefined;
 }
 
-/** A thread needs exactly one of them, as it has one label. */
+/** A thread needs exactly one `Transactions`, because it has one label. */
 export function createTransactions(write: MarkerOutput): Transactions {
   const storage = new AsyncLocalStorage<MarkedTransaction>();
   const hook = createHook({ before: makeHarmless(enter), after: makeHarmless(leave) });
-  /** Callbacks that are running, each inside the one before. */
+  /** Callbacks that are running, each inside the previous one. */
   const scopes: Scope[] = [];
   let openCount = 0;
   let running: MarkedTransaction | undefined;
   /** The line in effect; undefined if a marker could not be written. */
   let shown: string | undefined = END;
   let looking = false;
-  /** The job that gives the thread back, and the transaction that gets it. */
+  /** The job that gives the thread back to the transaction `sweepsTo`. */
   let sweep: Promise<void> | undefined;
   let sweepsTo: MarkedTransaction | undefined;
   /** Number of scopes that did not belong to `sweepsTo`. */
@@ -91,8 +91,8 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   /**
-   * Runs `fn` in the context of a resource and ignores the hooks that this calls. runInAsyncScope() calls the hooks
-   * first and changes the context then: in a hook, the old one is still in place.
+   * Runs `fn` in the context of a resource and ignores the hooks that this calls. runInAsyncScope() changes the context
+   * only after it has called the hooks, so in a hook the old context is still in place.
    */
   function runAside<T>(resource: AsyncResource, fn: () => T): T {
     looking = true;
@@ -126,8 +126,8 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   /**
-   * Runs in a context of its own, which for a second copy of the package belongs to none: otherwise both would go on
-   * forever.
+   * Runs in a context of its own, which belongs to no transaction of a second copy of the package: otherwise, the two
+   * copies would schedule sweeps forever.
    */
   function scheduleSweep(): void {
     const count = ownedCount;
@@ -152,7 +152,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
 
   function open(line: string): Transaction {
     const around = current();
-    // In a chain of transactions, each begun in the one before, only those that are open are kept.
+    // In a chain of transactions, each begun in the previous one, only open ones are kept.
     if (around) around.around = findOpenOwner(around.around);
     const owner: MarkedTransaction = {
       line,

@@ -1,6 +1,6 @@
 /** The report that an agent sends to every client of its socket: one JSON object, after which the connection ends. */
 
-/** Name of the socket in the data folder, beside the recording. */
+/** Name of the socket in the data folder, next to the recording. */
 export const AGENT_SOCKET = 'agent.sock';
 
 export interface AgentReport {
@@ -10,7 +10,7 @@ export interface AgentReport {
   /** CPU time of all threads. */
   cpu_seconds: number;
   resident_bytes: number;
-  /** Why the recording cannot be written at the moment; it is tried again. Older agents do not report it. */
+  /** Why the recording cannot be written at the moment; the agent tries again. Older agents do not report it. */
   failure?: string | null | undefined;
   /** Age of the oldest commit that is not known to be on the disk: a loss of power takes what came since. */
   unsynced_seconds?: number | undefined;

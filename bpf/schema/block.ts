@@ -49,7 +49,7 @@ export type ColumnMaker = (name: string, storage: Storage, length: number) => Co
 
 export const createColumn: ColumnMaker = (_, storage, length) => createColumnArray(storage, length);
 
-/** Each array takes the memory of the one before it for the same column: fresh memory costs more than filling it. */
+/** Reuses the memory of the previous array of the same column: fresh memory costs more than filling it. */
 export function createColumnReuser(): ColumnMaker {
   const kept = new Map<string, ColumnArray>();
   return (name, storage, length) => {

@@ -13,7 +13,7 @@ import { nativeColumns } from './native_columns.ts';
 
 export const FRAME_HEADER_SIZE = 8;
 
-/** The most rows that one block takes. */
+/** Maximum number of rows in a block. */
 export const BLOCK_ROWS_MAX = 4096;
 
 /** A field whose column the decoder leaves to the resolver: times, texts and references. */
@@ -60,7 +60,7 @@ for (const event of EVENTS) {
   SIZES_MIN[event.id] = event.sizeMin;
 }
 
-/** Whether a record of this type has that size; no record of an unknown type has one. */
+/** Whether a record of this type can have this size; false for an unknown type. */
 function hasSize(type: number, size: number): boolean {
   const min = SIZES_MIN[type]!;
   return size >= min && size <= SIZES[type]! && (size - min) % ORIGIN_SIZE === 0;

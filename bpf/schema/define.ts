@@ -16,7 +16,7 @@ export interface RecordDefinition<F extends Fields = Fields> {
   readonly fields: F;
   readonly layout: readonly FieldLayout[];
   readonly size: number;
-  /** The size without origins: a record has as many of those as it needs. */
+  /** The size without origins: a record has only as many origins as it needs. */
   readonly sizeMin: number;
 }
 

@@ -5,7 +5,7 @@ export const FILTER_FLAGS = {
    */
   FILTER_PIDS: 1,
   FILTER_ONLY_PIDS: 2,
-  /** The same for command names. */
+  /** The same as FILTER_PIDS and FILTER_ONLY_PIDS, for command names. */
   FILTER_COMMS: 4,
   FILTER_ONLY_COMMS: 8,
   /** Only events that have an owner are recorded. */

@@ -11,7 +11,7 @@ export type Encoding = 'plain' | 'delta';
 
 export type CType = '__u8' | '__u16' | '__u32' | '__s32' | '__u64' | '__s64' | 'char' | 'struct event_origin';
 
-/** Where a column's value comes from: the record's own bytes, or a reference that the agent resolves. */
+/** The source of a column's value: the record's own bytes, or a reference that the agent resolves. */
 export type ColumnSource = 'value' | 'boot_time' | 'text' | 'context' | 'process' | 'file' | 'queuer' | 'origins';
 
 export interface ColumnSpec {
@@ -57,7 +57,7 @@ export interface Kind<Api extends keyof ApiTypes = keyof ApiTypes, Label extends
   readonly name: string;
   readonly c: { readonly type: CType; readonly count: number };
   readonly source: ColumnSource;
-  /** Set if the column's name differs from the field's: a reference becomes what it refers to. */
+  /** Set if the column's name differs from the field's: the column of a reference holds what the field refers to. */
   readonly columnName?: string;
   /** Empty for a field that only the agent reads. */
   readonly columns: readonly ColumnSpec[];
@@ -174,8 +174,8 @@ export const internal = (type: '__u16' | '__u32' | '__u64', doc: string) => ({
 });
 
 /**
- * Service and transaction of the task that queued a request, whose data that need not be. The record's common fields have
- * them, which the columns of those have only where the task's own data is written, so it takes no room in the record.
+ * Service and transaction of the task that queued a request, which need not be the owner of its data. They take no room
+ * in the record, whose common fields name the task; the columns of these fields name it only if it owns the data.
  */
 export const queuer = (doc: string) => ({
   doc,

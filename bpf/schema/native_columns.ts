@@ -34,11 +34,11 @@ export interface NativeColumns {
     targets: Uint32Array,
   ): boolean | undefined;
   /**
-   * Keeps those of the first `count` rows whose value is in [min, max]; moves them to the front and returns how many they
-   * are. Values count as unsigned.
+   * Keeps those of the first `count` rows whose value is in [min, max]; moves them to the front and returns their
+   * number. Values count as unsigned.
    */
   keepRowsWithin(values: ColumnArray, min: bigint, max: bigint, rows: Uint32Array, count: number): number;
-  /** The same for rows whose value is one of `sorted`. */
+  /** Does the same as `keepRowsWithin` for rows whose value is one of `sorted`. */
   keepSortedRows(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array, count: number): number;
   /** Sets `marks[i]`, or `marks[rows[i]]`, to 1 for each value that is one of `sorted`. */
   markSortedRows(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array | undefined, marks: Uint8Array): void;

@@ -3,15 +3,15 @@ import { createRequire } from 'node:module';
 import type { ColumnArray } from './block.ts';
 
 declare const SHIPMENT: unique symbol;
-/** What a recording's ids refer to, and the rows that were made of its segments: memory of the addon. */
+/** Memory of the addon: names, files and contexts by the recording's ids, and the rows made from its segments. */
 export interface NativeShipment {
   readonly [SHIPMENT]: never;
 }
 
-/** What the ids of a column refer to. */
+/** The kinds of things that the ids of a column refer to. */
 export const REFERS = { nothing: 0, name: 1, file: 2, context: 3 } as const;
 
-/** Where the values of a column of the table `event` come from, in the order of native/columns/event_block.h. */
+/** Sources of the values of a column of the table `event`, in the order of native/columns/event_block.h. */
 export const EVENT_PARTS = [
   'recording',
   'number',
@@ -36,7 +36,7 @@ export interface ColumnHead {
   type: string;
 }
 
-/** Columns of a recording are named by their place in `columns`. */
+/** The numbers of a recording's columns are their indexes in `columns`. */
 export interface ShipmentPlan {
   recording: bigint;
   node: string;
@@ -49,11 +49,11 @@ export interface ShipmentPlan {
   devices: Uint32Array;
   /** Value of context_source for data that was written back later. */
   writtenBack: number;
-  /** What `owner` has where several services own an event. */
+  /** Value of `owner` if several services own an event. */
   severalOwners: string;
-  /** Names of the event types, each in the place of its id. */
+  /** Names of the event types, indexed by id. */
   typeNames: string[];
-  /** Columns of the table `event`; `part` is a place in EVENT_PARTS, `words` are the texts of values. */
+  /** Columns of the table `event`; `part` is an index in EVENT_PARTS, `words` are the texts of values. */
   events: (ColumnHead & { part: number; column: number; words: string[] })[];
   /** Columns of by_id, transaction, stat and name. */
   tables: ColumnHead[][];
@@ -64,7 +64,7 @@ export interface ShipmentPlan {
 
 interface NativeShipmentFunctions {
   createShipment(plan: ShipmentPlan): NativeShipment;
-  /** Forgets the rows that were made: a group begins. */
+  /** Begins a group: forgets the rows of the previous one. */
   beginGroup(shipment: NativeShipment): void;
   /**
    * Writes the block of the table `event` with the chosen columns to `output`, and adds the rows of the other tables.
@@ -80,7 +80,7 @@ interface NativeShipmentFunctions {
     chosen: Uint32Array,
     output: Uint8Array,
   ): number | undefined;
-  /** Ids that were missing, some of them several times. */
+  /** Returns the ids that were missing, some of them several times. */
   missingIds(shipment: NativeShipment): [names: Uint32Array, files: Uint32Array, contexts: Uint32Array];
   addName(shipment: NativeShipment, id: number, text: string): void;
   addFile(shipment: NativeShipment, id: number, path: string, kind: string): void;

@@ -4,7 +4,7 @@ import type { ColumnArray } from './block.ts';
 
 declare const GROUPS: unique symbol;
 declare const SUMS: unique symbol;
-/** The numbers of groups by the codes of their rows, and sums by those numbers: memory of the addon. */
+/** Memory of the addon: the numbers of groups by the codes of their rows, and the sums by these numbers. */
 export interface NativeGroups {
   readonly [GROUPS]: never;
 }
@@ -42,7 +42,7 @@ interface NativeSumsFunctions {
     durations: ColumnArray,
     results: ColumnArray,
   ): number;
-  /** The sums are empty afterwards. */
+  /** Returns the sums and empties them. */
   takeSums(sums: NativeSums): GroupSums[];
 }
 

@@ -10,7 +10,7 @@ export interface RowPart {
   before: Uint8Array;
   /** Written after the elements of a list. */
   after: Uint8Array;
-  /** Written instead of the part where the value is `unknown`, or a list is empty. */
+  /** Written instead of the part if the value is `unknown`, or a list is empty. */
   none: Uint8Array;
   columns: Uint32Array;
   table: number;
@@ -44,8 +44,8 @@ interface NativeTextRows {
   createRowTexts(): NativeTexts;
   addRowText(texts: NativeTexts, table: number, key: Uint8Array, text: Uint8Array): void;
   /**
-   * Writes rows to `output` from where `state` says until `to`, and says there where they end. Where a text is missing
-   * it sets the table in `state` and `key`. `ends` is filled with the offset of the end of each row.
+   * Writes rows up to `to` to `output`, beginning with the row and the offset in `state`, which it updates. If a text
+   * is missing, sets the table in `state`, and `key`. Fills `ends` with the offset of the end of each row.
    */
   writeTextRows(
     layout: NativeLayout,

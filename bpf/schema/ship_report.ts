@@ -1,9 +1,9 @@
 /** The report that a shipper sends to every client of its socket: one JSON object, after which the connection ends. */
 
-/** Name of the socket in the state folder, beside the position. */
+/** Name of the socket in the state folder, next to the position. */
 export const SHIP_SOCKET = 'ship.sock';
 
-/** Name of the file in the state folder that says how far a shipper has come. */
+/** Name of the file in the state folder that holds the position up to which a shipper has shipped. */
 export const POSITION_FILE = 'position.json';
 
 export interface ShipReport {
@@ -15,7 +15,7 @@ export interface ShipReport {
   events: number;
   /** Events that were recorded and do not arrive: removed or damaged before they were sent. */
   unshipped: number;
-  /** Bytes of rows as they were sent, again where they were sent again. */
+  /** Bytes of rows as they were sent; rows that are sent again count again. */
   wire_bytes: number;
   /** Events that are sealed and have not arrived, and the age of the oldest one. */
   backlog: { events: number; seconds: number };

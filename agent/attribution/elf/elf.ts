@@ -37,18 +37,18 @@ export interface Elf {
   readonly isExecutable: boolean;
   readonly tls: TlsSegment | undefined;
   /**
-   * Load bias, to be added to the file's addresses, given where its code is mapped; undefined if that mapping is no part
-   * of its code.
+   * Returns the load bias, which is added to the file's addresses, from where the file's code is mapped; undefined if
+   * the mapping at `fileOffset` is not code of the file.
    */
   findLoadBias(start: number, fileOffset: number): number | undefined;
-  /** Finds a thread-local variable that the file defines for others to use. */
+  /** Finds a thread-local variable that the file defines for other modules to use. */
   findExportedTlsSymbol(name: string): TlsSymbol | undefined;
   readTlsRelocations(): Generator<TlsRelocation, void>;
-  /** Returns none if the file has no section headers, which no loader needs; undefined if they cannot be read. */
+  /** Returns an empty list for a file without section headers, which no loader needs; undefined if reading fails. */
   readSectionNames(): string[] | undefined;
   /**
-   * Returns the first bytes of the first writable segment, as many as it has in the file but at most `sizeMax`; none if
-   * no segment is writable, undefined if they cannot be read.
+   * Returns the bytes that the first writable segment has in the file, at most `sizeMax`: no bytes if no segment is
+   * writable, undefined if they cannot be read.
    */
   readDataStart(sizeMax: number): Uint8Array | undefined;
 }
@@ -129,7 +129,7 @@ export function createFileReader(file: number): ReadAt {
   };
 }
 
-/** Returns undefined if it is no such file. */
+/** Returns undefined if the file is not a 64-bit x86 ELF file. */
 export function readElf(read: ReadAt): Elf | undefined {
   const header = read(0, HEADER_SIZE);
   if (!header || !isElf(header)) return undefined;
@@ -218,7 +218,7 @@ function readSectionNames(read: ReadAt, header: DataView): string[] | undefined 
   });
 }
 
-/** Entries by tag. The last of each counts, as none of those read here may be repeated. */
+/** Entries by tag. The last entry of a tag counts: none of the tags that are read here may be repeated. */
 function readDynamic(read: ReadAt, segments: readonly ProgramSegment[]): Map<number, number> {
   const entries = new Map<number, number>();
   const segment = segments.find(({ type }) => type === PT_DYNAMIC);

@@ -65,7 +65,7 @@ const ANY_VALUE: MessageFields = new Map([
   [BYTES, 'bytes'],
 ]);
 
-/** The last of its fields counts, whichever it is. Returns undefined if the message is malformed. */
+/** The last field of the message is its value. Returns undefined if the message is malformed. */
 function readValue(message: Uint8Array, depth: number): AttributeValue | undefined {
   let value: AttributeValue | undefined = null;
   const isWell = readMessage(message, ANY_VALUE, (field, content) => {

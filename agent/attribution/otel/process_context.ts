@@ -29,7 +29,7 @@ export interface ProcessContext {
 export type ProcessContextReason =
   | ProcessReason
   | 'not_published'
-  /** The publisher changed it during each attempt: try again. */
+  /** The publisher changed the context during each attempt: try again. */
   | 'updating'
   | 'unsupported_version'
   /** The payload is not where the header says, too large, or in a file system that may block. */
@@ -52,14 +52,14 @@ const POINTER_AT = 24;
 export const PAYLOAD_BYTES_MAX = 1 << 16;
 
 /**
- * The second is the name that the first is to get. Others, such as Go's and Node's, do not use a thread-local variable.
+ * `tlsdesc_v1_dev` is to be renamed to `tls_v1`. Other schemas, such as Go's and Node's, use no thread-local variable.
  */
 const THREAD_SCHEMAS: readonly AttributeValue[] = ['tlsdesc_v1_dev', 'tls_v1'];
 
 export function readProcessContext(pid: number): Outcome<ProcessContext, ProcessContextReason> {
   const maps = readMaps(pid);
   if (maps.value === undefined) return maps;
-  // Usually there is none, which saves the rest.
+  // Usually no mapping has the name, and then nothing needs to be parsed.
   if (!maps.value.includes(SIGNATURE)) return missing('not_published');
   const mappings = parseMaps(maps.value);
   const published = mappings.filter(isPublished).slice(0, MAPPINGS_MAX);
@@ -77,7 +77,7 @@ function isPublished({ start, end, executable, path }: Mapping): boolean {
   return !executable && end - start >= HEADER_BYTES && NAMES.includes(path);
 }
 
-/** There should be only one, but another one may be about to be published. */
+/** There should be only one mapping, but the process may be about to publish another one. */
 function readFirst(memory: ProcessMemory, mappings: readonly Mapping[]): Outcome<ProcessContext, ProcessContextReason> {
   let outcome: Outcome<ProcessContext, ProcessContextReason> = missing('not_published');
   for (const { start } of mappings) {

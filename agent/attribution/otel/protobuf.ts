@@ -8,7 +8,7 @@ const WIRE_TYPES: readonly (WireType | undefined)[] = ['varint', 'fixed64', 'byt
 /** The fields of a message to read, each with its type. */
 export type MessageFields = ReadonlyMap<number, WireType>;
 
-/** A varint (a bigint if it is long), or the bytes of a field of any other type, as a part of the message's. */
+/** A varint (a bigint if it is long), or the bytes of a field of any other type, as a view of the message. */
 export type FieldValue = number | bigint | Uint8Array;
 
 /** This many bytes of seven bits each are exact in a number. */
@@ -19,8 +19,8 @@ const U64_LIMIT = 1n << 64n;
 const TAG_LIMIT = 2 ** 32;
 
 /**
- * Calls `onField` for each of `fields`, in the order of the message. Returns false if the bytes are no such message or
- * `onField` returned false.
+ * Calls `onField` for each of `fields`, in the order of the message. Returns false if the message is malformed, a field
+ * has another type, or `onField` returned false.
  */
 export function readMessage(
   message: Uint8Array,

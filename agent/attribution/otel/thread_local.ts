@@ -33,7 +33,7 @@ export interface ThreadLocalResolver {
 
 /** Limit on modules: a browser or a .NET process has some hundred. */
 const MODULES_MAX = 1024;
-/** Limit for all files of a process; a file without thread-local variables costs some 3000. */
+/** Limit on the bytes read of all files of a process; a file without thread-local variables costs some 3000. */
 const BYTES_MAX = 16 << 20;
 
 /** A file that is mapped into the process, with code in it. */
@@ -118,7 +118,7 @@ function findAccessByDefiners(files: ModuleFiles, { pid, modules, memory, budget
       : 'unreadable';
     if (typeof access === 'object') return access;
     if (access !== undefined) settled = access;
-    // This module's code uses no other module's variable.
+    // The module has the variable itself, so its code uses no other module's.
     if (access === 'not_bound' || access === 'not_told') return access;
   }
   return settled;
@@ -190,8 +190,8 @@ type FileProblem = 'not_permitted' | 'unreadable';
 
 interface ModuleFiles {
   /**
-   * Applies `examine` to the file behind a mapping. If the result is undefined, this is remembered for the file in its
-   * present state, so callers must always pass the same question.
+   * Applies `examine` to the file of a mapping. An undefined result is remembered for the file in its present state, so
+   * all calls must pass the same `examine`.
    */
   examine<Result extends object | string>(
     pid: number,

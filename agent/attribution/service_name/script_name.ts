@@ -47,7 +47,7 @@ interface Option {
   attached: string;
 }
 
-/** Parses `--name`, `--name=value`, or letters, of which the first that takes a value is followed by it. */
+/** Parses `--name`, `--name=value`, or letters: the first letter that takes a value has the rest as its value. */
 function* parseOptionArgument(argument: string, options: Interpreter['options']): Generator<Option> {
   if (argument.startsWith('--')) {
     const [name = '', attached = ''] = argument.split(/=(.*)/s);

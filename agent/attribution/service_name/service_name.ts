@@ -86,10 +86,15 @@ function shortenContainerId(containerId: string): string {
 
 /*
  * Derives from a cgroup's path which container or unit runs in it. The hierarchies of v1, v2 and both mixed name their
- * folders alike: /docker/ID Docker, cgroupfs driver /system.slice/docker-ID.scope Docker, systemd driver
- * /kubepods/burstable/podUID/ID Kubernetes, cgroupfs driver /kubepods.slice/.../kubepods-podUID.slice/cri-containerd-
- * ID.scope Kubernetes, systemd driver; UID with _ for - /machine.slice/libpod-ID.scope/container Podman /lxc/NAME,
- * /lxc.payload.NAME LXC, Incus, LXD /system.slice/x.service a systemd unit
+ * folders alike:
+ *
+ *   /docker/ID                                                        Docker, cgroupfs driver
+ *   /system.slice/docker-ID.scope                                     Docker, systemd driver
+ *   /kubepods/burstable/podUID/ID                                     Kubernetes, cgroupfs driver
+ *   /kubepods.slice/.../kubepods-podUID.slice/cri-containerd-ID.scope Kubernetes, systemd driver; UID with _ for -
+ *   /machine.slice/libpod-ID.scope/container                          Podman
+ *   /lxc/NAME, /lxc.payload.NAME                                      LXC, Incus, LXD
+ *   /system.slice/x.service                                           a systemd unit
  */
 
 export interface CgroupPath {
@@ -153,8 +158,10 @@ function unescapeUnit(folder: string): string {
 
 /*
  * Parses OTEL_RESOURCE_ATTRIBUTES as the OpenTelemetry resource SDK does (specification, "Specifying resource
- * information via an environment variable"): W3C Baggage without the metadata after semicolons. attributes = [ pair
- * *("," pair) ] pair = key "=" value, both percent-encoded, blanks around them
+ * information via an environment variable"): W3C Baggage without the metadata after semicolons.
+ *
+ *   attributes = [ pair *("," pair) ]
+ *   pair       = key "=" value         both percent-encoded, blanks around them
  */
 
 /**

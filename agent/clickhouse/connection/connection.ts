@@ -18,12 +18,12 @@ import { readPassword } from './password.ts';
 import { isOfOneReplica, ServerError } from './server_error.ts';
 import { type ConnectionSettings, parseReplicaUrl, type Replica } from './settings.ts';
 
-/** 18.16 knows gzip only. */
+/** ClickHouse 18.16 knows gzip only. */
 export type Compression = 'none' | 'gzip' | 'zstd';
 
 export interface CallOptions {
   signal?: AbortSignal | undefined;
-  /** Longest wait for the server until something of use has arrived; default 60 s. */
+  /** Longest wait for useful data from the server; default 60 s. */
   timeoutMs?: number | undefined;
   /** Settings of ClickHouse; an account that may only read must send none. */
   settings?: Readonly<Record<string, string | number>> | undefined;
@@ -31,21 +31,21 @@ export interface CallOptions {
 
 export interface SelectOptions extends CallOptions {
   /**
-   * The server answers when it has everything, so that no error comes in the middle; it keeps the answer in memory until
-   * then. All of the answer must have arrived within the time-out.
+   * Makes the server complete the answer in memory before it sends any of it, so that no error comes in the middle. The
+   * whole answer must arrive within the time-out.
    */
   whole?: boolean | undefined;
   /** Longest answer; default 16 MiB for a whole one. */
   bytesMax?: number | undefined;
-  /** Throws a NativeError for a block that is not what was asked for: the answer is then as one that cannot be read. */
+  /** Throws a NativeError for a block that was not asked for: the answer then counts as malformed. */
   check?: ((block: NativeBlock) => void) | undefined;
 }
 
 export interface InsertOptions extends CallOptions {
-  /** Names the insert in the server's list of what it does; no two at a time may have the same. */
+  /** Names the insert in the server's list of running queries, where it must be unique. */
   id?: string | undefined;
   compression?: Compression | undefined;
-  /** Called with the number of bytes of each piece of the body that goes out, packed, also when it goes out again. */
+  /** Called with the compressed size of each piece of the body that is sent, also when it is sent again. */
   onSent?: ((bytes: number) => void) | undefined;
 }
 
@@ -53,38 +53,38 @@ export type Blocks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 export interface Target {
   table: string;
-  /** All columns of the blocks: a server of 18.16 drops a column that the table has not, unless it is named here. */
+  /** All columns of the blocks: 18.16 drops a column that the table lacks, unless it is named here. */
   columns: readonly string[];
 }
 
 /**
- * All methods throw a ServerError, except that an aborted signal is its reason. What fails by the state of one replica
- * moves the next statements to another one.
+ * All methods throw a ServerError, or the signal's reason if it is aborted. After a failure that comes from the state
+ * of one replica, the next statements go to another one.
  */
 export interface Connection {
   readonly database: string;
-  /** Runs a statement that answers nothing. */
+  /** Runs a statement whose answer is empty. */
   run(statement: Sql, options?: CallOptions): Promise<void>;
   /** Runs a SELECT without FORMAT, on another replica if one fails before its first block. */
   select(statement: Sql, options?: SelectOptions): AsyncGenerator<NativeBlock>;
   /**
-   * Sends blocks of FORMAT Native with these columns, each of which is done with before the next one is asked for.
-   * `blocks` is called again when nothing of them was sent, and must give the same; they must end, as a server reads all
-   * of them before it says what is wrong. Returns when it has stored all of them.
+   * Sends blocks of FORMAT Native with these columns; each block may reuse the memory of the previous one. `blocks` is
+   * called again if nothing was sent, and must return the same blocks. The blocks must end, because a server reads all
+   * of them before it reports an error. Returns when the server has stored all of them.
    */
   insert(into: Target, blocks: () => Blocks, options?: InsertOptions): Promise<void>;
   close(): void;
 }
 
 const TIMEOUT_MS = 60_000;
-/** An answer as rows takes some times as much memory. */
+/** Default limit of a whole answer, whose rows take several times as much memory as objects. */
 const WHOLE_BYTES_MAX = 16 * 1024 * 1024;
-/** Blocks that are at hand are read for so long before other work has its turn. */
+/** Blocks that have arrived are read for this long before other work gets its turn. */
 const TURN_MS = 10;
-/** A server writes what it holds back to a file, also a few bytes, unless it gets more memory than its 1 MiB for that. */
+/** The server's buffer for a whole answer: with its default of 1 MiB, a server writes even a few bytes to a file. */
 const WHOLE_MEMORY_BYTES = 2 * 1024 * 1024;
 
-/** Longest wait for the answer to a question that no table of events has a part in: a server that hangs is soon seen. */
+/** Longest wait for an answer that needs no table of events, so that a server that hangs is noticed soon. */
 export const QUESTION_MS = 10_000;
 
 /** Reads password and certificates once; throws a UserError if they cannot be used. */
@@ -98,7 +98,7 @@ export function connect(settings: ConnectionSettings): Connection {
   const replicas = createReplicas(settings.urls);
   const exchange = createExchange(settings);
 
-  /** Only a replica that was not reached is passed over at once: what was sent to another one may have been done. */
+  /** Tries the next replica only if this one was not reached: otherwise, the statement may have been executed. */
   async function execute(call: Call): Promise<void> {
     let first: unknown;
     for (const replica of replicas.listByPreference()) {
@@ -186,7 +186,7 @@ export function connect(settings: ConnectionSettings): Connection {
           ),
         );
       } catch (error) {
-        // An error of the caller's own blocks is none of the connection.
+        // An error thrown by the caller's blocks is passed on unchanged.
         throw own ? own.error : error;
       }
     },
@@ -194,7 +194,7 @@ export function connect(settings: ConnectionSettings): Connection {
   };
 }
 
-/** Headers are bytes: a name or a password in another alphabet goes as its UTF-8. */
+/** Headers are bytes: a name or a password in another alphabet is sent as UTF-8. */
 function encodeHeaderText(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
@@ -207,7 +207,7 @@ function createPacker(compression: Compression): Transform | undefined {
   return createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 1 }, chunkSize: CHUNK_BYTES });
 }
 
-/** Notes an error of the blocks, but none of the body that they go into. */
+/** Passes an error of the blocks to `note`, but no error of the body that they go into. */
 async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncGenerator<Uint8Array> {
   const source = Symbol.asyncIterator in blocks ? blocks[Symbol.asyncIterator]() : blocks[Symbol.iterator]();
   try {
@@ -230,10 +230,10 @@ async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncG
 async function readNothing(answer: ServerAnswer, { isInsert }: Call): Promise<void> {
   const { response, replica } = answer;
   const start = await readAnswerStart(answer);
-  // A server that has begun to answer can only write an error behind that.
+  // A server that has begun to answer can report an error only in the body.
   if (start.includes('DB::')) throw createBrokenAnswerError(replica, start, 'it reports something');
   if (!response.complete && start.length < ANSWER_START_BYTES) throw createCutError(replica);
-  // A proxy may answer with a page of its own: the rows are not stored then.
+  // A proxy may answer with a page of its own, and then the rows are not stored.
   if (isInsert && start.length > 0)
     throw createBrokenAnswerError(replica, start, 'no ClickHouse answers an insert with a text');
   if (!response.complete) throw createBrokenAnswerError(replica, start, 'it is long');
@@ -267,9 +267,9 @@ function createCutError({ origin }: ServerAnswer['replica']): ServerError {
 /* Which replica the next statement goes to. */
 
 interface Replicas {
-  /** Each of them once, the preferred one first. */
+  /** Returns all replicas, the preferred one first. */
   listByPreference(): Replica[];
-  /** Prefers the next one if the error comes from the state of this one. Returns whether it does. */
+  /** Prefers the next replica if the error comes from the state of `replica`. Returns whether it does. */
   passOver(replica: Replica, error: unknown): error is ServerError;
 }
 
@@ -282,7 +282,7 @@ function createReplicas(urls: readonly string[]): Replicas {
     listByPreference: () => [...replicas.slice(preferred), ...replicas.slice(0, preferred)],
     passOver(replica, error): error is ServerError {
       if (!isOfOneReplica(error)) return false;
-      // Statements that run at the same time fail together, and pass over it once.
+      // Statements that run at the same time fail together, and must pass over the replica only once.
       if (replica === replicas[preferred]) preferred = (preferred + 1) % replicas.length;
       return true;
     },

@@ -8,12 +8,12 @@ import { createPatience, type Patience } from './patience.ts';
 import { createServerError, findServerMessage, ServerError } from './server_error.ts';
 import { type ConnectionSettings, createTlsContext, type Replica } from './settings.ts';
 
-// To import it costs 20 ms at each start, because that reads all its exports, and some load what only browsers' code uses.
+// An import would cost 20 ms at each start: it reads all exports, and some of them load code for browsers only.
 const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule('node:http');
 
-/** Blocks one after the other, which a stream may pack. */
+/** A body of blocks, which `packer` may compress. */
 export interface Body {
-  /** Each is done with before the next one is asked for, so that it may take the memory of the one before. */
+  /** Each block is written before the next one is asked for, so the next one may reuse its memory. */
   blocks: AsyncIterable<Uint8Array>;
   packer?: Transform | undefined;
 }
@@ -22,15 +22,15 @@ export interface Call {
   /** Query string without `?`. */
   query: string;
   headers: Readonly<Record<string, string>>;
-  /** The body from its beginning: it is asked again when it is sent again. */
+  /** Opens the body from its start; called once per attempt. */
   body: () => string | Body;
-  /** It changes nothing, so that it may be sent again after it was perhaps done. */
+  /** The statement only reads, so it is retried even if the server may have run it. */
   isRead: boolean;
-  /** Longest wait for the server, in which something of use must arrive. */
+  /** Longest wait for useful data from the server. */
   timeoutMs: number;
-  /** Whether the whole answer must be there by then. */
+  /** Whether the whole answer must arrive within `timeoutMs`. */
   isWhole?: boolean | undefined;
-  /** A server answers an insert without a word. */
+  /** Whether the statement is an insert, whose answer is empty. */
   isInsert?: boolean | undefined;
   signal?: AbortSignal | undefined;
   /** Called with the number of bytes of each piece of a streamed body. */
@@ -44,19 +44,19 @@ export interface ServerAnswer {
 }
 
 export interface Exchange {
-  /** Returns an answer of status 200 whose body is still to be read. Throws ServerError, or what the signal says. */
+  /** Returns an answer of status 200 whose body is still to be read. Throws a ServerError, or the signal's reason. */
   send(replica: Replica, call: Call): Promise<ServerAnswer>;
   close(): void;
 }
 
 const CONNECT_MS_MAX = 5000;
-/** Connections that were kept may all have ended. */
+/** Limit on attempts on kept connections, all of which the server may have closed. */
 const TRIES_MAX = 4;
-/** Bytes that are read of an answer that is empty, or an error message. */
+/** How many bytes are read of an answer that should be empty, or an error message. */
 export const ANSWER_START_BYTES = 64 * 1024;
-/** Answers that only say that one will come; a server sends one at most. */
+/** Limit on interim answers (status 1xx); a server sends one at most. */
 const INTERIM_ANSWERS_MAX = 10;
-/** How often it is looked whether an answer has begun while a body is sent. */
+/** How often to check, while a body is sent, whether an answer has begun. */
 const LOOK_MS = 1000;
 
 export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
@@ -71,7 +71,7 @@ export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
 
   async function send(replica: Replica, call: Call): Promise<ServerAnswer> {
     for (let tries = 1; ; tries++) {
-      // A packed body that goes to a request which was aborted before would never end.
+      // Checked first: a compressed body that is piped into an aborted request would never end.
       call.signal?.throwIfAborted();
       const request = openRequest(replica, call);
       const progress = createProgress();
@@ -81,7 +81,7 @@ export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
         const answer = { response, replica, patience };
         if (response.statusCode === 200) return answer;
         const refusal = await readRefusal(answer);
-        // What is left of the body is of no use.
+        // The rest of the body need not be sent.
         if (!request.writableFinished) request.destroy();
         throw refusal;
       } catch (error) {
@@ -125,15 +125,15 @@ async function awaitAnswer(request: ClientRequest, call: Call, progress: Progres
     if (request.reusedSocket) markConnected();
     else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', markConnected);
   });
-  // Later ones are reported by the reader of the answer.
+  // Later errors are reported by the reader of the answer.
   request.on('error', () => {});
   const answered = once(request, 'response') as Promise<[IncomingMessage]>;
-  /** A body that is cut off does not know why; the request does. */
+  /** The error of a body that is cut off does not say why; the request's outcome does. */
   const deferToAnswer = (error: unknown) => (isCut(error) ? answered : Promise.reject(error));
   try {
-    // A server may answer before the end of the body, when it refuses it.
+    // A server that refuses a request may answer before the end of its body.
     const [response] = await Promise.race([answered, sendBody(request, call).then(() => answered, deferToAnswer)]);
-    // From now on a caller that reads slowly is no silence of the server.
+    // From now on, silence may also be a caller that reads slowly.
     request.setTimeout(0);
     return response;
   } finally {
@@ -142,7 +142,7 @@ async function awaitAnswer(request: ClientRequest, call: Call, progress: Progres
   }
 }
 
-/** A byte of the header now and then is no silence, and no answer either: it has as much time as silence would have. */
+/** Limits the time for the header of an answer: a byte now and then would renew the time-out of the socket. */
 function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => void): () => void {
   let [late, looks]: (NodeJS.Timeout | undefined)[] = [];
   let interim = 0;
@@ -162,7 +162,7 @@ function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => 
     before = read();
     if (++interim > INTERIM_ANSWERS_MAX) request.destroy(noAnswer);
   });
-  // The socket is no longer the request's then.
+  // After an upgrade, the socket no longer belongs to the request.
   request.on('upgrade', (_, socket) => {
     socket.destroy();
     request.emit('error', noAnswer);
@@ -176,7 +176,7 @@ function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => 
 
 async function sendBody(request: ClientRequest, { body: openBody, onSent }: Call): Promise<void> {
   const body = openBody();
-  // Node sends headers in the encoding of a text that goes with them, and those that we make are bytes.
+  // A Buffer, because Node encodes headers like a text that is sent with them, and these headers are bytes.
   if (typeof body === 'string') {
     request.end(Buffer.from(body));
     return;
@@ -187,7 +187,7 @@ async function sendBody(request: ClientRequest, { body: openBody, onSent }: Call
     return;
   }
   const sent = pipeline(packer, request);
-  // A listener before the pipe would start the flow without it.
+  // Added after the pipe, because an earlier listener would start the flow without the pipe.
   if (onSent) packer.on('data', (piece: Buffer) => onSent(piece.length));
   await Promise.all([writeBlocks(packer, blocks), sent]);
 }
@@ -198,7 +198,7 @@ async function writeBlocks(to: Writable, blocks: Body['blocks'], onSent?: Call['
     for await (const block of blocks) {
       await writeBlock(to, block);
       onSent?.(block.length);
-      // Another try may have begun, with the same memory.
+      // Another attempt may have begun, which uses the same memory.
       if (to.destroyed) throw createPrematureCloseError();
     }
   } catch (error) {
@@ -208,7 +208,7 @@ async function writeBlocks(to: Writable, blocks: Body['blocks'], onSent?: Call['
   to.end();
 }
 
-/** A stream that is closed may call nothing back. */
+/** Listens for `close` as well, because a closed stream may never call back. */
 function writeBlock(to: Writable, block: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     function end(error?: NodeJS.ErrnoException | null): void {
@@ -240,7 +240,7 @@ function isCut(error: unknown): boolean {
   return ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(getErrorCode(error));
 }
 
-/** An error before the connection stands may be one of this replica only; after it, what was sent may have been done. */
+/** Before the connection is made, an error may be of this replica only; later, the statement may have been executed. */
 function describeFailure({ origin }: Replica, { isConnected }: Progress, error: unknown): Error {
   const code = getErrorCode(error);
   const { reason, message } = error as Error & { reason?: string };
@@ -274,8 +274,8 @@ function createSilenceError(origin: string): ServerError {
 }
 
 /**
- * The body as it arrives. It ends without an error where the connection was cut: what came last may say why. Throws a
- * ServerError when nothing of use comes for too long.
+ * Yields the body as it arrives. If the connection is cut, the body ends without an error, because its last bytes may
+ * say why. Throws a ServerError when no useful data comes for too long.
  */
 export async function* readChunks({ response, replica, patience }: ServerAnswer): AsyncGenerator<Buffer> {
   const chunks = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
@@ -331,7 +331,7 @@ export async function readAnswerStart(answer: ServerAnswer): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The error that a server reports behind a beginning that looked well, or that there is none but the bytes are wrong. */
+/** Returns the error that the server reports at the end of the answer, or else one that says that `what` is wrong. */
 export function createBrokenAnswerError(
   { origin }: Replica,
   tail: Buffer,

@@ -10,18 +10,18 @@ const KEY_BYTES_MAX = 65_536;
 const CREDENTIALS_VARIABLE = 'CREDENTIALS_DIRECTORY';
 
 /**
- * A name without a folder is a credential of the service, if it has one of that name. Throws a UserError if the file is
- * missing or open to others.
+ * A path without a folder names a credential of the service, if there is one of this name. Throws a UserError if the
+ * file is missing or open to others.
  */
 export function readPassword(path: string, environment: NodeJS.ProcessEnv = process.env): string {
   const text = readSecret(path, { bytesMax: PASSWORD_BYTES_MAX, what: 'a password' }, environment).toString();
   const password = text.replace(/\r?\n$/, '');
-  // Both would end the header that carries it.
+  // These characters would end the header that carries the password.
   if (/[\r\n\0]/.test(password)) throw new UserError(`${path} has more than one line: it must hold the password alone`);
   return password;
 }
 
-/** Like readPassword. */
+/** Finds the file and throws like `readPassword`. */
 export function readKey(path: string, environment: NodeJS.ProcessEnv = process.env): Buffer {
   return readSecret(path, { bytesMax: KEY_BYTES_MAX, what: 'a key' }, environment);
 }

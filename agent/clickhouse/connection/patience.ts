@@ -4,17 +4,17 @@
  */
 
 export interface Patience {
-  /** Until something of use has to be there. */
+  /** Time within which useful data must arrive. */
   leftMs(): number;
   /** Notes a wait, and how many bytes it brought. */
   spend(waitedMs: number, bytes: number): void;
-  /** Something of use is there. */
+  /** Notes that useful data has arrived, which begins the time-out again. */
   renew(): void;
 }
 
-/** So many bytes are of use: a large block on a slow line. */
+/** This many bytes are useful data, even if a large block on a slow line is not complete. */
 const BYTES_OF_USE = 256 * 1024;
-/** A chunk that is there already needs no time, and a time-out of 0 would come before it. */
+/** A time-out of 0 would come before a chunk that has already arrived. */
 const LEFT_MS_MIN = 1;
 
 export function createPatience({ timeoutMs, isWhole }: { timeoutMs: number; isWhole?: boolean | undefined }): Patience {

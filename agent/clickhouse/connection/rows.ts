@@ -12,7 +12,7 @@ import { ServerError } from './server_error.ts';
 export type AnswerCell = bigint | string | readonly AnswerCell[];
 export type AnswerRow = Readonly<Record<string, AnswerCell>>;
 
-/** What a column is for its reader; `id` is a text of fixed length, as hexadecimal digits. */
+/** How the cells of a column are returned; `id` is a text of fixed length, as hexadecimal digits. */
 type CellKind = 'number' | 'text' | 'id' | 'numbers' | 'texts';
 /** The columns that a statement selects. A server may answer with others. */
 export type Shape = Readonly<Record<string, CellKind>>;
@@ -29,13 +29,13 @@ export interface RowsOptions extends Omit<SelectOptions, 'whole'> {
   rowsMax?: number | undefined;
 }
 
-/** More rows than any question here has, which still fit into memory. */
+/** No answer to these statements has as many rows, and this many still fit into memory. */
 const ROWS_MAX = 150_000;
-/** Limits of a question that has some rows, where memory counts. */
+/** Limits for an answer of few rows where memory is scarce. */
 export const FEW_ROWS = { rowsMax: 10_000, bytesMax: 2 * 1024 * 1024 } as const;
 const ROWS_PER_TURN = 4096;
 
-/** The columns of the shape; others are left out. Throws a ServerError, also for an answer without them. */
+/** Returns only the columns of the shape. Throws a ServerError, also if the answer lacks one of them. */
 export async function readTypedRows<const Own extends Shape>(
   connection: Connection,
   statement: Sql,
@@ -61,7 +61,7 @@ export function requireSingleRow<One>(rows: readonly One[]): One {
   throw createUnexpectedAnswerError(rows.length === 0 ? 'it has no row' : 'it has several rows');
 }
 
-/** All columns, whatever they are. */
+/** Returns all columns of the answer. */
 export function readAnyRows(connection: Connection, statement: Sql, options: RowsOptions = {}): Promise<AnswerRow[]> {
   return readRows(connection, statement, undefined, options);
 }

@@ -1,13 +1,13 @@
-/** What went wrong between us and a server: its code, what a sender does then, and a sentence for an operator. */
+/** An error in the exchange with a server: its code, what a sender does about it, and a sentence for an operator. */
 import { UserError } from '../../process/errors.ts';
 
 /**
- * `wait`: the server cannot take it now, and the same may pass later. `blocked`: it passes only when an operator has
- * changed something. `repeat`: whether it was done is not known, so the same is sent again.
+ * `wait`: the server does not execute the statement now, but may later. `blocked`: the statement succeeds only after an
+ * operator has changed something. `repeat`: it is unknown whether the statement was executed, so it is sent again.
  */
 export type Meaning = 'wait' | 'blocked' | 'repeat';
 
-/** Codes for what is no answer of a server. */
+/** Codes of errors that ClickHouse has no code for. */
 export const OWN_CODES = [
   'unreachable',
   'cut',
@@ -39,7 +39,7 @@ const SCHEMA =
   'the tables do not fit this kreplay: run `kreplay fleet upgrade`, or `kreplay fleet init` if there are none';
 const ACCOUNT = 'the server refuses the account: check user, password and rights';
 
-/** Codes of src/Common/ErrorCodes.cpp, with what an operator does. Others wait, with the words of the server. */
+/** Codes of src/Common/ErrorCodes.cpp, with advice for an operator. Others mean `wait`, with the server's message. */
 const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
   [159, ['wait', 'the server took too long for it']],
   [202, ['wait', 'the server runs too many queries at once']],
@@ -91,7 +91,7 @@ const OF_ONE_REPLICA: ReadonlySet<ErrorCode> = new Set([
   ...[202, 203, 209, 210, 225, 236, 242, 243, 279, 999],
 ]);
 
-/** Whether another replica may well do what this one does not. */
+/** Whether another replica may well execute the statement. */
 export function isOfOneReplica(error: unknown): error is ServerError {
   if (!(error instanceof ServerError)) return false;
   return OF_ONE_REPLICA.has(error.code) || (error.code === 'refused' && error.meaning === 'wait');
@@ -99,10 +99,10 @@ export function isOfOneReplica(error: unknown): error is ServerError {
 
 const WORDS_MAX = 300;
 
-/** It never passes by waiting, and has the code of too many parts. 18.16 has no such limit. */
+/** This error has the code of too many parts, but waiting does not help. 18.16 has no such limit. */
 const TOO_MANY_PARTITIONS = /Too many partitions for single INSERT/i;
 
-/** Makes the error of a server's message: `Code: 60, e.displayText() = DB::Exception: ...`, or of a newer one. */
+/** Creates the error for a message such as `Code: 60, e.displayText() = DB::Exception: ...`, or for a newer form. */
 export function createServerError(place: string, code: number, text: string): ServerError {
   const words = parseMessageWords(text);
   const [meaning, advice] = KNOWN.get(code) ?? (['wait', undefined] as const);

@@ -1,4 +1,4 @@
-/** Where servers are and who we are for them, as an operator set it. */
+/** Addresses of the servers and the account to use, as an operator set them. */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
@@ -17,7 +17,7 @@ export interface ConnectionSettings {
 }
 
 export interface Replica {
-  /** Without anything secret. */
+  /** URL for messages, without secrets. */
   origin: string;
   host: string;
   port: number;
@@ -43,7 +43,7 @@ export function parseReplicaUrl(text: string): Replica {
   return { origin: `${scheme}://${url.hostname}:${port}`, host, port, isTls: scheme === 'https' };
 }
 
-/** What a user gave may contain a password. */
+/** Removes a password that a user gave in the URL. */
 function redactUrl(text: string): string {
   return text.replace(/\/\/[^@/]*@/, '//…@').slice(0, 200);
 }
@@ -62,7 +62,7 @@ export function createTlsContext(tls: NonNullable<ConnectionSettings['tls']>): S
   try {
     return createSecureContext(files);
   } catch (error) {
-    // Certificates that can be parsed fail together with a key only.
+    // Certificates that can be parsed fail only together with a key.
     throw new UserError(`cannot use ${cert ?? ca} with the key ${key}: ${getErrorReason(error)}`);
   }
 }
@@ -75,7 +75,7 @@ function readCertificates(path: string): Buffer {
     throw new UserError(`cannot read ${path}: ${(error as NodeJS.ErrnoException).code}`);
   }
   try {
-    // A context of TLS leaves out what it cannot parse.
+    // Parsed here, because a TLS context leaves out malformed certificates.
     new X509Certificate(pem);
   } catch (error) {
     throw new UserError(`${path} is no certificate in PEM: ${getErrorReason(error)}`);

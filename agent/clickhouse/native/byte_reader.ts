@@ -1,12 +1,12 @@
 /** Reads bytes that arrive in chunks of any size. Only what a value needs is kept. */
 import { NativeError } from './errors.ts';
 
-/** An error message of a server fits. */
+/** Size of the tail that is kept, which holds an error message of a server. */
 const TAIL_BYTES = 8192;
-/** So many bytes are read on behind malformed ones, in search of the server's message. */
+/** How many bytes are read after malformed ones, in search of the server's error message. */
 const READ_ON_BYTES_MAX = 1024 * 1024;
 
-/** What has arrived and was not read yet is `buffer` from `at` on: loops may read there and move `at`. */
+/** Bytes that have arrived and were not read yet are in `buffer` from `at` on: loops may read there and move `at`. */
 export class ByteReader {
   buffer: Buffer = Buffer.alloc(0);
   at = 0;
@@ -17,13 +17,13 @@ export class ByteReader {
   /** The chunks that contain the last TAIL_BYTES. */
   readonly #last: Buffer[] = [];
 
-  /** `bytesMax`: more bytes in all, beside a chunk, are an error. */
+  /** `bytesMax` limits all bytes; the last chunk may exceed it. */
   constructor(chunks: AsyncIterable<Uint8Array>, bytesMax = Number.POSITIVE_INFINITY) {
     this.#chunks = chunks[Symbol.asyncIterator]();
     this.#left = bytesMax;
   }
 
-  /** Lets so many bytes arrive from now on, and some of the last chunk; more are an error. */
+  /** Limits the bytes that may arrive from now on; the last chunk may exceed the limit. */
   allow(bytes: number): void {
     this.#allowed = bytes;
   }
@@ -112,7 +112,7 @@ export class ByteReader {
     return this.buffer.toString('utf8', this.at - length, this.at);
   }
 
-  /** Reads on behind malformed bytes, and returns the last ones. */
+  /** Reads on after malformed bytes, and returns the last bytes that arrived. */
   async readTail(): Promise<Buffer> {
     for (let bytes = 0; bytes < READ_ON_BYTES_MAX; ) {
       const chunk = await this.#receiveChunk();

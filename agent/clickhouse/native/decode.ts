@@ -30,7 +30,7 @@ const COLUMNS_MAX = 1000;
 const ROWS_MAX = 2 ** 18;
 const NAME_BYTES_MAX = 4096;
 const ITEMS_MAX = 2 ** 22;
-/** The longest is what a node says of what is in progress: agent/recording/read/unended_text.ts. */
+/** The longest text is a node's list of calls in progress: agent/recording/read/unended_text.ts. */
 const TEXT_BYTES_MAX = 4 * 1024 * 1024;
 /** Two blocks may be in memory, and one of them twice while it grows. */
 const BLOCK_BYTES_MAX = 64 * 1024 * 1024;
@@ -122,7 +122,7 @@ async function readIntegers(reader: ByteReader, name: IntegerName, count: number
 
 const FIRST_READ_BYTES = 8 * 1024 * 1024;
 
-/** Memory beyond some megabytes is only taken when the bytes before have arrived: a length may be a lie. */
+/** Takes memory beyond some megabytes only when the bytes before have arrived: a length may be a lie. */
 async function readBytes(reader: ByteReader, length: number): Promise<Uint8Array<ArrayBuffer>> {
   let bytes = new Uint8Array(Math.min(length, FIRST_READ_BYTES));
   await reader.fill(bytes);
@@ -135,7 +135,7 @@ async function readBytes(reader: ByteReader, length: number): Promise<Uint8Array
   return bytes;
 }
 
-/** Copies the bytes as they arrive, lengths included: a table's texts may lie apart. */
+/** Copies the bytes as they arrive, lengths included, because a table may have other bytes between its texts. */
 async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
   const starts = new Uint32Array(count);
   const ends = new Uint32Array(count);

@@ -30,11 +30,11 @@ export interface Column {
 }
 
 export interface BlockEncoder {
-  /** Returns memory of its own. */
+  /** Returns a buffer that later calls do not reuse. */
   encode(columns: readonly Column[], rowCount: number): Buffer;
 }
 
-/** Keeps memory between blocks: one for each stream of blocks. */
+/** The encoder keeps memory between blocks, so each stream of blocks needs its own. */
 export function createBlockEncoder(): BlockEncoder {
   const writer = new ByteWriter();
   const dictionaries = createDictionaryWriter(writer);
@@ -128,8 +128,8 @@ function writeFixedTexts(writer: ByteWriter, size: number, values: SimpleValues,
 }
 
 /**
- * Writes LowCardinality columns: the distinct texts, the empty one first, then an index for each row. An index that is
- * not in the dictionary ends the process of a server of 18.16, so each is made here and none is taken over.
+ * Writes LowCardinality columns: the distinct texts, the empty one first, then an index for each row. An index beyond
+ * the dictionary ends the process of a server of 18.16, so the indexes are computed here and never taken from a caller.
  */
 function createDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count: number): void } {
   // Place in this block's dictionary by id in the table; 0 = not there yet. All are 0 between blocks.
@@ -193,7 +193,7 @@ function createDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count
 /* Bytes that are written one after another, in memory that grows. */
 
 const FIRST_BYTES = 64 * 1024;
-/** A call into Buffer costs more than so many bytes, one by one. */
+/** Up to this many bytes, copying one by one is cheaper than a call of Buffer. */
 const COPIED_BY_HAND = 48;
 
 class ByteWriter {
@@ -261,7 +261,7 @@ class ByteWriter {
     this.#at = 0;
   }
 
-  /** Returns what was written, and begins again. The next memory is as large as this one turned out. */
+  /** Returns the written bytes, and begins again with a buffer that is about as large as these bytes. */
   take(): Buffer {
     const written = this.#buffer.subarray(0, this.#at);
     this.#buffer = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, this.#at + (this.#at >>> 3)));

@@ -1,11 +1,11 @@
-/** What is wrong with bytes that should be blocks. */
+/** Errors of bytes that should be blocks, and of columns that should become a block. */
 
 /** The message is a clause about the bytes: "it ends within a block". */
 export class NativeError extends Error {
   override readonly name = 'NativeError';
   /** The last bytes of the answer: a server that fails in the middle of an answer writes its error message behind it. */
   tail: Buffer = Buffer.alloc(0);
-  /** `too_large`: the bytes may be right, and there are too many. */
+  /** `too_large`: the bytes may be right, but there are too many. */
   readonly kind: 'malformed' | 'too_large';
 
   constructor(message: string, kind: NativeError['kind'] = 'malformed') {

@@ -28,7 +28,7 @@ export type NativeType =
   | { readonly kind: 'dictionary' }
   | { readonly kind: 'list'; readonly item: SimpleType };
 
-/** FixedString has no limit of its own; ours are ids. */
+/** Longest FixedString that is accepted, as the type has no limit of its own; kreplay's are ids. */
 const FIXED_BYTES_MAX = 4096;
 
 function isIntegerName(name: string): name is IntegerName {
@@ -44,7 +44,7 @@ export function parseType(name: string): NativeType {
   return list && type.kind !== 'dictionary' ? { kind: 'list', item: type } : type;
 }
 
-/** A name as a message may have it: it comes from a server, and goes to a terminal. */
+/** Makes a name that comes from a server safe for a terminal. */
 export function sanitizeName(name: string): string {
   return name.slice(0, 80).replace(/[^\w(), '/+-]/g, '?');
 }

@@ -1,4 +1,4 @@
-/** Copies what a pin keeps. It may be repeated: copies replace themselves, and what has come since is added. */
+/** Copies the rows that a pin keeps. Copying again replaces the copies, and adds rows that have come since. */
 
 import { max, min } from '../../../daemon/base/bigints.ts';
 import type { Connection } from '../connection/connection.ts';
@@ -11,7 +11,7 @@ import { type FleetPin, PINNED, writePin } from './pins.ts';
 
 export interface CopiedFrom {
   bucketNs: bigint;
-  /** Whether rows are of all shards; the copies are in one. */
+  /** Whether to copy rows of all shards; the copies are in one shard. */
   isCluster: boolean;
 }
 
@@ -40,7 +40,7 @@ SELECT toUInt64(${pin.pin}) AS pin, ${copied} FROM ${buildSourceSql(from, into)}
   }
 }
 
-/** How many events the copy would have. Throws a ServerError. */
+/** Counts the events that the copy would have. Throws a ServerError. */
 export async function countPinned(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<bigint> {
   const known = await readKnownPin(connection, from, pin);
   const wheres = known ? buildCopies(from, known).filter(({ into }) => into === 'pinned_event') : [];
@@ -53,13 +53,13 @@ export async function countPinned(connection: Connection, from: CopiedFrom, pin:
 }
 
 interface KnownPin extends FleetPin {
-  /** Start of the transaction: events of before the pin's may have come since. */
+  /** Start of the transaction, which is before the pin's `startNs` if earlier events have come since. */
   firstNs: bigint;
   owners: readonly string[];
   traces: readonly string[];
 }
 
-/** The pin with what has come for its transaction; undefined if there is nothing of it. */
+/** Returns the pin, extended by what has come for its transaction; undefined if nothing has. */
 async function readKnownPin(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<KnownPin | undefined> {
   const statement = sql`SELECT node, owners, t_min, t_max, trace_id FROM ${buildSourceSql(from, 'pinned_by_id')}
 WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;

@@ -10,16 +10,16 @@ export interface FleetPin {
   transactionId: string;
   /** The nodes of the transaction. */
   nodes: readonly string[];
-  /** Everything that they did from here on is kept ... */
+  /** Everything that the nodes did from here on is kept ... */
   fromNs: bigint;
   /** ... until the transaction starts ... */
   startNs: bigint;
-  /** ... and its own events until the last one begins. */
+  /** ... and the transaction's own events until the last one begins. */
   endNs: bigint;
   pinnedNs: bigint;
 }
 
-/** The tables of what pins keep, and whose rows these are. */
+/** Tables with the rows that pins keep, and the tables that these rows were copied from. */
 export const PINNED = { pinned_event: 'event', pinned_by_id: 'by_id', pinned_transaction: 'transaction' } as const;
 
 const TIMEOUT_MS = 300_000;
@@ -29,7 +29,7 @@ export function computePinNumber(transactionId: string): bigint {
   return createHash('sha256').update(transactionId).digest().readBigUInt64BE();
 }
 
-/** What is known of a pin grows: its rows are one. Oldest first. */
+/** Returns the oldest pin first. The rows of a pin, which grows with what is known of its transaction, become one. */
 export async function readPins(
   connection: Connection,
   { isCluster, transactionId }: { isCluster: boolean; transactionId?: string | undefined },
@@ -72,7 +72,7 @@ export async function writePin(connection: Connection, own: FleetPin): Promise<v
   );
 }
 
-/** The row goes last: what is interrupted can be repeated. Throws a ServerError. */
+/** Drops the row of the pin last, so that an interrupted call can be repeated. Throws a ServerError. */
 export async function dropPin(connection: Connection, pin: bigint): Promise<void> {
   for (const table of [...Object.keys(PINNED), 'pin'])
     await connection.run(dropPartition(table, pin), { timeoutMs: TIMEOUT_MS });

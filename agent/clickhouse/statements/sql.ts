@@ -14,7 +14,7 @@ export interface Sql {
   readonly [MADE_HERE]: true;
 }
 
-/** A value that would not be what it claims; this is a bug of the caller. */
+/** A value that does not fit its place in the SQL; this is a bug of the caller. */
 export class SqlError extends Error {
   override readonly name = 'SqlError';
 }
@@ -25,7 +25,7 @@ function createSql(text: string): Sql {
 
 /** A number in a hole is a literal, in parentheses if it is negative. */
 export function sql(strings: TemplateStringsArray, ...parts: readonly (Sql | number | bigint)[]): Sql {
-  // A function that gets a list of texts could be called with any; a template of the source code is frozen.
+  // Called as a function, `sql` could get any texts; the texts of a template in the source code are frozen.
   if (!Object.isFrozen(strings) || !Array.isArray(strings.raw)) throw new SqlError('SQL is written as a template');
   let text = strings[0]!;
   for (const [i, part] of parts.entries()) text += toSqlText(part) + strings[i + 1]!;
@@ -82,7 +82,7 @@ export function number(value: number | bigint): Sql {
   if (value < I64_MIN || value > U64_MAX) throw new SqlError(`${value} has more than 64 bits`);
   // Debian's server reads the digits of the smallest number without their sign, and then as a float.
   if (BigInt(value) === I64_MIN) return createSql(`(-${-(I64_MIN + 1n)} - 1)`);
-  // A minus before it would make it a comment to the end of the line.
+  // Without parentheses, a minus before a negative number would begin a comment.
   return createSql(value < 0 ? `(${value})` : String(value));
 }
 
@@ -116,7 +116,7 @@ export function or(conditions: readonly Sql[]): Sql {
   return joinConditions(conditions, ' OR ', '0');
 }
 
-/** `none` is what no conditions mean. */
+/** `none` is the SQL for an empty list of conditions. */
 function joinConditions(conditions: readonly Sql[], word: string, none: string): Sql {
   return createSql(conditions.length === 0 ? none : `(${conditions.map(toSqlText).join(word)})`);
 }

@@ -14,16 +14,16 @@ export const ACCOUNT_PREFIX_DEFAULT = 'kr_';
 
 export interface Accounts {
   database: string;
-  /** Each account is the prefix and its role. */
+  /** The name of each account is the prefix and its role. */
   prefix: string;
   hashes: PasswordHashes;
   cluster?: string | undefined;
 }
 
 const SHIPPED = ['event', 'by_id', 'transaction', 'stat', 'name', 'loss', 'clock', 'node', 'segment'] as const;
-/** Columns of events that say nothing of what the events are. */
+/** Columns of `event` that show neither what the events are nor whose they are. */
 const COUNTED = ['recording', 'number', 'timestamp_ns', 'duration_ns'] as const;
-/** Columns of segments that say which of them a server has. */
+/** Columns of `segment` that show which segments a server has. */
 const COMMITTED = ['recording', 'first_number', 'end_number'] as const;
 const PINNED = ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'] as const;
 
@@ -37,7 +37,7 @@ export function hashPassword(password: string): string {
   return createHash('sha256').update(password).digest('hex');
 }
 
-/** For newer servers. Throws a UserError if an account of these names is used with another database. */
+/** Throws a UserError if an account of these names is used with another database. Only newer servers can be asked. */
 export async function refuseSharedAccounts(
   connection: Connection,
   { database, prefix }: Pick<Accounts, 'database' | 'prefix'>,
@@ -75,7 +75,7 @@ export function buildAccountStatements({ database, prefix, hashes, cluster }: Ac
     sql`cancel_http_readonly_queries_on_client_close = 1`,
   ];
   const limits = list(limited);
-  // A daemon reads what the other shards have while one is away.
+  // While a shard is away, a daemon may set `skip_unavailable_shards`, to read what the others have.
   const inCluster = list([...limited, sql`skip_unavailable_shards = 0 CHANGEABLE_IN_READONLY`]);
   const [ship, read, pin, admin] = ROLES.map((role) => identifier(prefix + role)) as [Sql, Sql, Sql, Sql];
   return [
@@ -85,7 +85,7 @@ export function buildAccountStatements({ database, prefix, hashes, cluster }: Ac
     sql`ALTER USER ${read} SETTINGS PROFILE ${word(`${prefix}read`)}`,
     ...SHIPPED.map((own) => sql`GRANT INSERT ON ${table(own)} TO ${ship}`),
     ...['meta', 'node'].map((own) => sql`GRANT SELECT ON ${table(own)} TO ${ship}`),
-    // For what a server has of a group whose answer was lost.
+    // If the answer to a group was lost, the shipper asks which of its rows the server has.
     sql`GRANT SELECT(${columns(COUNTED)}) ON ${table('event')} TO ${ship}`,
     sql`GRANT SELECT(${columns(COMMITTED)}) ON ${table('segment')} TO ${ship}`,
     ...['processes', 'replicas'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${ship}`),
@@ -93,10 +93,10 @@ export function buildAccountStatements({ database, prefix, hashes, cluster }: Ac
     ...['parts', 'disks'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${list([read, admin])}`),
     ...PINNED.map((own) => sql`GRANT INSERT, ALTER DELETE ON ${table(own)} TO ${pin}`),
     sql`GRANT SELECT, CREATE DATABASE, CREATE TABLE, ALTER COLUMN, ALTER DELETE ON ${all} TO ${admin}`,
-    // For retention, which counts what it drops, and completes pins before.
+    // Retention completes pins, and then counts what it drops.
     ...['replicas', 'clusters'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${admin}`),
     ...['meta', 'loss', ...PINNED].map((own) => sql`GRANT INSERT ON ${table(own)} TO ${admin}`),
-    // A server takes a table over all shards for a source elsewhere, also where it exists already.
+    // For a server, a table over all shards is a remote source, even if the table exists already.
     ...(cluster === undefined ? [] : [sql`GRANT REMOTE ON *.* TO ${admin}`]),
     // Last, as a server with settings_constraints_replace_previous turned off refuses it.
     ...(cluster === undefined ? [] : [sql`ALTER SETTINGS PROFILE ${read} SETTINGS ${inCluster}`]),
@@ -104,8 +104,8 @@ export function buildAccountStatements({ database, prefix, hashes, cluster }: Ac
 }
 
 /**
- * What an operator puts into the folder users.d of a server of 18.16, which knows rights by database only. In a cluster
- * the account that reads may send settings: this version cannot allow a single one.
+ * Returns the file for the folder users.d of a server of 18.16, which knows rights by database only. In a cluster, the
+ * account `read` may send any settings, because this version has no way to allow a single one.
  */
 export function buildAccountsFile({ database, prefix, hashes, cluster }: Accounts): string {
   const users = ROLES.map(

@@ -1,4 +1,4 @@
-/** Makes the tables, and adds what a newer kreplay has. Both may be repeated; nothing is ever removed or rewritten. */
+/** Creates tables, and adds those of a newer kreplay. Both may be repeated; nothing is ever removed or rewritten. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../../process/errors.ts';
 import { type Connection, connect } from '../connection/connection.ts';
@@ -25,7 +25,7 @@ const TIMEOUT_MS = 300_000;
 const LOOKS_MAX = 20;
 const LOOK_MS = 100;
 
-/** Makes database and tables where they are missing. Throws a UserError if there are others of that name. */
+/** Creates missing tables, and the database. Throws a UserError if there are other tables with these names. */
 export async function createTables(
   settings: ConnectionSettings,
   place: TablePlace,
@@ -42,7 +42,7 @@ export async function createTables(
   }
 }
 
-/** The database of a connection must exist, so another one is used. */
+/** Connects to the default database, because the database of a connection must exist. */
 async function makeDatabase(settings: ConnectionSettings, place: TablePlace): Promise<void> {
   const outside = connect(toDefaultDatabase(settings));
   try {
@@ -60,13 +60,13 @@ export async function upgradeTables(connection: Connection, place: TablePlace, n
   return complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
 }
 
-/** Throws a UserError if `kreplay fleet init` has not come to its end there. */
+/** Throws a UserError if `kreplay fleet init` has not completed there. */
 export function refuseUnmade({ draft }: Found, database: string): void {
   if (draft?.schemaVersion === undefined)
     throw new UserError(`there are no tables in ${database}, or not all: run \`kreplay fleet init\``);
 }
 
-/** What is asked for and possible: old servers have no storage policies. */
+/** Returns the wanted layout as far as the server allows it: old servers have no storage policies. */
 export function toWanted({ version, cluster, storagePolicy }: TablePlace, bucketNs?: bigint): WantedLayout {
   return { bucketNs, cluster, storagePolicy: version.isCurrent ? storagePolicy : undefined };
 }
@@ -82,7 +82,8 @@ async function complete(connection: Connection, { place, layout, found, nowNs }:
   const [metaTable, ...tables] = buildTables(layout.bucketNs) as [Table, ...Table[]];
   refuseOthers([metaTable, ...tables], found.tables, place);
   const added = await completeTable(connection, place, metaTable, found);
-  // Tables that are made halfway say what the others have to be; those that say their version have all columns.
+  // The layout is written before the other tables are created, which must have it even if another attempt creates them.
+  // The version is written last, when all columns are there.
   const { draft } = found;
   const keys = ['bucketNs', 'cluster', 'storagePolicy'] as const;
   if (keys.some((key) => layout[key] !== draft?.[key])) await writeMeta(connection, layout, nowNs);
@@ -132,7 +133,7 @@ async function addOnce(
   }
 }
 
-/** A column of another type is not ours to change. */
+/** Throws a UserError for a column of another type, which is not kreplay's to change. */
 function refuseOthers(
   tables: readonly Table[],
   found: ReadonlyMap<string, FoundTable>,
@@ -142,7 +143,7 @@ function refuseOthers(
     const existing = found.get(name);
     for (const column of existing ? columns : []) {
       const type = existing!.columns.get(column.name)?.type;
-      // A newer server writes the time zone behind DateTime.
+      // A newer server appends the time zone to DateTime.
       if (type !== undefined && type.replace(/^DateTime\(.*\)$/, 'DateTime') !== formatTypeName(column.type))
         throw new UserError(
           `${database}.${name}.${column.name} is ${type}, not ${formatTypeName(column.type)}: the table is not of kreplay, choose another database`,

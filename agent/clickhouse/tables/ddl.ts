@@ -16,7 +16,7 @@ export function createDatabase({ database }: TablePlace): Sql {
   return sql`CREATE DATABASE IF NOT EXISTS ${identifier(database)}`;
 }
 
-/** Each is run on every server: `ON CLUSTER` would wait for servers that are down. */
+/** The statements are run on every server, as `ON CLUSTER` would wait for servers that are down. */
 export function createTable(place: TablePlace, table: Table): Sql[] {
   const { database, version, cluster } = place;
   const name = qualifyName(database, table.name);
@@ -44,7 +44,7 @@ export function addColumn({ database, version }: TablePlace, tableName: string, 
   return sql`ALTER TABLE ${qualifyName(database, tableName)} ADD COLUMN ${ifMissing}${buildColumnSql(version, column)}`;
 }
 
-/** The partitions of the table are numbers. One that is not there is no error. */
+/** The partitions of the table are numbers. A missing partition is no error. */
 export function dropPartition(tableName: string, partition: bigint): Sql {
   return sql`ALTER TABLE ${identifier(tableName)} DROP PARTITION ${partition}`;
 }
@@ -62,7 +62,7 @@ function buildColumnSql(version: ServerVersion, { name, type, computed, isDelta 
   const value = computed
     ? sql` ${computed.when === 'DEFAULT' ? sql`DEFAULT` : sql`MATERIALIZED`} ${computed.value}`
     : sql``;
-  // Numbers that stay close shrink to a byte or two, others lose the bits that none of a block has.
+  // Delta shrinks numbers that stay close to a byte or two; T64 drops the bits that no number of a block has.
   const codec =
     !version.isCurrent || type.kind !== 'integer'
       ? sql``
@@ -75,12 +75,12 @@ function buildColumnSql(version: ServerVersion, { name, type, computed, isDelta 
 function buildEngineSql({ database, cluster }: TablePlace, { name, versionColumn }: Table): Sql {
   const version = versionColumn === undefined ? [] : [identifier(versionColumn)];
   if (cluster === undefined) return sql`ReplacingMergeTree(${version.length > 0 ? list(version) : sql``})`;
-  // A path without the database's own macro, which 18.16 has not.
+  // The path has the name of the database, because 18.16 lacks the macro for it.
   const path = word(`/clickhouse/kreplay/{shard}/${database}/${name}`);
   return sql`ReplicatedReplacingMergeTree(${list([path, word('{replica}'), ...version])})`;
 }
 
-/** A server does not wait for its disk unless told: these make it, where it can. */
+/** An insert waits for the server's disk only with these settings, which newer servers have. */
 function buildSettingsSql({ version, storagePolicy }: TablePlace, { rowsPerMark = 8192 }: Table): Sql {
   const settings = [sql`index_granularity = ${rowsPerMark}`];
   if (version.isCurrent) settings.push(sql`fsync_after_insert = 1`, sql`fsync_part_directory = 1`);

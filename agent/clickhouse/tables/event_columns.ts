@@ -1,6 +1,6 @@
 /**
- * Columns of the table `event`, from the columns of a recording. A new event type or column appears here by itself: its
- * numbers as they are, its references as what they refer to.
+ * Columns of the table `event`, from the columns of a recording. A new event type or column appears here by itself:
+ * numbers as they are, and references resolved.
  */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
@@ -8,7 +8,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import type { Storage } from '../../../bpf/schema/kinds.ts';
 import { type IntegerName, type NativeType, parseType } from '../native/types.ts';
 
-/** Which part of what its source refers to a column holds. */
+/** The part that a column holds of the context, file, process or text that its source refers to. */
 export type SourcePart =
   | 'number'
   | 'event_type'
@@ -32,7 +32,7 @@ export interface EventColumn {
   readonly name: string;
   readonly type: NativeType;
   readonly part: SourcePart;
-  /** For `origin_*`, the column of the first slot. Columns of an event type are 0 or '' for the others. */
+  /** For `origin_*`, the column of the first slot. Columns of one event type are 0 or '' for events of other types. */
   readonly source: Column;
 }
 
@@ -83,7 +83,7 @@ function buildSourceColumns(source: Column): EventColumn[] {
         column('span', parseType('FixedString(8)'), 'span_id'),
       ];
     case 'queuer':
-      // As for origins.
+      // As with origins, the span is left out.
       if (source.slot === 0) return [column('queuer_service', WORD, 'queued_by_service')];
       return [
         column('queuer_transaction', TEXT, 'queued_by_transaction_id'),

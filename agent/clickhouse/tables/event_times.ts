@@ -9,7 +9,7 @@ export interface StartBounds {
   lastNs: bigint;
 }
 
-/** Buckets are the first part of the key, and times decide about partitions. */
+/** The condition on buckets uses the first part of the key, and the one on times selects the partitions. */
 export function buildTimeRangeSql(bucketNs: bigint, { firstNs, lastNs }: StartBounds): Sql {
   const first = firstNs / bucketNs;
   const last = lastNs / bucketNs;

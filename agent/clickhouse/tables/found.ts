@@ -1,4 +1,4 @@
-/** What a server holds of a fleet: its tables, and what they say of themselves. */
+/** The state of a fleet on a server: its tables, and what `meta` says about them. */
 import { type Connection, QUESTION_MS } from '../connection/connection.ts';
 import { readTypedRows } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
@@ -8,12 +8,12 @@ import { NO_DATABASE } from './server_version.ts';
 
 export interface FoundColumn {
   type: string;
-  /** What computes it, as the server writes it; '' for none. */
+  /** The expression that computes the column, as the server writes it; '' for none. */
   expression: string;
 }
 
 export interface FoundTable {
-  /** With its parameters, keys and settings. */
+  /** The engine with its parameters, keys and settings. */
   engine: string;
   columns: ReadonlyMap<string, FoundColumn>;
 }

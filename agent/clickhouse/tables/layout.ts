@@ -1,4 +1,4 @@
-/** What the tables of a fleet have in common for good. It is read from all servers before any of them is changed. */
+/** The layout that all tables of a fleet share for good. It is read from all servers before any server is changed. */
 import { UserError } from '../../process/errors.ts';
 import { nameDistributedTable } from './ddl.ts';
 import type { Found } from './found.ts';
@@ -10,10 +10,10 @@ export interface TableLayout {
   storagePolicy?: string | undefined;
 }
 
-/** What an operator asks for. */
+/** The layout that an operator asks for. */
 export type WantedLayout = { [Name in keyof TableLayout]?: TableLayout[Name] | undefined };
 
-/** What the tables of a server say; undefined if they say nothing, '' if there is none. */
+/** The layout that a server's tables show: undefined if they do not show it, '' for no cluster or policy. */
 interface Said {
   place: string;
   bucketNs: bigint | undefined;
@@ -25,7 +25,7 @@ interface Said {
 const NAMES = buildTables(BUCKET_NS_DEFAULT).map(({ name }) => name);
 const BUCKETED = ['event', 'pinned_event'];
 
-/** Throws a UserError where servers differ, or something else is wanted than is there. */
+/** Throws a UserError if servers differ from each other, or from what is wanted. */
 export function chooseLayout(founds: readonly Found[], wanted: WantedLayout, database: string): TableLayout {
   for (const { place, draft } of founds)
     if ((draft?.schemaVersion ?? 0) > SCHEMA_VERSION)

@@ -1,4 +1,4 @@
-/** The table `meta`: what is true of all tables, by key. */
+/** The table `meta`: values that concern all tables, by key. */
 import { type Connection, QUESTION_MS } from '../connection/connection.ts';
 import { type RowsOptions, readTypedRows } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
@@ -17,7 +17,7 @@ export interface Meta {
   storagePolicy?: string | undefined;
 }
 
-/** What `kreplay fleet init` has written before its end: the schema version comes last. */
+/** The state of `Meta` while `kreplay fleet init` runs, which writes the schema version last. */
 export type MetaDraft = Omit<Meta, 'schemaVersion'> & { schemaVersion?: number | undefined };
 
 const KEYS = {
@@ -30,13 +30,13 @@ const KEYS = {
 /** Codes for a table, and for a database, that is not there. */
 const MISSING: readonly unknown[] = [60, NO_DATABASE];
 
-/** Undefined if there are no tables yet, or not all. Throws a ServerError, also if they say nothing of themselves. */
+/** Returns undefined if there are no tables yet, or not all. Throws a ServerError, also for another `meta`. */
 export async function readMeta(connection: Connection, options: RowsOptions = {}): Promise<Meta | undefined> {
   const draft = await readDraft(connection, options);
   return draft?.schemaVersion === undefined ? undefined : { ...draft, schemaVersion: draft.schemaVersion };
 }
 
-/** Undefined if nothing was written. Throws a ServerError. */
+/** Returns undefined if nothing was written. Throws a ServerError, also for a table `meta` that is not of kreplay. */
 export async function readDraft(connection: Connection, options: RowsOptions = {}): Promise<MetaDraft | undefined> {
   const values = new Map<string, string>();
   try {
@@ -92,7 +92,7 @@ export async function readValue(connection: Connection, key: string): Promise<st
   return (await readLatestValue(connection, key))?.value;
 }
 
-/** Replaces the value of a key, whatever the clock says. Throws a ServerError. */
+/** Replaces the value of a key, even if the clock was set back since it was written. Throws a ServerError. */
 export async function writeValue(connection: Connection, key: string, value: string, nowNs: bigint): Promise<void> {
   const latest = await readLatestValue(connection, key);
   const atNs = latest && latest.atNs >= nowNs ? latest.atNs + 1n : nowNs;

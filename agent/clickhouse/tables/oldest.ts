@@ -1,6 +1,6 @@
 /**
- * The oldest kept time: what began before it was dropped, except what pins keep. It is written before anything is
- * dropped, and readers that remember it do so for a moment only.
+ * The oldest kept time: events that began before it were dropped, except those that pins keep. The time is written
+ * before anything is dropped, and readers remember it for a moment only.
  */
 import type { Connection } from '../connection/connection.ts';
 import { readValue, writeValue } from './meta.ts';

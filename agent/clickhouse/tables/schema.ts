@@ -6,7 +6,7 @@ import { EVENT_COLUMNS, type EventColumn } from './event_columns.ts';
 /** Raised when tables change in another way than by new columns, which `fleet upgrade` adds. */
 export const SCHEMA_VERSION = 1;
 
-/** What `owner` has where several services own an event, or parts of it. */
+/** Value of `owner` if several services own an event, or parts of it. */
 export const SEVERAL_OWNERS = '*';
 
 /** Values of `kind` in the table `by_id`. */
@@ -16,7 +16,7 @@ export const TRACE_ID = 2;
 export interface TableColumn {
   readonly name: string;
   readonly type: NativeType;
-  /** The server computes it: always, or where an insert leaves it out. */
+  /** When and how the server computes the column: always, or if an insert leaves it out. */
   readonly computed?: { readonly when: 'MATERIALIZED' | 'DEFAULT'; readonly value: Sql } | undefined;
   /** Neighbouring rows have close values. */
   readonly isDelta?: boolean;
@@ -25,9 +25,9 @@ export interface TableColumn {
 export interface Table {
   readonly name: string;
   readonly columns: readonly TableColumn[];
-  /** Rows with equal values here are one row. */
+  /** Rows with equal values in these columns are one row. */
   readonly key: readonly string[];
-  /** The one with the largest value counts among such rows, else the one that came last. */
+  /** Among rows with equal keys, the one with the largest value here counts; without this column, the last one. */
   readonly versionColumn?: string;
   /** The part of the key that is in memory, if not all. */
   readonly keyInMemory?: readonly string[];
@@ -81,7 +81,7 @@ function buildEventTable(bucketNs: bigint): Table {
   };
 }
 
-/** What a segment says of a transaction, or of a trace: the columns of the recording's own summary. */
+/** A segment's summary of a transaction or of a trace: the columns of the recording's own summary. */
 const SUMMARY = columns(`
   node LowCardinality(String)
   services Array(String)
@@ -181,7 +181,8 @@ const BESIDE: readonly Table[] = [
     key: ['recording', 'loss_id'],
     // A loss only grows, and an earlier state of it may arrive again.
     versionColumn: 'count',
-    // It grows at its end, and must meet its earlier row in one partition. Those of whole nodes stay when days are dropped.
+    // The start decides: a loss grows at its end, and must stay in the partition of its earlier row. Losses of whole
+    // nodes stay when days are dropped.
     partition: sql`if(recording = 0, 0, ${buildDaySql('from_ns')})`,
   },
   {
@@ -229,7 +230,7 @@ const BESIDE: readonly Table[] = [
       column('seniority', 'UInt32', { computed: { when: 'DEFAULT', value: sql`4294967295 - toUInt32(now())` } }),
     ],
     key: ['recording', 'first_number'],
-    // One that is sent again has arrived when it came first.
+    // A segment that is sent again keeps its first arrival time.
     versionColumn: 'seniority',
     indexes: [{ column: 'arrived', kind: sql`minmax`, granularity: 1 }],
     partition: buildHourSql('t_min'),
@@ -247,7 +248,7 @@ const META: Table = {
 
 const PIN: Table = {
   name: 'pin',
-  // It keeps everything from `from_ns` to `start_ns`, where the transaction starts, and the transaction to `end_ns`.
+  // A pin keeps everything from `from_ns` to `start_ns`, where the transaction starts, and the transaction to `end_ns`.
   columns: columns(`pin UInt64
     transaction_id String
     nodes Array(String)

@@ -1,4 +1,4 @@
-/** What a server of a version can do. 18.16 is Debian's; servers in between are not supported, and not refused. */
+/** Abilities of a server by version. 18.16 is Debian's; versions in between are unsupported, but not refused. */
 import { type Compression, connect, QUESTION_MS } from '../connection/connection.ts';
 import { readSingleRow } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
@@ -31,7 +31,7 @@ export async function readServerVersion(settings: ConnectionSettings): Promise<S
 /** The code of a server for a database that is not there. */
 export const NO_DATABASE = 81;
 
-/** An account may be shut out of this database, so it is used only where the own one does not exist. */
+/** Used only if the own database does not exist, because an account may be shut out of the default one. */
 export function toDefaultDatabase(settings: ConnectionSettings): ConnectionSettings {
   return { ...settings, database: 'default' };
 }
@@ -48,19 +48,19 @@ async function queryVersion(settings: ConnectionSettings): Promise<ServerVersion
   }
 }
 
-/** Settings with which a server makes our tables. */
+/** Settings that a server needs to create the tables. */
 export function chooseTableSettings({ isCurrent }: ServerVersion): Record<string, number> {
   return isCurrent ? {} : { allow_experimental_low_cardinality_type: 1 };
 }
 
-/** Packing of what is sent: the cheapest that the server knows. */
+/** Returns the cheapest compression that the server knows. */
 export function chooseInsertCompression({ isCurrent }: ServerVersion): Compression {
   return isCurrent ? 'zstd' : 'gzip';
 }
 
 /**
- * Settings of an insert that is repeated until it is acknowledged. `token` names the rows, so that a server drops them
- * where it has them; `quorum` is the number of replicas that must have them.
+ * Settings of an insert that is repeated until it is acknowledged. `token` names the rows, so that a server drops rows
+ * that it already has; `quorum` is the number of replicas that must have them.
  */
 export function chooseInsertSettings(
   { isCurrent }: ServerVersion,
