@@ -18,7 +18,7 @@ export interface ServedFile {
   readonly stamp: string;
 }
 
-/** A folder that was changed this long ago has another time after its next change. */
+/** A folder whose last change is this long ago gets another modification time with its next change. */
 const SETTLED_NS = 2_500_000_000n;
 
 export interface ServedPaths {

@@ -26,7 +26,7 @@ interface Scan {
   wanted: number;
   /** Memory of pieces that were sent and came back. */
   readonly spent: ArrayBuffer[];
-  /** Called when another piece is wanted, or none any longer. */
+  /** Called when another piece is wanted, or the scan is cancelled. */
   wake: () => void;
 }
 
@@ -101,7 +101,7 @@ async function sendPieces(pieces: AsyncGenerator<Uint8Array, void>, scan: Scan):
     if (scan.isCancelled) break;
     const { done, value: piece } = await pieces.next();
     if (done) return;
-    // The main thread has pauses of its own.
+    // An empty piece is a pause, and the main thread makes its own.
     if (piece.length === 0) continue;
     scan.wanted--;
     const bytes = piece as Uint8Array<ArrayBuffer>;
