@@ -102,7 +102,7 @@ function readRecordingPins({ file, reader, node }: OpenRecording, transactionId:
     .map((pin) => ({ ...pin, node }));
 }
 
-/** The file was read before, so these errors mean that its log or its folder cannot be opened for writing. */
+/** The file was read before, so these errors mean that its log or its folder is not writable. */
 const NOT_WRITABLE: readonly string[] = ['recording_not_writable', 'recording_not_readable'];
 
 function withWriteErrors<Result>(file: ServedFile, work: () => Result): Result {

@@ -72,7 +72,7 @@ function mergeMaxCounts(before: Counts = new Map(), counts: Counts): Map<bigint,
 
 /*
  * Keeps the last known nodes of a fleet in a file beside the stored sessions, so that a daemon that starts while a
- * shard is away can name the missing nodes. A file that cannot be read or written does no harm.
+ * shard is away can name the missing nodes. A file that is unreadable or not writable does no harm.
  */
 
 export interface NodesFile {
