@@ -16,7 +16,7 @@ export interface SlowKey extends EventKey {
 
 export interface SlowestOptions {
   limit: number;
-  /** Only events that follow this one in the list. */
+  /** Limits the list to events that follow this one. */
   after?: SlowKey | undefined;
 }
 
@@ -32,7 +32,7 @@ export const DURATION_COLUMNS = ['duration_ns'] as const;
 /** The durations of the events that follow `after`; blocks may come in any order. */
 export interface Durations {
   add(scanned: ScannedBlock): void;
-  /** The shortest duration of those that are among the `limit` longest. */
+  /** Returns the shortest of the `limit` longest durations; 0 while there are fewer durations. */
   shortest(): bigint;
 }
 
@@ -76,7 +76,7 @@ export interface Slowest {
 
 export function createSlowestEvents({ limit, after }: SlowestOptions): Slowest {
   const isWanted = createWantedTest(after);
-  /** One more than the page has shows whether there are more. */
+  /** One event more than the page has shows whether there are more. */
   const found: { duration: bigint; event: ApiEvent }[] = [];
 
   return {
