@@ -31,7 +31,7 @@ import { createReportedHistogram } from './reported_histogram.ts';
 const LOOK_MS = 60_000;
 
 /**
- * Metrics of the library that are removed: `promtool check metrics` rejects their names, or so few samples mean
+ * Metrics of the library that are removed: `promtool check metrics` rejects their names, or their few samples mean
  * nothing.
  */
 const UNWANTED = [
@@ -51,11 +51,11 @@ export interface MetricSources {
   now: () => bigint;
   /** The data folder, or a recording in it, whose agent is asked for its metrics. */
   data: string | undefined;
-  /** State folder of a shipper on this host, which is asked for its metrics. */
+  /** State folder of a shipper on this host, whose metrics are asked for. */
   shipState?: string | undefined;
 }
 
-/** The description of a metric in the README. */
+/** The description of a metric in daemon/docs/operate.md. */
 export interface MetricDescription {
   name: string;
   help: string;
@@ -132,7 +132,9 @@ function isOurs({ name }: MetricDescription): boolean {
   return name.startsWith('kreplay_');
 }
 
-/** Resolves to undefined if a recording cannot be read: that is itself a metric, and must not hide the others. */
+/**
+ * Resolves to undefined if a recording is unreadable. That failure is itself a metric, and must not hide the others.
+ */
 async function readStates(store: Store): Promise<RecordingState[] | undefined> {
   try {
     return await store.listRecordingStates();
@@ -294,7 +296,7 @@ export function createFleetMetrics(registry: Registry) {
   const single = [shards, parts, disk, oldest];
   return {
     queried: (seconds: number): void => queries.observe(seconds),
-    /** Undefined: the server does not answer, or this daemon serves no fleet. */
+    /** `state` is undefined if the server does not answer, or if this daemon serves no fleet. */
     set(state: FleetState | undefined): void {
       nodes.reset();
       for (const metric of single) metric.remove();
@@ -523,12 +525,14 @@ const shipReport: z.ZodType<Omit<ShipReport, 'start_time_seconds'>> = z.object({
 });
 
 interface ShippingState {
-  /** Whether something was shipped from here. */
+  /** Whether a shipper runs here or has shipped events before. */
   ships: boolean;
   report: z.infer<typeof shipReport> | undefined;
 }
 
-/** Asks the shipper whose state is in this folder. One that is missing, hangs or sends nonsense counts as none. */
+/**
+ * Asks the shipper whose state is in this folder. A shipper that is missing, hangs or sends nonsense counts as none.
+ */
 async function readShippingState(folder: string): Promise<ShippingState> {
   const answer = await askSocket(join(folder, SHIP_SOCKET), shipReport);
   const report = answer === 'silent' ? undefined : answer;
@@ -570,7 +574,7 @@ function shipMetrics(registry: Registry) {
   );
   const all = [events, unshipped, bytes, waiting, waitingSeconds, blocked, retries, offset];
   return {
-    /** Undefined: this daemon asks no shipper. */
+    /** `state` is undefined if this daemon asks no shipper. */
     set(state: ShippingState | undefined): void {
       for (const metric of all) metric.reset();
       const { ships = false, report } = state ?? {};
