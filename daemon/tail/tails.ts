@@ -42,7 +42,7 @@ export interface TailOptions {
 }
 
 export interface TailRequest {
-  /** Contains no times. */
+  /** A filter without times. */
   filter: EventFilter;
   fromNs: bigint | undefined;
   lastEventId: string | undefined;
