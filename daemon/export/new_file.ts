@@ -20,7 +20,7 @@ import { dirname, join } from 'node:path';
 import { ExportError, runWithWriteErrors } from './errors.ts';
 
 interface HiddenFile {
-  /** Where to write: an empty file that no other process uses. */
+  /** Path to write to: an empty file that no other process uses. */
   readonly path: string;
   /** Gives the file its name in the same folder; it then survives a crash. */
   show(target: string, options: { force: boolean }): void;
@@ -40,7 +40,7 @@ function buildHiddenName(rest: string): string {
   return `.kreplay-${process.pid}-${rest}`;
 }
 
-/** `name` is the file that error messages name. */
+/** Error messages name the file `name`. */
 export function createHiddenFile(folder: string, name: string): HiddenFile {
   removeAbandoned(folder);
   const path = join(folder, buildHiddenName(`${randomBytes(6).toString('hex')}.tmp`));

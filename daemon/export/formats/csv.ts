@@ -29,7 +29,7 @@ export function createCsvEncoder(): Encoder {
   return {
     head: formatCsvHead,
     *encodePieces(scanned) {
-      // The memory of a piece is used again, and an output may still have to write it.
+      // The encoder reuses the memory of a piece, which an output may still have to write.
       for (const piece of encodePieces(scanned)) yield Buffer.from(piece);
     },
     tail: takeRest,

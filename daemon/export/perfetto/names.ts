@@ -8,7 +8,7 @@ import { EVENT_COLUMNS } from '../flat_columns.ts';
 export const LOSS_CATEGORY = 'loss';
 export const LOST_EVENTS = 'lost_events';
 
-/** Columns that the trace already has in other form. */
+/** Columns that the trace already has in another form. */
 const TOLD = ['event_type', 'timestamp_ns', 'duration_ns', 'pid', 'tid'];
 export const ARGUMENTS = EVENT_COLUMNS.filter(({ name }) => !TOLD.includes(name));
 
