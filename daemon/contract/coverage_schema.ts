@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { int64 } from '../../bpf/schema/api.ts';
 
 /**
- * Limit of gaps in one answer. Beyond it, gaps of one node and cause that are close to each other are merged into a
- * longer one with as many lost events.
+ * Limit of gaps in one answer. Beyond it, gaps of one node, cause and service that are close to each other are merged
+ * into a longer one, whose lost events are their sum.
  */
 export const GAPS_MAX = 1000;
 

@@ -78,7 +78,7 @@ function resolveWindow(given: Given, nowNs: bigint) {
 
 export interface Compared extends FoundComparison {
   window: TimeRange;
-  /** Whether the window is the time of the box, because that which was asked for has too many events. */
+  /** Whether the window was narrowed to the time of the box, because the requested window has too many events. */
   isNarrowed: boolean;
 }
 

@@ -6,11 +6,11 @@ import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { createReversedProblem, resolveTimeRange } from './time_range.ts';
 
-/** Parameters that are values of events, beside services and nodes. */
+/** Parameters for values of events, besides services and nodes. */
 export const valueConditions = describeValueConditions('');
 export const exclusions = describeExclusions('not ');
 
-/** The same for transactions, of which one event is enough. */
+/** The same parameters for transactions, of which one event is enough. */
 export const transactionValues = {
   ...describeValueConditions('transactions with '),
   ...describeExclusions('no transactions with '),

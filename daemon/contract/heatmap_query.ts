@@ -1,4 +1,6 @@
-/** `GET /api/heatmap`: converts the URL's parameters to what is counted, and in which columns of time. */
+/**
+ * `GET /api/heatmap`: converts the URL's parameters to a filter of transactions or events and to the columns of time.
+ */
 
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
@@ -49,8 +51,8 @@ export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
 }
 
 /**
- * Returns the columns of a query: without bounds, they cover what the recordings hold. A transaction, of those in
- * `reach`, may have begun earlier: on another node, or with events that retention has removed.
+ * Returns the columns of a query; without bounds, they cover the time of the recordings. A transaction in `reach` may
+ * have begun earlier: on another node, or with events that retention has removed.
  */
 export function computeQueryColumns(
   { of, columnCount, nowNs, filter }: HeatmapQuery,

@@ -4,7 +4,7 @@ import { parseMilliseconds } from '../base/duration.ts';
 import { documented } from './documented.ts';
 
 const BEFORE_MS_DEFAULT = 10_000;
-/** Equals one day. */
+/** One day. */
 export const BEFORE_NS_MAX = 86_400_000_000_000n;
 
 const MESSAGE = 'must be decimal milliseconds, such as 10000 or 0.05, whole nanoseconds, and at most 86400000';

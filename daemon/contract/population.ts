@@ -1,4 +1,4 @@
-/** What a map counts and a comparison compares: transactions or events, and which of them. */
+/** The population that a map counts and a comparison compares: transactions or events, selected by a filter. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import { type InputError, Problem } from '../base/problem.ts';

@@ -24,7 +24,10 @@ export const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
   description: 'how much longer each call takes that fits only, on the recorded time line, nanoseconds',
 });
 
-/** A clock without a battery may be off by decades. What is limited is the time line on which the clocks agree. */
+/**
+ * Offsets may be large, because a clock without a battery may be off by decades. The limit applies to the time line on
+ * which the clocks agree.
+ */
 const offsetNs = int64(-MAX_INT64, MAX_INT64);
 
 export const clockOffsetsNs = z
@@ -134,7 +137,7 @@ export const stepRequest = z.strictObject({
 const FRAMES = ['state', 'position', 'event'];
 const FRAMES_MESSAGE = 'must be state, position or both, or state,event';
 
-/** Which frames a stream has; undefined stands for events and states. */
+/** The frames of a stream; undefined stands for events and states. */
 export const streamParameters = z.strictObject({
   frames: parsed(
     (text) => {

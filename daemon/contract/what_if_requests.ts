@@ -41,7 +41,7 @@ const eventTypes = () => buildWordsSchema(EVENT_TYPES, 'a type');
 const operations = () => buildWordsSchema(OPERATIONS, 'an operation');
 const syscalls = () => buildWordsSchema(SYSCALLS, 'a system call');
 
-/** The same as the parameters of a list of transactions, as arrays. */
+/** The same conditions as the parameters of a list of transactions, as arrays. */
 const values = {
   event_type: eventTypes().meta({ description: 'with events of these types' }),
   operation: operations().meta({ description: 'with block requests with these operations' }),
