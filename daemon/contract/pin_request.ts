@@ -22,5 +22,5 @@ export const pinRequest = z.strictObject({
         return z.NEVER;
       }),
     { type: 'number', minimum: 0, maximum: 86_400_000, default: BEFORE_MS_DEFAULT },
-  ).meta({ description: 'how much of what came before the transaction is kept too, milliseconds' }),
+  ).meta({ description: 'time before the transaction whose events are kept too, milliseconds' }),
 });

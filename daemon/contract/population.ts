@@ -9,7 +9,7 @@ export type Population = { of: 'transactions'; filter: TransactionFilter } | { o
 
 export const populationKind = described(
   z.enum(['transactions', 'events'], { error: 'must be transactions or events' }),
-  'what is counted: transactions, by the start of their first own event and by what their callers waited for, or events; transactions unless given',
+  'the kind: transactions, by the start of their first own event and the time that their callers waited, or events; transactions unless given',
 );
 
 type Kind = Population['of'];
