@@ -15,7 +15,7 @@ const waiting: Waiting[] = [];
 const starts: (() => void)[] = [];
 const pieces = new WeakMap<object, number>();
 const SMALL = -1;
-/** Every so many turns, the work that has waited longest gets the turn, so that nothing waits forever. */
+/** One turn in this many goes to the work that has waited longest, so that nothing waits forever. */
 const LONGEST_EVERY = 4;
 let turns = 0;
 let isScheduled = false;

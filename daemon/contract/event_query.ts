@@ -34,7 +34,7 @@ export interface EventQuery {
   filter: EventFilter;
   order: 'asc' | 'desc';
   limit: number;
-  /** Whether the client requested a limit: a stream has none unless it did. */
+  /** Whether the client requested a limit: a stream is unlimited unless it did. */
   limited: boolean;
   after: EventKey | undefined;
   /** Place in the list of the slowest events after which the page begins; undefined for events in order of time. */

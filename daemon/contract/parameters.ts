@@ -128,7 +128,7 @@ export const traceId = parsed(
   { type: 'string', pattern: '^[0-9a-fA-F]{32}$' },
 );
 
-/** Builds a list of words of a small set; `kind` says what a word is. */
+/** Builds a list of words of a small set; error messages call a word `kind`. */
 function buildWordListSchema<const Word extends string>(known: readonly Word[], kind: string) {
   const word = z.custom<Word>((value) => (known as readonly unknown[]).includes(value), {
     error: ({ input }) => `${JSON.stringify(input)} is not ${kind}; known are: ${known.join(', ')}`,

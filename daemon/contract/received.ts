@@ -57,7 +57,9 @@ export type MapKind = HeatmapAnswer['of'];
 export type DifferencesAnswer = Received<typeof differencesSchema>;
 export type ComparedSide = DifferencesAnswer['selected'];
 export type DifferentValue = DifferencesAnswer['differences'][number]['values'][number];
-/** The fields of a comparison: those that filters have, and `neighbour`, who used the same device at the same time. */
+/**
+ * The fields of a comparison: the fields that filters have, and `neighbour`, who used the same device at the same time.
+ */
 export type ComparedField = DifferentValue['field'];
 
 export type Readiness = Received<typeof readyResponse>;

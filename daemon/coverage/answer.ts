@@ -40,7 +40,7 @@ export interface Answer {
   coverEvents(filter: EventFilter): Promise<Coverage>;
   /** Coverage of an answer about one transaction. */
   coverTransaction(transaction: TransactionSummary): Promise<Coverage>;
-  /** Coverage of an answer about a population; `reach` is that of its transactions, null without any. */
+  /** Coverage of an answer about a population; `reach` is the reach of its transactions, null without any. */
   coverPopulation(population: Population, reach: TransactionReach | null): Promise<Coverage>;
   /** Coverage of a list of the transactions that a filter selects. */
   coverList(filter: Population['filter'], reach: TransactionReach | null): Promise<Coverage>;

@@ -94,7 +94,7 @@ export function addInProgress(
   const untils = new Map<string, bigint>();
   for (const { node, toNs: untilNs } of spans) if (untilNs > (untils.get(node) ?? -1n)) untils.set(node, untilNs);
   const getUntil = (node: string) => untils.get(node) ?? 0n;
-  // Without `to`, the window ends where the recording does.
+  // The window ends where the recording does if the query has no `to`.
   const isBefore = (ns: bigint, node: string) => (toNs === undefined ? ns <= getUntil(node) : ns < toNs);
   const isServed = (node: string) => untils.has(node);
   const isInAnswer = ({ timestamp_ns, node }: UnendedEvent) =>

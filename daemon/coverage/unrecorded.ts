@@ -5,8 +5,9 @@
  *   window   from ...................................... to, or now
  *   node       .  not_recorded_yet  [ recorded ] agent_stopped
  *
- * Without `to`, a query asks for what is recorded, and its answer reports until when that is. Then neither events that
- * a running agent has not committed yet nor the time after the end of a named or imported file are a gap.
+ * A query without `to` asks for everything that is recorded, and its answer reports until when the recording goes. Then
+ * neither events that a running agent has not committed yet nor the time after the end of a named or imported file are
+ * a gap.
  */
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import { NODE_SILENT_NS } from '../store/fleet_state.ts';
@@ -27,7 +28,7 @@ export interface CoverageQuery {
   nowNs: bigint;
 }
 
-/** `spans` are those of the nodes of the query. */
+/** `spans` are the spans of the nodes of the query. */
 export function findUnrecorded(
   spans: readonly NodeSpan[],
   { fromNs, toNs, nodes = [], nowNs }: CoverageQuery,

@@ -164,7 +164,7 @@ function buildInfo(registry: Registry): void {
 
 /*
  * Metrics that the agent of the data folder reports. Its counts start at 0 with the agent; without an agent there are
- * none.
+ * no metrics.
  */
 
 /** Type label of a lost definition, or of lost events of any type. */
@@ -260,7 +260,7 @@ function createConnectionMetrics(registry: Registry) {
   };
 }
 
-/* Metrics of a fleet, for a daemon that serves one: sums over all nodes, none for each of them. */
+/* Metrics of a fleet, for a daemon that serves one: sums over all nodes, and no metric per node. */
 
 const QUERY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -508,7 +508,8 @@ function createReplayMetrics(registry: Registry) {
 }
 
 /*
- * Metrics that `kreplay ship` of this node reports. Its counts start at 0 with the process; without one there are none.
+ * Metrics that `kreplay ship` of this node reports. Its counts start at 0 with the process; without a process there are
+ * no metrics.
  */
 
 /** Validates only the fields that are used: a newer shipper may report more. */

@@ -14,7 +14,10 @@ export interface FilterChooser {
   choose: Passes['choose'];
 }
 
-/** Returns undefined if more than `eventsMax` events would have to be read. A filter that needs none is returned as it is. */
+/**
+ * Returns undefined if more than `eventsMax` events would have to be read. A filter without conditions on events is
+ * returned unchanged.
+ */
 export async function* findChosen(
   { gather, choose }: FilterChooser,
   filter: TransactionFilter,

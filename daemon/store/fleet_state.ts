@@ -19,7 +19,7 @@ export const LAG_QUANTILES = ['0.5', '0.9', '0.99', '1'] as const;
 
 export interface FleetNodes {
   counts: NodeCounts;
-  /** How far behind the current nodes are, in nanoseconds, for each quantile; empty without current nodes. */
+  /** Lag of the current nodes in nanoseconds, for each quantile; empty without current nodes. */
   lagNs: bigint[];
 }
 

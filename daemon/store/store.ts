@@ -233,7 +233,8 @@ export interface RecordingState {
   firstTimestampNs: bigint | null;
   lastTimestampNs: bigint | null;
   /**
-   * The time until which an agent is known to have recorded into it, and whether it still does; null if none ever did.
+   * The time until which an agent is known to have recorded into the recording, and whether it still does; null if none
+   * ever did.
    */
   lastWriter: WrittenSpan | null;
   /** All its losses; the type is null if it is unknown. */
@@ -251,7 +252,7 @@ export interface UnreadableFile {
 
 /** Progress of a live tail, opaque outside the store. It never changes: each answer has a new one. */
 export interface FollowPosition {
-  /** What a client sends to continue from here, with any daemon that serves the same recordings. */
+  /** Text that a client sends to continue from here, with any daemon that serves the same recordings. */
   readonly id: string;
   /**
    * Two positions have the same continuation with a filter if their `sharedAs` is equal, or, without one, their `id`.
@@ -321,7 +322,7 @@ export interface Store {
   follow(request: FollowRequest, signal: AbortSignal): Promise<FollowedBatch | undefined>;
   findEvent(eventId: string): Promise<ApiEvent | undefined>;
   findTransaction(transactionId: string): Promise<TransactionSummary | undefined>;
-  /** Returns summaries by id. A transaction that is unknown, or in an unreadable file only, has none. */
+  /** Returns summaries by id. A transaction has none if it is unknown, or only in an unreadable file. */
   findTransactionsById(ids: readonly string[]): Promise<Map<string, TransactionSummary>>;
   /** Rejects with a Problem if the filter needs too many events. */
   listTransactions(request: TransactionsRequest): AsyncGenerator<void, TransactionPage>;

@@ -86,7 +86,7 @@ export function createSlowestEvents({ limit, after }: SlowestOptions): Slowest {
       const cut = createRowCutter(scanned.block);
       for (let row = 0; row < scanned.block.rowCount; row++) {
         const duration = durations[row]!;
-        // An event that comes later in the total order follows those of the same duration.
+        // Events of the same duration are listed in the total order, so a later one follows them.
         if (found.length > limit && duration <= found.at(-1)!.duration) continue;
         if (!wanted(row)) continue;
         const at = found.findLastIndex((other) => other.duration >= duration) + 1;

@@ -24,7 +24,7 @@ export interface StatsTable {
 }
 
 export interface Stats {
-  /** With buckets, blocks must be added in ascending order. */
+  /** Adds a block; with buckets, blocks must come in ascending order. */
   add(scanned: ScannedBlock): void;
   finish(): StatsTable;
 }

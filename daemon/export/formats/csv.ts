@@ -116,7 +116,7 @@ function buildKindCells(build: LayoutBuilder, name: string, kind: Kind, column: 
         ),
       ];
     case 'origins': {
-      // A list of objects has quotes, an empty one has none.
+      // A list of objects is quoted, and an empty list is not.
       const surrounding = { before: ',"[', after: ']"', none: ',[]' };
       const quoteOriginText = (...args: Parameters<typeof encodeOriginHead>) =>
         encodeOriginHead(...args).replaceAll('"', '""');

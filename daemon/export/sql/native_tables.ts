@@ -77,7 +77,7 @@ type MakeText = (table: number, column: number, type: number, key: number | bigi
 interface NativeTables {
   /** Defines the tables of the next database that loads the extension. */
   defineTables(tables: readonly TableDefinition[], open: Open, makeText: MakeText): void;
-  /** Returns what `open`, `next` or `makeText` has thrown since the last call. */
+  /** Returns the error that `open`, `next` or `makeText` has thrown since the last call. */
   takeFailure(): unknown;
 }
 

@@ -84,7 +84,7 @@ const LINE_EVENTS_MAX = 4096;
 const PART_ROWS = 512;
 /** Length of the names in a line after which it ends early: a line should take milliseconds, not more. */
 const NAMES_LENGTH_MAX = 256 * 1024;
-/** Number of dictionaries after which those of earlier lines are forgotten. */
+/** Number of dictionaries after which the dictionaries of earlier lines are forgotten. */
 const DICTIONARIES_MAX = 1024;
 
 /** Columns that a scan must read. */
@@ -160,7 +160,7 @@ export async function* encodeColumnLines(blocks: AsyncIterable<ScannedBlock>): A
 interface LineWriter {
   /** Adds all rows; yields the lines that are full. The block must be in order of time. */
   add(scanned: ScannedBlock): Generator<Buffer, void>;
-  /** Returns the line that was begun; an empty buffer if none was. */
+  /** Returns the unfinished line; an empty buffer without one. */
   take(): Buffer;
 }
 

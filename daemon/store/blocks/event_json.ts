@@ -210,7 +210,7 @@ export interface RowLayout {
   tables: readonly TextTable[];
 }
 
-/** The column with the number of each row, which a block keeps beside its columns. */
+/** The column with the number of each row, which a block keeps apart from its columns. */
 export const NUMBER_COLUMN = 'number';
 
 const STORAGES = new Map<string, Storage>([

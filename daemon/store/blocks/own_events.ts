@@ -15,8 +15,8 @@ export function isOwnEvent(isOfContext: boolean, source: number): boolean {
 }
 
 /**
- * Returns a test for the rows of a block: whether the transaction's own threads caused the event. Its other events
- * write back data that it wrote earlier, which is its work but takes none of its time.
+ * Returns a test for the rows of a block: whether the transaction's own threads caused the event. Other events of the
+ * transaction write back data that it wrote earlier: they belong to it but take none of its time.
  */
 export function createOwnEventTest(
   { block, dictionary }: ScannedBlock,
@@ -36,7 +36,7 @@ export function createOwnEventTest(
   };
 }
 
-/* Finds the events of many transactions in a scan: those of their own contexts, and the requests with their data. */
+/* Finds the events of many transactions in a scan: events of their own contexts, and requests with their data. */
 
 /** Columns that a scan must read to find these events. */
 export const OWNED_COLUMNS = [...OWN_EVENT_COLUMNS, ...ORIGINS.map(({ context }) => context.name)];

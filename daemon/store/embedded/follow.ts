@@ -22,7 +22,7 @@ import type { Extent, Recordings } from './recordings.ts';
 /** Rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
 const BATCH_ROWS = 1024;
 
-/** The position of a tail, with what its id leaves out because it can be found again. */
+/** The position of a tail, with the state that its id leaves out because it can be found again. */
 interface KnownPosition extends FollowPosition, Position {}
 
 /** The id is made on demand: most positions are only continued. */

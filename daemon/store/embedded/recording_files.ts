@@ -43,8 +43,8 @@ export interface Findings {
 
 interface RecordingFiles {
   /**
-   * Returns at least one recording, or throws. They stay open until they are released, even if other files replace
-   * them. An import that cannot be read is left out and listed by `listUnreadable`.
+   * Returns at least one recording, or throws. Recordings stay open until they are released, even if other files
+   * replace them. An import that cannot be read is left out and listed by `listUnreadable`.
    */
   acquire(): readonly OpenRecording[];
   release(recordings: readonly OpenRecording[]): void;

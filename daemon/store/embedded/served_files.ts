@@ -73,7 +73,7 @@ function listImportedPaths(folder: string): string[] {
     .map((name) => join(folder, name));
 }
 
-/** What folders contained, for as long as they do not change. */
+/** Contents of folders, kept until the folders change. */
 const listed = new Map<string, { stamp: string; names: readonly string[] }>();
 
 function readFolderNames(folder: string, { dev, ino, mtimeNs, ctimeNs }: BigIntStats): readonly string[] {

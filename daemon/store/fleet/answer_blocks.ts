@@ -105,8 +105,8 @@ function readRowKey(decoded: DecodedBlock, row: number): RowKey {
 }
 
 /**
- * Selects the rows whose key differs from that of the row before. Events of types that a newer kreplay records are left
- * out.
+ * Selects the rows whose key differs from the key of the row before. Events of types that a newer kreplay records are
+ * left out.
  */
 function selectDistinctRows(decoded: DecodedBlock, types: Uint8Array, before: RowKey | undefined): Uint32Array {
   const rows = new Uint32Array(decoded.rowCount);

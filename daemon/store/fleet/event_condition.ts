@@ -25,7 +25,7 @@ export interface TimeRange {
   lastNs: bigint;
 }
 
-/** The starts that a filter allows; undefined if there are none. */
+/** Returns the range of starts that a filter allows; undefined if it allows none. */
 export function computeTimeRange({ fromNs = 0n, toNs = U64_MAX + 1n }: EventFilter): TimeRange | undefined {
   const firstNs = fromNs < 0n ? 0n : fromNs;
   const lastNs = toNs > U64_MAX ? U64_MAX : toNs - 1n;
@@ -70,7 +70,7 @@ function buildInSql(column: string, texts: readonly string[]): Condition {
   return distinct.length === 0 ? undefined : sql`${identifier(column)} IN (${list(distinct.map(text))})`;
 }
 
-/** No event has the empty name: it stands for none. */
+/** The empty name stands for no name, so no event has it. */
 export function dropEmptyNames(texts: readonly string[]): string[] {
   return texts.filter((one) => one !== '');
 }

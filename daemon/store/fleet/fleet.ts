@@ -22,7 +22,7 @@ export interface Fleet {
   oldestNs(): Promise<bigint>;
 }
 
-/** Without `pinning`, the account that reads has to be allowed to write pins. */
+/** The account that reads must be allowed to write pins if there is no `pinning`. */
 export function createFleet(
   connection: Connection,
   about: Pick<Fleet, 'bucketNs' | 'isCluster'>,

@@ -32,7 +32,7 @@ interface Memory {
   /** Segments of the overlap whose late events were given, and the counts of the losses that were given. */
   readonly segments: ReadonlySet<string>;
   readonly losses: ReadonlyMap<string, number>;
-  /** Segments of which only the late events up to a key were given. */
+  /** Segments whose late events were given only up to a key. */
   readonly late?: { segments: readonly ArrivedSegment[]; after: RowKey | undefined } | undefined;
   /** When the tables were last asked; undefined if more is due. */
   readonly lookedNs?: bigint | undefined;
@@ -301,7 +301,7 @@ async function askNow(fleet: Fleet): Promise<bigint> {
   return requireSingleRow(await readRows(fleet, asked, { seconds: 'number' })).seconds;
 }
 
-/** Returns what arrived first at `sinceS` or later. */
+/** Returns the segments and losses that first arrived at `sinceS` or later. */
 async function readArrivals(fleet: Fleet, sinceS: bigint, filter: EventFilter): Promise<Arrivals> {
   const nowS = await askNow(fleet);
   const bound = sql`toDateTime(${sinceS > 0n ? sinceS : 0n})`;
@@ -328,7 +328,7 @@ FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, loss_id`, table, bou
 GROUP BY recording, loss_id HAVING lost > before OR is_known = 0 ORDER BY min(arrived), recording, loss_id`;
 }
 
-/** Builds the condition for keys of which a row arrived at `bound` or later. */
+/** Builds the condition for keys with a row that arrived at `bound` or later. */
 function buildArrivedSql(fleet: Fleet, key: Sql, table: Sql, bound: Sql): Sql {
   const keys = sql`(SELECT ${key} FROM ${table} WHERE arrived >= ${bound})`;
   return fleet.isCluster ? sql`(${key}) GLOBAL IN ${keys}` : sql`(${key}) IN ${keys}`;

@@ -9,10 +9,7 @@ import type { KnownRecording } from './fleet_info.ts';
 export interface KnownNodes {
   /** Notes the recordings of these nodes, or of all nodes, that were found while all shards answered. */
   learn(found: readonly KnownRecording[], nodes: readonly string[] | undefined): void;
-  /**
-   * Notes the recordings that some shards have, and returns the nodes, of these or of all, of which recordings are
-   * missing.
-   */
+  /** Notes the recordings that some shards have, and returns the nodes, of these or of all, that lack recordings. */
   compare(found: readonly KnownRecording[], nodes: readonly string[] | undefined): string[];
   names(): string[];
   /** Whether all nodes were learnt. */

@@ -31,7 +31,7 @@ const ROWS_SPARE = 2;
 
 type Order = ScanRequest['order'];
 
-/** `also` has conditions besides those of the filter. */
+/** `also` adds conditions to those of the filter. */
 export async function* scanFleet(
   fleet: Fleet,
   { filter, order, after, limit = Number.POSITIVE_INFINITY, columns: wanted }: ScanRequest,

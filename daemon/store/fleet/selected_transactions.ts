@@ -30,7 +30,7 @@ interface Selected {
 
 /**
  * Builds a statement that groups transactions by the hashes of their ids, as a recording's tables do; undefined if none
- * can match. Its aliases are no names of the table's columns, which the aggregate functions read.
+ * can match. Its aliases differ from the names of the table's columns, which the aggregate functions read.
  */
 export async function buildSelectionSql(
   fleet: Fleet,

@@ -51,7 +51,7 @@ export interface Tallied {
   selected: Side;
   others: Side;
   events: number;
-  /** For each value, how many of the selected and of the others have it, alternating. */
+  /** Numbers of the selected and of the others that have each value, alternating. */
   carriers: Float64Array;
   /** The strata in which a value is tested; undefined if it is tested among all. */
   listStrata?: (value: number) => readonly Stratum[] | undefined;
@@ -83,7 +83,7 @@ export function* computeComparison(
     .sort((a, b) => computeStrength(b) - computeStrength(a) || compare(a, b));
   function computeStrength(value: CountedValue): number {
     const difference = computeShareDifference(value, sizes);
-    // A value that is more frequent among the selected comes before one that is equally rarer.
+    // A value that is more frequent among the selected precedes an equally strong one that is rarer there.
     return difference > 0 ? difference * (1 + 1e-9) : -difference;
   }
   const joined = strongest.slice(0, JOINED_MAX);

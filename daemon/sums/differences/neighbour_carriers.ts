@@ -19,7 +19,7 @@ const STRATA_MAX = 2 ** 17;
 
 export interface NeighbourCarriers {
   readonly values: readonly FieldValue[];
-  /** For each value, how many of the selected and of the others have it, alternating. */
+  /** Numbers of the selected and of the others that have each value, alternating. */
   readonly counts: Float64Array;
   /**
    * Counts the transactions that began in the time of the box and may have the value, by the nodes on which they may. A

@@ -30,7 +30,7 @@ export interface Tested {
 /** Number of tests in strata between two yields: each may take 10 ms. */
 const STRATA_TESTS_A_STEP = 4;
 
-/** `sizes` are those of the two groups. Yields to let other work run. */
+/** `sizes` are the sizes of the two groups. Yields to let other work run. */
 export function* findDiffering(values: readonly TestedValue[], sizes: Counted): Generator<void, Tested> {
   const least = computeLeastProbabilities(values, sizes);
   const tried = countTestable(least.toSorted((a, b) => a - b));

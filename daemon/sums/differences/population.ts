@@ -9,7 +9,7 @@ export interface PopulationRows {
   hashes: Float64Array;
   startsNs: BigUint64Array;
   durationsNs: BigUint64Array;
-  /** 1 for those in the box. */
+  /** 1 for transactions in the box. */
   selected: Uint8Array;
 }
 

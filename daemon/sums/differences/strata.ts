@@ -14,7 +14,7 @@ export interface Stratum extends Counted {
 /** The logarithm of the probability that this many of the carriers are selected. */
 type LogProbability = (count: number, carriers: number, sizes: Counted) => number;
 
-/** Smaller probabilities count as none. */
+/** Smaller probabilities count as 0. */
 const PROBABILITY_MIN = 1e-30;
 /** Variance from which on the normal distribution is as good: adding up many wide strata exactly would take seconds. */
 const NORMAL_VARIANCE = 2500;

@@ -1,4 +1,4 @@
-/** The messages between the main thread and those that scan. */
+/** The messages between the main thread and the scan threads. */
 
 import type { ThreadFailure } from '../../../base/thread_failure.ts';
 import type { PassName, PassRequest } from '../../passes.ts';

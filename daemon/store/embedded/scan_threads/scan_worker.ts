@@ -13,7 +13,7 @@ import { type FromScanThread, PIECES_AHEAD, type Question, type ToScanThread } f
 /** A file that was removed takes its space until it is closed, which happens when this thread looks for files. */
 const LOOK_EVERY_MS = 60_000;
 
-/** Half of what the main thread keeps for small questions: most scans read more than any cache holds. */
+/** Half of the main thread's cache for small questions: most scans read more than any cache holds. */
 const CACHE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** A message to the other thread and back costs as much as writing 50 KiB of events. */
