@@ -1,5 +1,6 @@
 /**
- * The first place in `[from, to)` for which `holds`, which must then hold for all later ones; `to` when there is none.
+ * Returns the first place in `[from, to)` for which `holds` is true, or `to`. `holds` must then be true for all later
+ * places.
  */
 export function findFirstPlace(from: number, to: number, holds: (place: number) => boolean): number {
   let [low, high] = [from, to];
@@ -11,7 +12,7 @@ export function findFirstPlace(from: number, to: number, holds: (place: number) 
   return low;
 }
 
-/** Likewise in ascending `values`: the first place with a value that is not below `limit`. */
+/** Returns the first place in ascending `values` with a value that is not below `limit`, or `to`. */
 export function findFirstNotBelow<T extends number | bigint | string>(
   values: ArrayLike<T>,
   limit: T,
@@ -21,7 +22,7 @@ export function findFirstNotBelow<T extends number | bigint | string>(
   return findFirstPlace(from, to, (place) => values[place]! >= limit);
 }
 
-/** Likewise: the first place with a value above `limit`. */
+/** Returns the first place in ascending `values` with a value above `limit`, or `to`. */
 export function findFirstAbove<T extends number | bigint | string>(
   values: ArrayLike<T>,
   limit: T,
@@ -32,8 +33,8 @@ export function findFirstAbove<T extends number | bigint | string>(
 }
 
 /**
- * `findFirstPlace` for a place that is near `from`: steps that double until one is behind it. It looks at some twice the
- * logarithm of the distance.
+ * Works like `findFirstPlace`, but is faster if the place is near `from`: the step doubles until it passes the place.
+ * `holds` is called about twice the logarithm of the distance.
  */
 export function findFirstPlaceNear(from: number, to: number, holds: (place: number) => boolean): number {
   let low = from;

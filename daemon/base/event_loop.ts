@@ -1,20 +1,21 @@
 /**
- * Shares the main thread out. At most one piece of long work runs between two polls of the sockets, however many answers
- * are in progress: if all ran at once, small requests would wait for all of them. What is small comes first, and then
- * what has had the fewest pieces: a question of ten pieces would else wait ten times for each of those of thousands.
+ * Shares the main thread out. At most one piece of long work runs between two polls of the sockets, however many
+ * answers are in progress: if all ran at once, small requests would wait for all of them. Small work comes first, then
+ * the work that has had the fewest pieces: otherwise, a question of ten pieces would wait ten times for each question
+ * of thousands.
  */
 interface WaitingWork {
   wake: () => void;
-  /** Pieces that its work has had; less than none for what is small. */
+  /** Number of pieces that the work has had; negative for small work. */
   had: number;
 }
 
-/** In order of arrival. */
+/** Ordered by arrival. */
 const waiting: WaitingWork[] = [];
 const starts: (() => void)[] = [];
 const pieces = new WeakMap<object, number>();
 const SMALL = -1;
-/** One turn in so many goes to what has waited longest, so that nothing waits forever. */
+/** One turn in this many goes to the work that has waited longest, so that nothing waits forever. */
 const LONGEST_EVERY = 4;
 let turns = 0;
 let isScheduled = false;
@@ -34,18 +35,21 @@ export function noteConnection(): void {
   connectionCame = true;
 }
 
-/** Calls it soon, in order of arrival, and not at the same time as too many others. */
+/** Calls `start` soon, in order of arrival, and not together with too many others. */
 export function begin(start: () => void): void {
   starts.push(start);
   schedule();
 }
 
-/** Says that this work is small, or has turned out not to be. */
+/** Marks this work as small, or as no longer small. */
 export function favour(work: object, isSmall: boolean): void {
   pieces.set(work, isSmall ? SMALL : 0);
 }
 
-/** Resolves when it is the turn of this work, such as an answer; without it the piece counts as a first one. */
+/**
+ * Resolves when it is the turn of this work, such as an answer. A piece without `work` counts as the first piece of its
+ * work.
+ */
 export function yieldToEventLoop(work?: object): Promise<void> {
   const had = (work && pieces.get(work)) ?? 0;
   if (work && had !== SMALL) pieces.set(work, had + 1);

@@ -35,7 +35,7 @@ export function buildPathPattern(path: string): string {
   return end === '*' || end === '/' ? `${doubleTrailingBackslashes(path.slice(0, -1))}\\${end}` : path;
 }
 
-/** The pattern of the folder that a file is in; undefined for the root, and for what is in no folder. */
+/** Returns the pattern of the folder that a file is in; undefined in the root, and for a path without a folder. */
 export function buildFolderPattern(path: string): string | undefined {
   const folder = findFolder(path);
   return folder === undefined || folder === '/' ? undefined : `${doubleTrailingBackslashes(folder.slice(0, -1))}/`;
@@ -54,7 +54,7 @@ export function parsePattern(pattern: string): Pattern {
   return end === '*' ? { kind: 'beginning', text } : { kind: 'folder', text: `${text}/` };
 }
 
-/** The folder of a file, with its slash at the end. */
+/** Returns the folder of a file, with a slash at the end. */
 function findFolder(path: string): string | undefined {
   const end = path.lastIndexOf('/');
   return end < 0 || end === path.length - 1 ? undefined : path.slice(0, end + 1);
@@ -70,7 +70,7 @@ function countTrailingBackslashes(text: string): number {
   return text.length - start;
 }
 
-/** Leaves out what begins with another one, and sorts the others. */
+/** Leaves out texts that begin with another one, and sorts the others. */
 function selectShortest(beginnings: readonly string[]): string[] {
   const kept: string[] = [];
   for (const text of beginnings.toSorted((a, b) => (a < b ? -1 : 1))) {
@@ -81,8 +81,8 @@ function selectShortest(beginnings: readonly string[]): string[] {
 }
 
 /**
- * The last one that is not after a path, or the first: as none begins with another, no other one can be what the path
- * begins with.
+ * Returns the last text that does not sort after the path, or the first one. No text begins with another, so no other
+ * text can be a beginning of the path.
  */
 function findLastUpTo(sorted: readonly string[], path: string): string {
   return sorted[Math.max(0, findFirstAbove(sorted, path) - 1)]!;

@@ -23,7 +23,10 @@ export function parseListItems(list: string): string[] {
   return [...items, item + list.slice(from)];
 }
 
-/** What a list of names may stand for: names may contain commas or spaces, so untrimmed items and all as one count too. */
+/**
+ * Lists the names that a list may stand for: names may contain commas or spaces, so untrimmed items and the whole list
+ * count too.
+ */
 export function listPossibleNames(list: string): string[] {
   const items = parseListItems(list);
   // A name may consist of spaces.
@@ -31,7 +34,7 @@ export function listPossibleNames(list: string): string[] {
   return [...items.map((item) => item.trim()), ...items, items.join()];
 }
 
-/** A name as a list of one. */
+/** Writes a name as a list of one. */
 export function escapeListItem(name: string): string {
   const parts = name.split(',');
   return parts

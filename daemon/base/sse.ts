@@ -12,11 +12,11 @@ export interface Sink {
   end(frames?: string): unknown;
   destroy(): unknown;
   on(event: 'close' | 'drain' | 'error', listener: () => void): unknown;
-  /** Its socket, if another thread may write to it now: it is not encrypted, and nothing waits to be written. */
+  /** Returns the socket if another thread may write to it now: it is not encrypted, and nothing waits to be written. */
   findDirectSocket?(): { fd: number; isChunked: boolean } | undefined;
-  /** Reports that another thread has written so many bytes to its socket. */
+  /** Reports that another thread has written this many bytes to the socket. */
   reportDirectWrite?(bytes: number): void;
-  /** Writes the end of what another thread has begun to write to its socket. */
+  /** Writes the rest of the data that another thread has begun to write to the socket. */
   writeRest?(bytes: Buffer): boolean;
 }
 

@@ -1,7 +1,7 @@
-/** Carries errors from one thread to another: structured clones of them would lose their codes. */
+/** Carries errors from one thread to another: a structured clone of an error would lose its code. */
 import { ERRORS, type ErrorCode, type InputError, Problem } from './problem.ts';
 
-/** An error of another thread; without a code it is an unexpected one. */
+/** An error of another thread; an unexpected one has no code. */
 export interface ThreadFailure {
   code: ErrorCode | undefined;
   message: string;

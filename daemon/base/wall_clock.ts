@@ -1,8 +1,8 @@
 /** The wall clock. */
 
 /**
- * The wall clock, nanoseconds since the epoch, rounded up to the millisecond that Date.now() would say next: what is
- * recorded by now is no later, and a window of this millisecond has passed.
+ * Returns nanoseconds since the epoch, rounded up to the next millisecond of Date.now(): no event that is recorded by
+ * now is later, and a window up to this time has passed.
  */
 export function nowNs(): bigint {
   return BigInt(Date.now() + 1) * 1_000_000n;

@@ -11,7 +11,7 @@ import { AGENT_STATES, SCOPES } from './words.ts';
 
 export const eventsSchema = z.object({
   events: z.array(apiEventSchema),
-  next_cursor: z.string().nullable().meta({ description: 'where the next page begins; null on the last one' }),
+  next_cursor: z.string().nullable().meta({ description: 'cursor of the next page; null on the last page' }),
   coverage: coverageSchema,
 });
 
@@ -20,13 +20,13 @@ const quantile = (description: string) => int64().nullable().meta({ description 
 const summed = {
   count: z.int().nonnegative().meta({ description: 'events' }),
   error_count: z.int().nonnegative().meta({ description: 'events that failed' }),
-  bytes: z.bigint().meta({ type: 'integer', description: 'that were transferred; exact, however many' }),
+  bytes: z.bigint().meta({ type: 'integer', description: 'bytes that were transferred, exact for any number' }),
   duration_ns: z
     .object({
-      sum: z.bigint().meta({ type: 'integer', description: 'exact; calls of several threads may overlap in time' }),
-      p50: quantile('within 1 % (1/128); null without events, like the others'),
-      p90: quantile('within 1 %'),
-      p99: quantile('within 1 %'),
+      sum: z.bigint().meta({ type: 'integer', description: 'exact sum; calls of several threads may overlap in time' }),
+      p50: quantile('exact to within 1 % (1/128); null without events, like the other quantiles'),
+      p90: quantile('exact to within 1 %'),
+      p99: quantile('exact to within 1 %'),
       max: quantile('exact'),
     })
     .meta({ description: 'sum and quantiles of the durations' }),
@@ -44,14 +44,14 @@ export const statsSchema = z.object({
       }),
     )
     .max(STATS_ROWS_MAX)
-    .meta({ description: 'by bucket, then by group; those without events are left out' }),
+    .meta({ description: 'ordered by bucket, then by group; groups without events are left out' }),
   total: z.object(summed).meta({ description: 'over all buckets and groups' }),
   coverage: coverageSchema,
 });
 
 export const healthResponse = z
   .strictObject({ status: z.literal('ok') })
-  .meta({ description: 'The daemon answers; it says nothing of the recording.' });
+  .meta({ description: 'The daemon answers. This says nothing about its recordings.' });
 
 export const readyResponse = z
   .strictObject({
@@ -61,18 +61,16 @@ export const readyResponse = z
         recording_id: z.string().meta({ description: '16 hex digits' }),
         node: z.string().meta({ description: 'host that recorded it' }),
         source: z.enum(['live', 'imported', 'named']).meta({ description: 'from --data, its imports, or --recording' }),
-        damaged: z
-          .boolean()
-          .meta({ description: 'parts of it were found that cannot be read; answers leave them out' }),
+        damaged: z.boolean().meta({ description: 'whether unreadable parts of it were found; answers leave them out' }),
         agent: z.strictObject({
           state: z.enum(AGENT_STATES).meta({
             description:
-              'recording; failing: it is there and cannot write; stopped: it has ended; killed: it did not end, and is gone; silent: it is there and writes nothing; none: no agent ever wrote it',
+              'recording: the agent records; failing: it runs but is unable to write; stopped: it has ended; killed: it is gone and did not end properly; silent: it runs but writes nothing; none: no agent ever wrote this recording',
           }),
           alive_at: z
             .string()
             .nullable()
-            .meta({ description: 'RFC 3339: until then an agent is known to have recorded' }),
+            .meta({ description: 'time until which an agent is known to have recorded, RFC 3339' }),
         }),
       }),
     ),
@@ -80,43 +78,43 @@ export const readyResponse = z
       .array(
         z.strictObject({
           file: z.string(),
-          code: z.string().meta({ description: 'as of a problem' }),
+          code: z.string().meta({ description: 'error code, as in a problem' }),
           reason: z.string(),
         }),
       )
-      .meta({ description: 'files in the folder of imports that the others are served without' }),
+      .meta({ description: 'unreadable files in the folder of imports; the other recordings are served without them' }),
     fleet: z
       .strictObject({
         nodes: z.strictObject({
-          current: z.number().int().meta({ description: 'heard within a minute' }),
-          silent: z.number().int().meta({ description: 'not heard for longer' }),
+          current: z.number().int().meta({ description: 'nodes heard within the last minute' }),
+          silent: z.number().int().meta({ description: 'nodes not heard for longer' }),
           ended: z.number().int().meta({
-            description: 'ended, with all that they recorded having arrived, or silent for an hour',
+            description: 'nodes that have ended and whose events have all arrived, or that were silent for an hour',
           }),
         }),
       })
       .nullable()
-      .meta({ description: 'of a daemon that serves a fleet: its server answers; null for one that serves files' }),
+      .meta({ description: 'nodes of the fleet, whose server answers; null for a daemon that serves files' }),
     sessions: z.strictObject({
       kept: z.boolean().meta({ description: 'whether replay sessions outlive the daemon' }),
       failure: z
         .string()
         .nullable()
-        .meta({ description: 'why changes of theirs cannot be written just now; they are tried again' }),
+        .meta({ description: 'why changes of sessions are not written at present; writing is tried again' }),
     }),
   })
   .meta({
     description:
-      'Every recording that is served, or the fleet, can be read, but for imports that are unreadable. Otherwise the answer is a problem with status 503.',
+      'Every recording that is served, or the fleet, can be read, except for unreadable imports. Otherwise the answer is a problem with status 503.',
   });
 
 export const accessResponse = z
   .strictObject({
     token_needed: z.boolean().meta({ description: 'whether this daemon refuses requests without a token' }),
-    name: z.string().nullable().meta({ description: 'of the token; null when none is needed' }),
+    name: z.string().nullable().meta({ description: 'name of the token; null when none is needed' }),
     scopes: z
       .array(z.enum(SCOPES))
-      .meta({ description: 'what the client may do: all of them when no token is needed' }),
+      .meta({ description: 'scopes that the client has: all of them when no token is needed' }),
     expires_at: dateTime('when the token expires').nullable().meta({ description: 'null when it does not' }),
   })
   .meta({ description: 'What the asking client may do.' });
@@ -126,16 +124,21 @@ const place = { message: z.string() };
 /** A failure: RFC 9457 problem details. */
 export const problemSchema = z
   .object({
-    type: z.string().meta({ description: 'urn:kreplay:error: and the code', format: 'uri' }),
+    type: z.string().meta({ description: 'urn:kreplay:error: followed by the code', format: 'uri' }),
     title: z.string(),
     status: z.int(),
     detail: z.string().meta({ description: 'what went wrong this time' }),
-    code: z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]).meta({ description: 'stable, for programs' }),
+    code: z
+      .enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]])
+      .meta({ description: 'stable error code, for programs' }),
     errors: z
       .array(
         z.union([
-          z.object({ parameter: z.string().meta({ description: 'of the query, the path or the headers' }), ...place }),
-          z.object({ pointer: z.string().meta({ description: 'into the body, RFC 6901' }), ...place }),
+          z.object({
+            parameter: z.string().meta({ description: 'parameter of the query, the path or the headers' }),
+            ...place,
+          }),
+          z.object({ pointer: z.string().meta({ description: 'JSON pointer into the body, RFC 6901' }), ...place }),
         ]),
       )
       .optional()

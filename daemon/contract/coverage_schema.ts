@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { int64 } from '../../bpf/schema/api.ts';
 
 /**
- * Limit of gaps in one answer. Beyond it, gaps of one node and cause that are close to each other are merged into a
- * longer one with as many lost events.
+ * Limit of gaps in one answer. Beyond it, gaps of one node, cause and service that are close to each other are merged
+ * into a longer one, whose lost events are their sum.
  */
 export const GAPS_MAX = 1000;
 
@@ -22,28 +22,28 @@ const unendedSchema = z.object({
   pid: z.int(),
   tid: z.int(),
   comm: z.string(),
-  syscall: z.string().optional().meta({ description: 'of a call' }),
-  file: z.string().nullable().optional().meta({ description: 'of a call; null when not known' }),
-  operation: z.string().optional().meta({ description: 'of a block request' }),
-  device: z.string().optional().meta({ description: 'of a block request' }),
+  syscall: z.string().optional().meta({ description: 'name of the system call, for a call' }),
+  file: z.string().nullable().optional().meta({ description: 'file of a call; null when it is not known' }),
+  operation: z.string().optional().meta({ description: 'operation of a block request' }),
+  device: z.string().optional().meta({ description: 'device of a block request' }),
   queued_by: z
     .object({ service_name: z.string(), transaction_id: z.string().nullable() })
     .nullable()
     .optional()
-    .meta({ description: 'of a block request' }),
+    .meta({ description: 'owner of the task that queued a block request' }),
 });
 
 const gapSchema = z.object({
   from: int64().meta({ description: 'nanoseconds since the epoch' }),
   to: int64().meta({ description: 'nanoseconds since the epoch' }),
-  lost: z.int().nonnegative().meta({ description: '0 when they could not be counted' }),
+  lost: z.int().nonnegative().meta({ description: 'missing events; 0 when they could not be counted' }),
   cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
   service: z.string().optional().meta({
-    description: 'only where it is known: the service of all events that are concerned, none of which has an owner',
+    description: 'service of all missing events, none of which has an owner; absent where it is not known',
   }),
   node: z.string().nullable().meta({
     description:
-      'host whose recording lacks them; null for a file that cannot be read and does not say whose it is, and for a shard of a fleet of which it is not known whose events it has',
+      'host whose recording lacks the events; null for an unreadable file whose host is not known, and for a shard of a fleet whose hosts are not known',
   }),
 });
 
@@ -52,15 +52,15 @@ export const coverageSchema = z
     complete: z.boolean().meta({ description: 'whether nothing is missing in the window, up to recorded_until' }),
     lost: z.int().nonnegative().meta({ description: 'events that are missing, as far as they could be counted' }),
     gaps: z.array(gapSchema).meta({
-      description: `about ${GAPS_MAX} at most: gaps of a node, cause and service that are close to each other are merged beyond that`,
+      description: `at most about ${GAPS_MAX}: beyond that, gaps of the same node, cause and service that are close to each other are merged`,
     }),
     others: z.array(gapSchema).optional().meta({
       description:
-        'only when there are some: losses in the window that are of other services than those of the query or of its transaction',
+        'losses in the window that concern only services other than those of the query or of its transaction; absent without any',
     }),
     recorded_until: int64().nullable().meta({
       description:
-        'nanoseconds since the epoch: what happened by then on all nodes of the query is in the recordings, or in gaps; without `to` the window ends there; null when a node has no recording',
+        'nanoseconds since the epoch: everything that happened by then on all nodes of the query is in the recordings or in gaps; without `to`, the window ends there; null when a node has no recording',
     }),
     nodes: z
       .array(z.object({ node: z.string(), recorded_until: int64() }))
@@ -68,22 +68,26 @@ export const coverageSchema = z
     in_progress: z
       .object({
         count: z.int().positive(),
-        oldest: int64().meta({ description: 'start of the one that began first, nanoseconds since the epoch' }),
-        events: z.array(unendedSchema).meta({ description: `those that began first, ${IN_PROGRESS_MAX} at most` }),
+        oldest: int64().meta({
+          description: 'start of the call or request that began first, nanoseconds since the epoch',
+        }),
+        events: z
+          .array(unendedSchema)
+          .meta({ description: `calls and requests that began first, at most ${IN_PROGRESS_MAX}` }),
       })
       .optional()
       .meta({
         description:
-          'only when there are some: calls and requests of the query that had begun and not ended at recorded_until of their node; each is also in a gap from its start',
+          'calls and requests of the query that had begun and not ended at recorded_until of their node, each also in a gap from its start; absent without any',
       }),
     unreadable: z.array(z.string()).optional().meta({
       description:
-        'only when there are some: imported files that cannot be read, whose events may be missing; /readyz reports why',
+        'unreadable imported files, whose events may be missing; absent without any; /readyz reports why they are unreadable',
     }),
   })
   .meta({
     description:
-      'what the recording is missing in the window of the query, and in the time and on the nodes on which its transactions went on',
+      'events that are missing in the window of the query, and in the time and on the nodes where its transactions went on',
   });
 
 export type Coverage = z.infer<typeof coverageSchema>;

@@ -19,13 +19,13 @@ export interface Cursor {
 const VERSION = 1;
 const [CHECKSUM, FINGERPRINT, NOW, TIMESTAMP, EVENT_ID] = [1, 5, 13, 21, 29] as const;
 
-/** Digest of all parameters that determine which events there are and how they are paged. */
+/** Returns a digest of all parameters that determine which events there are and how they are paged. */
 export function computeFingerprint(query: Query, listNames: readonly string[]): Buffer {
   const parameters = Object.entries(query)
     .filter(([name]) => name !== 'cursor')
     .map(([name, value]) => {
       const values = [value].flat();
-      // A list counts as the same however it is written.
+      // The digest of a list does not depend on how the list is written.
       return [name, listNames.includes(name) ? values.flatMap(parseListItems).sort() : values] as const;
     })
     .sort(([a], [b]) => (a < b ? -1 : 1));

@@ -55,7 +55,7 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     curl: '"$api/healthz"',
     success: {
       status: 200,
-      description: 'It is.',
+      description: 'The daemon is alive.',
       content: { 'application/json': healthResponse },
     },
     errors: ['invalid_parameter'],
@@ -75,7 +75,7 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     curl: '"$api/readyz"',
     success: {
       status: 200,
-      description: 'There is.',
+      description: 'A recording, or the fleet, can be read.',
       content: { 'application/json': readyResponse },
     },
     errors: ['invalid_parameter'],
@@ -91,7 +91,11 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
       'daemon/docs/operate.md explains each. It takes no parameters: a request with one is refused with ' +
       '`invalid_parameter`.',
     curl: '"$api/metrics"',
-    success: { status: 200, description: 'For Prometheus.', content: { 'text/plain': "Prometheus' text format" } },
+    success: {
+      status: 200,
+      description: 'Metrics for Prometheus.',
+      content: { 'text/plain': "Prometheus' text format" },
+    },
     errors: ['invalid_parameter'],
   },
   {

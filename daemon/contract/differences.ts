@@ -16,29 +16,29 @@ const sideSchema = z.object({
   duration_ns: exact('sum of their durations'),
   breakdown: described(
     z.object({
-      queue_ns: exact('a request for which it waited was in a queue'),
-      service_ns: exact('a device worked on such a request'),
-      sync_ns: exact('one of its syncs ran'),
-      write_ns: exact('one of its writes ran'),
+      queue_ns: exact('time in which a request for which it waited was in a queue'),
+      service_ns: exact('time in which a device worked on such a request'),
+      sync_ns: exact('time in which one of its syncs ran'),
+      write_ns: exact('time in which one of its writes ran'),
       request_ns: exact(
-        'a request that one of its threads queued outside such calls was under way: whether one waited for it, as for what is read, or not, as for what is read ahead, is not known',
+        'time in which a request that one of its threads queued outside such calls was under way: whether a thread waited for it, as for a read, or not, as for read-ahead, is not known',
       ),
-      untraced_ns: exact('the rest: nothing is recorded of it'),
+      untraced_ns: exact('the rest of the time, of which nothing is recorded'),
     }),
-    'what their time was spent on: each moment is in the first part that has it, so the parts add up to duration_ns',
+    'parts of their time: each moment is in the first part that has it, so the parts add up to duration_ns',
   ),
 });
 
 export const differencesSchema = z.object({
-  of: described(z.enum(['transactions', 'events']), 'what is compared'),
+  of: described(z.enum(['transactions', 'events']), 'the kind that is compared'),
   window: described(
     z.object({ from: int64().nullable(), to: int64().nullable(), narrowed: z.boolean() }),
-    `the time of what is compared; null where it has no bound; narrowed to that of the box when it has more than ${KEPT_EVENTS_MAX} events`,
+    `time of the compared transactions or events; null where it has no bound; narrowed to the time of the box if the window has more than ${KEPT_EVENTS_MAX} events`,
   ),
-  selected: described(sideSchema, 'what is in the box'),
-  others: described(sideSchema, 'what is in the window, and not in the box'),
-  event_count: count('events that were read for it'),
-  too_few: described(z.boolean(), `whether one of the two has less than ${COMPARED_MIN}, and nothing is compared`),
+  selected: described(sideSchema, 'transactions or events in the box'),
+  others: described(sideSchema, 'transactions or events in the window that are not in the box'),
+  event_count: count('events that were read for the comparison'),
+  too_few: described(z.boolean(), `whether one side has fewer than ${COMPARED_MIN}, so that nothing is compared`),
   differences: described(
     z
       .array(
@@ -50,7 +50,7 @@ export const differencesSchema = z.object({
                 z.string(),
                 'as a filter by the field takes it: a file that ends in / stands for all files directly in that folder',
               ),
-              device: described(z.string(), 'only of a neighbour: the device for which both had requests').optional(),
+              device: described(z.string(), 'device for which both had requests; only for a neighbour').optional(),
               selected: count('how many of the selected have it'),
               others: count('how many of the others have it'),
             }),
@@ -58,10 +58,10 @@ export const differencesSchema = z.object({
         }),
       )
       .max(ROWS_MAX),
-    'values whose shares are more than two points apart and outside noise, the furthest first; values that the same ones have are in one row',
+    'values whose shares differ by more than two percentage points and by more than noise, the largest difference first; values with the same carriers are in one row',
   ),
   more: count('values or rows that are left out at the end'),
-  tried: count('values among which the differences were found: the chance that any of them is noise is 5 %'),
+  tried: count('values that were tested: the chance that any of the differences is noise is 5 %'),
   equal: described(z.array(z.enum(FIELDS)), 'fields without a difference'),
   left_out: described(z.array(z.enum(FIELDS)), 'fields that have too many values to be compared'),
   coverage: coverageSchema,

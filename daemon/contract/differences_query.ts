@@ -23,18 +23,24 @@ const { transaction_id, trace_id, pid } = eventConditions;
 export const differencesQuerySchema = z
   .strictObject({
     of: populationKind,
-    from: described(parameter.time, 'of the box: what began at or after this time is selected'),
-    to: described(parameter.time, 'of the box: what began before this time'),
-    min_duration_ms: described(parameter.milliseconds, 'of the box: no shorter than this; decimal milliseconds'),
-    max_duration_ms: described(parameter.milliseconds, 'of the box: no longer than this'),
-    failed: described(parameter.boolean, 'of the box: whether it failed; a transaction did if one of its events did'),
-    window_from: described(parameter.time, 'what began at or after this time is compared; everything unless given'),
-    window_to: described(parameter.time, 'what began before this time is compared'),
-    window_min_duration_ms: described(parameter.milliseconds, 'what is no shorter than this is compared'),
-    window_max_duration_ms: described(parameter.milliseconds, 'what is no longer than this is compared'),
-    window_failed: described(parameter.boolean, 'whether what is compared failed'),
+    from: described(parameter.time, 'box: transactions or events that began at or after this time'),
+    to: described(parameter.time, 'box: transactions or events that began before this time'),
+    min_duration_ms: described(parameter.milliseconds, 'box: minimum duration, in decimal milliseconds'),
+    max_duration_ms: described(parameter.milliseconds, 'box: maximum duration, in decimal milliseconds'),
+    failed: described(
+      parameter.boolean,
+      'box: true for failures, false for others; a transaction fails if one of its events does',
+    ),
+    window_from: described(
+      parameter.time,
+      'window: compares those that began at or after this time; everything unless given',
+    ),
+    window_to: described(parameter.time, 'window: compares those that began before this time'),
+    window_min_duration_ms: described(parameter.milliseconds, 'window: minimum duration, in decimal milliseconds'),
+    window_max_duration_ms: described(parameter.milliseconds, 'window: maximum duration, in decimal milliseconds'),
+    window_failed: described(parameter.boolean, 'window: true for failures, false for others'),
     service: described(parameter.names, 'events of these services, or transactions in which one took part; a list'),
-    node: described(parameter.hosts, 'events that these hosts recorded, or transactions with such; a list'),
+    node: described(parameter.hosts, 'events that these hosts recorded, or transactions with such events; a list'),
     ...valueConditions,
     ...exclusions,
     transaction_id,
@@ -78,7 +84,7 @@ function resolveWindow(given: DifferencesParameters, nowNs: bigint) {
 
 export interface WindowComparison extends FoundComparison {
   window: TimeRange;
-  /** Whether the window is the time of the box, because that which was asked for has too many events. */
+  /** Whether the window was narrowed to the time of the box, because the requested window has too many events. */
   isNarrowed: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Describes values that are text or a bigint in the code the way they appear in the API's documents. */
+/** Describes values that are a text or a bigint in the code as they appear in the API's documents. */
 import type { z } from 'zod';
 
 type JsonSchema = Readonly<Record<string, unknown>>;

@@ -12,7 +12,7 @@ export interface Endpoint {
   summary: string;
   /** Arguments of a working curl command: `$api` is the daemon; `$transaction`, `$event` and `$session` are ids. */
   curl: string;
-  /** What it is for, what it returns, and what its common errors mean. */
+  /** Purpose and answer of the endpoint, and the meaning of its common errors. */
   description: string;
   pathParameters?: z.ZodObject;
   /** The schema with which the route validates its query. */
@@ -33,10 +33,13 @@ export interface EndpointAnswer {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** What a command sends and a daemon answers: daemon/server/examples asks for it, and shortens lists of objects. */
+/**
+ * A body that a command sends and the daemon's answers: daemon/server/examples asks for them, and shortens lists of
+ * objects.
+ */
 export interface Example {
   body?: unknown;
-  /** Content by media type: text, or what is sent as JSON. Integers that a double may not hold are bigints. */
+  /** Content by media type: text, or a value that is sent as JSON. Integers that a double may not hold are bigints. */
   answers?: Readonly<Record<string, unknown>>;
 }
 

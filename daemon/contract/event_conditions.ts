@@ -6,11 +6,11 @@ import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { createReversedProblem, resolveTimeRange } from './time_range.ts';
 
-/** Parameters that are values of events, beside services and nodes. */
+/** Parameters for values of events, besides services and nodes. */
 export const valueConditions = describeValueConditions('');
 export const exclusions = describeExclusions('not ');
 
-/** The same for transactions, of which one event is enough. */
+/** The same parameters for transactions, of which one event is enough. */
 export const transactionValues = {
   ...describeValueConditions('transactions with '),
   ...describeExclusions('no transactions with '),
@@ -25,7 +25,7 @@ function describeValueConditions(start: string) {
     comm: described(parameter.names, `${start}events of threads with these command names; a list`),
     file: described(
       parameter.files,
-      `${start}calls on these files, by path; with a star at the end on all that begin so, with a slash on those directly in that folder; a list`,
+      `${start}calls on files with these paths; a path that ends in * stands for all that begin so, one that ends in / for the files directly in that folder; a list`,
     ),
     error: described(parameter.errors, `${start}events that failed with these errors, such as ENOSPC; a list`),
   };
@@ -40,7 +40,7 @@ function describeExclusions(start: string) {
     exclude_syscall: described(parameter.syscalls, `${start}calls of these system calls; a list`),
     exclude_device: described(parameter.names, `${start}block requests to these devices; a list`),
     exclude_comm: described(parameter.names, `${start}events of threads with these command names; a list`),
-    exclude_file: described(parameter.files, `${start}calls on these files; likewise patterns; a list`),
+    exclude_file: described(parameter.files, `${start}calls on these files, with the same patterns; a list`),
     exclude_error: described(parameter.errors, `${start}events that failed with these errors; a list`),
   };
 }
@@ -60,10 +60,10 @@ export const eventConditions = {
   ...exclusions,
   from: described(parameter.time, 'events that began at or after this time'),
   to: described(parameter.time, 'events that began before this time'),
-  min_duration_ms: described(parameter.milliseconds, 'no shorter than this; decimal milliseconds'),
-  max_duration_ms: described(parameter.milliseconds, 'no longer than this; decimal milliseconds'),
+  min_duration_ms: described(parameter.milliseconds, 'events no shorter than this, in decimal milliseconds'),
+  max_duration_ms: described(parameter.milliseconds, 'events no longer than this, in decimal milliseconds'),
   pid: described(parameter.processId, 'events of one process'),
-  failed: described(parameter.boolean, 'true for negative results, false for the others'),
+  failed: described(parameter.boolean, 'true for events with negative results, false for the others'),
 };
 
 type ParameterValues<Parameters extends Record<string, z.ZodType>> = {

@@ -17,15 +17,15 @@ export const eventQuerySchema = z
     ...eventConditions,
     order: z
       .enum(['asc', 'desc'], { error: 'must be asc or desc' })
-      .meta({ description: 'by (timestamp_ns, event_id), a total order; asc unless given' }),
+      .meta({ description: 'direction of the total order by (timestamp_ns, event_id); asc unless given' }),
     sort: z
       .enum(['time', 'slowest'], { error: 'must be time or slowest' })
-      .meta({ description: 'slowest: by duration, the longest first, and without order; time unless given' }),
+      .meta({ description: 'slowest sorts by duration, the longest first, and excludes order; time unless given' }),
     limit: parameter.integer(1, LIMIT_MAX).meta({
-      description: `events of a page at most, ${LIMIT_DEFAULT} unless given; a page of 8 MiB ends earlier: next_cursor shows whether there are more`,
+      description: `maximum number of events of a page, ${LIMIT_DEFAULT} unless given; a page of 8 MiB ends earlier: next_cursor shows whether there are more`,
     }),
     cursor: parameter.text.meta({
-      description: 'next_cursor of the page before; the other parameters stay as they were',
+      description: 'next_cursor of the previous page; the other parameters must stay the same',
     }),
   })
   .partial();
@@ -34,7 +34,7 @@ export interface EventQuery {
   filter: EventFilter;
   order: 'asc' | 'desc';
   limit: number;
-  /** Whether the client requested a limit: a stream has none by default. */
+  /** Whether the client requested a limit: a stream is unlimited unless it did. */
   limited: boolean;
   after: EventKey | undefined;
   /** Place in the list of the slowest events after which the page begins; undefined for events in order of time. */

@@ -11,7 +11,9 @@ import { summaryQuerySchema, transactionsQuerySchema } from './transactions_quer
 import { dateTime, timestampNs } from './values.ts';
 
 const transactionId = z.object({
-  transaction_id: z.string().meta({ description: 'as a label, a trace or a request has named it' }),
+  transaction_id: z
+    .string()
+    .meta({ description: 'id of the transaction, as a label, a trace or a request has named it' }),
 });
 
 const pinnedSchema = z
@@ -19,7 +21,9 @@ const pinnedSchema = z
     transaction_id: z.string(),
     from: timestampNs('start of what is kept').nullable(),
     pinned_at: dateTime('when it was pinned first').nullable(),
-    nodes: z.array(z.string()).meta({ description: 'whose recordings keep it; those of imports lose nothing anyway' }),
+    nodes: z
+      .array(z.string())
+      .meta({ description: 'nodes whose recordings keep it; imported recordings lose nothing anyway' }),
   })
   .meta({ id: 'pinned' });
 
@@ -35,9 +39,9 @@ const pinListSchema = z.object({
 });
 
 const COVERAGE_HEADERS = {
-  'Kreplay-Complete': 'of NDJSON: whether nothing is known to be missing in the window',
-  'Kreplay-Lost': 'of NDJSON: events that are missing in the window, as far as they could be counted',
-  'Kreplay-Recorded-Until': 'of NDJSON: recorded_until of its coverage, nanoseconds since the epoch',
+  'Kreplay-Complete': 'NDJSON only: whether nothing is known to be missing in the window',
+  'Kreplay-Lost': 'NDJSON only: events that are missing in the window, as far as they could be counted',
+  'Kreplay-Recorded-Until': 'NDJSON only: recorded_until of the coverage, nanoseconds since the epoch',
 };
 
 export const EVENT_ENDPOINTS: readonly Endpoint[] = [
@@ -58,14 +62,14 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     curl: '"$api/api/events?transaction_id=$transaction&min_duration_ms=0.001&order=desc"',
     query: eventQuerySchema,
     headers: z.object({
-      'Last-Event-ID': z.string().optional().meta({ description: 'of a live tail: id of the last frame seen' }),
+      'Last-Event-ID': z.string().optional().meta({ description: 'id of the last frame seen of a live tail' }),
     }),
     success: {
       status: 200,
-      description: 'A page of JSON; all of them, an event a line or as columns; or events as they are recorded.',
+      description: 'A page in JSON; all events, one per line or as columns; or events as they are recorded.',
       content: {
         'application/json': eventsSchema,
-        'application/x-ndjson': 'an event a line',
+        'application/x-ndjson': 'one event per line',
         'text/event-stream': 'a live tail: frames `event`, `lost` and `end`, with `id` and `data` in JSON',
         'application/vnd.kreplay.columns':
           'lines of JSON with an array for each field of up to 4096 events, and a last line with `coverage`: see /docs/guide/',
@@ -110,7 +114,11 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
       'groups or a shorter time; after `busy` and `query_timeout` try again.',
     curl: '"$api/api/stats?from=-15m&bucket=1m&group_by=service,event_type"',
     query: statsQuerySchema,
-    success: { status: 200, description: 'A row each.', content: { 'application/json': statsSchema } },
+    success: {
+      status: 200,
+      description: 'A row for each bucket and group.',
+      content: { 'application/json': statsSchema },
+    },
     errors: ['invalid_parameter', 'too_many_groups', 'busy', 'query_timeout'],
   },
   {
@@ -202,7 +210,7 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
       "`recording_not_writable` that the daemon's user may not write to the recording.",
     curl: '-X DELETE "$api/api/transactions/$transaction/pin"',
     pathParameters: transactionId,
-    success: { status: 204, description: 'It is not kept any longer than others.' },
+    success: { status: 204, description: 'The transaction is not pinned any more.' },
     errors: ['invalid_parameter', 'not_pinned', 'recording_not_writable'],
   },
   {

@@ -10,30 +10,30 @@ import { timestampNs } from './values.ts';
 const count = (description: string) => described(z.int().nonnegative(), description);
 
 export const heatmapSchema = z.object({
-  of: described(z.enum(['transactions', 'events']), 'what is counted'),
+  of: described(z.enum(['transactions', 'events']), 'the kind that is counted'),
   from: timestampNs('start of the first column'),
   to: timestampNs('end of the window; the last column may reach beyond it'),
   column_ns: described(int64(), 'length of each column'),
-  column_count: described(z.int().nonnegative().max(COLUMNS_MAX), 'columns; 0 for a window without length'),
-  first_row: count('the lowest row that has something'),
+  column_count: described(z.int().nonnegative().max(COLUMNS_MAX), 'number of columns; 0 for a window without length'),
+  first_row: count('lowest row that is not empty'),
   row_edges: described(
     z.array(int64()),
-    'where the rows from first_row on begin, and where the last one ends, nanoseconds: a duration is in the row whose start it reaches and whose end it does not',
+    'starts of the rows from first_row on, and end of the last one, nanoseconds: a row contains the durations from its start to below its end',
   ),
   cells: described(
     z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative(), z.int().positive(), z.int().nonnegative()])),
-    'column, row, how many, and how many of them failed; those without anything are left out',
+    'column, row, count, and count of failures; empty cells are left out',
   ),
   total: described(
     z.object({
-      count: count('in all cells'),
-      failed: count('of them that failed'),
+      count: count('transactions or events in all cells'),
+      failed: count('transactions or events that failed'),
       duration_ns: z.object({
-        sum: described(z.bigint().meta({ type: 'integer' }), 'of their durations, exact'),
-        max: described(int64().nullable(), 'the longest; null when there are none'),
+        sum: described(z.bigint().meta({ type: 'integer' }), 'exact sum of their durations'),
+        max: described(int64().nullable(), 'longest duration; null without any'),
       }),
     }),
-    'over all cells',
+    'sums over all cells',
   ),
   coverage: coverageSchema,
 });

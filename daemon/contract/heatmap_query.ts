@@ -1,4 +1,6 @@
-/** `GET /api/heatmap`: converts the URL's parameters to what is counted, and in which columns of time. */
+/**
+ * `GET /api/heatmap`: converts the URL's parameters to a filter of transactions or events and to the columns of time.
+ */
 
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
@@ -18,17 +20,17 @@ export const heatmapQuerySchema = z
     of: populationKind,
     columns: described(
       parameter.integer(1, COLUMNS_MAX),
-      `columns of time at most, ${COLUMNS_DEFAULT} unless given: all are whole nanoseconds long, and equally so`,
+      `maximum number of columns of time, ${COLUMNS_DEFAULT} unless given: columns are equally long, in whole nanoseconds`,
     ),
     ...eventConditions,
     from: described(
       parameter.time,
       'start of the first column; unless given, the first recorded event, or the start of the first counted transaction if that is earlier',
     ),
-    to: described(parameter.time, 'end of the window; the end of what is recorded unless given'),
+    to: described(parameter.time, 'end of the window; the end of the recordings unless given'),
     service: described(parameter.names, 'events of these services, or transactions in which one took part; a list'),
-    node: described(parameter.hosts, 'events that these hosts recorded, or transactions with such; a list'),
-    has_error: described(parameter.boolean, 'of transactions: whether any of their events failed'),
+    node: described(parameter.hosts, 'events that these hosts recorded, or transactions with such events; a list'),
+    has_error: described(parameter.boolean, 'whether any event of a transaction failed'),
   })
   .partial();
 
@@ -49,8 +51,8 @@ export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
 }
 
 /**
- * Returns the columns of a query: without bounds, they cover what the recordings hold. A transaction, of those in
- * `reach`, may have begun earlier: on another node, or with events that retention has removed.
+ * Returns the columns of a query; without bounds, they cover the time of the recordings. A transaction in `reach` may
+ * have begun earlier: on another node, or with events that retention has removed.
  */
 export function computeQueryColumns(
   { of, columnCount, nowNs, filter }: HeatmapQuery,

@@ -22,7 +22,7 @@ export function createInputProblem(
   return new Problem(code, sentences.join('; '), errors);
 }
 
-/** If the value has one of a union's forms except for something within it, that is what is wrong. */
+/** Chooses the issues of the form of a union that the value has, if that form is only wrong in a part. */
 function unwrapUnion(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue];
   const closest = issue.errors.find((issues) => issues.length > 0 && issues.every(({ path }) => path.length > 0));

@@ -28,7 +28,7 @@ const NAME_ENDPOINTS: readonly Endpoint[] = [
     curl: '"$api/api/event-types"',
     success: {
       status: 200,
-      description: 'Each with what it is.',
+      description: 'Each type with its description.',
       content: list('event_types', z.object({ name: z.string(), description: z.string() })),
     },
     errors: ['invalid_parameter'],
@@ -43,7 +43,7 @@ const NAME_ENDPOINTS: readonly Endpoint[] = [
       'Lists the values of `service` that find something: every service that owns an event or a part of one, sorted ' +
       'by name. `recording_missing` means that nothing has been recorded yet.',
     curl: '"$api/api/services"',
-    success: { status: 200, description: 'By name.', content: list('services', z.string()) },
+    success: { status: 200, description: 'Names, sorted.', content: list('services', z.string()) },
     errors: ['invalid_parameter'],
   },
   {
@@ -56,7 +56,7 @@ const NAME_ENDPOINTS: readonly Endpoint[] = [
       'Lists the values of `node` that find something: every host of which a recording is served, sorted by name. ' +
       '`recording_missing` means that nothing has been recorded yet.',
     curl: '"$api/api/nodes"',
-    success: { status: 200, description: 'By name.', content: list('nodes', z.string()) },
+    success: { status: 200, description: 'Names, sorted.', content: list('nodes', z.string()) },
     errors: ['invalid_parameter'],
   },
 ];
@@ -125,7 +125,9 @@ export function openApiDocument(): ReturnType<typeof createDocument> {
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       // The empty alternative is for a daemon without tokens that serves its own machine.
       security: [{}, { token: [] }],
-      components: { securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'of `kreplay token`' } } },
+      components: {
+        securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'token made by `kreplay token`' } },
+      },
       paths,
     },
     { override: describeBigint },

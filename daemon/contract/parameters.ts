@@ -17,7 +17,10 @@ export const noParameters = z.strictObject({});
 const U32_MAX = 2 ** 32 - 1;
 const DURATION_NS_MAX = I64_MAX;
 
-/** Must be given once and not be empty: `service=` is a mistake, and treating it as no filter would widen the query. */
+/**
+ * A text that must be given once and not be empty: `service=` is a mistake, and treating it as no filter would widen
+ * the query.
+ */
 export const text = z
   .string({ error: ({ input }) => (Array.isArray(input) ? 'must be given once' : undefined) })
   .min(1, 'must not be empty');
@@ -30,15 +33,15 @@ const buildListSchema = (item: Readonly<Record<string, unknown>>) => ({
 const severalTexts = z.union([z.string(), z.array(z.string())]).transform((values) => [values].flat());
 const noneEmpty = z.array(z.string().min(1, 'must not be empty'));
 
-/** Accepts several words: repeated parameters, or a list with commas, each optionally followed by spaces. */
+/** A list of words: repeated parameters, or words separated by commas and optional spaces. */
 export const texts = documented(
   severalTexts.transform((values) => values.flatMap(parseListItems).map((item) => item.trim())).pipe(noneEmpty),
   buildListSchema({ minLength: 1 }),
 );
 
-/** Names are looked up in each recording, by a live tail whenever it looks for events. */
+/** Maximum number of names: each is looked up in each recording, by a live tail whenever it looks for events. */
 export const NAMES_MAX = 1000;
-/** Files are looked for among all paths that are recorded. */
+/** Maximum number of files: each is looked for among all recorded paths. */
 export const FILES_MAX = 64;
 export const TOO_MANY_NAMES = `must have at most ${NAMES_MAX} values: ask for fewer at a time`;
 export const TOO_MANY_FILES = `must have at most ${FILES_MAX} values: give patterns, such as /srv/db/*, for many files`;
@@ -55,7 +58,10 @@ export const names = buildNamesSchema(listPossibleNames);
 /** Paths, and patterns of paths. */
 export const files = buildNamesSchema(listPossibleNames, FILES_MAX, TOO_MANY_FILES);
 
-/** Hosts are named in answers, whatever they have: a list stands for its items only, and a list of one is as written. */
+/**
+ * Names of hosts. An answer's coverage names each requested host, even one without events, so a list stands for its
+ * items only, and a list of one is taken as written.
+ */
 export const hosts = buildNamesSchema((value) => {
   const items = parseListItems(value);
   return items.length === 1 ? items : items.map((item) => item.trim());
@@ -122,7 +128,7 @@ export const traceId = parsed(
   { type: 'string', pattern: '^[0-9a-fA-F]{32}$' },
 );
 
-/** A list of words of a small set; `kind` says what one is. */
+/** Builds a list of words of a small set; error messages call a word `kind`. */
 function buildWordListSchema<const Word extends string>(known: readonly Word[], kind: string) {
   const word = z.custom<Word>((value) => (known as readonly unknown[]).includes(value), {
     error: ({ input }) => `${JSON.stringify(input)} is not ${kind}; known are: ${known.join(', ')}`,
@@ -132,7 +138,7 @@ function buildWordListSchema<const Word extends string>(known: readonly Word[], 
 
 export const eventTypes = buildWordListSchema<EventType>(EVENT_TYPES, 'an event type');
 
-/** The labels of all fields with this name. */
+/** Lists the labels of all fields with this name. */
 function listLabels(field: string): string[] {
   const kinds = EVENTS.flatMap((event) => selectFields(event, (name) => name === field)).map(({ kind }) => kind);
   return [...new Set(kinds.flatMap(({ labels }) => [...(labels?.values() ?? [])]))];
@@ -163,7 +169,7 @@ const errorResults = z.array(z.string()).transform((names, context) =>
 
 export const errors = documented(texts.pipe(errorResults), ERRORS_JSON);
 
-/** The same in a body. */
+/** Names of errors in a body. */
 export const errorArray = documented(z.array(z.string()).min(1, 'must name an error').pipe(errorResults), {
   ...ERRORS_JSON,
   minItems: 1,

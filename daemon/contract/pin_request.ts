@@ -4,7 +4,7 @@ import { parseMilliseconds } from '../base/duration.ts';
 import { documented } from './documented.ts';
 
 const BEFORE_MS_DEFAULT = 10_000;
-/** Equals one day. */
+/** One day. */
 export const BEFORE_NS_MAX = 86_400_000_000_000n;
 
 const MESSAGE = 'must be decimal milliseconds, such as 10000 or 0.05, whole nanoseconds, and at most 86400000';
@@ -22,5 +22,5 @@ export const pinRequest = z.strictObject({
         return z.NEVER;
       }),
     { type: 'number', minimum: 0, maximum: 86_400_000, default: BEFORE_MS_DEFAULT },
-  ).meta({ description: 'how much of what came before the transaction is kept too, milliseconds' }),
+  ).meta({ description: 'time before the transaction whose events are kept too, milliseconds' }),
 });

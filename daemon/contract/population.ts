@@ -1,4 +1,4 @@
-/** What a map counts and a comparison compares: transactions or events, and which of them. */
+/** The population that a map counts and a comparison compares: transactions or events, selected by a filter. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import { type InputError, Problem } from '../base/problem.ts';
@@ -9,7 +9,7 @@ export type Population = { of: 'transactions'; filter: TransactionFilter } | { o
 
 export const populationKind = described(
   z.enum(['transactions', 'events'], { error: 'must be transactions or events' }),
-  'what is counted: transactions, by the start of their first own event and by what their callers waited for, or events; transactions unless given',
+  'the kind: transactions, by the start of their first own event and the time that their callers waited, or events; transactions unless given',
 );
 
 type PopulationKind = Population['of'];

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { Problem } from '../base/problem.ts';
 import { createInputProblem } from './invalid_input.ts';
 
-/** Each parameter has one value; one that was given more than once is an array. */
+/** Values by parameter; a parameter that was given more than once has an array. */
 export type Query = Readonly<Record<string, string | readonly string[]>>;
 
 /** Parser for `app.set('query parser')`: unlike node:querystring, it drops nothing and guesses nothing. */

@@ -13,7 +13,7 @@ import type {
   wholeTransactionSchema,
 } from './transactions.ts';
 
-/** A bigint where a double does not hold it. */
+/** A number, or a bigint if a double does not hold the integer. */
 export type ExactInteger = number | bigint;
 
 type Parsed<Value> = Value extends bigint
@@ -40,7 +40,7 @@ export type TransactionList = Received<typeof transactionsSchema>;
 export type ListedTransaction = WithEvents<Received<typeof transactionSummarySchema>, 'slowest', ApiEvent>;
 
 export type Session = Received<typeof sessionSchema>;
-/** Which events get the extra latency: those that fit each list; calls without types. */
+/** Events that get the extra latency: those that fit each list; calls if no types are given. */
 export type Only = { [Field in keyof Session['only']]?: readonly string[] | undefined };
 export type NodeClock = Session['clock'][number];
 export type Lateness = Session['lateness'];
@@ -57,7 +57,9 @@ export type MapKind = HeatmapAnswer['of'];
 export type DifferencesAnswer = Received<typeof differencesSchema>;
 export type ComparedSide = DifferencesAnswer['selected'];
 export type DifferentValue = DifferencesAnswer['differences'][number]['values'][number];
-/** The fields of a comparison: those that filters have, and `neighbour`, who used the same device at the same time. */
+/**
+ * The fields of a comparison: the fields that filters have, and `neighbour`, who used the same device at the same time.
+ */
 export type ComparedField = DifferentValue['field'];
 
 export type Readiness = Received<typeof readyResponse>;

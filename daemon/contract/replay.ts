@@ -68,7 +68,7 @@ function buildCommandEndpoint({ name, summary, description, body, answer = sessi
 
 const sessionsSchema = z.object({
   sessions: z.array(sessionSchema),
-  next_cursor: z.string().nullable().meta({ description: 'where the next page begins; null on the last one' }),
+  next_cursor: z.string().nullable().meta({ description: 'cursor of the next page; null on the last page' }),
 });
 
 export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
@@ -109,7 +109,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     query: sessionsQuerySchema,
     success: {
       status: 200,
-      description: 'As they are now, the oldest first.',
+      description: 'The sessions as they are now, the oldest first.',
       content: { 'application/json': sessionsSchema },
     },
     errors: ['invalid_parameter', 'invalid_cursor', 'cursor_mismatch'],
@@ -126,7 +126,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       'a long time without use, or never existed.',
     curl: '"$api/api/replay/sessions/$session"',
     pathParameters: sessionId,
-    success: { status: 200, description: 'As it is now.', content: oneSession },
+    success: { status: 200, description: 'The session as it is now.', content: oneSession },
     errors: ['invalid_parameter', 'session_not_found', 'shutting_down'],
   },
   {
@@ -158,7 +158,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       '`session_not_found` means that the session has already gone.',
     curl: '-X DELETE "$api/api/replay/sessions/$session"',
     pathParameters: sessionId,
-    success: { status: 204, description: 'It is gone.' },
+    success: { status: 204, description: 'The session is gone.' },
     errors: ['invalid_parameter', 'session_not_found', 'shutting_down'],
   },
   buildCommandEndpoint({
@@ -253,7 +253,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     body: whatIfRequest,
     success: {
       status: 200,
-      description: 'How long it would take, and what would be too late; with `where` the curves.',
+      description: 'The duration with the latency, and the events after the deadline; with `where`, the curves.',
       content: { 'application/json': z.union([whatIfSchema, curvesSchema]) },
     },
     errors: [...BODY_ERRORS, 'transaction_not_found', 'too_many_events', 'shutting_down', 'busy', 'query_timeout'],
@@ -276,7 +276,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       'Last-Event-ID': z
         .string()
         .optional()
-        .meta({ description: 'id of the last frame seen; 0 for all that is still kept' }),
+        .meta({ description: 'id of the last frame seen; 0 for all frames that are still kept' }),
     }),
     success: {
       status: 200,

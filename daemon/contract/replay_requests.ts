@@ -21,10 +21,13 @@ const speedFactor = z
   .meta({ description: '2 is twice as fast as it was' });
 
 export const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
-  description: 'how much longer each call takes that fits only, on the recorded time line, nanoseconds',
+  description: 'how much longer each call that fits `only` takes, on the recorded time line, nanoseconds',
 });
 
-/** A clock without a battery may be off by decades. What is limited is the time line on which the clocks agree. */
+/**
+ * Offsets may be large, because a clock without a battery may be off by decades. The limit applies to the time line on
+ * which the clocks agree.
+ */
 const offsetNs = int64(-MAX_INT64, MAX_INT64);
 
 export const clockOffsetsNs = z
@@ -34,7 +37,7 @@ export const clockOffsetsNs = z
   .default({})
   .meta({
     description:
-      'by node: what is added to the times of its clock, so that all clocks agree, nanoseconds; or `measured`, with a fleet: what its nodes have measured, where that is at least three times its uncertainty',
+      'offset of each node, which is added to the times of its clock so that all clocks agree, nanoseconds; or `measured`, with a fleet: the offsets that its nodes have measured, where they are at least three times their uncertainty',
   });
 export type AskedOffsets = z.output<typeof clockOffsetsNs>;
 
@@ -63,17 +66,17 @@ export const only = z
   .transform(({ event_type, service, node }) => ({ eventTypes: event_type, services: service, nodes: node }))
   .meta({
     description:
-      'which events get the latency: those that fit each list; calls unless event_type is given. With block_io a call takes longer by one latency for each run of its requests',
+      'events that get the latency: those that fit each list; calls unless event_type is given. With block_io a call takes longer by one latency for each run of its requests',
   });
 
 export const createRequest = z.strictObject({
-  transaction_id: z.string().min(1, 'must not be empty').meta({ description: 'what is played' }),
+  transaction_id: z.string().min(1, 'must not be empty').meta({ description: 'transaction that is played' }),
   speed_factor: speedFactor.default(1),
   extra_latency_ns: extraLatencyNs.default(0n),
   timeout_ns: timeoutNs.default(null),
   max_gap_ns: maxGapNs.default(null),
   clock_offsets_ns: clockOffsetsNs,
-  loop: z.boolean().default(false).meta({ description: 'begins again at the end' }),
+  loop: z.boolean().default(false).meta({ description: 'whether the replay begins again at its end' }),
   only: only.prefault({}),
 });
 export type CreateRequest = z.output<typeof createRequest>;
@@ -134,7 +137,7 @@ export const stepRequest = z.strictObject({
 const FRAMES = ['state', 'position', 'event'];
 const FRAMES_MESSAGE = 'must be state, position or both, or state,event';
 
-/** Which frames a stream has; undefined stands for events and states. */
+/** The frames of a stream; undefined stands for events and states. */
 export const streamParameters = z.strictObject({
   frames: parsed(
     (text) => {
@@ -149,7 +152,7 @@ export const streamParameters = z.strictObject({
   )
     .meta({
       description:
-        'which frames are wanted beside `gap` and `end`: `state,event` unless given; without `event` there are no gaps, and `position` comes 20 times a second while the session plays',
+        'frames that are wanted besides `gap` and `end`: `state,event` unless given; without `event` there are no gaps, and `position` comes 20 times a second while the session plays',
     })
     .optional(),
 });
@@ -161,10 +164,10 @@ export const TIMELINE_LIMIT_DEFAULT = 1000;
 
 /** The part of the schedule that a timeline request asks for. */
 export const timelineParameters = z.strictObject({
-  event_index: integer(0, INDEX_MAX).meta({ description: 'where it begins, 0 unless given' }).optional(),
+  event_index: integer(0, INDEX_MAX).meta({ description: 'index at which the part begins, 0 unless given' }).optional(),
   limit: integer(1, TIMELINE_LIMIT_MAX)
     .meta({
-      description: `events of an answer at most, ${TIMELINE_LIMIT_DEFAULT} unless given, and as NDJSON all; one of 8 MiB ends earlier: next_event_index shows whether there are more`,
+      description: `maximum number of events of an answer, ${TIMELINE_LIMIT_DEFAULT} unless given, or all as NDJSON; an answer of 8 MiB ends earlier: next_event_index shows whether there are more`,
     })
     .optional(),
 });

@@ -9,8 +9,11 @@ const LIMIT_MAX = 1000;
 
 export const sessionsQuerySchema = z
   .strictObject({
-    limit: described(parameter.integer(1, LIMIT_MAX), `sessions of a page, ${LIMIT_MAX} unless given`),
-    cursor: described(parameter.text, 'next_cursor of the page before; the limit stays as it was'),
+    limit: described(
+      parameter.integer(1, LIMIT_MAX),
+      `maximum number of sessions of a page, ${LIMIT_MAX} unless given`,
+    ),
+    cursor: described(parameter.text, 'next_cursor of the previous page; the limit must stay the same'),
   })
   .partial();
 

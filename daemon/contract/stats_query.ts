@@ -32,9 +32,11 @@ export const statsQuerySchema = z
     ...eventConditions,
     bucket: bucket.meta({
       description:
-        'length of the buckets of time, which begin at whole multiples of it since the epoch; one for all unless given',
+        'length of the buckets of time, which begin at whole multiples of it since the epoch; one bucket for all time unless given',
     }),
-    group_by: groupBy.meta({ description: `what has rows of its own; a list of ${DIMENSION_NAMES.join(', ')}` }),
+    group_by: groupBy.meta({
+      description: `fields whose values have their own rows; a list of ${DIMENSION_NAMES.join(', ')}`,
+    }),
   })
   .partial();
 

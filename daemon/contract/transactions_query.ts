@@ -16,18 +16,21 @@ export const transactionsQuerySchema = z
   .strictObject({
     service: described(parameter.names, 'one of these services took part; a list'),
     node: described(parameter.hosts, 'one of these nodes took part; a list'),
-    from: described(parameter.time, 'the transaction began (its first event of its own) at or after this time'),
+    from: described(parameter.time, 'the first own event of the transaction began at or after this time'),
     to: described(parameter.time, 'the transaction began before this time'),
     ...transactionValues,
     min_duration_ms: described(parameter.milliseconds, 'minimum of its duration_ns, in decimal milliseconds'),
-    max_duration_ms: described(parameter.milliseconds, 'maximum of its duration_ns, likewise'),
+    max_duration_ms: described(parameter.milliseconds, 'maximum of its duration_ns, in decimal milliseconds'),
     has_error: described(parameter.boolean, 'whether any of its events failed'),
     sort: described(
       z.enum(['recent', 'slowest'], { error: 'must be recent or slowest' }),
-      'what comes first: by start or by duration, the largest first; recent unless given',
+      'recent sorts by start, slowest by duration, the largest first; recent unless given',
     ),
-    limit: described(parameter.integer(1, LIMIT_MAX), `transactions of a page, ${LIMIT_DEFAULT} unless given`),
-    cursor: described(parameter.text, 'next_cursor of the page before; the other parameters stay as they were'),
+    limit: described(
+      parameter.integer(1, LIMIT_MAX),
+      `maximum number of transactions of a page, ${LIMIT_DEFAULT} unless given`,
+    ),
+    cursor: described(parameter.text, 'next_cursor of the previous page; the other parameters must stay the same'),
   })
   .partial();
 

@@ -17,7 +17,7 @@ export type Command = keyof typeof TRANSITIONS;
 
 const NAMES: Partial<Record<Command, string>> = { step_back: 'step' };
 
-/** It returns the next state, or throws a Problem (HTTP 409) that names the state and the command. */
+/** Returns the next state, or throws a Problem (HTTP 409) that names the state and the command. */
 export function computeNextState(state: State, command: Command): State {
   const next = TRANSITIONS[command][state];
   if (next) return next;

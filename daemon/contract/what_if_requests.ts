@@ -41,7 +41,7 @@ const eventTypes = () => buildWordsSchema(EVENT_TYPES, 'a type');
 const operations = () => buildWordsSchema(OPERATIONS, 'an operation');
 const syscalls = () => buildWordsSchema(SYSCALLS, 'a system call');
 
-/** The same as the parameters of a list of transactions, as arrays. */
+/** The same conditions as the parameters of a list of transactions, as arrays. */
 const values = {
   event_type: eventTypes().meta({ description: 'with events of these types' }),
   operation: operations().meta({ description: 'with block requests with these operations' }),
@@ -50,7 +50,7 @@ const values = {
   comm: names('command').meta({ description: 'with events of threads with these names' }),
   file: files().meta({
     description:
-      'with calls on these files; with a star at the end on all that begin so, with a slash on those directly in that folder',
+      'with calls on files with these paths; a path that ends in * stands for all that begin so, one that ends in / for the files directly in that folder',
   }),
   error: errorArray.optional().meta({ description: 'with events that failed with these errors' }),
   exclude_service: names('service').meta({ description: 'none of these services took part' }),
@@ -60,28 +60,34 @@ const values = {
   exclude_syscall: syscalls().meta({ description: 'without calls of these system calls' }),
   exclude_device: names('device').meta({ description: 'without block requests to these devices' }),
   exclude_comm: names('command').meta({ description: 'without events of threads with these names' }),
-  exclude_file: files().meta({ description: 'without calls on these files; likewise patterns' }),
+  exclude_file: files().meta({ description: 'without calls on these files, with the same patterns' }),
   exclude_error: errorArray.optional().meta({ description: 'without events that failed with these errors' }),
 };
 
 const where = z
   .strictObject({
-    from: time.optional().meta({ description: 'they began (their first event of their own) at or after this time' }),
+    from: time.optional().meta({ description: 'their first own event began at or after this time' }),
     to: time.optional().meta({ description: 'they began before this time' }),
     service: names('service').meta({ description: 'one of these services took part' }),
     node: names('node').meta({ description: 'one of these nodes took part' }),
     min_duration_ms: milliseconds
       .optional()
       .meta({ description: 'minimum of their duration, in decimal milliseconds' }),
-    max_duration_ms: milliseconds.optional().meta({ description: 'maximum of their duration, likewise' }),
+    max_duration_ms: milliseconds
+      .optional()
+      .meta({ description: 'maximum of their duration, in decimal milliseconds' }),
     has_error: z.boolean().optional().meta({ description: 'whether any of their events failed' }),
     ...values,
   })
-  .meta({ description: 'instead of a transaction: all that fit' });
+  .meta({ description: 'all transactions that fit, instead of transaction_id' });
 
 export const whatIfRequest = z
   .strictObject({
-    transaction_id: z.string().min(1, 'must not be empty').optional().meta({ description: 'what is asked about' }),
+    transaction_id: z
+      .string()
+      .min(1, 'must not be empty')
+      .optional()
+      .meta({ description: 'transaction that the question is about' }),
     where: where.optional(),
     extra_latency_ns: extraLatencyNs.default(0n),
     timeout_ns: timeoutNs.default(null),

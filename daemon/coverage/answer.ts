@@ -1,10 +1,10 @@
 /**
- * What an answer may lack is read around its events, in the order that makes it true:
+ * Reads what an answer may lack before and after its events, in the order that makes the result true:
  *
  *   beginAnswer: what is recorded, what is in progress -> the events of the answer -> cover...: what was lost
  *
- * What ends between the first and the second is among the events; a file that turns out to be unreadable while events are
- * read is known by the third.
+ * A call that ends between the first and the second step is among the events; a file that turns out to be unreadable
+ * while events are read is known in the third.
  */
 import type { Coverage } from '../contract/coverage_schema.ts';
 import type { Population } from '../contract/population.ts';
@@ -17,19 +17,22 @@ import { readEventCoverage, readTransactionCoverage } from './transaction_covera
 
 export interface AnswerOptions {
   nowNs: bigint;
-  /** The nodes that are asked for; all if omitted. */
+  /** The nodes of the query; all if omitted. */
   nodes?: readonly string[] | undefined;
-  /** Selects what may be in progress. */
+  /** Selects the calls and requests in progress that the answer may lack. */
   filter?: EventFilter | undefined;
-  /** Whether events are sent while others are recorded: each question is asked again then. */
+  /**
+   * Whether the answer is sent while events are recorded: its questions are then asked again, so that results must not
+   * be cached.
+   */
   isStream?: boolean;
 }
 
 export interface CoveredAnswer {
-  /** The store to read the answer from: what one of its questions has read may be the answer to another. */
+  /** The store to read the answer from, whose questions may share the rows that they have read. */
   readonly store: Store;
   readonly spans: readonly NodeSpan[];
-  /** What was in progress when the answer began, or is in progress since. */
+  /** Calls and requests that were in progress when the answer began, or began later. */
   readonly unended: FoundUnended;
   /** Set if the answer may lack shards of a fleet. */
   readonly shards: ShardWatch | undefined;
@@ -37,13 +40,13 @@ export interface CoveredAnswer {
   coverEvents(filter: EventFilter): Promise<Coverage>;
   /** Coverage of an answer about one transaction. */
   coverTransaction(transaction: TransactionSummary): Promise<Coverage>;
-  /** Coverage of an answer about a population; `reach` is that of its transactions, null without any. */
+  /** Coverage of an answer about a population; `reach` is the reach of its transactions, null without any. */
   coverPopulation(population: Population, reach: TransactionReach | null): Promise<Coverage>;
   /** Coverage of a list of the transactions that a filter selects. */
   coverList(filter: Population['filter'], reach: TransactionReach | null): Promise<Coverage>;
 }
 
-/** The answer's events must be read when this has resolved, and their coverage when they are read. */
+/** The answer's events must be read after this has resolved, and the coverage after the events. */
 export async function beginAnswer(
   plainStore: Store,
   { nowNs, nodes, filter, isStream = false }: AnswerOptions,

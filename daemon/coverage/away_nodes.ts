@@ -1,14 +1,14 @@
-/** Adds to the coverage of an answer what it may lack because a shard of the fleet was away. */
+/** Adds gaps to the coverage of an answer for nodes on a shard of the fleet that was away. */
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import type { Coverage } from '../contract/coverage_schema.ts';
 import type { AwayNodes } from '../store/fleet_state.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
 const CAUSE: LossCause = 'unavailable';
-/** What a node seems to lack that is on a shard which is away. */
+/** The cause that gaps of a node on an unavailable shard seem to have. */
 const SEEMING: LossCause = 'not_recorded_yet';
 
-/** A gap over the window for each node that is away, or one of no node if it is not known which are. */
+/** Adds a gap over the window for each node that is away, or one without a node if the nodes are not known. */
 export function addAwayNodes(coverage: Coverage, found: AwayNodes | undefined, window: CoverageQuery): Coverage {
   if (!found) return coverage;
   const { fromNs = 0n, toNs, nodes, excludedNodes = [], nowNs } = window;

@@ -8,15 +8,15 @@ import { type CoverageQuery, findUnrecorded } from './unrecorded.ts';
 
 /** Gaps closer to each other than this are merged if there are too many. */
 const APART_NS_MIN = 1_000_000n;
-/** Farther than any two are from each other. */
+/** Larger than any distance between two gaps. */
 const APART_NS_MAX = 2n ** 66n;
 /** Number of unreadable files that one answer names. */
 const UNREADABLE_MAX = 100;
 
-/** What is read before an answer. */
+/** The state that is read before the events of an answer. */
 export interface AnswerSpans {
   spans: readonly NodeSpan[];
-  /** What was in progress then, or is in progress since. */
+  /** Calls and requests that were in progress then, or began later. */
   unended: FoundUnended;
   /** Set if the answer may lack shards of a fleet. */
   shards: ShardWatch | undefined;
@@ -30,7 +30,8 @@ export async function readAnswerSpans(
 ): Promise<AnswerSpans> {
   const shards = store.fleet?.watchShards();
   const spans = await store.listSpans(nodes);
-  // In this order: what has begun before a span ends is in progress, or among the events, which are read next.
+  // Spans are read first: a call that began before a span ends is then in progress, or among the events, which are read
+  // next.
   const unended = await findUnended(store, nodes, filter);
   // Later pages use the time of the first page and leave out events recorded after it.
   const cut = spans.map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));
@@ -79,7 +80,7 @@ export function buildCoverage(
   return { complete: gaps.length === 0, lost, gaps, ...findRecordedUntil(spans, window.nodes) };
 }
 
-/** Whether the answer may lack something by it: what is lost of one service concerns no other. */
+/** Whether the answer may lack events by this loss: a loss of one service concerns no other service. */
 export function mayTouch({ service }: Pick<NodeLoss, 'service'>, { services, excludedServices }: OfServices): boolean {
   if (service === undefined) return true;
   return (services?.includes(service) ?? true) && !excludedServices?.includes(service);
@@ -91,7 +92,7 @@ type OfServices = Pick<CoverageQuery, 'services' | 'excludedServices'>;
 function mergeGaps(losses: readonly NodeLoss[]): CoverageGap[] {
   // An agent under load records a loss at every drain, so gaps that touch are merged.
   let gaps = joinGaps(losses.map(toGap), 0n);
-  // Each cause on each node keeps a gap, however many there are.
+  // Each cause on each node keeps a gap, so there may still be more than GAPS_MAX.
   for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX && apartNs < APART_NS_MAX; apartNs *= 4n)
     gaps = joinGaps(gaps, apartNs);
   if (gaps.length <= GAPS_MAX || losses.every(({ service }) => service === undefined)) return gaps;

@@ -1,6 +1,6 @@
 /**
- * Computes what an answer is missing because it is in progress: calls and requests that have begun in the window, and not
- * ended. For those that were in progress when an agent ended, it is known whose they were:
+ * Computes which calls and requests an answer is missing because they have begun in the window and not ended. The
+ * owners of those that were in progress when an agent ended are known, too:
  *
  *   window    from ............ to
  *   calls       [== in progress ======= ...     a gap from its start, and described
@@ -15,24 +15,24 @@ import type { CoverageQuery } from './unrecorded.ts';
 
 export const IN_PROGRESS: LossCause = 'in_progress';
 
-/** What a store has in progress, at any time. */
+/** Calls and requests that a store has in progress, whenever they began. */
 export interface FoundUnended {
   /** The part that belongs to the answer. */
   own: UnendedEvents;
-  /** What was in progress when agents ended, of the answer or not. */
+  /** Calls and requests that were in progress when agents ended, whether they belong to the answer or not. */
   lost: readonly UnendedEvent[];
-  /** Whether `own` is of the window, whenever it began. */
+  /** Whether all of `own` belongs to the window, whenever it began. */
   isSelected: boolean;
 }
 
-/** What is in progress of an answer. */
+/** The losses of an answer, with its calls and requests in progress. */
 interface InProgress {
-  /** The losses of the window, without those of which it is known that the answer does not miss them. */
+  /** The losses of the window, except those that are known to concern other answers. */
   losses: NodeLoss[];
   inProgress: Coverage['in_progress'];
 }
 
-/** Finds what is in progress of the events that a filter selects, whenever it began. */
+/** Finds the calls and requests in progress that a filter selects, whenever they began. */
 export async function findUnended(
   store: Store,
   nodes: readonly string[] | undefined,
@@ -50,10 +50,16 @@ function selectLabelled(unlisted: UnendedEvents['unlisted']): UnendedEvents['unl
   return unlisted.flatMap((one) => (one.labelled > 0 ? [{ ...one, count: one.labelled }] : []));
 }
 
-/** The most transactions of which a start is looked up; a call of any other may be of one that began in the window. */
+/**
+ * Maximum number of transactions whose start is looked up. A call of any other transaction may be of one that began in
+ * the window.
+ */
 const LOOKED_UP_MAX = 512;
 
-/** Selects what is of transactions that began in the window, whenever it began itself; also what may be. */
+/**
+ * Selects calls and requests that are, or may be, of transactions that began in the window, whenever they began
+ * themselves.
+ */
 export async function selectOfTransactions(
   store: Store,
   { own: { events, lost: ownLost, unlisted }, lost }: FoundUnended,
@@ -79,7 +85,7 @@ export async function selectOfTransactions(
   return { own, lost, isSelected: true };
 }
 
-/** `losses` are those of the window, of all nodes that are asked for. */
+/** `losses` are the losses of the window, on all nodes of the query. */
 export function addInProgress(
   losses: readonly NodeLoss[],
   { own, lost, isSelected }: FoundUnended,
@@ -88,7 +94,7 @@ export function addInProgress(
   const untils = new Map<string, bigint>();
   for (const { node, toNs: untilNs } of spans) if (untilNs > (untils.get(node) ?? -1n)) untils.set(node, untilNs);
   const getUntil = (node: string) => untils.get(node) ?? 0n;
-  // Without `to`, the window ends where the recording does.
+  // The window ends where the recording does if the query has no `to`.
   const isBefore = (ns: bigint, node: string) => (toNs === undefined ? ns <= getUntil(node) : ns < toNs);
   const isServed = (node: string) => untils.has(node);
   const isInAnswer = ({ timestamp_ns, node }: UnendedEvent) =>
@@ -121,7 +127,7 @@ function isSingleLoss({ cause, fromNs, toNs, lost }: NodeLoss): boolean {
   return cause === IN_PROGRESS && fromNs === toNs && lost === 1;
 }
 
-/** Leaves out losses of which it is known what they are. */
+/** Leaves out losses that stand for one of the known calls or requests. */
 function leaveOutKnown(losses: readonly NodeLoss[], known: readonly UnendedEvent[]): NodeLoss[] {
   const left = Map.groupBy(known, ({ node, timestamp_ns }) => `${timestamp_ns} ${node}`);
   return losses.filter((loss) => !(isSingleLoss(loss) && left.get(`${loss.fromNs} ${loss.node}`)?.pop()));

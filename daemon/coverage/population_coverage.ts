@@ -25,14 +25,14 @@ interface AnswerReach {
   nowNs: bigint;
 }
 
-/** `spans` are those of all nodes. */
+/** `spans` must have the spans of all nodes. */
 export async function readListCoverage(
   store: Store,
   { spans, unended, shards }: AnswerSpans,
   { filter, reach, nowNs }: AnswerReach & { filter: TransactionFilter },
 ): Promise<Coverage> {
   const { fromNs, toNs } = filter;
-  // Without a list, every node is asked for.
+  // A filter without nodes asks for every node.
   const nodes = filter.nodes && [...new Set([...filter.nodes, ...(reach?.nodes ?? [])])];
   const endNs = toNs !== undefined && reach && reach.toNs > toNs ? reach.toNs : toNs;
   const asked = nodes ? spans.filter(({ node }) => nodes.includes(node)) : spans;
@@ -43,7 +43,7 @@ export async function readListCoverage(
   return addAwayNodes(coverage, await shards?.findAwayNodes(), { fromNs, toNs: endNs, nowNs });
 }
 
-/** `spans` are those of all nodes. */
+/** `spans` must have the spans of all nodes. */
 export function readPopulationCoverage(
   store: Store,
   { spans, ...read }: AnswerSpans,

@@ -27,7 +27,7 @@ export async function readEventCoverage(
 ): Promise<Coverage> {
   const { fromNs, toNs, nodes, transactionId, excluded } = filter;
   const coverage = await readRecordedCoverage(store, read, { filter, nowNs });
-  // Where a transaction begins and ends may be known to any node.
+  // Any node may know where a transaction begins and ends.
   const asked = transactionId === undefined ? { nodes, excludedNodes: excluded?.nodes } : {};
   return addAwayNodes(coverage, await read.shards?.findAwayNodes(), { fromNs, toNs, ...asked, nowNs });
 }
@@ -53,7 +53,7 @@ export async function readTransactionCoverage(
   nowNs: bigint,
 ): Promise<Coverage> {
   const coverage = await readOwnCoverage(store, read, transaction, { nowNs });
-  // It may go on at any node.
+  // The transaction may go on at any node.
   return addAwayNodes(coverage, await read.shards?.findAwayNodes(), { nowNs });
 }
 
@@ -72,7 +72,8 @@ async function readOwnCoverage(
   const services = window.services ?? (unlisted.length > 0 ? undefined : seenServices);
   const own = { ...window, nodes: window.nodes ?? knownNodes, services };
   const ownRead = { spans: spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan), unended };
-  // It goes on, or went on, to the last of its calls of which the end is not known, however long it was quiet before.
+  // The transaction lasts at least until the start of its last call whose end is not known, however long it was quiet
+  // before.
   const starts = unendedOwn.map(({ timestamp_ns }) => timestamp_ns);
   const firstNs = starts.reduce(min, transaction.firstTimestampNs);
   const lastNs = starts.reduce(max, computeWholeEndNs(transaction));
@@ -87,7 +88,7 @@ async function readOwnCoverage(
   const { fromNs, toNs } = narrowReach(around.gaps, ownNs);
   const isWide = wide.fromNs !== own.fromNs || wide.toNs !== own.toNs;
   const coverage = isWide ? await readCoverage(store, ownRead, own) : around;
-  // Any call of which the owner is not known may be the transaction's.
+  // Any call whose owner is not known may be the transaction's.
   const mayBeOwn = ({ cause, node, from, to }: Coverage['gaps'][number]) =>
     cause === IN_PROGRESS &&
     unlisted.some(({ sinceNs, ...one }) => one.node === node && from <= sinceNs && to >= sinceNs);

@@ -5,8 +5,9 @@
  *   window   from ...................................... to, or now
  *   node       .  not_recorded_yet  [ recorded ] agent_stopped
  *
- * Without `to`, a query asks for what is recorded, and its answer reports until when that is. Then neither events that
- * a running agent has not committed yet nor the time after the end of a named or imported file are a gap.
+ * A query without `to` asks for everything that is recorded, and its answer reports until when the recording goes. Then
+ * neither events that a running agent has not committed yet nor the time after the end of a named or imported file are
+ * a gap.
  */
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import { NODE_SILENT_NS } from '../store/fleet_state.ts';
@@ -17,17 +18,17 @@ export interface CoverageQuery {
   fromNs?: bigint | undefined;
   toNs?: bigint | undefined;
   nodes?: readonly string[] | undefined;
-  /** Nothing of these nodes is asked for. */
+  /** The query excludes these nodes. */
   excludedNodes?: readonly string[] | undefined;
-  /** Only events of these services are asked for. */
+  /** The query asks for events of these services only. */
   services?: readonly string[] | undefined;
-  /** No events of these services are asked for. */
+  /** The query excludes events of these services. */
   excludedServices?: readonly string[] | undefined;
-  /** Nothing recorded can be later than this. */
+  /** Time of the query: no recorded event is later. */
   nowNs: bigint;
 }
 
-/** `spans` are those of the nodes that are asked for. */
+/** `spans` are the spans of the nodes of the query. */
 export function findUnrecorded(
   spans: readonly NodeSpan[],
   { fromNs, toNs, nodes = [], nowNs }: CoverageQuery,
@@ -81,7 +82,7 @@ function findNodeGaps(node: string, spans: readonly NodeSpan[], asked: GapQuery)
     if (lastNs !== undefined && toNs <= lastNs) continue;
     lastNs = toNs;
     cause = span.heardOf && end === 'open' ? 'not_arrived' : AFTER[end];
-    // Hosts of a fleet come and go: no answer would be complete if one that has gone were missed for ever.
+    // Hosts of a fleet come and go: no answer would ever be complete if it missed the events of a node that has gone.
     if (span.heardOf?.isGone && !isNamed) {
       goesOn = true;
       continue;

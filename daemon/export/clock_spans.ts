@@ -23,7 +23,7 @@ function computeEndNs(step: ClockStep, next: ClockStep | undefined): bigint | un
   if (!next) return undefined;
   const endNs = toWallNs(step, next.bootNs);
   if (next.kind !== 'start') return endNs;
-  // A start is that of another agent, perhaps after a reboot, so its boot clock is unrelated to this one.
+  // A step of kind `start` is of another agent, perhaps after a reboot, so its boot clock is unrelated to this one.
   const nextNs = toWallNs(next, next.bootNs);
   const laterNs = endNs > nextNs ? endNs : nextNs;
   return laterNs > toWallNs(step, step.bootNs) ? laterNs : undefined;

@@ -5,7 +5,7 @@ import type { ClockStep, Loss } from './source.ts';
 /** Data that is exported with the events. */
 export interface Surroundings {
   readonly dictionary: RecordingDictionary;
-  /** When the recording was begun. */
+  /** Start time of the recording. */
   readonly createdNs: bigint;
   /** Start of the first event. */
   readonly firstNs: bigint;

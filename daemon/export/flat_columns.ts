@@ -79,7 +79,7 @@ function buildPlainColumn(name: string, type: FlatType): FlatColumn {
   return { name, type, getValue: (event) => (getField(event, name) as FlatValue | undefined) ?? null };
 }
 
-/** A text of an object that an event may lack. */
+/** Builds a column for one text of an object field, which an event may lack. */
 function buildPartColumn(name: string, part: string): FlatColumn {
   const getValue = (event: ApiEvent) => (getField(event, name) as Record<string, string | null> | null)?.[part] || null;
   return { name: `${name}_${part}`, type: 'text', getValue };

@@ -20,11 +20,11 @@ import { dirname, join } from 'node:path';
 import { ExportError, runWithWriteErrors } from './errors.ts';
 
 interface HiddenFile {
-  /** Where to write: an empty file that no other process uses. */
+  /** Path to write to: an empty file that no other process uses. */
   readonly path: string;
   /** Gives the file its name in the same folder; it then survives a crash. */
   show(target: string, options: { force: boolean }): void;
-  /** Removes what was written; does nothing after `show`. */
+  /** Removes the file; does nothing after `show`. */
   discard(): void;
 }
 
@@ -40,7 +40,7 @@ function buildHiddenName(rest: string): string {
   return `.kreplay-${process.pid}-${rest}`;
 }
 
-/** `name` is the file that error messages name. */
+/** Error messages name the file `name`. */
 export function createHiddenFile(folder: string, name: string): HiddenFile {
   removeAbandoned(folder);
   const path = join(folder, buildHiddenName(`${randomBytes(6).toString('hex')}.tmp`));
@@ -66,14 +66,14 @@ export function createHiddenFolder(folder: string): string {
   return mkdtempSync(join(folder, buildHiddenName('')));
 }
 
-/** Removes what killed processes of this user have left in the folder. Failures are ignored. */
+/** Removes files that killed processes of this user have left in the folder. Failures are ignored. */
 export function removeAbandoned(folder: string): void {
   try {
     for (const name of readdirSync(folder)) {
       const pid = HIDDEN_NAME.exec(name)?.[1];
       if (pid === undefined || isAlive(Number(pid))) continue;
       const path = join(folder, name);
-      // In a folder that others may write to, the name proves nothing, so the owner is checked.
+      // The name proves nothing in a folder that others may write to, so the owner is checked.
       if (lstatSync(path).uid === process.getuid!()) rmSync(path, { recursive: true, force: true });
     }
   } catch {

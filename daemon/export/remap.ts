@@ -4,7 +4,7 @@ import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
 
 /** Maps an id of one dictionary to its id in the other; never called with 0, which is 0 everywhere. */
 export interface IdMap {
-  /** `of` is the field that has the text; `service` for every owner. */
+  /** `of` is the name of the field with the text; `service` for every owner. */
   name(id: number, of: string): number;
   file(id: number): number;
   context(id: number): number;

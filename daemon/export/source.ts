@@ -21,7 +21,10 @@ export interface Source {
   close(): void;
 }
 
-/** `data` is a recording, or a folder that an agent records into. `isNamed` means that it should exist already. */
+/**
+ * `data` is a recording, or a folder that an agent records into. `isNamed` means that the user named it, so that it
+ * should exist already.
+ */
 export function openSource(data: string, isNamed = true): Source {
   const readStats = (path: string) => runWithReadErrors(path, () => statSync(path, { throwIfNoEntry: false }));
   const stats = readStats(data);

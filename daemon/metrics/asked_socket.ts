@@ -1,4 +1,4 @@
-/** Asks a service of this host for its report, over the socket that it has for this. */
+/** Asks a service of this host for its report, over the socket that the service has for reports. */
 import { connect } from 'node:net';
 import { z } from 'zod';
 

@@ -31,7 +31,7 @@ import { createReportedHistogram } from './reported_histogram.ts';
 const LOOK_MS = 60_000;
 
 /**
- * Metrics of the library that are removed: `promtool check metrics` rejects their names, or so few samples mean
+ * Metrics of the library that are removed: `promtool check metrics` rejects their names, or their few samples mean
  * nothing.
  */
 const UNWANTED = [
@@ -51,11 +51,11 @@ export interface MetricSources {
   now: () => bigint;
   /** The data folder, or a recording in it, whose agent is asked for its metrics. */
   data: string | undefined;
-  /** State folder of a shipper on this host, which is asked for its metrics. */
+  /** State folder of a shipper on this host, whose metrics are asked for. */
   shipState?: string | undefined;
 }
 
-/** The description of a metric in the README. */
+/** The description of a metric in daemon/docs/operate.md. */
 export interface MetricDescription {
   name: string;
   help: string;
@@ -132,7 +132,9 @@ function isOurs({ name }: MetricDescription): boolean {
   return name.startsWith('kreplay_');
 }
 
-/** Resolves to undefined if a recording cannot be read: that is itself a metric, and must not hide the others. */
+/**
+ * Resolves to undefined if a recording is unreadable. That failure is itself a metric, and must not hide the others.
+ */
 async function readStates(store: Store): Promise<RecordingState[] | undefined> {
   try {
     return await store.listRecordingStates();
@@ -162,7 +164,7 @@ function buildInfo(registry: Registry): void {
 
 /*
  * Metrics that the agent of the data folder reports. Its counts start at 0 with the agent; without an agent there are
- * none.
+ * no metrics.
  */
 
 /** Type label of a lost definition, or of lost events of any type. */
@@ -258,7 +260,7 @@ function createConnectionMetrics(registry: Registry) {
   };
 }
 
-/* Metrics of a fleet, for a daemon that serves one: sums over all nodes, none for each of them. */
+/* Metrics of a fleet, for a daemon that serves one: sums over all nodes, and no metric per node. */
 
 const QUERY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -294,7 +296,7 @@ export function createFleetMetrics(registry: Registry) {
   const single = [shards, parts, disk, oldest];
   return {
     queried: (seconds: number): void => queries.observe(seconds),
-    /** Undefined: the server does not answer, or this daemon serves no fleet. */
+    /** `state` is undefined if the server does not answer, or if this daemon serves no fleet. */
     set(state: FleetState | undefined): void {
       nodes.reset();
       for (const metric of single) metric.remove();
@@ -506,7 +508,8 @@ function createReplayMetrics(registry: Registry) {
 }
 
 /*
- * Metrics that `kreplay ship` of this node reports. Its counts start at 0 with the process; without one there are none.
+ * Metrics that `kreplay ship` of this node reports. Its counts start at 0 with the process; without a process there are
+ * no metrics.
  */
 
 /** Validates only the fields that are used: a newer shipper may report more. */
@@ -523,12 +526,14 @@ const shipReport: z.ZodType<Omit<ShipReport, 'start_time_seconds'>> = z.object({
 });
 
 interface ShippingState {
-  /** Whether something was shipped from here. */
+  /** Whether a shipper runs here or has shipped events before. */
   ships: boolean;
   report: z.infer<typeof shipReport> | undefined;
 }
 
-/** Asks the shipper whose state is in this folder. One that is missing, hangs or sends nonsense counts as none. */
+/**
+ * Asks the shipper whose state is in this folder. A shipper that is missing, hangs or sends nonsense counts as none.
+ */
 async function readShippingState(folder: string): Promise<ShippingState> {
   const answer = await askSocket(join(folder, SHIP_SOCKET), shipReport);
   const report = answer === 'silent' ? undefined : answer;
@@ -570,7 +575,7 @@ function shipMetrics(registry: Registry) {
   );
   const all = [events, unshipped, bytes, waiting, waitingSeconds, blocked, retries, offset];
   return {
-    /** Undefined: this daemon asks no shipper. */
+    /** `state` is undefined if this daemon asks no shipper. */
     set(state: ShippingState | undefined): void {
       for (const metric of all) metric.reset();
       const { ships = false, report } = state ?? {};

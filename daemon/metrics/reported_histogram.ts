@@ -3,7 +3,7 @@ import type { Registry } from '@prometheus-io/client';
 import type { Durations } from './asked_socket.ts';
 
 export interface ReportedHistogram {
-  /** Without durations there are no series. */
+  /** A node without durations gets no series. */
   set(node: string, durations: Durations | undefined): void;
 }
 

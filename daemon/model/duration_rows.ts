@@ -16,7 +16,7 @@ const LIMIT = 2n ** 64n;
 /** The start of each row, and the end of the last one. */
 export const ROW_EDGES: readonly bigint[] = computeEdges();
 
-/** The last row is one that a duration of 64 bits can be in. */
+/** The last row can contain a duration of 64 bits. */
 export const ROW_COUNT = ROW_EDGES.length - 1;
 
 /** Edges that doubles hold exactly; durations below 2^53 are in rows between them. */
@@ -37,14 +37,16 @@ function computeEdgeNs(row: number): bigint {
   return edge;
 }
 
-/** The high bits of a double, by which durations are looked up: its exponent, and four bits that follow. */
+/**
+ * The high bits of a double, its exponent and the four bits that follow, are the key by which durations are looked up.
+ */
 const KEY_SHIFT = 16;
 const KEYS_PER_POWER = 16;
 const FIRST_KEY = 1023 * KEYS_PER_POWER;
 const double = new Float64Array(1);
 const words = new Uint32Array(double.buffer);
 
-/** The row of the least double with each key, from 1 to before 2^53. */
+/** The row of the smallest double with each key, for doubles from 1 to below 2^53. */
 const KEY_ROWS = Uint16Array.from({ length: 53 * KEYS_PER_POWER }, (_, key) => {
   const least = 2 ** Math.floor(key / KEYS_PER_POWER) * (1 + (key % KEYS_PER_POWER) / KEYS_PER_POWER);
   return SMALL_EDGES.findLastIndex((edge) => edge <= least);

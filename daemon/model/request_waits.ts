@@ -14,7 +14,7 @@ import { findFirstAbove } from '../base/binary_search.ts';
 
 export const WAITS = { inCall: 0, unknown: 1, nobody: 2 } as const;
 
-/** The calls of one thread, by start, and of the same start by end. */
+/** The calls of one thread, ordered by start, then by end. */
 export interface CallTimes {
   starts: number[];
   ends: number[];
@@ -22,11 +22,11 @@ export interface CallTimes {
 
 export interface RequestWait {
   kind: (typeof WAITS)[keyof typeof WAITS];
-  /** When the call ends within which the request began. */
+  /** End of the call in which the request began; the start of the request if it began in none. */
   untilNs: number;
 }
 
-/** `calls`: starts and ends of a thread's calls, alternating, in any order. */
+/** `calls` has starts and ends of a thread's calls, alternating, in any order. */
 export function toCallTimes(calls: readonly number[]): CallTimes {
   const places = Array.from({ length: calls.length / 2 }, (_, call) => call * 2);
   places.sort((a, b) => calls[a]! - calls[b]! || calls[a + 1]! - calls[b + 1]!);

@@ -1,4 +1,7 @@
-/** Replaces the part of a filter of transactions that needs their events by the transactions that those choose. */
+/**
+ * Evaluates those conditions of a filter of transactions that need events: the filter gets the hashes of the
+ * transactions that meet them.
+ */
 import { Problem } from '../base/problem.ts';
 import { needsEvents } from '../sums/differences/chosen_transactions.ts';
 import type { PopulationRows } from '../sums/differences/population.ts';
@@ -6,12 +9,15 @@ import type { Passes } from './passes.ts';
 import type { ChosenFilter, TransactionFilter } from './store.ts';
 
 export interface FilterChooser {
-  /** Gathers the transactions that the other part of a filter selects; undefined if there are more than `eventsMax`. */
+  /** Gathers the transactions that the other conditions select; undefined if there are more than `eventsMax`. */
   gather(filter: TransactionFilter, eventsMax: number): AsyncGenerator<void, PopulationRows | undefined>;
   choose: Passes['choose'];
 }
 
-/** Returns undefined if more than `eventsMax` events would have to be read. A filter that needs none is returned as it is. */
+/**
+ * Returns undefined if more than `eventsMax` events would have to be read. A filter without conditions on events is
+ * returned unchanged.
+ */
 export async function* findChosen(
   { gather, choose }: FilterChooser,
   filter: TransactionFilter,

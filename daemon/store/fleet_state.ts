@@ -1,4 +1,4 @@
-/** What a fleet says of itself, for metrics and health checks: sums over all nodes, however many there are. */
+/** State of a fleet for metrics and health checks: sums over all nodes, however many there are. */
 
 /** A node that has not been heard for this long is silent: it reports itself every half minute. */
 export const NODE_SILENT_NS = 60_000_000_000n;
@@ -19,20 +19,20 @@ export const LAG_QUANTILES = ['0.5', '0.9', '0.99', '1'] as const;
 
 export interface FleetNodes {
   counts: NodeCounts;
-  /** How far behind the current nodes are, in nanoseconds, for each quantile; empty without current nodes. */
+  /** Lag of the current nodes in nanoseconds, for each quantile; empty without current nodes. */
   lagNs: bigint[];
 }
 
 export interface FleetState {
   /** Undefined if a shard does not answer. */
   nodes: FleetNodes | undefined;
-  /** At least so many shards do not answer. */
+  /** Minimum number of shards that do not answer. */
   unavailableShards: number;
-  /** The most parts that a partition of a table has at the server that answers. */
+  /** Largest number of parts in one partition of a table, at the server that answers. */
   partsMax: number;
   /** Start of the oldest hour with events at the server that answers. */
   oldestNs: bigint | undefined;
-  /** Free part of the fullest disk of that server; undefined if its version does not say. */
+  /** Free share of the fullest disk of that server; undefined if its version does not report disks. */
   diskFreeRatio: number | undefined;
 }
 
@@ -49,17 +49,17 @@ export interface MeasuredClock {
 export interface AwayNodes {
   /** Nodes that are known to be on a shard that was away. */
   away: readonly string[];
-  /** Nodes that the shards which answer have. */
+  /** Nodes on the shards that answer. */
   present: ReadonlySet<string>;
   /** Whether all nodes were known before a shard went away. */
   knowsAll: boolean;
 }
 
-/** Notes whether shards that are away are left out of the statements that follow. */
+/** Watches whether unavailable shards are left out of the statements that follow. */
 export interface ShardWatch {
-  /** Whether one was, so far. */
+  /** Whether a shard was left out so far. */
   isPartial(): boolean;
-  /** Resolves to undefined if none was. Rejects with a Problem if the server does not answer. */
+  /** Resolves to undefined if no shard was left out. Rejects with a Problem if the server does not answer. */
   findAwayNodes(): Promise<AwayNodes | undefined>;
 }
 
@@ -68,8 +68,8 @@ export interface FleetHealth {
   /** Rejects also if a shard does not answer. */
   countNodes(): Promise<FleetNodes>;
   readState(): Promise<FleetState>;
-  /** The clocks of those of these nodes that the fleet has heard of. */
+  /** Reads the clocks of these nodes, except nodes that the fleet has never heard of. */
   readClocks(nodes: readonly string[]): Promise<MeasuredClock[]>;
-  /** Undefined if there are no shards. */
+  /** Returns undefined for a fleet without shards. */
   watchShards(): ShardWatch | undefined;
 }

@@ -1,4 +1,4 @@
-/** Joins what several recordings have of a transaction. */
+/** Joins the parts of a transaction that several recordings contain. */
 
 import {
   chooseSlower,

@@ -41,7 +41,7 @@ export interface BlockScanRequest {
   columns?: readonly string[];
   /** Whether blocks come in order of time. */
   isOrdered: boolean;
-  /** Events that are shorter than it returns when they are read may be left out. */
+  /** Returns a minimum duration that rises during the scan: the source may leave out shorter events. */
   risingMinNs?: () => bigint;
 }
 
@@ -65,13 +65,13 @@ export interface EventHeatmapRequest {
   columns: HeatmapColumns;
 }
 
-/** Compares events, or those of transactions that are known already. */
+/** Compares the events of a filter, or those of a population of transactions. */
 export type CompareRequest = { eventsMax: number; box: Box } & (
   | { filter: EventFilter }
   | { population: PopulationRows }
 );
 
-/** Which transactions of a population the events of the filter choose. */
+/** Asks which transactions of a population have the values of the filter in their events. */
 export interface ChoiceRequest {
   population: PopulationRows;
   filter: ValueFilter;
@@ -92,7 +92,7 @@ export type PassRequest<Name extends PassName> = Parameters<(typeof PASSES)[Name
 export type Pass<Name extends PassName> = (request: PassRequest<Name>) => ReturnType<(typeof PASSES)[Name]>;
 export type Passes = { [Name in PassName]: Pass<Name> };
 
-/** Binds the passes to what runs one of them. */
+/** Builds all passes from a function that returns one by name. */
 export function bindPasses(run: <Name extends PassName>(name: Name) => Pass<Name>): Passes {
   return {
     stats: run('stats'),
@@ -108,7 +108,7 @@ async function* computeStats(
   { filter, bucketNs, groupBy }: StatsRequest,
 ): AsyncGenerator<void, StatsTable> {
   const stats = createStats({ bucketNs, groupBy });
-  // Buckets are closed one after the other.
+  // A bucket is closed when the next one begins.
   const isOrdered = bucketNs !== undefined;
   yield* addBlocks(stats, source.read({ filter, columns: listStatsColumns(groupBy), isOrdered }));
   return stats.finish();
@@ -173,7 +173,10 @@ async function* choose(
   return (yield* addFewBlocks(chooser, blocks, eventsMax)) ? yield* chooser.finish() : undefined;
 }
 
-/** Returns false if there are more events, of which each that the sums keep for several transactions counts for each. */
+/**
+ * Returns false if more than `eventsMax` events are read or kept; an event that is kept for several transactions counts
+ * for each.
+ */
 function addFewBlocks(
   sums: { readonly kept: number; add(scanned: ScannedBlock): void },
   blocks: Blocks,

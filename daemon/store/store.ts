@@ -37,16 +37,16 @@ export interface NodeLoss {
   toNs: bigint;
   lost: number;
   cause: string;
-  /** The service of everything that is concerned; any may be where this is not known. */
+  /** Service of all the missing events; undefined if they may be of any service. */
   service?: string | undefined;
-  /** Null for a file that does not say whose it is. */
+  /** Null for a file whose node is unknown. */
   node: string | null;
 }
 
 /** An event without its end. */
 export interface UnendedEvent extends RecordedUnended {
   node: string;
-  /** When it was known last not to have ended. */
+  /** Last time at which the event is known to have been in progress. */
   untilNs: bigint;
 }
 
@@ -54,12 +54,17 @@ export interface UnendedEvent extends RecordedUnended {
 export interface UnendedEvents {
   /** Calls and requests in progress. */
   events: UnendedEvent[];
-  /** Calls and requests that were in progress when an agent ended: `listLosses` has each, too, with its start as its whole time. */
+  /**
+   * Calls and requests that were in progress when an agent ended. `listLosses` also has each, as a loss at its start.
+   */
   lost: UnendedEvent[];
   unlisted: UnlistedOfNode[];
 }
 
-/** Other calls and requests, of any kind, which began between `sinceNs` and `untilNs`; some of them are labelled. */
+/**
+ * Calls and requests that are only counted: they are of any kind and began between `sinceNs` and `untilNs`. `labelled`
+ * of them may have a label.
+ */
 export interface UnlistedOfNode {
   node: string;
   count: number;
@@ -73,7 +78,7 @@ export interface UnlistedOfNode {
 /** A span of time in which a node was recorded. Everything that ended by `toNs` is committed. */
 export interface NodeSpan extends WrittenSpan {
   node: string;
-  /** For a node whose events arrive from elsewhere: when it was last heard of, and whether it counts as gone since. */
+  /** Set for a node of a fleet: when it was last heard of, and whether it counts as gone. */
   heardOf?: { atNs: bigint; isGone: boolean };
 }
 
@@ -88,9 +93,9 @@ export interface TransactionSummary {
   transactionId: string;
   /** Trace id of the first context with which it was seen, on the first node that has one. */
   traceId: string | null;
-  /** When the first of its own events began; the first event if it has none. */
+  /** Start of the first of its own events, or of its first event if it has no own ones. */
   firstTimestampNs: bigint;
-  /** When the last of its own events ended; equal to `firstTimestampNs` if it has none. */
+  /** End of the last of its own events; equal to `firstTimestampNs` if it has no own ones. */
   lastEndNs: bigint;
   writtenBack: WrittenBack;
   eventCount: number;
@@ -101,8 +106,8 @@ export interface TransactionSummary {
 }
 
 /**
- * A transaction has one of each list of values, and none that is excluded: services and nodes that took part, and other
- * values of its own events, or devices of requests for which its syncs waited.
+ * Selects transactions that have a value of each list and no excluded one. Services and nodes are those that took part;
+ * other values are those of own events, and the devices of requests for which a sync of the transaction waited.
  */
 export interface TransactionFilter extends EventValues {
   excluded?: EventValues;
@@ -124,7 +129,7 @@ export interface TransactionsRequest {
   after?: TransactionKey;
 }
 
-/** The transactions that a filter selects by their events are known by their hashes: the rest needs no events. */
+/** A filter whose conditions on events have been evaluated: `hashes` holds the transactions that meet them. */
 export interface ChosenFilter extends TransactionFilter {
   hashes?: ReadonlySet<number>;
 }
@@ -142,7 +147,7 @@ export interface TransactionKey {
 
 /** Where and when transactions took place, as far as their callers waited for them. */
 export interface TransactionReach {
-  /** The smallest of their starts, and the end of the time in which events of theirs can have begun. */
+  /** Earliest start, and exclusive end of the time in which events of the transactions can have begun. */
   fromNs: bigint;
   toNs: bigint;
   /** The nodes that took part. */
@@ -172,7 +177,7 @@ export type HeatmapRequest =
   | {
       of: 'transactions';
       filter: TransactionFilter;
-      /** The columns may depend on the selected transactions: on the reach of those where the filter has no `fromNs`. */
+      /** Gets the reach of the selected transactions if the filter has no `fromNs`, else null. */
       computeColumns: (reach: TransactionReach | null) => HeatmapColumns;
     }
   | ({ of: 'events' } & EventHeatmapRequest);
@@ -190,10 +195,10 @@ export interface FoundComparison {
   reach: TransactionReach | null;
 }
 
-/** Compares those in the box with the others that the filter selects. */
+/** Compares the transactions or events in the box with the others that the filter selects. */
 export type ComparisonRequest = {
   box: Box;
-  /** If more events would have to be read, there is no answer. */
+  /** There is no answer if more events than this would have to be read. */
   eventsMax: number;
 } & ({ of: 'transactions'; filter: TransactionFilter } | { of: 'events'; filter: EventFilter });
 
@@ -228,7 +233,8 @@ export interface RecordingState {
   firstTimestampNs: bigint | null;
   lastTimestampNs: bigint | null;
   /**
-   * The time until which an agent is known to have recorded into it, and whether it still does; null if none ever did.
+   * The time until which an agent is known to have recorded into the recording, and whether it still does; null if none
+   * ever did.
    */
   lastWriter: WrittenSpan | null;
   /** All its losses; the type is null if it is unknown. */
@@ -246,9 +252,11 @@ export interface UnreadableFile {
 
 /** Progress of a live tail, opaque outside the store. It never changes: each answer has a new one. */
 export interface FollowPosition {
-  /** What a client sends to continue from here, with any daemon that serves the same recordings. */
+  /** Text that a client sends to continue from here, with any daemon that serves the same recordings. */
   readonly id: string;
-  /** Positions that have it are followed by the same if it is equal; for others, if the id is. */
+  /**
+   * Two positions have the same continuation with a filter if their `sharedAs` is equal, or, without one, their `id`.
+   */
   readonly sharedAs?: string;
 }
 
@@ -256,15 +264,15 @@ export interface FollowRequest {
   /** Contains no times. */
   filter: EventFilter;
   position: FollowPosition;
-  /** Events that began after this wait for others that began earlier. */
+  /** Events that began later than this are held back, for others that began earlier. */
   horizonNs: bigint;
   /** All recorded events began before this. */
   nowNs: bigint;
 }
 
-/** What follows a position; `id` is that of the position after it. */
+/** An event or a loss that follows a position; `id` is the id of the position after it. */
 export type Followed =
-  /** `isLate`: it was recorded after events that follow it in the total order had been returned. */
+  /** `isLate`: the event was recorded after events that follow it in the total order had been returned. */
   { kind: 'event'; id: string; json: string; isLate: boolean } | { kind: 'lost'; id: string; loss: NodeLoss };
 
 export interface FollowedBatch {
@@ -280,17 +288,19 @@ export interface FollowedBatch {
  * recording would be incomplete. Async generators yield so that other work can run in between.
  */
 export interface Store {
-  /** How a fleet is, if the store is one of a fleet; the methods about files return nothing then. */
+  /** Health of the fleet, if the store serves one; the methods about files then return nothing. */
   readonly fleet?: FleetHealth;
   /** Returns the state of each file: copies of a recording are listed separately. */
   listRecordingStates(): Promise<RecordingState[]>;
-  /** Imports found unreadable so far that may be of these nodes, or of all nodes; `listLosses` includes them too. */
+  /**
+   * Lists imports found unreadable so far that may be of these nodes, or of any node; `listLosses` includes them too.
+   */
   listUnreadable(nodes?: readonly string[]): Promise<UnreadableFile[]>;
   /** Yields blocks in order, read on demand; an empty one is a pause. */
   scan(request: ScanRequest): AsyncGenerator<ScannedBlock, void>;
   /**
-   * Yields the events of a long scan as JSON, one in a line; an empty piece is a pause. A piece may take the memory of
-   * the last but one.
+   * Yields the events of a long scan as JSON, one per line; an empty piece is a pause. A piece may reuse the memory of
+   * the piece before the previous one.
    */
   scanJson(request: Omit<ScanRequest, 'columns' | 'reusesMemory'>): AsyncGenerator<Uint8Array, void>;
   /** Rejects with a Problem if there are more than STATS_ROWS_MAX buckets and groups. */
@@ -298,8 +308,8 @@ export interface Store {
   /** The events that took longest; an event that is recorded meanwhile may be missing. */
   findSlowest(request: SlowestRequest): AsyncGenerator<void, SlowestPage>;
   /**
-   * Counts by start and duration. The filter need not repeat the time of the columns. Rejects with a Problem if it needs
-   * too many events of transactions.
+   * Counts transactions or events by start and duration. The filter need not repeat the time of the columns. Rejects
+   * with a Problem if a filter of transactions needs too many events.
    */
   computeHeatmap(request: HeatmapRequest): AsyncGenerator<void, FoundHeatmap>;
   /** Returns undefined if there are too many events. */
@@ -312,7 +322,7 @@ export interface Store {
   follow(request: FollowRequest, signal: AbortSignal): Promise<FollowedBatch | undefined>;
   findEvent(eventId: string): Promise<ApiEvent | undefined>;
   findTransaction(transactionId: string): Promise<TransactionSummary | undefined>;
-  /** Returns summaries by id. A transaction that is unknown, or in an unreadable file only, has none. */
+  /** Returns summaries by id. A transaction has none if it is unknown, or only in an unreadable file. */
   findTransactionsById(ids: readonly string[]): Promise<Map<string, TransactionSummary>>;
   /** Rejects with a Problem if the filter needs too many events. */
   listTransactions(request: TransactionsRequest): AsyncGenerator<void, TransactionPage>;
@@ -329,14 +339,14 @@ export interface Store {
   listNodes(): Promise<string[]>;
   /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; a missing bound leaves that side open. */
   listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
-  /** What is in progress on these nodes, or on all, or was when an agent ended. */
+  /** Lists calls and requests on these nodes, or on all, that are in progress or were when an agent ended. */
   readUnended(nodes?: readonly string[]): Promise<UnendedEvents>;
   /** Spans in which these nodes, or all, were recorded, including the time of any losses within. */
   listSpans(nodes?: readonly string[]): Promise<NodeSpan[]>;
   close(): Promise<void>;
   /**
-   * The store for one answer, made after its spans were read: what one of its questions has read may be the answer to
-   * another. Undefined for stores that need none.
+   * Returns a store for one answer, whose questions share the rows that they have read; absent in stores without such a
+   * cache.
    */
   createAnswerStore?(): Store;
 }

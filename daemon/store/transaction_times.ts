@@ -21,12 +21,12 @@ interface OperationSums {
 }
 
 export interface CallSums extends OperationSums {
-  /** Sum of their durations. */
+  /** Sum of the calls' durations. */
   duration_ns: bigint;
 }
 
 export interface RequestSums extends OperationSums {
-  /** The part of which it is not certain that it carried data of the transaction. */
+  /** Requests that may not have carried data of the transaction. */
   ambiguous_count: number;
   ambiguous_bytes: bigint;
 }

@@ -1,16 +1,16 @@
-/** Joins what recordings say of calls and requests that have begun and not ended. */
+/** Joins the calls and requests in progress of several recordings. */
 import type { UnendedLists as RecordedUnended } from '../../agent/recording/read/unended.ts';
 import type { UnendedEvents } from './store.ts';
 
 export interface UnendedOfRecording extends RecordedUnended {
   node: string;
-  /** Until when the recording goes. */
+  /** End of the recording. */
   untilNs: bigint;
-  /** Whether its agent goes on. */
+  /** Whether an agent still records into it. */
   isOpen: boolean;
 }
 
-/** What was in progress at the end of a recording is lost if another one of the node goes on. */
+/** Calls and requests in progress at the end of a recording are lost if a later recording of the node exists. */
 export function joinUnended(all: readonly UnendedOfRecording[]): UnendedEvents {
   const joined: UnendedEvents = { events: [], lost: [], unlisted: [] };
   const latest = new Map<string, bigint>();

@@ -18,7 +18,7 @@ export interface RowCodes {
   /** Returns a number for a row, the same for equal values within one dictionary; `describeCode` resolves it. */
   readCode: (row: number) => number;
   describeCode: (code: number) => DimensionValue;
-  /** All codes, where they are a column. */
+  /** All codes, if they are a column of the block. */
   codes?: ColumnArray;
 }
 
@@ -90,7 +90,7 @@ const DIMENSIONS = {
       const results = block.columns.get('result') as BigInt64Array;
       const words = new Int32Array(results.buffer, results.byteOffset, results.length * 2);
       return {
-        // A double has all errors exactly, and other negative numbers down to -2^53.
+        // A double holds all errors exactly, and other negative numbers down to -2^53.
         readCode: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2 + 1]! * 2 ** 32 + (words[row * 2]! >>> 0) : 0),
         describeCode: (code) => nameError(BigInt(code)),
       };

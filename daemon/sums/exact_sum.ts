@@ -11,7 +11,7 @@ export interface ExactSum {
 }
 
 const WORD = 2 ** 32;
-/** High words of integers below 2^53 are below this. */
+/** Integers below 2^53 have a high word below this. */
 const SMALL_HIGH = 2 ** 21;
 
 export function createExactSum(): ExactSum {

@@ -1,4 +1,4 @@
-/** Counts what began when and took how long, in the cells of a map: columns of time by rows of duration. */
+/** Counts transactions or events by start and duration, in the cells of a map: columns of time by rows of duration. */
 import { toWords } from '../../agent/recording/words64.ts';
 import { findDurationRow, findSmallDurationRow, ROW_COUNT } from '../model/duration_rows.ts';
 import { getBigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
@@ -15,7 +15,7 @@ export interface HeatmapColumns {
   count: number;
 }
 
-/** Returns columns of equal length, a whole number of nanoseconds: at most as many as are asked for. */
+/** Returns columns of equal length, a whole number of nanoseconds, `countMax` at most. */
 export function computeHeatmapColumns(fromNs: bigint, toNs: bigint, countMax: number): HeatmapColumns {
   const lengthNs = toNs - fromNs;
   const most = BigInt(countMax);
@@ -31,7 +31,9 @@ export interface HeatmapTotal {
 }
 
 export interface Heatmap {
-  /** Column, row, count and failed of each cell that has something, one after the other, by column and row. */
+  /**
+   * Column, row, count and failed count of each cell that is not empty, one cell after the other, by column and row.
+   */
   cells: Float64Array;
   total: HeatmapTotal;
 }
@@ -101,7 +103,7 @@ export function createHeatmapCounter(columns: HeatmapColumns): HeatmapCounter {
   };
 }
 
-/** Returns a function that gives the column of the start in a row, or -1 outside all. */
+/** Returns a function that gives the column of a row's start, or -1 outside all columns. */
 function createColumnFinder({ fromNs, toNs, columnNs }: HeatmapColumns): (starts: Uint32Array, row: number) => number {
   const [fromHigh, fromLow] = [Number(fromNs >> 32n), Number(fromNs & 0xffff_ffffn)];
   const length = Number(toNs - fromNs);

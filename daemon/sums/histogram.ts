@@ -1,7 +1,7 @@
 /**
- * Counts of 64-bit values in buckets that grow with the value (log-linear, like HDR histograms), which
- * native/columns/sums.cc counts: each power of two has 64 buckets, so a value is known to within 1/128 of itself, and exactly below 128. Histograms of parts add up to that of
- * the whole.
+ * Counts of 64-bit values in buckets that grow with the value (log-linear, like HDR histograms), as counted by
+ * native/columns/sums.cc. Each power of two has 64 buckets, so a value is known to within 1/128 of itself, and exactly
+ * below 128. Histograms of parts add up to that of the whole.
  *
  *   value    0 ... 63 | 64 ... 127 | 128 130 ... 254 | 256 260 ...
  *   block        0    |     1      |        2        |      3
@@ -15,7 +15,7 @@ export interface Histogram {
   count: number;
   /** The exact maximum. */
   max: bigint;
-  /** A block is only there once it has a value: values of one kind of event are close together. */
+  /** A block is created with its first value: values of one kind of event are close together. */
   readonly blocks: (Float64Array | undefined)[];
 }
 
@@ -23,7 +23,7 @@ export function createHistogram(): Histogram {
   return { count: 0, max: 0n, blocks: new Array(BLOCKS).fill(undefined) };
 }
 
-/** A histogram of values whose largest is `max`, from the slots that have counts. */
+/** Builds a histogram of values whose largest is `max`, from the slots that have counts. */
 export function buildHistogram(max: bigint, slots: ArrayLike<number>, counts: ArrayLike<number>): Histogram {
   const histogram = createHistogram();
   histogram.max = max;
@@ -49,8 +49,8 @@ export function addHistogram(histogram: Histogram, more: Histogram): void {
 }
 
 /**
- * Returns the smallest value that at least this share (above 0, up to 1) of all values do not exceed, as the middle of
- * its bucket.
+ * Returns the smallest value that is not exceeded by at least this share (above 0, up to 1) of all values, as the
+ * middle of its bucket.
  */
 export function quantile(histogram: Histogram, share: number): bigint {
   const rank = Math.ceil(share * histogram.count);

@@ -16,7 +16,7 @@ export interface SlowKey extends EventKey {
 
 export interface SlowestOptions {
   limit: number;
-  /** Only events that follow this one in the list. */
+  /** Limits the list to events that follow this one. */
   after?: SlowKey | undefined;
 }
 
@@ -32,7 +32,7 @@ export const DURATION_COLUMNS = ['duration_ns'] as const;
 /** The durations of the events that follow `after`; blocks may come in any order. */
 export interface Durations {
   add(scanned: ScannedBlock): void;
-  /** The shortest duration of those that are among the `limit` longest. */
+  /** Returns the shortest of the `limit` longest durations; 0 while there are fewer durations. */
   shortest(): bigint;
 }
 
@@ -76,7 +76,7 @@ export interface SlowestEvents {
 
 export function createSlowestEvents({ limit, after }: SlowestOptions): SlowestEvents {
   const isWanted = createWantedTest(after);
-  /** One more than the page has shows whether there are more. */
+  /** One event more than the page has shows whether there are more. */
   const found: { duration: bigint; event: ApiEvent }[] = [];
 
   return {
@@ -86,7 +86,7 @@ export function createSlowestEvents({ limit, after }: SlowestOptions): SlowestEv
       const cut = createRowCutter(scanned.block);
       for (let row = 0; row < scanned.block.rowCount; row++) {
         const duration = durations[row]!;
-        // An event that comes later in the total order follows those of the same duration.
+        // Events of the same duration are listed in the total order, so a later one follows them.
         if (found.length > limit && duration <= found.at(-1)!.duration) continue;
         if (!wanted(row)) continue;
         const at = found.findLastIndex((other) => other.duration >= duration) + 1;

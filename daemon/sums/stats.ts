@@ -1,4 +1,4 @@
-/** Sums up a scan bucket by bucket: with buckets events arrive in order of time, so only one is open. */
+/** Sums up a scan bucket by bucket: events then arrive in order of time, so only one bucket is open. */
 import { nativeSums } from '../../bpf/schema/native_sums.ts';
 import { findFirstNotBelow } from '../base/binary_search.ts';
 import { Problem } from '../base/problem.ts';
@@ -24,7 +24,7 @@ export interface StatsTable {
 }
 
 export interface Stats {
-  /** With buckets, blocks must be added in ascending order. */
+  /** Adds a block; with buckets, blocks must come in ascending order. */
   add(scanned: ScannedBlock): void;
   finish(): StatsTable;
 }

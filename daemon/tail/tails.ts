@@ -42,7 +42,7 @@ export interface TailOptions {
 }
 
 export interface TailRequest {
-  /** Contains no times. */
+  /** A filter without times. */
   filter: EventFilter;
   fromNs: bigint | undefined;
   lastEventId: string | undefined;
@@ -69,7 +69,7 @@ export interface Tails {
 export function createTails(options: TailOptions): Tails {
   const { store, now, log, heartbeatEveryMs = HEARTBEAT_EVERY_MS, tailsMax = TAILS_MAX } = options;
   const tails = new Set<Tail>();
-  /** Batches read in this turn, shared by tails that need the same. */
+  /** Batches read in this turn, shared by tails with the same filter and position. */
   const shared = new Map<string, Promise<Frames | undefined>>();
   let timers: NodeJS.Timeout[] = [];
   let horizonNs = 0n;
@@ -173,7 +173,7 @@ function createIdProblem(): Problem {
   return new Problem('invalid_parameter', `Last-Event-ID: ${message}`, [{ parameter: 'Last-Event-ID', message }]);
 }
 
-/* Writes what follows a position in the store as frames of a live tail. */
+/* Writes the events and losses after a position as frames of a live tail. */
 
 /** The id of each frame is the position after it. */
 export interface Frames extends Omit<FollowedBatch, 'followed'> {

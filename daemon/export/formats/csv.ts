@@ -29,7 +29,7 @@ export function createCsvEncoder(): Encoder {
   return {
     head: formatCsvHead,
     *encodePieces(scanned) {
-      // The memory of a piece is used again, and an output may still have to write it.
+      // The encoder reuses the memory of a piece, which an output may still have to write.
       for (const piece of encodePieces(scanned)) yield Buffer.from(piece);
     },
     tail: takeRest,
@@ -116,7 +116,7 @@ function buildKindCells(build: LayoutBuilder, name: string, kind: Kind, column: 
         ),
       ];
     case 'origins': {
-      // A list of objects has quotes, an empty one has none.
+      // A list of objects is quoted, and an empty list is not.
       const surrounding = { before: ',"[', after: ']"', none: ',[]' };
       const quoteOriginText = (...args: Parameters<typeof encodeOriginHead>) =>
         encodeOriginHead(...args).replaceAll('"', '""');

@@ -29,7 +29,7 @@ export function formatCsvHead(): string {
   return formatCsvLine(EVENT_COLUMNS.map(({ name }) => name));
 }
 
-/** For clients that have the events themselves: csv.ts writes those of a recording. */
+/** Formats events that a client has received; csv.ts writes those of a recording. */
 export function formatCsvEvents(events: readonly ApiEvent[]): string {
   return events.map((event) => formatCsvLine(EVENT_COLUMNS.map((column) => column.getValue(event)))).join('');
 }

@@ -52,7 +52,7 @@ function createNdjsonEncoder(): Encoder {
 
 /* Writes a recording that contains only selected events and the texts that they use; event ids stay the same. */
 
-/** A bundle is given to others: it does not identify the machine that recorded it, beyond the node's name. */
+/** A bundle is given to other people, so it must not identify the recording machine beyond the node's name. */
 const NO_HOST = { bootId: '', machineId: '' };
 
 function openBundleWriter(path: string, { dictionary, createdNs, losses, clockSteps }: Surroundings): EventWriter {
@@ -84,8 +84,8 @@ function openBundleWriter(path: string, { dictionary, createdNs, losses, clockSt
 }
 
 /**
- * Used for what the bundle does, never for reading the recording: advice about a data folder does not help here, and
- * the caller, which has the target's name, describes SQLite's own error.
+ * Runs work on the bundle, never reads of the recording: advice about a data folder does not help here, and the caller,
+ * which has the target's name, describes SQLite's own error.
  */
 function runWithoutAdvice<Result>(work: () => Result): Result {
   try {

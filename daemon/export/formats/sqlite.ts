@@ -67,7 +67,7 @@ export function openSqliteWriter(path: string, { losses, clockSteps }: Surroundi
   };
 }
 
-/** Values that SQLite has no integer for become text; a JavaScript number would become a REAL. */
+/** Converts values that no SQLite integer holds to text; a JavaScript number would become a REAL. */
 export function toStorable(value: FlatValue): string | bigint | null {
   if (typeof value === 'number') return BigInt(value);
   return typeof value === 'bigint' && value > I64_MAX ? value.toString() : value;

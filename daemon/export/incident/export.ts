@@ -52,7 +52,7 @@ export async function exportEvents(options: ExportOptions): Promise<ExportSummar
 
 async function writeEvents(options: ExportOptions, path: string): Promise<ExportSummary> {
   const { source, selection, signal, onProgress } = options;
-  // Read before the events: what ends meanwhile is then in both, not in neither.
+  // Calls in progress are read before the events: one that ends meanwhile is then in both, not in neither.
   const unended = source.reader.unended();
   const losses = () => listLosses(source, selection, unended);
   const clockSteps = selectClockSteps(source, selection.window);
@@ -71,7 +71,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
         events += scanned.block.rowCount;
         onProgress({ events, bytes: writer.bytes() });
       }
-      // Signals are handled in between.
+      // The event loop gets a turn to handle signals.
       await setImmediate();
     }
     if (!writer) throw createEmptyExportError(source, losses());

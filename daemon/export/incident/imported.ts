@@ -32,13 +32,13 @@ const UNKNOWN_TYPES = 'it has event types that this kreplay does not know: use a
 interface Imported {
   path: string;
   info: RecordingInfo;
-  /** Whether it was there already. */
+  /** Whether the recording had been imported before. */
   known: boolean;
 }
 
 export interface ListedImport {
   path: string;
-  /** Information about the recording, or what is wrong with it. */
+  /** Information about the recording, or the error that makes it unreadable. */
   info: RecordingInfo | RecordingError;
 }
 
@@ -91,9 +91,9 @@ function readRecordingInfo(path: string): RecordingInfo {
 }
 
 /**
- * SQLite creates an index (-shm) beside a write-ahead log before it reads one. If the recording of a killed host is
- * where that is not possible, both files are read from a copy. If there is an index, there may be a writer too, and a
- * copy might be torn.
+ * Copies a killed host's recording to where it can be read: SQLite creates an index (-shm) beside a write-ahead log
+ * before it reads one, which the folder may not allow. If there is an index, there may be a writer too, and a copy
+ * might be torn.
  */
 function makeReachable(file: string, folder: string): { path: string; discard(): void } {
   runWithReadErrors(file, () => statSync(file, { throwIfNoEntry: false }));
@@ -120,7 +120,7 @@ function makeReachable(file: string, folder: string): { path: string; discard():
 /** Codes of VACUUM INTO that concern the file it reads; all others concern the file it writes. */
 const OF_SOURCE = /^SQLITE_(CORRUPT|NOTADB|BUSY|TOOBIG|IOERR_DATA|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
 
-/** The copy includes what is in the log, and leaves out what was removed from the file. */
+/** Copies a recording with the data that is still in its log, and without data that was removed from the file. */
 function copyDatabase(from: string, to: string, folder: string): void {
   const database = runWithRecordingErrors(from, () => openDatabase(from, { readonly: true }));
   try {
@@ -150,7 +150,7 @@ function checkCopy(path: string, name: string): RecordingInfo {
     reader.clockSteps();
     reader.recordedSpan();
     while (!reader.transactionIndex.step());
-    // This finds damage in the list of losses too.
+    // Reading the losses finds damage in their list too.
     reader.losses();
     const isDamaged = reader.foundDamage().any;
     if (events === info.eventCount && !isDamaged) return info;

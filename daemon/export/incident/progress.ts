@@ -6,7 +6,7 @@ const QUIET_MS = 1000;
 const INTERVAL_MS = 200;
 
 export interface Progress {
-  /** This is cheap enough to be called often: `text` is called only when it is shown. */
+  /** Shows `text`. Calls may be frequent: `text` is called only when it is shown. */
   tell(text: () => string): void;
   clear(): void;
 }

@@ -12,7 +12,7 @@ import {
 import { ExportError } from '../errors.ts';
 import { remapBlock } from '../remap.ts';
 
-/** The most pseudonyms of each kind, which are kept in memory until the export ends. */
+/** Maximum number of pseudonyms of each kind, which are kept in memory until the export ends. */
 const PSEUDONYMS_MAX = 1_000_000;
 
 /** Names that the kernel assigns, which contain nothing but a number. */
@@ -47,7 +47,7 @@ export function createRedaction(source: RecordingDictionary): Redaction {
   function redactContext({ transactionId, traceId, spanId }: Context): Context {
     return {
       transactionId: transactionId === null ? null : `transaction-${numbers.transaction(transactionId)}`,
-      // These keep the form of a trace id and a span id, which tools check.
+      // The pseudonyms keep the form of a trace id and a span id, which tools check.
       traceId: traceId === null ? null : formatHex(numbers.trace(traceId), 32),
       spanId: spanId === null ? null : formatHex(numbers.span(spanId), 16),
     };
@@ -72,8 +72,8 @@ export function createRedaction(source: RecordingDictionary): Redaction {
     },
   };
   const dictionary = createRecordingDictionary({
-    // Each export has its own id: a pseudonym stands for another text in the next export, which may be served beside
-    // it.
+    // Each export has its own recording id: a pseudonym stands for another text in the next export, which may be served
+    // beside this one.
     recordingId: randomBytes(8).toString('hex'),
     node: 'node-1',
     name: (id) => names.getEntry(id) ?? '',

@@ -60,7 +60,10 @@ function findTransactionWindow(source: Source, transactionId: string, contextNs:
   return { fromNs, toNs: computeWholeEndNs(transaction) + contextNs + 1n };
 }
 
-/** Losses of the time, with what is in progress, or was when an agent ended: it is missing from its start on. */
+/**
+ * Lists the losses of the window, with calls and requests that are in progress or were when an agent ended: each is
+ * missing from its start on.
+ */
 export function listLosses(
   { reader }: Source,
   { filter, window: { fromNs = 0n, toNs = U64_MAX + 1n } }: ExportSelection,
@@ -72,7 +75,7 @@ export function listLosses(
   const isWanted = createUnendedTest(filter);
   const own = (all: readonly UnendedEvent[]) =>
     all.filter((event) => isWanted(event) && (isOfTransaction || isWithin(event)));
-  // What a transaction has is followed by what it is missing, however long it was quiet in between.
+  // A loss after the end of the window begins at that end, however long the transaction was quiet in between.
   const buildLoss = (startNs: bigint, endNs: bigint, eventType: Loss['eventType'], count: number): Loss => ({
     cause: IN_PROGRESS,
     eventType,
@@ -80,7 +83,7 @@ export function listLosses(
     fromNs: toNs < startNs ? toNs : startNs,
     toNs: endNs > startNs ? endNs : startNs,
   });
-  // Starts within the window are among its losses already.
+  // Lost events that began within the window are among its losses already.
   const later = own(lost).filter((event) => !isWithin(event));
   const count = isOfTransaction ? unlisted.labelled : unlisted.count;
   const others = count > 0 && unlisted.sinceNs < toNs ? [{ ...unlisted, count }] : [];

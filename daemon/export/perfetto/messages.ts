@@ -15,7 +15,7 @@ export interface MessageWriter {
   writeText(field: number, value: string): void;
   /** Writes a nested message; `write` writes its fields. */
   writeMessage(field: number, write: () => void): void;
-  /** Returns what was written since the last call. */
+  /** Returns the bytes written since the last call. */
   take(): Buffer;
 }
 

@@ -8,11 +8,11 @@ import { EVENT_COLUMNS } from '../flat_columns.ts';
 export const LOSS_CATEGORY = 'loss';
 export const LOST_EVENTS = 'lost_events';
 
-/** Columns that the trace already has in other form. */
+/** Columns that the trace already has in another form. */
 const TOLD = ['event_type', 'timestamp_ns', 'duration_ns', 'pid', 'tid'];
 export const ARGUMENTS = EVENT_COLUMNS.filter(({ name }) => !TOLD.includes(name));
 
-/** A type's first field with words for values names what was done: `pwrite64`, `flush`. */
+/** The first field of a type whose values are words names the operation: `pwrite64`, `flush`. */
 const WORDS = new Map(
   EVENTS.map(({ name, fields }) => {
     const field = Object.entries(fields).find(([field, { kind }]) => !(field in commonFields) && 'labels' in kind);

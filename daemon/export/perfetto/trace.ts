@@ -17,10 +17,10 @@ import { createMessageWriter, type MessageWriter } from './messages.ts';
 import { ARGUMENT_NAMES, ARGUMENTS, CATEGORIES, LOSS_CATEGORY, LOST_EVENTS, SLICE_NAMES, sliceName } from './names.ts';
 import { createTracks, type PerfettoTrack } from './tracks.ts';
 
-/** Any number but zero will do: all packets are of one sequence. */
+/** Any number except zero: all packets are of one sequence. */
 const SEQUENCE_ID = 1;
 
-/** The largest time: Perfetto's times are signed. */
+/** The latest time, because Perfetto's times are signed. */
 const TIME_NS_MAX = I64_MAX;
 
 export function createPerfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Surroundings): Encoder {
@@ -56,7 +56,7 @@ export function createPerfettoEncoder({ dictionary, firstNs, losses, clockSteps 
     writeEdge(proto.SLICE_END, endNs, trackUuid, () => {});
   }
 
-  /** Converts to trace time; no time is before the boot. */
+  /** Converts a wall time to trace time; no time is before the boot. */
   function toTraceNs(wallNs: bigint): bigint {
     return max(0n, wallNs - clock.findOffsetNs(wallNs));
   }
@@ -213,7 +213,10 @@ function createTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceCl
   return { findOffsetNs, readings: [first, ...later.filter(({ traceNs }) => traceNs > first.traceNs)] };
 }
 
-/** A step moves the wall clock relative to trace time; the start of an agent does not. */
+/**
+ * Returns the wall clock minus trace time for each step. A step moves the wall clock relative to trace time, but the
+ * start of an agent does not.
+ */
 function computeOffsetsNs(steps: readonly ClockStep[]): bigint[] {
   let offsetNs = steps[0]?.offsetNs ?? 0n;
   return steps.map((step, i) => {
@@ -222,7 +225,10 @@ function computeOffsetsNs(steps: readonly ClockStep[]): bigint[] {
   });
 }
 
-/** No step covers the time before the first one, or time that the clock skipped: the step before is used. */
+/**
+ * Returns the index of the step that covers a time. Before the first step, and in time that the clock skipped, the step
+ * before is used.
+ */
 function findSpanIndex(spans: readonly ClockSpan[], wallNs: bigint): number {
   const covering = spans.findIndex(({ fromNs, toNs }) => fromNs <= wallNs && (toNs === undefined || wallNs < toNs));
   return covering >= 0

@@ -1,7 +1,7 @@
 /**
- * The event tables: one of all events, and one of each type. Conditions on their columns become the filter of a scan,
- * which reads only the columns that the query uses. Parameters are hidden columns that take `=`, or positional arguments:
- * `events('order-1')`.
+ * The event tables: one of all events, and one for each type. Conditions on their columns become the filter of a scan,
+ * which reads only the columns that the query uses. Parameters are hidden columns that take `=`, or positional
+ * arguments: `events('order-1')`.
  */
 import type Database from 'better-sqlite3';
 import { EVENTS } from '../../../bpf/schema/index.ts';
@@ -122,14 +122,15 @@ function* readBlocks(
 function narrowFilter({ columns, filter }: EventTable, conditions: ColumnCondition[], nowNs: bigint): Narrowed {
   let narrowed: Narrowed = filter;
   for (const [place, operator, operand] of conditions) {
-    // What equals NULL, as a join may ask for, is nothing.
+    // Nothing equals NULL, which a join may ask for.
     if (operand === null || !narrowed) return null;
     const column = columns[place];
     narrowed = column
       ? PUSHED[column.name]!.narrow(narrowed, operator, operand)
       : addParameter(narrowed, PARAMETERS[place - columns.length]!, operand as Operand, nowNs);
   }
-  // SQLite does not check parameters again, so an event that is found by its id would pass them all.
+  // SQLite does not check parameters again, and a look-up by event id would ignore them: a query with parameters always
+  // scans.
   if (narrowed && conditions.some(([place]) => place >= columns.length)) delete narrowed.eventNumber;
   return narrowed;
 }

@@ -5,7 +5,10 @@ import type { ColumnArray } from '../../../bpf/schema/block.ts';
 
 export interface VirtualColumn {
   name: string;
-  /** Takes `=` only, and is the next argument of the table as a function; the others precede it. */
+  /**
+   * Whether the column takes `=` only and is the next argument of the table as a function; parameters follow the other
+   * columns.
+   */
   isParameter: boolean;
   /** Letters of the operators that may become conditions. */
   operators: string;
@@ -14,7 +17,7 @@ export interface VirtualColumn {
 export interface TableDefinition {
   name: string;
   columns: readonly VirtualColumn[];
-  /** The column by which rows come in order if it is asked for; -1 without one. */
+  /** Index of the column by which the table can return rows in order; -1 without one. */
   orderColumn: number;
 }
 
@@ -24,12 +27,12 @@ export type Operator = '=' | '>' | 'g' | '<' | 'l' | 'i';
 /** A value of SQLite; undefined for a blob. */
 export type Operand = bigint | number | string | null | undefined;
 
-/** What `i` compares with is a list. */
+/** A condition of a query; the operand of `i` is a list. */
 export type ColumnCondition = [column: number, operator: Operator, operand: Operand | Operand[]];
 
 export interface ValuesPart {
   values: ColumnArray;
-  /** Equal values are NULL. */
+  /** Values that equal this one are NULL. */
   unknown?: bigint | undefined;
 }
 
@@ -40,7 +43,7 @@ export type BatchColumn =
   | ({ form: 'number' } & Parts)
   /** `makeText` gets each key once. */
   | ({ form: 'key' } & Parts)
-  /** The same, but NULL unless the key is negative. */
+  /** Like `key`, but NULL unless the key is negative. */
   | ({ form: 'negative_key' } & ValuesPart)
   /** `text`, then the number in 16 hexadecimal digits. */
   | ({ form: 'numbered'; text: string } & ValuesPart)
@@ -59,7 +62,7 @@ export interface RowBatch {
 
 /** The rows of a query. */
 export interface RowBatches {
-  /** Returns undefined after the last batch, which may be empty as any other. */
+  /** Returns undefined after the last batch. Any batch may be empty. */
   next(): RowBatch | undefined;
   close(): void;
 }
@@ -72,9 +75,9 @@ type Open = (table: number, order: RowOrder, used: number[], conditions: ColumnC
 type MakeText = (table: number, column: number, type: number, key: number | bigint) => string | null;
 
 interface NativeTables {
-  /** Tables for the next database that loads the extension. */
+  /** Defines the tables of the next database that loads the extension. */
   defineTables(tables: readonly TableDefinition[], open: Open, makeText: MakeText): void;
-  /** Returns what `open`, `next` or `makeText` has thrown since the last call. */
+  /** Returns the error that `open`, `next` or `makeText` has thrown since the last call. */
   takeFailure(): unknown;
 }
 
@@ -82,8 +85,8 @@ const require = createRequire(import.meta.url);
 const native: NativeTables = require('#tables');
 
 /**
- * SQLite checks the conditions again, those on parameters excepted: rows that they exclude may come. What the functions
- * throw ends the query with an error; `toThreadFailure` returns it.
+ * SQLite checks the conditions again, except those on parameters, so a source may return rows that they exclude. An
+ * error that the functions throw ends the query; `takeTableFailure` returns it.
  */
 export function defineNativeTables(
   database: Database.Database,
@@ -95,7 +98,7 @@ export function defineNativeTables(
   database.loadExtension(require.resolve('#tables'));
 }
 
-/** Returns what a table's functions have thrown if that is why a query failed with `error`. */
+/** Returns the error that a table's functions have thrown, if the query failed because of it, else `error`. */
 export function takeTableFailure(error: unknown): unknown {
   return native.takeFailure() ?? error;
 }

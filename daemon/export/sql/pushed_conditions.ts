@@ -1,6 +1,6 @@
 /**
- * Conditions of an SQL query as the filter of a scan. SQLite checks them again, so a filter may let rows pass that they
- * exclude, but never the other way round.
+ * Converts conditions of an SQL query to the filter of a scan. SQLite checks them again, so a filter may let rows pass
+ * that they exclude, but never the other way round.
  */
 
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
@@ -12,7 +12,7 @@ import type { Operand, Operator } from './native_tables.ts';
 export type Narrowed = (EventFilter & { eventNumber?: bigint }) | null;
 
 interface Pushed {
-  /** Letters, see Operator. */
+  /** Letters of the operators, see `Operator`. */
   operators: string;
   narrow(filter: EventFilter, operator: Operator, operand: Operand | Operand[]): Narrowed;
 }
@@ -26,10 +26,10 @@ interface Bounds {
   max?: bigint;
 }
 
-/** A larger value of 64 bits is a text in a row, and any text is greater than any number. */
+/** Values above 2^63 - 1 are texts in rows, and any text is greater than any number: they fulfil every lower bound. */
 const clampToTexts = (min: bigint) => (min > 2n ** 63n ? 2n ** 63n : min);
 
-/** An operand that is no number excludes rows by rules that are left to SQLite: the bounds are then open. */
+/** Returns open bounds for an operand that is not a number: SQLite then excludes rows by its own rules. */
 function computeBounds(operator: Operator, operand: Operand | Operand[]): Bounds | null {
   if (operand === null) return null;
   if (typeof operand === 'number' && !Number.isFinite(operand)) return {};
@@ -67,7 +67,7 @@ const earlier = (a: bigint | undefined, b: bigint | undefined) =>
   a === undefined || (b !== undefined && b < a) ? b : a;
 const after = (bound: bigint | undefined) => (bound === undefined ? undefined : bound + 1n);
 
-/** Leaves out what is undefined. */
+/** Adds the bounds that are not undefined. */
 function addBounds<Key extends 'fromNs' | 'toNs' | 'minDurationNs' | 'maxDurationNs'>(
   filter: EventFilter,
   bounds: Readonly<Record<Key, bigint | undefined>>,
@@ -76,12 +76,12 @@ function addBounds<Key extends 'fromNs' | 'toNs' | 'minDurationNs' | 'maxDuratio
   return { ...filter, ...Object.fromEntries(given) };
 }
 
-/** Texts that are asked for; other operands equal no text. */
+/** Returns the operands that are texts; other operands equal no text. */
 function selectTexts(operand: Operand | Operand[]): string[] {
   return (Array.isArray(operand) ? operand : [operand]).filter((text) => typeof text === 'string');
 }
 
-/** `many`: the filter takes a list, so that IN needs one scan only. No filter finds an empty name. */
+/** `many` means that the filter takes a list, so that IN needs only one scan. No filter finds an empty name. */
 function createTextCondition(
   many: boolean,
   apply: (filter: EventFilter, texts: [string, ...string[]]) => Narrowed,
@@ -96,7 +96,7 @@ function createTextCondition(
   };
 }
 
-/** What both lists have; the first one may be absent. */
+/** Returns the items of both lists; the first list may be absent. */
 function intersectLists<Item>(before: readonly Item[] | undefined, items: readonly Item[]): readonly Item[] {
   return before ? before.filter((item) => items.includes(item)) : items;
 }
@@ -136,7 +136,8 @@ export const PUSHED: Readonly<Record<string, Pushed>> = {
   comm: createTextCondition(true, (filter, names) => ({ ...filter, comms: intersectLists(filter.comms, names) })),
   transaction_id: createTextCondition(false, createTextFilter('transactionId')),
   trace_id: createTextCondition(false, createTextFilter('traceId')),
-  // The filter also lets events pass of which a service owns a part only, as `of_service` wants it: that one stays.
+  // The filter also passes events of which a service owns only a part, as `of_service` wants it: a filter by
+  // `of_service` stays.
   service_name: createTextCondition(true, (filter, names) => ({ services: names, ...filter })),
   node: createTextCondition(true, (filter, names) => ({ ...filter, nodes: intersectLists(filter.nodes, names) })),
 };

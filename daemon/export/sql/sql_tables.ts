@@ -54,14 +54,14 @@ const TRANSACTION_COLUMNS = [
   'written_back_end_ns',
 ];
 
-/** Returns the newest first. */
+/** Yields the newest transactions first. */
 function* readTransactionRows({ reader, dictionary }: Source): Generator<FlatValue[]> {
   let beforeKey = Number.MAX_SAFE_INTEGER;
   for (;;) {
     const page = reader.listTransactions({ limit: TRANSACTIONS_AT_ONCE, beforeKey });
     for (const { key, transactionId } of page) {
-      // A transaction that the writer had forgotten and met again has several summaries; it is listed once, at its
-      // first place.
+      // A transaction that the writer had forgotten and met again has several summaries; it is listed once, at the
+      // place of the first.
       const whole = reader.readTransaction(transactionId);
       if (whole?.key !== key) continue;
       yield [

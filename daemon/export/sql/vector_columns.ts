@@ -1,4 +1,7 @@
-/** The columns of the event tables as vectors: what each needs of a scan, and how its values are found in a block. */
+/**
+ * The columns of the event tables as vectors: the columns that each needs of a scan, and how its values are found in a
+ * block.
+ */
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
@@ -17,7 +20,7 @@ export interface VectorColumn {
   /** Columns of the recording. */
   readonly needs: readonly string[];
   read(scanned: RecordingBlock): BatchColumn;
-  /** The text of a key of an event type; only for columns of keys. */
+  /** Returns the text for a key of an event type; only for columns of keys. */
   getKeyText?(dictionary: RecordingDictionary, type: number, key: number | bigint): string | null;
 }
 
@@ -129,7 +132,7 @@ function buildMadeColumn({ getValue }: FlatColumn): VectorColumn {
   };
 }
 
-/** A table of one type leaves the fields of others out. */
+/** Builds the column from the fields of these types only. */
 export function buildVectorColumn(column: FlatColumn, types: readonly number[]): VectorColumn {
   const { name } = column;
   const fieldName = name === 'file_kind' ? 'file' : name;

@@ -23,8 +23,8 @@ import {
 } from './scanned_block.ts';
 
 /*
- * What the fields of each event type stand for, whatever their names are: what it did, where, and how much. They are
- * derived from the definitions in bpf/schema.
+ * Roles of the fields of each event type, whatever their names: the operation, its place and its size. They are derived
+ * from the definitions in bpf/schema.
  */
 
 interface EventRoles {
@@ -38,9 +38,9 @@ interface EventRoles {
   bytes: NamedField | undefined;
   /** Wait in a queue, nanoseconds. */
   queue: NamedField | undefined;
-  /** Service and transaction of the task that queued it. */
+  /** Service and transaction of the task that queued the request. */
   queuer: NamedField | undefined;
-  /** Owners of the data that it carries. */
+  /** Owners of the data that the request carries. */
   origins: NamedField | undefined;
 }
 
@@ -84,7 +84,7 @@ const LINE_EVENTS_MAX = 4096;
 const PART_ROWS = 512;
 /** Length of the names in a line after which it ends early: a line should take milliseconds, not more. */
 const NAMES_LENGTH_MAX = 256 * 1024;
-/** Number of dictionaries after which those of earlier lines are forgotten. */
+/** Number of dictionaries after which the dictionaries of earlier lines are forgotten. */
 const DICTIONARIES_MAX = 1024;
 
 /** Columns that a scan must read. */
@@ -115,7 +115,7 @@ interface LineDraft {
 /** Number of arrays that are kept for later lines. */
 const IDLE_MAX = 4;
 
-/** Arrays that no line uses: an answer that waits for its client should not hold any. */
+/** Arrays that no line uses at present, so that an answer that waits for its client holds none. */
 const idle: LineDraft[] = [];
 
 function createGathered(): LineDraft {
@@ -160,7 +160,7 @@ export async function* encodeColumnLines(blocks: AsyncIterable<ScannedBlock>): A
 interface LineWriter {
   /** Adds all rows; yields the lines that are full. The block must be in order of time. */
   add(scanned: ScannedBlock): Generator<Buffer, void>;
-  /** Returns the line that was begun; an empty buffer if none was. */
+  /** Returns the unfinished line; an empty buffer without one. */
   take(): Buffer;
 }
 
@@ -251,7 +251,7 @@ function createLineWriter(): LineWriter {
   };
 }
 
-/** The rows in the line of a type's events in the block, ascending. */
+/** Returns the rows of the line that hold the block's events of one type, ascending. */
 function findTypeRows(
   types: Uint32Array,
   at: number,
@@ -301,8 +301,8 @@ function encodeLine(head: string, { count, codes, numbers, indexes }: LineDraft,
 }
 
 /*
- * What many events of a columnar answer share: threads, operations with their files, owners. Each is listed once, and
- * the events have its index.
+ * Values that many events of a columnar answer share: threads, operations with their files, owners. Each is listed
+ * once, and events refer to it by index.
  */
 
 /**
@@ -327,7 +327,7 @@ interface NamelessRows {
   to: number;
 }
 
-/** `names` are those of the codes that decide which entry a row has. */
+/** The codes with these `names` decide which entry a row has. */
 function createLineEntries(
   names: readonly (keyof LineCodes)[],
   readEntry: (codes: LineCodes, row: number, dictionary: Dictionary) => LineEntry,
@@ -355,11 +355,11 @@ function createLineEntries(
 }
 
 interface RecordingEntries extends Pick<JsonList, 'take'> {
-  /** Returns the index in the answer of a recording of the dictionary. */
+  /** Returns the index that the dictionary's recording has in the answer. */
   assignIndex(dictionary: Dictionary, recording: number): number;
 }
 
-/** `[recording id, node]`; they are as few as files, so none is forgotten. */
+/** Entries `[recording id, node]`: they are as few as files, so none is forgotten. */
 function createRecordingEntries(): RecordingEntries {
   const found = createJsonList();
   const indexes = new Map<string, number>();
@@ -456,7 +456,7 @@ function createDictionaryCodes(): DictionaryCodes {
   };
 }
 
-/** Sets the codes of the block's rows from `at` on; those that only some types have are 0. */
+/** Sets the codes of the block's rows from `at` on; codes that only some event types have become 0. */
 function setCodes(to: LineCodes, at: number, { block }: ScannedBlock, dictionaryCode: number): void {
   const { rowCount } = block;
   for (const name of COMMON) copyCodes(getColumn(block, name), to[name], at, rowCount);
@@ -485,12 +485,12 @@ function scatterCodes(from: ArrayLike<number>, to: Uint32Array, rows: Uint32Arra
   for (let i = 0; i < rows.length; i++) to[rows[i]!] = from[i]!;
 }
 
-/* What only some events of a columnar line have: owners of the data they carry, and errors. */
+/* Values that only some events of a columnar line have: owners of the data they carry, and errors. */
 
 /** Number of texts after which all are forgotten: memory must not grow with the answer. */
 const TEXTS_MAX = 65_536;
 
-/** Names of the columns of each slot, by the id of the event types that have some. */
+/** Column names of the origin slots, by the id of each event type that has origins. */
 const SLOTS = EVENT_ROLES.flatMap(({ id, origins }) =>
   origins ? [{ id, slots: listOriginSlots(origins.column) }] : [],
 );
@@ -612,7 +612,7 @@ function setLarge({ values, large }: NumberColumn, at: number, value: bigint): v
   large.set(at, value.toString());
 }
 
-/** Views of words are worth their cost from this number of values on. */
+/** Views as 32-bit words pay off from this number of values on. */
 const WORDS_COUNT_MIN = 8;
 
 function setInteger(to: NumberColumn, at: number, value: bigint): void {
@@ -623,9 +623,9 @@ function setInteger(to: NumberColumn, at: number, value: bigint): void {
 
 interface NumberSource {
   isSigned?: boolean;
-  /** Rows that the values belong to, counted from the first one; without it they are adjacent. */
+  /** Rows that the values belong to, counted from the first one; without `rows`, they are adjacent. */
   rows?: Uint32Array;
-  /** The value of 64 bits that stands for no number. */
+  /** The 64-bit value that stands for no number. */
   unknown?: bigint | undefined;
 }
 

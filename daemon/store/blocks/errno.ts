@@ -41,10 +41,10 @@ export function nameError(result: bigint): string | null {
 
 const RESULT_MIN = I64_MIN;
 
-/** Names that errors have; a number without one is `errno` and the number. */
+/** All error names; an error without a name is written as `errno` and its number. */
 export const ERROR_NAMES: readonly string[] = [...new Set(NAMES.values())].sort();
 
-/** Returns the results that a name stands for; undefined if it is none of an error. */
+/** Returns the results that an error name stands for; undefined for any other text. */
 export function parseErrorName(name: string): bigint[] | undefined {
   const results = [...NAMES].filter(([, known]) => known === name).map(([errno]) => -errno);
   if (results.length > 0) return results;

@@ -29,8 +29,9 @@ const END_OF_EVENT = '}';
 const format = createRowFormat(buildEventLayout);
 
 /**
- * Yields all rows, each followed by `ending`, in pieces of at most 96 KiB, or of one longer row; a piece reuses the
- * memory of the last but one, or what `nextBuffer` returns. A block without rows yields an empty piece: a pause.
+ * Yields all rows, each followed by `ending`, in pieces of at most 96 KiB, or of one longer row. A piece reuses the
+ * memory of the piece before the previous one, or the buffer that `nextBuffer` returns. A block without rows yields an
+ * empty piece: a pause.
  */
 export async function* encodeJsonPieces(
   blocks: AsyncIterable<ScannedBlock>,
@@ -190,7 +191,7 @@ function encodeFileFields(name: string, dictionary: Dictionary, id: number): str
 
 /* Builds layouts of rows: which column or text each part of a row shows. */
 
-/** Makes the text for the values of a key's columns; one of 64 bits is two words, the low one first. */
+/** Makes the text for the values of a key's columns; a 64-bit value is two words, the low one first. */
 type TextMaker = (dictionary: Dictionary, values: readonly number[]) => string;
 
 interface TextTable {
@@ -205,11 +206,11 @@ export interface RowLayout {
   common: readonly RowPart[];
   /** Parts of each event type, by its id; they follow the common ones. */
   own: readonly (readonly RowPart[] | undefined)[];
-  /** The parts' `table` is an index here. */
+  /** Tables of texts; the `table` of a part is an index into them. */
   tables: readonly TextTable[];
 }
 
-/** The column with the number of each row, which a block keeps beside its columns. */
+/** The column with the number of each row, which a block keeps apart from its columns. */
 export const NUMBER_COLUMN = 'number';
 
 const STORAGES = new Map<string, Storage>([
@@ -226,15 +227,18 @@ interface Surrounding {
 
 export interface LayoutBuilder {
   literal(text: string): RowPart;
-  /** A number in decimal; `none` where it is `unknown`. */
+  /** A number in decimal, or the text `none` if the number is `unknown`. */
   number(column: string, surrounding: Surrounding, unknown?: bigint): RowPart;
-  /** 16 digits. */
+  /** A number as 16 hexadecimal digits. */
   hex(column: string): RowPart;
   /** The text for the values of some columns, which take at most 16 bytes together. */
   text(columns: readonly string[], make: TextMaker): RowPart;
-  /** The text for a number, which is the same for all that are not negative. */
+  /** The text for a number; all numbers that are not negative share one text. */
   negativeText(column: string, make: TextMaker): RowPart;
-  /** Elements of three columns: what `make` returns for the first two, the third one's number, and `}`. */
+  /**
+   * A list whose elements have three columns: the text that `make` returns for the first two, the third one's number,
+   * and `}`.
+   */
   list(columns: readonly string[], surrounding: Surrounding, make: TextMaker): RowPart;
   layout(parts: Pick<RowLayout, 'common' | 'own'>): RowLayout;
 }
@@ -281,7 +285,7 @@ export function createLayoutBuilder(): LayoutBuilder {
   };
 }
 
-/** Columns of the elements of a list of origins. */
+/** Names the columns of each element in a list of origins. */
 export function listOriginColumns(column: string, slots: number): string[] {
   return Array.from({ length: slots }, (_, slot) => `${column}_${slot}`).flatMap((slot) => [
     `${slot}_service`,
@@ -293,14 +297,14 @@ export function listOriginColumns(column: string, slots: number): string[] {
 /* Writes rows of a block as text without creating events, in C++: see bpf/schema/native_text_rows.ts. */
 
 /**
- * Size of the buffer for a piece. A piece that is full has more than the 64 KiB that Node queues for a socket, as no row
- * is longer than the rest: only then does a client that does not read count as one that is waited for.
+ * Size of the buffer for a piece. No row is longer than 32 KiB, so a full piece exceeds the 64 KiB that Node queues for
+ * a socket, and a write to a client that does not read reports that it must wait.
  */
 const PIECE_BYTES = 96 * 1024;
 
 /**
- * Writes the rows that follow those of the call before to `output`, as many as fit there after `offset`; sets the end
- * of each row in `ends`.
+ * Writes as many rows to `output` as fit after `offset`, from where the previous call stopped, and the end of each row
+ * to `ends`.
  */
 type RowsWriter = (output: Uint8Array, offset: number, ends?: Uint32Array) => { isDone: boolean; offset: number };
 
@@ -417,8 +421,9 @@ function alternateBuffers(): NextBuffer {
 }
 
 /**
- * Returns a writer of rows in pieces of at most 96 KiB, or of one longer row; a piece reuses the memory of the last but
- * one, or what `nextBuffer` returns. A block without rows yields an empty piece: a pause.
+ * Returns a writer of rows in pieces of at most 96 KiB, or of one longer row. A piece reuses the memory of the piece
+ * before the previous one, or the buffer that `nextBuffer` returns. A block without rows yields an empty piece: a
+ * pause.
  */
 export function createTextRows(
   format: RowFormat,

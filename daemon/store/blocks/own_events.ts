@@ -15,8 +15,8 @@ export function isOwnEvent(isOfContext: boolean, source: number): boolean {
 }
 
 /**
- * Returns a test for the rows of a block: whether the transaction's own threads caused the event. Its other events
- * write back data that it wrote earlier, which is its work but takes none of its time.
+ * Returns a test for the rows of a block: whether the transaction's own threads caused the event. Other events of the
+ * transaction write back data that it wrote earlier: they belong to it but take none of its time.
  */
 export function createOwnEventTest(
   { block, dictionary }: ScannedBlock,
@@ -36,9 +36,9 @@ export function createOwnEventTest(
   };
 }
 
-/* Finds the events of many transactions in a scan: those of their own contexts, and the requests with their data. */
+/* Finds the events of many transactions in a scan: events of their own contexts, and requests with their data. */
 
-/** Columns that a scan must read for this. */
+/** Columns that a scan must read to find these events. */
 export const OWNED_COLUMNS = [...OWN_EVENT_COLUMNS, ...ORIGINS.map(({ context }) => context.name)];
 
 interface OwningTransaction {
@@ -51,7 +51,9 @@ type OnOwned = (row: number, owner: number, isOwn: boolean) => void;
 const NONE = -1;
 const NO_ORIGINS: readonly number[] = [];
 
-/** Returns a function that looks through a block. The events of a transaction are those of a scan with its id. */
+/**
+ * Returns a function that looks through a block, and finds the events that a scan with a transaction's id would find.
+ */
 export function createOwnedRowFinder(
   transactions: readonly OwningTransaction[],
 ): (scanned: RecordingBlock, onOwned: OnOwned) => void {

@@ -1,7 +1,7 @@
-/** Numbers rows by what their values mean: rows of equal meaning have the same number, in all recordings. */
+/** Numbers rows by the meaning of their values: rows of equal meaning have the same number, in all recordings. */
 import { type Codes, type NativeGroups, nativeSums } from '../../../bpf/schema/native_sums.ts';
 
-/** Rows [from, to) whose values in `codes` decide what they mean. */
+/** Rows [from, to) whose meaning follows from their values in `codes`. */
 export interface CodedRows {
   codes: readonly Codes[];
   from: number;

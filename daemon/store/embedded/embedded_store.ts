@@ -10,8 +10,8 @@ import type { GatheredResult, Gathering, Recordings } from './recordings.ts';
 import { createScans, type Scans, toAsyncGenerator } from './scans.ts';
 
 /**
- * The store takes the recordings over, and the scans: it closes them. A filter of transactions may need `eventsMax`
- * events.
+ * The store owns the recordings and the scans, and closes them. `eventsMax` limits the events that a filter of
+ * transactions may need.
  */
 export function createEmbeddedStore(
   recordings: Recordings,

@@ -22,7 +22,7 @@ import type { Extent, Recordings } from './recordings.ts';
 /** Rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
 const BATCH_ROWS = 1024;
 
-/** The position of a tail, with what its id leaves out because it can be found again. */
+/** The position of a tail, with the state that its id leaves out because it can be found again. */
 interface KnownPosition extends FollowPosition, RecordingsPosition {}
 
 /** The id is made on demand: most positions are only continued. */
@@ -44,7 +44,7 @@ export function startFollowing(
   return createKnownPosition(buildStartPosition(selectExtents(recordings, filter), horizonNs, sinceNs));
 }
 
-/** A tail has nothing of nodes that it excludes, neither events nor losses. */
+/** A tail gets neither events nor losses of the nodes that it excludes. */
 function selectExtents(recordings: Recordings, { nodes, excluded }: EventFilter): readonly Extent[] {
   return recordings.extents(nodes).filter(({ node }) => !excluded?.nodes?.includes(node));
 }
@@ -94,7 +94,7 @@ function buildBatch({ followed, ...position }: BatchDraft, complete: boolean): F
   return { followed, position: createKnownPosition(position), complete };
 }
 
-/** A recording that appeared since is new from its first event on; an import has nothing new. */
+/** All events of a recording that appeared since are new; an import has no new events. */
 function buildPlaces(known: RecordingsPosition['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
   const places = new Map([...known].map(([id, place]) => [id, { ...place }]));
   for (const { recordingId, end, lossId, isImport } of extents) {
@@ -167,7 +167,7 @@ async function addOrdered(
     const place = draft.places.get(recordingId);
     rows += scanned.block.rowCount;
     for (const { key, number, json } of readBlockRows(scanned)) {
-      // Recorded after this batch began: the next batch sends it, as late.
+      // An event recorded after this batch began is sent by the next batch, as late.
       if (!place || number >= place.number) continue;
       draft.key = key;
       place.given = Math.max(place.given, number + 1);

@@ -1,15 +1,13 @@
 /**
- * The progress of a live tail in recordings: all the state that it has, so that any daemon can continue it from there
- * at any time:
- *
- *   given are the events with a number below `number` of their recording and a key that is not after `key`
+ * The progress of a live tail in recordings: the whole state of the tail, from which any daemon can continue it at any
+ * time. Events were given if their number is below `number` of their recording and their key is not after `key`:
  *
  *   key  ^            | not yet: they wait for their turn
  *        |............+------------------ key
  *        |   given    | late: recorded after `key` had passed their time
  *        +------------+-------------------> number
  *
- * It is encoded as an id, opaque to clients:
+ * The position is encoded as an id, opaque to clients:
  *
  *   [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64, recording id 8 bytes, number u64]
  *   for each recording: [recording id 8 bytes][number u64][loss id u32]

@@ -1,4 +1,6 @@
-/** What several recordings report beside their events: nodes' spans, losses and clock steps, and each file's state. */
+/**
+ * Data of several recordings besides events: the spans, losses and clock steps of nodes, and the state of each file.
+ */
 
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';

@@ -35,7 +35,7 @@ export function unpinIn(recordings: readonly OpenRecording[], transactionId: str
   return changeRecordings(pinned, transactionId, ({ path }) => unpinTransaction(path, transactionId)).length > 0;
 }
 
-/** Resolves once what was pinned and unpinned is on the disk. */
+/** Resolves once all changes of pins are on the disk. */
 export async function syncPinFiles(files: readonly ServedFile[]): Promise<void> {
   for (const file of files)
     await syncPins(file.path).catch((error: unknown) => {
@@ -102,7 +102,7 @@ function readRecordingPins({ file, reader, node }: OpenRecording, transactionId:
     .map((pin) => ({ ...pin, node }));
 }
 
-/** The file was read before, so what cannot be opened is its log or its folder, for writing. */
+/** The file was read before, so these errors mean that its log or its folder is not writable. */
 const NOT_WRITABLE: readonly string[] = ['recording_not_writable', 'recording_not_readable'];
 
 function withWriteErrors<Result>(file: ServedFile, work: () => Result): Result {

@@ -107,7 +107,8 @@ function endBefore(nearest: ScanCursor, other: ScanCursor, endMax: number, isBef
 
 /**
  * Passes over rows of a copy that `nearest` has as well. The run ends before a row that only the copy has, and at the
- * end of the copy's block, because such a row may be next. Passing over a row too early does no harm: `nearest` has it.
+ * end of the copy's block, because a row that only the copy has may be next. Passing over a row too early does no harm:
+ * `nearest` has it.
  */
 function passShared(nearest: ScanCursor, copy: ScanCursor, endMax: number, isBefore: Before): number {
   for (let row = nearest.position; row < endMax; row++) {

@@ -1,4 +1,7 @@
-/** Transactions of several recordings. Tables in memory select those of a list; the recordings provide their summaries. */
+/**
+ * Transactions of several recordings. Tables in memory select the transactions of a list; the recordings provide their
+ * summaries.
+ */
 
 import { toWords } from '../../../agent/recording/words64.ts';
 import { createBoxTest } from '../../sums/box.ts';
@@ -124,7 +127,7 @@ export function readMergedTransaction(
   return parts.length === 0 ? undefined : joinParts(parts);
 }
 
-/** A transaction of which nothing is known is left out. */
+/** Returns the summaries by id; unknown transactions have none. */
 export function readMergedTransactions(
   recordings: readonly OpenRecording[],
   ids: readonly string[],

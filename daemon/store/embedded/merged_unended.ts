@@ -1,4 +1,4 @@
-/** What is in progress in several recordings. */
+/** Calls and requests in progress, joined from several recordings. */
 import type { UnendedEvents } from '../store.ts';
 import { joinUnended } from '../unended.ts';
 import { withFileErrors } from './failures.ts';
@@ -17,7 +17,10 @@ export function readMergedUnended(recordings: readonly OpenRecording[]): Unended
   );
 }
 
-/** An older copy lists what has ended since; of one that is being written, there is none that is newer. */
+/**
+ * Returns the newest copy, because older ones list calls that have ended since. A recording that is being written is
+ * the newest.
+ */
 function findNewest(copies: readonly OpenRecording[]): OpenRecording {
   const [first, ...others] = copies;
   const computeRank = (recording: OpenRecording): bigint =>

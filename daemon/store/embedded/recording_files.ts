@@ -35,7 +35,7 @@ export interface LeftOut extends UnreadableImport {
   readonly stamp: string;
 }
 
-/** What reading has found wrong with files, in a form that can be sent to another thread. */
+/** Faults that were found while reading files, in a form that can be sent to another thread. */
 export interface Findings {
   leftOut: (Omit<LeftOut, 'error'> & { code: RecordingErrorCode; message: string })[];
   damaged: { path: string; identity: string; damage: FoundDamage }[];
@@ -43,8 +43,8 @@ export interface Findings {
 
 interface RecordingFiles {
   /**
-   * Returns at least one recording, or throws. They stay open until they are released, even if other files replace
-   * them. An import that cannot be read is left out and listed by `listUnreadable`.
+   * Returns at least one recording, or throws. Recordings stay open until they are released, even if other files
+   * replace them. An import that cannot be read is left out and listed by `listUnreadable`.
    */
   acquire(): readonly OpenRecording[];
   release(recordings: readonly OpenRecording[]): void;
@@ -55,9 +55,9 @@ interface RecordingFiles {
   leaveOut(file: ServedFile, error: RecordingError): boolean;
   /** The imports that the last `acquire` left out. */
   listUnreadable(): LeftOut[];
-  /** What was found wrong with files so far. */
+  /** Returns the faults found in files so far. */
   findings(): Findings;
-  /** Takes over what another thread found, where the files are still the same. */
+  /** Adopts the faults that another thread found, for files that are still the same. */
   adopt(findings: Findings): void;
   close(): void;
 }
@@ -80,7 +80,9 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
   const byPath = new Map<string, SharedFile>();
   const leftOut = new Map<string, LeftOut>();
 
-  /** What is served in this turn of the event loop: an answer needs it several times, and looking costs as much. */
+  /**
+   * The files served in this turn of the event loop: an answer needs them several times, and each look-up is costly.
+   */
   let lookedUp: readonly SharedFile[] | undefined;
 
   function acquire(): readonly SharedFile[] {

@@ -19,8 +19,8 @@ import type { ArrivalRequest, ArrivedBlock, Extent, NumberedLoss, Recordings, Un
 type Open = readonly OpenRecording[];
 
 /**
- * See `Places` for `data` and `recordings`. Files are opened on first use; which there are is looked up once in a turn of
- * the event loop.
+ * See `ServedPaths` for `data` and `recordings`. Files are opened on first use; which files are served is looked up at
+ * most once in a turn of the event loop.
  */
 export function openRecordingStore(
   data: string | undefined,
@@ -77,7 +77,7 @@ export function openRecordingStore(
       files.release(open);
     }
   }
-  /** Throws if nothing is found while a file is unreadable, because that file may contain it. */
+  /** Throws if nothing is found while a file is unreadable, because the file may contain the result. */
   const find = <Result>(work: (open: Open) => Result | undefined): Result | undefined =>
     withStoreErrors(() => {
       const found = readOnce(work);
@@ -99,7 +99,7 @@ export function openRecordingStore(
     findings: files.findings,
     adopt(findings) {
       if (findings.leftOut.length === 0 && findings.damaged.length === 0) return;
-      // A file that the other thread opened first is opened here to know of its damage.
+      // The damage of a file can only be noted while the file is open here.
       try {
         files.release(files.acquire());
       } catch {

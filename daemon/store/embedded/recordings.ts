@@ -1,4 +1,7 @@
-/** What recordings on this machine answer at once. `recording_store.ts` implements it; a replay's plan uses it. */
+/**
+ * Synchronous questions to the recordings on this machine. `recording_store.ts` implements them; a replay's plan uses
+ * them.
+ */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import type { RecordingBlock } from '../blocks/scanned_block.ts';
 import type {
@@ -52,9 +55,8 @@ export interface NumberedLoss extends Omit<NodeLoss, 'node'> {
   lossId: number;
 }
 
-/** The methods that `Store` has as well mean the same as there, but return at once. */
 export interface UnorderedRequest extends Omit<ScanRequest, 'order' | 'after' | 'limit'> {
-  /** Events that are shorter than it says when they are read may be left out. */
+  /** Returns a minimum duration that rises during the scan: shorter events may be left out. */
   risingMinNs?: () => bigint;
 }
 
@@ -68,19 +70,20 @@ export interface GatheredResult<Result> {
   reach: TransactionReach | null;
 }
 
+/** Methods that `Store` has too mean the same as there, but return at once. */
 export interface Recordings {
   listRecordingStates(): RecordingState[];
   listUnreadable(nodes?: readonly string[]): UnreadableFile[];
-  /** What reading has found wrong with files so far. */
+  /** Returns the faults found in files so far. */
   findings(): Findings;
-  /** Takes over what another thread found that reads the same recordings, for the losses of answers. */
+  /** Adopts the faults that another thread found in the same recordings, so that answers count them as losses. */
   adopt(findings: Findings): void;
   scan(request: ScanRequest): Generator<RecordingBlock, void>;
-  /** The same events in no order; `limit` and `after` must be absent. */
+  /** Scans the same events in no order; `limit` and `after` must be absent. */
   scanUnordered(request: UnorderedRequest): Generator<RecordingBlock, void>;
   /** Returns the extents of recordings of these nodes, or of all. */
   extents(nodes?: readonly string[]): Extent[];
-  /** Finds the files of a filter ahead of `readArrivals`, in steps: the first time that may take long. */
+  /** Resolves the paths of a filter before `arrivals` needs them, in steps: the first time may take long. */
   lookForFiles(filter: EventFilter): Generator<void, void>;
   /** Returns undefined if nothing in the range can match, or the recording is gone. */
   arrivals(request: ArrivalRequest): ArrivedBlock | undefined;
@@ -95,8 +98,8 @@ export interface Recordings {
   /** Yields to let other work run. Only one list is made at a time: the next may begin when this one has ended. */
   listTransactions(request: ChosenRequest): Generator<void, TransactionPage>;
   /**
-   * Passes all transactions that the filter selects to what `begin` returns, from memory. It begins again if a file
-   * turns out to be unreadable. The arrays that `add` gets are reused.
+   * Passes all transactions that the filter selects to the result of `begin`, from memory; the arrays that `add` gets
+   * are reused. `begin` is called again if a file turns out to be unreadable.
    */
   gatherTransactions<Result>(
     filter: ChosenFilter,

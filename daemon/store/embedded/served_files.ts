@@ -18,7 +18,7 @@ export interface ServedFile {
   readonly stamp: string;
 }
 
-/** A folder that was changed this long ago has another time after its next change. */
+/** A folder whose last change is this long ago gets another modification time with its next change. */
 const SETTLED_NS = 2_500_000_000n;
 
 export interface ServedPaths {
@@ -73,7 +73,7 @@ function listImportedPaths(folder: string): string[] {
     .map((name) => join(folder, name));
 }
 
-/** What folders contained, for as long as they do not change. */
+/** Contents of folders, kept until the folders change. */
 const listed = new Map<string, { stamp: string; names: readonly string[] }>();
 
 function readFolderNames(folder: string, { dev, ino, mtimeNs, ctimeNs }: BigIntStats): readonly string[] {

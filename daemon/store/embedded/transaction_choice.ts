@@ -119,7 +119,7 @@ function joinKnown(a: KnownTransaction, b: KnownTransaction): KnownTransaction {
   };
 }
 
-/** A part without own events has no end, and its start is that of data that was written back. */
+/** A part without own events has no end, and starts with the first write-back of its data. */
 function chooseFirstNs(a: KnownTransaction, b: KnownTransaction): bigint {
   if (a.endNs > 0n !== b.endNs > 0n) return a.endNs > 0n ? a.firstNs : b.firstNs;
   return a.firstNs < b.firstNs ? a.firstNs : b.firstNs;
@@ -127,7 +127,7 @@ function chooseFirstNs(a: KnownTransaction, b: KnownTransaction): bigint {
 
 type Owners = Pick<ChosenRequest['filter'], 'services' | 'nodes' | 'excluded'>;
 
-/** Tests whether one of the nodes and one of the services took part, and none of those that are excluded. */
+/** Tests whether one of the nodes and one of the services took part, and no excluded one. */
 export function createOwnerTest(open: readonly OpenRecording[], groups: TransactionGroups, filter: Owners) {
   const { services, nodes, excluded } = filter;
   const isWanted = createPartTest(open, groups, services, nodes);

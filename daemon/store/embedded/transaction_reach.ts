@@ -1,4 +1,4 @@
-/** Finds where and when the transactions took place that a filter selects. */
+/** Finds where and when the transactions that a filter selects took place. */
 
 import { toWords } from '../../../agent/recording/words64.ts';
 import { U64_MAX } from '../../base/bigints.ts';
@@ -17,7 +17,7 @@ export function findReach(open: readonly OpenRecording[], groups: TransactionGro
   const isSeen = new Uint8Array(open.length);
   const bounds = new BigUint64Array([U64_MAX, 0n]);
   const given = new BigUint64Array(2);
-  // Most transactions are decided by words: comparing bigints would take longer than all else.
+  // Times are compared as 32-bit words: comparing bigints would take longer than everything else.
   const bound = toWords(bounds);
   const words = toWords(given);
   let isAny = false;
@@ -34,7 +34,7 @@ export function findReach(open: readonly OpenRecording[], groups: TransactionGro
     reach() {
       if (!isAny) return null;
       const nodes = new Set(open.flatMap(({ node }, table) => (isSeen[table] === 1 ? [node] : [])));
-      // An event that began when the last one ended may be lost.
+      // `toNs` is exclusive, and a lost event may have begun when the last one ended.
       return { fromNs: bounds[0]!, toNs: bounds[1]! + 1n, nodes: [...nodes].sort() };
     },
   };

@@ -1,6 +1,6 @@
 /**
- * Turns decoded answers of the table `event` into blocks as those of a recording. An event that was sent several times
- * may be several rows, which are neighbours in the total order: it is returned once.
+ * Converts decoded answers of the table `event` to blocks like those of a recording. An event that was sent several
+ * times may have several rows, which are adjacent in the total order: it is returned once.
  */
 
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
@@ -32,7 +32,7 @@ import {
 const BLOCK_ROWS_MAX = 4096;
 /** Entries after which an answer gets a new dictionary: memory must not grow with the answer. */
 const ENTRIES_MAX = 65_536;
-/** A word that stands for no value of this kreplay. */
+/** The number of a label that this version of kreplay does not know. */
 const UNKNOWN_LABEL = 0xffff;
 
 /** The place of a row in the total order. */
@@ -104,7 +104,10 @@ function readRowKey(decoded: NativeBlock, row: number): RowKey {
   };
 }
 
-/** Rows whose keys differ from those before them. Events of types that a newer kreplay records are left out. */
+/**
+ * Selects the rows whose key differs from the key of the row before. Events of types that a newer kreplay records are
+ * left out.
+ */
 function selectDistinctRows(decoded: NativeBlock, types: Uint8Array, before: RowKey | undefined): Uint32Array {
   const rows = new Uint32Array(decoded.rowCount);
   const keys = ['number', 'recording', 'timestamp_ns'].map((name) =>
@@ -157,7 +160,7 @@ function buildBlock(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlo
   return { ...block, rowCount: rows.length, numbers };
 }
 
-/** Rows of each type, the first of which has id 1. */
+/** Groups the rows by type; the first group has type id 1. */
 function groupRowsByType(counts: Uint32Array, types: Uint8Array, rows: Uint32Array): Uint32Array[] {
   const found = Array.from(counts, (count) => new Uint32Array(count));
   const next = new Uint32Array(counts.length);
@@ -233,14 +236,17 @@ function readOriginBytes(decoded: NativeBlock, name: string, slot: number, rows:
   return bytes;
 }
 
-/* Which columns of the table `event` an answer needs for columns of a recording, and how those are made of them. */
+/* Finds the columns of the table `event` from which the columns of a recording are made. */
 
-/** What of an origin a column has. */
+/** The part of an origin that a column holds. */
 type OriginPart = 'service' | 'context' | 'bytes';
 
 type AnswerColumn = {
   column: Column;
-  /** Names in the table: of the number, the word or the text; of path and kind; of the parts of a context. */
+  /**
+   * Names of columns in the table: one with the number, the word or the text; or those with path and kind, or with the
+   * parts of a context.
+   */
   from: readonly string[];
 } & (
   | { as: 'number' | 'event_type' | 'name' | 'file' | 'context' }
@@ -316,19 +322,19 @@ function buildOriginColumn(column: Column): AnswerColumn {
   return { column, as: 'origin', from, slot: Number(slot), part };
 }
 
-/** The words of a column of labels, by their numbers; undefined for other columns. */
+/** Returns the words of a column of labels by their numbers; undefined for other columns. */
 export function findColumnLabels({ eventType, field }: Column): ReadonlyMap<number, string> | undefined {
   const fields: Fields = EVENTS.find(({ id }) => id === eventType)?.fields ?? {};
   return fields[field]?.kind.labels;
 }
 
-/* Numbers the names, files, contexts and recordings of an answer, so that its rows are as those of a recording. */
+/* Numbers the names, files, contexts and recordings of an answer, so that its rows are like those of a recording. */
 
 export interface AnswerDictionary extends Dictionary {
   /** Texts and ids that are empty have number 0. */
   assignNameId(text: string): number;
   assignFileId(path: string, kind: string): number;
-  /** `trace` and `span` are bytes, all zero where there is none; `key` is all three, as text. */
+  /** `trace` and `span` are all zero where there is none; `key` is the text of all three. */
   assignContextId(key: string, transaction: string, trace: Buffer, span: Buffer): number;
   assignRecordingIndex(id: bigint, node: string): number;
   /** Number of entries. */
@@ -392,7 +398,7 @@ function createAnswerDictionary(): AnswerDictionary {
   };
 }
 
-/** The id of a recording, which the tables have as a number. */
+/** Formats the id of a recording, which the tables have as a number. */
 export function formatRecordingId(id: bigint): string {
   return id.toString(16).padStart(16, '0');
 }
@@ -405,12 +411,12 @@ function buildContext(transaction: string, trace: Buffer, span: Buffer): Context
   };
 }
 
-/** Null for bytes that are all zero. */
+/** Returns null for bytes that are all zero. */
 function toHexOrNull(bytes: Buffer): string | null {
   return bytes.every((byte) => byte === 0) ? null : bytes.toString('hex');
 }
 
-/* Contexts of an answer's rows: what the table has in columns of texts and ids becomes numbers of its dictionary. */
+/* Converts contexts, which the table has as texts and ids, to numbers of the answer's dictionary. */
 
 const TRACE_BYTES = 16;
 const SPAN_BYTES = 8;
@@ -452,7 +458,7 @@ function createOriginContextReader(
   };
 }
 
-/** Where the items of a slot are in a column of lists: -1 for rows whose list is shorter. */
+/** Returns a function that finds the item of a slot in a row's list; -1 if the list is shorter. */
 function createOriginPlaceFinder(ends: Uint32Array, slot: number): (row: number) => number {
   return (row) => {
     const place = (row === 0 ? 0 : ends[row - 1]!) + slot;
@@ -488,7 +494,7 @@ function isZero(bytes: Buffer): boolean {
   return true;
 }
 
-/* Reads columns of a decoded answer: rows of a block from what the table has for them. */
+/* Reads columns of a decoded answer, whose types must be those of the table. */
 
 function getDecodedColumn({ columns }: NativeBlock, name: string): DecodedColumn {
   const found = columns.get(name);
@@ -516,7 +522,7 @@ export function readTextColumn(decoded: NativeBlock, name: string): Texts {
   return values;
 }
 
-/** The bytes of a column of ids of this length, one after another. */
+/** Returns the ids of a column, `length` bytes each, as one buffer. */
 function readIdColumn(decoded: NativeBlock, name: string, length: number): Buffer {
   const { type, values } = getDecodedColumn(decoded, name);
   if (type.kind !== 'fixed_text' || type.bytes !== length) throw createUnexpectedError(`${name} is no id`);
@@ -528,7 +534,7 @@ function toBuffer(values: SimpleValues): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** Where the lists of the rows end, and their items. */
+/** A column of lists: the end of each row's list, and the items of all lists. */
 interface ListsOf<Items> {
   ends: Uint32Array;
   items: Items;
@@ -551,7 +557,7 @@ function readWideListColumn(decoded: NativeBlock, name: string): ListsOf<BigUint
   return { ends, items };
 }
 
-/** Lists of ids of this length, as `readIdColumn`. */
+/** Reads a column of lists of ids, `length` bytes each. */
 function readIdListColumn(decoded: NativeBlock, name: string, length: number): ListsOf<Buffer> {
   const { type } = getDecodedColumn(decoded, name);
   const { ends, items } = readListColumn(decoded, name, 'fixed_text');
@@ -560,7 +566,7 @@ function readIdListColumn(decoded: NativeBlock, name: string, length: number): L
   return { ends, items: toBuffer(items) };
 }
 
-/** Returns a function that gives the number of a row's text; each text of the table is asked for once. */
+/** Returns a function that gives the number of a row's text; `findNumber` is called once for each text of a table. */
 function createTextNumberReader(texts: Texts, findNumber: (text: string) => number): (row: number) => number {
   const { table, ids } = texts;
   if (!ids) return (row) => findNumber(decodeText(texts, row));
@@ -572,7 +578,7 @@ function createTextNumberReader(texts: Texts, findNumber: (text: string) => numb
   };
 }
 
-/** The values of some rows; adjacent ones share the memory. */
+/** Returns the values of these rows; adjacent rows share the memory. */
 export function selectValues<Values extends ColumnArray>(values: Values, rows: Uint32Array): Values {
   const first = rows[0] ?? 0;
   if (isRun(rows)) return values.subarray(first, first + rows.length) as Values;
@@ -586,7 +592,7 @@ function isRun(rows: Uint32Array): boolean {
   return rows.length === 0 || rows.at(-1)! - rows[0]! === rows.length - 1;
 }
 
-/** A bigint for each value would take ten times as long. */
+/** Copies values as 32-bit words: a bigint for each value would take ten times as long. */
 function copyWords(from: BigUint64Array, to: BigUint64Array, rows: Uint32Array): void {
   const read = toWords(from);
   const written = toWords(to);

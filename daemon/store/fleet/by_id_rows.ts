@@ -1,4 +1,4 @@
-/** Rows of the tables of ids: what each segment says of a transaction. */
+/** Rows of the tables of ids: the summary of a transaction in each segment. */
 import type { RowOf } from '../../../agent/clickhouse/connection/rows.ts';
 
 export const BY_ID = {

@@ -25,7 +25,7 @@ export interface TimeRange {
   lastNs: bigint;
 }
 
-/** The starts that a filter allows; undefined if there are none. */
+/** Returns the range of starts that a filter allows; undefined if it allows none. */
 export function computeTimeRange({ fromNs = 0n, toNs = U64_MAX + 1n }: EventFilter): TimeRange | undefined {
   const firstNs = fromNs < 0n ? 0n : fromNs;
   const lastNs = toNs > U64_MAX ? U64_MAX : toNs - 1n;
@@ -70,7 +70,7 @@ function buildInSql(column: string, texts: readonly string[]): SqlCondition {
   return distinct.length === 0 ? undefined : sql`${identifier(column)} IN (${list(distinct.map(text))})`;
 }
 
-/** No event has the empty name: it stands for none. */
+/** The empty name stands for no name, so no event has it. */
 export function dropEmptyNames(texts: readonly string[]): string[] {
   return texts.filter((one) => one !== '');
 }
@@ -85,7 +85,7 @@ function buildTransactionSql(id: string): SqlCondition {
   return sql`(transaction_id = ${text(id)} OR has(origin_transactions, ${text(id)}))`;
 }
 
-/** The bytes of a trace's id; undefined for what is none. */
+/** Returns the bytes of a trace id; undefined for other texts. */
 export function parseTraceId(id: string): Buffer | undefined {
   return TRACE_TEXT.test(id) && id !== NO_TRACE ? Buffer.from(id, 'hex') : undefined;
 }
@@ -95,7 +95,7 @@ function buildTraceSql(id: string): SqlCondition {
   return bytes && sql`(trace_id = ${fixedText(bytes)} OR has(origin_traces, ${fixedText(bytes)}))`;
 }
 
-/** The owner is in the key, and decides all but the events that several services own. */
+/** The column `owner` is in the key and decides alone, except for events that several services own. */
 function buildServicesSql(services: readonly string[]): SqlCondition {
   const names = dropEmptyNames(services);
   if (names.length === 0) return undefined;
@@ -112,7 +112,9 @@ interface OwnColumn {
   column: Sql;
   /** Words that the column can have; undefined if any. */
   words: ReadonlySet<string> | undefined;
-  /** For files, the column that is empty where there is none. */
+  /**
+   * The column with the kind of a file, which is empty for events without one; undefined for fields other than files.
+   */
   kind: Sql | undefined;
 }
 
@@ -149,7 +151,7 @@ function buildOwnColumnSql({ column, words, kind }: OwnColumn, wanted: readonly 
   return texts.length === 0 ? undefined : sql`${column} IN (${list(texts.map(text))})`;
 }
 
-/** What no event can have excludes nothing. */
+/** Values that no event can have exclude nothing. */
 function buildExclusions(excluded: EventValues): Sql[] {
   const { services = [], nodes = [], eventTypes = [], comms = [], results = [] } = excluded;
   const names = dropEmptyNames(services);
@@ -164,7 +166,7 @@ function buildExclusions(excluded: EventValues): Sql[] {
   return unwanted.flatMap((condition) => (condition ? [sql`NOT (${condition})`] : []));
 }
 
-/* Patterns of paths as conditions: they mean what `createPathTest` of a recording means. */
+/* Conditions for patterns of paths, with the same meaning as `createPathTest` for a recording. */
 
 /** Whether the path in a column matches one of the patterns. */
 function buildPathSql(column: Sql, patterns: readonly string[]): Sql {

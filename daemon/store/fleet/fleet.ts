@@ -1,4 +1,4 @@
-/** The tables of a fleet as its readers see them: a connection, and what is true of all tables. */
+/** The tables of a fleet as its readers see them: a connection, and the properties that all tables share. */
 import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
 import { type RowOf, readTypedRows, type Shape } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
@@ -10,7 +10,7 @@ import type { ByIdRow } from './by_id_rows.ts';
 
 export interface Fleet {
   readonly connection: Connection;
-  /** With the account that may write pins. */
+  /** Connection with the account that may write pins. */
   readonly pinning: Connection;
   /** Length of the buckets by which events are sorted. */
   readonly bucketNs: bigint;
@@ -18,11 +18,11 @@ export interface Fleet {
   readonly isCluster: boolean;
   /** The rows of transactions that an answer has read so far: its other questions need not ask for them again. */
   readonly answered?: Map<string, Promise<ByIdRow[]>>;
-  /** What began before was dropped, except what pins keep; 0 if nothing was. */
+  /** Start of the events that are kept: earlier ones were dropped, except pinned ones; 0 if none were. */
   oldestNs(): Promise<bigint>;
 }
 
-/** Without `pinning`, the account that reads has to be allowed to write pins. */
+/** The account that reads must be allowed to write pins if there is no `pinning`. */
 export function createFleet(
   connection: Connection,
   about: Pick<Fleet, 'bucketNs' | 'isCluster'>,
@@ -36,7 +36,7 @@ export function closeFleet({ connection, pinning }: Fleet): void {
   if (pinning !== connection) pinning.close();
 }
 
-/** The table to read from: that of all shards, where there are several. */
+/** Returns the table to read from: with several shards, the one that covers all of them. */
 export function chooseTableSql({ isCluster }: Fleet, name: string): Sql {
   return identifier(isCluster ? nameDistributedTable(name) : name);
 }
@@ -49,9 +49,9 @@ export function readRows<const Own extends Shape>(
   return readTypedRows(connection, statement, shape);
 }
 
-/** The code for a shard of which no replica answers. */
+/** Error code for a shard without a replica that answers. */
 export const NO_SHARD = 279;
-/** With these a statement ends whose shard goes away meanwhile. */
+/** Error codes of a statement whose shard goes away while the statement runs. */
 const SHARD_LOST: readonly unknown[] = [NO_SHARD, 32, 209, 210];
 
 export function isWithoutShard(error: unknown): error is ServerError {
@@ -71,7 +71,7 @@ export async function withFleetErrors<Result>(work: () => Promise<Result>): Prom
   }
 }
 
-/** The same for work in steps. */
+/** Like `withFleetErrors`, for work in steps. */
 export async function* withFleetStepErrors<Value, Result>(
   work: AsyncGenerator<Value, Result>,
 ): AsyncGenerator<Value, Result> {

@@ -1,4 +1,4 @@
-/** What a fleet's tables have beside events: names, and what nodes say of themselves. */
+/** Reads what the tables of a fleet have besides events: names, and the reports of nodes. */
 
 import { type RowOf, readTypedRows, requireSingleRow, type Shape } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
@@ -29,7 +29,7 @@ export async function readFleetServices(fleet: Fleet): Promise<string[]> {
   return [...new Set([...names, ...kept])].sort();
 }
 
-/** A node without events is known by what it says of itself. */
+/** A node without events is known by its reports. */
 export async function readFleetNodes(fleet: Fleet): Promise<string[]> {
   const said = chooseTableSql(fleet, 'node');
   const sent = chooseTableSql(fleet, 'segment');
@@ -53,7 +53,7 @@ export async function readFleetLosses(
     ...(toNs !== undefined ? [sql`from_ns < ${clampTime(toNs)}`] : []),
     ...buildNodeConditions(nodes),
   ];
-  // A loss that grew may be there in several states.
+  // A loss that grew may have a row for each of its states.
   const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose
 FROM ${chooseTableSql(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss_id ORDER BY recording, loss_id`;
   const shape = { began_ns: 'number', ended_ns: 'number', lost: 'number', why: 'text', whose: 'text' } as const;
@@ -67,7 +67,7 @@ FROM ${chooseTableSql(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recordin
   }));
 }
 
-/** A recording of a node on a shard; a node that has moved between shards may have one on two of them. */
+/** A recording of a node on a shard; a node that has moved to another shard may have the same recording on both. */
 export interface KnownRecording {
   node: string;
   recording: bigint;
@@ -105,7 +105,7 @@ WHERE ${and(buildNodeConditions(nodes))} ORDER BY recording`;
     const fromNs = row.created_ns;
     const toNs = row.watermark_ns;
     const isOver = hasEnded(row);
-    // What a node says is by its own clock.
+    // A node reports times of its own clock.
     const atNs = row.at + row.clock_offset_ns;
     const heardOf = { atNs, isGone: isOver || nowNs - atNs > forgetNs };
     const { node, recording } = row;
@@ -119,7 +119,10 @@ const hasEnded = ({ ended_ns, watermark_ns }: { ended_ns: bigint; watermark_ns: 
 
 const UNREADABLE = { events: [], lost: [], unlisted: UNKNOWN_UNLISTED };
 
-/** What nodes said last of what is in progress there; it has not ended by the time until which their events arrived. */
+/**
+ * Reads the calls and requests in progress that each node reported last; they had not ended by the time until which the
+ * node's events have arrived.
+ */
 export async function readFleetUnended(fleet: Fleet, nodes: readonly string[] | undefined): Promise<UnendedEvents> {
   if (nodes?.length === 0) return { events: [], lost: [], unlisted: [] };
   const statement = sql`SELECT node, created_ns, watermark_ns, ended_ns, in_progress FROM ${chooseTableSql(fleet, 'node')} FINAL
@@ -138,7 +141,7 @@ WHERE ${and(buildNodeConditions(nodes))} ORDER BY recording`;
     rows.map((row) => ({
       node: row.node,
       untilNs: row.watermark_ns,
-      // A killed agent says no end: its recording is over once the node has begun another one.
+      // A killed agent reports no end: its recording is over once the node has begun another one.
       isOpen: !hasEnded(row) && begunNs.get(row.node)! <= max(row.created_ns, row.watermark_ns),
       ...(parseUnended(row.in_progress) ?? UNREADABLE),
     })),
@@ -197,7 +200,7 @@ FROM ${chooseTableSql(fleet, 'clock')} WHERE recording IN (${ids}) GROUP BY reco
   );
 }
 
-/* How a fleet is: its nodes, parts and disks. */
+/* Health of a fleet: its nodes, parts and disks. */
 
 /** A scrape or a load balancer does not wait for long. */
 const ANSWER_MS = 5_000;
@@ -229,7 +232,7 @@ async function readFleetState(fleet: Fleet): Promise<FleetState> {
   SELECT count() AS n FROM system.parts WHERE active AND database = ${database} GROUP BY table, partition)`,
     { most: 'number' },
   );
-  // Partitions are hours since the epoch, which is quicker to know than the oldest of all rows.
+  // Partitions are hours since the epoch: the oldest partition is found faster than the oldest row.
   const [events] = await readHealthRows(
     fleet,
     sql`SELECT toUInt64(count()) AS n, min(toUInt64OrZero(partition)) AS hour
@@ -276,8 +279,8 @@ const NODES = {
 } as const;
 
 /**
- * A node is its latest recording. Its times are of its own clock, so they are compared with the server's after its offset
- * is added.
+ * Counts each node by its latest recording. A node's times are of its own clock, so its offset is added before they are
+ * compared with the server's time.
  */
 async function countFleetNodes(fleet: Fleet): Promise<FleetNodes> {
   const nowNs = sql`toInt64(toUnixTimestamp(now())) * 1000000000`;

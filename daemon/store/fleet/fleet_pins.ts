@@ -1,4 +1,4 @@
-/** Pins in the tables of a fleet: what they keep is copied, so that retention can drop hours as a whole. */
+/** Pins in the tables of a fleet. Pinned events are copied, so that retention can drop whole hours. */
 import { requireSingleRow } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { copyPinned, countPinned } from '../../../agent/clickhouse/pins/pin_copies.ts';
@@ -38,7 +38,7 @@ export async function pinIn(fleet: Fleet, request: PinRequest, limits: PinLimits
     pinnedNs: known?.pinnedNs ?? nowNs,
   };
   await refuseTooMany(fleet, wanted, known, limits);
-  // Retention looks for the pin before it drops something, and copies what is not copied yet.
+  // Retention looks for pins before it drops events, and copies pinned events that are not copied yet.
   await withWriteErrors(async () => {
     await writePin(fleet.pinning, wanted);
     await copyPinned(fleet.pinning, fleet, wanted);
@@ -72,7 +72,7 @@ export async function unpinIn(fleet: Fleet, transactionId: string): Promise<bool
   return true;
 }
 
-/** One for each node of each transaction. */
+/** Returns one pin for each node of each pinned transaction. */
 export async function readFleetPins(fleet: Fleet, transactionId?: string): Promise<Pin[]> {
   const pins = await readPins(fleet.connection, { ...fleet, transactionId });
   return pins.flatMap(({ nodes, ...pin }) =>

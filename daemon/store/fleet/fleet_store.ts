@@ -28,21 +28,24 @@ import { chooseFleetFilter, compareFleet, computeFleetHeatmap, createFleetPasses
 import { findFleetTransactions } from './transactions_by_id.ts';
 
 export interface FleetStoreOptions {
-  /** Events that a filter of transactions may need. */
+  /** Maximum number of events that a filter of transactions may need. */
   eventsMax?: number;
   pinLimits?: PinLimits;
-  /** A node that was not heard of for so long is missed only up to then, unless it is asked for by name. */
+  /**
+   * A node that was not heard of for this long is gone: answers do not miss later events of it, unless the query names
+   * it.
+   */
   forgetNs?: bigint;
-  /** Events of a tail wait so long for others that began before them. */
+  /** A tail holds events back for this long, for others that began before them. */
   tailLagNs?: bigint;
-  /** Where the nodes of shards are kept between two starts. */
+  /** File that keeps the nodes of the shards from one start to the next. */
   nodesFile?: NodesFile | undefined;
 }
 
-/** Events arrive 6 to 16 s after they began, mostly. */
+/** Most events arrive 6 to 16 s after they began. */
 export const TAIL_LAG_NS = 20_000_000_000n;
 
-/** Questions that may be about one transaction. */
+/** Questions that may be about one transaction, so that they can share the rows of it that were read. */
 function createQuestions(reading: Fleet) {
   const { slowest } = createFleetPasses(reading);
   return {
@@ -56,7 +59,7 @@ function createQuestions(reading: Fleet) {
   } satisfies Partial<Store>;
 }
 
-/** The store takes the connections over: it closes them. */
+/** The store owns the connections, and closes them. */
 export function createFleetStore(
   fleet: Fleet,
   {
@@ -122,7 +125,7 @@ WHERE ${recording} AND first_number <= ${id.number} AND end_number > ${id.number
   const times = segment && { firstNs: segment.t_min, lastNs: segment.t_max };
   const statements = [
     ...(times ? [buildEventSql(fleet, { ...asked, times }, false)] : []),
-    // What is pinned has no segment, and is little: no time is needed.
+    // Pinned events have no segment, and are so few that no time is needed.
     ...((await fleet.oldestNs()) > (times?.firstNs ?? 0n) ? [buildPinnedSql(fleet, asked)] : []),
   ];
   for (const statement of statements)

@@ -1,6 +1,7 @@
 /**
  * Follows a fleet from a position: losses and late events as they arrived, then events in the total order up to some
- * time ago. An event counts when its segment has arrived: rows of others may be there, and are given as late then.
+ * time ago. An event counts once its segment has arrived: a row that is visible before its segment is given later, as
+ * late.
  */
 
 import { crc32 } from 'node:zlib';
@@ -26,12 +27,12 @@ const SEGMENTS_TOGETHER = 64;
 /** The tables are asked once in this time, unless more is due. */
 const LOOK_EVERY_NS = 1_000_000_000n;
 
-/** What a position's id leaves out: without it, late events of the overlap are given again. */
+/** State that a position's id leaves out: without it, late events of the overlap are given again. */
 interface Memory {
-  /** Segments of the overlap whose late events were given, and losses that were, with their counts. */
+  /** Segments of the overlap whose late events were given, and the counts of the losses that were given. */
   readonly segments: ReadonlySet<string>;
   readonly losses: ReadonlyMap<string, number>;
-  /** Segments of which only the late events up to a key were given. */
+  /** Segments whose late events were given only up to a key. */
   readonly late?: { segments: readonly ArrivedSegment[]; after: RowKey | undefined } | undefined;
   /** When the tables were last asked; undefined if more is due. */
   readonly lookedNs?: bigint | undefined;
@@ -60,7 +61,10 @@ function createKnownPosition(position: ArrivalPosition, memory: Memory): KnownPo
   };
 }
 
-/** The tail begins with what arrives from now on, or with what began at `sinceNs`; `horizonNs` is about now. */
+/**
+ * The tail begins with events that arrive from now on, or with those that began at `sinceNs` or later; `horizonNs` is
+ * about now.
+ */
 export async function startFollowing(
   fleet: Fleet,
   filter: EventFilter,
@@ -78,7 +82,7 @@ export function parseFollowPosition(id: string): FollowPosition | undefined {
   return position && createKnownPosition(position, EMPTY);
 }
 
-/** Everything that has arrived was given. */
+/** Builds the memory of a tail that was given everything that has arrived. */
 function buildMemory({ segments, losses }: Arrivals, before: Memory, lookedNs?: bigint): Memory {
   return {
     segments: new Set(segments.map(({ name }) => name)),
@@ -208,10 +212,11 @@ async function addOrdered(
 }
 
 /*
- * The progress of a live tail in the tables of a fleet. Events that are not after `key` were given as far as their
- * segments had arrived before `arrivedS`, by the clock of the server; what arrives later and is not after `key` is
- * late. It is encoded as an id, opaque to clients: [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64,
- * recording u64, number u64][arrived s u32]
+ * The progress of a live tail in the tables of a fleet. Events up to `key` were given if their segments had arrived
+ * before `arrivedS`, by the clock of the server; events up to `key` that arrive later are late. The position is encoded
+ * as an id, opaque to clients:
+ *
+ *   [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64, recording u64, number u64][arrived s u32]
  */
 
 interface ArrivalPosition {
@@ -225,7 +230,7 @@ interface ArrivalPosition {
 const VERSION = 2;
 const [CHECKSUM, FROM, KEY_TIME, KEY_RECORDING, KEY_NUMBER, ARRIVED, END] = [1, 5, 13, 21, 29, 37, 41] as const;
 
-/** Follows every event of this time. */
+/** Sorts after every event of this time. */
 function endOfTime(timestampNs: bigint): RowKey {
   return { timestampNs, recording: U64_MAX, number: U64_MAX };
 }
@@ -263,13 +268,13 @@ export function decodePosition(text: string): ArrivalPosition | undefined {
   };
 }
 
-/* What has arrived at a fleet lately: segments and losses, by the clock of the server. */
+/* Recent arrivals at a fleet: segments and losses, by the clock of the server. */
 
-/** A row may be visible only so long after the time that it has for its arrival; servers' clocks differ as well. */
+/** A row may become visible this long after its time of arrival, and the clocks of servers differ. */
 const OVERLAP_S = 5n;
 
 export interface ArrivedSegment {
-  /** The same for a segment that is sent again. */
+  /** Stays the same for a segment that is sent again. */
   name: string;
   recording: bigint;
   firstNumber: bigint;
@@ -286,7 +291,7 @@ interface ArrivedLoss extends NodeLoss {
 interface Arrivals {
   /** Time of the server when it was asked. */
   nowS: bigint;
-  /** In the order in which they arrived. */
+  /** Ordered by arrival. */
   segments: ArrivedSegment[];
   losses: ArrivedLoss[];
 }
@@ -296,7 +301,7 @@ async function askNow(fleet: Fleet): Promise<bigint> {
   return requireSingleRow(await readRows(fleet, asked, { seconds: 'number' })).seconds;
 }
 
-/** Returns what arrived first at `sinceS` or later. */
+/** Returns the segments and losses that first arrived at `sinceS` or later. */
 async function readArrivals(fleet: Fleet, sinceS: bigint, filter: EventFilter): Promise<Arrivals> {
   const nowS = await askNow(fleet);
   const bound = sql`toDateTime(${sinceS > 0n ? sinceS : 0n})`;
@@ -314,7 +319,7 @@ FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, first_number`, table
 GROUP BY recording, first_number HAVING min(arrived) >= ${bound} ORDER BY min(arrived), recording, first_number`;
 }
 
-/** A loss that has grown arrives again; one that is only sent again has arrived before. */
+/** A loss that has grown counts as arriving again; one that is only sent again does not. */
 function buildLossesSql(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
   const table = chooseTableSql(fleet, 'loss');
   return sql`SELECT recording, loss_id, any(node) AS at, any(cause) AS why, min(from_ns) AS first, max(to_ns) AS last,
@@ -323,13 +328,13 @@ FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, loss_id`, table, bou
 GROUP BY recording, loss_id HAVING lost > before OR is_known = 0 ORDER BY min(arrived), recording, loss_id`;
 }
 
-/** Rows with these keys, of which one arrived since. */
+/** Builds the condition for keys with a row that arrived at `bound` or later. */
 function buildArrivedSql(fleet: Fleet, key: Sql, table: Sql, bound: Sql): Sql {
   const keys = sql`(SELECT ${key} FROM ${table} WHERE arrived >= ${bound})`;
   return fleet.isCluster ? sql`(${key}) GLOBAL IN ${keys}` : sql`(${key}) IN ${keys}`;
 }
 
-/** A tail has nothing of nodes that it excludes, neither events nor losses. */
+/** A tail gets neither events nor losses of the nodes that it excludes. */
 function buildNodesSql({ nodes, excluded }: EventFilter): Sql {
   const buildNameListSql = (some: readonly string[]) => list([...new Set(some)].map(text));
   return and([
@@ -384,7 +389,7 @@ function toArrivedLoss(row: RowOf<typeof LOSS>): ArrivedLoss {
   };
 }
 
-/** Returns whether an event is of a segment that arrived before `sinceS`, or is one of these. */
+/** Returns a test of whether an event's segment arrived before `sinceS` or is one of `names`. */
 async function createArrivalTest(
   fleet: Fleet,
   keys: readonly RowKey[],
@@ -411,17 +416,17 @@ FROM ${chooseTableSql(fleet, 'segment')} WHERE ${or(wanted)} GROUP BY recording,
 interface LateRequest {
   filter: EventFilter;
   segments: readonly ArrivedSegment[];
-  /** The events began at this time or later ... */
+  /** Events began at this time or later. */
   fromNs: bigint;
-  /** ... and are not after this key, ... */
+  /** Events are not after this key. */
   key: RowKey;
-  /** ... but after this one. */
+  /** Events follow this key, if it is given. */
   after: RowKey | undefined;
   rowsMax: number;
 }
 
 interface LateRows {
-  /** In the total order. */
+  /** Rows in the total order. */
   rows: FollowedRow[];
   /** The last key that was read, if there may be more. */
   readTo: RowKey | undefined;

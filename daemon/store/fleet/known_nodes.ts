@@ -1,15 +1,15 @@
 /**
- * Remembers which recordings of which nodes the shards have, so that nodes can be named whose shard is away. How often a
- * recording was there counts: a node that has moved to another shard has left a part of it on the first.
+ * Remembers which recordings of which nodes the shards have, to name the nodes of a shard that is away. Each recording
+ * is counted by shards, because a node that has moved to another shard has left a part of it on the first.
  */
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { KnownRecording } from './fleet_info.ts';
 
 export interface KnownNodes {
-  /** Notes what all shards have of these nodes, or of all nodes. */
+  /** Notes the recordings of these nodes, or of all nodes, that were found while all shards answered. */
   learn(found: readonly KnownRecording[], nodes: readonly string[] | undefined): void;
-  /** Notes what some shards have, and returns the nodes among these, or all, of which they lack something. */
+  /** Notes the recordings that some shards have, and returns the nodes, of these or of all, that lack recordings. */
   compare(found: readonly KnownRecording[], nodes: readonly string[] | undefined): string[];
   names(): string[];
   /** Whether all nodes were learnt. */
@@ -68,13 +68,13 @@ function mergeMaxCounts(before: CountsByRecording = new Map(), counts: CountsByR
 }
 
 /*
- * The nodes of a fleet as they were last known, beside the stored sessions: a daemon that starts while a shard is away
- * names those that are missing. The file is only a memory, so one that cannot be read or written does no harm.
+ * Keeps the last known nodes of a fleet in a file beside the stored sessions, so that a daemon that starts while a
+ * shard is away can name the missing nodes. A file that is unreadable or not writable does no harm.
  */
 
 export interface NodesFile {
   path: string;
-  /** Names the fleet: what is known of another one is not used. */
+  /** Names the fleet: the nodes of another fleet are not used. */
   fleet: string;
 }
 
@@ -86,7 +86,7 @@ interface Written {
   nodes: Record<string, [recording: string, count: number][]>;
 }
 
-/** Returns undefined if there is nothing that can be used. */
+/** Returns undefined without a usable file. */
 function readNodes({ path, fleet }: NodesFile): RecordingCounts | undefined {
   try {
     const written = JSON.parse(readFileSync(path, 'utf8')) as Written;
@@ -106,6 +106,6 @@ function writeNodes({ path, fleet }: NodesFile, known: RecordingCounts): void {
     writeFileSync(`${path}.new`, text, { mode: 0o600 });
     renameSync(`${path}.new`, path);
   } catch {
-    // The next change is written again.
+    // The next change is written with a new attempt.
   }
 }

@@ -1,4 +1,4 @@
-/** Lists of transactions, in pages: a statement ranks them, and their summaries come from what is kept by id. */
+/** Lists of transactions in pages: a statement ranks the transactions, and the tables by id have their summaries. */
 
 import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
@@ -14,10 +14,10 @@ interface Ranked {
   hash: number;
 }
 
-/** Returns those that follow `after` in the list, `count` at most. */
+/** Returns the transactions that follow `after` in the list, `count` at most. */
 type Rank = (after: TransactionKey | undefined, count: number) => Promise<Ranked[]>;
 
-/** Chosen ones are kept until there are so many more than are wanted. */
+/** Candidates collected beyond the limit before all but the best are dropped. */
 const KEPT_EXTRA_MAX = 4096;
 
 export async function* listFleetTransactions(
@@ -41,7 +41,7 @@ export async function* listFleetTransactions(
     yield;
     for (const { id } of shown) {
       const summary = summaries.get(id);
-      // One that began long before the time of the filter is only known for that by its id.
+      // Only the summary shows that a transaction began long before the time of the filter.
       if (summary && summary.firstTimestampNs >= fromNs) transactions.push(summary);
     }
     const last = found.length > shown.length ? shown.at(-1) : undefined;
@@ -73,13 +73,13 @@ WHERE ${after ? buildAfterSql(value, after) : sql`1`} ORDER BY value DESC, hash 
   };
 }
 
-/** Equal values are in the order of hashes. */
+/** Builds the condition for transactions after a key; equal values are ordered by hash. */
 function buildAfterSql(value: Sql, { value: last, transactionId }: TransactionKey): Sql {
   if (last < 0n) return sql`0`;
   return sql`(${value} < ${last} OR (${value} = ${last} AND hash > ${hashText53(transactionId)}))`;
 }
 
-/** A server is not told which ones events have chosen: they may be very many. */
+/** Ranks transactions that events have chosen in this process: their hashes may be too many for a statement. */
 async function* rankLocally(
   fleet: Fleet,
   { filter, sort, limit, after: first }: ChosenRequest,

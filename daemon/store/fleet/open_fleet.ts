@@ -10,9 +10,9 @@ import { SCHEMA_VERSION } from '../../../agent/clickhouse/tables/schema.ts';
 import { UserError } from '../../../agent/process/errors.ts';
 import { createFleet, type Fleet } from './fleet.ts';
 
-/** Where a fleet's tables are; it can be passed to a thread. */
+/** Address of a fleet's tables; it can be passed to a thread. */
 export interface FleetSettings extends ConnectionSettings {
-  /** The account that may write pins, if it is another one. */
+  /** The account that may write pins, if it differs from the one that reads. */
   pins?: Pick<ConnectionSettings, 'user' | 'passwordFile'> | undefined;
 }
 
@@ -50,7 +50,7 @@ async function openFleetTables(connection: Connection, pinning: Connection): Pro
   return createFleet(connection, { bucketNs: meta.bucketNs, isCluster }, pinning);
 }
 
-/** Answers would lack shards that are away, and not say so. */
+/** Refuses a setting with which answers would silently lack shards that are away. */
 async function refuseLeavingOut(connection: Connection): Promise<void> {
   const [setting] = await readTypedRows(
     connection,
@@ -65,7 +65,7 @@ async function refuseLeavingOut(connection: Connection): Promise<void> {
 
 /* Measures how long a server takes for statements. */
 
-/** `onStatement` is called at the end of each, also of one that failed or was given up, with its seconds. */
+/** `onStatement` gets the seconds of each statement when it ends, even of one that failed or was given up. */
 export function measureFleet(fleet: Fleet, onStatement: (seconds: number) => void): Fleet {
   const { connection } = fleet;
   return {
@@ -77,7 +77,7 @@ export function measureFleet(fleet: Fleet, onStatement: (seconds: number) => voi
   };
 }
 
-/** The time that the reader takes between blocks is not the server's. */
+/** Counts only the time spent waiting for the server, not the reader's time between blocks. */
 async function* measureStatement(
   blocks: AsyncGenerator<NativeBlock>,
   onStatement: (seconds: number) => void,

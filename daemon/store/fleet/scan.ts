@@ -22,16 +22,16 @@ import { readTransactionRows } from './transactions_by_id.ts';
 
 /** Rows that one statement returns at most: the server keeps as many in memory to sort them. */
 const STATEMENT_ROWS_MAX = 65_536;
-/** Where so many would be too large, as with long paths, a statement returns fewer: any so many fit. */
+/** Smallest row limit of a statement, for rows that are large, as with long paths: this many always fit. */
 const STATEMENT_ROWS_MIN = 1024;
 const STEP_NS_MAX = 2n ** 64n;
 const STEP_NS_MIN = 1_000_000n;
-/** Events are not spread evenly: a step is for so many times the rows that are wanted. */
+/** A step is made for this many times the wanted rows, because events are not spread evenly. */
 const ROWS_SPARE = 2;
 
 type Order = ScanRequest['order'];
 
-/** `also`: conditions beside those of the filter. */
+/** `also` adds conditions to those of the filter. */
 export async function* scanFleet(
   fleet: Fleet,
   { filter, order, after, limit = Number.POSITIVE_INFINITY, columns: wanted }: ScanRequest,
@@ -113,24 +113,24 @@ function isOfTimesAlone({ fromNs: _, toNs: __, ...others }: ScanRequest['filter'
 }
 
 interface Steps {
-  /** Whether they may have far more rows than are wanted. */
+  /** Whether steps may have far more rows than are wanted. */
   readonly areLong: boolean;
-  /** The step to read now; undefined behind the last one. */
+  /** Returns the step to read now; undefined after the last one. */
   next(): TimeRange | undefined;
-  /** Leaves out what is before this time in the order. */
+  /** Skips the time that precedes this one in the order of the scan. */
   skipTo(timeNs: bigint): void;
-  /** The step was read up to this time: the next one begins there, and is shorter. */
+  /** Notes that the step was read up to this time: the next step begins there, and is shorter. */
   stopAt(timeNs: bigint): void;
-  /** The step that is read now ends where this range does. */
+  /** Ends the step that is read now where this range ends. */
   cutTo(range: TimeRange): void;
-  /** The step was read to its end. */
+  /** Notes that the step was read to its end. */
   pass(foundLittle: boolean): void;
 }
 
 interface StepOptions {
   order: Order;
   fleet: Fleet;
-  /** The rows that are wanted, if all rows are. */
+  /** Number of wanted rows, if the scan selects rows by time alone. */
   wholeRows: number | undefined;
 }
 
@@ -142,7 +142,7 @@ function createSteps(
   const ranges = isAscending ? [...ascending] : ascending.toReversed();
   const areShort = events === undefined;
   let lengthNs = areShort ? STEP_NS_MAX : bucketNs;
-  // A part of a bucket may do where all rows are wanted: the server need not sort the rest.
+  // A part of a bucket may suffice if the scan selects all rows: the server need not sort the rest.
   if (events && wholeRows !== undefined) {
     const [{ firstNs, lastNs }] = ranges as [TimeRange];
     const enoughNs = ((lastNs - firstNs) * BigInt(ROWS_SPARE * wholeRows)) / events;
@@ -150,7 +150,7 @@ function createSteps(
   }
   let current: TimeRange | undefined;
 
-  /** The first step of a range; it ends with a bucket. */
+  /** Computes the first step of a range; it ends where a bucket ends. */
   function computeFirstStep({ firstNs, lastNs }: TimeRange): TimeRange {
     const buckets = lengthNs / bucketNs;
     if (isAscending) {
@@ -190,27 +190,30 @@ function createSteps(
   };
 }
 
-/** The rows that come after one in the order. */
+/** Builds the condition for rows that follow a key in the order. */
 export function buildFollowingSql({ timestampNs, recording, number }: RowKey, order: Order): Sql {
   const beyond = order === 'asc' ? sql`>` : sql`<`;
   return sql`(timestamp_ns ${beyond} ${timestampNs} OR (timestamp_ns = ${timestampNs} AND (recording ${beyond} ${recording} OR (recording = ${recording} AND number ${beyond} ${number}))))`;
 }
 
-/** An id that is none of an event is before all ids. */
+/** Any text that is not an event id sorts before all ids. */
 function toRowKey({ timestamp_ns: timestampNs, event_id }: EventKey): RowKey {
   const id = parseEventId(event_id);
   return { timestampNs, recording: id ? BigInt(`0x${id.recordingId}`) : 0n, number: id?.number ?? 0n };
 }
 
 /*
- * Where the rows of a page are within a step: a statement about their times alone takes the server a fraction of what
- * all columns of the step would. A filter leaves few rows of a bucket, or a page takes a small part of it: step | |
- * selected x x x x x x x x a page of 4 [------- ]
+ * Finds the part of a step that has the rows of a page. A statement about times alone takes the server a fraction of
+ * the time for all columns, and the part is short where a filter leaves few rows or a page needs few of them:
+ *
+ *   step          |                                  |
+ *   selected          x   x x   x     x  x   x  x
+ *   a page of 4      [-----------]
  */
 
-/** Longer answers need most of what there is. */
+/** Longer answers are not probed, because they need most rows. */
 const PROBED_ROWS_MAX = 16_384;
-/** Fewer columns are read at once. */
+/** Fewer columns are read without a probe. */
 const PROBED_COLUMNS_MIN = 12;
 
 interface ProbeRequest extends Pick<ScanRequest, 'limit'> {
@@ -222,9 +225,9 @@ function isWorthProbing({ selected, limit = Number.POSITIVE_INFINITY }: ProbeReq
 }
 
 interface Probed {
-  /** Time from the first to the last of the rows, `rowsMax` at most; undefined without any. */
+  /** Time from the first to the last row, of `rowsMax` at most; undefined without rows. */
   range: TimeRange | undefined;
-  /** Whether there may be more in the step. */
+  /** Whether the step may have more rows. */
   hasMore: boolean;
 }
 
@@ -237,14 +240,14 @@ FROM (${buildEventTimesSql(fleet, asked, withPinned)})`;
   return { range, hasMore: row.found === BigInt(asked.rowsMax) };
 }
 
-/* Where in the table `event` a filter's rows can be: ranges of time, and what is known of the rows there. */
+/* Finds the ranges of time in which the table `event` has a filter's rows, and conditions that hold there. */
 
 interface ScanRanges {
   /** Ascending, without any two that touch. */
   ranges: TimeRange[];
-  /** Conditions beside those of the filter, which let the server find the rows by its key. */
+  /** Conditions besides those of the filter, which let the server find the rows by its key. */
   more: Sql[];
-  /** Number of events in the ranges, of all filters; undefined for ranges that are short, which need no steps. */
+  /** Number of all events in the ranges, whatever the filter; undefined for short ranges, which need no steps. */
   events: bigint | undefined;
 }
 
@@ -252,7 +255,7 @@ interface ScanRanges {
 const GAP_BUCKETS = 2n;
 const TOUCHED = { t_min: 'number', t_max: 'number', owners: 'texts' } as const;
 
-/** What began before `oldestNs` is only there as far as pins keep it. */
+/** Only pinned events are left of those that began before `oldestNs`. */
 async function findScanRanges(
   fleet: Fleet,
   filter: EventFilter,
@@ -304,7 +307,7 @@ PREWHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
   return readRows(fleet, statement, TOUCHED);
 }
 
-/** What is committed: rows of a segment that is not are no part of an answer yet. */
+/** Finds the range of committed segments: rows of other segments are no part of an answer yet. */
 async function findSegmentRanges(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
   const statement = sql`SELECT sum(n) AS events, min(t_min) AS first_ns, max(t_max) AS last_ns
 FROM ${chooseTableSql(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
@@ -317,7 +320,7 @@ FROM ${chooseTableSql(fleet, 'segment')} WHERE ${and([...conditions, touches(tim
   return { ranges: [range], more: [], events: share };
 }
 
-/** The times in which pins keep something. */
+/** Finds the ranges in which pins keep events. */
 async function findPinRanges(fleet: Fleet, times: TimeRange): Promise<TimeRange[]> {
   const pins = await readPins(fleet.connection, fleet);
   return pins
@@ -333,7 +336,7 @@ function touches({ firstNs, lastNs }: TimeRange): Sql {
   return sql`t_max >= ${firstNs} AND t_min <= ${lastNs}`;
 }
 
-/** Both bounds are inclusive, and the two overlap. */
+/** Bounds are inclusive, and the two ranges must overlap. */
 function clipRange(range: TimeRange, { firstNs, lastNs }: TimeRange): TimeRange {
   return {
     firstNs: range.firstNs > firstNs ? range.firstNs : firstNs,
@@ -345,7 +348,7 @@ function computeLengthNs({ firstNs, lastNs }: TimeRange): bigint {
   return lastNs - firstNs + 1n;
 }
 
-/** Joins ranges, which are in order of their starts, where the gap is short. */
+/** Joins ranges with a gap of at most `gapNs`; they must be ordered by start. */
 function joinRanges(ranges: readonly TimeRange[], gapNs: bigint): TimeRange[] {
   const found: TimeRange[] = [];
   for (const range of ranges) {
@@ -356,7 +359,10 @@ function joinRanges(ranges: readonly TimeRange[], gapNs: bigint): TimeRange[] {
   return found;
 }
 
-/* Statements that read events in the total order, also those that pins keep when the others were dropped. */
+/*
+ * Statements that read events in the total order, including pinned ones that retention has dropped from the table
+ * `event`.
+ */
 
 interface AskedEvents {
   selected: readonly string[];
@@ -367,7 +373,7 @@ interface AskedEvents {
   selectFew?: boolean;
 }
 
-/** An event that is pinned and not dropped is in the answer several times; such rows are neighbours. */
+/** A pinned event that was not dropped has several rows in the answer, which are adjacent. */
 export function buildEventSql(fleet: Fleet, asked: AskedEvents & { times: TimeRange }, withPinned: boolean): Sql {
   const conditions = [buildTimeRangeSql(fleet.bucketNs, asked.times), ...asked.conditions];
   const kept = selectFrom(chooseTableSql(fleet, 'event'), { ...asked, conditions });
@@ -395,8 +401,8 @@ export function buildPinnedSql(fleet: Fleet, asked: AskedEvents): Sql {
 }
 
 /**
- * Columns are read only where rows are selected: by one condition that the server chooses, none of those on times, or by
- * all of them.
+ * The server reads columns only for rows that PREWHERE selects: by all conditions, or, with `selectFew`, by one that
+ * the server moves there itself, none of those on times.
  */
 function selectFrom(table: Sql, asked: AskedEvents): Sql {
   return sql`SELECT ${columns(asked.selected)} FROM ${table}

@@ -1,7 +1,7 @@
 /**
- * The transactions that a filter selects, from the table `transaction`: each segment has a row for each of its
- * transactions, and those with the same id are one. Rows of the hour around the filter's time are looked at, so that one
- * that began before it, or goes on behind it, is known for what it is.
+ * Selects transactions from the table `transaction`: each segment has a row for each of its transactions, and rows with
+ * the same id are one transaction. Rows up to an hour around the filter's time are read too, so that the start and the
+ * duration of a transaction are right even if it reaches beyond that time.
  */
 import type { NativeBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { decodeText } from '../../../agent/clickhouse/native/texts.ts';
@@ -17,20 +17,20 @@ const HOUR_NS = 3_600_000_000_000n;
 /** A recording keeps times as signed numbers. */
 const STORED_MAX = I64_MAX;
 const WORD = 2 ** 32;
-/** Other work has its turn after each. */
+/** Number of rows after which other work gets a turn. */
 const PIECE_ROWS = 8192;
 
-/** What a selection has beside hash, started, lasted and has_failed of each transaction. */
+/** Columns of a selection besides hash, started, lasted and has_failed. */
 interface Selected {
-  /** whole_id, which takes as long as all else. */
+  /** Adds whole_id, which takes as long as everything else. */
   withIds?: boolean;
-  /** on_nodes. */
+  /** Adds on_nodes. */
   withNodes?: boolean;
 }
 
 /**
- * A statement that selects transactions, by the hashes of their ids as a recording's tables do; undefined if there can be
- * none. Its names are none of the table's columns, which the aggregate functions read.
+ * Builds a statement that groups transactions by the hashes of their ids, as a recording's tables do; undefined if none
+ * can match. Its aliases differ from the names of the table's columns, which the aggregate functions read.
  */
 export async function buildSelectionSql(
   fleet: Fleet,
@@ -70,7 +70,7 @@ export async function buildSelectionSql(
     ...(withNodes || nodes || excluded?.nodes ? [sql`groupUniqArray(CAST(node AS String)) AS on_nodes`] : []),
     ...(excluded?.services ? [sql`groupUniqArrayArray(services) AS of_services`] : []),
   ];
-  // Rows that are there twice change none of these, so there is no need to look for them.
+  // Duplicate rows change none of these aggregates, so they are not removed.
   const rows = tables.map(
     (
       table,
@@ -84,7 +84,7 @@ WHERE service = '' AND ${and([within, ...ofServices])}`,
   return sql`SELECT ${list([...SUMS, ...more])} FROM ${only} GROUP BY text_hash HAVING ${and(having)}`;
 }
 
-/** The start of the first own event, of rows that have one; rows of an older sender do not tell it apart. */
+/** Start of the first own event, over rows that have one. Rows of an older sender have only the start of any event. */
 const OWN_START = sql`minIf(if(own_min = 0, t_min, own_min), end_max > 0)`;
 /** A transaction without own events began with its first event. */
 const STARTED = sql`if(max(end_max) > 0, ${OWN_START}, min(t_min))`;
@@ -101,27 +101,27 @@ function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sq
   return sql`hasAny(${column}, [${list([...new Set(texts)].map(text))}])`;
 }
 
-/** Services come first in the key of the table. */
+/** Finds transactions by service, which comes first in the key of the table. */
 function buildServiceHashesSql(fleet: Fleet, table: string, services: readonly string[], within: Sql): Sql {
   const hashes = sql`SELECT text_hash FROM ${chooseTableSql(fleet, table)}
 WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
   return fleet.isCluster ? sql`text_hash GLOBAL IN (${hashes})` : sql`text_hash IN (${hashes})`;
 }
 
-/** The reach of all transactions of a selection; null without any. */
+/** Reads the reach of all transactions of a selection; null without any. */
 export async function readReach(fleet: Fleet, selected: Sql): Promise<TransactionReach | null> {
   const statement = sql`SELECT toUInt64(count()) AS transactions, min(started) AS first_ns, max(started + lasted) AS last_ns,
   groupUniqArrayArray(on_nodes) AS nodes FROM (${selected})`;
   const shape = { transactions: 'number', first_ns: 'number', last_ns: 'number', nodes: 'texts' } as const;
   const [row] = await readRows(fleet, statement, shape);
   if (!row || row.transactions === 0n) return null;
-  // An event that began when the last one ended may be lost.
+  // `toNs` is exclusive, and a lost event may have begun when the last one ended.
   return { fromNs: row.first_ns, toNs: row.last_ns + 1n, nodes: [...row.nodes].sort() };
 }
 
-/** Transactions as columns, with what a list needs beside them. */
+/** Transactions as columns, with the ids and nodes that a list needs. */
 export interface SelectedRows extends TransactionRows {
-  /** Only if ids were asked for. */
+  /** Must be called only if ids were asked for. */
   readId(row: number): string;
   readNodeNames(row: number): string[];
 }
@@ -139,7 +139,7 @@ export async function* readSelectedTransactions(
       yield readSelectedRows(decoded, from, filter.hashes);
 }
 
-/** The rows of a piece. */
+/** Reads the rows of a piece. */
 function readSelectedRows(decoded: NativeBlock, from: number, wanted: ReadonlySet<number> | undefined): SelectedRows {
   const length = Math.min(PIECE_ROWS, decoded.rowCount - from);
   const words = toWords(readNumberColumn(decoded, 'hash', BigUint64Array)).subarray(from * 2);
@@ -179,7 +179,7 @@ export function createReachFinder() {
         isAny = true;
       }
     },
-    // An event that began when the last one ended may be lost.
+    // `toNs` is exclusive, and a lost event may have begun when the last one ended.
     reach: (): TransactionReach | null => (isAny ? { fromNs: first, toNs: last + 1n, nodes: [...nodes].sort() } : null),
   };
 }

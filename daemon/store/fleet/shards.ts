@@ -1,4 +1,4 @@
-/** What a fleet's readers get while a shard is away, and which nodes they lack then. */
+/** Keeps a fleet readable while a shard is away, and finds the nodes that answers then lack. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
@@ -12,7 +12,7 @@ import { type KnownRecording, readFleetNodes, readFleetRecordings } from './flee
 import { createKnownNodes, type NodesFile } from './known_nodes.ts';
 
 export interface Shards {
-  /** Its statements may lack rows of shards that are away. */
+  /** The fleet to read: its statements may lack rows of shards that are away. */
   reading: Fleet;
   watch(): ShardWatch | undefined;
   /** Notes which recordings a read of these nodes, or of all, finds. */
@@ -20,11 +20,11 @@ export interface Shards {
     nodes: readonly string[] | undefined,
     read: () => Promise<Found[]>,
   ): Promise<Found[]>;
-  /** All nodes, also those that are known to be away. */
+  /** Lists all nodes, including those that are known to be away. */
   listNodes(): Promise<string[]>;
 }
 
-/** `nodesFile`: where nodes are kept between two starts. */
+/** `nodesFile` keeps nodes from one start to the next. */
 export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
   if (!fleet.isCluster)
     return {
@@ -36,7 +36,10 @@ export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
   const reads = createPartialReads(fleet);
   const reading = { ...fleet, connection: reads.connection };
   const known = createKnownNodes(nodesFile);
-  /** The last episode in which something of a node was away: until its end, a node that comes and goes is. */
+  /**
+   * The last episode in which a part of a node was away: a node that comes and goes counts as away until the episode
+   * ends.
+   */
   const lastAway = new Map<string, number>();
 
   async function noteRecordings<Found extends KnownRecording>(
@@ -83,16 +86,19 @@ export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
 }
 
 /*
- * Reads the shards that are there while another one is away. A statement that fails for want of a shard is sent once
- * more with a setting by which the server leaves such shards out, and for some time later ones have it from the start:
- * shard there | away ................... | there statements whole | fails, partial, partial, ... | probe, whole The
- * server does not say which shards it left out, so statements are counted: an answer during which the count has grown
- * may lack rows.
+ * Reads the available shards while another one is away. A statement that fails for want of a shard is sent once more
+ * with a setting by which the server leaves such shards out, and for some time later ones have it from the start:
+ *
+ *   shard        there | away ....................... | there
+ *   statements   whole | fails, partial, partial, ... | probe, whole
+ *
+ * The server does not say which shards it left out, so statements are counted: an answer during which the count has
+ * grown may lack rows.
  */
 
-/** Whether all shards are there again is asked so often, by the statements that come. */
+/** Interval of probes for whether all shards are there again; the statements that come send them. */
 const PROBE_EVERY_MS = 2_000;
-/** A statement waits so long for that; a host that drops packets lets it wait for longer. */
+/** A statement waits at most this long for a probe, which takes longer if a host drops packets. */
 const PROBE_WAIT_MS = 500;
 const PROBE_MS_MAX = 5_000;
 const LEAVE_OUT = { skip_unavailable_shards: 1 } as const;
@@ -100,11 +106,11 @@ const LEAVE_OUT = { skip_unavailable_shards: 1 } as const;
 const SETTING_REFUSED: readonly unknown[] = [164, 452];
 
 interface PartialReads {
-  /** Its selects may lack rows; everything else is as before. */
+  /** Like the fleet's connection, but selects may lack rows. */
   connection: Connection;
-  /** How many statements so far were sent that may lack rows. */
+  /** Number of statements sent so far that may lack rows. */
   count(): number;
-  /** Number of the time in which shards are left out: the one that lasts, or the next one. */
+  /** Number of the episode in which shards are left out: the present one, or the next one. */
   episode(): number;
 }
 
@@ -115,7 +121,7 @@ function createPartialReads(fleet: Fleet): PartialReads {
   const { connection } = fleet;
   let [count, ended] = [0, 0];
   let isOn = false;
-  /** What it began with. */
+  /** Message of the error with which the episode began. */
   let why = 'no replica of a shard answers';
   let probedMs = 0;
   let probe: Promise<void> | undefined;
@@ -136,7 +142,7 @@ function createPartialReads(fleet: Fleet): PartialReads {
       await readTypedRows(connection, all, { nodes: 'number' }, { timeoutMs: PROBE_MS_MAX });
       end();
     } catch {
-      // It lasts.
+      // The episode goes on.
     } finally {
       probedMs = performance.now();
       probe = undefined;
@@ -166,7 +172,7 @@ function createPartialReads(fleet: Fleet): PartialReads {
 
   async function* select(statement: Sql, options: Options): AsyncGenerator<NativeBlock> {
     if (await lasts()) return yield* selectLeavingOut(statement, options);
-    // A block without rows is held back, as it may be all that comes before the error. They are all the same.
+    // Empty blocks, which are all the same, are held back: one may be all that comes before the error.
     let empty: NativeBlock | undefined;
     let isBegun = false;
     try {

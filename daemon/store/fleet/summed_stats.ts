@@ -1,6 +1,6 @@
 /**
- * Sums of events by time and group. Senders have summed up each minute of their segments: these sums do where the groups
- * and the filter are of what they were summed by. Events are read for the rest, and their sums are added:
+ * Sums of events by time and group. Senders store sums for each minute of their segments, which suffice if the query
+ * groups and filters only by what these sums are kept by. For the rest, events are read and added:
  *
  *   time     from | | whole minutes ............................. | | to
  *   read     events | sums of one owner, events of several owners | events
@@ -48,7 +48,7 @@ export async function* computeFleetStats(fleet: Fleet, request: StatsRequest): A
   const groups = Object.fromEntries(groupBy.map((name) => [name, 'text'] as const));
   for (const row of await readRows(fleet, buildSummedSql(fleet, request, minutes), { ...SUMMED, ...groups })) {
     const cell = toSummedCell(row);
-    // Without groups there is a row even where nothing is summed up.
+    // The statement without groups returns a row even if nothing is summed up.
     if (cell.durations.count === 0) continue;
     merged.add(computeBucketNs(request, row), [
       { group: groupBy.map((name) => (row as Record<string, unknown>)[name] as string), cell },
@@ -62,7 +62,7 @@ export async function* computeFleetStats(fleet: Fleet, request: StatsRequest): A
   return merged.finish();
 }
 
-/** Whether the groups, the buckets and the filter are of what sums are kept by. */
+/** Whether the stored sums fit the groups, the buckets and the filter. */
 function areSummed({ filter, bucketNs, groupBy }: StatsRequest): boolean {
   const hasOnly = (of: object, names: readonly string[]) =>
     Object.entries(of).every(([name, value]) => value === undefined || names.includes(name));
@@ -74,7 +74,7 @@ function areSummed({ filter, bucketNs, groupBy }: StatsRequest): boolean {
   );
 }
 
-/** Half-open; there are no bounds where the filter has none. */
+/** Half-open range of whole minutes, without an end if the filter has none. */
 interface Minutes {
   from: bigint;
   end: bigint;
@@ -112,12 +112,12 @@ function buildInSql(column: Sql, texts: readonly string[]): Sql {
   return texts.length === 0 ? sql`0` : sql`(${column} IN (${list([...new Set(texts)].map(text))}))`;
 }
 
-/** Whether it depends on the owners of an event whether the filter selects it. */
+/** Whether the filter selects events by their owners. */
 function isOfOwners({ services, excluded }: EventFilter): boolean {
   return services !== undefined || excluded?.services !== undefined;
 }
 
-/** Sums of 128 bits, as the sums of their parts: those of 64 bits would overflow. */
+/** Builds a sum of 128 bits from sums of its parts, because a sum of 64 bits would overflow. */
 function buildWideSumSql(name: 'bytes' | 'duration'): Sql[] {
   const low = identifier(`${name}_low`);
   const high = identifier(`${name}_high`);
@@ -169,7 +169,7 @@ function toSummedCell(row: SummedRow): Cell {
   };
 }
 
-/** What the sums lack: minutes of which the filter has a part, and events that belong to several services. */
+/** Lists the events that the sums lack: those of partial minutes at either end, and those of several services. */
 function listRemainders(filter: EventFilter, { from, end }: Minutes): { within: EventFilter; also: Sql[] }[] {
   const fromNs = from * MINUTE_NS;
   const toNs = end * MINUTE_NS;

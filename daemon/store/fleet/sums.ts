@@ -1,4 +1,4 @@
-/** Questions that sum up events of a fleet: the passes that sum up recordings, over scans of the tables. */
+/** Questions that sum up events of a fleet, with the passes that sum up recordings, over scans of the tables. */
 import { type Box, toTimedRows } from '../../sums/box.ts';
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
 import { createHeatmapCounter } from '../../sums/heatmap.ts';
@@ -86,7 +86,7 @@ function createFilterChooser(fleet: Fleet, { choose }: Passes): FilterChooser {
   };
 }
 
-/** Undefined if there are more transactions than events are allowed: each has some. */
+/** Returns undefined if there are more transactions than `eventsMax`, because each has an event. */
 async function* collectPopulation(
   fleet: Fleet,
   filter: ChosenFilter,

@@ -1,4 +1,4 @@
-/** Summaries of transactions by their ids, from what each segment says of them. */
+/** Summaries of transactions by id, joined from their rows in all segments. */
 import { list, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
 import { toStored } from '../../../agent/recording/format/schema.ts';
@@ -17,7 +17,7 @@ const IDS_BYTES_MAX = 64 * 1024;
 type ById = 'by_id' | 'pinned_by_id';
 const NO_TRACE = '0'.repeat(32);
 
-/** Returns what is known of each; those that are not known are left out. */
+/** Returns the summaries by id; unknown transactions have none. */
 export async function findFleetTransactions(
   fleet: Fleet,
   ids: readonly string[],
@@ -33,7 +33,7 @@ export async function findFleetTransactions(
   return found;
 }
 
-/** `table`: that of what is kept, or of what pins keep. */
+/** `table` has the rows of all transactions that are kept, or of pinned ones. */
 export function readTransactionRows(fleet: Fleet, table: ById, id: string): Promise<ByIdRow[]> {
   const name = `${table} ${id}`;
   const known = fleet.answered?.get(name);
@@ -48,7 +48,7 @@ function readIdRows(fleet: Fleet, table: ById, ids: readonly string[]): Promise<
   return ids.length === 1 ? readTransactionRows(fleet, table, ids[0]!) : readIds(fleet, table, ids);
 }
 
-/** All columns of a row that is not wanted would take the server longer than the ids of the rows around it. */
+/** PREWHERE selects by id first: all columns of unwanted rows would take the server longer to read than their ids. */
 async function readIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<ByIdRow[]> {
   return readRows(
     fleet,
@@ -58,7 +58,7 @@ PREWHERE kind = ${TRANSACTION_ID} AND id IN (${list(ids.map(text))}) ORDER BY re
   );
 }
 
-/** Rows of a key are the same, as far as they are of the same time; they stay in the order of their keys. */
+/** Drops duplicate rows and sorts by key. */
 function dropDuplicates(rows: readonly ByIdRow[]): ByIdRow[] {
   const byKey = new Map<string, ByIdRow>();
   for (const row of rows) byKey.set(`${row.recording} ${row.first_number} ${row.day} ${row.id}`, row);
@@ -85,7 +85,7 @@ function splitIds(ids: readonly string[]): string[][] {
   return found;
 }
 
-/** The rows of one transaction, in the order of recordings and numbers. */
+/** Builds the summary of one transaction from its rows, which are ordered by recording and number. */
 function buildSummary(rows: readonly ByIdRow[]): TransactionSummary {
   const byRecording = Map.groupBy(rows, ({ recording }) => recording);
   return joinParts(
@@ -96,14 +96,14 @@ function buildSummary(rows: readonly ByIdRow[]): TransactionSummary {
   );
 }
 
-/** A recording keeps times and durations as signed numbers. */
+/** Converts a row; a recording has times and durations as signed numbers. */
 function toRecordedSummary(row: ByIdRow): RecordedSummary {
   const readStored = (name: 't_min' | 'own_min' | 'end_max' | 'written_back_end_ns' | 'slowest_duration_ns') =>
     toStored(row[name]);
   const start = readStored('t_min');
   const ownStart = readStored('own_min');
   const end = readStored('end_max');
-  // Rows of a sender that did not tell own starts apart have 0, as those without own events.
+  // `own_min` is 0 in rows without own events, and in rows of an older sender.
   const first = ownStart > 0n ? ownStart : start;
   return {
     key: 0,

@@ -1,4 +1,4 @@
-/** Which transactions have which values: those of their own events, and devices that they waited for. */
+/** Finds which transactions have which values: those of their own events, and devices that they waited for. */
 import type { EventRows, KeptEvents } from './kept_events.ts';
 import { createEventRows, ROLES } from './kept_events.ts';
 import { NOT_COMPARED } from './population.ts';
@@ -7,10 +7,10 @@ import type { ProfileColumns } from './profile_columns.ts';
 /** Number of events, or of words, after which other work gets a turn. */
 const A_STEP = 65_536;
 
-/** Passes the values of the own events of one transaction: every value once, among those that `places` does not exclude. */
+/** Passes each value of a transaction once: the values of its own events, and others that are seen. */
 export interface DistinctValues {
   begin(): void;
-  /** The value's number is passed unless it was since `begin`. */
+  /** Passes the number of the value, unless it was passed since `begin`. */
   see(value: number, onValue: (value: number) => void): void;
   seeOwn(rows: EventRows, onValue: (value: number) => void): void;
 }
@@ -34,7 +34,7 @@ export function createDistinctValues({ firstValues, values }: ProfileColumns, va
     seeOwn({ length, profiles, roles }, onValue) {
       for (let row = 0; row < length; row++) {
         const profile = profiles[row]!;
-        // Most events of a transaction have the profile of another one.
+        // Most events of a transaction have a profile that was seen before.
         if (roles[row] !== ROLES.own || seenProfiles[profile] === turn) continue;
         seenProfiles[profile] = turn;
         for (let at = firstValues[profile]!; at < firstValues[profile + 1]!; at++) see(values[at]!, onValue);
@@ -71,12 +71,14 @@ interface Carriers {
   getBits: (value: number) => Uint32Array;
 }
 
-/** Returns a function that counts the transactions that have both of two values: a bit for each transaction and value. */
+/**
+ * Returns a function that counts the transactions with both of two values, from a bit for each transaction and value.
+ */
 export function* createPairCounter(
   wanted: readonly number[],
   { count, kept, columns, valueCount, waited, getBits }: Carriers,
 ): Generator<void, (a: number, b: number) => number> {
-  // One value has nothing to be joined with.
+  // A single value has no other to be joined with.
   if (wanted.length < 2) return () => 0;
   const placeOf = new Int32Array(valueCount).fill(NOT_COMPARED);
   for (const [i, value] of wanted.entries()) if (value < valueCount) placeOf[value] = i;

@@ -1,4 +1,4 @@
-/** Chooses transactions by the values of their events: those that have all that is asked for, and nothing excluded. */
+/** Chooses transactions by the values of their events: those that have all wanted values and no excluded one. */
 import type { EventValues } from '../../../agent/recording/read/event_filter.ts';
 import { createPathTest } from '../../base/file_pattern.ts';
 import { nameError } from '../../store/blocks/errno.ts';
@@ -13,7 +13,7 @@ import type { Profile } from './profiles.ts';
 import { createSideSums } from './side_sums.ts';
 import { createTransactionParts } from './transaction_parts.ts';
 
-/** Events that one answer reads at most, if it may have to keep them until it has read the last one. */
+/** Maximum number of events that one answer reads, if it may have to keep them until it has read the last one. */
 export const KEPT_EVENTS_MAX = 5_000_000;
 
 export type ValueFilter = EventValues & { excluded?: EventValues };
@@ -26,7 +26,7 @@ interface ValueCondition {
   isMet: (value: string) => boolean;
 }
 
-/** Conditions that only events can answer: the services and nodes of transactions are known without. */
+/** Lists the conditions that need events: services and nodes of transactions are known without them. */
 function listConditions({ excluded = {}, ...values }: ValueFilter): ValueCondition[] {
   return [...buildConditions(values, false), ...buildConditions(excluded, true)];
 }
@@ -52,8 +52,8 @@ export function needsEvents(filter: ValueFilter): boolean {
 }
 
 /**
- * Which conditions a transaction meets is known from each event alone, but for devices: to wait for one, a sync must run
- * while the request is there. Only these events are kept.
+ * Whether an event must be kept. Each event alone decides most conditions of its transaction; a device also counts if a
+ * sync runs during a request there, so syncs and the requests of others are kept.
  */
 function isKept({ eventType, device }: Profile, role: Role): boolean {
   return role === ROLES.own ? eventType === 'sys_sync' : device !== NONE;
@@ -122,7 +122,7 @@ function toBitMask(conditions: readonly number[]): number {
   return bits;
 }
 
-/** Fields on which it depends whether a sync waited for a request. */
+/** Fields that decide whether a sync waited for a request. */
 const PLACE_FIELDS = ['event_type', 'node'] as const;
 
 /** Profiles whose values are the conditions that an event meets. */

@@ -9,14 +9,14 @@ import { createProfiles, EVENT_FIELDS, type Profile } from './profiles.ts';
 import { createGrowingCounts, createSideSums, sumSide } from './side_sums.ts';
 
 export interface Comparer {
-  /** Number of events that it keeps in memory. */
+  /** Number of events that the comparer keeps in memory. */
   readonly kept: number;
   add(scanned: ScannedBlock): void;
   /** Yields to let other work run. */
   finish(): Generator<void, Comparison>;
 }
 
-/** Columns that a scan must read beside those of profiles. */
+/** Columns that a scan must read besides those of profiles. */
 export const COMPARED_COLUMNS = ['timestamp_ns', 'duration_ns', 'result', 'event_type', 'block_io.queue_ns'] as const;
 
 const findTypeId = (wanted: string) => EVENTS.find(({ name }) => name === wanted)!.id;
@@ -30,7 +30,7 @@ const findPartIndex = (wanted: DurationPart) => PARTS.indexOf(wanted);
 const QUEUE = findPartIndex('queue');
 const SERVICE = findPartIndex('service');
 const UNTRACED = findPartIndex('untraced');
-/** Parts of events that are no requests, by the id of their type. */
+/** The part of events other than requests, by the id of their type. */
 const PART_OF = new Uint8Array(256).fill(UNTRACED);
 PART_OF[TYPES.write] = findPartIndex('write');
 PART_OF[TYPES.sync] = findPartIndex('sync');
@@ -87,10 +87,10 @@ export function compareEvents(box: Box): Comparer {
   };
 }
 
-/** The wait of a request before its device got it, as words; 0 where it is unknown. */
+/** Returns the wait of a request before its device got it, as words; 0 if the wait is unknown. */
 function readQueueWait(queues: Uint32Array, request: number): [low: number, high: number] {
   const high = queues[request * 2 + 1]!;
-  // All bits are set where it is unknown.
+  // All bits of an unknown wait are set.
   return high === 0xffff_ffff ? [0, 0] : [queues[request * 2]!, high];
 }
 

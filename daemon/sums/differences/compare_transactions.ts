@@ -1,7 +1,7 @@
 /**
- * Compares the transactions in a box with the others. A transaction has a value if one of its own events has it: one that
- * its caller waited for. It has a device also if one of its tasks queued a request there, with any data, or if a
- * request of others with its data was there while one of its syncs ran.
+ * Compares the transactions in a box with the others. A transaction has the values of its own events, for which its
+ * caller waited. It also has a device if one of its tasks queued a request there, with any data, or if a request of
+ * others with its data was there while one of its syncs ran.
  */
 import { isWrittenBack } from '../../../agent/recording/format/owner_columns.ts';
 import { findExtremes, toWords } from '../../../agent/recording/words64.ts';
@@ -22,7 +22,7 @@ import { createTransactionParts } from './transaction_parts.ts';
 
 const ORIGIN_CONTEXTS = Array.from({ length: ORIGINS_MAX }, (_, slot) => `block_io.origins_${slot}_context`);
 
-/** Columns that a scan must read beside those of profiles. */
+/** Columns that a scan must read besides those of profiles. */
 export const TRANSACTION_COLUMNS = [
   ...COMPARED_COLUMNS,
   ...['tid', 'context', 'context_source', 'block_io.queued_by_context'],
@@ -33,7 +33,9 @@ const WORD = 2 ** 32;
 /** Number of events after which other work gets a turn. */
 export const A_STEP = 32_768;
 
-/** Passes the events of the transactions: their own, requests that they queued, and those of others with their data. */
+/**
+ * Passes the events of the transactions: their own, requests that they queued, and requests of others with their data.
+ */
 export function gatherTransactions(
   population: PopulationRows,
   profiles: Pick<Profiles, 'assignNumbers'>,
@@ -73,7 +75,7 @@ export function gatherTransactions(
         for (const transaction of carriedBy(request, owner, isOwn)) {
           if (transaction === NOT_COMPARED || transaction === queuer) continue;
           const times = computeTimes(row, request, transaction);
-          // Write-back mostly comes seconds after the end, which no caller waits for.
+          // Write-back mostly comes seconds after the transaction's end, and no caller waits for it.
           if (beginsWithin(times, transaction))
             onEvent(transaction, numbers[row]!, ROLES.carried, times, threads[row]!);
         }
@@ -85,7 +87,7 @@ export function gatherTransactions(
 export function compareTransactions(population: PopulationRows, box: Box): Comparer {
   const profiles = createProfiles();
   const baseNs = population.count === 0 ? 0n : findExtremes(population.startsNs, 0, population.count).min;
-  // Requests of others cost time and memory, so they are kept only where there is something to compare.
+  // Requests of others cost time and memory, so they are kept only if there are enough transactions to compare.
   const hasNeighbours = isComparable(countSides(population)) && !isOfTimeAlone(box);
   const neighbours = hasNeighbours ? gatherNeighbours(profiles, baseNs) : undefined;
   const kept = keepEvents(population.count);
@@ -157,7 +159,7 @@ function countSides({ count, selected }: PopulationRows) {
   return { selected: inBox, others: count - inBox };
 }
 
-/** Neighbours follow the other values. */
+/** Appends the values of neighbours to the others. */
 function addNeighbours({ values, leftOut, isComplete }: Profiles, near: readonly FieldValue[] = [], isLeftOut = false) {
   return {
     values: [...values, ...near],
@@ -173,13 +175,16 @@ function joinCounts(a: Float64Array, b: Float64Array): Float64Array {
   return all;
 }
 
-/** Returns a function for the transactions, beside the owner, whose data a request carries; it reuses its result. */
+/**
+ * Returns a function that gives the transactions, besides the owner, whose data a request carries; its result is
+ * reused.
+ */
 function createCarrierReader({ block }: ScannedBlock, findPlace: (context: number) => number) {
   const origins = ORIGIN_CONTEXTS.map((name) => getColumn(block, name));
   const found = new Int32Array(ORIGINS_MAX + 1);
   return (request: number, owner: number, isOwn: boolean): Int32Array => {
     found.fill(NOT_COMPARED);
-    // The kernel wrote the data of its owner, too, if no thread of the owner did.
+    // The kernel wrote back the data of the request's owner, too, unless a thread of the owner caused the request.
     if (!isOwn) found[ORIGINS_MAX] = owner;
     for (let slot = 0; slot < ORIGINS_MAX; slot++) {
       const transaction = findPlace(origins[slot]![request]!);
@@ -189,7 +194,7 @@ function createCarrierReader({ block }: ScannedBlock, findPlace: (context: numbe
   };
 }
 
-/** Reads the times of rows, as seen from the start of a transaction; the result is reused. */
+/** Reads the times of rows relative to the start of a transaction; the result is reused. */
 function createTimeReader({ block }: ScannedBlock, { startsNs, durationsNs }: PopulationRows) {
   const starts = toWords(startsNs);
   const lengths = toWords(durationsNs);
@@ -204,7 +209,7 @@ function createTimeReader({ block }: ScannedBlock, { startsNs, durationsNs }: Po
       times.startHigh = at[row * 2 + 1]! - starts[transaction * 2 + 1]! - (low < 0 ? 1 : 0);
       times.durationLow = durations[row * 2]!;
       times.durationHigh = durations[row * 2 + 1]!;
-      // All bits are set where the queue's time is unknown.
+      // All bits of an unknown time in the queue are set.
       const hasQueue = request >= 0 && queues[request * 2 + 1] !== 0xffff_ffff;
       times.queueLow = hasQueue ? queues[request * 2]! : 0;
       times.queueHigh = hasQueue ? queues[request * 2 + 1]! : 0;

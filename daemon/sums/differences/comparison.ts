@@ -1,16 +1,18 @@
-/** What sets selected transactions or events apart from the others: rows of values, and what their time was spent on. */
+/**
+ * Compares selected transactions or events with the others: rows of values that differ, and the parts of their time.
+ */
 import { computeShareDifference, findDiffering } from './noise.ts';
 import { FIELDS, type FieldValue, isFolder, type ProfileField, type Profiles } from './profiles.ts';
 import type { Stratum } from './strata.ts';
 
-/** Fewer are too few to compare. */
+/** A side with fewer transactions or events is too small to compare. */
 export const COMPARED_MIN = 30;
 /** Number of rows of an answer. */
 export const ROWS_MAX = 50;
 /** Number of values that are joined to rows. */
 const JOINED_MAX = 200;
 const JOINED_A_STEP = 16;
-/** Values whose carriers are the same to this degree (Jaccard) are in one row. */
+/** Values are joined in one row if their carriers agree to this degree (Jaccard). */
 const ALIKE_MIN = 0.95;
 
 export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'] as const;
@@ -19,12 +21,12 @@ export type DurationPart = (typeof PARTS)[number];
 export interface Side {
   count: number;
   durationNs: bigint;
-  /** What the time was spent on. */
+  /** The parts that the time was spent on. */
   parts: Record<DurationPart, bigint>;
 }
 
 export interface CountedValue extends FieldValue {
-  /** Number of those that have it. */
+  /** Number of the selected that have the value. */
   selected: number;
   others: number;
 }
@@ -49,11 +51,14 @@ export interface Tallied {
   selected: Side;
   others: Side;
   events: number;
-  /** For each value, how many of the selected and of the others have it, alternating. */
+  /** Numbers of the selected and of the others that have each value, alternating. */
   carriers: Float64Array;
-  /** The strata in which a value is tested, if it is not among all. */
+  /** The strata in which a value is tested; undefined if it is tested among all. */
   listStrata?: (value: number) => readonly Stratum[] | undefined;
-  /** Returns a function for the places of two of these values: how many have both. Yields to let other work run. */
+  /**
+   * Returns a function that counts the carriers of two of these values together, which are given by their places.
+   * Yields to let other work run.
+   */
   together(values: readonly number[]): Generator<void, (a: number, b: number) => number>;
 }
 
@@ -78,7 +83,7 @@ export function* computeComparison(
     .sort((a, b) => computeStrength(b) - computeStrength(a) || compare(a, b));
   function computeStrength(value: CountedValue): number {
     const difference = computeShareDifference(value, sizes);
-    // What is more frequent among the selected comes before what is rarer for that reason.
+    // A value that is more frequent among the selected precedes an equally strong one that is rarer there.
     return difference > 0 ? difference * (1 + 1e-9) : -difference;
   }
   const joined = strongest.slice(0, JOINED_MAX);
@@ -94,7 +99,7 @@ export function* computeComparison(
   };
 }
 
-/** Whether there are enough on both sides. */
+/** Whether both sides are large enough to be compared. */
 export function isComparable(sizes: Readonly<Record<'selected' | 'others', number>>): boolean {
   return Math.min(sizes.selected, sizes.others) >= COMPARED_MIN;
 }
@@ -118,7 +123,7 @@ function* joinAlike<Value extends CountedValue>(
     const row = rows.find(({ first }) => {
       const a = computeSize(values[first]!);
       const b = computeSize(value);
-      // Sizes that are too different need no counting.
+      // Values with too different numbers of carriers need no counting.
       if (Math.min(a, b) < ALIKE_MIN * Math.max(a, b)) return false;
       const both = together(first, i);
       return both >= ALIKE_MIN * (a + b - both);

@@ -15,11 +15,11 @@ const NONE = -1;
 
 /** Why an event is kept for a transaction. */
 export const ROLES = {
-  /** A request of others that carries its data. */
+  /** A request of others that carries the transaction's data. */
   carried: 0,
-  /** A thread of it caused the event, and any data is its own. */
+  /** A thread of the transaction caused the event, and any data is its own. */
   own: 1,
-  /** A task of it queued the request, whatever data it carries. */
+  /** A task of the transaction queued the request, whatever data it carries. */
   queued: 2,
 } as const;
 export type Role = (typeof ROLES)[keyof typeof ROLES];
@@ -36,7 +36,7 @@ export interface EventRows {
   /** Nanoseconds from the start of the transaction, exact below 2^53. */
   starts: Float64Array;
   ends: Float64Array;
-  /** When a device got a request; the start if that is unknown. */
+  /** Time at which a device got the request; the start if that time is unknown. */
   sent: Float64Array;
   /** Thread ids. */
   threads: Uint32Array;
@@ -50,7 +50,7 @@ export interface ExactTimes {
   end: bigint;
 }
 
-/** Times of an event as words; the start counts from that of the transaction, and is negative before it. */
+/** Times of an event as words; the start is relative to that of the transaction, and may be negative. */
 export interface TimeWords {
   startLow: number;
   startHigh: number;

@@ -1,7 +1,8 @@
 /**
- * Which transactions have which neighbours: when each began to wait for a device, and who had requests there then.
- * Neighbours come and go, so one that was there for a while is one of most transactions of that time. Those in a box are
- * therefore compared with others of its time; a box that has all transactions of a time is compared without neighbours.
+ * Finds which transactions have which neighbours: when each transaction began to wait for a device, and who had
+ * requests there then. Neighbours come and go, and most transactions during the time of a neighbour have it.
+ * Transactions in a box are therefore compared with others of the box's time; a box with all transactions of a time is
+ * compared without neighbours.
  */
 import type { Box } from '../box.ts';
 import { createBits, setBit } from './carriers.ts';
@@ -13,16 +14,17 @@ import type { FieldValue } from './profiles.ts';
 import type { Stratum } from './strata.ts';
 import { KINDS } from './time_parts.ts';
 
-/** Strata of all values together. */
+/** Maximum number of strata of all values together. */
 const STRATA_MAX = 2 ** 17;
 
 export interface NeighbourCarriers {
   readonly values: readonly FieldValue[];
-  /** For each value, how many of the selected and of the others have it, alternating. */
+  /** Numbers of the selected and of the others that have each value, alternating. */
   readonly counts: Float64Array;
   /**
-   * Counts the transactions that may have it and began in the time of the box, by the nodes on which they may. One that
-   * may have it on several is one of a stratum only: what runs on all nodes at once is met there together.
+   * Counts the transactions that began in the time of the box and may have the value, by the nodes on which they may. A
+   * transaction with several such nodes is in one stratum, because a neighbour that runs on all nodes at once is met
+   * there together.
    */
   listStrata(value: number): readonly Stratum[];
   /** The transactions that have a value, as bits. */
@@ -31,8 +33,8 @@ export interface NeighbourCarriers {
   /** Adds a request of others for which the transaction began to wait. */
   addWait(profile: number, from: number): void;
   /**
-   * Adds the waits for own requests, and counts the neighbours. `exact` has the times that those of the rows stand for.
-   * Returns the number of kinds that it looked at.
+   * Adds the waits for own requests, and counts the neighbours. `exact` has the times for which the times of the rows
+   * stand, if these are ranks. Returns the number of kinds that were examined.
    */
   count(rows: EventRows, transaction: number, exact: readonly bigint[] | undefined): number;
 }
@@ -53,7 +55,7 @@ export function createNeighbourCarriers(
   const counts = new Float64Array(values.length * 2);
   const strata = values.map(() => new Map<string, Stratum>());
   let strataCount = 0;
-  /** What the transaction may have: for each value its kinds, one of each node. */
+  /** Kinds of each value that the transaction may have, one kind per node. */
   const kindsOf = new Map<number, number[]>();
   const isWith = new Uint8Array(values.length);
   const { fromNs = 0n, toNs = 2n ** 64n } = box;
@@ -61,7 +63,7 @@ export function createNeighbourCarriers(
   const bits: Uint32Array[] = [];
   const getCarrierBits = (value: number) => (bits[value] ??= createBits(population.count));
 
-  /** Undefined for another set of nodes where there are very many already: such transactions are not tested. */
+  /** Returns undefined for a new set of nodes beyond `STRATA_MAX`: its transactions are not tested. */
   function findOrCreateStratum(value: number, kinds: number[]): Stratum | undefined {
     const key = kinds.length === 1 ? String(kinds[0]) : kinds.sort((a, b) => a - b).join();
     const known = strata[value]!.get(key);

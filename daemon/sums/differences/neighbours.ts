@@ -10,9 +10,9 @@
  * longer, or has more requests, meets more of others by chance alone, so that all slow ones would seem to have neighbours.
  * Requests that carry data of the transaction are no neighbour's, nor are those of services that take part in it.
  *
- * Whether a neighbour sets transactions apart is decided among those that may have it, node by node: those that waited for
- * the device, and in which its service takes no part. Else each neighbour on a device that only slow ones use would set
- * them apart.
+ * A neighbour is tested only among the transactions that may have it, node by node: those that waited for the device,
+ * and in which its service takes no part. Otherwise, each neighbour on a device that only slow transactions use would
+ * set them apart.
  */
 
 import { toWords } from '../../../agent/recording/words64.ts';
@@ -21,13 +21,16 @@ import { getBigColumn, type ScannedBlock } from '../../store/blocks/scanned_bloc
 import { type EventRows, ROLES } from './kept_events.ts';
 import type { FieldValue, Profile, Profiles } from './profiles.ts';
 
-/** Transactions by neighbours, each of which may take a look: some seconds. With more, neighbours are left out. */
+/**
+ * Maximum product of transactions and kinds, each pair of which may be examined: some seconds. Beyond it, neighbours
+ * are left out.
+ */
 const CARRIED_MAX = 2 ** 26;
-/** Requests whose times are kept, 16 bytes each. With more, neighbours are left out. */
+/** Maximum number of requests whose times are kept, 16 bytes each. Beyond it, neighbours are left out. */
 const REQUESTS_MAX = 2_000_000;
 const NONE = -1;
 
-/** Requests of one service or command on one device of a node: what may be a neighbour. */
+/** Requests of one service or command on one device of a node: a possible neighbour. */
 interface NeighbourKind {
   place: number;
   name: number;
@@ -39,22 +42,28 @@ export interface NeighbourFinder {
   readonly values: readonly FieldValue[];
   /** The number of the value of each kind of request. */
   readonly valueOfKind: readonly number[];
-  /** Begins with a transaction, whose own events have names that are no neighbour's. */
+  /** Begins with a transaction; names of its own events are no neighbours of it. */
   begin(rows: EventRows): void;
-  /** Adds a moment at which the transaction began to wait for the device of a profile, in the times of its rows. */
+  /** Adds a time at which the transaction began to wait for the device of a profile, in the times of its rows. */
   addWait(profile: number, at: number): void;
-  /** Passes each kind that the transaction may have as a neighbour. `getTime` counts a time of the rows from the base. */
+  /**
+   * Passes each kind that the transaction may have as a neighbour. `getTime` converts a time of the rows to one
+   * relative to the base.
+   */
   pass(rows: EventRows, getTime: (at: number) => number, onKind: (kind: number, isNeighbour: boolean) => void): void;
 }
 
 export interface GatheredNeighbours {
   /** Returns a function that adds the request of a row with a profile. */
   open(scanned: ScannedBlock): (row: number, profile: number) => void;
-  /** Returns undefined if there are too many. Yields to let other work run. */
+  /**
+   * Returns undefined if there are too many requests or kinds, or if services or commands were left out. Yields to let
+   * other work run.
+   */
   finish(transactionCount: number): Generator<void, NeighbourFinder | undefined>;
 }
 
-/** Times count from `baseNs`. */
+/** Times are relative to `baseNs`. */
 export function gatherNeighbours(profiles: Profiles, baseNs: bigint): GatheredNeighbours {
   const times = requestTimes(baseNs);
   const { kinds, values, getKind, getName } = createRequestKinds(profiles);
@@ -97,9 +106,9 @@ function findNeighbours({
   );
   /** The transaction in which each name last took part. */
   const turns: number[] = [];
-  /** The first moment at which it waited, by place. */
+  /** The time at which the transaction first waited at each place. */
   const waits = new Map<number, number>();
-  /** Requests of each kind that carry data of the transaction, at the moment that counts. */
+  /** Number of requests of each kind that carry data of the transaction, at the time when it first waited there. */
   const carried = new Map<number, number>();
   let turn = 0;
 
@@ -184,13 +193,13 @@ function createRequestKinds({ profiles, values: fieldValues }: Profiles) {
   };
 }
 
-/* When requests of each kind were under way, for many requests: how many there were at a moment. */
+/* Counts the requests of each kind that were under way at a time, from the times of many requests. */
 
 const WORD = 2 ** 32;
 
 /**
- * Starts and ends, each in an order of its own: as many requests are under way as have begun and not ended. Times count
- * from a base, and are exact within 104 days of it.
+ * Starts and ends, each sorted on its own: the requests under way are those that have begun, less those that have
+ * ended. Times are relative to a base, and exact within 104 days of it.
  */
 interface GrowingTimes {
   count: number;
@@ -203,7 +212,7 @@ interface RequestTimes {
   open(scanned: ScannedBlock): (row: number, kind: number) => void;
   /** Must come after the last request and before the first question. Yields to let other work run. */
   sort(): Generator<void, void>;
-  /** Returns how many requests of a kind were under way at a moment: begun by then, and ended later. */
+  /** Returns how many requests of a kind had begun by a time and ended later. */
   countAt(kind: number, at: number): number;
 }
 

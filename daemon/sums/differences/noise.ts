@@ -12,12 +12,12 @@ import { findFirstAbove } from '../../base/binary_search.ts';
 import { type CarrierCounts, computeStratifiedProbability, type Stratum } from './strata.ts';
 
 export interface TestedValue extends CarrierCounts {
-  /** The strata in which it is tested, if it is not among all. */
+  /** The strata in which the value is tested; undefined if it is tested among all. */
   strata?: readonly Stratum[] | undefined;
 }
 
 const ALPHA = 0.05;
-/** Smaller differences are of no use, however certain they are. */
+/** Smaller differences of shares are not reported, however certain they are. */
 const APART_MIN = 0.02;
 
 export interface Tested {
@@ -27,10 +27,10 @@ export interface Tested {
   tried: number;
 }
 
-/** Tests in strata of a step: each may take 10 ms. */
+/** Number of tests in strata between two yields: each may take 10 ms. */
 const STRATA_TESTS_A_STEP = 4;
 
-/** `sizes` are those of the two groups. Yields to let other work run. */
+/** `sizes` are the sizes of the two groups. Yields to let other work run. */
 export function* findDiffering(values: readonly TestedValue[], sizes: CarrierCounts): Generator<void, Tested> {
   const least = computeLeastProbabilities(values, sizes);
   const tried = countTestable(least.toSorted((a, b) => a - b));
@@ -42,7 +42,7 @@ export function* findDiffering(values: readonly TestedValue[], sizes: CarrierCou
     if (isTested && value.strata && ++inStrata % STRATA_TESTS_A_STEP === 0) yield;
   }
   tested.sort((a, b) => a.p - b.p);
-  // Values that are not apart count as tried and not found, which makes the others no easier to find.
+  // Values that are not apart count as tried but not found, so they do not make others easier to find.
   const end = tested.findIndex(({ p }, rank) => p > ALPHA / Math.max(1, tried - rank));
   return { found: tested.slice(0, end < 0 ? tested.length : end).map(({ i }) => i), tried };
 }
@@ -51,14 +51,17 @@ export function computeShareDifference({ selected, others }: CarrierCounts, size
   return selected / sizes.selected - others / sizes.others;
 }
 
-/** Whether the shares differ enough: those among all, which a reader sees, and those of the test. */
+/** Whether the shares differ enough, both among all, which a reader sees, and in the strata of the test. */
 function isApart(value: TestedValue, sizes: CarrierCounts): boolean {
   const difference = computeShareDifference(value, sizes);
   if (Math.abs(difference) <= APART_MIN) return false;
   return !value.strata || computeStratifiedDifference(value.strata) * Math.sign(difference) > APART_MIN;
 }
 
-/** The difference of the shares in strata, by their weights (Mantel and Haenszel); NaN where one side is empty in each. */
+/**
+ * Returns the difference of the shares over all strata, by their weights (Mantel and Haenszel); NaN if every stratum
+ * lacks one side.
+ */
 function computeStratifiedDifference(strata: readonly Stratum[]): number {
   let [sum, weights] = [0, 0];
   for (const { selected, others, sizes } of strata) {
@@ -79,7 +82,10 @@ function computeProbability({ strata, ...value }: TestedValue, sizes: CarrierCou
     : computeStratifiedProbability([only, ...others], logProbability);
 }
 
-/** The smallest probability that each value could have, if as many or as few as possible were selected. */
+/**
+ * Returns the smallest probability that each value could have: with as many or as few of its carriers selected as
+ * possible.
+ */
 function computeLeastProbabilities(values: readonly TestedValue[], sizes: CarrierCounts): number[] {
   const known = new Map<number, number>();
   return values.map(({ selected, others, strata }) => {
@@ -101,7 +107,7 @@ function computeLeastProbability(strata: readonly Stratum[]): number {
   return Math.min(1, 2 * Math.exp(Math.min(all, none)));
 }
 
-/** The smallest k for which at most k values can be found with ALPHA / k; at least 1. */
+/** Returns the smallest k, at least 1, for which at most k values can be found with ALPHA / k. */
 function countTestable(sorted: readonly number[]): number {
   let k = 1;
   for (let count = 0; ; k++) {
@@ -110,7 +116,7 @@ function countTestable(sorted: readonly number[]): number {
   }
 }
 
-/** Twice the probability of as many selected, or of more; or of as few, or of fewer. */
+/** Returns the two-sided probability: twice that of as many selected carriers or more, or of as few or fewer. */
 export function computeTailProbability({ selected, others }: CarrierCounts, sizes: CarrierCounts): number {
   const carriers = selected + others;
   const rows = sizes.selected + sizes.others;
@@ -118,7 +124,7 @@ export function computeTailProbability({ selected, others }: CarrierCounts, size
   const end = isMany ? Math.min(carriers, sizes.selected) : Math.max(0, carriers - sizes.others);
   const step = isMany ? 1 : -1;
   let [term, sum] = [1, 1];
-  // The terms fall towards the end, so those that no longer change the sum need no adding.
+  // The terms fall towards the end, so adding stops when they no longer change the sum.
   for (let count = selected; count !== end && term > sum * 1e-17; count += step) {
     const [lost, gained] = isMany
       ? [(count + 1) * (sizes.others - carriers + count + 1), (carriers - count) * (sizes.selected - count)]
@@ -129,7 +135,7 @@ export function computeTailProbability({ selected, others }: CarrierCounts, size
   return Math.min(1, 2 * sum * Math.exp(logProbability(selected, carriers, sizes)));
 }
 
-/** The logarithm of the probability that this many carriers are selected. */
+/** Returns the logarithm of the probability that this many carriers are selected. */
 function logProbability(count: number, carriers: number, sizes: CarrierCounts): number {
   const rows = sizes.selected + sizes.others;
   return (

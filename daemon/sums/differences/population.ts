@@ -9,7 +9,7 @@ export interface PopulationRows {
   hashes: Float64Array;
   startsNs: BigUint64Array;
   durationsNs: BigUint64Array;
-  /** 1 for those in the box. */
+  /** 1 for transactions in the box. */
   selected: Uint8Array;
 }
 
@@ -57,12 +57,12 @@ function createPopulationRows(length: number): PopulationRows {
 }
 
 /**
- * Requests that began earlier than this before the first transaction are hardly ever still in its way. Its own data may be
- * in one: it began with its first own event.
+ * Requests that began longer than this before the first transaction hardly ever delay it. A request that began before a
+ * transaction may also carry its data, because a transaction begins with its first own event.
  */
 const BEFORE_NS = 1_000_000_000n;
 
-/** The time in which transactions have events that their callers waited for. */
+/** Returns the time in which transactions have events that their callers waited for. */
 export function computeWaitedRange({ count, startsNs, durationsNs }: PopulationRows): { fromNs: bigint; toNs: bigint } {
   let [fromNs, toNs] = count === 0 ? [0n, 0n] : [startsNs[0]!, 0n];
   for (let row = 0; row < count; row++) {

@@ -1,4 +1,4 @@
-/** What the profiles of events are, as columns by their number: most events need only one of them. */
+/** Properties of the profiles of events, as columns by profile number: most events need only one of them. */
 import type { Profile } from './profiles.ts';
 import { KINDS } from './time_parts.ts';
 
@@ -7,7 +7,7 @@ export interface ProfileColumns {
   kinds: Uint8Array;
   nodes: Uint32Array;
   nodeCount: number;
-  /** Number of the value for the device, or -1. */
+  /** Number of the device's value, or -1 without a device. */
   devices: Int32Array;
   /** The values of profile p are those from `firstValues[p]` to `firstValues[p + 1]`. */
   firstValues: Uint32Array;

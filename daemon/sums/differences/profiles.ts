@@ -13,15 +13,15 @@ export const EVENT_FIELDS = [
   'error',
 ] as const satisfies readonly DimensionName[];
 
-/** All fields; `neighbour` is one of transactions. */
+/** All fields; only transactions have `neighbour`. */
 export const FIELDS = [...EVENT_FIELDS, 'neighbour'] as const;
 
 type EventField = (typeof EVENT_FIELDS)[number];
 export type ProfileField = (typeof FIELDS)[number];
 
 /**
- * Number of profiles beyond which the field with the most values is left out, and again for each as many. Files are left
- * out before their folders.
+ * Number of profiles beyond which the field with the most values is left out; each further multiple leaves out another
+ * one. Files are left out before their folders.
  */
 export const PROFILES_MAX = 100_000;
 
@@ -32,9 +32,9 @@ export const PROFILE_COLUMNS: readonly string[] = [
 
 export interface FieldValue {
   field: ProfileField;
-  /** What a filter takes: a file is a pattern, of its path or of its folder. */
+  /** The value as a filter takes it: a file is a pattern of its path or of its folder. */
   value: string;
-  /** The device that a neighbour used, too. */
+  /** The device that the transaction and the neighbour used. */
   device?: string;
 }
 
@@ -43,7 +43,7 @@ export interface Profile {
   values: readonly number[];
   eventType: string;
   node: string;
-  /** Number of its value for the device, or -1. */
+  /** Number of the device's value, or -1 without a device. */
   device: number;
 }
 
@@ -52,13 +52,13 @@ export interface Profiles {
   assignNumbers(scanned: ScannedBlock): Uint32Array;
   readonly profiles: readonly Profile[];
   readonly values: readonly FieldValue[];
-  /** Fields of which there were too many values. */
+  /** Fields that are left out because they had too many values. */
   readonly leftOut: ReadonlySet<ProfileField>;
   /** Whether all events that have the value were counted. */
   isComplete(value: FieldValue): boolean;
 }
 
-/** What may be left out. */
+/** A field or kind of value that may be left out. */
 type OmittableField = ProfileField | 'folder';
 
 export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
@@ -69,9 +69,9 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   const leftOut = new Set<OmittableField>();
   const folders = createFolderCodes();
   let numbers = new Uint32Array(0);
-  /** Whether the block that is read has patterns of folders for files. */
+  /** Whether files of the present block are replaced by the patterns of their folders. */
   let areFolders = false;
-  /** The codes of each field, and the same one for fields that are left out. */
+  /** Buffers for the codes of each field; `none` is used for all fields that are left out. */
   let buffers = EVENT_FIELDS.map(() => new Float64Array(0));
   let none = new Float64Array(0);
 
@@ -91,7 +91,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
     const [most] = [...valueCounts].filter(([part]) => !leftOut.has(part)).sort(([, a], [, b]) => b - a);
     if (!most) return;
     leftOut.add(most[0]);
-    // A file has a folder of its own if there are as many of them.
+    // Files are left out too: with as many folders as files, each file has a folder of its own.
     if (most[0] === 'folder') leftOut.add('file');
   }
 
@@ -153,12 +153,15 @@ export function isFolder({ field, value }: FieldValue): boolean {
   return field === 'file' && isPatternOfFolder(value);
 }
 
-/** Whether the sums of time need the field, too; such have few values. */
+/** Whether the sums of time need the field, even if it is left out of the comparison; such fields have few values. */
 function isNeeded(field: ProfileField): boolean {
   return field === 'event_type' || field === 'node' || field === 'device';
 }
 
-/** A cause often is a folder, in which each transaction has a file of its own. */
+/**
+ * Lists the patterns of the path and of its folder: a cause often is a folder in which each transaction has its own
+ * file.
+ */
 function listFilePatterns(path: string): string[] {
   const folder = buildFolderPattern(path);
   return [buildPathPattern(path), ...(folder === undefined ? [] : [folder])];
@@ -171,7 +174,7 @@ function createFolderCodes() {
   const known = new WeakMap<Dictionary, Map<number, number>>();
 
   function assignFolderNumber(path: string | null): number {
-    // A file of no folder is left out.
+    // A file in no folder is left out.
     const text = path === null ? null : (buildFolderPattern(path) ?? null);
     const number = numbers.get(text) ?? texts.push(text) - 1;
     numbers.set(text, number);

@@ -5,7 +5,7 @@ import { type DurationPart, PARTS, type Side } from './comparison.ts';
 export interface SideSums {
   count: number;
   readonly duration: ExactSum;
-  /** In the order of PARTS. */
+  /** Sums in the order of PARTS. */
   readonly parts: readonly ExactSum[];
 }
 

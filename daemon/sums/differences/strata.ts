@@ -1,4 +1,7 @@
-/** The chance of as many selected carriers in several strata together, in each of which the selected are a random choice. */
+/**
+ * Computes the chance of a number of selected carriers in several strata together, in each of which the selected are a
+ * random choice.
+ */
 export interface CarrierCounts {
   selected: number;
   others: number;
@@ -11,18 +14,20 @@ export interface Stratum extends CarrierCounts {
 /** The logarithm of the probability that this many of the carriers are selected. */
 type LogProbability = (count: number, carriers: number, sizes: CarrierCounts) => number;
 
-/** Smaller probabilities count as none. */
+/** Smaller probabilities count as 0. */
 const PROBABILITY_MIN = 1e-30;
-/** From this variance on, the normal distribution is as good: adding up many wide strata exactly would take seconds. */
+/** Variance from which on the normal distribution is as good: adding up many wide strata exactly would take seconds. */
 const NORMAL_VARIANCE = 2500;
 
 interface Distribution {
-  /** The number that the first probability is for. */
+  /** The number of carriers that the first probability is for. */
   from: number;
   probabilities: readonly number[];
 }
 
-/** Twice the probability of as many, or of more; or of as few, or of fewer. Each stratum has both sides. */
+/**
+ * Returns the two-sided probability: twice that of as many or more, or of as few or fewer. Each stratum has both sides.
+ */
 export function computeStratifiedProbability(strata: readonly Stratum[], logProbability: LogProbability): number {
   const selected = strata.reduce((sum, one) => sum + one.selected, 0);
   const mean = strata.reduce((sum, one) => sum + computeMean(one), 0);
@@ -75,7 +80,10 @@ function convolve(a: Distribution, b: Distribution): Distribution {
   return { from: a.from + b.from + first, probabilities: sums.slice(first, sums.findLastIndex(isSome) + 1) };
 }
 
-/** Both tails of the normal distribution from a number of standard deviations on, to seven digits (Numerical Recipes). */
+/**
+ * Returns both tails of the normal distribution from a number of standard deviations on, to seven digits (Numerical
+ * Recipes).
+ */
 function computeNormalTails(deviations: number): number {
   const z = Math.max(deviations, 0) / Math.SQRT2;
   const t = 1 / (1 + z / 2);

@@ -1,12 +1,12 @@
 /**
- * What the time of one transaction was spent on: each moment belongs to the first part that has it.
+ * The parts that the time of one transaction was spent on: each moment belongs to the first part that has it.
  *
- *   queue     a request waits that its own threads queued in a call that runs, or one of others with its data, or one that
- *             outlives its call, while one of its syncs runs
+ *   queue     a request waits: one that its own threads queued in a call that still runs, or, while one of its syncs
+ *             runs, one of others with its data or one that outlives its call
  *   service   a device works on such a request
  *   sync      one of its syncs runs
  *   write     one of its writes runs
- *   request   one that its threads queued outside calls is under way: whether one waits is not known
+ *   request   a request that its threads queued outside calls is under way: whether a thread waits for it is not known
  *   untraced  the rest
  */
 import { PARTS } from './comparison.ts';
@@ -24,17 +24,22 @@ const UNTRACED = PARTS.indexOf('untraced');
 const KIND_BITS = 3;
 
 export interface Intervals {
-  /** Forgets all intervals. Times are whole numbers from 0 to `duration`, which is at most `durationMax(nodes)`. */
+  /**
+   * Forgets all intervals. Times are whole numbers from 0 to `duration`, which is at most `computeDurationMax(nodes)`.
+   */
   begin(nodes: number, duration: number): void;
   /** `node` is below the number of nodes. Time outside [0, duration) is left out. */
   add(kind: number, node: number, start: number, end: number): void;
-  /** Passes all time to `onPart`, with the number of the part, and when a sync runs to `onSync`; both in order. */
+  /**
+   * Passes all time to `onPart`, with the number of its part, and the times of syncs to `onSync`, with the node; both
+   * in order.
+   */
   sweep(onPart: OnTime, onSync: OnTime): void;
 }
 
 type OnTime = (partOrNode: number, from: number, to: number) => void;
 
-/** An end is the time with the node, the kind and the side in its lowest bits, so that numbers sort them. */
+/** Both ends of an interval are numbers that sort by time: the node, the kind and the side are in their lowest bits. */
 export function computeDurationMax(nodes: number): number {
   return 2 ** 52 / computeScale(nodes);
 }
@@ -84,7 +89,7 @@ export function createIntervals(): Intervals {
   };
 }
 
-/** Counts the intervals that run. All have ended when a sweep has. */
+/** Counts the intervals that run at the present time of a sweep; all have ended when the sweep has. */
 function createRunningParts(nodes: number) {
   const counts = new Int32Array(nodes << KIND_BITS);
   const partOfNode = new Uint8Array(nodes).fill(UNTRACED);

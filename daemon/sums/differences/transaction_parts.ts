@@ -1,4 +1,4 @@
-/** Where the time of a transaction went, by its kept events, and which requests of others it waited for. */
+/** Finds where the time of a transaction went, from its kept events, and which requests of others it waited for. */
 
 import { toWords } from '../../../agent/recording/words64.ts';
 import { findFirstPlace } from '../../base/binary_search.ts';
@@ -13,9 +13,9 @@ const WORD = 2 ** 32;
 
 export interface TransactionParts {
   /**
-   * Adds the parts of a transaction's time to the sums of a side, and passes each request of others that the transaction
-   * waited for: its device, its profile, and when the wait began. Returns what the times of the rows have been replaced
-   * by, if they have.
+   * Adds the parts of a transaction's time to the sums of a side, and passes each request of others that the
+   * transaction waited for: its device, its profile, and when the wait began. If the times of the rows were replaced by
+   * ranks, returns the times by rank.
    */
   add(rows: EventRows, transaction: number, side: SideSums, onWaited: OnWaited): readonly bigint[] | undefined;
 }
@@ -31,7 +31,7 @@ export function createTransactionParts(
   const intervals = createIntervals();
   const sums = new Float64Array(PARTS.length);
   const nodesOf = createNodeNumbers(columns);
-  /** For each node, when a sync of the transaction ran: the start and the end of each time, in order. */
+  /** Times at which syncs of the transaction ran, by node: the start and the end of each time, in order. */
   const syncs: number[][] = [];
 
   const addTime = (part: number, from: number, to: number) => {
@@ -58,14 +58,14 @@ export function createTransactionParts(
     const { kind, untilNs } = findRequestWait(calls, starts[row]!, ends[row]!);
     if (kind === WAITS.unknown) intervals.add(KINDS.unknown, node, starts[row]!, ends[row]!);
     else {
-      // Nobody waits for it in the call that queued it once that has ended, or if there was none.
+      // The caller waits for the request until the call that queued it ends, and not at all without one.
       intervals.add(KINDS.ownQueue, node, starts[row]!, Math.min(sent[row]!, untilNs));
       intervals.add(KINDS.ownService, node, sent[row]!, Math.min(ends[row]!, untilNs));
       addCarried({ starts, sent, ends }, row, node, untilNs);
     }
   }
 
-  /** From a time on, a request is waited for while a sync runs. */
+  /** Adds the intervals of a request that is waited for, from a time on, while a sync runs. */
   function addCarried({ sent, ends }: TimeColumns, row: number, node: number, from: number): void {
     intervals.add(KINDS.itsQueue, node, from, sent[row]!);
     intervals.add(KINDS.itsService, node, Math.max(sent[row]!, from), ends[row]!);
@@ -104,7 +104,7 @@ export function createTransactionParts(
 
 type TimeColumns = Pick<EventRows, 'starts' | 'sent' | 'ends'>;
 
-/** Returns a function for the calls of the thread that queued the request of a row; undefined if it made none. */
+/** Returns a function that gives the calls of the thread that queued the request of a row. */
 function createThreadCallFinder(
   { length, profiles, roles, threads, starts, ends }: EventRows,
   { kinds }: ProfileColumns,
@@ -114,7 +114,7 @@ function createThreadCallFinder(
   const isQueued = (row: number) => kinds[profiles[row]!] === KINDS.ownQueue && roles[row] !== ROLES.carried;
   const calls = new Map<number, number[]>();
   const known = new Map<number, CallTimes>();
-  // Most transactions have calls only.
+  // Most transactions have no requests, so their calls need not be gathered.
   for (let row = 0; row < length; row++) if (isQueued(row)) calls.set(computeKey(row), []);
   if (calls.size > 0)
     for (let row = 0; row < length; row++) {
@@ -158,7 +158,7 @@ function createNodeNumbers({ nodes, nodeCount }: ProfileColumns) {
   };
 }
 
-/** When the time is first within one of the intervals, of which none overlap. */
+/** Returns the first time from `start` to `end` that is within one of the intervals, none of which overlap. */
 function findOverlapStart(intervals: readonly number[], start: number, end: number): number | undefined {
   const first = findFirstPlace(0, intervals.length / 2, (place) => intervals[place * 2 + 1]! > start);
   if (first * 2 >= intervals.length) return undefined;
@@ -167,8 +167,8 @@ function findOverlapStart(intervals: readonly number[], start: number, end: numb
 }
 
 /**
- * Replaces times by their ranks, because doubles do not hold those of a transaction that took days. Returns the times by
- * rank, from 0 to the duration.
+ * Replaces times by their ranks, because doubles do not hold the times of a transaction that took days. Returns the
+ * times by rank, from 0 to the duration.
  */
 function replaceByRanks(
   rows: EventRows,

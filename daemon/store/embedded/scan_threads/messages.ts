@@ -1,4 +1,4 @@
-/** The messages between the main thread and those that scan. */
+/** The messages between the main thread and the scan threads. */
 
 import type { ThreadFailure } from '../../../base/thread_failure.ts';
 import type { PassName, PassRequest } from '../../passes.ts';
@@ -9,10 +9,10 @@ export type ScanQuestion =
   | { [Name in PassName]: { pass: Name; request: PassRequest<Name> } }[PassName]
   | { pass: 'json'; request: Parameters<Store['scanJson']>[0] };
 
-/** What the pass returns; undefined for a stream, and for a scan that was cancelled. */
+/** Result of the pass; undefined for a stream, and for a scan that was cancelled. */
 export type ScanAnswer = unknown;
 
-/** Pieces that a thread may send before the first one is used: it writes one while the other is sent. */
+/** Pieces that a thread may send before the first one is used: the thread writes one while the other is sent. */
 export const PIECES_AHEAD = 2;
 
 /** The main thread numbers the scans. */
@@ -23,7 +23,7 @@ export type ToScanThread = { id: number } & (
   | { kind: 'cancel' }
 );
 
-/** Each scan ends with `done` or `failed`, also one that was cancelled. */
+/** Each scan, even a cancelled one, ends with `done` or `failed`. */
 export type FromScanThread = { id: number } & (
   | { kind: 'piece'; bytes: Uint8Array<ArrayBuffer> }
   | { kind: 'done'; answer: ScanAnswer; findings: Findings }

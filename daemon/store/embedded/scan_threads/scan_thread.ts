@@ -21,12 +21,14 @@ export interface ScanThread {
 
 interface PendingScan {
   readonly id: number;
-  /** What the thread has sent and the scan has not taken yet. */
+  /** Messages of the thread that the scan has not taken yet. */
   readonly inbox: FromScanThread[];
   wake: () => void;
 }
 
-/** `adopt` gets what the thread has found wrong with files, before a scan ends; `onEnd` is called when it has ended. */
+/**
+ * `adopt` gets the faults that the thread found in files, before a scan ends; `onEnd` is called when the thread ends.
+ */
 export function beginScanThread(
   places: ServedPaths,
   adopt: (findings: Findings) => Promise<void>,
@@ -76,7 +78,8 @@ export function beginScanThread(
       const message = inbox.shift();
       if (message?.kind === 'piece') {
         yield message.bytes;
-        // When the next piece is asked for, this one is being sent, and the one before it has been.
+        // The next piece is asked for while this one is being sent; the piece before has been sent, so its memory is
+        // free.
         send({ kind: 'more', id, spent: before }, before && [before]);
         before = message.bytes.buffer;
       } else if (message) {

@@ -10,7 +10,7 @@ import type { ScanAnswer, ScanQuestion } from './messages.ts';
 import { beginScanThread, type ScanThread } from './scan_thread.ts';
 
 export interface ScanThreads extends Scans {
-  /** Number of scans that threads work at, also of those that are cancelled and not ended yet. */
+  /** Number of scans in progress, including cancelled ones that have not ended yet. */
   readonly running: number;
 }
 
@@ -20,13 +20,13 @@ export interface ScanThreads extends Scans {
  */
 const THREADS_MAX = availableParallelism() > 2 ? 2 : 1;
 
-/** Threads begin when they are first needed. `adopt` gets what they find wrong with files, before a scan ends. */
+/** Threads begin when they are first needed. `adopt` gets the faults that they find in files, before a scan ends. */
 export function createScanThreads(places: ServedPaths, adopt: (findings: Findings) => void): ScanThreads {
   const threads = new Set<ScanThread>();
   let isClosed = false;
 
   async function adoptLater(findings: Findings): Promise<void> {
-    // Which files are served is looked up once in a turn: what the scan has read may have come in this one.
+    // The served files are looked up once in a turn, and the scan may have read one that appeared in this turn.
     await yieldToEventLoop();
     if (!isClosed) adopt(findings);
   }
@@ -64,7 +64,7 @@ function createShutdownProblem(): Problem {
   return new Problem('shutting_down', 'the daemon is shutting down');
 }
 
-/** The same scan, of which only the answer counts. */
+/** Drops the pieces of a scan and returns its answer. */
 async function* dropPieces<Found>(scan: AsyncGenerator<Uint8Array, Found>): AsyncGenerator<void, Found> {
   try {
     for (;;) {

@@ -13,7 +13,7 @@ import { type FromScanThread, PIECES_AHEAD, type ScanQuestion, type ToScanThread
 /** A file that was removed takes its space until it is closed, which happens when this thread looks for files. */
 const LOOK_EVERY_MS = 60_000;
 
-/** Half of what the main thread keeps for small questions: most scans read more than any cache holds. */
+/** Half of the main thread's cache for small questions: most scans read more than any cache holds. */
 const CACHE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** A message to the other thread and back costs as much as writing 50 KiB of events. */
@@ -26,7 +26,7 @@ interface Scan {
   wanted: number;
   /** Memory of pieces that were sent and came back. */
   readonly spent: ArrayBuffer[];
-  /** Called when another piece is wanted, or none any longer. */
+  /** Called when another piece is wanted, or the scan is cancelled. */
   wake: () => void;
 }
 
@@ -101,7 +101,7 @@ async function sendPieces(pieces: AsyncGenerator<Uint8Array, void>, scan: Scan):
     if (scan.isCancelled) break;
     const { done, value: piece } = await pieces.next();
     if (done) return;
-    // The main thread has pauses of its own.
+    // An empty piece is a pause, and the main thread makes its own.
     if (piece.length === 0) continue;
     scan.wanted--;
     const bytes = piece as Uint8Array<ArrayBuffer>;
