@@ -64,7 +64,7 @@ function App() {
       if (tokens.get() === null) await tokens.askOthers();
       const hadToken = tokens.get() !== null;
       await enter();
-      // Without a token there is nothing wrong yet.
+      // A tab that had no token shows the form without a failure.
       if (!hadToken) setEntry((now) => (now && isTokenMissing(now) ? { ...now, failure: null } : now));
     };
     void begin();
@@ -75,7 +75,7 @@ function App() {
     setParsed(({ link }) => {
       const { view, transaction, trace } = { ...link, ...change };
       const isOther = view !== link.view || transaction !== link.transaction || trace !== link.trace;
-      // What was in view, and what was played, are times of the picture that is left.
+      // The zoom and the position are times of the picture that is left.
       const left = isOther && { zoom_from: null, zoom_to: null, position: null };
       const changed = { ...link, ...left, ...change };
       address.write(changed, isNewEntry ?? isOther);
@@ -127,7 +127,7 @@ function App() {
   );
 }
 
-/** A fault of the page itself is said, too: a blank page would look like an answer. */
+/** Shows a fault of the page itself, because a blank page would look like an answer. */
 function View({ link: { view: name, transaction, trace } }: { link: Link }) {
   const [error, reset] = useErrorBoundary();
   if (error)
@@ -152,7 +152,7 @@ function View({ link: { view: name, transaction, trace } }: { link: Link }) {
 const isTokenMissing = (entry: PageEntry): entry is { failure: Failure | null; isTokenNeeded: boolean } =>
   'isTokenNeeded' in entry && entry.isTokenNeeded;
 
-/** A token that worked and does not any longer has expired or was revoked; several requests may find it out. */
+/** Asks for a token again after the last one expired or was revoked; several requests may find that out. */
 function refuseEntry(entry: PageEntry): PageEntry {
   if (!('access' in entry)) return { ...entry, isTokenNeeded: true };
   const detail = 'the token has expired or was revoked';

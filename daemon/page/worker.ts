@@ -1,4 +1,7 @@
-/** The page's second thread: it reads events and lays them out as lanes, so that no task of the first one takes long. */
+/**
+ * The page's second thread, which reads events and lays them out as lanes, so that no task of the first thread takes
+ * long.
+ */
 import type { Coverage } from '../contract/received.ts';
 import { createUnreachableFailure, cutAnswer, FailedRequest, readFailure, toFailure } from './api/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './api/load_lanes.ts';
@@ -18,7 +21,7 @@ const MEDIA_TYPE = 'application/vnd.kreplay.columns';
 /** The first picture is drawn from this many events. */
 const FIRST_EVENTS = 4096;
 
-/** What a worker has in place of a window: the types of the page's first thread do not have it. */
+/** The global object of a worker, which the types of the page's first thread do not have. */
 declare const self: {
   postMessage(message: LanesAnswer | CallsAnswer, buffers: ArrayBuffer[]): void;
   addEventListener(type: 'message', listener: (event: MessageEvent<LanesQuestion | CallsQuestion>) => void): void;
@@ -131,7 +134,7 @@ async function readColumns(
 
 async function fetchPath(path: string, request: RequestInit): Promise<Response> {
   try {
-    // Beside the page, which is above this script.
+    // The path is relative to the page, which is one level above this script.
     return await fetch(`..${path}`, request);
   } catch (error) {
     throw new FailedRequest(createUnreachableFailure(error));

@@ -1,4 +1,7 @@
-/** Texts that the browser keeps for the page. One that lets a page keep nothing has them for as long as it is open. */
+/**
+ * Texts that the browser keeps for the page. If the browser denies storage, they are kept in memory until the page is
+ * closed.
+ */
 
 export interface KeptTexts {
   get(key: string): string | null;
@@ -22,7 +25,7 @@ export function createKeptTexts(name: 'localStorage' | 'sessionStorage'): KeptTe
         if (text === null) window[name].removeItem(key);
         else window[name].setItem(key, text);
       } catch {
-        // The page has it until it is closed.
+        // The map above keeps the text until the page is closed.
       }
     },
   };

@@ -1,10 +1,10 @@
 /**
- * The token of this tab. It is kept for as long as the tab is open, in no cookie, which every server of this host would
- * get; a new tab asks the others for it.
+ * The token of this tab, kept until the tab is closed. A cookie would be sent to every server of this host, so none is
+ * used; a new tab asks the other tabs for the token.
  */
 import { createKeptTexts } from './kept_texts.ts';
 
-/** A proxy may have several daemons at one address, each below a path. */
+/** The key has the path, because a proxy may serve several daemons at one address, each below a path. */
 const buildTokenKey = ({ pathname }: Location) => `kreplay.token${pathname}`;
 const ANSWER_MS_MAX = 200;
 const FORM = /^[\w.~+/-]{1,512}=*$/;

@@ -16,9 +16,9 @@ export interface AskOptions {
 export interface Daemon {
   /** Throws a FailedRequest unless the daemon answers with success. */
   ask(path: string, asked?: AskOptions): Promise<Response>;
-  /** The answer's body: undefined if it has none. */
+  /** The answer's body, parsed; undefined if it is empty. */
   askJson<Body>(path: string, asked?: AskOptions): Promise<Body>;
-  /** The error for a failure that another thread has met. */
+  /** The error for a failure that another thread reports; a missing token is handled as for this thread's requests. */
   createFailedRequest(failure: Failure): FailedRequest;
   /** The headers that authorize this tab. */
   authorization(): Record<string, string>;
@@ -35,7 +35,8 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
     const request: RequestInit = {
       method,
       headers: { Accept: 'application/json', ...authorization(), ...headers },
-      // A proxy before the daemon may know people by cookie, password or certificate. An answer is of this moment.
+      // A proxy before the daemon may identify people by cookie, password or certificate. Answers change, so none is
+      // cached.
       credentials: 'same-origin',
       cache: 'no-store',
       redirect: 'manual',
@@ -49,7 +50,7 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
     }
     let response: Response;
     try {
-      // Beside the page, which a proxy may have below a path.
+      // The path is relative to the page, which a proxy may serve below a path.
       response = await fetch(`.${path}`, request);
     } catch (error) {
       if (signal?.aborted) throw error;

@@ -3,31 +3,31 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { Daemon } from './daemon.ts';
 import { type Failure, toFailure } from './failure.ts';
 
-/** What a message says about the end of its connection: it comes again, or there is nothing more to come. */
+/** How a message ends its connection: `again` asks for a new connection, `over` says that nothing more will come. */
 export type ConnectionEnding = 'again' | 'over';
 
 export interface EventStream {
-  /** Asked for each connection. */
+  /** Called for each connection. */
   path: () => string;
   /** Id of the newest message that is known; null for none. */
   lastId: string | null;
   onOpen?: (response: Response) => void;
-  /** Returns what the message says about the end, if it does. */
+  /** Returns how the message ends the connection, if it does. */
   onMessage: (message: EventSourceMessage) => ConnectionEnding | undefined;
   /** Called when a connection broke or was refused, and is tried again. */
   onLost: (failure: Failure) => void;
-  /** Codes of failures after which asking again cannot help. */
+  /** Codes of failures after which asking again does not help. */
   final: ReadonlySet<string>;
 }
 
 /** A daemon sends something every 15 seconds, so silence for longer is a broken connection. */
 const SILENCE_MS_MAX = 40_000;
-/** After so long without a pause the page gets one, to draw and to take keys: a backlog comes without any. */
+/** Yields to the browser this often, so that a backlog does not freeze drawing and input. */
 const WORK_MS_MAX = 10;
 
 /**
- * Reads a stream until the signal ends it, or there is nothing more to come: resolves to the failure then, if it is one.
- * What was sent while a connection was broken comes with the next one, nothing twice.
+ * Reads a stream until the signal aborts, or nothing more will come; resolves to the failure that ended the stream, or
+ * to null. Messages sent while a connection was broken come with the next one, none twice.
  */
 export async function followStream(daemon: Daemon, stream: EventStream, signal: AbortSignal): Promise<Failure | null> {
   let { lastId: seen } = stream;
@@ -77,7 +77,7 @@ async function readMessages(
 ): Promise<void> {
   const parser = createParser({
     onEvent(message) {
-      // What is read after the end was asked for may not be seen: it comes again.
+      // Messages read after the abort are dropped: `seen` stays before them, so that they can be read again.
       if (!signal.aborted) onEvent(message);
     },
   });

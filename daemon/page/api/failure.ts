@@ -1,13 +1,16 @@
-/** Why the daemon did not answer as asked, in words for a person. */
+/** Reasons why the daemon did not answer as asked, in words for a person. */
 
 export interface Failure {
-  /** The code of a problem of the API; `unreachable` if there was no answer, `cut` or `malformed` if it cannot be read. */
+  /**
+   * The code of a problem of the API; `unreachable` without an answer, `cut` or `malformed` if the answer is not
+   * readable, `signed_out` if a proxy asks people to sign in.
+   */
   code: string;
   /** The status of the answer; 0 without one. */
   status: number;
   detail: string;
   requestId: string | null;
-  /** After how many seconds it is worth to ask again; null if that would not help. */
+  /** Seconds after which it is worth to ask again; null if that would not help. */
   retryAfter_s: number | null;
 }
 
@@ -23,7 +26,7 @@ export class FailedRequest extends Error {
 /** The code of an answer that ended early. */
 export const CUT = 'cut';
 
-/** What to do next, by the code of a problem. */
+/** Advice on what to do next, by the code of a problem. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['unauthorized', 'enter a token'],
   ['forbidden', 'use a token with this scope'],
@@ -48,7 +51,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   [CUT, 'if it stays so, ask for less, and see the log of the daemon'],
 ]);
 
-/** With these a proxy asks who it is. */
+/** Statuses with which a proxy asks people to sign in; 0 is a redirect. */
 const SIGNED_OUT = [0, 401, 403, 407];
 
 /** Failures that pass without a change of the question. */

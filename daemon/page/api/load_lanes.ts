@@ -12,13 +12,13 @@ export interface LanesQuestion {
   transactions: readonly string[];
   /** Number of their events. */
   eventCount: number;
-  /** The first event of the transactions, nanoseconds since the epoch, where only a later part is read. */
+  /** Start of the transactions' first event, nanoseconds since the epoch; given where only a later part is read. */
   firstNs?: bigint;
-  /** What the sentence is of, safe to read. */
+  /** Name of the transactions for the sentence, safe to read. */
   name: string;
   /**
-   * Paths of the transactions' events, of the requests that their tasks queued, and of the requests to the devices of
-   * its nodes in its time.
+   * Paths of the transactions' events, of the requests that their tasks queued, and of all requests to the devices of
+   * their nodes in their time.
    */
   ownPath: string;
   queuedPaths: readonly string[];
@@ -34,25 +34,27 @@ export interface ReadLanes {
   model: LanesModel;
   outline: LanesOutline;
   choices: Choices;
-  /** Null for a part of the events, and without own ones. */
+  /** Null while only the first events are read, and without own events. */
   breakdown: Breakdown | null;
-  /** What the picture shows, in a sentence. */
+  /** Sentence that says what the picture shows. */
   sentence: string;
-  /** Coverage of the transaction's own events; null while they are read, and if that was cut. */
+  /** Coverage of the transactions' own events; null while they are read. */
   coverage: Coverage | null;
-  /** Whether more requests of others were under way than were read; null until they were. */
+  /**
+   * Whether requests of others were left unread, because more were under way than are read; null until they are read.
+   */
   isOthersCut: boolean | null;
 }
 
 export type LanesAnswer =
   | { kind: 'lanes'; lanes: ReadLanes }
-  /** The lanes of the last answer have every request of others. */
+  /** The lanes of the last answer stay, because the requests of others add no event. */
   | { kind: 'others'; isOthersCut: boolean }
   | { kind: 'failed'; failure: Failure };
 
 /**
- * Calls `taken` with the first events of a long answer, with all events of the transaction, and with those beside the
- * requests of others, when it resolves. The signal ends the thread.
+ * Calls `taken` with the first events of a long answer, then with all events of the transactions, at last also with the
+ * requests of others, and resolves. The signal ends the thread.
  */
 export function loadLanes(
   daemon: Daemon,

@@ -1,6 +1,6 @@
 /** Reads Prometheus' text format, as far as the page needs it. */
 
-/** A name, labels in which quoted text may have any character, and a value. */
+/** A sample: a name, labels whose quoted texts may have any character, and a value. */
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\})? (\S+)/;
 
 /** The sum of each metric over its labels, by name; a metric that is not there is not known. */
@@ -18,12 +18,12 @@ export interface AgentCost {
   /** Share of one CPU since the agent's start. */
   cpu: number;
   memoryBytes: number;
-  /** The most that the event ring was filled in the last minute; null if that is not known. */
+  /** The largest share of the event ring that was filled in the last minute; null if that is not known. */
   ringPeak: number | null;
   recordedCount: number | null;
 }
 
-/** What the agent beside the daemon costs, and how close it came to losing events; null while no agent answers it. */
+/** Cost of the agent next to the daemon, and how close it came to losing events; null while no agent answers. */
 export function computeAgentCost(metrics: string, nowMs: number): AgentCost | null {
   const sums = parseMetricSums(metrics);
   const getMetric = (name: string) => sums.get(`kreplay_${name}`) ?? null;

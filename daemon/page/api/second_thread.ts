@@ -10,12 +10,15 @@ interface TrustedTypes {
   ): { createScriptURL(text: string): string };
 }
 
-/** The page's policy allows a script's address only as this one makes it: that of the page's own worker. */
+/**
+ * The page's security policy allows only script addresses that this policy makes, which is that of the page's own
+ * worker.
+ */
 const policy = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes?.createPolicy('kreplay', {
   createScriptURL: () => WORKER_ADDRESS,
 });
 
-/** Gives each answer to `taken`, and resolves when it returns true. The signal ends the thread. */
+/** Gives each answer to `taken`, and resolves when `taken` returns true. The signal ends the thread. */
 export function askThread<Answer>(
   question: object,
   taken: (answer: Answer) => boolean,

@@ -1,11 +1,11 @@
 /**
- * The streams of all tabs of a browser: it opens six connections to a host over HTTP/1.1, and a seventh would wait for
- * ever, without an error.
+ * Most streams that all tabs of a browser hold together. A browser opens six HTTP/1.1 connections to a host, and a
+ * seventh request would wait forever, without an error.
  */
 const SLOTS = 4;
 const NAME = 'kreplay-stream';
 
-/** Resolves to a function that gives the slot back, or to null if other tabs have all. */
+/** Resolves to a function that gives the slot back, or to null if other tabs have all slots. */
 export async function takeSlot(locks: LockManager | undefined = navigator.locks): Promise<(() => void) | null> {
   // Browsers have locks only where the page comes from this host or over HTTPS.
   if (!locks) return () => {};
@@ -24,7 +24,7 @@ function requestLock(locks: LockManager, name: string): Promise<(() => void) | n
         // The lock is held until this promise resolves.
         return new Promise<void>((release) => resolve(() => release()));
       })
-      // A browser that lets a page keep nothing has no locks for it either.
+      // A browser that denies the page storage may deny it locks, too.
       .catch(() => resolve(() => {}));
   });
 }

@@ -1,4 +1,4 @@
-/** Which transactions a trace has, and what the daemon knows of each. */
+/** The transactions of a trace, and what the daemon knows of each. */
 import type { Coverage, Transaction } from '../../contract/received.ts';
 import type { Daemon } from './daemon.ts';
 
@@ -15,7 +15,7 @@ interface TraceSums {
   coverage: Coverage;
 }
 
-/** Requests that are in flight at once: a browser has six connections. */
+/** Requests that are in flight at once, because a browser opens only six connections to a host. */
 const AT_ONCE = 4;
 
 export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSignal): Promise<Trace> {

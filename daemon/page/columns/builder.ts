@@ -1,7 +1,7 @@
 /**
  * Builds columns from the lines of an answer of type `application/vnd.kreplay.columns`. Each line is checked in full
- * before its events count: an answer of another version ends in an error that says what is wrong, and not in a picture
- * that is.
+ * before its events count, so that an answer of another version ends in an error that says what is wrong, and not in a
+ * wrong picture.
  */
 import { parseJson } from '../../base/exact_json.ts';
 import {
@@ -18,14 +18,15 @@ import {
 import { INTEGER, type Parsed, parseIndex, parseInteger, parseList, parseRecord, parseText } from './parsed.ts';
 
 export interface ColumnsBuilder {
-  /**
-   * Reads one line. Throws an Error that names the line and what is wrong with it; the builder cannot be used after it.
-   */
+  /** Reads one line. Throws an Error that names the line and its fault; the builder must not be used afterwards. */
   add(line: string): void;
-  /** A copy of the events so far: it may be called before the last line, for a first picture. */
+  /** Copies the events so far; it may be called before the last line, for a first picture. */
   finish(): EventColumns;
   readonly count: number;
-  /** What the answer covers, as in a JSON page with exact integers; null until the last line: the answer was cut. */
+  /**
+   * Coverage of the answer, with exact integers as in a JSON page. Null until the last line, so an answer that ends
+   * with null was cut.
+   */
   readonly coverage: object | null;
 }
 
@@ -159,7 +160,7 @@ function createEmptyArrays(): Omit<Store, 'exact'> {
 
 type ArrayName = (typeof ROW_ARRAYS)[number] | (typeof ORIGIN_ARRAYS)[number];
 
-/** Doubles the arrays until `length` places are there. */
+/** Grows the arrays to at least `length` places, and to at least twice their length. */
 function grow(store: Store, names: readonly ArrayName[], length: number): void {
   for (const name of names) {
     const old = store[name];
@@ -187,7 +188,7 @@ function readIntegers(store: Store, field: ExactField, line: Parsed, count: numb
   }
 }
 
-/** Turns offsets from the line's base into offsets from the first line's. */
+/** Turns offsets from the base of the line into offsets from the base of the first line. */
 function rebase({ start, exact }: Store, count: number, length: number, deltaNs: bigint): void {
   const delta = Number(deltaNs);
   let last = count > 0 ? start[count - 1]! : 0;
@@ -206,7 +207,7 @@ function rebase({ start, exact }: Store, count: number, length: number, deltaNs:
   }
 }
 
-/* The names of an answer: each line brings those that are new in it. */
+/* The dictionaries of an answer: each line brings the entries that are new in it. */
 
 interface ColumnDictionaries {
   types: Map<number, string>;
@@ -228,7 +229,7 @@ const createDictionaries = (): ColumnDictionaries => ({
   originOwners: [],
 });
 
-/** Adds what a line brings; a dictionary without news is not in the line. */
+/** Adds the new entries of a line, which leaves out each dictionary without new ones. */
 function readDictionaries(dictionaries: ColumnDictionaries, line: Parsed): void {
   for (const entry of parseEntries(line, 'recordings', 2)) {
     const [recordingId, node] = entry.map((value) => parseText(value, 'recordings'));

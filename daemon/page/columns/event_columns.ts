@@ -15,7 +15,7 @@ export interface Thread {
   pid: number;
   tid: number;
   comm: string;
-  /** The service of its events; with write-back, the one whose data is written. */
+  /** The service of the thread's events; for write-back, the service whose data is written. */
   service: string;
 }
 
@@ -33,7 +33,7 @@ export interface EventOwner {
   source: string;
   /** `attribution.quality` of the API. */
   quality: string;
-  /** Transaction of the task that queued a request; null for none, and for calls. */
+  /** Transaction of the task that queued the request; null if that task had none, and for calls. */
   queuedBy: string | null;
 }
 
@@ -98,7 +98,7 @@ export const createExactValues = (): ExactValues => ({
   number: new Map(),
 });
 
-/** The memory of the columns, for `postMessage`: the sender cannot use them afterwards. */
+/** The memory of the columns, for `postMessage`, which leaves the sender without them. */
 export function listBuffers({ origins, ...columns }: EventColumns): ArrayBuffer[] {
   const arrays = [...Object.values(columns), origins.row, origins.owner, origins.bytes];
   return arrays.filter((value) => ArrayBuffer.isView(value)).map(({ buffer }) => buffer as ArrayBuffer);

@@ -1,4 +1,4 @@
-/** Puts the events of two answers on one time line: a transaction's, and those that were in its way. */
+/** Puts the events of two answers on one time line: those of a transaction, and those that were in its way. */
 import {
   createExactValues,
   type EventColumns,
@@ -9,8 +9,8 @@ import {
 } from './event_columns.ts';
 
 /**
- * Returns the events of both in order of start. An event that both have is taken once; the first columns themselves are
- * returned if they have all.
+ * Returns the events of both answers in order of start, and an event that both have only once. If `first` has all
+ * events, it is returned itself.
  */
 export function mergeColumns(first: EventColumns, second: EventColumns): EventColumns {
   if (second.count === 0 || first.count === 0) return second.count === 0 ? first : second;
@@ -97,7 +97,7 @@ function order(first: EventColumns, second: EventColumns): { sides: Uint8Array; 
   return { sides: sides.subarray(0, count), rows: rows.subarray(0, count) };
 }
 
-/** Whether the first side has the event, among those before `end` of the same start. */
+/** Whether `first` has the event of `row`: only its rows before `end` with the same start are compared. */
 function isKnown(
   first: EventColumns,
   end: number,
@@ -114,7 +114,9 @@ function isKnown(
   return false;
 }
 
-/** Below 0 if a row of the first starts before one of the second, 0 if at the same time. */
+/**
+ * Returns a comparison of two starts: below 0 if the row of `first` starts earlier, 0 if both start at the same time.
+ */
 function startDifference(first: EventColumns, second: EventColumns): (one: number, other: number) => number {
   const delta = Number(second.baseNs - first.baseNs);
   const isExact = Number.isSafeInteger(delta);
@@ -140,7 +142,7 @@ function mergeOrigins(first: EventColumns, second: EventColumns, sides: Uint8Arr
     const at = sides[to] as 0 | 1;
     const from = (at === 0 ? first : second).origins;
     const sourceRow = rows[to]!;
-    // Rows that were left out, as both have them, may have origins in between.
+    // Skips the origins of rows that were left out because both sides have them.
     while (next[at] < from.row.length && from.row[next[at]]! < sourceRow) next[at]++;
     for (; from.row[next[at]] === sourceRow; next[at]++) {
       row[count] = to;

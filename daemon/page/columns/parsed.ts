@@ -1,4 +1,4 @@
-/** Checks of JSON from an answer. The errors name the field, so that a daemon of another version is seen as such. */
+/** Checks of JSON from an answer. The errors name the field, so that they show when the daemon has another version. */
 
 /** An object from `JSON.parse`: only its own fields are read, as it may have one of the name `__proto__`. */
 export type Parsed = Readonly<Record<string, unknown>>;

@@ -7,12 +7,13 @@ export interface RowFinder {
   find(eventId: string): number;
 }
 
-/** Events that are played one after the other are this near to each other. */
+/** Rows after the last found one that are tried first, because events are played nearly in order of rows. */
 const NEAR = 16;
 
 /**
- * A map of ids would take as long to make as all else of a large picture. Numbers grow with time, though not strictly,
- * and each recording has its own: the search goes from where the number should be to both sides.
+ * Searches without a map of ids, which would take as long to build as the rest of a large picture. Event numbers grow
+ * with time, though not strictly, and each recording has its own: the search starts where the number should be and goes
+ * to both sides.
  */
 export function createRowFinder(columns: EventColumns): RowFinder {
   const { count, number, thread, threads, recordings } = columns;

@@ -25,7 +25,7 @@ function groupCalls({ columns, shares }: LanesModel): CallGroup[] {
     if (!services.has(service)) services.set(service, services.size);
     return services.get(service)!;
   });
-  /** Groups by numbers: text keys of a million events would take longer than all else. */
+  /** Groups by number, because building text keys for a million events would take longer than everything else. */
   const known: CallGroup[] = [];
   const getOrCreateGroup = (row: number): CallGroup => {
     const [call, { target }, { service }] = [callName(columns, row), getWhat(columns, row), getThread(columns, row)];
@@ -44,7 +44,7 @@ function groupCalls({ columns, shares }: LanesModel): CallGroup[] {
   return [...groups.values()];
 }
 
-/** Exact also where a double would round. */
+/** Computes with exact integers where a double would round. */
 function computeDurationStats({ columns }: LanesModel, rows: readonly number[]) {
   const { duration, exact } = columns;
   if (exact.duration.size > 0) {

@@ -1,4 +1,6 @@
-/** Reads the calls of a transaction as sums, in the page's second thread: nothing of a million events comes back. */
+/**
+ * Reads the calls of a transaction as sums, in the page's second thread, so that a million events stay in that thread.
+ */
 import type { Coverage } from '../../contract/received.ts';
 import type { Daemon } from '../api/daemon.ts';
 import type { Failure } from '../api/failure.ts';
@@ -16,7 +18,7 @@ export interface ReadCalls {
   /** Null without own events. */
   breakdown: Breakdown | null;
   coverage: Coverage | null;
-  /** Whether more requests of others were under way than were read. */
+  /** Whether requests of others were left unread, because more were under way than are read. */
   isOthersCut: boolean;
 }
 

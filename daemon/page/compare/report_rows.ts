@@ -1,6 +1,6 @@
 /**
- * Reports of runs beside each other, or beside their incident. Several reports of one side are repeated runs: they have
- * a band from p10 to p90, and what is in the band of the other side is no difference.
+ * Compares reports of runs with each other, or with their incident. Several reports on one side are repeated runs,
+ * whose values form a band from p10 to p90; sides whose bands overlap do not differ.
  */
 import { type ComparedReport, computeDifference } from '../../model/run_difference.ts';
 import { selectQuantile } from './sums.ts';
@@ -22,7 +22,7 @@ export interface ReportRow {
   calls: readonly [a: Band | null, b: Band | null];
   /** A band is null where no report knows how long the calls took. */
   took_ns: readonly [a: Band | null, b: Band | null];
-  /** Between the medians; 0 where one is not known. */
+  /** Median of B minus that of A; 0 where one is not known. */
   changeNs: number;
   verdict: Verdict;
 }
@@ -31,7 +31,7 @@ export interface ReportComparison {
   beside: 'incident' | 'run';
   /** The largest change first. */
   rows: ReportRow[];
-  /** All calls of a run together. */
+  /** Time of all calls of a run together. */
   took_ns: readonly [a: Band, b: Band];
   verdict: Verdict;
 }
@@ -48,7 +48,7 @@ interface ReportsSide {
   totals: number[];
 }
 
-/** Without reports of A, the runs of B are compared with their incident. `b` has at least one. */
+/** Compares the runs `b`, at least one, with the runs `a`, or with their incident if `a` is empty. */
 export function compareReports(a: readonly ComparedReport[], b: readonly ComparedReport[]): ReportComparison {
   const runs = collectSide(b, 1);
   const before = a.length > 0 ? collectSide(a, 1) : collectSide(b, 0);
@@ -73,10 +73,10 @@ export function compareReports(a: readonly ComparedReport[], b: readonly Compare
   };
 }
 
-/** What is not known of one side may be all of the change. */
+/** An unknown time counts as 0, because the change may be as large as the known one. */
 const computeChangeSize = ({ took_ns: [a, b] }: ReportRow) => Math.abs((b?.median ?? 0) - (a?.median ?? 0));
 
-/** One side of the differences between runs and their incident: 0 is the incident, 1 the run. */
+/** Collects one side of the difference between each run and its incident: 0 is the incident, 1 the run. */
 function collectSide(reports: readonly ComparedReport[], side: 0 | 1): ReportsSide {
   const rows = new Map<StreamKey, RunValues>();
   const totals: number[] = [];
@@ -95,7 +95,7 @@ function collectSide(reports: readonly ComparedReport[], side: 0 | 1): ReportsSi
   return { rows, totals };
 }
 
-/** A run that did not make such calls made none of them: no time. */
+/** A run without such calls counts as zero calls that took no time. */
 function fillMissingRuns(values: RunValues | undefined, runs: number): RunValues {
   const { calls, took_ns } = values ?? createValues();
   const missing = Array<number>(Math.max(runs - calls.length, 0)).fill(0);

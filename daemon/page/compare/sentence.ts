@@ -3,7 +3,7 @@ import { formatShortDuration } from '../numbers/exact_times.ts';
 
 export interface ChangePart {
   name: string;
-  /** The part as the end of `11.8 ms of it`; `in` with the name unless given. */
+  /** Phrase that ends `11.8 ms of it`; `in` with the name unless given. */
   phrase?: string;
   changeNs: bigint;
 }
@@ -11,13 +11,13 @@ export interface ChangePart {
 interface Words {
   a: string;
   b: string;
-  /** Whether changes are those of a second. */
+  /** Whether the changes are per second of a window. */
   isPerSecond?: boolean;
 }
 
 /**
- * `B took 12.4 ms longer than A: 11.8 ms of it in fsync.` The changes of the parts add up to that of the whole, so that
- * a part is one of it only if it is no larger.
+ * For example `B took 12.4 ms longer than A: 11.8 ms of it in fsync.` The changes of the parts add up to the whole
+ * change, so `of it` is said only of a part that changed no more than the whole.
  */
 export function changeSentence(parts: readonly ChangePart[], { a, b, isPerSecond = false }: Words): string {
   const changeNs = parts.reduce((sum, part) => sum + part.changeNs, 0n);

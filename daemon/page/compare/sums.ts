@@ -1,4 +1,4 @@
-/** Sums of calls that are alike, and two lists of them beside each other. */
+/** Sums of calls with the same name, target and service, and the join of two lists of such sums. */
 
 export interface CallSums {
   call: string;
@@ -19,7 +19,7 @@ export interface JoinedRow {
   /** Null where only the other side has such calls. */
   a: CallSums | null;
   b: CallSums | null;
-  /** Total time of B without that of A, nanoseconds; for each second of the windows if they differ in length. */
+  /** Total time of B minus that of A, nanoseconds; if the windows differ in length, per second of each. */
   changeNs: bigint;
 }
 
@@ -31,7 +31,9 @@ export interface Lengths {
 
 const SECOND_NS = 1_000_000_000n;
 
-/** The largest change first. With `lengths` of windows, times are those of a second of each. */
+/**
+ * Joins the sums of both sides, the largest change first. With `lengths` of windows, changes are per second of each.
+ */
 export function joinSums(a: readonly CallSums[], b: readonly CallSums[], lengths: Lengths | null): JoinedRow[] {
   const rows = new Map<string, JoinedRow>();
   for (const [side, sums] of [['a', a] as const, ['b', b] as const])
@@ -60,7 +62,7 @@ function compareSizes(one: bigint, other: bigint): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The value that a share of all does not exceed: `ceil(share * count)` counted from the smallest. */
+/** The quantile for a share of all values: the value at place `ceil(share * count)`, counted from the smallest. */
 export function selectQuantile<Value>(ascending: ArrayLike<Value>, share: number): Value {
   return ascending[Math.max(Math.ceil(share * ascending.length), 1) - 1]!;
 }

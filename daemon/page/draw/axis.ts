@@ -1,6 +1,6 @@
 /**
- * The time axis of a picture: what is in view, and right of a break what comes so much later that to scale it would
- * leave no room for the rest.
+ * The time axis of a picture: the time in view, and right of a break the folded part, which is so much later that one
+ * scale for both would leave no room for the rest.
  */
 import type { TimeSpan } from '../lanes/model.ts';
 import { computeTimeNs, computeXPx, type View } from './view.ts';
@@ -17,7 +17,7 @@ const FOLDED_PX = 72;
 /** The largest share of a narrow picture that the folded part takes. */
 const FOLDED_SHARE = 0.2;
 
-/** Divides the width of a picture. */
+/** Divides the width of a picture; a picture without room for the folded part has no break. */
 export function computeAxis(view: View, folded: TimeSpan | null): Axis {
   if (!folded) return { view, folded: null };
   const foldedPx = Math.min(FOLDED_PX, Math.floor(view.widthPx * FOLDED_SHARE));
@@ -26,7 +26,7 @@ export function computeAxis(view: View, folded: TimeSpan | null): Axis {
   return { view: { ...view, widthPx }, folded: { ...view, ...folded, widthPx: foldedPx } };
 }
 
-/** Where the folded part begins, CSS pixels. */
+/** Left edge of the folded part, CSS pixels. */
 export function computeFoldedLeftPx({ view }: Axis): number {
   return view.widthPx + BREAK_PX;
 }

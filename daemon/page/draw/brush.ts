@@ -4,10 +4,13 @@ import { LEAST_NS } from './view.ts';
 
 export type Grip = 'from' | 'to' | 'whole';
 
-/** Half of WCAG's 24 pixels on both sides of an edge. */
+/** Half of the 24 pixels that WCAG asks for: an edge can be gripped this far on both sides. */
 const EDGE_PX = 12;
 
-/** What a pointer takes hold of; null outside of the part. A part that is too narrow for its edges has them outside. */
+/**
+ * The grip under a pointer; null outside of the part. An edge reaches at most a quarter into a narrow part, so that its
+ * middle can still be dragged.
+ */
 export function findGrip(fromPx: number, toPx: number, xPx: number): Grip | null {
   const insidePx = Math.min(EDGE_PX, (toPx - fromPx) / 4);
   if (xPx >= fromPx - EDGE_PX && xPx < fromPx + insidePx) return 'from';
@@ -15,7 +18,7 @@ export function findGrip(fromPx: number, toPx: number, xPx: number): Grip | null
   return xPx >= fromPx && xPx <= toPx ? 'whole' : null;
 }
 
-/** The span after its grip was moved by some time: within the bounds, and never shorter than the least view. */
+/** The span after its grip was moved by `byNs`: within the bounds, and never shorter than the least view. */
 export function dragSpan({ fromNs, toNs }: TimeSpan, grip: Grip, byNs: number, bounds: TimeSpan): TimeSpan {
   const by = Math.round(byNs);
   if (grip === 'from')

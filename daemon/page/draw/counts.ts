@@ -26,16 +26,16 @@ export interface BucketCounts {
   baseNs: bigint;
   bucketNs: bigint;
   bucketCount: number;
-  /** The one with the most events first. */
+  /** Processes with the most events come first. */
   processes: ProcessCounts[];
-  /** All processes together. */
+  /** Density of all processes together. */
   all: Density;
 }
 
-/** The shortest bucket of which the time from `firstNs` to `lastNs` has at most `most`. */
+/** The length of the shortest bucket such that at most `most` buckets cover the time from `firstNs` to `lastNs`. */
 export function computeBucketNs(firstNs: bigint, lastNs: bigint, most: number): bigint {
   const length = lastNs - firstNs + 1n;
-  // The first bucket begins before the first event, so that there may be one more.
+  // The first bucket may begin before the first event, which takes one bucket more.
   const bucketNs = length / BigInt(Math.max(most - 1, 1)) + 1n;
   return bucketNs;
 }
@@ -44,7 +44,7 @@ interface Ended {
   last_end_ns: number | bigint | null;
 }
 
-/** The end of all events of a transaction: its data may be written back after its own end. */
+/** The last end of a transaction's events: its data may be written back after its own end. */
 export function computeLastEndNs({ last_end_ns, written_back }: Ended & { written_back: Ended }): bigint {
   const own = BigInt(last_end_ns ?? 0);
   const later = BigInt(written_back.last_end_ns ?? 0);
@@ -52,8 +52,8 @@ export function computeLastEndNs({ last_end_ns, written_back }: Ended & { writte
 }
 
 /**
- * Buckets begin at whole multiples of their length since the epoch, as those of the daemon do. What was recorded since
- * `lastNs` was known has buckets after it.
+ * Buckets begin at whole multiples of their length since the epoch, as those of the daemon do. Rows after `lastNs`,
+ * recorded since it was read, extend the buckets.
  */
 export function sumCounts(
   rows: readonly CountedRow[],
@@ -94,7 +94,10 @@ export function sumCounts(
   return { baseNs, bucketNs, bucketCount, processes, all };
 }
 
-/** The most events that can have begun from `fromNs` to before `toNs`, nanoseconds since the epoch. */
+/**
+ * Upper bound for the events that began from `fromNs` to before `toNs`, nanoseconds since the epoch: it sums whole
+ * buckets.
+ */
 export function countMostEvents(
   { baseNs, bucketNs, bucketCount, all }: BucketCounts,
   fromNs: bigint,

@@ -1,25 +1,25 @@
-/** How many events a minimap has at each place. */
+/** The number of events at each place of a minimap. */
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 
 /** A value for each column of equal time. */
 export interface Density {
-  /** Number of events that have a part in the column. */
+  /** Number of events that overlap the column. */
   counts: Uint32Array;
-  /** How many of them failed. */
+  /** Number of failed events that overlap the column. */
   failed: Uint32Array;
 }
 
-/** Columns of a strip: its picture is stretched to its width. */
+/** Columns of a strip, whose picture is stretched to its width. */
 export const DENSITY_COLUMNS = 1024;
 
-/** Counts the events of all lanes; one without duration is in the column where it begins. */
+/** Counts the events of all lanes; an event without duration counts in the column where it begins. */
 export function computeDensity(
   { starts, ends, columns: { result } }: Pick<LanesModel, 'starts' | 'ends'> & { columns: { result: Float64Array } },
   { fromNs, toNs }: TimeSpan,
   columns: number,
 ): Density {
   const scale = columns / (toNs - fromNs);
-  // Only where an event begins and ends: a long one costs as much as a short one.
+  // Records only where an event begins and ends, so that a long event costs no more than a short one.
   const changes = new Int32Array(columns + 1);
   const failedChanges = new Int32Array(columns + 1);
   for (let row = 0; row < starts.length; row++) {
@@ -47,7 +47,7 @@ function computePrefixSums(changes: Int32Array): Uint32Array {
   return sums;
 }
 
-/** Height of a column as a share of the largest: one event is seen beside a million. */
+/** Height of a column as a share of the largest, by the logarithm, so that one event is seen next to a million. */
 export function computeHeightShare(count: number, largest: number): number {
   return count === 0 ? 0 : Math.log1p(count) / Math.log1p(largest);
 }

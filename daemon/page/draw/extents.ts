@@ -1,21 +1,21 @@
-/** Which time a picture of lanes shows: at first, at most, and right of a break. */
+/** The time that a picture of lanes shows: at first, at most, and right of a break. */
 
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 import { computeDensity, DENSITY_COLUMNS, type Density } from './density.ts';
 import { fitView } from './view.ts';
 
 export interface Extents {
-  /** From the first event to the end of what the caller waited for. */
+  /** The time shown at first: from the first event to the end of what the caller waited for. */
   normal: TimeSpan;
-  /** With all that was written back later. */
+  /** The time of `normal` extended by everything that was written back later. */
   unfolded: TimeSpan;
   /** Every event of the picture. */
   all: TimeSpan;
-  /** What was written back after `normal`; null if nothing was. */
+  /** The time after `normal` in which data was written back; null if none was. */
   folded: TimeSpan | null;
 }
 
-/** What the page would need a look at every event for: the second thread has it ready. */
+/** Results that take a look at every event, which the second thread computes for the page. */
 export interface LanesOutline {
   extents: Extents;
   /** Density of `normal` and of `unfolded`. */
@@ -23,7 +23,7 @@ export interface LanesOutline {
   unfolded: Density;
 }
 
-/** `laterNs` is the end of what would take longer. */
+/** `laterNs` is when the caller's wait would end with a what-if's latency. */
 export function computeOutline(model: LanesModel, laterNs?: number): LanesOutline {
   const extents = computeExtents(model, laterNs);
   const normal = computeDensity(model, extents.normal, DENSITY_COLUMNS);
@@ -33,7 +33,7 @@ export function computeOutline(model: LanesModel, laterNs?: number): LanesOutlin
 
 const MARGIN = 0.03;
 
-/** How much longer a picture becomes by what would take longer, at most: what is recorded stays readable. */
+/** A what-if makes a picture at most this many times as long, so that recorded events stay readable. */
 const LONGER_MOST = 4;
 
 export function computeExtents(

@@ -1,14 +1,14 @@
-/** Which event of a track is under the pointer. */
+/** Finds the event of a track that is under the pointer. */
 import type { LaneTrack } from '../lanes/tracks.ts';
 import { computeFirstColumn, computeLastColumn, findPlacesInView } from './bins.ts';
 import { computeColumnCount, type View } from './view.ts';
 
-/** A failed event of up to this many columns is hardly hit by chance, so that it comes before all others. */
+/** A failed event of up to this many columns is hardly hit by chance, so it comes before all others. */
 const NARROW_COLUMNS = 3;
 
 /**
- * Place in the track of the event at a position in CSS pixels; -1 if none is within the tolerance. The smallest event
- * under the pointer counts, else the nearest one; a narrow failed one within the tolerance before both.
+ * Place in the track of the event at a position in CSS pixels; -1 if none is within the tolerance. A narrow failed
+ * event within the tolerance comes first, then the smallest event under the pointer, then the nearest one.
  */
 export function findHitPlace(track: LaneTrack, view: View, xPx: number, tolerancePx = 3): number {
   const { fromNs, toNs } = view;

@@ -15,7 +15,7 @@ export interface Label {
   row: number;
 }
 
-/** More than these would not be read, and would make a frame longer. */
+/** More labels than these would not be read, and would slow down a frame. */
 export const LABELS_MAX = 300;
 const LEAST_WIDTH_PX = 24;
 const PADDING_PX = 4;
@@ -36,7 +36,7 @@ export function placeLabels(
   const { longest } = bins;
   const least = Math.ceil((LEAST_WIDTH_PX + 2 * PADDING_PX) * view.dpr);
   for (let from = 0, to = 0; from + least <= longest.length && labels.length < most; from = to) {
-    // A bar with room for a text is still there `least` columns on, so that most columns need no look.
+    // A bar with room for a text is at least `least` columns wide, so most columns need no look.
     const place = longest[from + least - 1]!;
     to = from + least - 1;
     while (to > from && longest[to - 1] === place) to--;
@@ -66,7 +66,7 @@ export function labelTexts(
     return [`${call} ${duration}`, call];
   }
   const queueNs = columns.queue[row]!;
-  // Most of the bar has the colour of what is named.
+  // The label names queue or service, whichever colours most of the bar.
   const isQueued = queueNs > durationNs / 2;
   if (kind === 'own_requests') return isQueued ? [`queued ${formatShortDuration(queueNs)}`, duration] : [duration];
   const { service, comm } = getThread(columns, row);

@@ -1,4 +1,4 @@
-/** Where groups, lanes and tracks are, from top to bottom. */
+/** Places groups, lanes and tracks from top to bottom. */
 import type { Lane, LaneGroup, LanesModel, TimeSpan } from '../lanes/model.ts';
 import type { LaneTrack } from '../lanes/tracks.ts';
 import { isInView } from './bins.ts';
@@ -8,11 +8,11 @@ import type { PaintedTrack } from './strips.ts';
 export interface Sizes {
   headerPx: number;
   trackPx: number;
-  /** Between lanes. */
+  /** Gap between lanes. */
   gapPx: number;
   /** Height of a folded lane, with the gap to the next. */
   thinPx: number;
-  /** Room below each track of the transaction, for where its events would be. */
+  /** Room below each track of the transaction, for the bars that show its events with extra latency. */
   belowPx?: number;
 }
 
@@ -30,7 +30,7 @@ export interface PlacedLane {
 export interface PlacedGroup {
   group: LaneGroup;
   topPx: number;
-  /** Lanes of the group without an event in view, which are thin lines. */
+  /** Number of lanes of the group without an event in view, which are drawn as thin lines. */
   foldedCount: number;
 }
 
@@ -39,21 +39,23 @@ export interface Layout {
   lanes: PlacedLane[];
   /** Lanes that are folded. */
   thin: PlacedLane[];
-  /** In the order of the strips that are painted for them. */
+  /** Tracks in the order of their painted strips. */
   tracks: PlacedTrack[];
   heightPx: number;
 }
 
 export interface Unfolded {
-  /** Keys of lanes that are never folded, as that of the selected event's lane. */
+  /** Keys of lanes that are never folded, such as the lane of the selected event. */
   kept?: ReadonlySet<string>;
   /** Whether no lane is folded. */
   all?: boolean;
-  /** When events of the transaction would be, which are drawn in the first part. */
+  /** Times of the transaction's events with extra latency, which are drawn in the first part. */
   times?: ProjectedTimes | null;
 }
 
-/** Lanes without an event in any part of the picture are folded, in their place: the order is always the same. */
+/**
+ * A lane without an event in any part of the picture is folded where it is, so that the order of lanes never changes.
+ */
 export function layOut(
   { groups }: LanesModel,
   parts: readonly TimeSpan[],

@@ -5,7 +5,7 @@ import type { PaintedTrack } from './strips.ts';
 import { KINDS } from './theme.ts';
 import { computeColumnCount, computeViewScale, type View } from './view.ts';
 
-/** When events would start and end: by row, on the model's time line. */
+/** Projected starts and ends of events: by row, on the model's time line. */
 export interface ProjectedTimes {
   /** Rows of the transaction by projected start, ties in recorded order. */
   rows: Uint32Array;
@@ -22,7 +22,7 @@ export function isProjectedInView(
   return rows.some((row) => ends[row]! >= fromNs && starts[row]! <= toNs);
 }
 
-/** What is empty stays as it is. What the latency adds lies above the rest, and has a pixel at least. */
+/** Leaves empty pixels as they are. The added latency is painted over the rest, at least one pixel wide. */
 export function paintProjected(
   tracks: readonly PaintedTrack[],
   model: LanesModel,

@@ -17,8 +17,8 @@ export interface PaintedTrack {
 
 export interface StripPainter {
   /**
-   * Paints the tracks into `pixels`, which has `ROWS_PER_TRACK` rows of `columnCount(view)` pixels for each; what is
-   * empty is transparent. `onTrack` sees the bins of each track, which the next one overwrites.
+   * Paints the tracks into `pixels`, which has `ROWS_PER_TRACK` rows of `computeColumnCount(view)` pixels for each
+   * track; empty columns are transparent. `onTrack` sees the bins of each track, which the next one overwrites.
    */
   paint(
     tracks: readonly PaintedTrack[],
@@ -62,7 +62,7 @@ export function createStripPainter(model: LanesModel): StripPainter {
     }
   }
 
-  /** A column has the colour of queue or service, whichever has more of it. */
+  /** A column has the colour of queue or service, whichever takes more of its time. */
   function paintRequests(body: Uint32Array, track: LaneTrack, view: View, bins: Bins, palette: Uint32Array): void {
     const { queue } = model.columns;
     const nsPerColumn = 1 / computeViewScale(view);
@@ -89,7 +89,7 @@ function paintOthers(body: Uint32Array, { longest }: Bins, palette: Uint32Array)
   for (let column = 0; column < body.length; column++) body[column] = longest[column]! < 0 ? 0 : palette[KINDS.other]!;
 }
 
-/** A mark is wider than the failure on both sides, so that one of a single pixel is seen. */
+/** A mark is wider than the failure on both sides, so that a failure of a single pixel is seen. */
 function paintMarks(marks: Uint32Array, { worst }: Bins, colour: number, widerBy: number): void {
   marks.fill(0);
   for (let column = 0; column < marks.length; column++)

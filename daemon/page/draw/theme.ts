@@ -1,4 +1,4 @@
-/** Colours: they say what time was spent on, never which service. */
+/** Colours, which say what time was spent on, never which service spent it. */
 import type { EventColumns } from '../columns/event_columns.ts';
 
 export type ThemeName = 'light' | 'dark';
@@ -14,7 +14,7 @@ export const KINDS = {
   /** Requests of others. */
   other: 6,
   error: 7,
-  /** What a what-if adds. */
+  /** Time that a what-if adds. */
   added: 8,
   selection: 9,
   rest: 10,

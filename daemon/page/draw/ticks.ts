@@ -7,7 +7,7 @@ export interface Tick {
   ns: number;
   /** CSS pixels. */
   xPx: number;
-  /** Exact: `85.42 ms`. */
+  /** Exact offset, such as `85.42 ms`. */
   label: string;
 }
 
@@ -46,7 +46,7 @@ export function stepAtLeast(ns: number): number {
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= ns)!;
 }
 
-/** As many decimals as the step needs, so that labels differ and all of them are exact. */
+/** Formats as many decimals as the step needs, so that labels differ and are exact. */
 function formatTickLabel(ns: number, step: number, unit: string, unitPlaces: number): string {
   const zeros = Math.min(String(step).length - 1, unitPlaces);
   const whole = BigInt(ns) / 10n ** BigInt(zeros);

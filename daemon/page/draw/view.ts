@@ -1,4 +1,4 @@
-/** The part of the time line that is in view, and how it falls on pixels. Pictures have device pixels as columns. */
+/** The part of the time line that is in view, and its mapping to pixels. The columns of a picture are device pixels. */
 import type { TimeSpan } from '../lanes/model.ts';
 
 export interface View extends TimeSpan {
@@ -34,7 +34,7 @@ export function computeTimeNs({ fromNs, toNs, widthPx }: View, xPx: number): num
   return Math.round(fromNs + (xPx / widthPx) * (toNs - fromNs));
 }
 
-/** A view of a span, not shorter than the least, with a margin of a share of the width on both sides. */
+/** A view that shows a span, at least `LEAST_NS` long, with a margin on both sides as a share of the span. */
 export function fitView(view: View, { fromNs, toNs }: TimeSpan, margin = 0): View {
   const marginNs = Math.round((toNs - fromNs) * margin);
   const length = Math.max(toNs - fromNs + 2 * marginNs, LEAST_NS);

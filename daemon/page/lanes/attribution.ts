@@ -1,11 +1,11 @@
-/** How the owner of an event is known, and how sure that is, in words. */
+/** Says in words how the owner of an event is known, and how sure that is. */
 import { QUALITY_MEANINGS, SOURCE_MEANINGS } from '../../../bpf/schema/owner.ts';
 import type { EventOwner } from '../columns/event_columns.ts';
 
 export interface AttributionText {
-  /** What named the owner. */
+  /** Sentence that says how the owner is known. */
   source: string;
-  /** How sure it is; null where nothing named an owner. */
+  /** Sentence that says how sure the owner is; null where nothing named an owner. */
   quality: string | null;
   /** Whether the event may be the work of others too. */
   isDoubtful: boolean;
@@ -13,7 +13,7 @@ export interface AttributionText {
 
 const DOUBTFUL: readonly string[] = ['shared', 'ambiguous'];
 
-/** A newer daemon may have words that are not known here: they stand for themselves. */
+/** Puts the attribution into words. Words of a newer daemon that are not known here stand for themselves. */
 export function describeAttribution({ source, quality }: EventOwner): AttributionText {
   const bySource = formatMeaning(SOURCE_MEANINGS, source);
   const ofQuality = formatMeaning(QUALITY_MEANINGS, quality);
@@ -25,7 +25,7 @@ export function describeAttribution({ source, quality }: EventOwner): Attributio
   };
 }
 
-/** The meanings are written for pages with marked-up code. */
+/** Drops the backticks, because the meanings are written for pages with marked-up code. */
 function formatMeaning(meanings: Readonly<Record<string, string>>, word: string): string {
   return Object.hasOwn(meanings, word) ? meanings[word]!.replaceAll('`', '') : word;
 }

@@ -1,6 +1,6 @@
 /**
- * What the time of a transaction was spent on. All that shows it takes its parts from here, so that recorded waits can
- * replace this rule.
+ * Divides the time of a transaction by cause. Every view takes its parts from here, so that recorded waits can replace
+ * this rule.
  */
 import { intersectSets, mergeIntervals, sumLengthNs, type TimeSet, uniteIntervals, uniteSets } from './intervals.ts';
 import type { LanesModel, TimeSpan } from './model.ts';
@@ -10,14 +10,14 @@ export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'
 export type BreakdownPart = (typeof PARTS)[number];
 
 export interface Breakdown {
-  /** From the first own start to the last own end. */
+  /** Time from the first own start to the last own end. */
   span: TimeSpan;
   /** Length of the span, nanoseconds. */
   durationNs: number;
   /**
-   * Nanoseconds of each part. They add up to `durationNs`, as each moment belongs to the first part that has it: a
-   * request waits in a queue, a device works on one, a sync runs, a write runs, a request is under way of which it is not
-   * known whether anyone waits for it, or nothing is recorded of it, such as time on a CPU.
+   * Nanoseconds of each part, which add up to `durationNs`: each moment belongs to the first part that applies. A
+   * request waits in a queue, a device works on a request, a sync runs, a write runs, a request is under way for which
+   * it is not known whether anyone waits, or nothing is recorded, such as time on a CPU.
    */
   parts: Record<BreakdownPart, number>;
 }

@@ -1,4 +1,4 @@
-/** What the latency can be narrowed to: types, services and nodes that a transaction has. */
+/** Types, services and nodes of a transaction, to which the latency can be limited. */
 import type { LanesModel } from './model.ts';
 import { OTHER } from './shares.ts';
 
@@ -8,10 +8,10 @@ export interface Choices {
   nodes: string[];
 }
 
-/** A column of types has bytes. */
+/** Event types are bytes. */
 const TYPE_IDS = 256;
 
-/** Each in the order of its first event. */
+/** Collects each list in the order of first events. */
 export function collectChoices({ columns, shares }: Pick<LanesModel, 'columns' | 'shares'>): Choices {
   const { count, threads, recordings, thread, types, type } = columns;
   const threadsSeen = createSeenNumbers(threads.length);

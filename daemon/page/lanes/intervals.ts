@@ -4,7 +4,7 @@ import { findFirstPlace } from '../../base/binary_search.ts';
 /** Starts and ends, alternating and ascending. */
 export type TimeSet = Float64Array;
 
-/** Joins intervals, given as alternating starts and ends in any order. Those that are empty or reversed do not count. */
+/** Joins intervals, given as alternating starts and ends in any order. Empty and reversed intervals do not count. */
 export function uniteIntervals(intervals: ArrayLike<number>): TimeSet {
   const order = sortPlacesByStart(intervals);
   const joined = new Float64Array(intervals.length);
@@ -22,7 +22,7 @@ export function uniteIntervals(intervals: ArrayLike<number>): TimeSet {
   return joined.slice(0, size);
 }
 
-/** Joins two sets, without sorting what is in order already. */
+/** Joins two sets, which are in order already, without sorting. */
 export function uniteSets(one: TimeSet, other: TimeSet): TimeSet {
   const joined = new Float64Array(one.length + other.length);
   let size = 0;
@@ -40,7 +40,7 @@ export function uniteSets(one: TimeSet, other: TimeSet): TimeSet {
   return joined.slice(0, size);
 }
 
-/** Places of the starts, by start. */
+/** Indexes of the starts, sorted by start. */
 function sortPlacesByStart(intervals: ArrayLike<number>): Uint32Array {
   const places = new Uint32Array(intervals.length / 2);
   let isSorted = true;

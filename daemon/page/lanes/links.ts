@@ -1,8 +1,8 @@
 /**
- * Which requests a call waited for, and which calls waited for a request. A link is exact where the thread of the call
- * queued the request within it, and inferred where the request carries data of the transactions while one of their
- * syncs runs. The tracks of the lanes are searched, which are sorted already: there is no index to be made of a million
- * events before the first link is known.
+ * Finds the requests that a call waited for, and the calls that waited for a request. A link is exact if the thread of
+ * the call queued the request during the call, and inferred if the request carries data of the transactions while one
+ * of their syncs runs. The search uses the tracks, which are sorted already, so that no index of a million events has
+ * to be built before the first link.
  */
 import { findFirstAtLeast, getRecording } from '../columns/event_columns.ts';
 import { isSameThread, type Lane, type LanesModel } from './model.ts';
@@ -15,7 +15,7 @@ export interface Link {
 }
 
 export interface LinksOfRow {
-  /** In order of start: the first `most` of them. */
+  /** The first `most` links, in order of start. */
   first: Link[];
   last: Link | null;
   count: number;
@@ -34,10 +34,10 @@ export function createLinks(model: LanesModel): Links {
   const { columns, starts, ends, deviceOf, shares } = model;
   const isSync = Array.from({ length: 256 }, (_, type) => columns.types.get(type) === 'sys_sync');
 
-  /** Returns a function that has the kind of the link between the row and another one: 0 for none. */
+  /** Returns a function that classifies the link between the row and another one; 0 is no link. */
   function createLinkClassifier(row: number): (other: number) => number {
     const isRequest = deviceOf[row]! >= 0;
-    // Names are compared once a thread: 1 for the same one, 2 for another.
+    // Compares each thread only once: 1 is the same thread, 2 another one.
     const compared = new Uint8Array(columns.threads.length);
     return (other) => {
       const call = isRequest ? other : row;
@@ -59,7 +59,7 @@ export function createLinks(model: LanesModel): Links {
     const classify = createLinkClassifier(row);
     const from = starts[row]!;
     const to = ends[row]!;
-    // A place for each row puts what the tracks have in order of start, without sorting.
+    // A value for each row puts the events of all tracks in order of start, without sorting.
     const kinds = new Uint8Array(columns.count);
     let low = columns.count;
     let high = -1;

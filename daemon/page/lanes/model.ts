@@ -15,7 +15,7 @@ import { computeShares, markQueuedRows, OTHER, OWN, type ShareOptions } from './
 import { type LaneTrack, spread } from './tracks.ts';
 
 export interface Lane {
-  /** The same for the same thread or device in every picture. */
+  /** Stays the same for a thread or device in every picture. */
   key: string;
   kind: 'thread' | 'own_requests' | 'other_requests';
   node: string;
@@ -23,7 +23,7 @@ export interface Lane {
   pid: number;
   tid: number;
   comm: string;
-  /** Null for a thread, and for requests of a device that is not known. */
+  /** Null for a thread, and for requests if their device is not known. */
   device: string | null;
   eventCount: number;
   tracks: LaneTrack[];
@@ -63,9 +63,9 @@ export interface LanesModel {
   /** Index in `devices` of each request; -1 for a call of a thread. */
   deviceOf: Int32Array;
   groups: LaneGroup[];
-  /** The first event of the transactions, of any share: offset 0 of a replay. */
+  /** Start of the transactions' first event, of any share: offset 0 of a replay. */
   firstNs: number;
-  /** From the first own start to the last own end; null without own events. */
+  /** Time from the first own start to the last own end; null without own events. */
   ownSpan: TimeSpan | null;
   writtenBack: { count: number; lastEndNs: number } | null;
 }
@@ -115,8 +115,8 @@ function computeShifts({ threads, recordings }: EventColumns, offsetsNs: Readonl
 }
 
 /**
- * Starts count from `baseNs`. Where a clock is years off, the times and its shift are more than a double holds, and
- * their sums may be close to each other: these count from the first of them.
+ * Starts count from `baseNs`. If a clock is years off, starts and shifts exceed what a double holds, though their sums
+ * may be close to each other: then the starts count from the earliest sum.
  */
 function computeStarts(columns: EventColumns, shiftsNs: readonly bigint[]): Pick<LanesModel, 'baseNs' | 'starts'> {
   const { count, start, thread, exact } = columns;
@@ -148,7 +148,8 @@ function collectDevices(columns: EventColumns): Pick<LanesModel, 'devices' | 'de
   };
   for (let row = 0; row < columns.count; row++) {
     if (!isRequest[columns.type[row]!]) continue;
-    // A number stands for a node and an operation: text keys of a million requests would take longer than the rest.
+    // Numbers stand for a recording and an operation, because text keys for a million requests would take longer than
+    // the rest.
     const place = columns.threads[columns.thread[row]!]!.recording * columns.whats.length + columns.what[row]!;
     const index = known.get(place) ?? getOrCreateDevice(row);
     known.set(place, index);
@@ -217,7 +218,7 @@ function buildLane({ rows, ...lane }: LaneRows, { starts, ends, columns }: LaneC
   return { ...lane, eventCount: rows.length, tracks };
 }
 
-/** Sorts events of the same start: what encloses others comes before them. */
+/** Sorts events of the same start so that an event comes before those that it encloses. */
 function sortLongerFirst(rows: Uint32Array, starts: Float64Array, ends: Float64Array): Uint32Array {
   for (let from = 0, to = 1; from < rows.length; from = to++) {
     const startNs = starts[rows[from]!]!;

@@ -16,9 +16,9 @@ export interface Neighbour {
 }
 
 /**
- * Counts requests of others on a device while requests of the transactions were under way there; those with the most
- * requests come first. `rows` limits it to certain requests of the transactions; without it, all that the transactions
- * may have waited for count.
+ * Counts requests of others on a device while requests of the transactions were under way there; neighbours with the
+ * most requests come first. `rows` limits the count to certain requests of the transactions; without `rows`, all
+ * requests that the transactions may have waited for count.
  */
 export function collectNeighbours(model: LanesModel, rows?: readonly number[]): Neighbour[] {
   const { columns, devices, groups } = model;
@@ -48,7 +48,7 @@ export function collectNeighbours(model: LanesModel, rows?: readonly number[]): 
   return [...found.values()].sort((a, b) => b.count - a.count || b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
 }
 
-/** The rows of a track that may have a part in the time. */
+/** The rows of a track that may overlap the time. */
 function selectOverlappingRows({ rows, starts, reach }: LaneTrack, fromNs: number, toNs: number): Uint32Array {
   return rows.subarray(findFirstAtLeast(reach, fromNs), findFirstAtLeast(starts, toNs));
 }

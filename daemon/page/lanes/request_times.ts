@@ -11,14 +11,14 @@ export interface RequestTimes {
   queued: TimeSet;
   /** When requests were under way, in the queue or at the device. */
   whole: TimeSet;
-  /** When requests were under way of which it is not known whether anyone waited for them. */
+  /** When requests were under way for which it is not known whether anyone waited. */
   unknown: TimeSet;
 }
 
 /**
- * The times of each device, by its index, within the span: requests that own threads queued in a call, whatever data they
- * carry, until the call ends; and while an own sync runs on the same node, those that outlive their call, and those of
- * other threads that carry data of the transactions.
+ * Computes the times of each device, by its index, within the span. Requests that own threads queued in a call count
+ * until the call ends, whatever data they carry. While an own sync runs on the same node, requests that outlive their
+ * call count as well, and requests of other threads that carry data of the transactions.
  */
 export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, RequestTimes> {
   const { columns, shares, queued: isQueued, starts, ends, deviceOf, devices } = model;
@@ -62,7 +62,7 @@ export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, Req
   );
 }
 
-/** Returns a function for the own calls of the thread of a row. */
+/** Returns a function that finds the own calls of the thread of a row. */
 function createThreadCallsFinder(model: LanesModel): (row: number) => CallTimes | undefined {
   const { columns, starts, ends } = model;
   const threads = numberThreads(columns);

@@ -9,12 +9,13 @@ import { collectNeighbours, type Neighbour } from './neighbours.ts';
 import { ownCalls, type RequestTimes, requestTimes } from './request_times.ts';
 import { OWN } from './shares.ts';
 
-/** The most failed calls that are named. */
+/** At most this many kinds of failed calls are named. */
 const FAILURES_MAX = 2;
 
 /**
- * For example `order-77 of shop took 394.7 ms. 81 % was waiting in nvme1n1's queue, inside 9 fsyncs of walwriter; backup
- * had 8 requests there.` `name` is that of the transaction, safe to read; `shown` makes recorded names so.
+ * For example `order-77 of shop took 394.7 ms. 81 % was waiting in nvme1n1's queue, inside 9 fsyncs of walwriter;
+ * backup had 8 requests there.` `name` is that of the transaction, safe to read; `shown` makes recorded names safe to
+ * read.
  */
 export function describeLanes(
   model: LanesModel,
@@ -37,7 +38,10 @@ export function describeLanes(
   ].join(' ');
 }
 
-/** The sentence of a picture that lacks events of its transactions: a part has no reasons, as the rest may have others. */
+/**
+ * The sentence of a picture that lacks events of its transactions. It gives no reasons, because the missing events may
+ * have others.
+ */
 export function describeFirstEvents(count: number, eventCount: number, name: string): string {
   return `The first ${groupDigits(count)} of ${formatQuantity(eventCount, 'event')} of ${name}: what it waited for is not known yet.`;
 }
@@ -77,7 +81,7 @@ function formatNeighbours([most, ...rest]: readonly Neighbour[], shown: (name: s
   return `; ${shown(most.name)} had ${formatQuantity(most.count, 'request')} there${more}`;
 }
 
-/** The device with the most time of a part, of those with requests. */
+/** The device that spent the most time in a part, among those with requests. */
 function findBusiestDevice(model: LanesModel, part: 'queue' | 'service' | 'request', span: TimeSpan): RequestTimes {
   const timeNs = ({ queued, whole, unknown }: RequestTimes) => {
     if (part === 'request') return sumLengthNs(unknown);
@@ -87,7 +91,7 @@ function findBusiestDevice(model: LanesModel, part: 'queue' | 'service' | 'reque
   return devices.reduce((most, one) => (timeNs(one) > timeNs(most) ? one : most));
 }
 
-/** `9 fsyncs of walwriter`: the most frequent of the own calls, of all or of those that overlap the times. */
+/** Formats the most frequent own calls as `9 fsyncs of walwriter`; with `times`, only calls that overlap them count. */
 function formatCalls(
   model: LanesModel,
   type: string,
@@ -96,7 +100,8 @@ function formatCalls(
 ): string {
   const { columns, starts, ends } = model;
   const rows = ownCalls(model, type).filter((row) => !times || overlaps(times, starts[row]!, ends[row]!));
-  // A number stands for a call of a thread: texts for each of a million calls would take longer than their lanes.
+  // Numbers stand for a call of a thread, because building texts for a million calls would take longer than their
+  // lanes.
   const byPlace = new Map<number, { row: number; count: number }>();
   for (const row of rows) {
     const place = columns.thread[row]! * columns.whats.length + columns.what[row]!;

@@ -1,9 +1,9 @@
-/** What each event is to the transactions of a picture. */
+/** Classifies how each event belongs to the transactions of a picture. */
 import type { EventColumns } from '../columns/event_columns.ts';
 
-/** Threads of the transactions caused it, and any data of it is theirs. */
+/** Threads of the transactions caused the event, and any data of it is theirs. */
 export const OWN = 0;
-/** It carries data that they wrote earlier: their work, and none of their time unless they queued it. */
+/** The event carries data that the transactions wrote earlier: their work, but not their time unless they queued it. */
 export const WRITTEN_BACK = 1;
 export const OTHER = 2;
 

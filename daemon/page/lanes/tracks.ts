@@ -1,6 +1,6 @@
 /**
- * Tracks: the events of one lane, spread so that no two of a track overlap. Each has what a search over many events
- * needs: how far its events reach, how many failed, and which are the longest.
+ * Tracks: the events of one lane, spread so that no two events of a track overlap. Each track has what a search over
+ * many events needs: how far its events reach, how many failed, and which are the longest.
  */
 import { findFirstAbove } from '../../base/binary_search.ts';
 
@@ -12,26 +12,26 @@ export interface LaneTrack {
   /** Start of each event on the time line of the model, nanoseconds. */
   starts: Float64Array;
   ends: Float64Array;
-  /** Whether events overlap: only so in the last track of a lane that would need more than `TRACKS_MAX`. */
+  /** Whether events overlap, which happens only in the last track of a lane that would need more than `TRACKS_MAX`. */
   overlaps: boolean;
   /** The latest end up to and including each event: the same array as `ends` unless events overlap. */
   reach: Float64Array;
-  /** Number of failed events before each, and at the end of all. */
+  /** Number of failed events before each event; the last value counts all. */
   failedBefore: Uint32Array;
-  /** The longest events among each 8, 64, 512... of them. */
+  /** The longest event of each block of 8, 64, 512... events: one level for each size of block. */
   peaks: Peaks[];
 }
 
 interface Peaks {
   places: Uint32Array;
-  /** Their durations. */
+  /** Durations of the events at `places`. */
   ns: Float64Array;
 }
 
 export const TRACKS_MAX = 8;
 const PEAK_SHIFT = 3;
 
-/** What a track takes of each row. */
+/** Values of each row that a track copies. */
 export interface TrackSource {
   starts: Float64Array;
   ends: Float64Array;
@@ -39,9 +39,9 @@ export interface TrackSource {
   result: Float64Array;
 }
 
-/** Spreads rows, given in order of start and with longer events first, to the first track that is free. */
+/** Puts each row into the first free track. The rows must be in order of start, with longer events first. */
 export function spread(rows: Uint32Array, source: TrackSource): LaneTrack[] {
-  // Rows of a lane are far from each other, so that each value is fetched once.
+  // Rows of a lane are far apart in memory, so each value is fetched only once.
   const starts = pickValues(source.starts, rows);
   const ends = pickValues(source.ends, rows);
   const freeFrom: number[] = [];
@@ -86,7 +86,7 @@ function createTrack(rows: Uint32Array, starts: Float64Array, ends: Float64Array
   return { rows, types, starts, ends, overlaps, reach, failedBefore, peaks: computePeaks(starts, ends) };
 }
 
-/** The latest of the ends up to each. */
+/** The latest end up to and including each event. */
 export function computeReach(ends: Float64Array): Float64Array {
   let last = Number.NEGATIVE_INFINITY;
   return ends.map((end) => {
@@ -124,7 +124,9 @@ export function findLongest(track: LaneTrack, from: number, to: number): number 
   return findLonger(track, level, from, to, -1);
 }
 
-/** The same, but `best` unless an event is longer. Most blocks are passed over, as none of theirs is. */
+/**
+ * Place of the longest event in the range, or `best` if no event is longer. Blocks without a longer event are skipped.
+ */
 function findLonger(track: LaneTrack, level: number, from: number, to: number, best: number): number {
   const { starts, ends, peaks } = track;
   let longest = best;

@@ -8,7 +8,7 @@ export interface Address {
   read(): ParsedLink;
   /** Changes the address: a new view becomes an entry of the history, another change replaces the present one. */
   write(link: Link, isNewEntry: boolean): void;
-  /** Returns a function that ends it. */
+  /** Calls `moved` when the user changes the address; returns a function that stops this. */
   onMove(moved: (parsed: ParsedLink) => void): () => void;
 }
 

@@ -9,14 +9,14 @@ const OFFSET_NS_MAX = I64_MAX;
 
 export interface ParsedOffsets {
   offsets: ClockOffsets;
-  /** What was not understood, in words; the rest is applied. */
+  /** Parts that were not understood, in words; the rest is applied. */
   problems: string[];
 }
 
-/** A name of a node may have a colon. */
+/** The first part is greedy, because the name of a node may have a colon. */
 const FORM = /^(.+):([+-]?\d{1,19})$/s;
 
-/** The offsets of the nodes that the transaction has: another one would be refused, or have no effect. */
+/** Reads the offsets of the transaction's nodes. The daemon would refuse an offset for another node, or ignore it. */
 export function parseClockOffsets(
   { clock_offset }: Pick<Link, 'clock_offset'>,
   nodes: readonly string[],
@@ -35,7 +35,7 @@ export function parseClockOffsets(
   return { offsets, problems };
 }
 
-/** The field of a link; an offset of 0 is none. */
+/** Formats the field of a link, without offsets of 0. */
 export function formatClockOffsets(offsets: ClockOffsets): string[] {
   return [...offsets].filter(([, ns]) => ns !== 0n).map(([node, ns]) => `${node}:${ns < 0n ? '' : '+'}${ns}`);
 }

@@ -1,9 +1,9 @@
-/** The command for a shell that answers what the page shows. */
+/** The shell command that prints what the page shows. */
 import { escapeListItem } from '../../base/list_text.ts';
 import { listFilters } from './filters.ts';
 import type { Link } from './link.ts';
 
-/** Names of options where they are not those of the filters. */
+/** Names of options that differ from the names of their filters. */
 const OPTION_NAMES: ReadonlyMap<string, string> = new Map([
   ['event_type', 'type'],
   ['exclude_event_type', 'exclude-type'],
@@ -17,7 +17,7 @@ export function buildCommand(link: Link, url: string): string {
   return of.map((one) => joinCommand(buildCommandWords(link, isOfTwo), one, ['--url', quoteWord(url)])).join(' && ');
 }
 
-/** A command with its transaction, if it has one: a name that begins like an option comes last. */
+/** Joins a command with its transaction, if it has one; a name that looks like an option comes last, after `--`. */
 function joinCommand([command, ...options]: string[], transaction: string | null, last: string[]): string {
   const name = transaction === null ? [] : [quoteWord(transaction)];
   const isLikeOption = transaction?.startsWith('-');

@@ -5,15 +5,15 @@ import { FILTERED, type Link } from './link.ts';
 
 export interface TypedFilters {
   change: Partial<Link>;
-  /** What was not understood, in words; nothing is changed then. */
+  /** Parts that were not understood, in words; if there are any, nothing is changed. */
   problems: string[];
 }
 
-/** A word is a name, a colon and a value: in double quotes if it has spaces. */
+/** A word is a name, a colon and a value, which is in double quotes if it has spaces. */
 const WORD = /(-?)([a-z_]+):("(?:[^"\\]|\\.)*"|\S*)/y;
 const SPACES = /\s*/y;
 
-/** Reads typed filters as a change of a link; `nowNs` is what `from:-15m` goes back from. */
+/** Reads typed filters as a change of a link; `from:-15m` goes back from `nowNs`. */
 export function readFilters(text: string, link: Link, nowNs: bigint): TypedFilters {
   const problems: string[] = [];
   let changed = link;

@@ -4,7 +4,7 @@ import { FILTERED, type Filtered, type Link } from './link.ts';
 
 const NAMES = [...FILTERED, ...FILTERED.map((name) => `exclude_${name}` as const)] as const;
 
-/** The filters by value: those that every kind of question takes. */
+/** The filters by value, which every kind of request takes. */
 export function filterParameters(link: Link): URLSearchParams {
   const parameters = new URLSearchParams();
   for (const { name, value } of listFilters(link)) parameters.append(name, escapeListItem(value));
@@ -19,7 +19,7 @@ export function buildPopulationParameters(link: Link): URLSearchParams {
   return parameters;
 }
 
-/** A change of the link that keeps only what has the value, or all but that. */
+/** A change of the link that keeps only entries with the value, or excludes them. */
 export function addFilterValue(link: Link, name: Filtered, value: string, isExcluded: boolean): Partial<Link> {
   const [to, from] = isExcluded ? [`exclude_${name}` as const, name] : [name, `exclude_${name}` as const];
   return {
@@ -28,7 +28,7 @@ export function addFilterValue(link: Link, name: Filtered, value: string, isExcl
   };
 }
 
-/** A change of the link that drops a value, kept or excluded. */
+/** A change of the link that drops a filter value, whether kept or excluded. */
 export function dropFilterValue(link: Link, name: (typeof NAMES)[number], value: string): Partial<Link> {
   return { [name]: link[name].filter((one) => one !== value) };
 }

@@ -1,4 +1,4 @@
-/** The state of the page as it stands in the address: a link shows another person the same. */
+/** The state of the page as the address has it, so that a link shows another person the same. */
 
 import { I64_MAX } from '../../base/bigints.ts';
 import { groupDigits } from '../numbers/exact_times.ts';
@@ -6,7 +6,7 @@ import { groupDigits } from '../numbers/exact_times.ts';
 export const VIEWS = ['overview', 'lanes', 'live', 'compare', 'health'] as const;
 export type ViewName = (typeof VIEWS)[number];
 
-/** What the daemon can filter by, and exclude: names of its parameters. */
+/** Names of the daemon's parameters for filters, each of which can also exclude. */
 export const FILTERED = [
   ...(['service', 'node', 'event_type', 'operation', 'syscall', 'device', 'comm', 'file', 'error'] as const),
 ] as const;
@@ -23,9 +23,12 @@ export interface Link extends Filters {
   from: bigint | null;
   to: bigint | null;
   has_error: boolean;
-  /** What the map and the comparison are of; null for what is there. */
+  /**
+   * Whether the map and the comparison show transactions or events; null for transactions, or for events if no
+   * transaction is recorded.
+   */
   of: (typeof KINDS)[number] | null;
-  /** The selected box of the map: its times, durations in nanoseconds, and whether only failed ones are in it. */
+  /** The selected box of the map: its times, durations in nanoseconds, and whether it selects only failed ones. */
   box_from: bigint | null;
   box_to: bigint | null;
   box_min: bigint | null;
@@ -36,15 +39,15 @@ export interface Link extends Filters {
   zoom_to: bigint | null;
   /** The selected event. */
   event: string | null;
-  /** What if: nanoseconds more for each call, the deadline of the caller, and which calls get the latency. */
+  /** The what-if: extra nanoseconds for each call, the deadline of the caller, and which calls get the latency. */
   latency: bigint | null;
   timeout: bigint | null;
   only_event_type: readonly string[];
   only_service: readonly string[];
   only_node: readonly string[];
-  /** `node:nanoseconds`, with a sign: what is added to the times of a node. */
+  /** Signed `node:nanoseconds`, which are added to the times of a node. */
   clock_offset: readonly string[];
-  /** The replay session that is shown, and how it is made again when it is gone. */
+  /** The replay session that is shown, and the settings that create it again after it is gone. */
   session: string | null;
   speed: number | null;
   position: bigint | null;
@@ -72,7 +75,7 @@ const FLAGS = ['has_error', 'box_failed', 'table'] as const;
 const fillFields = <Name extends string, Value>(names: readonly Name[], value: Value) =>
   Object.fromEntries(names.map((name) => [name, value])) as { [Each in Name]: Value };
 
-/** What it takes to go to another view: the event and the session are of what is left. */
+/** A change of the link to another view: the event and the session belong to the view that is left. */
 export const buildViewChange = (view: ViewName) => ({ view, session: null, event: null });
 
 export const EMPTY_LINK: Link = {
@@ -109,12 +112,12 @@ const RANGES: ReadonlyMap<string, readonly [least: bigint, most: bigint]> = new 
   ['timeout', [1n, INT64_MAX]],
   ['max_gap', [0n, 2n ** 53n - 1n]],
 ]);
-/** Faults of a link that are said one by one. */
+/** At most this many problems of a link are listed. */
 const PROBLEMS_MAX = 5;
 
 export interface ParsedLink {
   link: Link;
-  /** What was not understood, in words; the rest was applied. */
+  /** Parts that were not understood, in words; the rest was applied. */
   problems: string[];
 }
 
@@ -140,7 +143,7 @@ export function formatProblems(problems: readonly string[]): string {
   return [...problems.slice(0, PROBLEMS_MAX), ...(more > 0 ? [`and ${groupDigits(more)} more`] : [])].join('; ');
 }
 
-/** Drops what cannot be shown together, and returns it in words. */
+/** Drops fields that contradict each other, and returns the problems in words. */
 function dropContradictions(link: Link): string[] {
   const problems: string[] = [];
   for (const [least, most] of ORDERED) {
@@ -159,7 +162,7 @@ function dropContradictions(link: Link): string[] {
   return problems;
 }
 
-/** Returns what is wrong with a field, or null when the link has it now. */
+/** Sets a field of the link. Returns the problem in words, or null if the field was set. */
 function takeOne(link: Link, name: string, [text, ...more]: readonly string[]): string | null {
   if (more.length > 0) return 'is given more than once';
   if (name === 'v') return text === VERSION ? null : `the link is of version ${shortenText(text!)}, not ${VERSION}`;
@@ -177,14 +180,14 @@ function takeOne(link: Link, name: string, [text, ...more]: readonly string[]): 
   return null;
 }
 
-/** It becomes a part of a path, in requests that a token allows. */
+/** Strict, because the id becomes part of a path in requests that carry the token. */
 const SESSION_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 function takeText(link: Link, name: (typeof TEXTS)[number], text: string): string | null {
   if (text.length > TEXT_MAX) return 'is too long';
   if (name === 'trace' && text !== '' && !/^[0-9a-f]{32}$/i.test(text)) return 'must be 32 hexadecimal digits';
   if (name === 'session' && text !== '' && !SESSION_ID.test(text)) return 'is not the id of a session';
-  // Recordings have it in lower case, as W3C Trace Context does; other tools show capitals too.
+  // Recordings have trace ids in lower case, as W3C Trace Context does; other tools show capitals too.
   link[name] = (name === 'trace' ? text.toLowerCase() : text) || null;
   return null;
 }
@@ -211,7 +214,7 @@ function takeList(link: Link, name: (typeof LISTS)[number], texts: readonly stri
   return null;
 }
 
-/** Writes a link as the part of an address after `#`; what is as in a new page is left out. */
+/** Writes a link as the part of an address after `#`, without fields that are as in a new page. */
 export function formatLink(link: Link): string {
   const written = new URLSearchParams({ v: VERSION });
   if (link.view !== (link.trace === null ? EMPTY_LINK.view : 'lanes')) written.set('view', link.view);

@@ -1,4 +1,4 @@
-/** What the page keeps of live events, in memory that does not grow. */
+/** Keeps live events for the page, in memory that does not grow. */
 import { parseJson } from '../../base/exact_json.ts';
 import { createMinute, type Minute } from './minute.ts';
 import { createNewest, type Newest } from './newest.ts';
@@ -13,7 +13,7 @@ export interface Kept {
   /** Events that were not recorded, as far as they could be counted. */
   readonly lostCount: number;
   readonly hasLost: boolean;
-  /** Takes the daemon's wall clock, milliseconds since the epoch; the first one counts. */
+  /** Takes the daemon's wall clock, milliseconds since the epoch; only the first call counts. */
   setClock(daemonMs: number, nowMs: number): void;
   takeEvent(text: string, nowMs: number): void;
   takeLoss(text: string): void;
@@ -56,7 +56,7 @@ export function createKept(): Kept {
       const { startNs, durationNs, isFailed } = head;
       eventCount++;
       const isLate = text.endsWith(',"late":true}');
-      // Without another event a late one is what is known of the clock.
+      // The first event counts even if it is late, because nothing else is known of the clock.
       arrivals!.add(startNs + durationNs, nowMs, isLate && eventCount > 1);
       const clockNs = arrivals!.computeClockNs(nowMs);
       // The first event shows the clock of the recorded machines, which may be behind that of the daemon.
@@ -78,37 +78,40 @@ export function createKept(): Kept {
   };
 }
 
-/* How many events arrive, and how far behind the page is, by the time between their ends and their arrival. */
+/* Counts arriving events, and measures how far behind the page is by the time between their ends and their arrival. */
 
 const SECONDS = 60;
-/** An end so far after the daemon's clock is wrong, and must not make all others look old. */
+/** An end further ahead of the daemon's clock is wrong, and must not make all other events look old. */
 const AHEAD_MS_MAX = 5000;
 /** Once no event has arrived for this long, the daemon has sent all that it held back. */
 const QUIET_MS = 2000;
 
 interface Arrivals {
   /**
-   * Takes an event that ended at `endNs`, nanoseconds since the epoch. One that is late says nothing of the page: it was
-   * long under way, or its node could not send it.
+   * Takes an event that ended at `endNs`, nanoseconds since the epoch. A late event is only counted, because its delay
+   * is not that of the page: it was long under way, or its node could not send it.
    */
   add(endNs: bigint, nowMs: number, isLate?: boolean): void;
   /** Events of the last whole second. */
   countLastSecond(nowMs: number): number;
-  /** Events of the last minute, or of the time since the beginning, a second; up to the last whole second. */
+  /** Events per second over the last minute, or since the beginning if that is shorter, up to the last whole second. */
   computeMinuteRate(nowMs: number): number;
-  /** Milliseconds by which what arrives is older than it could be. */
+  /** Milliseconds by which arriving events took longer to arrive than the fastest event so far. */
   computeLagMs(nowMs: number): number;
   /** The clock of the recorded machines as events show it, nanoseconds since the epoch. */
   computeClockNs(nowMs: number): bigint;
 }
 
-/** `epochMs` is the daemon's wall clock at 0 of the times that are given. */
+/** `epochMs` is the daemon's wall clock when `nowMs` is 0. */
 export function createArrivals(epochMs: number, beganMs: number): Arrivals {
   const counts = new Uint32Array(SECONDS + 1);
   const seconds = new Float64Array(SECONDS + 1).fill(-1);
-  /** The least time between an end and its arrival so far: what clocks differ by, and what no event takes less than. */
+  /**
+   * The least time between an end and its arrival so far: the difference of the clocks and the delay that every event
+   * has.
+   */
   let leastMs = Number.POSITIVE_INFINITY;
-  /** The least one of the second that runs, and of the last one before it that had any. */
+  /** The least such time of the present second, and of the last second before it that had events. */
   let [openSecond, openMs, closedMs] = [-1, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   let newestMs = Number.NEGATIVE_INFINITY;
 
@@ -142,7 +145,7 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
       const from = Math.max(beganMs / 1000, end - SECONDS);
       let sum = 0;
       for (let second = Math.floor(from); second < end; second++) sum += getCount(second);
-      // What came in the part of a second is no rate.
+      // A part of a second gives no rate, so at least one second counts.
       return sum / Math.max(end - from, 1);
     },
     computeLagMs(nowMs) {
@@ -157,8 +160,8 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
 }
 
 /*
- * What the map needs of an event, found in its text: to parse each of some thousands of events a second would be most
- * of the page's work, and most of its garbage.
+ * Finds the fields that the map needs in the text of an event: parsing thousands of events a second would be most of
+ * the page's work, and most of its garbage.
  */
 
 /** The daemon writes events as objects with these fields, without space between them. */
@@ -169,8 +172,8 @@ interface EventHead {
 }
 
 /**
- * A quotation mark in a text is written with a backslash before it, so that no recorded name can look like a field.
- * Returns null if the text is no event.
+ * Finds the fields without parsing. JSON escapes quotation marks in texts, so that no recorded name can look like a
+ * field. Returns null if the text is no event.
  */
 export function parseEventHead(text: string): EventHead | null {
   const startNs = parseIntegerField(text, '"timestamp_ns":');
@@ -183,7 +186,7 @@ export function parseEventHead(text: string): EventHead | null {
 const MINUS = 0x2d;
 const ZERO = 0x30;
 const NINE = 0x39;
-/** Integers of 64 bits have no more. */
+/** Integers of 64 bits have no more digits. */
 const DIGITS_MAX = 20;
 
 function parseIntegerField(text: string, name: string): bigint | null {

@@ -1,30 +1,33 @@
 /**
  * The last minute as a grid: columns of a quarter of a second by the start of events, rows by their duration. All
- * memory is taken at first, so that it does not grow however much is recorded.
+ * memory is allocated once, so that it does not grow however much is recorded.
  */
 import { findDurationRow, ROW_EDGES, ROWS_PER_DECADE } from '../../model/duration_rows.ts';
 
 export const MINUTE_COLUMNS = 240;
 export const COLUMN_NS = 250_000_000n;
-/** From 100 ns to 100 s; shorter and longer ones are in the first and the last row. */
+/** Rows go from 100 ns to 100 s; shorter and longer events are in the first and the last row. */
 export const FIRST_ROW = 2 * ROWS_PER_DECADE;
 export const ROW_COUNT = 9 * ROWS_PER_DECADE;
-/** Columns that are kept: a power of two, with room for what begins while the minute is drawn. */
+/** Columns that are kept: a power of two, with room for events that begin while the minute is drawn. */
 const KEPT = 256;
-/** Events further ahead of the clock than this are not in the grid: one wrong time must not empty it. */
+/**
+ * Columns that an event may be ahead of the clock. Events further ahead are not in the grid, because one wrong time
+ * must not empty it.
+ */
 const AHEAD = KEPT - MINUTE_COLUMNS - 1;
 
 export interface Minute {
   /** Events per cell: column by column, rows from the shortest on. */
   readonly counts: Uint32Array;
   readonly failed: Uint32Array;
-  /** Moves the end of the minute. Columns that it leaves behind are emptied; it never moves back by itself. */
+  /** Moves the end of the minute, but never back. Columns that the minute leaves behind are emptied. */
   advance(nowNs: bigint): void;
   /** Returns false if the event is not in the minute. */
   add(startNs: bigint, durationNs: bigint, isFailed: boolean): boolean;
   /** Marks the time in which events were lost, as far as it is in the minute. */
   markLost(fromNs: bigint, toNs: bigint): void;
-  /** The place of the n-th column of the minute, from 0 for the oldest, in the arrays. */
+  /** Place in the arrays of a column of the minute; column 0 is the oldest. */
   computePlace(column: number): number;
   isLost(column: number): boolean;
   /** Start of a column, nanoseconds since the epoch. */
@@ -62,7 +65,7 @@ export function createMinute(firstNs: bigint): Minute {
     failed,
     advance(nowNs) {
       const now = computeColumn(nowNs);
-      // What is ahead of the clock has its columns already.
+      // The next `AHEAD` columns may have events already, so the columns after them are cleared.
       for (let column = Math.max(last + 1, now - KEPT + 1); column <= now; column++) clearColumn(column + AHEAD);
       last = Math.max(last, now);
     },
@@ -88,7 +91,7 @@ export function createMinute(firstNs: bigint): Minute {
   };
 }
 
-/** The start of a row of the grid, nanoseconds; row 0 has all that are shorter as well. */
+/** The start of a row of the grid, nanoseconds; row 0 also has all shorter events. */
 export function getRowStartNs(row: number): bigint {
   return ROW_EDGES[FIRST_ROW + row]!;
 }

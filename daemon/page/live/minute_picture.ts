@@ -4,7 +4,7 @@ import { MINUTE_COLUMNS, type Minute, ROW_COUNT } from './minute.ts';
 /** Pixels of a `Uint32Array` over image data. */
 export interface MinutePalette {
   ground: number;
-  /** From a single event to the most in any cell. */
+  /** Shades from a single event to the most events in any cell. */
   counts: Uint32Array;
   failed: number;
   lost: number;
@@ -12,7 +12,7 @@ export interface MinutePalette {
 
 /** Cells are at least this wide, so that a single event is seen. */
 const CELL_PX_MIN = 2;
-/** Lines of the hatching, and the distance between two, across. */
+/** Width of the hatching's lines, and the distance from one to the next, both along a row of pixels. */
 const HATCH_PX = 2;
 const HATCH_EVERY_PX = 8;
 
@@ -61,7 +61,10 @@ export function drawMinute(
   }
 }
 
-/** Puts the colour of each row of some columns into `cell`, 0 for none. Returns whether events of them were lost. */
+/**
+ * Puts the colour of each row of the columns from `first` to before `end` into `cell`, 0 for none. Returns whether
+ * events of these columns were lost.
+ */
 function gather(
   minute: Minute,
   first: number,
@@ -86,7 +89,7 @@ function gather(
   return isLost;
 }
 
-/** Shades follow the logarithm of the count, to the most that a single column has. */
+/** Picks shades by the logarithm of the count, up to the most events in any cell of a single column. */
 function createShadePicker({ counts, computePlace }: Minute, palette: MinutePalette): (count: number) => number {
   let most = 1;
   for (let column = 0; column < MINUTE_COLUMNS; column++) {

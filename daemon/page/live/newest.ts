@@ -1,4 +1,4 @@
-/** The newest rows: events as the text that came, losses, and what the page itself left out. */
+/** The newest rows: events as the texts that arrived, losses, and notes of what the page itself left out. */
 
 export const NEWEST_MAX = 200;
 
@@ -9,7 +9,7 @@ export interface NewestRow {
   kind: RowKind;
   /** JSON of the event or the loss; words for what was skipped. */
   text: string;
-  /** Counts all rows that ever came. */
+  /** Number of the row, counted from 0 over all rows that ever came. */
   number: number;
 }
 

@@ -1,4 +1,4 @@
-/** A row of the newest ones as texts. */
+/** The texts of a row of the newest events. */
 
 import { LOSS_CAUSES } from '../../../bpf/schema/losses.ts';
 import { parseJson } from '../../base/exact_json.ts';
@@ -8,7 +8,7 @@ import { formatExactDuration, groupDigits } from '../numbers/exact_times.ts';
 import { formatWallClock } from '../numbers/wall_clock.ts';
 import type { NewestRow } from './newest.ts';
 
-/** What a `lost` frame says. */
+/** Content of a `lost` frame. */
 export interface LostFrame {
   lost: number;
   cause: string;
@@ -45,9 +45,9 @@ interface LiveEvent {
 }
 
 export interface RowTexts {
-  /** One for each heading; empty where the event has no such value. Null for a row of another kind. */
+  /** Texts, one for each heading; empty where the event has no such value. Null for a row of another kind. */
   cells: readonly string[] | null;
-  /** What is said instead, or beside it. */
+  /** Text in place of the cells, or in addition to them. */
   note: string;
   transactionId: string | null;
   eventId: string | null;
@@ -73,7 +73,7 @@ export function buildRowTexts({ kind, text }: NewestRow, shown: (name: string) =
 
 const CAUSES: ReadonlyMap<string, string> = new Map(Object.entries(LOSS_CAUSES));
 
-/** A count of 0 is one that is not known. */
+/** A count of 0 means that the number is not known. */
 function formatLoss({ lost, cause, from, to, node }: LostFrame, shown: (name: string) => string): string {
   const what = lost > 0 ? `at least ${formatQuantity(lost, 'event')} not recorded` : 'events not recorded, uncounted,';
   const when = `${formatWallClock(BigInt(from))} to ${formatWallClock(BigInt(to))}`;

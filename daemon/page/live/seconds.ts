@@ -1,10 +1,10 @@
-/** The minute second by second: the table that says what its map shows. */
+/** Sums the minute second by second, for the table that shows the same as the map. */
 import { COLUMN_NS, MINUTE_COLUMNS, type Minute, ROW_COUNT } from './minute.ts';
 
 const COLUMNS_OF_SECOND = Number(1_000_000_000n / COLUMN_NS);
 
 export interface Second {
-  /** Its start, nanoseconds since the epoch. */
+  /** Start of the second, nanoseconds since the epoch. */
   startNs: bigint;
   count: number;
   failed: number;

@@ -11,32 +11,32 @@ import type { Minute } from './minute.ts';
 export type TailState =
   | 'connecting'
   | 'following'
-  /** Other tabs have all streams: this one reads in turns. */
+  /** Other tabs have all streams, so this tab reads in turns. */
   | 'in_turns'
   | 'cut'
   | 'paused'
-  /** Asking again by itself would not help. */
+  /** The daemon refused the stream, and asking again would not help. */
   | 'refused';
 
 export interface Tail {
   readonly kept: Kept;
   readonly state: TailState;
   readonly failure: Failure | null;
-  /** Whether what comes is shown: what is said of it stands still otherwise. */
+  /** Whether arriving events are shown; if not, everything that is shown stands still. */
   readonly isFollowing: boolean;
-  /** How far behind what is shown is, milliseconds. */
+  /** How far behind the shown events are, milliseconds. */
   computeBehindMs(nowMs: number): number;
-  /** The time up to which it is known what came: now while the stream is followed, else when it last was. */
+  /** The time up to which arrivals are known: now while the stream is followed, else when it was last followed. */
   readMs(nowMs: number): number;
   pause(): void;
-  /** Connects again, and goes on where it was, without a gap. */
+  /** Connects again, and goes on where the stream stopped, without a gap. */
   resume(): void;
-  /** Leaves out what has not been read yet. */
+  /** Skips the events that have not been read yet. */
   jump(): void;
   close(): void;
 }
 
-/** A tab without a stream of its own reads for so long of each second. */
+/** A tab without a stream of its own reads for this part of each second, and rests for the other. */
 const TURN_MS = 300;
 const REST_MS = 700;
 const FINAL: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'forbidden_host', 'invalid_parameter']);
@@ -54,7 +54,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
   const place = createPlace(filters);
   let state: TailState = 'connecting';
   let failure: Failure | null = null;
-  /** Null while the stream is followed. */
+  /** Time at which following stopped; null while the stream is followed. */
   let stoppedMs: number | null = 0;
   /** Ends the present connection, or the wait for the next one. */
   let round = new AbortController();
@@ -93,7 +93,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
     const signal = createShownSignal(AbortSignal.any([round.signal, ...turn]));
     const refused = await followStream(daemon, stream, signal).finally(() => release?.());
     if (refused) become('refused', refused);
-    // What is said when the tab is shown again is what was read before.
+    // A tab that is shown again has only what was read before, so it must not count as following.
     if (document.hidden && stoppedMs === null) become('connecting');
     if (!refused && !release) await delay(REST_MS, round.signal);
   }
@@ -105,7 +105,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
       await waitUntilShown(round.signal);
       if (state === 'paused' || state === 'refused') await waitUntilAborted(round.signal);
       else if (!round.signal.aborted) await follow();
-      // What only waits for the end of this round is free with it.
+      // Frees the listeners that only wait for the end of this round.
       round.abort();
     }
   }
@@ -144,7 +144,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
   };
 }
 
-/** The minute up to what has been read; null until the daemon has answered. */
+/** Moves the minute to the time up to which events were read; null until the daemon has answered. */
 export function advanceMinute({ kept: { minute, arrivals }, readMs }: Tail): Minute | null {
   if (!minute || !arrivals) return null;
   const endMs = readMs(performance.now());
@@ -152,7 +152,7 @@ export function advanceMinute({ kept: { minute, arrivals }, readMs }: Tail): Min
   return minute;
 }
 
-/** Where the stream goes on: after a frame, or where it began while there was none. */
+/** Remembers where the stream goes on: after the last frame, or where the stream began if none has come. */
 function createPlace(filters: URLSearchParams) {
   let lastId: string | null = null;
   let began: string | null = null;

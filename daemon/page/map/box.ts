@@ -44,7 +44,7 @@ export function computeCellBox(scale: MapScale, { box_from, box_to, box_min, box
   return found.left < found.right && found.bottom < found.top ? found : null;
 }
 
-/** The box of whole cells, which is open to the top where the map ends. */
+/** The times and durations of a box of whole cells, which is open upwards where the map ends. */
 export function computeBox(scale: MapScale, { left, right, bottom, top }: CellBox): LinkBox {
   const least = getBandStartNs(scale, bottom);
   const most = getBandStartNs(scale, top) - 1n;

@@ -10,7 +10,7 @@ export interface ClockTick {
 const SECOND_NS = 1_000_000_000n;
 const MINUTE_NS = 60n * SECOND_NS;
 const DAY_NS = 86_400n * SECOND_NS;
-/** Steps from a second on: those of a clock. */
+/** Steps of a second or more, in seconds, as on a clock. */
 const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400];
 
 /** Ticks from `fromNs` to before `toNs`, at most `countMax`. */

@@ -10,7 +10,7 @@ export interface PictureSize {
 
 type Ink = Extract<ColorKind, 'rest' | 'selection'>;
 
-/** Red, green and blue of a count of 1, which stands out from the ground, and of the largest count. */
+/** Colours of a count of 1, which stands out from the ground, and of the largest count, as hex digits. */
 const RANGES: Readonly<Record<ThemeName, Readonly<Record<Ink, readonly [one: string, most: string]>>>> = {
   light: { rest: ['5f90c8', '08306b'], selection: ['cc7526', '6b2f00'] },
   dark: { rest: ['3f7fc0', 'd6ebff'], selection: ['b8691f', 'ffe2bd'] },
@@ -44,7 +44,7 @@ export function computeCellPixels({ columnCount, bandCount }: MapScale, { column
   return { left, right, top: size.height - top, bottom: size.height - bottom };
 }
 
-/** Pixels from this number on leave one free as a line between cells. */
+/** Cells of at least this many pixels leave one pixel free as a line between cells. */
 const LINED_PIXELS = 4;
 
 function computePixelRange(at: number, count: number, pixels: number): [from: number, to: number] {
@@ -56,7 +56,7 @@ function computePixelRange(at: number, count: number, pixels: number): [from: nu
 export interface PaintOptions {
   theme: ThemeName;
   ink: Ink;
-  /** Whether only what failed is painted. */
+  /** Whether only failures are painted. */
   isFailedOnly?: boolean;
 }
 

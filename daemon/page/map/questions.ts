@@ -1,4 +1,7 @@
-/** What the overview asks of the daemon: the map, the slowest of the selection, and what sets the selection apart. */
+/**
+ * The questions of the overview to the daemon: the map, the slowest of the selection, and what sets the selection
+ * apart.
+ */
 import type {
   DifferencesAnswer,
   HeatmapAnswer,
@@ -14,7 +17,7 @@ import { findBox, type LinkBox, OPEN_BOX } from './box.ts';
 import { computeMapScale, type MapCell, type MapScale, mergeCells } from './scale.ts';
 import { computeExactTail, LIST_MAX, narrowTail, tailOfCells, tailSize } from './tail.ts';
 
-/** An answer with the question that it answers: the old one stays while another is awaited. */
+/** An answer with the key of its question, because the old answer stays while another is awaited. */
 export interface KeyedAnswer {
   key: string;
 }
@@ -37,13 +40,13 @@ export interface Selection {
   isFailed: boolean;
 }
 
-/** The list of the slowest that is asked for. */
+/** The question for the slowest transactions. */
 export interface SlowestQuestion extends KeyedAnswer {
   map: LatencyMap;
   path: string;
-  /** Only those that are no longer. */
+  /** The longest duration to list, nanoseconds; null for any. */
   most: bigint | null;
-  /** Transactions of the tail that it belongs to; 0 for that of another selection. */
+  /** Number of transactions in the tail; 0 if another selection is asked for. */
   size: number;
 }
 
@@ -51,7 +54,7 @@ export interface SlowestTransactions extends KeyedAnswer {
   transactions: Transaction[];
   /** The least duration of the tail; null where none was asked for. */
   tailNs: bigint | null;
-  /** Whether too many longer ones are before those of the box. */
+  /** Whether transactions of the box are missing, because too many longer ones come before them. */
   isCut: boolean;
 }
 
@@ -61,9 +64,9 @@ export interface Apart extends KeyedAnswer {
   answer: DifferencesAnswer;
 }
 
-/** Transactions that are listed. */
+/** Most transactions that are listed. */
 export const LISTED_MAX = 50;
-/** Pages of longer transactions that are passed over for a box with an upper side. */
+/** Most pages that are read for a box with an upper side, because longer transactions come first. */
 const PAGES_MAX = 3;
 
 export function mapPath(link: Link, columns: number, of = link.of ?? 'transactions'): string {
@@ -96,7 +99,7 @@ export async function askMap(
   return { ...about, answer, scale, cells: mergeCells(answer, scale) };
 }
 
-/** What the link selects; null for the slowest while their least duration is not known, or if there are too few. */
+/** The selection of the link; null for the slowest while their least duration is not known, or if there are too few. */
 export function chooseSelection(
   link: Link,
   map: LatencyMap,
@@ -112,7 +115,10 @@ export function chooseSelection(
   return { kind: 'slowest', box: { ...OPEN_BOX, box_min: exactNs ?? tailOfCells(map.answer, size) }, isFailed: false };
 }
 
-/** Asks for the slowest of the selection: for the slowest 2 %, those that one list holds and the one after them. */
+/**
+ * The question for the slowest of the selection; null without transactions. For the slowest 2 %, it asks for all of
+ * them and the next one if one list holds them.
+ */
 export function buildSlowestQuestion(link: Link, map: LatencyMap): SlowestQuestion | null {
   if (map.of !== 'transactions' || map.answer.total.count === 0) return null;
   const box = findBox(link) ?? OPEN_BOX;
@@ -161,7 +167,10 @@ export async function askSlowest(
   }
 }
 
-/** The least duration of a tail that is longer than a list: maps of one column count how many take how long. */
+/**
+ * Asks for the least duration of a tail that is longer than a list: maps of one column count the transactions that take
+ * a duration or longer.
+ */
 function askTail(
   daemon: Pick<Daemon, 'askJson'>,
   map: LatencyMap,

@@ -1,4 +1,6 @@
-/** Where times and durations lie on a map, and back: columns of equal time, and bands of rows on a log scale. */
+/**
+ * Converts times and durations to places on a map, and back: columns of equal time, and bands of rows on a log scale.
+ */
 import type { HeatmapAnswer } from '../../contract/received.ts';
 import { findDurationRow, ROW_COUNT, ROW_EDGES, ROWS_PER_DECADE } from '../../model/duration_rows.ts';
 
@@ -8,12 +10,12 @@ export interface MapScale {
   columnCount: number;
   /** The lowest row of the lowest band. */
   firstRow: number;
-  /** A power of two, so that an edge of a band is one of a coarser band, too. */
+  /** A power of two, so that each edge of a band is also an edge of all finer bands. */
   rowsPerBand: number;
   bandCount: number;
 }
 
-/** What is in a band of rows in one column. */
+/** Counts of a band of rows in one column. */
 export interface MapCell {
   column: number;
   band: number;
@@ -23,7 +25,7 @@ export interface MapCell {
 
 /** More bands would be too low to be seen one by one. */
 const BANDS_MAX = 64;
-/** The least that a map shows, so that one duration does not fill it. */
+/** The least number of rows that a map shows, so that one duration does not fill it. */
 const ROWS_MIN = 2 * ROWS_PER_DECADE;
 /** Free rows above and below. */
 const MARGIN_ROWS = 4;
@@ -46,7 +48,7 @@ export function computeMapScale({ from, column_ns, column_count, first_row, row_
   };
 }
 
-/** The cells of an answer, those of one band together. */
+/** The cells of an answer, with the rows of a band added up. */
 export function mergeCells({ cells }: HeatmapAnswer, { firstRow, rowsPerBand, bandCount }: MapScale): MapCell[] {
   const found = new Map<number, MapCell>();
   for (const [column, row, count, failed] of cells) {

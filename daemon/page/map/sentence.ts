@@ -21,8 +21,8 @@ const EXTRA: Readonly<Record<BreakdownPart, string>> = {
 
 /**
  * For example `The slowest 2 % (635 of 31 740) took 55.0 ms or more; the rest 6.14 ms in the mean. 83 % of them used
- * device nvme1n1 on node n2, of the rest 29 %. Waiting in its queue is 90.1 ms of the extra 178 ms.` Without an answer
- * only what the map says. `shown` makes recorded names safe to read.
+ * device nvme1n1 on node n2, of the rest 29 %. Waiting in its queue is 90.1 ms of the extra 178 ms.` Without an answer,
+ * the sentence has only what the map says. `shown` makes recorded names safe to read.
  */
 export function describeOverview(
   map: LatencyMap,
@@ -84,7 +84,7 @@ function describeSelectedShare(
   return `${capitalize(which)}${where} (${percentText(selected / all)}): they took ${took}${rest}.`;
 }
 
-/** A share next to 2 %, as whole transactions allow, is said to be that. */
+/** A share that differs from 2 % only because transactions are whole is said to be 2 %. */
 function tailText(share: number): string {
   return Math.abs(share - TAIL_SHARE) < 0.0005 ? `${TAIL_SHARE * 100} %` : percentText(share);
 }
@@ -116,7 +116,10 @@ function findNamedRow(answer: DifferencesAnswer) {
   return answer.differences.find(({ values }) => isMoreFrequent(answer, values[0]!));
 }
 
-/** What most sets the selected apart; that they seldom have something only if they have nothing more often. */
+/**
+ * Describes what most sets the selected apart: a value that they have more often, or, without any, one that they have
+ * less often.
+ */
 function describeDifference(answer: DifferencesAnswer, shown: NameFormatter): string {
   const named = findNamedRow(answer);
   const row = named ?? answer.differences[0];
@@ -131,7 +134,7 @@ function formatLeftOut({ left_out }: DifferencesAnswer): string {
   return left_out.length === 0 ? '' : `; not compared: ${joinWithAnd(left_out.map(getFieldName))}`;
 }
 
-/** The largest part of the time that the selected took more. */
+/** Describes the part that explains most of the time that the selected took more. */
 function describeExtraTime(answer: DifferencesAnswer, shown: NameFormatter): string {
   const extra = findLargestExtra(computeMeans(answer.selected), computeMeans(answer.others));
   if (!extra) return '';
@@ -139,7 +142,7 @@ function describeExtraTime(answer: DifferencesAnswer, shown: NameFormatter): str
   return `${what} is ${formatShortDuration(extra.ns)} of the extra ${formatShortDuration(extra.ofNs)}.`;
 }
 
-/** The wait in the queue of a device that is named already. */
+/** The wait in the queue of the device that the difference names; undefined if it names none. */
 function queueText(answer: DifferencesAnswer, shown: NameFormatter): string | undefined {
   const values = findNamedRow(answer)?.values ?? [];
   if (values.some(({ field }) => field === 'device')) return 'Waiting in its queue';

@@ -3,20 +3,20 @@ import type { HeatmapAnswer, Transaction } from '../../contract/received.ts';
 import { ROW_EDGES } from '../../model/duration_rows.ts';
 
 export const TAIL_SHARE = 0.02;
-/** Fewer cannot be compared. */
+/** Fewer transactions are not compared. */
 const TAIL_MIN = 30;
 const POPULATION_MIN = 2 * TAIL_MIN;
 /** The most transactions of one answer. */
 export const LIST_MAX = 1000;
 
-/** How many the slowest 2 % are: 0 where there are too few to select from. */
+/** Number of the slowest 2 %; 0 where there are too few to select from. */
 export function tailSize(count: number): number {
   return count < POPULATION_MIN ? 0 : Math.max(Math.ceil(count * TAIL_SHARE), TAIL_MIN);
 }
 
 /**
- * The least duration of the slowest `size`, given these and the one after them, the slowest first. If that one is as
- * slow, the longer ones are the tail, unless they are too few.
+ * The least duration of the slowest `size`, given them and the next one, the slowest first. If the next one is as slow,
+ * only the longer ones are the tail, unless they are too few.
  */
 export function computeExactTail(slowest: readonly Pick<Transaction, 'duration_ns'>[], size: number): bigint {
   const durations = slowest.map(({ duration_ns }) => BigInt(duration_ns));
@@ -34,7 +34,7 @@ function sumCellsByRow({ cells, first_row, row_edges }: MapRows): number[] {
   return counts;
 }
 
-/** The start of a row such that about `size`, and no less than TAIL_MIN, are in the rows from it on. */
+/** The start of the row from which on the rows have about `size` counts, and no less than TAIL_MIN. */
 export function tailOfCells({ cells, first_row, row_edges }: MapRows, size: number): bigint {
   const counts = sumCellsByRow({ cells, first_row, row_edges });
   let [best, bestCount] = [0, 0];
@@ -47,14 +47,14 @@ export function tailOfCells({ cells, first_row, row_edges }: MapRows, size: numb
   return ROW_EDGES[first_row + best]!;
 }
 
-/** Counts that a tail is narrowed with: a row is divided into 1024 at most. */
+/** Most counts that narrow a tail, which divide a row into at most 1024 parts. */
 const COUNTS_MAX = 10;
-/** A tail is narrow enough if it has this share more. */
+/** A tail is narrow enough if it has at most this share more than `size`. */
 const EXCESS_SHARE = 0.01;
 
 /**
- * A least duration for a tail of `size` or little more, within the row of the map in which it begins. `countFrom`
- * returns how many take a duration or longer.
+ * Finds a least duration for a tail of `size` or little more, within the row of the map in which the tail begins.
+ * `countFrom` returns how many take a duration or longer.
  */
 export async function narrowTail(
   rows: MapRows,

@@ -1,4 +1,4 @@
-/** What the time of the selected and of the others was spent on, in means: exact sums, divided once. */
+/** Mean times of the selected and of the others by part: exact sums, divided once. */
 import type { ComparedSide } from '../../contract/received.ts';
 import { type BreakdownPart, PARTS } from '../lanes/breakdown.ts';
 

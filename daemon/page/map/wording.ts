@@ -1,4 +1,4 @@
-/** What is different, in words. */
+/** Differences in words. */
 
 import { isPatternOfFolder } from '../../base/file_pattern.ts';
 import type { ComparedField, DifferentValue, MapKind } from '../../contract/received.ts';
@@ -60,11 +60,11 @@ const VERBS: Readonly<Record<MapKind, Readonly<Record<Filtered, string>>>> = {
   },
 };
 
-/** Values of a field that are named; more are counted. */
+/** Most values of a field that are named; the others are counted. */
 const NAMED_MAX = 2;
 const BY_ITSELF: ReadonlySet<ComparedField> = new Set(['syscall', 'error', 'neighbour']);
 
-/** `used device nvme1n1 on node n2`: what those do that have all values of a row. */
+/** Formats a row as what the transactions or events with all its values did: `used device nvme1n1 on node n2`. */
 export function formatRowClause(values: readonly DifferentValue[], of: MapKind, shown: NameFormatter): string {
   const byField = Map.groupBy(values, ({ field }) => field);
   const nodes = byField.get('node');

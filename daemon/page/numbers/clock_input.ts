@@ -16,7 +16,7 @@ export function parseClockNs(text: string): bigint | null {
   if (date === undefined) return null;
   const iso = `${date}T${minutes}:${seconds}`;
   const ms = Date.parse(`${iso}Z`);
-  // The 30th of February would be one of March.
+  // A date such as 30 February would become one in March.
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 19) !== iso) return null;
   return acceptInRange(BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0')));
 }

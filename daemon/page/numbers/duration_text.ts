@@ -24,7 +24,7 @@ const INT64_MAX = I64_MAX;
  */
 export function parseDuration(text: string): bigint | null {
   if (text.length > TEXT_MAX) return null;
-  // The Greek letter is another character than the sign of micro.
+  // The Greek letter mu and the micro sign are different characters.
   const [, sign, digits, fraction = '', unit] = FORM.exec(text.trim().replaceAll('\u03bc', 'µ')) ?? [];
   if (digits === undefined) return null;
   const whole = BigInt(digits.replaceAll(' ', ''));
@@ -42,7 +42,7 @@ function scaleToNs(whole: bigint, fraction: string, unit: string): bigint | null
   return whole * 10n ** BigInt(places) + BigInt(written.padEnd(places, '0') || '0');
 }
 
-/** All digits, in the largest unit of which it is at least one: `5 ms`, `31.302187 ms`, `250 µs`. */
+/** Formats all digits, in the largest unit of which the duration is at least one: `5 ms`, `31.302187 ms`, `250 µs`. */
 export function formatDuration(ns: bigint): string {
   const [sign, size] = ns < 0n ? ['-', -ns] : ['', ns];
   const [unit, places] =

@@ -1,6 +1,6 @@
 /**
  * Times as text. All digits come from BigInts, as nanoseconds since the epoch do not fit into a double; a rounded text
- * stands beside an exact one, never in place of it.
+ * only ever accompanies an exact one.
  */
 
 const UNITS: readonly (readonly [name: string, ns: bigint])[] = [
@@ -32,7 +32,7 @@ export function formatExactOffset(ns: bigint): string {
   return `${ns < 0n ? '' : '+'}${groupDigits(ns)} ns`;
 }
 
-/** Three or four digits: `31.3 ms`, `394.7 ms`, `1.02 s`, `2 min 5 s`. Below a microsecond it is exact. */
+/** Three or four digits: `31.3 ms`, `394.7 ms`, `1.02 s`, `2 min 5 s`. Durations below a microsecond are exact. */
 export function formatShortDuration(ns: bigint | number): string {
   const exact = typeof ns === 'bigint' ? ns : BigInt(Math.round(ns));
   const [sign, size] = exact < 0n ? ['-', -exact] : ['', exact];
@@ -62,7 +62,7 @@ function divideRounded(size: bigint, unit: bigint): bigint {
   return (size * 2n + unit) / (unit * 2n);
 }
 
-/** A non-negative integer with its last `places` digits behind the point. */
+/** A non-negative integer with its last `places` digits after the decimal point. */
 export function formatDecimal(value: bigint, places: number): string {
   if (places === 0) return String(value);
   const digits = String(value).padStart(places + 1, '0');

@@ -6,7 +6,7 @@ const SECOND_NS = 1_000_000_000n;
 export function formatWallClock(ns: bigint): string {
   const { seconds, fractionNs } = splitSeconds(ns);
   const date = new Date(Number(seconds) * 1000);
-  // Text of a recording's time is shown even if the time makes no sense.
+  // A recorded time is shown even if it makes no sense.
   if (Number.isNaN(date.getTime())) return `${ns} ns since the epoch`;
   return `${date.toISOString().slice(0, -5).replace('T', ' ')}.${String(fractionNs).padStart(9, '0')}`;
 }

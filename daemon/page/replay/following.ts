@@ -1,4 +1,4 @@
-/** Follows a session while its tab is shown: by a stream of its own, or by asking where other tabs have all streams. */
+/** Follows a session while its tab is shown: by a stream of its own, or by polling if other tabs have all streams. */
 import type { Session } from '../../contract/received.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { delay, retryMs } from '../api/event_stream.ts';
@@ -10,19 +10,19 @@ import { FINAL, type Frame, type FrameChoice, follow } from './stream.ts';
 const POLL_MS = 1000;
 
 export interface SessionFollower {
-  /** Changes which frames come. */
+  /** Chooses which frames come. */
   want(wanted: FrameChoice): void;
 }
 
 interface Options {
   daemon: Daemon;
   sessionId: string;
-  /** Ends it. */
+  /** Aborts when the session is no longer to be followed. */
   closing: AbortSignal;
-  /** Takes a session that was asked for; the first one is that of the beginning. */
+  /** Called with each state of the session that was asked for, the first time at the beginning. */
   onRead: (session: Session) => void;
   onFrame: (frame: Frame) => void;
-  /** Nothing follows any more, for this reason if there is one. */
+  /** Called when following has ended, with the failure if there is one. */
   onEnd: (failure: Failure | null) => void;
 }
 
@@ -61,7 +61,10 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
     onFrame(frame);
   }
 
-  /** A hidden tab follows nothing: what was sent meanwhile comes when it is shown. Resolves to whether it is over. */
+  /**
+   * Follows while the tab is shown: frames that are sent while it is hidden come later. Resolves to whether following
+   * is over.
+   */
   async function followWhileShown(): Promise<boolean> {
     await waitUntilShown(closing);
     const release = await takeSlot();
@@ -72,12 +75,13 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
     const ended = await follow(daemon, sessionId, newestId, takeFrame, signal, followed).finally(release);
     const isOver = !signal.aborted;
     if (ended) onEnd(ended);
-    // After positions, what was played meanwhile is not wanted one by one; after its end, a session may be gone.
+    // Reads the state after positions, because the events played meanwhile are not wanted one by one, and after the
+    // end, because the session may be gone.
     else if (!closing.aborted && (followed === 'positions' || isOver)) await read();
     return isOver;
   }
 
-  /** Other tabs have all streams. */
+  /** Reads the state in place of a stream. */
   async function poll(): Promise<boolean> {
     await read();
     await delay(POLL_MS, closing);

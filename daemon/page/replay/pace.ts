@@ -1,7 +1,7 @@
-/** How often the page may do something that keys and pointers ask for more often. */
+/** Limits how often the page runs an action that keys and pointers ask for more often. */
 
 export interface Pace {
-  /** Runs the action now, or as soon as the pace allows: the newest one takes the place of one that waits. */
+  /** Runs the action now, or as soon as the pace allows; a new action replaces one that waits. */
   run(action: () => void): void;
   /** Forgets the action that waits. */
   cancel(): void;
@@ -9,7 +9,7 @@ export interface Pace {
 
 interface Clock {
   nowMs: () => number;
-  /** Returns a function that cancels it. */
+  /** Calls `ring` when the time is over; returns a function that cancels the call. */
   after: (ms: number, ring: () => void) => () => void;
 }
 

@@ -57,7 +57,7 @@ export interface Replay {
 export interface ReplayOptions {
   daemon: Daemon;
   sessionId: string;
-  /** What the session must play. */
+  /** The transaction that the session must play. */
   transactionId: string;
   /** Called after every change of what this object shows. */
   onChange: () => void;
@@ -128,7 +128,7 @@ export function openReplay(options: ReplayOptions): Replay {
     following.want(shown.isFast ? 'positions' : 'events');
   }
 
-  /** Takes where the clock of a session that plays is. */
+  /** Takes the position of the clock of a session that plays. */
   function takePosition(positionNs: number): void {
     playhead.set(positionNs, nowMs());
     delay.take(positionNs, nowMs());
@@ -153,7 +153,7 @@ export function openReplay(options: ReplayOptions): Replay {
     takePosition(Number(position_ns));
   }
 
-  /** Asks which event a session that stands still has played last, unless that is known. */
+  /** Asks for the last event that a session that stands still has played, unless the event is known. */
   async function locate(isMoved = false): Promise<void> {
     const index = shown.session!.event_index;
     if (index === playedIndex && !isMoved) return;
@@ -173,12 +173,12 @@ export function openReplay(options: ReplayOptions): Replay {
   function takeFrame(frame: Frame): void {
     takeConnection(frame.kind === 'lost' ? frame.failure : null);
     if (frame.kind === 'state') take({ ...frame.session, last_event_id: frame.id });
-    // What a command's answer has said is not taken again.
+    // Events that a command's answer has brought are not taken again.
     if (frame.kind === 'event' && frame.id > (shown.session?.last_event_id ?? 0)) takeEvent(frame.played);
     if (frame.kind === 'position') takePositionFrame(frame.position);
     if (frame.kind === 'gap')
       shown.missed = frame.missed === null || shown.missed === null ? null : shown.missed + frame.missed;
-    // The events have other places now: another client may have changed what they depend on.
+    // The events have other positions now, because another client may have changed the settings.
     if (isNewLayout?.(frame) && shown.session!.state !== 'playing') locating = locate(true);
     onChange();
   }
@@ -200,7 +200,7 @@ export function openReplay(options: ReplayOptions): Replay {
     } catch (error) {
       if (closing.signal.aborted) return;
       shown.failure = toFailure(error);
-      // Another client may have moved it meanwhile: show what it is now.
+      // Another client may have moved the session meanwhile, so its present state is shown.
       if (shown.failure.code === 'invalid_transition') await daemon.askJson<Session>(path).then(take, () => {});
     }
     onChange();
@@ -248,7 +248,8 @@ function createCommands(
   located: () => Promise<void>,
 ): Pick<Replay, 'send' | 'seek' | 'step' | 'change'> {
   return {
-    // What is written back after the wait is a step of its own, as it may take half a minute.
+    // Play stops where the caller's wait ends: the write-back after it is played on its own, as it may take half a
+    // minute.
     send: (name) => command(`/${name}`, 'POST', name === 'play' ? { until: 'replay_duration_ns' } : {}),
     seek: (target) => command('/seek', 'POST', target),
     async step(count) {
@@ -261,26 +262,26 @@ function createCommands(
 
 type ScheduledEvent = Pick<PlayedEvent, 'event_id'> & { replay_offset_ns: number };
 
-/** The event before an index of the time line; undefined if that cannot be read. */
+/** The event before an index of the time line; undefined if the request for it fails. */
 async function askPrecedingEvent(daemon: Daemon, path: string, index: number, signal: AbortSignal) {
   try {
     const timeline = `${path}/timeline?event_index=${index - 1}&limit=1`;
     const { events } = await daemon.askJson<{ events: ScheduledEvent[] }>(timeline, { signal });
     return events[0];
   } catch {
-    // The place of the playhead is known without it; a session that is gone is reported by its stream.
+    // The playhead is known without the event; a session that is gone is reported by its stream.
     return undefined;
   }
 }
 
 /**
- * How late this page handles the frames of a session that plays. The fastest frame since the clock was set shows how the
- * page's clock and the daemon's belong together; a frame that comes later than that one was held up on its way or here.
+ * Measures how late this page handles the frames of a session that plays. The fastest frame since the clock was set
+ * relates the page's clock to the daemon's; a frame that took longer was held up on its way or here.
  */
 interface DelayMeter {
-  /** Takes that a frame says where the daemon's clock was; the delay of the frame, milliseconds. */
+  /** Takes the position of the daemon's clock in a frame; returns the delay of the frame, milliseconds. */
   take(positionNs: number, nowMs: number): number;
-  /** Takes that the clock was set, or runs at another speed. */
+  /** Starts again after the clock was set, or runs at another speed. */
   reset(speedFactor: number): void;
   /** The longest delay of the last second. */
   getDelayMs(nowMs: number): number;
@@ -310,15 +311,15 @@ export function createDelayMeter(): DelayMeter {
 }
 
 /**
- * Where a session's clock is between two frames. The daemon's is the only clock: a frame says where it was, and from
- * there the position moves at the session's speed, never beyond the next event until its frame is in.
+ * Estimates where a session's clock is between two frames. The daemon's is the only clock: a frame says where it was,
+ * and from there the position moves at the session's speed, never beyond where the session will stop.
  */
 interface Playhead {
-  /** Takes what a frame says: the position at a time of this page's clock. */
+  /** Takes the position of a frame at a time of this page's clock. */
   set(positionNs: number, atMs: number): void;
-  /** Takes that the clock stands still at a position. */
+  /** Stops the clock at a position. */
   stop(positionNs: number): void;
-  /** Takes how fast the position moves, and the place that it does not pass. */
+  /** Runs the clock at a speed, never beyond `limitNs`. */
   run(speedFactor: number, limitNs: number): void;
   /** The position at a time of this page's clock, nanoseconds from the start of the replay. */
   computePositionNs(nowMs: number): number;
@@ -333,7 +334,7 @@ const SLEW_LEFT = 0.8;
 export function createPlayhead(): Playhead {
   let [positionNs, atMs, speed, limitNs] = [0, 0, 0, Number.POSITIVE_INFINITY];
   let isRunning = false;
-  /** What is shown minus what the daemon's clock says. */
+  /** The shown position minus the position of the daemon's clock. */
   let offsetNs = 0;
   const computeClockNs = (nowMs: number) =>
     isRunning ? Math.min(limitNs, positionNs + Math.max(0, nowMs - atMs) * 1e6 * speed) : positionNs;
@@ -361,7 +362,7 @@ export function createPlayhead(): Playhead {
   };
 }
 
-/* What the settings of a session mean for its time line. */
+/* Computes what the settings of a session mean for its time line. */
 
 /** More events a second than these are not read one by one. */
 const RATE_MAX = 2000;
@@ -373,7 +374,7 @@ function chooseEndNs({ replay_end_ns, replay_duration_ns, duration_ns }: Omit<Ti
   return Number(replay_end_ns ?? replay_duration_ns ?? duration_ns);
 }
 
-/** Events a second that a session plays in the mean of the time that its caller waits for. */
+/** Mean number of events per second that a session plays during its caller's wait. */
 export function computeExpectedRate(session: Timed): number {
   const ownNs = Number(session.replay_duration_ns ?? session.duration_ns);
   return (session.event_count / Math.max(1, ownNs || chooseEndNs(session))) * 1e9 * session.speed_factor;

@@ -1,7 +1,6 @@
 /**
- * When a session plays each event, by the rule of the daemon: a call takes longer by the latency that its caller waits
- * for, later events of its thread begin later by the sum, and times in which nothing is under way are cut to the longest
- * gap.
+ * Computes when a session plays each event, by the rule of the daemon: a call takes longer by the latency that its
+ * caller waits for, later events of its thread begin later by the sum, and idle times are cut to the longest gap.
  */
 import type { Only } from '../../contract/received.ts';
 import {
@@ -31,9 +30,9 @@ export interface ScheduleSettings extends Latency {
 export interface Schedule {
   /** Rows of the transaction's events in the order of the replay. */
   rows: Uint32Array;
-  /** Start of each of them: offset from the start of the replay, nanoseconds. */
+  /** Start of each event: offset from the start of the replay, nanoseconds. */
   starts: Float64Array;
-  /** How many gaps were cut, and by how much altogether. */
+  /** Number of gaps that were cut, and by how many nanoseconds altogether. */
   cutCount: number;
   cutNs: number;
 }
@@ -60,8 +59,8 @@ export function computeSchedule(model: Model, settings: ScheduleSettings): Sched
 }
 
 /**
- * When each event would start and end with the latency, without cuts: by row, on the model's time line. `rows` are those
- * of the transaction by that start, ties in recorded order.
+ * Computes when each event would start and end with the latency, without cuts: by row, on the model's time line. `rows`
+ * are the rows of the transaction by their new start, ties in recorded order.
  */
 export function projectTimes({ columns, shares, starts, ends }: Model, { latencyNs, only }: Latency): ProjectedTimes {
   const newStarts = Float64Array.from(starts);
@@ -100,7 +99,7 @@ export function projectTimes({ columns, shares, starts, ends }: Model, { latency
   return { rows: own, starts: newStarts, ends: newEnds };
 }
 
-/** When the last event ends that the caller waits for. */
+/** End of the last event that the caller waits for. */
 export function computeOwnEndNs({ shares }: Model, { rows, ends }: ProjectedTimes): number {
   return rows.reduce((last, row) => (shares[row] === OWN ? Math.max(last, ends[row]!) : last), 0);
 }
@@ -109,7 +108,7 @@ type Columns = LanesModel['columns'];
 
 interface ScheduledThread {
   delay: ThreadDelay<number>;
-  /** Row of its last call. */
+  /** Row of the thread's last call. */
   call: number;
 }
 

@@ -5,12 +5,12 @@ export const SPEEDS: readonly number[] = [0.001, 0.01, 0.1, 0.25, 0.5, 1, 2, 5, 
 
 const SPEED_MIN = 0.001;
 const SPEED_MAX = 1000;
-/** Ten round numbers in each power of ten, as the ear and the eye want them: in steps of the same ratio. */
+/** Ten round numbers in each power of ten, in steps of about the same ratio, which look even on a slider. */
 const MANTISSAS = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
 const LATENCY_NS_MIN = 100_000n;
 /** One hour, as the API allows. */
 const LATENCY_NS_MAX = 3_600_000_000_000n;
-/** What is left of a time in which nothing is under way. */
+/** Length to which idle times are cut, nanoseconds. */
 export const IDLE_NS = 10_000_000n;
 
 export const raiseSpeed = (speed: number) => Math.min(SPEED_MAX, speed * 2);
@@ -22,7 +22,7 @@ export const SPEED_SCALE: readonly number[] = [
   SPEED_MAX,
 ];
 
-/** Place of the speed on the scale that is nearest, by ratio. */
+/** Place on the scale of the speed that is nearest by ratio. */
 export function placeOfSpeed(speed: number): number {
   const computeDistance = (place: number) => Math.abs(Math.log(SPEED_SCALE[place]! / speed));
   let nearest = 0;
@@ -30,7 +30,7 @@ export function placeOfSpeed(speed: number): number {
   return nearest;
 }
 
-/** 1, 2, 5, 10 … times the least one. */
+/** The next of the latencies that are 1, 2, 5, 10 … times the least one. */
 export function raiseLatency(latencyNs: bigint): bigint {
   return listLatenciesNs().find((next) => next > latencyNs) ?? LATENCY_NS_MAX;
 }

@@ -1,9 +1,9 @@
-/** The settings of a session as the link has them, so that one that is gone can be made again. */
+/** The settings of a session as the link has them, so that a session that is gone can be created again. */
 import type { Only, Session } from '../../contract/received.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
 
-/** What makes a session, beside its transaction: fields of `POST /api/replay/sessions`. */
+/** Settings of a new session apart from its transaction: fields of `POST /api/replay/sessions`. */
 export interface NewSessionSettings {
   speed_factor?: number;
   extra_latency_ns?: bigint;
@@ -52,7 +52,7 @@ export function buildExpectedSettings({ speed, latency, max_gap }: Settings): Sh
 
 type LinkedSettings = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'timeout_ns' | 'max_gap_ns' | 'only'>;
 
-/** The change of the link that says the settings of a session. */
+/** The change of the link that stores the settings of a session. */
 export function linkSettings({
   speed_factor,
   extra_latency_ns,

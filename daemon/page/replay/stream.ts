@@ -7,7 +7,7 @@ import type { Daemon } from '../api/daemon.ts';
 import { followStream } from '../api/event_stream.ts';
 import type { Failure } from '../api/failure.ts';
 
-/** Where the clock of a session is, without its events. */
+/** Position of a session's clock, without its events. */
 export interface PlayedPosition {
   position_ns: ExactInteger;
   event_index: number;
@@ -17,7 +17,7 @@ export interface PlayedPosition {
 export type Frame =
   | { kind: 'state'; id: number; session: Session }
   | { kind: 'event'; id: number; played: PlayedEvent }
-  /** In place of events, where these would be too many. */
+  /** Sent in place of events, where these would be too many. */
   | { kind: 'position'; position: PlayedPosition }
   /** `missed` is null when the daemon was started again. */
   | { kind: 'gap'; missed: number | null }
@@ -25,10 +25,10 @@ export type Frame =
   /** The connection broke, and is tried again. */
   | { kind: 'lost'; failure: Failure };
 
-/** Which frames a stream has: all events, or the position of the session 20 times a second. */
+/** The frames of a stream: all events, or the position of the session 20 times a second. */
 export type FrameChoice = 'events' | 'positions';
 
-/** Failures after which asking again cannot help. */
+/** Failures after which asking again does not help. */
 export const FINAL: ReadonlySet<string> = new Set([
   'unauthorized',
   'forbidden',
@@ -39,9 +39,9 @@ export const FINAL: ReadonlySet<string> = new Set([
 const OVER: ReadonlySet<string> = new Set(['stopped', 'failed', 'deleted', 'expired']);
 
 /**
- * Gives the frames of a session to `taken` until the signal ends it, or the session is gone: resolves to the failure
- * then. Frames that were sent while a connection was broken come with the next one, none twice. `lastId` is the newest
- * frame that the page has seen, such as `last_event_id` of an answer; null begins with the present state.
+ * Gives the frames of a session to `taken` until the signal aborts, or the session is gone; resolves to the failure, or
+ * to null. Frames that were sent while a connection was broken come with the next one, none twice. `lastId` is the
+ * newest frame that the page has seen, such as `last_event_id` of an answer; null begins with the present state.
  */
 export function follow(
   daemon: Daemon,

@@ -1,4 +1,4 @@
-/** The table beside a picture: the same events with all digits, made row by row as they come into sight. */
+/** The table of a picture's events with all digits, made row by row as they come into sight. */
 import {
   collectOrigins,
   type EventColumns,
@@ -29,11 +29,11 @@ export const HEADINGS = [
 export interface EventTable {
   rowCount: number;
   pageCount: number;
-  /** The event of a line of the table. */
+  /** Row of the event in a line of the table. */
   getRow(line: number): number;
   /** The line of an event; -1 if it is not in the table. */
   findLine(row: number): number;
-  /** Lines of a page: from, and to before. */
+  /** Lines of a page; `to` is the line after the last. */
   computePageLines(page: number): [from: number, to: number];
   /** Texts of a line, one for each heading; empty where the event has no such value. */
   formatLine(line: number): string[];
@@ -53,7 +53,7 @@ export function createEventTable(columns: EventColumns, originNs = 0n, rows?: Ui
   };
 }
 
-/** The longest events, in order of start, and the earlier ones of those that are equally long. */
+/** Selects the longest events, in order of start; of equally long events, the earlier ones. */
 export function selectLongestRows(
   { count, duration }: Pick<EventColumns, 'count' | 'duration'>,
   most: number,

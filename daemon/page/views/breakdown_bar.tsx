@@ -1,4 +1,4 @@
-/** What the time was spent on, as a bar and as numbers that add up. */
+/** The parts of a transaction's time, as a bar and as numbers that add up. */
 import { type Breakdown, type BreakdownPart, PARTS } from '../lanes/breakdown.ts';
 import { percentText } from '../numbers/amounts.ts';
 import { formatExactDuration, formatShortDuration } from '../numbers/exact_times.ts';

@@ -1,4 +1,4 @@
-/** What every view needs: the daemon, the link, and how to change it. */
+/** The context of every view: the daemon, the link, and how to change the link. */
 
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
@@ -9,7 +9,10 @@ import type { Link } from '../link/link.ts';
 export interface PageContext {
   daemon: Daemon;
   link: Link;
-  /** Changes the link; a new view, or what `isNewEntry` says, becomes an entry of the browser's history. */
+  /**
+   * Changes the link. `isNewEntry` says whether this becomes an entry of the browser's history; by default, only
+   * another view does.
+   */
   go: (change: Partial<Link>, isNewEntry?: boolean) => void;
   access: Access;
   /** Says a sentence to a screen reader. */

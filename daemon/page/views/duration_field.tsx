@@ -9,7 +9,7 @@ interface Props {
   value: bigint | null;
   leastNs: bigint;
   mostNs: bigint;
-  /** Text for no limit, where the scale has it. */
+  /** Text for no limit, if the scale has null for it. */
   none?: string;
   onValue: (value: bigint | null) => void;
 }
@@ -48,7 +48,7 @@ export function DurationField({ label, scale, value, none, onValue, ...bounds }:
 interface ExactProps {
   label: string;
   text: string;
-  /** Takes what was typed; returns what it must be, if it cannot be taken. */
+  /** Takes the typed text; returns what the text must be if it is refused. */
   onText: (text: string) => string | null;
 }
 

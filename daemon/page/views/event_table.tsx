@@ -31,7 +31,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
   const line = selected < 0 ? -1 : table.findLine(selected);
   const [page, setPage] = useState(() => Math.floor(Math.max(line, 0) / PAGE_ROWS));
   const [from, to] = table.computePageLines(page);
-  /** Keys may come faster than effects: each goes on from what the one before has done. */
+  /** Keys may come faster than effects, so each key goes on from the result of the one before. */
   const latest = useRef({ line, from, to });
   latest.current = { line, from, to };
 
@@ -50,14 +50,14 @@ export function EventTable({ model, selected, onSelect }: Props) {
     setSeen([first, Math.ceil((scrollTop + clientHeight) / ROW_PX) + MARGIN]);
   };
   useLayoutEffect(() => {
-    // Another page begins with its first row, unless the selected one is on it.
+    // Another page begins with its first row, unless the selected row is on it.
     if (line < from || line >= to) scroller.current!.scrollTop = 0;
     look();
   }, [page]);
 
   useKeys((key, target) => {
     if (target.matches('input[type=range]')) return false;
-    // The table itself scrolls sideways with the others.
+    // Left and right scroll sideways while the focus is within the table.
     const by = (scroller.current!.contains(target) ? DOWN : RIGHT).get(key);
     if (by === undefined) return false;
     const now = latest.current;

@@ -4,7 +4,7 @@ import { escapeHidden } from './names.ts';
 
 interface Props {
   failure: Failure;
-  /** With it the page also asks again by itself after failures that pass. */
+  /** Called by the button; if given, the page also asks again by itself after failures that pass. */
   onRetry?: (() => void) | undefined;
 }
 

@@ -2,9 +2,9 @@
 
 /** The part of a KeyboardEvent that says which key it is. */
 interface Pressed {
-  /** What it writes, or its name. */
+  /** Text that the key writes, or its name. */
   key: string;
-  /** Its place, by the letter that an American keyboard has there. */
+  /** Place of the key, by the letter that an American keyboard has there. */
   code: string;
   shiftKey: boolean;
 }
@@ -14,9 +14,10 @@ const LETTERS = 'WASDFVYTLOI1234';
 export const SIGNS = '?/+-[].,';
 
 /**
- * What the key writes, in capitals: `V`, `?`, `Space`, `ArrowLeft`; with Shift held `L+Shift`, except for digits and
- * signs, which many keyboards write with Shift only. A key that writes nothing of the page's counts by its place on an
- * American keyboard: `W` `A` `S` `D` lie together, French keyboards have digits with Shift, others no Latin letters.
+ * Returns what the key writes, in capitals: `V`, `?`, `Space`, `ArrowLeft`; with Shift held `L+Shift`, except for
+ * digits and signs, which many keyboards write with Shift only. A key whose text the page does not use counts by its
+ * place on an American keyboard: `W` `A` `S` `D` lie together, French keyboards have digits with Shift, others no Latin
+ * letters.
  */
 export function nameKey({ key, code, shiftKey }: Pressed): string {
   let name = key === ' ' ? 'Space' : key.length > 1 ? key : key.toUpperCase();

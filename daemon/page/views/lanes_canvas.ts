@@ -1,4 +1,7 @@
-/** Draws lanes on two canvases: what is recorded, and above it what moves: playhead, selection, labels. */
+/**
+ * Draws lanes on two canvases: the recorded events, and above them what moves, which is the playhead and the frames of
+ * the selected event and the played one.
+ */
 import { findFirstAtLeast } from '../columns/event_columns.ts';
 import { type Axis, BREAK_PX, computeAxisWidthPx, computeAxisXPx, computeFoldedLeftPx } from '../draw/axis.ts';
 import type { Bins } from '../draw/bins.ts';
@@ -25,7 +28,7 @@ export const AXIS_PX = 22;
 export const HEIGHT_PX_MAX = 12_000;
 export const FONT = '12px system-ui, sans-serif';
 const MARK_PX = 4;
-/** Height of where events would be with a latency. */
+/** Height of the bar that shows where an event would be with extra latency. */
 const PROJECTED_PX = 4;
 
 export const chooseNamesWidth = (pictureWidthPx: number) =>
@@ -38,7 +41,7 @@ export interface Scene {
   layout: Layout;
   theme: ThemeName;
   ink: Ink;
-  /** When events would be with the latency of a what-if; null without one. */
+  /** Times of the events with the latency of a what-if; null without one. */
   times: ProjectedTimes | null;
 }
 
@@ -93,7 +96,7 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     const { dpr } = axis.view;
     inView.draw(context, layout, namesPx, dpr);
     if (axis.folded) folded.draw(context, layout, namesPx + computeFoldedLeftPx(axis), dpr);
-    // What is put takes the place of what was there: the lines behind it come after.
+    // `putImageData` replaces what was there, so the lines behind the strips are drawn after them.
     context.globalCompositeOperation = 'destination-over';
     drawAxis(context, scene, model.firstNs);
     context.globalCompositeOperation = 'source-over';
@@ -104,7 +107,7 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     drawOwnSpan(context, scene, model);
   }
 
-  /** The canvas may have what another model has drawn. */
+  /** Whether the canvas needs no clearing; at first, another model may have drawn on it. */
   let isMovingEmpty = false;
 
   function drawMoving(canvas: HTMLCanvasElement, scene: Scene, { selected, playheadNs, playedRow }: Moving): void {
@@ -173,8 +176,8 @@ function createStrips(model: LanesModel) {
       painter.paint(tracks, view, palette, strips, onTrack);
     },
     /**
-     * Puts each track at its height, in place of what is there. Copies of a row of pixels take half as long as an image
-     * that the canvas stretches.
+     * Puts each track at its height, in place of what is there. Copying a row of pixels takes half as long as letting
+     * the canvas stretch an image.
      */
     draw(context: CanvasRenderingContext2D, { tracks }: Layout, leftPx: number, dpr: number): void {
       const { width, height } = band;
@@ -193,7 +196,7 @@ function createStrips(model: LanesModel) {
   };
 }
 
-/** Thin bars below the tracks, in the part of the axis that is to scale. */
+/** Draws thin bars below the tracks, in the part of the axis that is to scale. */
 function drawProjected(
   context: CanvasRenderingContext2D,
   { axis: { view }, layout: { tracks }, theme, namesPx }: Scene,
@@ -212,14 +215,14 @@ function drawProjected(
   }
 }
 
-/** The parts of an axis with where they begin, CSS pixels. */
+/** The parts of an axis, each with its left edge in CSS pixels. */
 function listAxisParts(axis: Axis): (readonly [leftPx: number, view: View])[] {
   return axis.folded
     ? [[0, axis.view] as const, [computeFoldedLeftPx(axis), axis.folded] as const]
     : [[0, axis.view] as const];
 }
 
-/** Whether a track has an event: its rows are in order of start. */
+/** Whether a track has an event; the search relies on the order of its rows by start. */
 function hasRow({ starts }: LanesModel, track: LaneTrack, row: number): boolean {
   for (let at = findFirstAtLeast(track.starts, starts[row]!); track.starts[at] === starts[row]; at++)
     if (track.rows[at] === row) return true;
@@ -248,7 +251,7 @@ function drawAxis(context: CanvasRenderingContext2D, { axis, layout, ink, namesP
   }
 }
 
-/** Two lines where the axis is interrupted, and right of them when the last of what was folded ended. */
+/** Draws two lines where the axis is interrupted, and right of them how much later the last write-back ended. */
 function drawBreak(
   context: CanvasRenderingContext2D,
   { axis, layout, ink, namesPx }: Scene,

@@ -23,11 +23,11 @@ import { UnendedNote } from './unended_note.tsx';
 
 interface Props {
   lanes: ReadLanes;
-  /** What the lanes are of, safe to read. */
+  /** Name of what the lanes show, safe to read. */
   name: string;
-  /** The whole of which the lanes are a part; without it they are the whole. */
+  /** The whole of which the lanes show a part; absent if they show the whole. */
   around?: Around;
-  /** When events would be with the latency of a what-if. */
+  /** Times of the events with the latency of a what-if. */
   times?: ProjectedTimes | null;
   /** Where the clock of the replay is now; null without one. */
   playheadNs?: (nowMs: number) => number | null;
@@ -55,7 +55,7 @@ export function LanesPanel(props: Props) {
     return true;
   });
   const shown = { model, selected, onSelect: select };
-  // Until all is read, the event may be among what comes.
+  // The event may still come while events are read.
   const isMissing = link.event !== null && selected < 0 && lanes.isOthersCut !== null;
   return (
     <>
@@ -108,7 +108,10 @@ interface LossesProps {
   hasFailed?: boolean;
 }
 
-/** What is not in the picture although it may have happened. Without coverage its sentence says that it is a part. */
+/**
+ * Notes what may have happened and is not in the picture. A picture without coverage says in its sentence that it is a
+ * part.
+ */
 export function Losses({ coverage: known, lanes, hasFailed }: LossesProps) {
   return (
     <>

@@ -1,4 +1,4 @@
-/** The lanes as a picture that is zoomed, moved and asked by pointer and keys. */
+/** The lanes as a picture that pointer and keys zoom, move and select from. */
 import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { computeAxis, computeFoldedLeftPx, isOnAxis } from '../draw/axis.ts';
@@ -16,9 +16,9 @@ import { Minimap } from './minimap.tsx';
 import { readInk, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
 
-/** What the events of a picture are a part of. */
+/** The whole of which a picture shows a part of the events. */
 export interface Around {
-  /** Nanoseconds since the epoch, where the offsets of the bounds count from. */
+  /** Time from which the offsets of the bounds count, nanoseconds since the epoch. */
   baseNs: bigint;
   bounds: TimeSpan;
   density: Density;
@@ -28,9 +28,9 @@ interface Props {
   model: LanesModel;
   outline: LanesOutline;
   around?: Around;
-  /** When events would be with the latency of a what-if; null without one. */
+  /** Times of the events with the latency of a what-if; null without one. */
   times: ProjectedTimes | null;
-  /** What the picture shows, in a sentence. */
+  /** Sentence that says what the picture shows. */
   summary: string;
   /** Row of the selected event; -1 without one. */
   selected: number;
@@ -74,7 +74,7 @@ export function LanesPicture(props: Props) {
       draw();
       return undefined;
     }
-    // New events have just changed the rest of the page: to draw them, too, would make it one long task.
+    // New events have just changed the rest of the page: drawing them in the same task would make it too long.
     const request = requestAnimationFrame(draw);
     return () => cancelAnimationFrame(request);
   }, [canvas, scene]);
@@ -94,7 +94,7 @@ export function LanesPicture(props: Props) {
     return () => cancelAnimationFrame(request);
   }, [canvas, scene, selected, playheadNs, playedRow]);
 
-  /** Keys may come faster than pictures: each goes on from the one before. */
+  /** Keys may come faster than pictures, so each key goes on from the view of the one before. */
   const latest = useRef<View | null>(null);
   latest.current = scene?.axis.view ?? null;
   const change = useCallback(
@@ -192,7 +192,7 @@ function useWheel(canvas: RefObject<HTMLCanvasElement | null>, zoom: (factor: nu
   }, [canvas]);
 }
 
-/** The time in view, and what the rest of the picture shows. */
+/** The time in view, and the bounds, density and folded part of the picture. */
 function usePictureSpan({ model, outline: recorded, times, around }: Props) {
   const { baseNs } = model;
   const outline = useMemo(
@@ -225,7 +225,7 @@ function buildExtents({ baseNs, bounds }: Around, originNs: bigint): Extents {
   return { normal: whole, unfolded: whole, all: whole, folded: null };
 }
 
-/** The event of the transaction before or after one in order of start. */
+/** Row of the transaction's own event before or after `row` in order of start; `row` itself if there is none. */
 function findAdjacentEvent({ shares, starts }: LanesModel, row: number, direction: 1 | -1): number {
   const isOwn = (at: number) => shares[at] === 0;
   if (row < 0) return starts.findIndex((_, at) => isOwn(at));

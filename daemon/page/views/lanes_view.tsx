@@ -25,7 +25,7 @@ export function LanesView({ transactionId }: { transactionId: string }) {
   const { setCoverage } = usePage();
   const loaded = useLanes(transactionId);
   const { lanes, transaction, failure, isLoading, isOld, askAgain } = loaded;
-  // What is missing in the whole says nothing of a picture of a part.
+  // The coverage of the whole transaction says nothing about a picture of a part of it.
   const coverage = (lanes ?? transaction)?.coverage ?? null;
   useEffect(() => setCoverage(coverage), [coverage, setCoverage]);
   return (
@@ -39,7 +39,7 @@ export function LanesView({ transactionId }: { transactionId: string }) {
   );
 }
 
-/** What a latency adds is drawn for no more events: it would take longer than a frame. */
+/** Added latency is drawn for at most this many events, because more would take longer than a frame. */
 const PROJECTED_MAX = 100_000;
 
 interface LanesProps {
@@ -59,7 +59,8 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const clocks = useMemo(() => parseClockOffsets(link, choices.nodes), [link.clock_offset, choices]);
   const played = usePlayed(transactionId, model, clocks.offsets);
   const { replay, failure, playheadNs, playedRow, renew } = played;
-  // The same one for all renderings: effects would keep the events of an earlier picture.
+  // The same function for all renderings, because effects that keep an earlier one would keep the events of its
+  // picture.
   const onPlay = useCallback(
     async (settings: NewSessionSettings) => {
       const opened = await renew(settings);
@@ -89,9 +90,7 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   );
 }
 
-/*
- * What is added to the times of each node, where a transaction has several: no recording knows how far clocks differ.
- */
+/* Offsets to add to the times of each node, if a transaction has several: no recording knows how far clocks differ. */
 
 interface Props {
   nodes: readonly string[];
@@ -142,7 +141,7 @@ function ClockFields({ nodes, clocks: { offsets, problems }, session }: Props) {
   );
 }
 
-/** What the session's clock differs by from what is set here. */
+/** Shows the offset of the session's clock, and whether it differs from the one that is set here. */
 function SessionClock({ session, node, offsetNs }: { session: Session | null; node: string; offsetNs: bigint }) {
   const clock = session?.clock.find((one) => one.node === node);
   if (!clock) return null;

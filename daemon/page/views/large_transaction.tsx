@@ -78,8 +78,8 @@ function Counted({ transaction, counts }: Props & { counts: BucketCounts }) {
 }
 
 /**
- * The part whose single events are shown; null where they are too many. It is wider than what is in view, if it may be,
- * and stays as long as it has what is in view.
+ * The part whose single events are shown; null if there are too many. The part is wider than the view if its events are
+ * few enough, and stays as long as it contains the view.
  */
 function useWantedPart(counts: BucketCounts): TransactionPart | null {
   const { link } = usePage();
@@ -125,7 +125,7 @@ function useCounts(transaction: Transaction): Answer<{ counts: BucketCounts; cov
   return useAnswer(transaction.transaction_id, (signal) => readCounts(daemon, transaction, signal));
 }
 
-/** With many processes, only longer buckets leave the daemon's answer below its limit of rows. */
+/** Retries with longer buckets, because with many processes the daemon's answer exceeds its limit of rows. */
 async function readCounts(daemon: Daemon, transaction: Transaction, signal: AbortSignal) {
   const firstNs = BigInt(transaction.first_timestamp_ns);
   const lastNs = computeLastEndNs(transaction);
@@ -149,7 +149,7 @@ async function readCounts(daemon: Daemon, transaction: Transaction, signal: Abor
 
 type PartAnswer = Omit<Answer<{ lanes: ReadLanes; part: TransactionPart }>, 'isOld'>;
 
-/** The events that began in a part of the time; null without a part. */
+/** Reads the events that began in a part of the time; null without a part. */
 function usePart(transaction: Transaction, part: TransactionPart | null): PartAnswer {
   const { daemon } = usePage();
   const [state, setState] = useState<Omit<PartAnswer, 'askAgain'>>(NOTHING);
@@ -165,7 +165,7 @@ function usePart(transaction: Transaction, part: TransactionPart | null): PartAn
     };
     set({ isLoading: true, failure: null });
     const question = { ...buildPartQuestion(transaction, part), name: formatName(transaction.transaction_id) };
-    // The first events alone would make the picture jump.
+    // Lanes of the first events alone are skipped, because they would make the picture jump.
     const takeLanes = (lanes: ReadLanes) => {
       if (lanes.coverage !== null) set({ body: { lanes, part } });
     };

@@ -47,7 +47,7 @@ export function Minimap(props: Props) {
     const xPx = event.offsetX - namesPx;
     if (event.button !== 0 || xPx < 0) return;
     const grip = hold(xPx);
-    // A press beside the part brings it there.
+    // A press outside the part in view brings the part there.
     const middleNs = bounds.fromNs + xPx * nsPerPx;
     const at = grip ? span : panView({ ...strip, ...span }, shareTo(span, middleNs), bounds);
     held.current = { grip: grip ?? 'whole', xPx, span: { fromNs: at.fromNs, toNs: at.toNs } };
@@ -77,7 +77,7 @@ const CURSORS: Record<Grip | 'none', string> = { from: 'ew-resize', to: 'ew-resi
 
 const shareTo = ({ fromNs, toNs }: TimeSpan, middleNs: number) => (middleNs - (fromNs + toNs) / 2) / (toNs - fromNs);
 
-/** All that does not depend on the part in view: it takes longer to draw than the lanes. */
+/** Draws all that does not depend on the part in view, which takes longer to draw than the lanes. */
 function drawPlainPicture({ density: { counts, failed }, namesPx, widthPx, theme }: Props): HTMLCanvasElement {
   const canvas = document.createElement('canvas');
   const context = clearCanvas(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
@@ -107,7 +107,7 @@ function draw(canvas: HTMLCanvasElement, plain: HTMLCanvasElement, props: Props)
   const [from, to] = [span.fromNs, span.toNs].map((ns) => Math.min(Math.max(computeXPx(strip, ns), 0), widthPx));
   context.globalAlpha = 0.6;
   context.fillStyle = readInk().ground;
-  // A failure is as plain outside of the part in view: its mark is above what is dimmed.
+  // Failures stand out as much outside of the part in view, because their marks are above the dimmed area.
   context.fillRect(namesPx, MARK_PX, from!, HEIGHT_PX - MARK_PX);
   context.fillRect(namesPx + to!, MARK_PX, widthPx - to!, HEIGHT_PX - MARK_PX);
   context.globalAlpha = 1;

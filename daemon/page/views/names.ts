@@ -1,7 +1,7 @@
-/** Names come from the programs that were recorded: nothing in them may change how the page reads. */
+/** Names come from the programs that were recorded, so nothing in them may change how the page reads. */
 
 const NAME_MAX = 120;
-/** Control characters, and those that change the direction of text or cannot be seen. */
+/** Control characters, invisible characters, and characters that change the direction of text. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /** A text that may have names in it: hidden characters as `\u{…}`. */

@@ -1,4 +1,6 @@
-/** What a printed page has beside what is on the screen: where it is from, and rows that a picture cannot be read from. */
+/**
+ * Parts of a printed page that the screen does not have: where the page is from, and rows that a picture does not show.
+ */
 
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
@@ -12,7 +14,7 @@ import { createEventTable, HEADINGS, selectLongestRows } from '../table/rows.ts'
 import { formatName } from './names.ts';
 import { showOnPaper } from './theme.ts';
 
-/** Whether the page is being printed. What is for paper is in the document only then, and pictures are light. */
+/** Whether the page is being printed. Parts for paper are in the document only then, and pictures are light. */
 function usePrinting(): boolean {
   const [isPrinting, setIsPrinting] = useState(false);
   useLayoutEffect(() => {
@@ -37,7 +39,7 @@ function usePrinting(): boolean {
   return isPrinting;
 }
 
-/** The address, what it selects, and what is missing of it. */
+/** The address, the window and filters that it selects, and what is missing in them. */
 export function PrintNote({ link, coverage }: { link: Link; coverage: Coverage | null }) {
   if (!usePrinting()) return null;
   const filters = listFilters(link).map(({ name, value }) => `${name} ${formatName(value)}`);

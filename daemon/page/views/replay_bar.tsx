@@ -31,7 +31,7 @@ export function ReplayBar({ played, model }: Props) {
   const { replay } = played;
   const mayPlay = access.scopes.includes('replay:control');
   const session = replay?.session ?? null;
-  // Until a session says its own.
+  // The recorded duration counts until a session has its own.
   const recordedNs = model.ownSpan ? model.ownSpan.toNs - model.firstNs : 0;
   const endNs = Number(session?.replay_end_ns ?? session?.replay_duration_ns ?? recordedNs);
   const isGone = replay?.failure?.code === GONE;
@@ -42,7 +42,7 @@ export function ReplayBar({ played, model }: Props) {
   const actions = createActions(played, changing, settings, endNs);
 
   useKeys((key, target) => {
-    // A slider uses these itself.
+    // A slider uses these keys itself.
     if ((key === 'Home' || key === 'End') && target.matches('input[type=range]')) return false;
     const action = mayPlay ? actions.get(key) : undefined;
     void action?.();
@@ -53,7 +53,7 @@ export function ReplayBar({ played, model }: Props) {
   }, [replay?.isAtOwnEnd]);
   const press = (key: string) => () => void actions.get(key)!();
   const { open } = played;
-  // The same one for all renderings: what runs on in each frame would keep the events of an earlier picture.
+  // The same function for all renderings, because the animation of an earlier one would keep the events of its picture.
   const onSeek = useCallback(
     (position_ns: bigint) => void openAndRun({ open }, (opened) => opened.seek({ position_ns })),
     [open],
@@ -128,12 +128,12 @@ async function openAndRun({ open }: Pick<PlayedReplay, 'open'>, run: (opened: Re
 }
 
 interface Changes {
-  /** What was asked for and is not answered yet. */
+  /** Changes that were asked for and are not answered yet. */
   readonly asked: Change;
   change(change: Change): void;
 }
 
-/** Changes of a session, no more often than the daemon should be asked: those that wait are sent as one. */
+/** Changes a session no more often than the daemon should be asked; changes that wait are sent as one. */
 function useChanges(played: PlayedReplay): Changes {
   const pace = useMemo(() => createPace(CHANGE_EVERY_MS), []);
   const waiting = useMemo<{ asked: Change }>(() => ({ asked: {} }), []);
@@ -155,7 +155,10 @@ function useChanges(played: PlayedReplay): Changes {
   };
 }
 
-/** Changes of latency and gaps are for the events to come, so all are laid out again with them where the clock is. */
+/**
+ * Applies a change. Latency and gaps change only the events to come, so a seek to the present event lays out all events
+ * with them.
+ */
 async function applyChange(opened: Replay, change: Change): Promise<void> {
   await opened.change(change);
   const isLaidOut = 'extra_latency_ns' in change || 'max_gap_ns' in change;
@@ -170,7 +173,7 @@ function createActions(played: PlayedReplay, changes: Changes, settings: () => S
       await opened.step(count);
       played.sayPlayed();
     });
-  /** What is asked for counts as set, so that a held key goes on from there. */
+  /** Changes that were asked for count as made, so that a held key goes on from them. */
   const mergeAsked = () => ({ ...settings(), ...changes.asked });
   const set = (changed: () => Change) => async () => changes.change(changed());
   const getLatencyNs = () => BigInt(mergeAsked().extra_latency_ns);
@@ -189,9 +192,9 @@ function createActions(played: PlayedReplay, changes: Changes, settings: () => S
   ]);
 }
 
-/* What a replay is doing, in numbers and words. */
+/* The state of a replay, in numbers and words. */
 
-/** A delay that nobody sees is not said. */
+/** A shorter delay is not shown, because nobody sees it. */
 const DELAY_MS_MIN = 40;
 
 function ReplayFigures({ replay, schedule }: { replay: Replay; schedule: Schedule | null }) {
@@ -256,7 +259,7 @@ function Missed({ count }: { count: number | null }) {
   return <span>▲ this page missed {groupDigits(count)} events</span>;
 }
 
-/* The place of the clock, which moves without a new rendering of the bar, and is moved by pointer and keys. */
+/* The slider for the clock's position, which moves without rendering the bar again; pointer and keys move it, too. */
 
 const STEPS = 1000;
 
@@ -304,7 +307,7 @@ function ReplaySeek({ replay, endNs, isOff, onSeek }: SeekProps) {
         onInput={() => {
           isHeld.current = true;
         }}
-        // A pointer that returns to where it began changes nothing.
+        // A pointer that returns to where it began causes no `change`.
         onPointerUp={() => setTimeout(release)}
         onBlur={release}
         onChange={() => {

@@ -49,7 +49,7 @@ export function ReplaySettings({ settings, isOff, press, onSpeed }: SettingsProp
   );
 }
 
-/** A speed that was chosen and not taken is given up after this time. */
+/** A chosen speed that the session has not taken is given up after this time. */
 const CHOSEN_MS = 3000;
 
 /**

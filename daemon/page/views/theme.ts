@@ -11,7 +11,7 @@ function readChosenTheme(): Theme | null {
   return text === 'light' || text === 'dark' ? text : null;
 }
 
-/** Paper is light. */
+/** Whether the page is being printed, which needs the light theme. */
 let isOnPaper = false;
 
 export function readCurrentTheme(): Theme {
@@ -23,7 +23,7 @@ export function chooseNextTheme(): Theme {
   return readCurrentTheme() === 'dark' ? 'light' : 'dark';
 }
 
-/** Shows a theme; one that is given is remembered. Pictures listen to `themechange` to be drawn again. */
+/** Shows the theme, and remembers one that is given. Pictures listen to `themechange` to be drawn again. */
 export function applyTheme(theme?: Theme): void {
   if (theme) kept.set(KEY, theme);
   document.documentElement.dataset.theme = readCurrentTheme();

@@ -80,9 +80,9 @@ function CoveragePill({ coverage: { complete, lost, gaps } }: { coverage: Covera
   );
 }
 
-/* Takes what is shown elsewhere: as a link, a command for a shell, text; and keeps the transaction from retention. */
+/* Shares what is shown, as a link, a command for a shell, or text, and keeps the transaction from retention. */
 
-/** Rows of tables that are copied as text. */
+/** Most rows of tables that are copied as text. */
 const ROWS_MAX = 1000;
 
 function Share() {
@@ -157,7 +157,7 @@ function Share() {
   );
 }
 
-/** The sentence, what is missing, and the rows of the tables, which are separated by tabs. */
+/** The sentence, what is missing, and the rows of the tables, whose cells are separated by tabs. */
 function collectShownText(): string {
   const words = [...document.querySelectorAll<HTMLElement>('main h1, main .loss')].map(({ innerText }) => innerText);
   const rows = [...document.querySelectorAll<HTMLTableRowElement>('main tr')].slice(0, ROWS_MAX);

@@ -24,7 +24,7 @@ interface Loaded {
 }
 
 const NOTHING: Loaded = { trace: null, lanes: null, failure: null, isLoading: true };
-/** Transactions that the sentence names. */
+/** Most transactions that the sentence names. */
 const NAMED_MAX = 3;
 
 export function TraceView({ traceId }: { traceId: string }) {

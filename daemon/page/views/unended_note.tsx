@@ -1,4 +1,4 @@
-/** Which calls and requests have begun and not ended, beside the numbers that they may make larger. */
+/** Names calls and requests that have begun and not ended, next to the numbers that they may make larger. */
 import type { Coverage, InProgressEvent } from '../../contract/received.ts';
 import { formatQuantity } from '../numbers/amounts.ts';
 import { formatShortDuration } from '../numbers/exact_times.ts';

@@ -19,8 +19,8 @@ interface State<Body> extends Pick<Answer<Body>, 'body' | 'failure' | 'isLoading
 }
 
 /**
- * Asks at first and whenever `key` changes; a question that another follows is given up. A daemon that cannot be reached
- * is asked again by itself.
+ * Asks at first and whenever `key` changes, and gives up the question before. A daemon that is not reachable is asked
+ * again automatically.
  */
 export function useAnswer<Body>(key: string | null, ask: (signal: AbortSignal) => Promise<Body>): Answer<Body> {
   const [state, setState] = useState<State<Body>>({ body: null, of: null, failure: null, isLoading: true });

@@ -1,4 +1,4 @@
-/** What pictures on canvases must know of the page: how wide they may be, and which colours it has. */
+/** The properties of the page that pictures on canvases need: their width, and the colours. */
 import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ThemeName } from '../draw/theme.ts';
@@ -43,7 +43,7 @@ export function readInk(): Ink {
   return { text: readColor('text'), quiet: readColor('quiet'), line: readColor('line'), ground: readColor('panel') };
 }
 
-/** Sets a canvas to a size in CSS pixels, and clears it: what is empty need not be, which takes as long as to draw. */
+/** Sets a canvas to a size in CSS pixels, and clears it unless `isEmpty`, because clearing takes as long as drawing. */
 export function clearCanvas(
   canvas: HTMLCanvasElement,
   widthPx: number,

@@ -12,7 +12,7 @@ import { usePage } from './context.ts';
 import { formatName } from './names.ts';
 import { useRetry } from './use_retry.ts';
 
-/** Requests that began earlier than this before the transaction are hardly ever still in its way. */
+/** Requests that began this long before the transaction, or longer, are hardly ever still in its way. */
 const BEFORE_NS = 1_000_000_000n;
 /** The most requests of others that are read. */
 const OTHERS_MAX = 200_000;
@@ -25,7 +25,7 @@ export interface LoadedLanes {
   transaction: WholeTransaction | null;
   /** Null until the first events were read. */
   lanes: ReadLanes | null;
-  /** Whether they were laid out with other clock offsets than are asked for. */
+  /** Whether the lanes were laid out with other clock offsets than the link asks for. */
   isOld: boolean;
   failure: Failure | null;
   isLoading: boolean;
@@ -79,7 +79,7 @@ export function askTransaction(daemon: Daemon, transactionId: string, signal: Ab
   return daemon.askJson<WholeTransaction>(`/api/transactions/${encodeURIComponent(transactionId)}`, { signal });
 }
 
-/** What the second thread is asked about a transaction. */
+/** The question to the second thread about a transaction. */
 export function buildLanesQuestion(
   transaction: Transaction,
   link: Pick<Link, 'clock_offset'>,
@@ -89,7 +89,7 @@ export function buildLanesQuestion(
   return { ...buildCommonQuestion([transaction], link), name: formatName(transaction_id), ownPath };
 }
 
-/** What is asked beside the events of the transactions themselves. */
+/** The part of a question that is not about the events of the transactions themselves. */
 export function buildCommonQuestion(
   transactions: readonly Transaction[],
   { clock_offset }: Pick<Link, 'clock_offset'>,
@@ -105,7 +105,7 @@ export function buildCommonQuestion(
   };
 }
 
-/** The events of a transaction that began in a part of its time, and what was in their way. */
+/** The question about the events of a transaction that began in a part of its time, and about what was in their way. */
 export function buildPartQuestion(transaction: Transaction, { from, to }: { from: bigint; to: bigint }) {
   const id = encodeURIComponent(transaction.transaction_id);
   return {
@@ -117,12 +117,12 @@ export function buildPartQuestion(transaction: Transaction, { from, to }: { from
   };
 }
 
-/** The requests that tasks of the transactions queued. */
+/** Paths of the requests that tasks of the transactions queued. */
 function buildQueuedPaths(transactions: readonly Transaction[]): string[] {
   return transactions.map((one) => `/api/events?queued_by=${encodeURIComponent(escapeListItem(one.transaction_id))}`);
 }
 
-/** The requests to devices on the transactions' nodes in their time. */
+/** Path of the requests to devices on the transactions' nodes in their time. */
 function buildWholeOthersPath(transactions: readonly Transaction[]): string {
   const firsts = transactions.map(({ first_timestamp_ns }) => BigInt(first_timestamp_ns));
   const lasts = transactions.map(({ last_end_ns }) => BigInt(last_end_ns));

@@ -1,4 +1,6 @@
-/** The replay of a transaction in its picture: the playhead, the event that it is at, and how they are said. */
+/**
+ * The replay of a transaction in its picture: the playhead, the event that it is at, and sentences about that event.
+ */
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import { findFirstAtLeast, getErrorName, getWhat, typeName } from '../columns/event_columns.ts';
 import { createRowFinder } from '../columns/row_finder.ts';
@@ -63,7 +65,7 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Clo
     [replay, model, schedule, isFast, isAligned],
   );
   const playedRow = useCallback(() => place.current.row, []);
-  /** The row is one of this model, also where the sentence waits for its turn. */
+  /** The latest model, because the row belongs to it also when the sentence has waited for its turn. */
   const latest = useRef(model);
   latest.current = model;
   const pace = useMemo(() => createPace(SAID_EVERY_MS), []);
@@ -75,18 +77,18 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Clo
   return { ...shown, playheadNs, playedRow, sayPlayed, schedule };
 }
 
-/* Where the clock of a replay is in the picture of what was recorded, and what it has played. */
+/* Finds the clock of a replay in the picture of what was recorded, and the event that was played last. */
 
 interface PlayedPlace {
   /** Row of the event that was played last; -1 before the first, or if the picture does not have it. */
   row: number;
-  /** Its start on the replay's own time line, nanoseconds. */
+  /** Start of that event on the replay's own time line, nanoseconds. */
   offsetNs: number;
 }
 
 const NOTHING_PLAYED: PlayedPlace = { row: -1, offsetNs: 0 };
 
-/** What is played at a position, where events do not come one by one. */
+/** The event that was played last at a position, where events do not come one by one. */
 export function findPlayedPlace({ rows, starts }: Schedule, positionNs: number): PlayedPlace {
   // Offsets are whole nanoseconds, and an event at the position is played.
   const place = findFirstAtLeast(starts, Math.floor(positionNs) + 1) - 1;
@@ -95,8 +97,8 @@ export function findPlayedPlace({ rows, starts }: Schedule, positionNs: number):
 
 /**
  * Offset of the playhead on the model's time line. Extra latency and shortened gaps make the replay's time line another
- * one, so that it counts from the event that was played last, up to the next one. With aligned clocks rows are not in
- * order of start, and there is no next one.
+ * one, so the offset counts from the event that was played last, up to the next event. With aligned clocks, rows are
+ * not in order of start, so no next event limits the offset.
  */
 function computePlayheadNs(
   { starts, firstNs }: Pick<LanesModel, 'starts' | 'firstNs'>,

@@ -1,4 +1,7 @@
-/** What a latency would do to a transaction: computed here while it is chosen, and by the daemon when it stays. */
+/**
+ * The effect of a latency on a transaction: computed here while the latency is chosen, and by the daemon when the
+ * choice rests.
+ */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { WhatIfAnswer } from '../../contract/received.ts';
@@ -16,7 +19,7 @@ import { buildAssumption, WHAT_IF } from '../what_if/question.ts';
 import { usePage } from './context.ts';
 import { useAnswer } from './use_answer.ts';
 
-/** A choice that stays for as long is asked of the daemon. */
+/** A choice that rests for this long is asked of the daemon. */
 const REST_MS = 150;
 
 export interface ProjectionChoice {
@@ -25,14 +28,14 @@ export interface ProjectionChoice {
   timeoutNs: bigint | null;
 }
 
-/** What is chosen, at once; the link has it when it rests. */
+/** The choice at once, which the link gets when the choice rests. */
 export function useChosen(): [chosen: ProjectionChoice, choose: (change: Partial<ProjectionChoice>) => void] {
   const { link, go } = usePage();
   const inLink = { latencyNs: link.latency ?? 0n, timeoutNs: link.timeout };
   const [chosen, setChosen] = useState<ProjectionChoice>(inLink);
   const sent = useRef<ProjectionChoice>(inLink);
   useEffect(() => {
-    // The link may change by Back, or with the session; what came from here is no change.
+    // The link may change by Back, or with the session; a change that came from here is ignored.
     if (isSame(sent.current, inLink)) return;
     sent.current = inLink;
     setChosen(inLink);
@@ -55,11 +58,11 @@ function isSame(one: ProjectionChoice, other: ProjectionChoice): boolean {
 export interface ShownProjection {
   /** Null until the daemon has answered once. */
   projection: Projection | null;
-  /** The daemon's answer, if it is of what is chosen. */
+  /** The daemon's answer to the present choice; null if it is to another one. */
   answer: WhatIfAnswer | null;
-  /** How many events get the latency; null while it is not known. */
+  /** Number of events that get the latency, and of all; null while it is not known. */
   affected: Pick<WhatIfAnswer, 'affected_count' | 'event_count'> | null;
-  /** Whether the daemon's answer is another one than the page's own. */
+  /** Whether the daemon's answer differs from the page's own. */
   isOther: boolean;
   failure: Failure | null;
   askAgain: () => void;
@@ -67,7 +70,7 @@ export interface ShownProjection {
 
 interface ProjectionAnswer {
   chosen: ProjectionChoice;
-  /** What the curve depends on. */
+  /** Identifies all that the curve depends on. */
   curveKey: string;
   answer: WhatIfAnswer;
 }
@@ -99,7 +102,7 @@ export function useProjection(
     },
   );
   const known = useRef<{ key: string; curve: ProjectedCurve } | null>(null);
-  /** Takes an answer: whether it is another one than the curve gives that the page has. */
+  /** Takes the curve of an answer; true if the answer differs from what the curve of the page gives. */
   const isOther = useMemo(() => {
     if (!body) return false;
     const own = known.current?.key === body.curveKey ? known.current.curve : null;

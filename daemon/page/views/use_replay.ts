@@ -15,9 +15,11 @@ export interface ShownReplay {
   failure: Failure | null;
   /** Makes a session with the settings of the link unless there is one; null if that fails. */
   open: () => Promise<Replay | null>;
-  /** Makes another session in the place of the one that is shown: with these settings beside the link's. */
+  /**
+   * Makes another session in the place of the shown one, with the settings of the link, which these settings override.
+   */
   renew: (settings?: NewSessionSettings) => Promise<Replay | null>;
-  /** Makes a session with the settings of one that is gone, where that one was. */
+  /** Makes a session with the settings of the session that is gone, at its position. */
   restore: () => Promise<void>;
   /** Changes with every change of the session. */
   version: number;
@@ -92,7 +94,7 @@ export function useReplay(
   }, [daemon, transactionId]);
 
   const isLeft = useRef(false);
-  // Its end comes when the view is left; that of `useEffect` comes a frame later.
+  // A layout effect ends when the view is left; `useEffect` ends a frame later.
   useLayoutEffect(() => {
     isLeft.current = false;
     return () => {
@@ -147,7 +149,7 @@ export function useReplay(
   return { replay, failure, open, renew, restore, version };
 }
 
-/** Returns what the link has to say of a session, or null if it says it already. */
+/** Returns a function for the change of the link that a session needs; null if the link needs none. */
 function createLinkKeeper() {
   let before: { settings: string; position: bigint | null } | null = null;
   return (session: Session) => {
@@ -160,7 +162,7 @@ function createLinkKeeper() {
     const isChanged = before?.settings !== text;
     before = { settings: text, position };
     if (!isChanged && !isMoved) return null;
-    // What the link asks stands until somebody changes the session.
+    // Settings of the link stand until somebody changes the session.
     const { speed, max_gap } = settings;
     return { position, ...(isFirst ? { speed, max_gap } : isChanged && settings) };
   };

@@ -1,4 +1,4 @@
-/** The part of a picture that is in view. The link names it, and has it as soon as it rests. */
+/** The part of a picture that is in view, which the link has as soon as it rests. */
 
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { I64_MAX } from '../../base/bigints.ts';
@@ -6,7 +6,7 @@ import { LEAST_NS } from '../draw/view.ts';
 import type { TimeSpan } from '../lanes/model.ts';
 import { usePage } from './context.ts';
 
-/** As in the link: nanoseconds since the epoch. */
+/** A zoom as in the link: nanoseconds since the epoch. */
 interface Zoom {
   from: bigint;
   to: bigint;
@@ -17,8 +17,8 @@ const RESTS_AFTER_MS = 100;
 const TIME_MAX_NS = I64_MAX;
 
 /**
- * Offsets count from `baseNs`. `normal` is what a link without a zoom shows; one that names a time without any of the
- * `extent`, as that of another transaction, shows the same.
+ * Offsets count from `baseNs`. `normal` is shown by a link without a zoom, and by one whose zoom has nothing of the
+ * `extent`, such as that of another transaction.
  */
 export function useZoom(
   baseNs: bigint,
@@ -65,7 +65,7 @@ function toZoom(baseNs: bigint, fromNs: number, toNs: number): Zoom | null {
   return from < to ? { from, to } : null;
 }
 
-/** Null if there is nothing to see then. */
+/** Null if the zoom has nothing of the `extent`. */
 function toOffsets(zoom: Zoom, baseNs: bigint, extent: TimeSpan): TimeSpan | null {
   const from = Number(zoom.from - baseNs);
   const to = Number(zoom.to - baseNs);

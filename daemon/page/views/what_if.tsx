@@ -1,4 +1,7 @@
-/** What if every such event took longer, and the caller waited only for so long: for a transaction and those like it. */
+/**
+ * Asks what would happen if every such event took longer, and the caller waited no longer than a deadline, for a
+ * transaction and for those like it.
+ */
 
 import { useEffect, useRef } from 'preact/hooks';
 import { I64_MAX } from '../../base/bigints.ts';
@@ -118,7 +121,7 @@ function Answer({ shown, timeoutNs, isAtLeast }: AnswerProps) {
   );
 }
 
-/* Which events get the latency: of a type, a service, a node of the transaction. */
+/* Chooses which events get the latency: of a type, a service, a node of the transaction. */
 
 function WhatIfOnly({ choices: { types, services, nodes } }: { choices: Choices }) {
   const { link, go } = usePage();
@@ -145,21 +148,21 @@ interface OnlyProps {
   /** Text of the choice that excludes nothing. */
   all: string;
   values: readonly string[];
-  /** What the link has: it may be several, and none of the values. */
+  /** Values that the link has, which may be several, and others than `values`. */
   chosen: readonly string[];
   onChoose: (chosen: string[]) => void;
 }
 
 function OneOf({ label, all, values, chosen, onChoose }: OnlyProps) {
   const names = [...new Set([...values, ...chosen])];
-  // A choice among one excludes nothing.
+  // A choice with only one value excludes nothing.
   if (names.length < 2 && chosen.length === 0 && label !== 'Events that take longer') return null;
   const several = names.length;
   const at = chosen.length === 0 ? -1 : chosen.length === 1 ? names.indexOf(chosen[0]!) : several;
   return (
     <select
       aria-label={label}
-      // Any text may be a name.
+      // Options are numbered, because any text may be a name.
       value={String(at)}
       onChange={({ currentTarget }) => {
         const place = Number(currentTarget.value);

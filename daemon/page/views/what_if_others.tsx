@@ -1,4 +1,4 @@
-/** How many transactions like this one would miss the deadline. */
+/** Counts the transactions like this one that would miss the deadline. */
 
 import { useMemo, useState } from 'preact/hooks';
 import type { CurvesAnswer } from '../../contract/received.ts';
@@ -29,7 +29,7 @@ interface Others extends Omit<CurvesAnswer, 'transactions'> {
 
 export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
   const { daemon, link } = usePage();
-  /** Many events are read for it, so that it is asked for. */
+  /** Whether the user has asked: the answer takes many events, so it is not read before. */
   const [isAsked, setIsAsked] = useState(false);
   const where = buildWhere(link, ownService);
   const body = { where, ...buildAssumption(buildOnlyFilter(link), offsets) };
@@ -46,7 +46,7 @@ export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
         </button>
       </p>
     );
-  // What was counted with other settings is no answer.
+  // An answer to other settings is not shown.
   const others = answer.body?.key === key ? answer.body : null;
   return (
     <>

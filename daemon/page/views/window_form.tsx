@@ -1,4 +1,7 @@
-/** Chooses what the page is about: services, nodes, whatever else can be filtered, a window of time, only what failed. */
+/**
+ * Chooses what the page shows: services, nodes, all other filters, a window of time, only transactions with failed
+ * calls.
+ */
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { filterText, readFilters } from '../link/filter_text.ts';
 import { dropFilterValue, listFilters } from '../link/filters.ts';
@@ -64,7 +67,10 @@ export function WindowForm() {
   );
 }
 
-/** What the daemon knows of; until it has answered, and if it cannot, the fields have only what the link says. */
+/**
+ * The values that the daemon knows. Until it has answered, and if it does not, the fields have only the values of the
+ * link.
+ */
 function useKnownValues(): KnownValues {
   const { daemon } = usePage();
   const [known, setKnown] = useState<KnownValues>(new Map());

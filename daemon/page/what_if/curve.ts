@@ -31,7 +31,7 @@ export function findSmallestMissing(curve: ProjectedCurve, timeoutNs: bigint | n
   return smallest;
 }
 
-/** What a what-if says of one transaction. */
+/** The result of a what-if for one transaction. */
 export interface Projection {
   recordedNs: bigint;
   durationNs: bigint;

@@ -1,9 +1,9 @@
-/** The curves of many transactions, laid out so that a slider counts them without making an object. */
+/** The curves of many transactions, laid out so that a slider counts them without allocating objects. */
 import type { CurveLine } from '../../contract/received.ts';
 
 export interface Population {
   readonly count: number;
-  /** How many of them miss a deadline with an extra latency; exact for 64-bit values. */
+  /** Number of transactions that miss a deadline with an extra latency; exact for 64-bit values. */
   countMissed(latencyNs: bigint, timeoutNs: bigint): number;
 }
 

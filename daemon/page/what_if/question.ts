@@ -1,4 +1,4 @@
-/** What the daemon is asked about a transaction and about those like it. */
+/** Questions to the daemon about a transaction and about those like it. */
 import type { Only } from '../../contract/received.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { FILTERED, type Link } from '../link/link.ts';

@@ -5,15 +5,15 @@ import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import type { Projection } from './curve.ts';
 import type { Where } from './question.ts';
 
-/** `394.7 ms becomes 439.7 ms`, or that it stays. */
+/** `394.7 ms becomes 439.7 ms`, or `stays 394.7 ms`. */
 export function describeProjection({ recordedNs, durationNs }: Projection): string {
   if (recordedNs === durationNs) return `stays ${formatShortDuration(recordedNs)}`;
   return `${formatShortDuration(recordedNs)} becomes ${formatShortDuration(durationNs)}`;
 }
 
 /**
- * Whether the deadline is kept, and from which latency on it is not; the latency with all digits. A projection knows of
- * calls that have ended only: `isPast` says whether one in progress has not ended by then, null that it is not known.
+ * Says whether the deadline is kept, and from which latency on it is missed, with all digits. A projection knows only
+ * of calls that have ended: `isPast` says whether a call in progress has not ended by the deadline; null is not known.
  */
 export function describeDeadline(
   { timesOut, smallestNs }: Projection,

@@ -1,4 +1,4 @@
-/** Two transactions, windows or reports beside each other. */
+/** Compares two transactions, windows or reports. */
 import { useState } from 'preact/hooks';
 import type { Link } from '../../link/link.ts';
 import { usePage } from '../context.ts';
@@ -10,7 +10,7 @@ import { Windows } from './windows.tsx';
 const KINDS = ['transactions', 'windows', 'reports'] as const;
 type ComparisonKind = (typeof KINDS)[number];
 
-/** What a link compares; null if it names nothing. */
+/** The kind that a link compares; null if the link names nothing to compare. */
 function chooseKind({ other, other_from, other_to, transaction }: Link): ComparisonKind | null {
   if (other !== null) return 'transactions';
   if (other_from !== null && other_to !== null) return 'windows';
@@ -20,7 +20,7 @@ function chooseKind({ other, other_from, other_to, transaction }: Link): Compari
 const buildComparedKey = ({ transaction, other, other_from, other_to }: Link) =>
   [transaction, other, other_from, other_to].join('\n');
 
-/** What a link must not name beside a choice. */
+/** Fields to clear in the link when a kind is chosen, because they name another comparison. */
 const CHANGES: Readonly<Record<ComparisonKind, Partial<Link>>> = {
   transactions: { other_from: null, other_to: null },
   windows: { other: null },
@@ -29,7 +29,7 @@ const CHANGES: Readonly<Record<ComparisonKind, Partial<Link>>> = {
 
 export function Compare() {
   const { link, go } = usePage();
-  /** What the user has chosen, and where: a link that names another comparison is followed. */
+  /** The chosen kind, and what the link compared then: a link that names another comparison is followed. */
   const [chosen, setChosen] = useState<{ kind: ComparisonKind; compared: string } | null>(null);
   const kind = (chosen?.compared === buildComparedKey(link) && chosen.kind) || chooseKind(link) || 'transactions';
   const choose = (next: ComparisonKind) => {

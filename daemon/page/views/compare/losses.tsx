@@ -1,4 +1,4 @@
-/** What is missing of either side, beside the numbers that it touches. */
+/** Notes what is missing on either side, next to the numbers that it makes too small. */
 import type { Coverage } from '../../../contract/received.ts';
 import { formatQuantity } from '../../numbers/amounts.ts';
 

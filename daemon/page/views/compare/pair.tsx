@@ -7,7 +7,7 @@ export interface Pair<Body> {
   b: Body;
 }
 
-/** The newest two answers that were asked for together: one of them with an older one would be compared wrongly. */
+/** The newest two answers that were asked for together, because a new answer must not be compared with an old one. */
 export function usePair<Body>(a: Answer<Body>, b: Answer<Body>): Pair<Body> | null {
   const last = useRef<Pair<Body> | null>(null);
   if (a.failure || b.failure) return null;

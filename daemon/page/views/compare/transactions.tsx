@@ -17,7 +17,7 @@ import { formatSignedDuration, SumsTable } from './sums_table.tsx';
 
 interface TransactionSide {
   transaction: WholeTransaction;
-  /** Null if it has too many events. */
+  /** Null if the transaction has too many events. */
   calls: ReadCalls | null;
 }
 
@@ -106,7 +106,7 @@ const PHRASES: Readonly<Record<BreakdownPart, string>> = {
   untraced: 'on a CPU, or not recorded',
 };
 
-/** The fields of both sides, as they are until they are asked for. */
+/** Fields for both sides, which the link gets when the form is submitted. */
 function Choice() {
   const { link, go } = usePage();
   const [a, setA] = useState(link.transaction ?? '');
@@ -160,7 +160,7 @@ function Figures({ a, b }: { a: ReadCalls; b: ReadCalls }) {
   );
 }
 
-/* What the time of two transactions was spent on: bars on one scale, and the parts as numbers. */
+/* The parts of two transactions' times: bars on one scale, and numbers. */
 
 interface Props {
   a: Breakdown;

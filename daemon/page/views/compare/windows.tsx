@@ -73,7 +73,7 @@ function useWindow(link: Link, window: Window | null) {
 
 type Both = Pair<Summed>;
 
-/** Null for windows of one length, whose sums can be compared as they are. */
+/** The lengths of the windows; null if they are the same, so that the sums can be compared as they are. */
 function computeLengths({ a, b }: Both): Lengths | null {
   const lengths = { a: a.toNs - a.fromNs, b: b.toNs - b.fromNs };
   return lengths.a === lengths.b ? null : lengths;

@@ -1,4 +1,4 @@
-/** Which host records, what is missing and why, and the sessions that are open. */
+/** Shows which host records, what is missing and why, and the sessions that are open. */
 
 import { useEffect, useState } from 'preact/hooks';
 import { LOSS_CAUSES, LOSS_CURES } from '../../../../bpf/schema/losses.ts';
@@ -14,7 +14,7 @@ import { FailureNote } from '../failure_note.tsx';
 import { formatName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
 
-/** Each part is asked for alone: one that fails or takes long leaves the others as they are. */
+/** Each part is a question of its own, so that one that fails or takes long leaves the others as they are. */
 export function Health() {
   const { daemon, setCoverage, access } = usePage();
   const usePart = <Body,>(path: string) => useRefreshed((signal) => daemon.askJson<Body>(path, { signal }));
@@ -57,7 +57,7 @@ export function Health() {
   );
 }
 
-/** What failed, once for all parts, and which parts are old or not known by it. */
+/** Shows each failure once for all parts, and which parts are old or not known because of it. */
 function OldParts({ parts }: { parts: [name: string, part: Refreshed<unknown>][] }) {
   const failed = parts.map(([, part]) => part).filter(({ failure }) => failure);
   const retry = () => {
@@ -81,7 +81,7 @@ function OldParts({ parts }: { parts: [name: string, part: Refreshed<unknown>][]
   );
 }
 
-/** Whether something can be said: that it is not known, if it does not come. */
+/** Whether the part can be described: its answer is there, or has failed or is late, so that it is not known. */
 function isKnown({ body, isOld }: Refreshed<unknown>): boolean {
   return body !== null || isOld;
 }
@@ -111,7 +111,7 @@ function formatAge({ at, isOld }: Omit<Refreshed<unknown>, 'body'>): string {
   return isOld ? ` (as of ${at} UTC)` : '';
 }
 
-/* What the agent beside the daemon costs, and how close it came to losing events. */
+/* The cost of the agent next to the daemon, and how close it came to losing events. */
 
 /** `metrics` are the daemon's, in Prometheus' text. */
 function AgentCost({ metrics }: { metrics: string }) {
@@ -139,9 +139,9 @@ function AgentCost({ metrics }: { metrics: string }) {
   );
 }
 
-/* What is missing in the recordings, why, and what helps. */
+/* The gaps of the recordings, with causes and remedies. */
 
-/** What helps to miss less from now on, where the agent has nothing to say. */
+/** Remedies against further loss, for causes without a cure in `LOSS_CURES`. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['agent_stopped', 'a service that restarts the agent'],
   ['agent_killed', 'a service that restarts the agent'],
@@ -186,12 +186,12 @@ function Gaps({ coverage: { gaps } }: { coverage: Coverage }) {
   );
 }
 
-/* The nodes of a fleet, and how far what each has recorded has arrived. */
+/* The nodes of a fleet, and up to which time the events of each have arrived. */
 
 /** A fleet may have thousands of nodes: the ones furthest behind are shown. */
 const NODES_MAX = 200;
 
-/** How many nodes ship, as the beginning of a sentence. */
+/** Says how many nodes ship, as the beginning of a sentence. */
 function describeNodes({ current, silent, ended }: NonNullable<Readiness['fleet']>['nodes']): string {
   const first =
     current === 0 ? 'No node ships now' : `${formatNodeCount(current)} ${current === 1 ? 'ships' : 'ship'} now`;
@@ -356,7 +356,7 @@ function Recordings({ readiness: { recordings, unreadable } }: { readiness: Read
   );
 }
 
-/* The replay sessions of the daemon, each with a way to it, and to its end. */
+/* The replay sessions of the daemon, each with buttons to open and to delete it. */
 
 interface SessionsProps {
   sessions: Session[];
@@ -418,12 +418,12 @@ function Sessions({ sessions, mayDelete, onDeleted }: SessionsProps) {
   );
 }
 
-/* An answer that is asked for again some seconds after each one, however long it takes. */
+/* An answer that is asked for again some seconds after the last one, however long each takes. */
 
 interface Refreshed<Body> {
-  /** The last one, whether or not it is old. */
+  /** The last answer, whether or not it is old. */
   body: Body | null;
-  /** The page's time of day when it came, UTC. */
+  /** The page's time of day when the answer came, UTC. */
   at: string | null;
   /** Whether the answer that should have followed failed, or is late. */
   isOld: boolean;

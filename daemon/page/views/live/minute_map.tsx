@@ -19,7 +19,7 @@ import { readCurrentTheme } from '../theme.ts';
 const HEIGHT_PX = 2 * ROW_COUNT;
 const DRAW_MS = 100;
 const SHADES = 16;
-/** Part of the colour that a single event has; the rest is the ground's. */
+/** Share of the events' colour in the shade of a single event; the rest is the ground's colour. */
 const LEAST_SHARE = 0.7;
 
 interface Props {
@@ -36,7 +36,7 @@ export function MinuteMap({ tail, summary }: Props) {
   const { announce } = usePage();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [place, setPlace] = useState<MinuteCell | null>(null);
-  // Its end comes before the canvas is gone; that of `useEffect` comes a frame later.
+  // A layout effect ends before the canvas is gone; `useEffect` ends a frame later.
   useLayoutEffect(() => {
     let drawnMs = -1;
     const draw = () => {
@@ -166,7 +166,7 @@ function paint(canvas: HTMLCanvasElement, minute: Minute): void {
 
 const images = new WeakMap<HTMLCanvasElement, ImageData>();
 
-/** The pixels of a canvas, which are taken once: those of ten pictures a second would be most of the garbage. */
+/** The pixels of a canvas, allocated once, because new ones for ten pictures a second would be most of the garbage. */
 function getOrCreateImage(canvas: HTMLCanvasElement): ImageData {
   const known = images.get(canvas);
   if (known?.width === canvas.width && known.height === canvas.height) return known;

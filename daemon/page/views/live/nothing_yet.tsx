@@ -9,7 +9,7 @@ import { formatName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
 import { buildLiveParameters } from './use_tail.ts';
 
-/** So many terms are counted without: each is a question of its own. */
+/** At most this many filters are tried without; each costs a question. */
 const TERMS_MAX = 6;
 const WINDOW = '-1m';
 

@@ -5,7 +5,7 @@ import type { Link } from '../../link/link.ts';
 import { openTail, type Tail } from '../../live/tail.ts';
 import { usePage } from '../context.ts';
 
-/** The rows and the words are renewed so often: people cannot read faster. */
+/** Interval at which the rows and the words are renewed, because people do not read faster. */
 const RENEW_MS = 250;
 
 /** The filters as `GET /api/events` takes them. */
@@ -33,7 +33,7 @@ export function useTail(): Tail | null {
     setTail(opened);
     let roundCount = 0;
     const timer = setInterval(() => {
-      // Rates and times go on when nothing arrives.
+      // Rates and times change when nothing arrives, too, so they are renewed every fourth time.
       if (document.hidden || (!hasChanged && ++roundCount % 4 > 0)) return;
       hasChanged = false;
       renew((last) => last + 1);

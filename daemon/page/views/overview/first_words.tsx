@@ -1,4 +1,4 @@
-/** What an overview says where there is little: few transactions, none that match, none that are labelled. */
+/** The words of an overview where there is little: few transactions, none that match, none that are labelled. */
 import type { Transaction } from '../../../contract/received.ts';
 import { dropFilters, listFilters } from '../../link/filters.ts';
 import type { LatencyMap, SlowestTransactions } from '../../map/questions.ts';
@@ -8,7 +8,7 @@ import { usePage } from '../context.ts';
 import { formatName } from '../names.ts';
 import { useOpen } from './slowest_table.tsx';
 
-/** Too few for their slowest to be compared with the others: the slowest one is named. */
+/** Names the slowest transaction where there are too few to compare the slowest with the others. */
 export function FewSentence({
   map: { of, answer },
   slowest,
@@ -49,7 +49,9 @@ function describeTransaction(
 
 interface SlowestProps {
   transaction: Transaction | undefined;
-  /** Whether that of another selection is awaited: its place is kept, so that the map stays where it is. */
+  /**
+   * Whether the slowest of another selection is awaited: the line keeps its place, so that the map stays where it is.
+   */
   isOld: boolean;
 }
 

@@ -33,7 +33,7 @@ export interface MapLook {
 }
 
 export interface MapCanvas {
-  /** Draws a frame: what is outside the box is faint. */
+  /** Draws a frame, in which cells outside the box are faint. */
   draw(canvas: HTMLCanvasElement, box: CellBox | null, isFailedOnly: boolean): void;
   /** Place of a pointer, in columns and bands. */
   computeMapPlace(xPx: number, yPx: number): { column: number; band: number };
@@ -156,7 +156,7 @@ function drawAxes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
   return canvas;
 }
 
-/** What was not recorded, hatched over the full height: nothing is known of its durations. */
+/** Draws the gaps of the recording, hatched over the full height, because nothing is known of the durations in them. */
 function drawGaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): HTMLCanvasElement {
   const canvas = createCanvas(1, 1);
   const context = prepareCanvas(canvas, look);
@@ -181,7 +181,7 @@ function drawGaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): H
   return canvas;
 }
 
-/** A short gap is as wide as can be seen; null for one outside the map. */
+/** Left and right of a gap, at least as wide as can be seen; null outside the map. */
 function computeGapSpan({ from, to }: Gap, scale: LatencyMap['scale'], plotPx: number) {
   const place = (ns: number | bigint) =>
     LEFT_PX +

@@ -1,4 +1,4 @@
-/** The map with what it is of, what is selected in it, and what its marks mean. */
+/** The map with its kind, its selection, and the meaning of its marks. */
 
 import { useEffect, useState } from 'preact/hooks';
 import type { MapKind } from '../../../contract/received.ts';
@@ -61,7 +61,7 @@ export function MapPanel({ map, selection, isOld }: Props) {
   );
 }
 
-/** Which ones are selected: the slowest, those that failed, or a box. */
+/** Chooses the selection: the slowest, those that failed, or a box. */
 function Selecting({ map, selection }: { map: LatencyMap; selection: Selection | null }) {
   const { go } = usePage();
   const { count, failed } = map.answer.total;

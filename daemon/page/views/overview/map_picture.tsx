@@ -20,13 +20,13 @@ import { createMapCanvas, type MapCanvas, type MapLook } from './map_canvas.ts';
 interface Props {
   map: LatencyMap;
   selection: Selection | null;
-  /** What the picture shows, in a sentence. */
+  /** Sentence that says what the picture shows. */
   summary: string;
   /** Null clears the box. */
   onBox: (box: LinkBox | null) => void;
 }
 
-/** What follows from a box is asked when it has rested for this long. */
+/** The link gets a box when it has rested for this long, and the daemon is asked about it. */
 const REST_MS = 100;
 /** A pointer that moves less than this draws no box. */
 const DRAG_PX = 4;
@@ -81,7 +81,7 @@ const STEPS: ReadonlyMap<string, readonly [columns: number, bands: number]> = ne
   ['ArrowDown', [0, -1]],
 ]);
 
-/** Where keys begin without a box: a quarter of the map, around its middle. */
+/** The box that the arrow keys start with: the middle quarter of the map's width and height. */
 function computeMiddleBox({ scale: { columnCount, bandCount } }: LatencyMap): CellBox {
   const left = Math.floor((columnCount * 3) / 8);
   const bottom = Math.floor((bandCount * 3) / 8);
@@ -96,7 +96,7 @@ function computeMiddleBox({ scale: { columnCount, bandCount } }: LatencyMap): Ce
 function formatChosen(map: LatencyMap, { kind, box }: Selection): string {
   if (kind === 'failed') return 'Selected: what failed';
   const cells = computeCellBox(map.scale, box);
-  // A box that divides cells cannot be counted here: the sentence has the daemon's count.
+  // The cells do not tell how many are in a box that divides them: the sentence has the daemon's count.
   const isWhole = cells !== null && Object.values(cells).every(Number.isInteger);
   return isWhole ? formatDraft(map, cells) : `Selected: ${formatBox(map, box)}`;
 }
@@ -111,7 +111,7 @@ function formatDraft(map: LatencyMap, box: CellBox): string {
 /** Paper is white in both themes. */
 const INK_OF_PAPER: MapLook['ink'] = { text: '#000000', quiet: '#333333', line: '#999999' };
 
-/** How the picture looks: drawn again when its width or the theme changes. */
+/** The look of the picture, which changes with its width and the theme. */
 function useLook() {
   const frame = useRef<HTMLDivElement>(null);
   const [look, setLook] = useState<MapLook | null>(null);
@@ -152,9 +152,9 @@ function readMapInk(): MapLook['ink'] {
 
 interface BoxDraft {
   current(): CellBox | null;
-  /** Shows a box in this frame, and gives it on when it rests. */
+  /** Shows a box in this frame, and passes it on when it rests. */
   set(box: CellBox): void;
-  /** Gives it on now. */
+  /** Passes the box on now. */
   commit(): void;
   clear(): void;
 }
@@ -207,7 +207,10 @@ interface DragOptions {
   draft: BoxDraft;
 }
 
-/** Dragging draws a new box: a finger that begins sideways, too, while one that begins upwards scrolls the page. */
+/**
+ * Dragging draws a new box. A finger that begins sideways draws one, too, while one that begins upwards scrolls the
+ * page.
+ */
 function useDrag({ map, picture, draft }: DragOptions) {
   const start = useRef<{ map: LatencyMap; xPx: number; yPx: number; isDrag: boolean } | null>(null);
   return {
@@ -218,7 +221,7 @@ function useDrag({ map, picture, draft }: DragOptions) {
     },
     onPointerMove(event: PointerEvent) {
       const from = start.current;
-      // The cells under the pointer are others now.
+      // A new map has other cells under the pointer, so the drag ends.
       if (from && from.map !== map) start.current = null;
       if (!from || from.map !== map || !picture) return;
       const xPx = event.offsetX;

@@ -1,4 +1,4 @@
-/** What was slow in a window and what sets it apart: in a sentence, on a map, in lists. */
+/** The slowest of a window and what sets them apart: in a sentence, on a map, in lists. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { PARTS } from '../../lanes/breakdown.ts';
 import {
@@ -140,7 +140,7 @@ function Losses({ map: { answer, of } }: { map: LatencyMap }) {
 
 /* The three answers of an overview, which follow from each other, and each of which can fail alone. */
 
-/** Columns by the width of the window, CSS pixels: each is some pixels wide. */
+/** Columns by the width of the window, CSS pixels: each column is some pixels wide. */
 const COLUMNS: readonly (readonly [widthPx: number, columns: number])[] = [
   [1000, 240],
   [600, 120],
@@ -151,7 +151,7 @@ interface OverviewState {
   map: Answer<LatencyMap>;
   slowest: Answer<SlowestTransactions>;
   apart: Answer<Apart>;
-  /** What the link selects; null if it is not known yet, or if there are too few for their slowest. */
+  /** The selection of the link; null if it is not known yet, or if there are too few to select the slowest. */
   selection: Selection | null;
   /** Whether `map.body` is of another link than the present one. */
   isMapOld: boolean;
@@ -174,7 +174,7 @@ function useOverview(): OverviewState {
   const apartNow = map.body && selection && buildDifferencesPath(map.body, selection);
   const apart = useAnswer(apartNow, (signal) => askApart(daemon, map.body!, selection!, signal));
   const isApartOld = apart.body?.key !== apartNow;
-  // What is not asked for is not awaited.
+  // Answers that are not asked for are not awaited.
   const isLoading =
     map.isLoading ||
     (question !== null && slowest.isLoading && isSlowestOld) ||
@@ -182,7 +182,7 @@ function useOverview(): OverviewState {
   return { map, slowest, apart, selection, isMapOld: map.body?.key !== mapNow, isSlowestOld, isApartOld, isLoading };
 }
 
-/* What the time of the selected and of the others was spent on, in the mean: bars of one scale, and numbers. */
+/* The mean times of the selected and of the others by part: bars of one scale, and numbers. */
 
 function WhereTimeWent({ apart: { answer, map } }: { apart: Apart }) {
   const selected = computeMeans(answer.selected);

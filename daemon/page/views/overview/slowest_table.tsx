@@ -1,4 +1,4 @@
-/** The slowest of what is selected, each of which opens as lanes. */
+/** The slowest of the selected transactions, each of which opens as lanes. */
 import type { Transaction } from '../../../contract/received.ts';
 import { LISTED_MAX, type SlowestTransactions } from '../../map/questions.ts';
 import { formatExactDuration, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
