@@ -31,7 +31,7 @@ export interface ConnectionLimits {
   connectionsMax: number;
   /** Limit for one remote address. */
   perClientMax: number;
-  /** Whether the address is that of a proxy for many clients, and so has no limit, as no local address has. */
+  /** Whether the address belongs to a proxy for many clients, which has no limit of its own, like local addresses. */
   isProxy?: (address: string | undefined) => boolean;
   /** Number of extra connections, each for one answer that costs nothing; none if omitted. */
   keptMax?: number;
@@ -46,7 +46,7 @@ interface Connection {
   client: string;
   /** Answers in progress. */
   answers: Set<ServerResponse>;
-  /** Whether it opened while all other connections were working. */
+  /** Whether the connection opened while all others were working. */
   isKept: boolean;
 }
 
