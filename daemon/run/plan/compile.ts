@@ -126,7 +126,7 @@ function planEvents(
       seen[rule]!++;
       const { nth, errno, matches } = fail[rule]!;
       if (nth !== undefined && nth !== seen[rule]) continue;
-      // sync() has no error to return, and a rule for all calls does not ask for one.
+      // sync() cannot return an error, so a rule for all calls leaves it out.
       if (nth === undefined && streams[stream]!.op === 'sync') continue;
       events.error[at] = errno;
       events.flags[at]! |= computeFaultLimits(matches);

@@ -1,6 +1,6 @@
 /**
- * Calls that failed in production, identified by their threads and starts. They are few, so only they are looked at
- * closely.
+ * Calls that failed in production, identified by their threads and starts. Failed calls are few, so other calls are
+ * skipped before they are parsed.
  */
 import { constants } from 'node:os';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
@@ -19,7 +19,7 @@ export interface ErrorCollector extends RecordedErrors {
   addLine(line: string): void;
 }
 
-/** The kernel has other numbers, which no program ever sees, for calls that it restarts by itself. */
+/** Errors that programs can see; the kernel has other numbers for calls that it restarts by itself. */
 const ERRNOS: ReadonlySet<number> = new Set(Object.values(constants.errno));
 
 /** A double would round the timestamp. A quote inside a JSON text has a backslash in front, so these are the fields. */

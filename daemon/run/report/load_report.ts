@@ -10,7 +10,7 @@ export interface LoadedReport {
   leftOut: number;
 }
 
-/** A helper that could not begin has written no report. */
+/** Loads a report, which is empty if the helper could not begin and has written none. */
 export function loadReport(path: string, eventCount: number): LoadedReport {
   let file: number;
   try {
