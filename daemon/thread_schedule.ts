@@ -14,9 +14,9 @@ const native: NativeSystem = createRequire(import.meta.url)('#system');
 
 /**
  * The player's thread has the shortest slice that the kernel allows (native/clock), and a thread that computes much has
- * a longer one than the default. Since Linux 6.12 a thread that wakes up need not wait until the slice of a thread with a
- * longer slice is over, up to 4 ms (a tick at 250 Hz), unless it has had more than its share of the CPU: hence the nice
- * value. Lateness of 10,000 deadlines a second in us, p50 / p90 / p99, with a third of the time between them spent
+ * a longer one than the default. Since Linux 6.12 a thread that wakes up need not wait until the slice of a thread with
+ * a longer slice is over, up to 4 ms (a tick at 250 Hz), unless it has had more than its share of the CPU: hence the
+ * nice value. Lateness of 10,000 deadlines a second in us, p50 / p90 / p99, with a third of the time between them spent
  * awake, while another thread computes a third of the time on the same CPU (medians of three runs):
  *
  *   both alike                             70 / 3300 / 4400

@@ -18,7 +18,7 @@ export interface Track {
   reportPlayed(record: (latenessNs: number) => void): number;
   setWakes(wakes: boolean): void;
   /**
-   * Adds a viewer's socket, which already has the frames that `reportPlayed` has reported; the player writes the others.
+   * Adds a viewer's socket, which already has the frames that `reportPlayed` has reported; the player writes the rest.
    * Returns the viewer's number; undefined if the process has no more descriptors.
    */
   attach(fd: number, isChunked: boolean): number | undefined;

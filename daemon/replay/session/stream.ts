@@ -314,8 +314,9 @@ export interface FrameLog {
   /** `events` is the number of events in the frame. */
   append(kind: FrameKind, json: string, events?: number): void;
   /**
-   * Writes the frames of events, as many as fit into one run of bytes, and returns how many. They are not in the log until
-   * they are committed, and nothing may be appended until then; their bytes stay until they are dropped or discarded.
+   * Writes the frames of events, as many as fit into one run of bytes, and returns how many. Prepared frames are not in
+   * the log until they are committed, and nothing may be appended until then. Their bytes stay until the frames are
+   * dropped or discarded.
    */
   prepare(events: DueEvents): { bytes: Buffer; count: number };
   /** Takes the oldest prepared frames into the log. */
