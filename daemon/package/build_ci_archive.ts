@@ -32,7 +32,7 @@ export interface ArchiveOptions {
   /** Folder to stage the files in. */
   folder: string;
   output: string;
-  /** From 1, fast, to 9, small. */
+  /** Compression level, from 1, fast, to 9, small. */
   level: number;
 }
 

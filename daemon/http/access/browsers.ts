@@ -23,7 +23,7 @@ export function refuseForeignPage(req: Request, { scheme, host }: Asker, origins
   const { origin, 'sec-fetch-site': site } = req.headers;
   if (origin !== undefined && origins.has(origin)) return;
   if (site === 'same-origin') return;
-  // Browsers send Origin for the page's own scripts too, which have nothing that a foreign page cannot get elsewhere.
+  // Browsers send Origin for the page's own scripts too, which any page could get elsewhere.
   if (site === undefined && isPageRequest(req)) return;
   const sameOrigin = origin === undefined || origin.toLowerCase() === `${scheme}://${host?.toLowerCase()}`;
   if (sameOrigin && (site === undefined || site === 'none')) return;

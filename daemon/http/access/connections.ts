@@ -31,7 +31,7 @@ export interface ConnectionLimits {
   connectionsMax: number;
   /** Limit for one remote address. */
   perClientMax: number;
-  /** Whether the address belongs to a proxy for many clients, which has no limit of its own, like local addresses. */
+  /** Whether the address belongs to a proxy for many clients, which has no `perClientMax`, like local addresses. */
   isProxy?: (address: string | undefined) => boolean;
   /** Number of extra connections, each for one answer that costs nothing; none if omitted. */
   keptMax?: number;

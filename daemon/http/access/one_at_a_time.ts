@@ -25,7 +25,7 @@ export function answerOneAtATime(
   listener: RequestListener,
   { isCheap = () => false, onFlooded }: Options,
 ): RequestListener {
-  /** By connection, the requests that wait behind the request that is being answered. */
+  /** The requests of each connection that wait until an earlier one is answered. */
   const behind = new WeakMap<Socket, Request[]>();
 
   function take([req, res]: Request, line: Request[]): void {

@@ -167,7 +167,7 @@ interface EventColumns {
 interface NativeClock {
   /** `onWake` is called when frames were played, see `setWakes`. Without a thread, only `run` plays. */
   createPlayer(onWake: () => void, hasThread: boolean): NativePlayer;
-  /** Ends the player's thread; the player cannot be used afterwards. */
+  /** Ends the player's thread; the player must not be used afterwards. */
   closePlayer(player: NativePlayer): void;
   addTrack(player: NativePlayer): number;
   removeTrack(player: NativePlayer, track: number): void;
@@ -195,7 +195,7 @@ interface NativeClock {
    */
   sentBytes(player: NativePlayer, track: number, viewers: Uint32Array, bytes: Float64Array): number;
   detach(player: NativePlayer, track: number, viewer: number): Left | undefined;
-  /** Measures the nanoseconds of sending and receiving a frame; undefined if the process cannot get a socket. */
+  /** Measures the nanoseconds of sending and receiving a frame; undefined if the process gets no socket. */
   measureSending(frame: Uint8Array): number | undefined;
   /**
    * Writes the events of a page from `at` on with their replay fields to `to`, from `start` on: one event for each of

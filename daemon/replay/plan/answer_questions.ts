@@ -9,7 +9,7 @@ import type { FromPlanner, PlannerAnswer, Question, ToPlanner } from './planner_
 export function answerQuestions(port: MessagePort, planner: Planner): void {
   const plans = new Map<number, ReplayPlan>();
 
-  /** By the id of a question that can be abandoned: aborts the work on it. */
+  /** Aborts the work on questions that can be abandoned, by the question's id. */
   const abandoning = new Map<number, AbortController>();
 
   port.on('message', (message: ToPlanner) => {

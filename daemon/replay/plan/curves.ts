@@ -89,11 +89,11 @@ function createDatedTest(
   clockOffsetsNs: ClockOffsets,
 ): (transaction: CurvedTransaction) => boolean {
   const ids = recordings.listRecordingStates().map(({ recordingId }) => recordingId);
-  // With two copies of a recording, `lastEndNs` covers only one of them, and the other may have more events.
+  // If a recording has two copies, `lastEndNs` covers only one of them, and the other may have more events.
   if (new Set(ids).size < ids.length) return () => false;
   return ({ nodes, isWrittenBack }) => {
     const shift = createClockShiftLookup(clockOffsetsNs, nodes);
-    // With aligned clocks, a written-back event may be the first.
+    // A written-back event may be the first by the aligned clocks.
     return !isWrittenBack || nodes.every((node) => shift(node) === 0n);
   };
 }
@@ -105,7 +105,7 @@ interface Summing {
 }
 
 interface SummingOptions extends Omit<CurvesRequest, 'transactions'> {
-  /** For each transaction, the last start of an event that counts; undefined if all events count. */
+  /** The last start of an event that counts, for each transaction; undefined if all events count. */
   untilNs: readonly (bigint | undefined)[];
 }
 

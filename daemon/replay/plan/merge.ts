@@ -46,7 +46,7 @@ export interface MergeSettings {
 /** Shifts that put the times of the nodes, each counted from the node's first event, onto one time line. */
 export interface AlignedClocks {
   shiftNs: (node: string) => number;
-  /** With this shift, the start of an event is a lower bound for all events of any node that are recorded after it. */
+  /** The shift with which an event's start is a lower bound for all events, of any node, that are recorded after it. */
   frontShiftNs: (node: string) => number;
 }
 
@@ -79,7 +79,7 @@ export interface MergeState {
   recordedOwnEndNs: number;
   /** Total time removed by shortened gaps so far. */
   cutNs: number;
-  /** For each lane that differs from a new one, the numbers of `encodeLane`. */
+  /** The numbers of `encodeLane`, for each lane that differs from a new one. */
   lanes: Float64Array;
 }
 

@@ -2,7 +2,8 @@
  * A transaction as it was recorded: the fields of every event that a replay needs, in recorded order, read in pages. A
  * page that has left the cache is read again, so a transaction of any size takes the same memory.
  *
- * It is a snapshot: events recorded later do not join it, and reading events that retention has removed is an error.
+ * The events are a snapshot: events recorded later are not part of it, and reading events that retention has removed
+ * is an error.
  */
 
 import { EVENTS } from '../../../bpf/schema/index.ts';

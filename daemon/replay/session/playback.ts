@@ -342,7 +342,7 @@ interface PausePlace {
   atNs(): number | null;
   /** Sets the pause that is asked for. A session at that place or past it plays on. */
   aim(until: Until | null): void;
-  /** Sets the same pause again, from another position. */
+  /** Sets the same pause again, from the current position. */
   aimAgain(): void;
   /** Waits for a move that replaces the layout; until it is done, the pause stays where the played layout has it. */
   followMove<Result>(moving: Promise<Result>): Promise<Result>;

@@ -133,7 +133,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   });
 
   function rethrow(error: unknown): never {
-    // At a shutdown the planner ends before the requests that wait for it, so its error is replaced.
+    // The planner ends before the requests that wait for it, so at a shutdown its error is replaced.
     throw closing ? createShutdownProblem() : error;
   }
 
@@ -279,7 +279,7 @@ function createProjections(
   };
 }
 
-/** With simulated timers, the player runs on simulated time too. */
+/** Simulated timers get a player that runs on simulated time too. */
 function createClockwork(now: SteadyNow, timers: Timers | undefined): [Scheduler, Player] {
   const scheduler = createScheduler(now, createTimerWaiter(now, timers ?? createNodeTimers()));
   return [scheduler, timers ? createScheduledPlayer(now, scheduler) : createThreadPlayer()];

@@ -79,7 +79,7 @@ export interface PlayedStream extends SessionStream {
   prepare(events: DueEvents): { bytes: Buffer; count: number };
   /** Takes the oldest prepared frames into the log, because they were played. */
   commitPlayed(count: number): void;
-  /** From now on the player writes what it plays to the sockets that allow it. */
+  /** Lets the player write the frames that it plays from now on, to the sockets that allow it. */
   goDirect(): void;
   /**
    * Takes the viewers back from the player and forgets the frames that were not played. Until the next `prepare` or
@@ -589,8 +589,8 @@ function createDirectViewers(track: Track, log: FrameLog): DirectViewers {
 
 /*
  * The viewers of a session that want no events: they get states and, while it plays, its position 20 times a second.
- * They have no place in the frame log, so they miss nothing that they want: each frame says all there is to know at
- * that time.
+ * Watchers have no place in the frame log, and still miss nothing that they want: each frame says all there is to know
+ * at that time.
  */
 
 const POSITION_EVERY_NS = 50_000_000n;

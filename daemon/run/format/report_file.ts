@@ -36,7 +36,7 @@ export const CALL_FLAGS = {
   short_write: 1,
   /** The call's file was taken for a file of the incident that has another name. */
   stands_in: 2,
-  /** In the incident, no thread with the role of the call's thread called on the file. */
+  /** No thread with the role of the call's thread called on the file in the incident. */
   other_role: 4,
 } as const;
 

@@ -69,7 +69,7 @@ export function createDiskWaits(): DiskWaits {
   /** The end of each thread's calls so far. */
   const calledUntil = new Map<number, number>();
   /**
-   * By node with recorded syncs, the end of its syncs so far: until then, they wait for the requests of its journal.
+   * End of the syncs so far of each node with recorded syncs: until then, the syncs wait for the journal's requests.
    */
   const syncedUntil = new Map<number, number>();
   /** Open waits by device, then by thread. */

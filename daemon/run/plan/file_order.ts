@@ -8,7 +8,7 @@ import type { Incident, IncidentStream } from './incident.ts';
 /** Share of overlapping calls up to which the order in the file, not the thread, still identifies a call. */
 const OVERLAPPING_SHARE_MAX = 0.02;
 
-/** Returns the numbers of the streams for whose file all calls of the stream's class, writes or syncs, are in order. */
+/** Returns the numbers of the streams on whose file calls of the stream's class, writes or syncs, are in order. */
 export function findOrderedStreams({ calls, lanes }: Incident, streams: readonly IncidentStream[]): Set<number> {
   const { columns, count } = calls;
   const files = new Map<string, number>();

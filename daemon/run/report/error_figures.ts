@@ -6,7 +6,7 @@ import type { CallReport } from './read_report.ts';
 export interface ErrorFigures {
   planned: number;
   returned: number;
-  /** Events whose call cannot have the error, because it is another system call or its file is not seen. */
+  /** Events whose call must not get the error, because it is another system call or its file is not seen. */
   withheld: number;
   /** Events that no call got. */
   not_called: number;

@@ -15,12 +15,12 @@ export interface Sequences {
   /** 1 for syncs: no sync is a write. */
   readonly isPlannedSync: Uint8Array;
   readonly isMadeSync: Uint8Array;
-  /** For each made call the place of the recorded one that it was taken for; -1 for none. */
+  /** The place of the recorded call that each made call was taken for; -1 for none. */
   readonly taken: Int32Array;
 }
 
 export interface Likely {
-  /** For each made call how likely it is the recorded one that it was taken for; 0 for none. */
+  /** How likely each made call is the recorded one that it was taken for; 0 for none. */
   readonly likelihood: Float64Array;
   /** Logarithm of the likelihood of the made calls, given the recorded ones. */
   readonly log: number;
@@ -53,7 +53,7 @@ interface Model {
   extra: number;
   otherSize: number;
   width: number;
-  /** For each made call, how likely a new call has that kind and size. */
+  /** How likely a new call has the kind and size of each made call. */
   asNew: Float64Array;
 }
 
