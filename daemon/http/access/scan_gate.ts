@@ -162,7 +162,7 @@ export function createScanGate({
   };
 }
 
-/* Turns that answers take, and the line of those that wait for one, in order of arrival. */
+/* The turns of answers, and the line of answers that wait for a turn, in order of arrival. */
 
 interface Turns {
   readonly running: ReadonlySet<Response>;

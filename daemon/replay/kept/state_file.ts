@@ -27,7 +27,7 @@ export interface SessionPlace {
 }
 
 export interface StoredPlace extends SessionPlace {
-  /** Wall clock. */
+  /** When the session was last used, by the wall clock. */
   usedAtMs: number;
 }
 

@@ -20,7 +20,7 @@ import { createThreadDelay, endCall, goOn, type ThreadDelay, take } from './thre
 export interface CurvedTransaction {
   transactionId: string;
   nodes: readonly string[];
-  /** Whether any event is write-back, which mostly begins after `computeLastEndNs`. */
+  /** Whether any event is write-back, which mostly begins after `lastEndNs`. */
   isWrittenBack: boolean;
   eventCount: number;
   firstNs: bigint;
@@ -284,7 +284,7 @@ interface CurvedEvent {
   startNs: bigint;
   durationNs: bigint;
   isCall: boolean;
-  /** Whether it gets the latency. */
+  /** Whether the event gets the latency. */
   isAffected: boolean;
   isOwn: boolean;
 }

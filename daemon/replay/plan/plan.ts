@@ -59,7 +59,7 @@ export interface PlanPage {
   startNs: Float64Array;
   /** Duration including the extra latency. */
   durationNs: Float64Array;
-  /** 1: its caller waited for it. */
+  /** 1: the transaction's caller waited for the event. */
   isOwn: Uint8Array;
   /** The events as JSON, and the end offset of each. */
   bytes: Buffer;

@@ -32,7 +32,7 @@ const RECENT_PAGES = 8;
 /** Only these columns are decoded: decoding the others would cost forty times as much. */
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
 
-/** 104 days: up to this a double represents every nanosecond exactly. */
+/** The longest span in which a double represents every nanosecond exactly: 104 days. */
 export const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
 
 export interface RecordedPage {

@@ -32,7 +32,7 @@ export interface ThreadDelay<Time extends number | bigint> {
   runAdded: number;
 }
 
-/** Whether a program makes an event of this type, rather than the kernel for it. */
+/** Whether events of this type are made by programs, not by the kernel on their behalf. */
 export function isCallType(eventType: string): boolean {
   return eventType !== 'block_io';
 }

@@ -80,7 +80,7 @@ interface Begun {
   recordingId: string;
   number: bigint;
   place: number;
-  /** As recorded. */
+  /** Start and end as recorded. */
   startNs: bigint;
   endNs: bigint;
   /** How many latencies delay the event's start. */

@@ -115,7 +115,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
   const lateness = createLateness(options.onPlayed);
   const alarm = scheduler.createAlarm(ring);
   let startsAtNs: bigint | null = null;
-  /** Index of the next event, and a position before it that the session has reached. */
+  /** Index of the next event, and a position before that event that the session has reached. */
   let [next, passedNs] = [0, 0];
   let starvations = 0;
   /** Events from this index on are being laid out again, and are not played until that is done. */

@@ -185,7 +185,7 @@ export function createStream(options: StreamOptions): PlayedStream {
     goDirect,
     recall,
     flush,
-    // A viewer may have frames that the player has written and the log has not taken note of yet.
+    // `catchUp` comes first: a viewer may have frames that the player has written and the log does not have yet.
     isKnownId(id) {
       catchUp();
       return Number.isSafeInteger(id) && id >= 0 && id <= log.lastId;
@@ -330,7 +330,7 @@ export interface FrameLog {
   findLastId(id: number, bytesMax: number): number;
   /** The length in bytes of a run of frames that `findLastId` has found. */
   computeRunBytes(id: number, lastId: number): number;
-  /** Copies such a run into a buffer. */
+  /** Copies a run of frames that `findLastId` has found into a buffer. */
   copy(id: number, lastId: number, to: Buffer, at: number): void;
   /** The number of events in all frames up to this one; `id` must be from `firstId - 1` to `lastId`. */
   countEventsThrough(id: number): number;

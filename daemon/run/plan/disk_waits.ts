@@ -41,7 +41,7 @@ export interface LeftOut {
   /** Requests within a recorded call, whose duration already includes them. */
   within_calls: number;
   /**
-   * Requests in no recorded call of a thread, on a node whose syncs are recorded: of a close or an unlink, for example.
+   * Requests outside of their thread's recorded calls, on a node whose syncs are recorded: for example in a close.
    */
   outside_calls: number;
 }

@@ -25,7 +25,7 @@ export interface RecordedCall extends RecordedOwner {
   fd: number;
   startNs: bigint;
   durationNs: number;
-  /** Undefined when unknown. */
+  /** Bytes that the call asked to write; undefined when unknown. */
   size: number | undefined;
 }
 

@@ -8,7 +8,7 @@ import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks
 
 export interface RecordedErrors {
   readonly count: number;
-  /** Returns 0 when that call did not fail. `offsetNs` is relative to the first event of the incident. */
+  /** Returns the error of a call; 0 when it did not fail. `offsetNs` is relative to the incident's first event. */
   getErrno(tid: number, offsetNs: number): number;
 }
 

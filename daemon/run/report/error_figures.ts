@@ -31,7 +31,7 @@ export function computeErrorFigures({ events: { error }, eventCount }: DelayPlan
   };
 }
 
-/** Returns undefined when all were returned. */
+/** Returns undefined when all errors were returned. */
 export function formatErrorFigures({ planned, returned, withheld, not_called }: ErrorFigures): string | undefined {
   if (returned === planned) return undefined;
   const why: string[] = [];

@@ -271,8 +271,8 @@ export function computeKsDistance(one: Float64Array, other: Float64Array): numbe
  */
 
 /**
- * Returns how much of the delivered time may have gone to another call: the part of each event that exceeds the
- * shortest of those that it may have been taken for.
+ * Returns how much of the delivered time may have gone to another call: for each event, the part of its target that
+ * exceeds the shortest target of the events that it may have been taken for.
  */
 function sumThreadUncertaintyNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
   const { slots, events } = plan;

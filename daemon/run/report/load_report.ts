@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { reportCall, reportHeader } from '../format/report_file.ts';
 import { type CallReport, createEmptyReport, readReport } from './read_report.ts';
 
-/** Number of calls in 256 MiB of a report; those beyond are only counted. */
+/** Limit of the calls that are read, 256 MiB of a report; further calls are only counted. */
 const CALLS_MAX = 4_194_304;
 
 export interface LoadedReport {

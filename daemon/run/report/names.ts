@@ -14,7 +14,7 @@ const DRAWN =
 /** The pattern that a generated name shares with the names that may stand for it. */
 export const buildNamePattern = (name: string): string => name.replaceAll(DRAWN, '#');
 
-/** Threads of one role differ in numbers. */
+/** The pattern of a role: the names of its threads differ only in numbers. */
 export const buildRolePattern = buildNamePattern;
 
 export interface NameFigures {
