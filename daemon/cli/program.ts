@@ -81,8 +81,8 @@ class CommandLeftOut extends UserError {
 }
 
 /**
- * Returns the program with the command of that name; with all commands if there is none. `exit` is called with wrong usage,
- * and when help or the version was printed.
+ * Returns the program with the command of that name; with all commands if there is none. `exit` is called for wrong
+ * usage, and when help or the version was printed.
  * @throws UserError for a command that this archive leaves out
  */
 export async function loadProgram(name: string, exit: (error: CommanderError) => never): Promise<Command> {

@@ -20,8 +20,8 @@ interface UpFlags {
 }
 
 /**
- * `addDaemonOptions` declares the daemon's options, except for the folder, the log and those that only a daemon by itself
- * has; `withAllDaemonOptions` declares these too.
+ * `withDaemonOptions` declares the daemon's options except for the folder, the log and the options of `kreplay daemon`
+ * alone; `withAllDaemonOptions` declares these too.
  */
 export function createUpCommand(
   withDaemonOptions: (command: Command) => Command,
@@ -39,7 +39,7 @@ export function createUpCommand(
   const daemons = listDeclared(command).slice(agents.length);
   // The daemon serves the agent's folder, so the agent's section takes precedence.
   const folder = agents.filter(({ setting }) => setting.key === 'data');
-  // One file is for all commands: the daemon reads those of its settings that the command has no options for.
+  // One configuration file serves all commands: the daemon also reads settings for which `kreplay up` has no option.
   const known = new Set([...both, ...folder, ...daemons].map(({ setting }) => setting.key));
   const others = listDeclared(withAllDaemonOptions(new Command())).filter(({ setting }) => !known.has(setting.key));
   configuration.declare('daemon', [...both, ...folder, ...daemons, ...others]).declare('agent', agents);
@@ -60,8 +60,8 @@ export function createUpCommand(
 }
 
 /**
- * Adds options by `declare`, and returns those of them that the command is given, as they were written, for another
- * process; filled by parsing.
+ * Adds options with `declare`. Returns an array that parsing fills with those that are given, as they were written, to
+ * be passed to another process.
  */
 export function addForwardedOptions(command: Command, declare: (command: Command) => Command): readonly string[] {
   const own = new Set(command.options);

@@ -21,8 +21,8 @@ export function sendNdjson(
 }
 
 /**
- * Requests a piece when the last but one has reached the kernel, so that it may reuse that one's memory, and none after
- * the client has disconnected. Pieces should be short: between them the event loop serves other requests.
+ * Requests a piece once the last piece but one has reached the kernel, so that the new piece may reuse its memory, and
+ * stops when the client has disconnected. Pieces should be short: between them the event loop serves other requests.
  */
 export async function sendLines(
   res: Response,

@@ -72,7 +72,7 @@ export const refuseEmptyName: RequestHandler = (req, res, next) => {
   else next();
 };
 
-/** Ends a route: `router.route('/x').get(...).all(methodNotAllowed('GET', 'HEAD'))`. */
+/** Ends a route: `router.route('/x').get(...).all(refuseOtherMethods('GET', 'HEAD'))`. */
 export function refuseOtherMethods(...allowed: string[]): RequestHandler {
   return (req, res) => {
     res.set('Allow', allowed.join(', '));

@@ -12,9 +12,9 @@ const native: NativeSystem = createRequire(import.meta.url)('#system');
 /** Node's internal handle of a TCP or Unix socket. */
 interface Handle {
   fd: number;
-  /** Bytes that were handed to it. */
+  /** Bytes that were handed to the handle. */
   bytesWritten: number;
-  /** Number of these bytes that it has not handed to the kernel yet. */
+  /** Number of these bytes that the handle has not passed to the kernel yet. */
   writeQueueSize: number;
   /** The handle for the encrypted bytes, under TLS. */
   _parent?: Handle;
@@ -28,8 +28,8 @@ export function addDirectBytes(socket: Socket, bytes: number): void {
 }
 
 /**
- * Grows when the client takes bytes, also from the megabytes that the kernel buffers for it: a client that reads slowly
- * takes nothing from the process for minutes.
+ * Counts the bytes that the client has taken, including those that the kernel had buffered: while a slow client reads
+ * these megabytes, it takes nothing from the process for minutes.
  */
 export function readBytesTaken(socket: Socket): number {
   const own = (socket as Socket & { _handle?: Handle | null })._handle;

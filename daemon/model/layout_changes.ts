@@ -1,6 +1,6 @@
 /** Detects when the time line of a session changes. */
 
-/** What a session's time line depends on. */
+/** The fields of a session that its time line depends on. */
 export interface LaidOut {
   state: string;
   extra_latency_ns: number | bigint;
@@ -15,7 +15,7 @@ export interface LaidOut {
 /** A frame of a session's stream. */
 export interface LayoutFrame {
   kind: string;
-  /** Present in a state. */
+  /** Present in a frame of the kind `state`. */
   session?: LaidOut;
 }
 
@@ -47,16 +47,16 @@ function buildSettingsKey({ extra_latency_ns, timeout_ns, max_gap_ns, only = {} 
 }
 
 /**
- * Whether a latency set in this state applies to only some events. Set at the start or at the end, it applies to all.
- * While the session plays, it may have passed the start already.
+ * Whether a latency set in this state applies to only some events. A latency set at the start or at the end applies to
+ * all, but a session that plays may have passed the start already.
  */
 function isOnTheWay({ state, event_index, event_count }: LaidOut): boolean {
   return state === 'playing' || (event_index > 0 && event_index < event_count);
 }
 
 /**
- * Whether a seek is possible between the states: only a pause and a resume exclude it, because frames do not name the
- * command that caused them.
+ * Whether a seek may have happened between the states. Frames do not name the command that caused them, so only a pause
+ * and a resume exclude a seek.
  */
 function mayHaveSought(before: LaidOut, { state }: LaidOut): boolean {
   return state === before.state || state === 'finished' || before.state === 'finished';

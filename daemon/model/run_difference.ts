@@ -1,6 +1,6 @@
 /**
- * Reports of runs as they are compared: a run with its incident, or with another run. The web page compares them with
- * the same code, so that nothing here needs more than the language.
+ * Compares the report of a run with its incident, or with the report of another run. The web page uses the same code,
+ * so this file needs nothing but the language.
  */
 
 /** Version of what `kreplay run --report` writes. */
@@ -29,7 +29,7 @@ export interface StreamChange {
   path: string;
   role: string;
   calls: readonly [before: number, after: number];
-  /** The first is null when it is unknown. */
+  /** The time before is null when it is unknown. */
   took_ns: readonly [before: number | null, after: number];
   change: 'new' | 'vanished' | 'same';
 }
@@ -45,7 +45,7 @@ export interface Difference {
   first_divergence_ns: number | null;
 }
 
-/** Returns what is wrong as the rest of a sentence that begins with the name of the file. */
+/** Returns a report or a problem, which is the rest of a sentence that begins with the name of the file. */
 export function readReport(text: string): { report: ComparedReport } | { problem: string } {
   let json: unknown;
   try {

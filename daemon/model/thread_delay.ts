@@ -1,28 +1,29 @@
 /**
- * How much later the events of a thread are with a latency: by what its caller waits for, once.
+ * How much a latency delays the events of a thread: by each latency that the thread waits for, counted once.
  *
  *   call      |------------------ fsync -----------------|        |- write -|
  *   requests    |----|         |---|                           |------------------|
  *                 |------|       |----|
  *               a run            another run                 nobody waited for it
  *
- * A thread makes one call at a time, so a call that gets the latency delays what comes after it in its thread. Requests
- * that begin within a call are part of it: they begin as long after its start as they did, and a latency of the call
- * comes after them. If requests get the latency, a call takes longer by one latency for each run of its requests: a time
- * in which one of them is always under way. A caller may have waited in between, and did not wait for each of a run in
- * turn. A request that ends after the call is not what the call waited for. Between two calls the same holds: what ends
- * before the next call may have been waited for, as a page that a program needs is, and what goes on was not.
+ * A thread makes one call at a time, so a call that gets the latency delays the later events of its thread. Requests
+ * that begin within a call are part of the call: they keep their offset from its start, and a latency of the call
+ * itself comes after them. If requests get the latency, a call takes longer by one latency for each run of its
+ * requests. A run is a time in which a request is always under way: the caller may have waited between two runs, but
+ * did not wait for each request of a run in turn. The call did not wait for a request that ends after the call. The
+ * same holds between two calls: the thread may have waited for a request that ends before the next call, for example
+ * for a page that the program needs, but not for a request that goes on.
  *
- * What was written back before the first own event of a transaction delays nothing: its caller had not begun.
+ * Write-back before the first own event of a transaction delays nothing: the transaction's caller had not begun.
  *
- * Times are those of one clock, offsets or absolute ones; amounts are nanoseconds or numbers of latencies.
+ * Times are by one clock, as offsets or absolute. Amounts are nanoseconds or numbers of latencies.
  */
 export interface ThreadDelay<Time extends number | bigint> {
-  /** The delay of an event that begins now. */
+  /** The delay, as an amount, of an event that begins now. */
   added: number;
   /** When the call under way ends, as recorded; null between calls. */
   callEnd: Time | null;
-  /** The amount that the call itself gets. */
+  /** The amount of the call's own latency. */
   callAdded: number;
   /** The latest end of the run of requests, as recorded; null without one. */
   runEnd: Time | null;
@@ -31,12 +32,12 @@ export interface ThreadDelay<Time extends number | bigint> {
   runAdded: number;
 }
 
-/** Whether a program makes an event of this type, rather than the kernel for it. */
+/** Whether events of this type are made by programs, not by the kernel on their behalf. */
 export function isCallType(eventType: string): boolean {
   return eventType !== 'block_io';
 }
 
-/** Which types of event get a latency that is not limited to some: what callers wait for. */
+/** Whether events of a type get the latency; without a list of wanted types, calls do. */
 export function getsLatency(eventType: string, wanted: readonly string[] | undefined): boolean {
   return wanted ? wanted.includes(eventType) : isCallType(eventType);
 }
@@ -46,18 +47,18 @@ export function createThreadDelay<Time extends number | bigint>(): ThreadDelay<T
 }
 
 /**
- * Goes on to the start of the thread's next event, whose delay is then `added`. Returns whether that has ended a call,
- * whose end is later by the same.
+ * Goes on to the start of the thread's next event: `added` is then the delay of that event. Returns whether a call has
+ * ended, whose end has the same delay.
  */
 export function goOn<Time extends number | bigint>(delay: ThreadDelay<Time>, start: Time, isCall: boolean): boolean {
   const { callEnd, runEnd } = delay;
-  // A thread that makes a call has left the one before, whatever its clock says.
+  // A thread that makes a call has returned from the call before, whatever its clock says.
   if (callEnd !== null && (isCall || start >= callEnd)) return endCall(delay);
   if (runEnd !== null && (isCall || start >= runEnd)) endRun(delay, start);
   return false;
 }
 
-/** Takes the event that has begun; `amount` is what it gets itself. */
+/** Takes the event that has begun; `amount` is its own latency. */
 export function take<Time extends number | bigint>(
   delay: ThreadDelay<Time>,
   end: Time,

@@ -1,6 +1,6 @@
 /**
- * `make ci-archive`: builds an archive for the runners of a CI system, with its own Node. It is unpacked anywhere, by any
- * user, and replays incidents; it has neither the programs that record nor a service. A commit always yields the same
+ * `make ci-archive`: builds an archive for the runners of a CI system, with its own Node. Any user can unpack it
+ * anywhere to replay incidents; it has neither the programs that record nor a service. A commit always yields the same
  * bytes.
  */
 import { execFileSync } from 'node:child_process';
@@ -19,7 +19,7 @@ import { createTree, settle } from './tree.ts';
 
 const COMMANDS = ['run', 'diff', 'export', 'verify'];
 const ENTRY = 'kreplay.js';
-/** It imports each command only when that is called. */
+/** The module that imports a command only when the command is called. */
 const CHOOSER = 'daemon/cli/program.js';
 /** The top folder in the archive. */
 const TOP = 'kreplay-ci';
@@ -32,7 +32,7 @@ export interface ArchiveOptions {
   /** Folder to stage the files in. */
   folder: string;
   output: string;
-  /** From 1, fast, to 9, small. */
+  /** Compression level, from 1, fast, to 9, small. */
   level: number;
 }
 

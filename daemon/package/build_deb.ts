@@ -32,7 +32,7 @@ const COMPRESSION = {
   none: ['-Znone'],
 } as const;
 
-/** libelf has another name since Debian 13, which provides this one. */
+/** Since Debian 13 the package of libelf has another name, but provides this one. */
 const DEPENDS = [
   ...['libc6 (>= 2.36)', 'libelf1', 'libgcc-s1 (>= 3.4)', 'libstdc++6 (>= 12)', 'zlib1g (>= 1:1.2.0)'],
   ...['init-system-helpers (>= 1.52)', 'systemd | systemd-standalone-sysusers | systemd-sysusers'],
@@ -70,7 +70,7 @@ function listBuiltFiles(): string[] {
   return ['build/kreplay', ...listModules().map((path) => `build/js/${path}`), ...imported];
 }
 
-/** The files that a place of the project's `imports` stands for: it is a file, or ends with `*` and what they end with. */
+/** Lists the files of a place in the project's `imports`: one file, or with `*` all files with the ending after it. */
 function listImportedFiles(place: string): string[] {
   const path = place.slice('./'.length);
   if (!path.startsWith('build/')) return [];

@@ -4,7 +4,7 @@
 import type { Command, Option } from 'commander';
 
 export interface CommandFacts {
-  /** Such as `['config', 'print']`. */
+  /** Names of the command and those above it, such as `['config', 'print']`. */
   path: readonly string[];
   description: string;
   /** Arguments as the usage shows them. */

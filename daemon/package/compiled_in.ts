@@ -6,7 +6,7 @@ export interface CompiledIn {
   /** Name of the Debian package. */
   name: string;
   version: string;
-  /** Its licences, from Debian's copyright file. */
+  /** Licences of the library, from Debian's copyright file. */
   copyright: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * `node daemon/package/guide.ts FOLDER`: writes the pages as HTML, which the daemon serves where no network is. Each page
- * keeps its path in the tree, so that links between pages stay what they are; README.md is the index.
+ * `node daemon/package/guide.ts FOLDER`: writes the pages as HTML, which the daemon serves even without a network. Each
+ * page keeps its path in the tree, so that links between pages stay the same; README.md is the index.
  */
 import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -9,7 +9,7 @@ import { gfmHeadingId } from 'marked-gfm-heading-id';
 import { listPagePaths, listPicturePaths } from './pages.ts';
 
 const INDEX = 'README.md';
-/** What pages link to beside other pages. */
+/** Files that pages link to, apart from other pages. */
 const LINKED = 'daemon/metrics/{alerts.yml,grafana_dashboard.json}';
 const STYLE_SHEET = 'guide.css';
 

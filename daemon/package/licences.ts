@@ -42,7 +42,7 @@ function selectThirdParties(shipped: readonly ShippedPackage[]): ShippedPackage[
   return shipped.filter(({ name }) => name !== 'libbpf-ts');
 }
 
-/** Some have no such file: then the author in package.json, and the licence's name above, are all there is. */
+/** Reads the licence files of a package. A package without any has only the author and the licence's name. */
 function readLicenseText(project: string, { from }: ShippedPackage): string {
   const folder = join(project, from);
   const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice|copying)/i.test(name));

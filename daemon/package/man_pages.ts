@@ -10,7 +10,7 @@ import { type CommandFacts, type OptionFacts, walkCommands } from './command_tre
 
 export interface PageFacts {
   version: string;
-  /** Such as `2026-11-22`. */
+  /** Date of the pages, such as `2026-11-22`. */
   date: string;
 }
 

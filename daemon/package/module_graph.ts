@@ -1,4 +1,4 @@
-/** Follows the imports of compiled modules: what has to be shipped for some of the commands to run. */
+/** Follows the imports of compiled modules, to find what must be shipped so that some of the commands run. */
 import { readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
@@ -14,8 +14,8 @@ const IMPORTED =
   /^(?:import|export)(?: [^'\n]+ from)? '([^'\n]+)';$|\bimport\('([^'\n]+)'\)|\bcreateRequire\(import\.meta\.url\)(?:\.resolve)?\('([^'\n]+)'\)|\bnew URL\(`([^`\n]+)\$\{extname\(/gm;
 
 /**
- * `folder` has the compiled modules, `entries` are paths below it. What the module `chooser` imports only when it is
- * asked to is not followed.
+ * `folder` has the compiled modules, and `entries` are paths below it. Dynamic imports of the module `chooser` are not
+ * followed.
  */
 export function readModuleGraph(folder: string, entries: readonly string[], chooser?: string): ModuleGraph {
   const modules = new Set<string>();
@@ -34,7 +34,7 @@ export function readModuleGraph(folder: string, entries: readonly string[], choo
   return { modules: [...modules].sort(), packages: [...packages].sort() };
 }
 
-/** The package of an imported name, which may be a module in it: `zod` of `zod/v4`. */
+/** The package of an import, which may name a module in the package: `zod` for `zod/v4`. */
 function parsePackageName(name: string): string {
   return /^(@[^/]+\/)?[^/]+/.exec(name)![0];
 }

@@ -26,7 +26,7 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** Runs `work` beside an agent and a daemon that have recorded the incident. */
+/** Runs `work` while an agent and a daemon run that have recorded the incident. */
 async function runWithIncident(work: (url: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync('/var/tmp/shop-');
   const url = `http://127.0.0.1:${await findFreePort()}`;
@@ -52,7 +52,7 @@ async function runWithIncident(work: (url: string) => Promise<void>): Promise<vo
 
 /** Opens the slowest transaction. */
 const OPEN = '.overview button.primary:has-text("Open")';
-/** Its lanes. */
+/** The lanes of the transaction. */
 const PICTURE = '.moving';
 const WHAT_IF = 'latency=20000000&timeout=200000000&only_event_type=sys_sync';
 const STEPS = 6;
@@ -64,7 +64,7 @@ async function openPage(browser: Browser, url: string, options: BrowserContextOp
   return page;
 }
 
-/** All is read, and drawn: pictures follow their frame's size. */
+/** Waits until everything is read and drawn; pictures adapt to the size of their frame. */
 async function isSettled(page: Page): Promise<void> {
   await page.waitForSelector('main[aria-busy=false]');
   await sleep(DRAWN_MS);

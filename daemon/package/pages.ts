@@ -2,14 +2,14 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Below `/`. */
+/** The package's folder of documents, below `/`. */
 export const DOC = 'usr/share/doc/kreplay';
 
 const PAGES = ['README.md', '{agent,bpf,daemon,native,test}/**/*.md'];
 const PICTURES = '{agent,bpf,daemon}/**/*.{png,svg}';
 const BUILT = /(^|\/)(build|node_modules)(\/|$)/;
 
-/** Files that the package has at another place than the tree, as the pages name them. */
+/** Files that the package has at another place than the tree: as the pages name them, and their path there. */
 const SHIPPED_PLACES: Readonly<Record<string, string>> = {
   '/path/to/kreplay/daemon/metrics/alerts.yml': `/${DOC}/examples/alerts.yml`,
   '(../metrics/alerts.yml)': '(../../examples/alerts.yml)',

@@ -1,6 +1,6 @@
 /**
- * `make docs`: takes the pictures of the pages again, as root: a demo is recorded, and a terminal shows what the player
- * shows of it, paused after the call that took most of its time; then an incident, which the web page shows.
+ * `make docs`: takes the pictures of the pages again, as root. A demo is recorded, and a terminal shows it in the
+ * player, paused after the call that took most of the time. Then an incident is recorded, which the web page shows.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ const TITLE = 'the player, paused after the slow fsync of a transaction';
 const LOOK_MS = 100;
 const LOOKS_MAX = 300;
 
-/** Runs `work` with what the demo printed, while it serves what it has recorded. */
+/** Runs `work` with the output of the demo, while the demo serves what it has recorded. */
 async function runWithDemo(work: (report: string) => Promise<void>): Promise<void> {
   // A short path, which fits a line of the player.
   const folder = mkdtempSync('/var/tmp/demo-');

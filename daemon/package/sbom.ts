@@ -10,7 +10,7 @@ export interface Described {
   license: string;
 }
 
-/** The result is the same for the same package. */
+/** Builds the list, which is always the same for the same package. */
 export function buildSbom(
   own: Described,
   shipped: readonly ShippedPackage[],

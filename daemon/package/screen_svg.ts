@@ -44,7 +44,7 @@ function styleAfter(style: Style, code: number): Style {
 function parseSpans(screen: string): Span[][] {
   let style = PLAIN;
   return screen.split('\n').map((line) =>
-    // The text alternates with the codes of what follows it.
+    // Texts alternate with style codes, which apply to the text that follows.
     line.split(STYLE_CHANGE).flatMap((part, i) => {
       if (i % 2 === 0) return part === '' ? [] : [{ ...style, text: part }];
       for (const code of part.split(';')) style = styleAfter(style, Number(code));

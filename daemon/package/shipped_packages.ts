@@ -10,7 +10,7 @@ export interface ShippedPackage {
   from: string;
   /** Path below the installed folder. */
   to: string;
-  /** The packages that it needs, by their `to`. */
+  /** The packages that this one needs, by their `to`. */
   needs: string[];
 }
 
@@ -23,7 +23,7 @@ interface LockEntry {
   dependencies?: Record<string, string>;
 }
 
-/** These are headers that addons are compiled with, and a script that counts installations. */
+/** Headers that addons are compiled with, and a script that counts installations. */
 const NOT_NEEDED = new Set(['node-addon-api', 'node-api-headers', '@scarf/scarf']);
 
 /** Files that no package needs at run time: sources of what is compiled, types, documents, tests. */
@@ -69,7 +69,7 @@ export function selectPackages(names: readonly string[], all: readonly ShippedPa
   return all.filter(({ to }) => selected.has(to));
 }
 
-/** Resolves a name as Node does: in the package's own folder, then in those that it is in. */
+/** Resolves a name as Node does: in the package's own folder, then in the folders above it. */
 function findPackagePath(path: string, name: string, packages: Record<string, LockEntry>): string | undefined {
   for (let folder = path; ; folder = folder.slice(0, Math.max(folder.lastIndexOf('/node_modules/'), 0))) {
     const found = `${folder && `${folder}/`}node_modules/${name}`;
@@ -87,7 +87,7 @@ function isInstalled(project: string, from: string): boolean {
   return existsSync(join(project, from, 'package.json'));
 }
 
-/** `file` is its path in the package. */
+/** Whether a file is shipped; `file` is the path in the package. */
 export function isShipped({ name }: ShippedPackage, file: string): boolean {
   const own = RUNTIME_FILES[name];
   if (/^licen[cs]e/i.test(file)) return true;

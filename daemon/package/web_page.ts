@@ -1,6 +1,6 @@
 /**
  * `node daemon/package/web_page.ts FOLDER`: bundles daemon/page for browsers. Every file but index.html is named by its
- * content, so that a browser may keep it, and lies beside a compressed copy. inputs.json lists what was bundled.
+ * content, so that a browser may keep it, and has a compressed copy next to it. inputs.json lists what was bundled.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -10,13 +10,13 @@ import { minify } from '@swc/core';
 import { type BuildOptions, build } from 'esbuild';
 
 const SOURCES = join(import.meta.dirname, '../page');
-/** Where the daemon serves the files, beside the page: a proxy may have both below a path of its own. */
+/** Path of the served files, relative to the page, because a proxy may serve both below a path of its own. */
 const PLACE = 'page/';
 const INDEX = 'index.html';
 /** The oldest browsers that can parse integers exactly: `context.source` of a reviver. */
 const TARGET = ['chrome114', 'firefox135', 'safari18.4'];
 const ENTRIES = ['page.tsx', 'worker.ts'];
-/** Stands in the page's script for the address of its second thread's, which is known once that one is written. */
+/** Placeholder in the page's script for the address of the worker's script, which is known once that is written. */
 const WORKER_ADDRESS = '{worker}';
 const OPTIONS = {
   bundle: true,
@@ -39,7 +39,7 @@ const OPTIONS = {
 const MINIFIED = { module: true, ecma: 2022, compress: { passes: 3, ecma: 2022 }, mangle: true } as const;
 
 /**
- * Bundles the page into an empty folder. What the page and its second thread share is a file of its own, so that a
+ * Bundles the page into an empty folder. Code that the page and its worker share is a file of its own, so that a
  * browser loads it once.
  */
 export async function writePage(folder: string): Promise<void> {
@@ -77,7 +77,7 @@ function write(folder: string, name: string, content: Uint8Array): string {
 
 function writeWithCopy(folder: string, name: string, content: Uint8Array): void {
   writeFileSync(join(folder, name), content);
-  // It takes 3 % less than zlib at its highest level, in the same format.
+  // zopfli's output is 3 % smaller than that of zlib's highest level, in the same format.
   execFileSync('zopfli', [join(folder, name)]);
 }
 

@@ -43,7 +43,7 @@ export const controlLineSchema = z.discriminatedUnion('kind', [
 export type ControlLine = z.infer<typeof controlLineSchema>;
 type LineOf<Kind extends ControlLine['kind']> = Extract<ControlLine, { kind: Kind }>;
 
-/** All messages so far; of each kind, the last one. */
+/** The last message of each kind so far, and the last one of each stream and of each uncovered kind of call. */
 export interface RunnerStatus {
   calibrated?: LineOf<'calibrated'>;
   started?: LineOf<'started'>;

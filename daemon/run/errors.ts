@@ -1,9 +1,9 @@
-/** Exit codes of `kreplay run`, for scripts; otherwise it ends with the command's own code. */
+/** Exit codes of `kreplay run`, for scripts. Otherwise `kreplay run` ends with the command's own code. */
 import { UserError } from '../../agent/process/errors.ts';
 import { toUserError } from '../../agent/process/surroundings.ts';
 
 export const EXIT = {
-  /** The incident cannot be replayed here. This is never a pass, and never the command's fault. */
+  /** The incident cannot be replayed here, which is never a pass, and never the command's fault. */
   notReplayable: 69,
   gateNotMet: 124,
   failed: 125,
@@ -22,7 +22,7 @@ export class RunError extends UserError {
   }
 }
 
-/** Gives what a user can cure the exit code of a failure of kreplay; returns any other error unchanged. */
+/** Gives an error that the user can cure the exit code of a kreplay failure; returns any other error unchanged. */
 export function toRunError(error: unknown): unknown {
   const told = toUserError(error);
   return told instanceof UserError && !(told instanceof RunError) ? new RunError(told.message) : told;

@@ -111,7 +111,7 @@ function createSecurityHeaders(): express.RequestHandler[] {
 
 /*
  * Serves the API's description as a document and as a page, and the guide; they load nothing from other sites. Their
- * addresses are relative, as a proxy may have them below a path.
+ * addresses are relative, because a proxy may serve them below a path.
  */
 
 const PAGE = `<!doctype html>
@@ -149,7 +149,7 @@ const FILES: Readonly<Record<string, File>> = {
   '/docs/swagger-ui-bundle.js': { type: 'js', read: createPackagedReader('swagger-ui-bundle.js') },
 };
 
-/** A relative address in a page counts from the last slash of the page's own. */
+/** Redirects, because relative addresses in a page are resolved from the last slash of the page's own address. */
 const LEAD_TO = new Map([
   ['/docs/', '../docs'],
   ['/docs/guide', 'guide/'],

@@ -100,7 +100,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     else if (state.rows.length > 0) log.info({ sessions: state.rows.length }, 'replay sessions were restored');
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     manager?.reportStopping();
-    // Closed first: these end the streams, which nothing else would end.
+    // Tails and sessions are closed first, because nothing else ends their streams.
     tails.close();
     void sessions.close();
     await close(server);
@@ -129,13 +129,13 @@ function openServedRecordings(places: ServedPaths, scansInThreads: boolean, log:
   return { store, planner: createPlannerThread(places) };
 }
 
-/** Copies of transactions are beside the stored sessions, which go on with them after a restart. */
+/** Copies of transactions are stored next to the sessions, which continue with the copies after a restart. */
 async function openServedFleet(
   { settings, fetchedBytes, forgetNs, tailLagNs }: NonNullable<DaemonOptions['fleet']>,
   statePath: string | null,
   onStatement: (seconds: number) => void,
 ): Promise<Served> {
-  // Other daemons need no client of ClickHouse.
+  // Loaded on demand, because other daemons need no ClickHouse client.
   const [{ openFleet }, { createFleetStore }, { measureFleet }] = await Promise.all([
     import('../store/fleet/open_fleet.ts'),
     import('../store/fleet/fleet_store.ts'),
@@ -145,7 +145,7 @@ async function openServedFleet(
   const nodesFile = statePath === null ? undefined : { path: join(dirname(statePath), 'fleet-nodes.json'), fleet };
   const timed = measureFleet(await openFleet(settings), onStatement);
   const store = createFleetStore(timed, { forgetNs, tailLagNs, nodesFile });
-  // Nodes that are known now can be named while their shard is away.
+  // The nodes are read at the start, so that they can be named while their shard is away.
   store.listSpans().catch(() => {});
   const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
@@ -245,7 +245,7 @@ function rereadLogLevel(configuration: Configuration, log: Logger): void {
 
 /* Creates everything that a running daemon needs for access control, from its options. */
 
-/** How long a stream may outlive its token, at most. */
+/** Maximum time that a stream may outlive its token. */
 const CUT_INTERVAL_MS = 1_000;
 
 interface OpenedAccess {

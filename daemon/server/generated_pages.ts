@@ -37,7 +37,7 @@ const GENERATED: Readonly<Record<string, Readonly<Record<string, () => string>>>
 
 export const GENERATED_PAGES: readonly string[] = Object.keys(GENERATED);
 
-/** The text of a page with its generated parts as the code gives them. */
+/** Returns the text of a page, with its generated parts made from the current code. */
 export function refreshPage(page: string, text: string): string {
   const parts = Object.entries(GENERATED[page] ?? {});
   return parts.reduce((fresh, [part, table]) => replaceGenerated(fresh, part, table()), text);

@@ -1,4 +1,4 @@
-/** The table of the daemon's limits, made of the numbers that the code goes by. */
+/** The table of the daemon's limits, made from the constants that the code uses. */
 import { maxHeaderSize } from 'node:http';
 import { PINNED_SHARE_MAX } from '../../agent/recording/retain/pins.ts';
 import { LIMIT_DEFAULT, LIMIT_MAX } from '../contract/event_query.ts';

@@ -36,7 +36,7 @@ export interface DaemonFlags extends AccessFlags {
   shipState?: string;
 }
 
-/** The larger of this and the copies that replays use is taken. */
+/** Minimum of `--fetched-bytes`. Copies that replays use stay even beyond the limit. */
 const FETCHED_BYTES_MIN = 64 << 20;
 const FETCHED_BYTES = createTextSchema(parseBytes, 'must be a size, such as 2GB').refine(
   (bytes) => bytes >= FETCHED_BYTES_MIN,
@@ -118,7 +118,7 @@ function addFleetOptions(command: Command): Command {
     );
 }
 
-/** Where the tables of the fleet are that a daemon serves; undefined if it serves recordings. */
+/** Settings of the fleet that a daemon serves; undefined if it serves recordings. */
 export function buildFleetSettings(flags: DaemonFlags): FleetSettings | undefined {
   const { fleetUrl: urls, fleetDatabase: database, fleetUser: user, fleetPasswordFile: passwordFile } = flags;
   if (!urls || urls.length === 0) return undefined;

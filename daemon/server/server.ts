@@ -18,8 +18,8 @@ import { isLocalAddress, type ListenAddress, ListenError, showAddress } from '..
 export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 30_000;
 /**
- * A proxy that takes an idle connection from its pool while the daemon closes it loses the request. So the daemon closes
- * later than proxies do: nginx after 60 s, those in Go after 90 s, Caddy after 120 s.
+ * A proxy that takes an idle connection from its pool while the daemon closes it loses the request. So the daemon
+ * closes later than proxies do: nginx after 60 s, proxies in Go after 90 s, Caddy after 120 s.
  */
 export const KEEP_ALIVE_TIMEOUT_MS = 125_000;
 const HEADERS_MAX = 100;
@@ -28,9 +28,9 @@ export const CONNECTIONS_PER_CLIENT_MAX = 256;
 /** Extra connections for programs that monitor the daemon, when all others are working. */
 export const KEPT_MAX = 32;
 /**
- * Connections that the kernel keeps until they are accepted, as many as its default limit allows. Where there is no room
- * for another, a client tries again after 1, 3 and 7 s: Node's default of 511 is less than a thousand clients that come
- * together.
+ * Connections that the kernel queues until they are accepted, as many as its default limit allows. A client that finds
+ * the queue full tries again only after 1, 3 and 7 s, and Node's default of 511 is too small for a thousand clients
+ * that connect at once.
  */
 const BACKLOG = 4096;
 const ANSWERED_ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
@@ -38,7 +38,7 @@ const ANSWERED_ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
 const LIMITS = {
   headersTimeout: HEADERS_TIMEOUT_MS,
   requestTimeout: REQUEST_TIMEOUT_MS,
-  // Interval at which the two are checked; Node's default is 30 s.
+  // Interval at which both timeouts are checked; Node's default is 30 s.
   connectionsCheckingInterval: 1_000,
 };
 
@@ -197,7 +197,7 @@ function refuseForNow(res: ServerResponse): void {
   res.end(JSON.stringify(buildProblemBody(problem)));
 }
 
-/** Answers input that never became a request, and so does not reach Express, with a problem too. */
+/** Answers input that is not a request, and so does not reach Express, with a problem too. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
   // All errors but HTTP's own concern the connection: the client is gone, or TLS failed.
   if (!socket.writable || !/^(HPE|ERR_HTTP)_/.test(error.code ?? '')) return void socket.destroy();

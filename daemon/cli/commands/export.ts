@@ -84,7 +84,7 @@ async function runExport(options: Options, command: Command): Promise<void> {
   const output = options.output ?? format.defaultOutput;
   refuseMeaningless(options, output, format, command);
   if (!options.fleet) return exportOne(options, format, output);
-  // Other exports need no client of ClickHouse.
+  // Loaded on demand, because other exports need no ClickHouse client.
   const [{ readConfiguredFleet }, { runWithFleetCopies }] = await Promise.all([
     import('../../server/options.ts'),
     import('../../replay/fleet_copies/exported.ts'),
@@ -99,7 +99,7 @@ async function runExport(options: Options, command: Command): Promise<void> {
   });
 }
 
-/** The name of a file for a part of the events: the part's name goes before the ending. */
+/** Names the file for a part of the events: the part's name goes before the ending. */
 function namePartFile(output: string, part: string): string {
   const { dir, name, ext } = parse(output);
   return join(dir, `${name}-${part.replaceAll(/[^\w.-]/g, '_')}${ext}`);

@@ -53,7 +53,7 @@ export function createRunCommand(): Command {
   });
 }
 
-/** An exit code other than those of kreplay is the command's: no failure of kreplay itself may have one of them. */
+/** Gives failures of kreplay itself the exit codes that are reserved for them: all others are the command's own. */
 async function runOrFail(words: string[], options: RunOptions, command: BaseCommand): Promise<void> {
   try {
     await run(words, options, command);
@@ -160,7 +160,7 @@ function openOutputs(options: RunOptions) {
   }
   return {
     discard,
-    /** Writes those that can be written even if one fails. */
+    /** Writes all files that can be written, even if one fails. */
     write(done: Run) {
       const errors: unknown[] = [];
       for (const { file, formatRun } of opened)

@@ -78,7 +78,7 @@ async function project(url: string, transactionId: string, options: Options): Pr
   const answer = parseJson(text) as WhatIfAnswer;
   warnIfIncomplete(answer.coverage);
   process.stdout.write(output === 'json' ? `${text}\n` : formatWhatIf(answer));
-  // A build that may have missed its deadline has not kept it.
+  // A deadline that may have been missed counts as missed.
   if (options.failIfTimeout && (answer.times_out || answer.in_progress_times_out !== false))
     process.exitCode = TIMES_OUT;
 }

@@ -68,7 +68,7 @@ function createEndingSignal(): AbortSignal {
 function createEmptyFolder(folder: string): string {
   try {
     mkdirSync(folder, { recursive: true });
-    // Files that exist already are not the demo's, which removes what it has written.
+    // The folder must be empty, because the demo removes files that it has written, and no others.
     if (readdirSync(folder).length === 0) return resolve(folder);
   } catch (error) {
     throw new CommandError(`--data ${folder}: ${(error as Error).message}`);

@@ -66,7 +66,7 @@ export function clearWorkload(folder: string): void {
 /** The label is not part of the script, so running the script again does not add to the order's transaction. */
 const LABELLED = `echo 'KREPLAY1 txn=${TRANSACTION} svc=${SERVICE}' >/dev/null; exec sh "$1"`;
 
-/** Returns the wall clock times between which it ran, in nanoseconds since the epoch. */
+/** Returns the wall clock times between which the script ran, in nanoseconds since the epoch. */
 export async function runWorkload(script: string, ending: AbortSignal): Promise<{ fromNs: bigint; toNs: bigint }> {
   const fromNs = readWallClockNs();
   const program = spawn('sh', ['-c', LABELLED, 'sh', script], { stdio: ['ignore', 'ignore', 'inherit'] });

@@ -6,7 +6,7 @@ import { listPossibleNames, parseListItems } from '../../base/list_text.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression } from '../../base/time.ts';
 import { DAEMON_URLS, DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
 
-/** Gathers the lists of a repeated option as they are: the daemon reads them. */
+/** Gathers the lists of a repeated option without parsing them, because the daemon does. */
 export function collectLists(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
@@ -52,8 +52,8 @@ function checkDaemonUrl(value: string): string {
 }
 
 /**
- * `--url`, for every command that queries a daemon. KREPLAY_URL sets its default instead of counting as given: it may
- * be in the environment of a command that reads a file instead.
+ * `--url`, for every command that queries a daemon. KREPLAY_URL sets the default and does not count as given, because
+ * the variable may be in the environment of a command that reads a file instead.
  */
 export function createUrlOption(): Option {
   const option = new Option('--url <url>', 'address of the daemon: http://HOST:PORT, https://HOST:PORT or unix:/path');

@@ -18,7 +18,7 @@ const EXCLUDED = {
   comm: 'these command names',
 } as const;
 
-/** Parameters of a request; one of several lists is repeated. */
+/** Parameters of a request; a parameter with several values is repeated. */
 export type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 type Selected = { [Name in keyof typeof VALUES]?: string[] };
@@ -26,8 +26,8 @@ type Excluded = { [Name in keyof typeof EXCLUDED as `exclude${Capitalize<Name>}`
 export type ValueFilters = Selected & Excluded;
 
 /**
- * `what` is listed: events, or transactions with such events. Each option is one line of the help, which fits on a
- * screen.
+ * `what` is what the command lists: events, or transactions that have events with these values. Each option takes one
+ * line, so that the help fits on a screen.
  */
 export function addValueFilters(command: Command, what: 'events' | 'transactions'): Command {
   const having = what === 'events' ? 'only' : 'with';

@@ -102,7 +102,7 @@ function buildArrowRequest(direction: 1 | -1, { shift }: KeyPress, place: KeyCon
     return seekBy(BigInt(direction) * ns, place);
   }
   const left = direction > 0 ? session.event_count - session.event_index : session.event_index;
-  // The daemon would refuse the request, or send nothing.
+  // No event is left in this direction: the daemon would refuse the request, or send nothing.
   if (left === 0) return null;
   return { step: direction * (shift ? STEPS_WITH_SHIFT : 1) };
 }

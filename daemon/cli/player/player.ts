@@ -188,7 +188,7 @@ async function readTitle({ state }: Player, { url }: RemoteSession, signal: Abor
     state.firstTimestampNs = BigInt(found.first_timestamp_ns);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    // The replay continues without them.
+    // The replay continues without services and nodes.
     if (!signal.aborted) state.message = error.message;
   }
 }
@@ -259,7 +259,7 @@ export function createUpcomingEvents(
       });
     } catch (error) {
       if (signal.aborted) return;
-      // The replay continues without them.
+      // The replay continues without upcoming events.
       if (error instanceof CommandError) state.message = error.message;
       else onFailure(error);
     }

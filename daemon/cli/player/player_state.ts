@@ -13,9 +13,9 @@ export interface MarkedEvent {
 
 export interface PlayerState {
   session: ReplaySession;
-  /** Duration of the events that the caller waited for. While the daemon recomputes it, it keeps its last value. */
+  /** Duration of the events that the caller waited for; keeps its last value while the daemon recomputes it. */
   durationNs: bigint;
-  /** End of the whole replay, including later write-back; it also keeps its last value meanwhile. */
+  /** End of the whole replay, including later write-back; keeps its last value likewise. */
   endNs: bigint;
   services: readonly string[];
   nodes: readonly string[];

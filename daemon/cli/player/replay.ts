@@ -79,7 +79,7 @@ async function replay(transactionId: string, options: Options): Promise<void> {
       ? playOnScreen(session, stopAt)
       : printReplay(session, stopAt, output));
   } finally {
-    // Otherwise the daemon would keep the session for a day.
+    // The session is removed, because the daemon would otherwise keep it for a day.
     await session.remove();
   }
 }

@@ -11,7 +11,7 @@ export interface StopOptions {
 
 export interface Stop {
   by: 'until' | 'break';
-  /** Index of the event after which it stops. */
+  /** Index of the event after which the replay stops. */
   index: number;
   /** Description for the user. */
   text: string;

@@ -58,7 +58,7 @@ function createJsonPrinter(columns: readonly string[]): RowPrinter {
   };
 }
 
-/** Written member by member: a query may give two columns the same name, and both must appear. */
+/** Writes the object member by member: a query may give two columns the same name, and both must appear. */
 function buildRowJson(columns: readonly string[], row: SqlRow): string {
   return `{${columns.map((name, i) => `${JSON.stringify(name)}:${stringify(toJsonValue(row[i]!))}`).join(',')}}`;
 }

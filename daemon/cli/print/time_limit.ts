@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 const LOOKS = 20;
 
 /**
- * SQLite blocks the command's thread, so the clock runs in another one. An odd number means that an item is awaited.
+ * SQLite blocks the command's thread, so the clock runs in another one. While `steps` is odd, an item is awaited.
  */
 const WATCH = `
 const { workerData: { ms, line, steps, looks } } = require('node:worker_threads');

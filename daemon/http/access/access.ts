@@ -11,11 +11,11 @@ import { createProxies, isPassedOn, type Proxies } from './proxies.ts';
 import { OPEN_METRICS, OPEN_ON_LOOPBACK } from './scopes.ts';
 
 export interface AccessOptions {
-  /** Without it, the daemon can only be reached from this machine and requires no token. */
+  /** The check of tokens. If omitted, the daemon can only be reached from this machine and requires no token. */
   bearer?: BearerCheck;
   /** Sites whose pages may use the daemon. */
   origins?: ReadonlySet<string>;
-  /** Proxies that are believed about their clients; none if omitted. */
+  /** Proxies whose headers about their clients are trusted; none if omitted. */
   proxies?: Proxies;
   /** Whether programs on this machine need no token for the metrics. */
   openMetrics?: boolean;
@@ -23,13 +23,13 @@ export interface AccessOptions {
 
 export function createAccessHandlers(options: AccessOptions): RequestHandler[] {
   const { bearer, origins = new Set(), proxies = createProxies(), openMetrics = false } = options;
-  // A proxy on this machine passes on what others ask, and may hide that it does.
+  // A proxy on this machine passes on requests of other machines, and may not show that it does.
   const isOpenHere = (req: Request) => {
     const isOpen = OPEN_ON_LOOPBACK.has(req.path) || (openMetrics && OPEN_METRICS.has(req.path) && !isPassedOn(req));
     return isOpen && isLocalClient(req.socket.remoteAddress);
   };
   const check: RequestHandler = (req, res, next) => {
-    // An intermediary might use the other one (RFC 9112, 3.2).
+    // An intermediary might use the other Host header (RFC 9112, 3.2).
     if (req.headersDistinct.host?.length !== undefined && req.headersDistinct.host.length > 1)
       throw new Problem('malformed_request', 'Host is given twice');
     const isPage = isPageRequest(req);

@@ -15,7 +15,7 @@ interface Options {
   tokens: Tokens;
   nowMs: () => number;
   log: Logger;
-  /** Proxies that are believed about their clients; none if omitted. */
+  /** Proxies whose headers about their clients are trusted; none if omitted. */
   proxies?: Proxies;
 }
 

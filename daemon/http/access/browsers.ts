@@ -17,13 +17,13 @@ export function isForLoopback(req: Request): boolean {
 /**
  * Detects CSRF: a page of any site can post here without reading the answer, but Origin and Sec-Fetch-Site show it.
  * Sec-Fetch-Site comes first: the browser compares the addresses that it knows, and a proxy may change scheme, host and
- * port on the way. It is sent only over TLS or to this machine, so a page whose name was pointed elsewhere has none.
+ * port on the way. Browsers send it only over TLS or to this machine, so a page behind a rebound name does not have it.
  */
 export function refuseForeignPage(req: Request, { scheme, host }: Asker, origins: ReadonlySet<string>): void {
   const { origin, 'sec-fetch-site': site } = req.headers;
   if (origin !== undefined && origins.has(origin)) return;
   if (site === 'same-origin') return;
-  // Browsers name an origin for the page's own scripts too, in which nothing is that a page could not have elsewhere.
+  // Browsers send Origin for the page's own scripts too, which any page could get elsewhere.
   if (site === undefined && isPageRequest(req)) return;
   const sameOrigin = origin === undefined || origin.toLowerCase() === `${scheme}://${host?.toLowerCase()}`;
   if (sameOrigin && (site === undefined || site === 'none')) return;
@@ -33,14 +33,14 @@ export function refuseForeignPage(req: Request, { scheme, host }: Asker, origins
 /** Files of the web page: the daemon's own, with nothing that was recorded. */
 export const PAGE_FILES = '/page/';
 
-/** Whether a browser asks for the web page or one of its files, and no program for the links at `/`. */
+/** Whether a browser requests the web page or one of its files; a program at `/` gets links instead. */
 export function isPageRequest(req: Request): boolean {
   if (req.method !== 'GET' && req.method !== 'HEAD') return false;
   if (req.path.startsWith(PAGE_FILES)) return true;
   return req.path === '/' && req.accepts(['application/json', 'text/html']) === 'text/html';
 }
 
-/** Whether a link is followed to a page of its own: the site with the link can neither read nor frame the answer. */
+/** Whether the request follows a link to a page of its own, which the linking site can neither read nor frame. */
 export function isFollowedLink({ headers }: Request): boolean {
   return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }

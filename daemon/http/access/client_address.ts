@@ -20,7 +20,7 @@ export function toClientKey(address: string | undefined): string {
   return groups.slice(0, IPV6_GROUPS).join(':');
 }
 
-/** The address without the form of IPv4 in IPv6, and without the zone of a link. */
+/** The address in plain form: IPv4 instead of an IPv4-mapped IPv6 address, and without a zone. */
 export function toPlainAddress(address: string): string {
   return address.replace(MAPPED, '').replace(/%.*$/, '');
 }

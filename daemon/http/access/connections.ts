@@ -31,7 +31,7 @@ export interface ConnectionLimits {
   connectionsMax: number;
   /** Limit for one remote address. */
   perClientMax: number;
-  /** Whether the address is that of a proxy for many clients, and so has no limit, as no local address has. */
+  /** Whether the address belongs to a proxy for many clients, which has no `perClientMax`, like local addresses. */
   isProxy?: (address: string | undefined) => boolean;
   /** Number of extra connections, each for one answer that costs nothing; none if omitted. */
   keptMax?: number;
@@ -46,7 +46,7 @@ interface Connection {
   client: string;
   /** Answers in progress. */
   answers: Set<ServerResponse>;
-  /** Whether it opened while all other connections were working. */
+  /** Whether the connection opened while all others were working. */
   isKept: boolean;
 }
 
@@ -89,7 +89,7 @@ export function limitConnections(
       return connection !== undefined && mayGo(connection);
     });
     if (!stalled) return false;
-    // Forgotten at once, because the new connection is counted before this one reports that it has closed.
+    // The closed connection is forgotten at once, because the new one is counted before `close` is emitted.
     forget(findConnection(stalled)!);
     unsent!.close(stalled);
     return true;
@@ -146,7 +146,7 @@ export function limitConnections(
       connection.answers.delete(res);
       // A pipelined request may still be in progress.
       if (connection.answers.size > 0) return;
-      // Goes to the end of the queue, because it has just been used.
+      // The connection goes to the end of the queue, because it has just been used.
       waiting.delete(connection);
       if (open.get(connection.key) === connection) waiting.add(connection);
     });

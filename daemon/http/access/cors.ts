@@ -17,7 +17,7 @@ export function isOrigin(text: string): boolean {
 export function allowOrigins(origins: ReadonlySet<string>): RequestHandler {
   return (req, res, next) => {
     if (origins.size === 0) return next();
-    // Also set on refusals: a cache must not serve one page's answer to another.
+    // `Vary` is also set on refusals: a cache must not serve one page's answer to another.
     res.vary('Origin');
     const { origin } = req.headers;
     if (origin === undefined || !origins.has(origin)) return next();

@@ -1,9 +1,9 @@
 /**
- * Answers the requests of a connection one at a time. A client that pipelines gets its answers one by one, so working at
- * all of them at once helps nobody, and a thousand clients would have it done for a hundred requests each:
+ * Answers the requests of a connection one at a time. A client that pipelines receives its answers in order anyway, so
+ * working on all of them at once helps no client, and a thousand clients could cause it for a hundred requests each:
  *
  *   connection a   [a1] a2 a3 ... a32      one more, and the connection is closed
- *   connection b   [b1]                    beside a1
+ *   connection b   [b1]                    at the same time as a1
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -13,7 +13,7 @@ import { begin } from '../../base/event_loop.ts';
 export const PIPELINED_MAX = 32;
 
 interface Options {
-  /** Whether it costs next to nothing, and so begins at once, unless it has waited for other answers. */
+  /** Whether a request costs next to nothing, and so begins at once unless it has waited for earlier answers. */
   isCheap?: (req: IncomingMessage) => boolean;
   /** Called for a connection that is closed because it sent too many requests. */
   onFlooded: () => void;
@@ -25,7 +25,7 @@ export function answerOneAtATime(
   listener: RequestListener,
   { isCheap = () => false, onFlooded }: Options,
 ): RequestListener {
-  /** The requests of each connection that is being answered, except for the one that is answered. */
+  /** The requests of each connection that wait until an earlier one is answered. */
   const behind = new WeakMap<Socket, Request[]>();
 
   function take([req, res]: Request, line: Request[]): void {
@@ -39,7 +39,7 @@ export function answerOneAtATime(
     });
   }
 
-  /** The client may have gone meanwhile: `close` would never be emitted again. */
+  /** Skips a request whose client has gone meanwhile, because `close` would never be emitted again. */
   function start([req, res]: Request): void {
     if (!res.closed) listener(req, res);
   }
@@ -62,11 +62,11 @@ export function answerOneAtATime(
 }
 
 /**
- * Makes Node's parser drop what it has read of a connection that is being closed: 64 KiB hold 2600 requests, for each of
- * which it would make objects, which takes 40 ms.
+ * Makes Node's parser drop what it has read from a connection that is being closed: 64 KiB hold 2600 requests, and
+ * creating their objects takes 40 ms.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } | null };
-  // The number makes it skip all that follows, as when a connection goes over to another protocol.
+  // The result 2 makes the parser skip all that follows, as when a connection switches to another protocol.
   if (parser) parser.onIncoming = () => 2;
 }

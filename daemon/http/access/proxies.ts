@@ -1,7 +1,7 @@
 /**
- * Reverse proxies before the daemon: which of them it believes, and what they say about their clients, in
- * `X-Forwarded-For`, `-Proto` and `-Host` or in `Forwarded` (RFC 7239). Any client can send these headers, so they count
- * only if the operator has named the address that they come from.
+ * Reverse proxies in front of the daemon: which of them are trusted, and what they say about their clients in
+ * `X-Forwarded-For`, `-Proto` and `-Host` or in `Forwarded` (RFC 7239). Any client can send these headers, so they
+ * count only if the operator has named the address that they come from.
  */
 import { BlockList, isIP } from 'node:net';
 import type { Request } from 'express';
@@ -28,7 +28,7 @@ const ADDRESS_BITS = new Map([
   [6, 128],
 ]);
 
-/** Whether the text is `unix`, an address, or addresses as 10.0.0.0/8; all of them at once would be every client. */
+/** Whether the text is `unix`, an address, or a subnet such as 10.0.0.0/8. A subnet of all addresses is refused. */
 export function isProxyAddress(text: string): boolean {
   if (text === UNIX) return true;
   const [address, bits, more] = text.split('/');
@@ -60,7 +60,7 @@ export function createProxies(trusted: readonly string[] = []): Proxies {
       const asker = { address: remoteAddress, scheme: req.protocol, host: readHost(req) };
       if (!isTrusted(remoteAddress)) return asker;
       const { clients, scheme, host } = readForwarded(req);
-      // Each proxy adds the address that it saw at the end: what comes before the last one that is trusted is hearsay.
+      // Each proxy appends the address that it saw. A client can forge all addresses before the last untrusted one.
       for (const address of clients.toReversed()) {
         if (isIP(address) === 0) break;
         asker.address = address;
@@ -75,7 +75,7 @@ export function createProxies(trusted: readonly string[] = []): Proxies {
 /** Headers with which a proxy says that it passes a request on. */
 const PASSED_ON = /^(x-forwarded(-.+)?|forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip)$/;
 
-/** Whether the request came by way of a proxy, as far as it shows. nginx may ask in HTTP/1.0, and say nothing else. */
+/** Whether the request shows that a proxy passed it on. nginx may use HTTP/1.0 and send none of the headers. */
 export function isPassedOn(req: Request): boolean {
   return req.httpVersion === '1.0' || Object.keys(req.headers).some((name) => PASSED_ON.test(name));
 }
@@ -94,8 +94,8 @@ interface Forwarded {
 }
 
 /**
- * A proxy that writes one kind of header passes on what its client wrote in the other. So where both are there, neither
- * counts.
+ * Reads the headers of a trusted proxy. A proxy that writes one kind of header passes on the other kind from its
+ * client, so if both are present, neither counts.
  */
 function readForwarded({ headers }: Request): Forwarded {
   const getHeader = (name: string) => headers[name] as string | undefined;

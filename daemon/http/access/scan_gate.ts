@@ -11,16 +11,16 @@ export const QUERY_TIMEOUT_MS_DEFAULT = 30_000;
 export const WAITING_PER_SCAN = 4;
 export const WAIT_MS_MAX_DEFAULT = 2_000;
 /**
- * Answers that keep events, or which transactions there are, until they have read the last event: some may need 250 MB
- * (see KEPT_EVENTS_MAX). They wait for each other in a line of their own, and longer, so that few of them run for long
- * and the others are not refused for it.
+ * Limits for answers that keep events, or a set of transactions, until they have read the last event: an answer may
+ * need 250 MB (see KEPT_EVENTS_MAX). These answers have a queue of their own and may wait longer, so that few of them
+ * run at once and other answers are not refused because of them.
  */
 export const KEEPING_MAX = 2;
 export const KEEPING_WAITING_MAX = 16;
 export const KEEPING_WAIT_MS_MAX = 10_000;
 /**
- * Small answers wait in a line of their own, and not for memory that others hold: their rows are few, and they are made
- * before they are sent. A question that turns out to need more pieces than this goes on as any other.
+ * Small answers wait in a queue of their own, and not for memory that others hold, because they have few rows and are
+ * complete before they are sent. An answer that turns out to need more pieces than this continues like any other.
  */
 export const SMALL_PIECES_MAX = 64;
 /** Rows of a small answer. */
@@ -61,7 +61,7 @@ interface Options {
   queryTimeoutMs?: number;
   /** Maximum time that a query waits for its turn. */
   waitMsMax?: number;
-  /** The same for answers that keep events, before the other wait. */
+  /** Maximum time that an answer waits for a turn to keep events, before it waits for the query's turn. */
   keepingWaitMsMax?: number;
   /** Memory shared by all long answers; unlimited if omitted. */
   unsent?: Pick<Unsent, 'hold' | 'gather' | 'makeRoom'> | undefined;
@@ -86,7 +86,7 @@ export function createScanGate({
   }
 
   const scanning = createTurns({
-    // A reader that falls behind, and memory that is given back, cause no event.
+    // No event tells that a reader has fallen behind or that memory was released, so this is checked again and again.
     isFull: (running) => areEnough(running) || unsent?.makeRoom() === false,
     waitMsMax,
     waitingMax: scansMax * WAITING_PER_SCAN,
@@ -148,7 +148,7 @@ export function createScanGate({
 
   return {
     async enter(res, { keepsEvents = false, isSmall = false } = {}) {
-      // What waits for memory takes no turn of a scan meanwhile.
+      // An answer that waits for its turn to keep events must not take the turn of a scan meanwhile.
       if (keepsEvents && !(await keeping.enter(res))) refuse(res, 'busy', res.closed ? GONE : TOO_MANY_KEEPING);
       await takeTurn(res, isSmall ? small : scanning);
       const beganMs = nowMs();
@@ -162,23 +162,23 @@ export function createScanGate({
   };
 }
 
-/* Turns that answers take, and the line of those that wait for one, in order of arrival. */
+/* The turns of answers, and the line of answers that wait for a turn, in order of arrival. */
 
 interface Turns {
   readonly running: ReadonlySet<Response>;
   /**
-   * Resolves to whether the answer has a turn: it has none where the line is full, the wait was too long or its client
-   * has gone. The turn ends with the answer, or before.
+   * Resolves to whether the answer has a turn: false if the line is full, the wait was too long or the client has gone.
+   * The turn ends with the answer, or before.
    */
   enter(res: Response): Promise<boolean>;
   leave(res: Response): void;
 }
 
 interface TurnsOptions {
-  /** Whether there is no turn for another answer, beside these. */
+  /** Whether another answer has to wait while these run. */
   isFull: (running: ReadonlySet<Response>) => boolean;
   waitMsMax: number;
-  /** Length of the line. */
+  /** Maximum number of answers in the line. */
   waitingMax: number;
   onTurn?: (res: Response) => void;
 }
@@ -195,7 +195,7 @@ function createTurns({ isFull, waitMsMax, waitingMax, onTurn }: TurnsOptions): T
     if (running.delete(res)) wakeNext();
   }
 
-  /** Wakes while there is room. Waking each to check for itself would cost more than a scan. */
+  /** Wakes waiting answers while there is room. Waking all, to check for themselves, would cost more than a scan. */
   function wakeNext(): void {
     for (const wake of waiting) {
       if (isFull(running)) return;

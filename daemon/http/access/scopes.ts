@@ -6,14 +6,14 @@ import { SCOPES, type Scope } from '../../contract/words.ts';
 /** Paths that local programs may request without a token: they say whether the daemon is alive. */
 export const OPEN_ON_LOOPBACK: ReadonlySet<string> = new Set(['/healthz']);
 
-/** What they may request as well if the operator says so: it has names of nodes, paths, and counts of what was recorded. */
+/** Paths that are open to local programs too if the operator allows it: answers have node names, paths and counts. */
 export const OPEN_METRICS: ReadonlySet<string> = new Set(['/readyz', '/metrics']);
 
 const REPLAY = '/api/replay/';
 /** Uses POST for its body, but changes nothing. */
 const WHAT_IF = '/api/replay/whatif';
 
-/** What a client may do; it contains nothing that was recorded. */
+/** The path that tells a client what it may do; the answer contains nothing that was recorded. */
 const ACCESS = '/api/access';
 
 /** Paths that describe the API, and contain nothing that was recorded. */

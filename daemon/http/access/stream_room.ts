@@ -16,7 +16,7 @@ export function createStreamRoom(streamsMax: number = STREAMS_MAX): StreamRoom {
   let count = 0;
   return {
     enter(res, code) {
-      // `close` would never be emitted again.
+      // If the client has gone, `close` would never be emitted again.
       if (res.closed) throw new Problem('busy', 'the client has gone');
       if (count >= streamsMax) throw new Problem(code, `${streamsMax} live streams are open already`);
       count++;

@@ -37,7 +37,7 @@ export function openTokens({ path, nowMs, log }: Options): Tokens {
   if (tokens.length === 0) log.warn({ tokens: path }, 'there are no tokens: every client is refused');
 
   function read(state: string): void {
-    // Also set if reading fails: one line in the log per change of the file.
+    // `seen` is also set if reading fails, so that the log has one line per change of the file.
     seen = state;
     try {
       tokens = readTokenFile(path).map(toToken);

@@ -23,7 +23,7 @@ const LITTLE_BYTES = 8 * 1024 * 1024;
 const LITTLE_MS = 1_000;
 /** Memory of an answer that is read from a recording while it is sent: blocks, columns and texts of its scan. */
 const LONG_ANSWER_BYTES = 2 * 1024 * 1024;
-/** Memory beside the limit that is kept for small answers, which those that are not read would keep out. */
+/** Memory in addition to the limit, reserved for small answers, which unread answers would otherwise keep out. */
 export const SMALL_BYTES_MAX = 32 * 1024 * 1024;
 /** The sum is reused for this long, because computing it visits all answers. */
 const SUM_MS = 10;
@@ -37,7 +37,7 @@ export interface Unsent {
   gather(res: ServerResponse, bytes: number): void;
   /** Bytes that wait for clients, plus the memory of long answers. */
   readonly bytes: number;
-  /** Whether there is memory for another answer, a long one unless it is said; may close one that is not read. */
+  /** Whether there is memory for another answer, a long one by default; may close an answer that is not read. */
   makeRoom(what?: { isSmall: boolean }): boolean;
   /**
    * Returns the answer whose client has taken least for long, if `mayGo` permits closing it; undefined if all clients
@@ -51,7 +51,7 @@ export interface Unsent {
 interface Watched {
   isLong: boolean;
   gatheredBytes: number;
-  /** Bytes taken by its client at each look since it last had nothing unsent. */
+  /** Bytes that the client has taken, at each look since the answer last had nothing unsent. */
   looks: { atMs: number; takenBytes: number }[];
 }
 
@@ -165,7 +165,7 @@ export function createUnsent({
   };
 }
 
-/** Adds a look and drops old ones: it keeps those after `sinceMs` and the last one before. */
+/** Adds a look and drops all looks before the last one that is at least as old as `sinceMs`. */
 function addLook(watched: Watched, look: Watched['looks'][number], sinceMs: number): void {
   const { looks } = watched;
   looks.push(look);

@@ -1,4 +1,4 @@
-/** What the asking client may do, for pages that show or hide what needs a token. */
+/** Tells a client what it may do, so that a page can hide functions that its token does not permit. */
 
 import { Router } from 'express';
 import type { z } from 'zod';

@@ -4,17 +4,17 @@ import type { AskedOffsets } from '../../contract/replay_requests.ts';
 import { type AppliedOffsets, selectMeasuredOffsets } from '../../replay/plan/clock_offsets.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Takes the nodes whose clocks matter, which are only known when the transactions have been looked up. */
+/** Resolves with offsets for `nodes`, which are known only when the transactions have been looked up. */
 export type OffsetsOfNodes = (nodes: () => Promise<readonly string[]>) => Promise<AppliedOffsets>;
 
-/** Throws a Problem if the store measures no clocks, so that such a request is refused before it waits for a turn. */
+/** Throws a Problem if the store measures no clocks, so that the request is refused before it waits for a turn. */
 export function createOffsetsReader({ fleet }: Pick<Store, 'fleet'>, asked: AskedOffsets): OffsetsOfNodes {
   if (asked !== 'measured') return async () => ({ clockOffsetsNs: asked });
   if (!fleet) throw createNotMeasuredProblem();
   return async (nodes) => selectMeasuredOffsets(await fleet.readClocks(await nodes()));
 }
 
-/** The same for one transaction; without its nodes there is nothing to apply. */
+/** Creates an offsets reader for one transaction; no offset applies if the transaction is not found. */
 export function createTransactionOffsetsReader(
   store: Pick<Store, 'fleet' | 'findTransaction'>,
   asked: AskedOffsets,

@@ -18,9 +18,9 @@ import { sendJson } from '../send_json.ts';
 import { createOffsetsReader, type OffsetsOfNodes } from './asked_offsets.ts';
 import { runToEnd, waitForWork } from './run_in_steps.ts';
 
-/** Transactions of one answer. */
+/** Maximum number of transactions in one answer. */
 export const CURVES_MAX = 10_000;
-/** Transactions that are read at once, and their events: it bounds what the planner's thread holds. */
+/** Limits of the transactions and events that are read at once, which bound the memory of the planner's thread. */
 const BATCH_TRANSACTIONS = 2048;
 const BATCH_EVENTS = 65_536;
 

@@ -1,4 +1,4 @@
-/** What sets the transactions or events in a box apart from the others. */
+/** Finds what distinguishes the transactions or events in a box from the others. */
 import { Router } from 'express';
 import type { z } from 'zod';
 import type { differencesSchema } from '../../contract/differences.ts';

@@ -78,7 +78,7 @@ export function createEventRoutes({ store, now, scanGate, streamRoom, tails }: O
   return router;
 }
 
-/** Few events in order of time are found soon, unless their filter makes them rare. */
+/** Whether the answer has few events in order of time: they are found soon, unless the filter makes them rare. */
 function isSmall({ slowest, limit }: EventQuery, mediaType: string): boolean {
   return mediaType === 'application/json' && !slowest && limit <= SMALL_ROWS_MAX;
 }
@@ -115,7 +115,7 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   );
 }
 
-/** A list by duration is made whole in either form: its last event may be the first that was recorded. */
+/** Both forms of a list by duration are complete before they are sent, because its order depends on all events. */
 async function sendSlowest(
   req: Request,
   res: Response,
@@ -195,7 +195,7 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   await sendNdjson(res, turn.limitStream(pieces), readCoverageHeaders);
 }
 
-/** Columns are for a time line: each line counts its times from its first event. */
+/** Columns are for a time line: each of their lines counts its times from the line's first event. */
 function refuseOtherOrders({ order, slowest }: EventQuery): void {
   const message = 'columns come in order of time only';
   if (slowest) throw createParameterProblem('sort', message);
@@ -214,7 +214,7 @@ async function sendColumns(req: Request, res: Response, store: Store, query: Eve
   );
 }
 
-/** An answer without its last line was cut, also where a proxy has hidden that. */
+/** Ends with the coverage, so that a client can detect a truncated answer even behind a proxy. */
 async function* addCoverageLine(
   lines: AsyncIterable<Uint8Array>,
   coverage: () => Promise<Coverage>,

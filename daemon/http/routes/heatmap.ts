@@ -1,4 +1,4 @@
-/** Maps of what began when and took how long. */
+/** Heat maps of events or transactions, by start and duration. */
 import { Router } from 'express';
 import type { z } from 'zod';
 import type { heatmapSchema } from '../../contract/heatmap.ts';
@@ -43,7 +43,7 @@ export function createHeatmapRoutes({ store, now, scanGate }: Options): Router {
       const found = await runToEnd(res, turn, answer.store.computeHeatmap(request));
       if (!found) return;
       const { map, columns, reach } = found;
-      // Coverage is that of the query: without `to` it ends where recording does.
+      // Coverage is of the query's time range: without `to` it ends where recording ends.
       const coverage = await answer.coverPopulation(population, reach);
       sendJson(res, 200, { of: query.of, ...buildHeatmapView(map, columns), coverage } satisfies HeatmapBody);
     })

@@ -10,7 +10,7 @@ import { isPageRequest, PAGE_FILES } from '../access/browsers.ts';
 import { notFoundHandler, refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
-/** Links for a person who asks for the daemon's address with a command: below it, as a proxy may have a path for it. */
+/** Links for a person who requests the daemon's address with a command; relative, as a proxy may add a path. */
 const LINKS = {
   events: 'api/events',
   transactions: 'api/transactions',
@@ -39,11 +39,11 @@ const POLICY = [
   ...["require-trusted-types-for 'script'", 'trusted-types kreplay'],
 ].join('; ');
 
-/** The names of these files are made from their content. */
+/** Files whose names are derived from their content never change. */
 const FOREVER = 'public, max-age=31536000, immutable';
 
 export function createPageRoutes(folder = dirname(INDEX)): Router {
-  // All at once: a package that is replaced while the daemon runs has files of other names.
+  // All files are read at once: a package that is replaced while the daemon runs has files with other names.
   const names = readdirSync(folder).filter((name) => /^index\.html$|-[0-9a-f]{16}\.(js|css|svg)$/.test(name));
   const files = new Map(names.map((name) => [name, readFileSync(join(folder, `${name}.gz`))]));
   const send = (req: Request, res: Response, name: string) => {

@@ -36,7 +36,7 @@ const STEP_EVENTS_AT_ONCE = 256;
 
 interface Options {
   store: Store;
-  /** They outlive the router; their creator closes them. */
+  /** The sessions outlive the router; their creator closes them. */
   sessions: Sessions;
   scanGate: ScanGate;
   streamRoom: StreamRoom;
@@ -61,7 +61,7 @@ export function createReplayRoutes({ store, sessions, scanGate, streamRoom }: Op
       await scanGate.enter(res);
       const session = await sessions.create(request, await offsets());
       const view = session.view();
-      // A proxy may have the API below a path that it does not say.
+      // The location is relative, because a proxy may serve the API below a path that the daemon does not know.
       res.location(`sessions/${view.session_id}`);
       sendJson(res, 201, view);
     })

@@ -1,4 +1,4 @@
-/** Runs work that an answer needs whole, in steps between which other requests are served. */
+/** Runs work whose complete result an answer needs, in steps between which other requests are served. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Response } from 'express';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
@@ -22,16 +22,16 @@ export async function runToEnd<Result>(
   return result;
 }
 
-/** Work in another thread yields this often, so that its timeout and the end of its client are noticed. */
+/** Interval at which a wait for another thread yields, so that a timeout or a disconnected client is noticed. */
 const PAUSE_MS = 50;
 
-/** Waits for such work, which ends early if the caller leaves. */
+/** Waits for work in another thread, which is aborted if the caller leaves. */
 export async function* waitForWork<Result>(
   begin: (signal: AbortSignal) => Promise<Result>,
 ): AsyncGenerator<void, Result> {
   const leaving = new AbortController();
   const work = begin(leaving.signal);
-  // After the caller has left, an error has no other place to go.
+  // Once the caller has left, nothing else handles a rejection.
   work.catch(() => {});
   const over = () => false;
   const isGoingOn = () => Promise.race([work.then(over, over), pause(PAUSE_MS, true)]);

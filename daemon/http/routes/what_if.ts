@@ -33,7 +33,7 @@ export function createWhatIfRoutes(options: Options): Router {
     .post(async (req, res) => {
       parseQuery(req.query, noParameters);
       const { transaction_id, where, ...asked } = parseBody(req, whatIfRequest);
-      // Takes a turn, because all events of the transactions are read.
+      // Both answers take a turn, because all events of the transactions are read.
       if (where) await sendCurves(res, options, { where, ...asked });
       else await sendProjection(res, options, transaction_id!, asked);
     })
@@ -107,7 +107,7 @@ function goesOnAfter(
   );
   const starts = calls.map(({ timestamp_ns }) => timestamp_ns);
   const nodes = new Set([...(transaction?.nodes ?? []), ...calls.map(({ node }) => node)]);
-  // The clocks of several nodes may differ: a call is at least as late as it has lasted.
+  // The clocks of several nodes may differ, so a call only counts as late by the time that it has lasted itself.
   const startNs = nodes.size > 1 ? undefined : starts.reduce(min, transaction?.firstTimestampNs ?? starts[0]!);
   if (calls.some(({ timestamp_ns, untilNs }) => untilNs - (startNs ?? timestamp_ns) > timeoutNs)) return true;
   const isKnown = own.unlisted.every(({ isLost }) => isLost) && (calls.length === 0 || startNs !== undefined);

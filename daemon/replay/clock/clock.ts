@@ -14,11 +14,11 @@ export interface ReplayClock {
   readonly running: boolean;
   positionNs(): bigint;
   /**
-   * It returns when the clock reaches a position, as a time of the steady clock. It throws unless the clock is running.
+   * Returns when the clock reaches a position, as a time of the steady clock; throws unless the clock is running.
    * An integer number gives the same result as the BigInt, with less work for the garbage collector.
    */
   computeDueNs(positionNs: bigint | number): bigint;
-  /** Starts it at a time that may be yet to come; the position stays until then. */
+  /** Starts the clock, perhaps at a future time; the position stays until then. */
   play(startsAtNs?: bigint): void;
   pause(): void;
   jump(positionNs: bigint): void;
@@ -40,7 +40,7 @@ export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
     const passedNs = running ? now() - referenceTimeNs : 0n;
     return passedNs > 0n ? referencePositionNs + (passedNs * rate.numerator) / rate.denominator : referencePositionNs;
   };
-  /** A start that is yet to come stays. */
+  /** The reference time is now, but a future start stays. */
   const startOrNow = () => {
     const nowNs = now();
     return running && referenceTimeNs > nowNs ? referenceTimeNs : nowNs;
@@ -104,13 +104,13 @@ function computeExactRate(speedFactor: number): Rate {
   return { numerator, denominator: 10n ** BigInt(fraction.length) };
 }
 
-/** It rounds up, so that the clock has reached the position at the deadline. BigInt division rounds towards zero. */
+/** Rounds up, so that the clock has reached the position at the deadline. BigInt division rounds towards zero. */
 function divideUp(dividend: bigint, divisor: bigint): bigint {
   const quotient = dividend / divisor;
   return dividend > 0n && quotient * divisor !== dividend ? quotient + 1n : quotient;
 }
 
-/** The same for integers. Dividend minus remainder is a multiple of the divisor, so the double division is exact. */
+/** `divideUp` for integers. Dividend minus remainder is a multiple of the divisor, so the double division is exact. */
 function divideNumbersUp(dividend: number, divisor: number): number {
   if (divisor === 1) return dividend;
   const remainder = dividend % divisor;

@@ -1,6 +1,6 @@
 /** A binary min-heap whose items store their own slot, so that any of them can be moved or removed. */
 export interface HeapItem {
-  /** The heap maintains it; -1 while the item is not in the heap. */
+  /** The slot, which the heap maintains; -1 while the item is not in the heap. */
   slot: number;
 }
 

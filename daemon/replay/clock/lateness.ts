@@ -19,7 +19,7 @@ export interface Lateness {
   summary(): LatenessSummary;
 }
 
-/** It calls `onRecord` for each recorded value. */
+/** Calls `onRecord` for each recorded value. */
 export function createLateness(onRecord?: (latenessNs: number) => void): Lateness {
   /** Created at the first event: of a thousand sessions most are not playing. */
   let histogram: RecordableHistogram | undefined;

@@ -1,6 +1,6 @@
 /**
- * Plays the frames of sessions at their time, in a thread of the addon that nothing else delays: no request, no garbage
- * collection. Tests play them themselves, by a simulated clock.
+ * Plays the frames of sessions when they are due, in a thread of the addon that no request and no garbage collection
+ * delays. Tests play frames without the thread, by a simulated clock.
  */
 
 import { createRequire } from 'node:module';
@@ -8,29 +8,29 @@ import type { SteadyNow } from './clock.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export interface Track {
-  /** Number of frames played so far, as far as `reportPlayed` has reported them. */
+  /** Number of played frames that `reportPlayed` has reported. */
   readonly playedCount: number;
-  /** Plays frames of `bytes`, each no earlier than those before it. */
+  /** Plays frames of `bytes` when they are due; no frame may be due before an earlier one. */
   feed(bytes: Uint8Array, frames: BigInt64Array): void;
   /** Takes back the frames that were not played; `reportPlayed` reports the others. */
   takeBack(): void;
-  /** Reports the lateness of each frame that was played since; returns how many. */
+  /** Reports the lateness of each frame played since the last report; returns how many. */
   reportPlayed(record: (latenessNs: number) => void): number;
   setWakes(wakes: boolean): void;
   /**
-   * The socket has the frames that `reportPlayed` has reported, and gets all others; undefined if the process has no more
-   * descriptors.
+   * Adds a viewer's socket, which already has the frames that `reportPlayed` has reported; the player writes the rest.
+   * Returns the viewer's number; undefined if the process has no more descriptors.
    */
   attach(fd: number, isChunked: boolean): number | undefined;
-  /** Bytes that the socket of each viewer took; those that were full, and get no more frames, are left out. */
+  /** Bytes that the socket of each viewer took. Viewers whose socket was full get no more frames and are left out. */
   readSentBytes(): Map<number, number>;
-  /** Undefined when the player or the track was closed before. */
+  /** Removes a viewer; returns undefined when the player or the track was closed before. */
   detach(viewer: number): Left | undefined;
   close(): void;
 }
 
 export interface Player {
-  /** `onWake` is called after frames were played that somebody waits for; see `setWakes`. */
+  /** Adds a track. `onWake` is called after frames were played that viewers wait for; see `setWakes`. */
   track(onWake: () => void): Track;
   close(): void;
 }
@@ -46,7 +46,7 @@ export function createThreadPlayer(): Player {
   return made.player;
 }
 
-/** A player whose time is that of `now`: it plays when the scheduler rings. */
+/** A player on the time of `now`, which plays when the scheduler rings. */
 export function createScheduledPlayer(now: SteadyNow, scheduler: Scheduler): Player {
   const native = nativeClock.createPlayer(() => {}, false);
   const alarm = scheduler.createAlarm(() => {
@@ -58,7 +58,7 @@ export function createScheduledPlayer(now: SteadyNow, scheduler: Scheduler): Pla
   return made.player;
 }
 
-/** `wake` reports to the tracks that have woken JavaScript, which may be after the player was closed. */
+/** `wake` calls `onWake` of each track that has woken JavaScript. It may be called after the player was closed. */
 function wrapNativePlayer(native: NativePlayer, onFed: () => void): { player: Player; wake: () => void } {
   const tracks = new Map<number, () => void>();
   const woken = new Uint32Array(WOKEN_MAX);
@@ -137,18 +137,18 @@ function wrapNativePlayer(native: NativePlayer, onFed: () => void): { player: Pl
   return { player, wake };
 }
 
-/* The addon native/clock, which plays frames at their time: native/clock/player.h says how. */
+/* The addon native/clock, which plays frames when they are due, as described in native/clock/player.h. */
 
 declare const PLAYER: unique symbol;
-/** Memory of the addon, until the player is closed. */
+/** A player's memory in the addon, until the player is closed. */
 interface NativePlayer {
   readonly [PLAYER]: never;
 }
 
-/** What a viewer's socket got: frames up to this one, but for the bytes of `rest`. */
+/** The frames that a viewer's socket got: the frames up to number `through`, except the bytes of `rest`. */
 interface Left {
   through: number;
-  /** Number of bytes that its socket took. */
+  /** Number of bytes that the socket took. */
   sent: number;
   rest: Buffer;
 }
@@ -163,44 +163,44 @@ interface PlanPageColumns {
   ends: Uint32Array;
 }
 
-/** A track is the number of a sequence of frames and of those that view it. */
+/** A track, by its number, is a sequence of frames with its viewers. */
 interface NativeClock {
   /** `onWake` is called when frames were played, see `setWakes`. Without a thread, only `run` plays. */
   createPlayer(onWake: () => void, hasThread: boolean): NativePlayer;
-  /** Ends its thread; it can do nothing more. */
+  /** Ends the player's thread; the player must not be used afterwards. */
   closePlayer(player: NativePlayer): void;
   addTrack(player: NativePlayer): number;
   removeTrack(player: NativePlayer, track: number): void;
   /**
-   * Plays frames when they are due: four numbers each, FRAME says which. They must be due no earlier than those before
-   * them, and `bytes` must stay until they were played or taken back.
+   * Plays frames when they are due. Each frame has four numbers, named by FRAME. No frame may be due before an earlier
+   * one, and `bytes` must stay until the frames were played or taken back.
    */
   feed(player: NativePlayer, track: number, bytes: Uint8Array, frames: BigInt64Array): void;
   /** Takes back the frames that were not played. */
   takeBack(player: NativePlayer, track: number): void;
-  /** Returns how many frames were played since, and sets the lateness of each, at most as many as there is room for. */
+  /** Sets the lateness of each frame played since the last call, as many as `to` has room for; returns how many. */
   takeLateness(player: NativePlayer, track: number, to: Float64Array): number;
   /** Whether every frame that is played wakes JavaScript; a socket without room always does. */
   setWakes(player: NativePlayer, track: number, wakes: boolean): void;
   /** Returns the tracks that woke JavaScript. */
   takeWoken(player: NativePlayer, to: Uint32Array): number;
   /**
-   * Writes frames to a socket as they are played, and at once those that `takeLateness` has not reported yet. Returns
-   * undefined if the process has no more descriptors.
+   * Writes frames to a socket when they are played; played frames that `takeLateness` has not reported yet are written
+   * at once. Returns the viewer's number; undefined if the process has no more descriptors.
    */
   attach(player: NativePlayer, track: number, fd: number, isChunked: boolean): number | undefined;
   /**
-   * Sets the names of viewers and the bytes that their sockets took, and returns how many: without those that had no
-   * room, and get no more frames.
+   * Sets the numbers of viewers and the bytes that their sockets took; returns how many viewers that are. Viewers whose
+   * socket had no room get no more frames and are left out.
    */
   sentBytes(player: NativePlayer, track: number, viewers: Uint32Array, bytes: Float64Array): number;
   detach(player: NativePlayer, track: number, viewer: number): Left | undefined;
-  /** Measures how many nanoseconds it takes to send a frame and to receive it; undefined if the process has no socket. */
+  /** Measures the nanoseconds of sending and receiving a frame; undefined if the process gets no socket. */
   measureSending(frame: Uint8Array): number | undefined;
   /**
-   * Writes the events of a page from `at` on with their replay fields, one for each of `frames`, which has the time when
-   * it is due: as frames of server-sent events with ids from `firstId`, or as plain JSON if that is null. Sets where each
-   * is in `to`, whose first one starts at `start`, and returns how many fit.
+   * Writes the events of a page from `at` on with their replay fields to `to`, from `start` on: one event for each of
+   * `frames`, which contains when the event is due. Events become frames of server-sent events with ids from `firstId`
+   * on, or plain JSON if `firstId` is null. Sets the place of each event in `frames`, and returns how many fit.
    */
   writeEvents(
     page: PlanPageColumns,
@@ -211,11 +211,11 @@ interface NativeClock {
     to: Uint8Array,
     start: number,
   ): number;
-  /** Plays what is due at this time; returns when the next frame is due. */
+  /** Plays the frames that are due at this time; returns when the next frame is due. */
   run(player: NativePlayer, nowNs: bigint): bigint | undefined;
 }
 
-/** The numbers of a frame in `feed`; the last one is an offset from its start. */
+/** The places of a frame's numbers in `feed`; `latenessAt` is an offset from the start of the frame. */
 export const FRAME = { due: 0, start: 1, size: 2, latenessAt: 3, length: 4 } as const;
 
 export const nativeClock: NativeClock = createRequire(import.meta.url)('#clock');

@@ -20,15 +20,15 @@ const ROUND_NS_MAX = 500_000n;
 interface ScheduledAlarm extends HeapItem {
   dueNs: bigint;
   ring: () => void;
-  /** Removed from the heap, and due to ring in this round. */
+  /** Whether the alarm was removed from the heap and will ring in this round. */
   isInRound: boolean;
 }
 
 export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   const pending = createHeap<ScheduledAlarm>((a, b) => a.dueNs < b.dueNs);
   /**
-   * The alarms of this round, which may last several turns. It is not a Set: constant deletion from a Set leaves its
-   * old tables to the garbage collector.
+   * The alarms of this round, which may last several turns. An array, because constant deletion from a Set leaves old
+   * tables to the garbage collector.
    */
   const round: (ScheduledAlarm | undefined)[] = [];
   /**
@@ -109,10 +109,10 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   };
 }
 
-/* Waits for a time of the steady clock, to a millisecond: what has to be exact is the player's. */
+/* Waits for a time of the steady clock, with millisecond precision; only the player has to be more exact. */
 
 interface Waiter {
-  /** Calls `wake` once, at `dueNs` or as soon after as possible, never earlier. It replaces an earlier wait. */
+  /** Calls `wake` once, at `dueNs` or as soon after as possible, never earlier. Replaces an earlier wait. */
   waitUntil(dueNs: bigint, wake: () => void): void;
   cancel(): void;
 }
@@ -135,7 +135,7 @@ export function createNodeTimers(): Timers {
 }
 
 const NS_PER_MS = 1_000_000;
-/** setTimeout turns a longer delay into 1 ms. */
+/** The longest delay of setTimeout, which turns a longer one into 1 ms. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export function createTimerWaiter(now: SteadyNow, timers: Timers): Waiter {

@@ -1,4 +1,4 @@
-/** The copies of transactions on this disk: the least recently used go when they take too much. */
+/** Copies of a fleet's transactions on this disk; the least recently used are removed when they take too much. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,18 +7,18 @@ import type { TransactionSummary } from '../../store/store.ts';
 import { copyTransactions } from './copy.ts';
 
 export interface Copy {
-  /** The recordings. */
+  /** The recordings of the copy. */
   paths: string[];
-  /** Lets the copy go when it is the least recently used. */
+  /** Allows removal of the copy when it is the least recently used. */
   release(): void;
 }
 
 export interface Copies {
-  /** Copies the transactions, or returns the copy that is there. Rejects soon after `signal` aborts. */
+  /** Copies the transactions, or returns an existing copy. Rejects soon after `signal` aborts. */
   take(transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<Copy>;
 }
 
-/** Folders of copies that are being written begin with this. */
+/** Prefix of the folders of copies that are being written. */
 const UNFINISHED = '.new-';
 
 export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copies {
@@ -39,7 +39,7 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
     }
   }
 
-  /** Two sessions of a transaction wait for one copy, which one of them makes: if that one gives up, the other does. */
+  /** Two callers share one copy, which the first makes; if the first gives up, the other makes the copy. */
   async function ensure(name: string, transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<void> {
     for (;;) {
       const known = made.get(name);
@@ -97,7 +97,7 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
   };
 }
 
-/** A transaction of which more has arrived has another name. */
+/** A transaction gets another name when more of its events have arrived. */
 function nameCopy(transactions: readonly TransactionSummary[]): string {
   const hash = createHash('sha256');
   for (const { transactionId, eventCount, firstTimestampNs, lastEndNs, errorCount, writtenBack } of transactions) {

@@ -1,6 +1,6 @@
 /**
- * Copies events of a fleet into recordings of this machine, one for each recording that they are of. Event ids stay the
- * same, and a copy is a snapshot: what arrives later, or is removed at the fleet, does not change it.
+ * Copies events of a fleet into recordings on this machine, one for each recording of the fleet. Event ids stay the
+ * same. A copy is a snapshot: events that arrive later, or are removed from the fleet, do not change it.
  */
 
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ import type { TransactionSummary } from '../../store/store.ts';
 interface Copied {
   writer: BundleWriter;
   node: string;
-  /** Numbers of events that may be of several transactions. */
+  /** Numbers of copied events, because an event may belong to several transactions. */
   shared: Set<bigint>;
 }
 
@@ -78,7 +78,7 @@ export async function copyTransactions(
   return files;
 }
 
-/** An event is of several transactions if they own parts of it: it is copied with the first of them. */
+/** An event belongs to several transactions if they own parts of it; it is copied with the first transaction. */
 function isFresh({ shared }: Copied, number: bigint): boolean {
   if (shared.has(number)) return false;
   shared.add(number);
@@ -102,7 +102,7 @@ function createIdMapper(writer: BundleWriter, dictionary: Dictionary) {
   };
 }
 
-/** Losses and steps of the clocks in the time of the transactions. */
+/** Copies the losses and the clock steps in the time range of the transactions. */
 async function copyNotes(
   fleet: Fleet,
   transactions: readonly TransactionSummary[],

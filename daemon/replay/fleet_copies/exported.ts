@@ -1,4 +1,4 @@
-/** Copies of a transaction of a fleet for one command, which are gone when it ends. */
+/** Copies of a fleet's transaction for one command, which are removed when the command ends. */
 import { rmSync } from 'node:fs';
 import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
 import { ExportError } from '../../export/errors.ts';
@@ -7,7 +7,7 @@ import { type FleetSettings, openFleet } from '../../store/fleet/open_fleet.ts';
 import { findFleetTransactions } from '../../store/fleet/transactions_by_id.ts';
 import { type CopiedFile, copyTransactions } from './copy.ts';
 
-/** Throws a UserError, also for a transaction that the fleet does not have. */
+/** Runs work on copies. Throws a UserError, also for a transaction that the fleet does not have. */
 export async function runWithFleetCopies(
   settings: FleetSettings,
   transactionId: string,

@@ -4,7 +4,7 @@ import type { FleetSettings } from '../../store/fleet/open_fleet.ts';
 import type { Planner } from '../plan/planner.ts';
 import { createPlannerThread } from '../plan/planner_thread.ts';
 
-/** Copies of transactions are kept in a folder, up to so many bytes and what sessions use. */
+/** The folder that copies of transactions are kept in, up to `bytesMax`; copies that sessions use always stay. */
 export interface FetchedPlaces {
   fleet: FleetSettings;
   folder: string;

@@ -10,7 +10,7 @@ import { type AppliedOffsets, checkNodes } from '../plan/clock_offsets.ts';
 import { createPlanner, type Planner, type ReplayPlan } from '../plan/planner.ts';
 import type { Copies } from './copies.ts';
 
-/** Transactions whose curves are computed from one copy. */
+/** Number of transactions whose curves are computed from one copy. */
 const TOGETHER_MAX = 500;
 
 const NEVER = new AbortController().signal;
@@ -18,9 +18,9 @@ const NEVER = new AbortController().signal;
 /** A planner over a copy. */
 interface Planned {
   planner: Planner;
-  /** The request without what it says of nodes that the copy has no events of. */
+  /** Returns the request without the clock offsets of nodes that have no events in the copy. */
   restrictOffsets<Request extends AppliedOffsets>(request: Request): Request;
-  /** Ends the planner, and lets the copy go. */
+  /** Ends the planner and releases the copy. */
   close(): Promise<void>;
 }
 
@@ -33,14 +33,14 @@ export function createFetchingPlanner(fleet: Fleet, copies: Copies): Planner {
     throw new Problem('transaction_not_found', `no event of transaction ${transactionId} is in the fleet`);
   }
 
-  /** Throws a Problem for a node that the fleet does not have; a copy has only those of its transactions. */
+  /** Throws a Problem for a node that the fleet does not have. A copy knows only the nodes of its transactions. */
   async function checkOffsets(offsets: AppliedOffsets): Promise<void> {
     if (Object.keys(offsets.clockOffsetsNs).length === 0) return;
     const nodes = await readFleetNodes(fleet);
     checkNodes(offsets, { nodes: () => nodes });
   }
 
-  /** Opens a copy, and a planner over it; `close` ends both. */
+  /** Opens a copy and a planner over the copy; `close` ends both. */
   async function openCopyPlanner(transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<Planned> {
     const copy = await copies.take(transactions, signal);
     let recordings: Recordings | undefined;

@@ -12,9 +12,9 @@ import type { KeptState } from './state_thread.ts';
 const SAVE_NS = 1_000_000_000n;
 
 export interface Keeper {
-  /** Reports that a session has changed or ended. It is written within a second. */
+  /** Reports that a session has changed or ended, which is written within a second. */
   markChanged(sessionId: string): void;
-  /** Writes; resolves when all earlier changes have been written, or the write has failed. */
+  /** Starts a write; resolves when all earlier changes have been written, or the write has failed. */
   save(): Promise<void>;
   /** Why the last batch could not be written; null when it was written. */
   readonly failure: string | null;

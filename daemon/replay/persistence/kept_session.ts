@@ -68,7 +68,7 @@ const facts = z.object({
   }),
   rounds: count,
   failure: z.string().nullable(),
-  /** How often it was opened again: each time the stream's ids start above all that were used before. */
+  /** How often the session was opened again; each time the stream's ids start above all that were used before. */
   life: count,
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),

@@ -27,7 +27,7 @@ export interface SessionPlace {
 }
 
 export interface StoredPlace extends SessionPlace {
-  /** Wall clock. */
+  /** When the session was last used, by the wall clock. */
   usedAtMs: number;
 }
 
@@ -57,7 +57,7 @@ export interface StateFile {
 export function openStateFile(path: string): StateFile {
   let database: Database.Database | undefined;
   try {
-    // SQLite would create it world-readable; the WAL file takes over the mode of the database.
+    // SQLite would create the file world-readable; the WAL file takes over the mode of the database.
     closeSync(openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600));
     database = new Database(path, { timeout: LOCKED_MS_MAX });
     prepare(database, path);
@@ -85,7 +85,7 @@ function prepare(database: Database.Database, path: string): void {
   if (faults !== 'ok') throw createDamagedError(path, String(faults).split('\n').at(-1)!);
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = NORMAL');
-  // This writes to an existing file too: the first write takes the lock, and shows whether the file is writable.
+  // An existing file is written to as well: the first write takes the lock, and shows whether the file is writable.
   database.transaction(() => {
     database.pragma(`application_id = ${APPLICATION_ID}`);
     database.pragma(`user_version = ${VERSION}`);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 export const STATE_FILE = 'sessions.sqlite';
 
-/** The user's choice: a file, none (false), or by default the one beside the recording. */
+/** The user's choice: a file, none (false), or by default the file next to the recording. */
 export type StateChoice = string | false | undefined;
 
 export interface StatePlace {

@@ -4,7 +4,7 @@ import { getBigColumn } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
 
-/** From the first start to the end of the event that starts last, by the clocks that `offsetNs` brings together. */
+/** Span from the first start to the end of the event that starts last, by the clocks that `offsetNs` aligns. */
 export function computeAlignedSpanNs(
   recordings: Recordings,
   transactionId: string,

@@ -9,7 +9,7 @@ import type { FromPlanner, PlannerAnswer, PlannerQuestion, ToPlanner } from './p
 export function answerQuestions(port: MessagePort, planner: Planner): void {
   const plans = new Map<number, ReplayPlan>();
 
-  /** Ends the work at questions that can be abandoned, by id. */
+  /** Aborts the work on questions that can be abandoned, by the question's id. */
   const abandoning = new Map<number, AbortController>();
 
   port.on('message', (message: ToPlanner) => {

@@ -1,9 +1,9 @@
-/** How much the latency changes of a merge add to its events: to a call also what its requests, which follow it, add. */
+/** Computes how much a merge's latency changes lengthen an event. A call also waits for the requests that follow it. */
 import { findFirstAbove } from '../../base/binary_search.ts';
 import { endCall, getsLatency, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
 import { createKindTest, type OnlyFilter, type RecordedEvents, type RecordedPage } from './recorded.ts';
 
-/** A call that has begun: its place, what its thread has waited for, and the latency change that holds for it. */
+/** A call that has begun: its recorded index, the delay of its thread, and the number of its latency change. */
 interface BegunCall {
   thread: number;
   recorded: number;
@@ -18,9 +18,9 @@ interface Latency {
 
 export interface CallDelays {
   isCallAt(page: RecordedPage, row: number): boolean;
-  /** What a latency change, by its number, adds to an event of this kind itself. */
+  /** The latency that a latency change, by its number, adds to an event of this kind itself. */
   computeAddedNs(latencyAt: number, kind: number): number;
-  /** How much longer a call takes, which ends at `endNs` as recorded. */
+  /** How much longer a call takes that ends at `endNs` as recorded. */
   computeCallDelayNs(call: BegunCall, page: RecordedPage, endNs: number): number;
 }
 
@@ -50,7 +50,7 @@ export function callDelays(recorded: RecordedEvents, latency: readonly Latency[]
       if (recorded.isWhole) return undefined;
       const { count, startNs } = recorded.readPage(computePageNumber(recorded.known - 1))!;
       if (startNs[count - 1]! >= untilNs) return undefined;
-      // Finds the next page.
+      // Reading past the known pages discovers the next one.
       recorded.readPage(computePageNumber(recorded.known));
     }
   }

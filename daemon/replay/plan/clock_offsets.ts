@@ -1,6 +1,6 @@
 /**
- * Brings the clocks of several nodes onto one time line. A recording contains when its own node's clock was set, but
- * not how far that clock was from another node's: the caller supplies these offsets, or a fleet has measured them.
+ * Aligns the clocks of several nodes on one time line. A recording contains when its own node's clock was set, but not
+ * how far that clock was from another node's: the caller supplies these offsets, or a fleet has measured them.
  */
 
 import { min } from '../../base/bigints.ts';
@@ -21,10 +21,10 @@ export interface AppliedOffsets {
 
 /** The clock of a node that recorded events of the transaction. */
 export interface ReplayedClock extends NodeClock {
-  /** Offset that is added to its times. */
+  /** Offset that is added to the node's times. */
   offsetNs: number | bigint;
   source: (typeof OFFSET_SOURCES)[number];
-  /** How far a measured offset may be off; null for another one. */
+  /** How far the offset may be off; null if it was not measured. */
   uncertaintyNs: number | null;
 }
 
@@ -42,7 +42,7 @@ export function buildClockView({ node, offsetNs, steppedNs, source, uncertaintyN
   return { node, offset_ns: BigInt(offsetNs), stepped_ns: steppedNs, source, uncertainty_ns };
 }
 
-/** Throws a Problem for a node without recordings that the caller named: a mistyped name would go unnoticed. */
+/** Throws a Problem if the caller named a node without recordings: a mistyped name would go unnoticed. */
 export function checkNodes(
   { clockOffsetsNs, clockUncertaintiesNs = {} }: AppliedOffsets,
   recordings: Pick<Recordings, 'nodes'>,
@@ -76,11 +76,11 @@ export function readReplayedClocks(
   });
 }
 
-/** So far apart offsets may be: any two times of a recording then still have a difference of 64 bits. */
+/** Limit of the difference of two offsets: the difference of any two times of a recording then still has 64 bits. */
 export const APART_NS_MAX = 2n ** 62n;
 
 /**
- * The shift of each node's times: its offset minus the smallest offset, so that it is at least 0. Throws a Problem for
+ * Returns the shift of each node's times: its offset minus the smallest offset, so at least 0. Throws a Problem for
  * offsets that are too far apart.
  */
 export function createClockShiftLookup(offsets: ClockOffsets, nodes: readonly string[]): (node: string) => bigint {
@@ -97,18 +97,18 @@ export function getClockOffsetNs(offsets: ClockOffsets, node: string): bigint {
   return Object.hasOwn(offsets, node) ? BigInt(offsets[node]!) : 0n;
 }
 
-/* Chooses which of the offsets that a fleet has measured are applied to the clocks of its nodes. */
+/* Selects which offsets measured by a fleet are applied to the clocks of its nodes. */
 
-/** A double holds it exactly: no clock that is worth an offset is known worse. */
+/** Limit of the uncertainty, which a double holds exactly. A clock known less precisely needs no offset. */
 const UNCERTAINTY_NS_MAX = BigInt(Number.MAX_SAFE_INTEGER);
-/** An offset within so many uncertainties may be noise: to add it could part clocks that agree. */
+/** An offset of less than this many uncertainties may be noise: adding it could separate clocks that agree. */
 const UNCERTAINTIES_MIN = 3n;
 
 interface MeasuredOffsets extends AppliedOffsets {
   clockUncertaintiesNs: Readonly<Record<string, number>>;
 }
 
-/** Nodes without a measurement, or whose offset is too small to be sure of, have none. */
+/** Selects the offsets that are significant; nodes without a measurement have none. */
 export function selectMeasuredOffsets(clocks: readonly MeasuredClock[]): MeasuredOffsets {
   const applied = clocks.filter(isSignificant);
   return {
@@ -120,6 +120,6 @@ export function selectMeasuredOffsets(clocks: readonly MeasuredClock[]): Measure
 function isSignificant({ offsetNs, uncertaintyNs }: MeasuredClock): boolean {
   if (uncertaintyNs === 0n || uncertaintyNs > UNCERTAINTY_NS_MAX) return false;
   const sizeNs = offsetNs < 0n ? -offsetNs : offsetNs;
-  // Two of the largest are as far apart as offsets may be.
+  // Two offsets of half the limit, with opposite signs, are as far apart as offsets may be.
   return sizeNs <= APART_NS_MAX / 2n && sizeNs >= UNCERTAINTIES_MIN * uncertaintyNs;
 }

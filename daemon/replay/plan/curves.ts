@@ -1,7 +1,7 @@
 /**
- * Reads the curves of many transactions. To look for the events of one takes as long as to read hundreds of any, so all
- * events of the time that the transactions took are read once, until that were more; what is not complete by then is
- * looked for transaction by transaction:
+ * Reads the curves of many transactions. Looking up the events of one transaction takes as long as reading hundreds of
+ * events. All events in the time range of the transactions are therefore read once, as long as that costs less. The
+ * transactions that are not complete by then are looked up one by one:
  *
  *   transactions    |-----|  |----|      |------------------------- ... -|
  *                     |-------|    |---|
@@ -20,11 +20,11 @@ import { callTest, createAffectedTest, ONLY_COLUMNS, type OnlyFilter } from './r
 export interface CurvedTransaction {
   transactionId: string;
   nodes: readonly string[];
-  /** Whether any event is write-back, which mostly begins after `computeLastEndNs`. */
+  /** Whether any event is write-back, which mostly begins after `lastEndNs`. */
   isWrittenBack: boolean;
   eventCount: number;
   firstNs: bigint;
-  /** When the last of its own events ended. */
+  /** When the last own event ended. */
   lastEndNs: bigint;
 }
 
@@ -33,7 +33,7 @@ export interface CurvesRequest extends AppliedOffsets {
   only: OnlyFilter;
 }
 
-/** To look for the events of a transaction takes as long as to read so many. */
+/** Looking up the events of a transaction takes as long as reading this many events. */
 const ROWS_OF_ONE = 256;
 
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWNED_COLUMNS];
@@ -81,19 +81,19 @@ export function* computeCurves(
 }
 
 /**
- * Whether all events that matter began within the times of a transaction: no own event begins after the last end, and
- * what is written back later delays none.
+ * Returns a test for whether all events that matter began by a transaction's `lastEndNs`: own events do, and write-back
+ * that begins later delays none of them.
  */
 function createDatedTest(
   recordings: Recordings,
   clockOffsetsNs: ClockOffsets,
 ): (transaction: CurvedTransaction) => boolean {
   const ids = recordings.listRecordingStates().map(({ recordingId }) => recordingId);
-  // The times are those of one copy of a recording, and another may have more events.
+  // If a recording has two copies, `lastEndNs` covers only one of them, and the other may have more events.
   if (new Set(ids).size < ids.length) return () => false;
   return ({ nodes, isWrittenBack }) => {
     const shift = createClockShiftLookup(clockOffsetsNs, nodes);
-    // An event that is written back may be the first by the aligned clocks.
+    // A written-back event may be the first by the aligned clocks.
     return !isWrittenBack || nodes.every((node) => shift(node) === 0n);
   };
 }
@@ -105,7 +105,7 @@ interface Summing {
 }
 
 interface SummingOptions extends Omit<CurvesRequest, 'transactions'> {
-  /** The last start of an event that counts, of each transaction; undefined if all do. */
+  /** The last start of an event that counts, for each transaction; undefined if all events count. */
   untilNs: readonly (bigint | undefined)[];
 }
 
@@ -185,14 +185,21 @@ function* scanBlocks(
 }
 
 /*
- * How a transaction's duration depends on the extra latency. Each of its events ends at end(latency) = recorded end +
- * latency * (how often its thread has waited for it by then) which is a line, so the end of the transaction is the
- * highest line at each latency. Few lines are the highest anywhere: end | / a one call gets the latency, and it ends
- * late | __/ b b many do, and the last of them ends early | __--/ a |--____/________ latency
+ * How a transaction's duration depends on the extra latency. Each event ends at
+ *
+ *   end(latency) = recorded end + latency * (how often its thread has waited for the latency by then)
+ *
+ * which is a line, so the end of the transaction is the highest line at each latency. Few lines are the highest
+ * anywhere:
+ *
+ *   end  |            /        a  one call gets the latency, and the call ends late
+ *        |        __/  b       b  many calls get the latency, and the last of them ends early
+ *        |   __--/    a
+ *        |--____/________ latency
  */
 
 export interface CurveLine {
-  /** How many latencies delay it. */
+  /** How many latencies delay the end. */
   events: bigint;
   /** The end without latency. */
   endNs: bigint;
@@ -204,7 +211,7 @@ export type Curve = readonly CurveLine[];
 /** A transaction without events that its caller waited for has no duration, whatever the latency. */
 const NO_TIME: Curve = [{ events: 0n, endNs: 0n }];
 
-/** Adds a line to those of a curve, which have no more events than it, and drops those that are nowhere the highest. */
+/** Adds a line that has at least as many events as the others, and drops lines that are nowhere the highest. */
 export function addLine(lines: CurveLine[], line: CurveLine): void {
   for (let last = lines.at(-1); last; last = lines.at(-1)) {
     if (line.endNs < last.endNs) {
@@ -224,7 +231,7 @@ function isCovered(before: CurveLine, line: CurveLine, after: CurveLine): boolea
   return untilNs >= fromNs;
 }
 
-/** The highest lines of several lists, whose ends are those of a clock that was at `originNs` at the start. */
+/** The highest lines of several lists; their ends are by a clock that was at `originNs` at the start. */
 export function mergeCurveLines(lists: Iterable<readonly CurveLine[]>, originNs = 0n): Curve {
   const lines: CurveLine[] = [];
   const all = [...lists].flat().map(({ events, endNs }) => ({ events, endNs: endNs - originNs }));
@@ -251,10 +258,10 @@ export function endWith(curve: Curve, latencyNs: bigint): bigint {
   }, 0n);
 }
 
-/** The lines of a thread's own events, as a clock has them that was at 0 at the start. */
+/** The lines of a thread's own events, by a clock that was at 0 at the start. */
 export interface ThreadLines {
   calls: CurveLine[];
-  /** Requests that get the latency, and the others, apart: each list has ascending numbers of events. */
+  /** Requests that get the latency, and the others: two lists, each with ascending numbers of events. */
   requests: readonly [CurveLine[], CurveLine[]];
 }
 
@@ -277,15 +284,15 @@ interface CurvedEvent {
   startNs: bigint;
   durationNs: bigint;
   isCall: boolean;
-  /** Whether it gets the latency. */
+  /** Whether the event gets the latency. */
   isAffected: boolean;
   isOwn: boolean;
 }
 
 interface CurveSums {
-  /** Takes the events of each thread in order. */
+  /** Adds an event; events of a thread must come in order. */
   add(node: string, tid: number, event: CurvedEvent): void;
-  /** Null without events. No event may be added after it. */
+  /** Returns the curve; null without events. No event may be added afterwards. */
   finishCurve(): Curve | null;
 }
 

@@ -8,13 +8,13 @@
  *   projected  thread 1  |--a--==|   |-c-==|      c starts 1 == later, ends 2 == later
  *              thread 2      |-b-==|    |--d--==|
  *
- * What requests do to the call that queued them, `thread_delay.ts` says.
+ * How requests delay the call that queued them is described in `thread_delay.ts`.
  *
  * Within a thread the order does not change, so the projected order is a merge of threads: by projected start, ties by
  * recorded order. Finally, gaps in which no event is under way are shortened to the longest that is allowed.
  *
- * A thread is a lane: a position in the recorded order and the latency added so far. Lanes drift apart, so each reads
- * on from its own position; a front goes ahead of all and finds the threads that have not had an event yet.
+ * A thread is a lane: a position in the recorded order and the latency added so far. Lanes drift apart, so each lane
+ * reads on from its own position. A front moves ahead of all lanes and finds the threads that had no event yet.
  */
 
 import { createThreadDelay, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
@@ -22,16 +22,16 @@ import { createHeap, type HeapItem } from '../clock/heap.ts';
 import { callDelays, findNextPage } from './call_delay.ts';
 import type { OnlyFilter, RecordedEvents, RecordedPage } from './recorded.ts';
 
-/** What can be changed from an event on. */
+/** The part of a layout that can be changed from an event on. */
 export interface LayoutChange {
   extraLatencyNs: number;
   /** The events that get the latency; all calls if omitted. */
   only?: OnlyFilter | undefined;
-  /** The longest gap; null leaves gaps as recorded. If omitted, it is that of the settings. */
+  /** The longest gap; null leaves gaps as recorded. If omitted, `maxGapNs` of the settings applies. */
   maxGapNs?: number | null | undefined;
 }
 
-/** What holds from an event on, in projected order. */
+/** The layout that holds from an event on, in projected order. */
 export interface LatencyChange extends LayoutChange {
   fromIndex: number;
 }
@@ -39,15 +39,15 @@ export interface LatencyChange extends LayoutChange {
 export interface MergeSettings {
   /** Sorted by index; the first entry has index 0. */
   latency: readonly LatencyChange[];
-  /** The longest gap, where no change says another; null leaves gaps as recorded. */
+  /** The longest gap, unless a change has another; null leaves gaps as recorded. */
   maxGapNs: number | null;
   clocks: AlignedClocks;
 }
 
-/** What brings the times of the nodes, each from its first event, onto one line. */
+/** Shifts that put the times of the nodes, each counted from the node's first event, onto one time line. */
 export interface AlignedClocks {
   shiftNs: (node: string) => number;
-  /** The shift with which no event that is recorded later, of any node, comes before this one of the node. */
+  /** The shift with which an event's start is a lower bound for all events, of any node, that are recorded after it. */
   frontShiftNs: (node: string) => number;
 }
 
@@ -61,7 +61,7 @@ export interface ProjectedPage {
   startNs: Float64Array;
   /** Duration including the extra latency. */
   durationNs: Float64Array;
-  /** 1: its caller waited for it. */
+  /** 1: the transaction's caller waited for the event. */
   isOwn: Uint8Array;
 }
 
@@ -80,7 +80,7 @@ export interface MergeState {
   recordedOwnEndNs: number;
   /** Total time removed by shortened gaps so far. */
   cutNs: number;
-  /** For each lane that differs from a new one, the numbers of `kept`. */
+  /** The numbers of `encodeLane`, for each lane that differs from a new one. */
   lanes: Float64Array;
 }
 
@@ -90,9 +90,9 @@ export interface Merge {
   readonly index: number;
   /** The latest end of the events returned so far, from the first event's start. */
   readonly endNs: number;
-  /** The latest end of the transaction's own events, which its caller waited for; 0 when there are none. */
+  /** The latest end of the transaction's own events so far, which its caller waited for; 0 when there are none. */
   readonly ownEndNs: number;
-  /** The same as recorded: with aligned clocks, without latency and with all gaps. */
+  /** `ownEndNs` as recorded: with aligned clocks, without latency and with all gaps. */
   readonly recordedOwnEndNs: number;
   /** Returns a page of at most `limit` events; it is empty after the last event. */
   mergePage(limit: number): ProjectedPage;
@@ -101,15 +101,15 @@ export interface Merge {
 
 interface MergedThread extends HeapItem {
   thread: number;
-  /** Recorded index of its next event; -1 while the front has not reached it. */
+  /** Recorded index of the lane's next event; -1 while the front has not reached that event. */
   recorded: number;
   startNs: number;
-  /** Shifts of its node's clock. */
+  /** Shifts of the node's clock. */
   clockShiftNs: number;
   frontShiftNs: number;
-  /** What the latency has added so far, by recorded times of the node's clock. */
+  /** The delay that latency has added so far, by recorded times of the node's clock. */
   delay: ThreadDelay<number>;
-  /** The latency change that held when its last call began: what is queued within the call takes it too. */
+  /** The latency change that held when the lane's last call began: requests queued within the call take it too. */
   latencyAt: number;
 }
 
@@ -230,7 +230,7 @@ export function createMerge(recorded: RecordedEvents, settings: MergeSettings, f
       const recordedPage = recorded.readPage(computePageNumber(lane.recorded))!;
       const row = lane.recorded - recordedPage.first;
       const isCall = delays.isCallAt(recordedPage, row);
-      // The call that is under way keeps the length with which it has begun.
+      // A call that is under way keeps the latency change with which it has begun.
       if (isCall || lane.delay.callEnd === null) lane.latencyAt = latencyAt;
       const ownNs = delays.computeAddedNs(lane.latencyAt, recordedPage.kind[row]!);
       const ownEndAtNs = recordedPage.startNs[row]! + recordedPage.durationNs[row]!;
@@ -285,7 +285,7 @@ export function createMerge(recorded: RecordedEvents, settings: MergeSettings, f
   };
 }
 
-/** Whether later events of a lane depend on the earlier ones. What the front has not passed begins no earlier than it. */
+/** Whether later events of a lane depend on earlier ones. Events that the front has not passed start at it or later. */
 function hasEffect(
   { added, callEnd, callAdded, runEnd, runAdded }: ThreadDelay<number>,
   frontStartNs: number,

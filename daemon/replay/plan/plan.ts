@@ -41,7 +41,7 @@ export interface Outline {
   firstTimestampNs: bigint;
   /** First start to last end of an own event, as recorded; by unaligned clocks until all events have been processed. */
   recordedDurationNs: number;
-  /** The latency changes of the current layout: a plan that is opened with them is the same. */
+  /** The latency changes of the current layout: a plan that is opened with them has the same layout. */
   latency: readonly LatencyChange[];
   /** Null until all events have been processed. */
   survey: { durationNs: number; endNs: number; timeoutEventId: string | null } | null;
@@ -59,7 +59,7 @@ export interface PlanPage {
   startNs: Float64Array;
   /** Duration including the extra latency. */
   durationNs: Float64Array;
-  /** 1: its caller waited for it. */
+  /** 1: the transaction's caller waited for the event. */
   isOwn: Uint8Array;
   /** The events as JSON, and the end offset of each. */
   bytes: Buffer;
@@ -71,9 +71,9 @@ export interface PlanWork {
   outline(): Outline;
   /** Processes some more events; returns false when nothing is left to be done. */
   advance(): boolean;
-  /** The page takes `memory`, of a page that is not needed any more, if it fits. */
+  /** Reads a page into `memory`, which belonged to a page that is not needed any more, if the new page fits. */
   readPage(index: number, limit: number, memory?: ArrayBuffer): PlanPage;
-  /** Works like `findPlayedPlace`. All events must have been processed. */
+  /** Finds the place of a seek; null for a target past the end. All events must have been processed. */
   place(target: SeekTarget): SeekResult | null;
   /** Changes the latency or the gaps from an event on. */
   changeLatency(fromIndex: number, change: LayoutChange): void;
@@ -82,11 +82,11 @@ export interface PlanWork {
   /** Computes when the last event would end if all were laid out with the latest settings and this change. */
   endWith(change: Partial<LayoutChange>): Generator<void, number>;
   /**
-   * Starts a layout of all events with the latency that was set last; false when the layout has only that one. The next
-   * `place` returns a place in the new layout, which replaces the old one.
+   * Starts a new layout of all events with the latency that was set last; returns false when the current layout has
+   * only that latency. The next `place` returns a place in the new layout, which replaces the old one.
    */
   layOutAnew(): boolean;
-  /** Drops the new layout that `layOutAnew` has started; returns whether the old one is not processed to its end. */
+  /** Drops the new layout that `layOutAnew` has started; returns whether the old layout still has to be processed. */
   keepLayout(): boolean;
   close(): void;
 }
@@ -103,7 +103,7 @@ export interface PlanSizes {
   chunkEvents?: number;
 }
 
-/** The length of one `advance`, and the events that are processed between two checks of the time. */
+/** Duration of one `advance`, and number of events that are processed between two checks of the time. */
 const SLICE_MS = 1;
 const SLICE_EVENTS = 32;
 /** Events of a step of `endWith`: a few tenths of a millisecond. */
@@ -118,11 +118,11 @@ export function openPlan(
 ): PlanWork {
   const { transactionId, maxGapNs, clockOffsetsNs } = request;
   let { timeoutNs } = request;
-  // A plan that is opened with the changes of this one has another setting, if it was changed.
+  // Each change states its gap limit, because a plan reopened with these changes may have another `maxGapNs`.
   let latency: readonly LatencyChange[] = request.latency.map((change) => ({ maxGapNs, ...change }));
   checkNodes(request, recordings);
   const recorded = readRecorded(recordings, transactionId, caches.recorded, pageEvents);
-  // This is read after the snapshot was taken, so that it contains every node of the snapshot.
+  // The summary is read after the snapshot was taken, so that it contains every node of the snapshot.
   const summary = recordings.findTransaction(transactionId);
   const bodies = createBodies(recordings, transactionId, recorded, caches.bodies, chunkEvents);
   const firstTimestampNs = recorded.firstTimestampNs;
@@ -249,7 +249,7 @@ interface Spanned {
   lastEndNs: bigint;
 }
 
-/** The span of all events on the common line, or more if that fits as well. */
+/** The span of all events on the common time line, or a larger estimate if even that is within `SPAN_NS_MAX`. */
 function computeSpanNs(recordings: Recordings, transactionId: string, spanned: Spanned): number {
   const { nodes, getClockShift, firstTimestampNs, lastEndNs } = spanned;
   const shiftNs = nodes.map(getClockShift).reduce(max, 0n);
@@ -257,27 +257,27 @@ function computeSpanNs(recordings: Recordings, transactionId: string, spanned: S
   return mostNs <= SPAN_NS_MAX ? mostNs : Number(computeAlignedSpanNs(recordings, transactionId, nodes, getClockShift));
 }
 
-/** On the common line, the first recorded event starts at 0. */
+/** On the common time line, the first recorded event starts at 0. */
 function createAlignedClocks(recorded: RecordedEvents, getClockShift: (node: string) => bigint): AlignedClocks {
   const zeroNs = recorded.firstTimestampNs + getClockShift(recorded.threads[0]!.node);
   return {
     shiftNs: (node) => Number(recorded.getNodeStartNs(node) + getClockShift(node) - zeroNs),
     frontShiftNs(node) {
-      // Other nodes are shifted by 0 or more, and their events are recorded later.
+      // Events that are recorded later are shifted by 0 or more, whatever their node, so the bound has no shift.
       const shiftNs = Number(recorded.getNodeStartNs(node) - zeroNs);
       return Number.isSafeInteger(shiftNs) ? shiftNs : Number.NEGATIVE_INFINITY;
     },
   };
 }
 
-/** Memory is used again for a page that is no less than this part of it. */
+/** Memory is reused for a page that fills at least this part of the memory. */
 const FITS = 1 / 4;
-/** Memory that is new has room for a page that is larger by this. */
+/** New memory is larger than its page by this factor, so that it fits later pages. */
 const SPARE = 1.25;
 
 /**
- * Puts the columns of a page into one piece of memory, which is transferred to another thread without a copy. Memory
- * that is used again saves the garbage collectors of both threads most of their work.
+ * Puts the columns of a page into one piece of memory, which is transferred to another thread without a copy. Reusing
+ * memory saves the garbage collectors of both threads most of their work.
  */
 function packPage(
   projected: ProjectedPage,
@@ -325,7 +325,7 @@ interface Surveyed {
   lastEndNs: bigint;
 }
 
-/** It returns null for a target past the end; a target before the start is the start. */
+/** Returns null for a target past the end; a target before the start is the start. */
 function findPlace(plan: Surveyed, target: SeekTarget): SeekResult | null {
   if ('position_ns' in target) return findPlaceByPosition(plan, clampNumber(target.position_ns));
   if ('timestamp_ns' in target) return findPlaceByTimestamp(plan, target.timestamp_ns);
@@ -393,13 +393,13 @@ function readStartNs({ schedule }: Surveyed, index: number): number {
 /** Events read at once: reading takes 4.5 us per event with 512, 3.4 with 1024, 3.0 with 2048. Some 500 KB. */
 export const CHUNK_EVENTS = 1024;
 const CHUNK_EVENTS_MIN = 128;
-/** Number of plans with the largest chunks; as many have chunks of half the size, then twice as many of a quarter. */
+/** Number of plans that get the largest chunks. The next as many get half that size, then twice as many a quarter. */
 const LARGEST_CHUNKS = 64;
 
-/** Memory that every chunk is written to before it has its own: the garbage collector counts all that is allocated. */
+/** Every chunk is assembled in this memory before it is copied to its own, so that less garbage is allocated. */
 const scratch: { block: Buffer; chunk: Buffer } = { block: Buffer.alloc(0), chunk: Buffer.alloc(0) };
 
-/** The memory for a chunk, with room for more; keeps the bytes that it has. */
+/** Returns the scratch memory of a chunk, enlarged if it is too small; its `used` bytes stay. */
 function ensureScratch(bytes: number, used: number): Buffer {
   if (bytes <= scratch.chunk.length) return scratch.chunk;
   const larger = Buffer.allocUnsafeSlow(bytes * 2);
@@ -408,7 +408,7 @@ function ensureScratch(bytes: number, used: number): Buffer {
   return larger;
 }
 
-/** Events that a plan reads at once beside others: the chunks of a thousand plans fit into the cache. */
+/** Events that one of `plans` plans reads at once, so that the chunks of a thousand plans fit into the cache. */
 export function computeChunkEvents(plans: number): number {
   let events = CHUNK_EVENTS;
   for (let limit = LARGEST_CHUNKS; plans >= limit && events > CHUNK_EVENTS_MIN; limit *= 2) events /= 2;
@@ -426,8 +426,8 @@ interface Bodies {
   /** Reads an event and its neighbours ahead. */
   readAhead(recorded: number): void;
   /**
-   * Finds the bytes of events and sets the end offset of each, as if they followed each other from 0 on. The pieces
-   * belong to the cache. Throws a Problem when one is not recorded any more.
+   * Finds the bytes of events and sets the end offset of each, as if they followed each other from 0 on. The returned
+   * pieces belong to the cache. Throws a Problem when an event is not recorded any more.
    */
   gather(recorded: Uint32Array, ends: Uint32Array): Uint8Array[];
   close(): void;

@@ -1,6 +1,6 @@
 /**
- * The plans of all sessions. Each is processed once in the background, a slice at a time, in turn; requests of sessions
- * are served in between.
+ * The plans of all sessions. Each plan is processed once in the background. The plans take turns, a slice at a time,
+ * and requests of sessions are served in between.
  */
 import { setImmediate as breathe } from 'node:timers/promises';
 import { Problem } from '../../base/problem.ts';
@@ -24,7 +24,7 @@ import { computeWhatIf, type WhatIf, type WhatIfRequest } from './what_if.ts';
 
 /** Limit of cached pages of recorded events: 20 MB. */
 const RECORDED_PAGES_MAX = 128;
-/** Limit of the events in cached chunks: some 128 MB. It has room for a chunk of each of a thousand sessions. */
+/** Limit of the events in cached chunks: some 128 MB, enough for one chunk for each of a thousand sessions. */
 const BODY_EVENTS_MAX = 262_144;
 /** A plan of up to this many events is processed before open() returns it, which takes a few milliseconds. */
 const WHOLE_AT_ONCE_EVENTS = 65_536;
@@ -32,9 +32,9 @@ const WHOLE_AT_ONCE_EVENTS = 65_536;
 export interface ReplayPlan {
   /** The latest outline. */
   readonly outline: Outline;
-  /** The page takes `memory`, of a page that is not needed any more, if it fits. */
+  /** Reads a page into `memory`, which belonged to a page that is not needed any more, if the new page fits. */
   readPage(index: number, limit: number, memory?: ArrayBuffer): Promise<PlanPage>;
-  /** Lays all events out again with the latency that was set last. It returns null for a target past the end. */
+  /** Lays all events out again with the latest latency and finds the target; null for a target past the end. */
   place(target: SeekTarget): Promise<SeekResult | null>;
   /** Changes the latency or the gaps from an event on; earlier events keep their place. */
   changeLatency(fromIndex: number, change: LayoutChange): Promise<void>;
@@ -133,7 +133,7 @@ async function runInSteps<Result>(steps: Generator<void, Result>, signal?: Abort
 }
 
 interface Planned extends ReplayPlan {
-  /** Whether some of its events have not been processed yet. */
+  /** Whether some events have not been processed yet. */
   readonly isAtWork: boolean;
   advance(): void;
   /** Resolves when all events have been processed. */

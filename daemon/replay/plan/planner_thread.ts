@@ -32,7 +32,7 @@ interface PlannerWorker {
 /** The compiled file has another extension. */
 const WORKER = new URL(`./planner_worker${extname(import.meta.filename)}`, import.meta.url);
 
-/** `places` is what the worker reads from: for the default one, recordings. */
+/** `places` is where the worker reads transactions from; the default worker reads recordings. */
 export function createPlannerThread<Places = ServedPaths>(places: Places, workerFile = WORKER): Planner {
   // The thread starts at once: loading it takes longer than the start of a session may take.
   let thread: PlannerWorker | undefined = begin();
@@ -118,7 +118,7 @@ function receiveMessage({ opened, asked }: PlannerWorker, message: FromPlanner):
   else waiting?.reject(toError(message.failure));
 }
 
-/** `memory` is transferred with the question that has it. */
+/** `memory` is transferred to the thread together with the question. */
 type Ask = (
   of: PlannerWorker,
   question: PlannerQuestion,
@@ -174,7 +174,7 @@ export type PlannerQuestion =
 
 export type PlannerAnswer = PlanPage | SeekResult | WhatIf | (Curve | null)[] | number | boolean | null;
 
-/** Each question has one answer, also one that the main thread abandons. */
+/** Each question has one answer, even if the main thread abandons the question. */
 export type ToPlanner = { id: number; question: PlannerQuestion } | { abandoned: number };
 
 export type FromPlanner =

@@ -2,7 +2,8 @@
  * A transaction as it was recorded: the fields of every event that a replay needs, in recorded order, read in pages. A
  * page that has left the cache is read again, so a transaction of any size takes the same memory.
  *
- * It is a snapshot: events recorded later do not join it, and reading events that retention has removed is an error.
+ * The events are a snapshot: events recorded later are not part of it, and reading events that retention has removed
+ * is an error.
  */
 
 import { EVENTS } from '../../../bpf/schema/index.ts';
@@ -31,21 +32,21 @@ const RECENT_PAGES = 8;
 /** Only these columns are decoded: decoding the others would cost forty times as much. */
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
 
-/** 104 days: up to this a double represents every nanosecond exactly. */
+/** The longest span in which a double represents every nanosecond exactly: 104 days. */
 export const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
 
 export interface RecordedPage {
-  /** Recorded index of its first event. */
+  /** Recorded index of the page's first event. */
   first: number;
   count: number;
-  /** Offset from the first event of its node: clocks of nodes may be decades apart, and a double holds 104 days. */
+  /** Offset from the first event of the node: clocks of nodes may be decades apart, and a double holds 104 days. */
   startNs: Float64Array;
   durationNs: Float64Array;
   /** Number of the thread, (node, tid), from 0 in order of appearance. */
   thread: Uint32Array;
-  /** Number of its kind. */
+  /** Number of the event's kind. */
   kind: Uint32Array;
-  /** 1: its caller waited for it; 0: it carries data that the transaction wrote earlier. */
+  /** 1: the caller waited for the event; 0: the event writes back data that the transaction wrote earlier. */
   isOwn: Uint8Array;
   /** Row of the thread's next event in this page; 0 when there is none. */
   nextRow: Uint16Array;
@@ -70,16 +71,16 @@ export interface RecordedEvents {
   readonly isWhole: boolean;
   /** Index of the first own event; infinite while none was found. */
   firstOwn(): number;
-  /** It returns undefined past the last page. Pages are discovered in sequence. */
+  /** Returns undefined past the last page. Pages are discovered in sequence. */
   readPage(number: number): RecordedPage | undefined;
   /** Numbers of the pages found so far that have events of a thread, ascending. */
   getThreadPages(thread: number): readonly number[];
   readRecordedKey(index: number): EventKey;
-  /** Number of events from `index` on that are the rows from `row` on of a block, at most `rowsMax`. */
+  /** Counts, up to `rowsMax`, how many events from `index` on are the same as the rows of a block from `row` on. */
   countSharedRows(index: number, scanned: RecordingBlock, row: number, rowsMax: number): number;
-  /** It returns undefined when the event is not among those found so far. */
+  /** Returns undefined when the event is not among those found so far. */
   findEventIndex(event: EventKey): number | undefined;
-  /** When the first event found so far of a node started, which has one. */
+  /** When the first event of a node started. An event of the node must have been found. */
   getNodeStartNs(node: string): bigint;
   /** Index of the first event found so far that started at or after a time; `known` when there is none. */
   indexAtTimestamp(ns: bigint): number;
@@ -88,7 +89,7 @@ export interface RecordedEvents {
 
 /** The boundaries of a page, which allow reading it again. */
 interface PageMark {
-  /** The event before it. */
+  /** The event before the page. */
   after: EventKey | undefined;
   firstKey: EventKey;
   lastTimestampNs: bigint;
@@ -303,7 +304,7 @@ function isBefore(a: EventKey, b: EventKey): boolean {
   return a.timestamp_ns < b.timestamp_ns || (a.timestamp_ns === b.timestamp_ns && a.event_id < b.event_id);
 }
 
-/** Number of events from `index` on that have these numbers in the recording at `place`. */
+/** Counts how many events from `index` on have the numbers `others` in the recording at `place`. */
 function countEqualRows(
   { first, count, recording, numbers }: RecordedPage,
   { index, place, rowsMax }: { index: number; place: number; rowsMax: number },
@@ -355,7 +356,7 @@ interface Threads {
   readonly list: readonly RecordedThread[];
   /** The pages that have events of a thread, ascending, by thread number. */
   readonly pages: readonly number[][];
-  /** It returns a function that numbers a node's threads. */
+  /** Returns a function that numbers a node's threads. */
   createThreadNumbering(node: string): (tid: number) => number;
 }
 
@@ -381,7 +382,7 @@ function createThreads(): Threads {
   };
 }
 
-/* Numbers the kinds of events, (type, service, node), from 0 in order of appearance: an `Only` is a set of them. */
+/* Numbers the kinds of events, (type, service, node), from 0 in order of appearance. An `Only` selects kinds. */
 
 interface EventKind {
   eventType: string;
@@ -393,7 +394,7 @@ interface EventKind {
 interface Kinds {
   /** The kinds by number. */
   readonly list: readonly EventKind[];
-  /** It returns a function that numbers the kinds of a recording by the ids of type and service. */
+  /** Returns a function that numbers the kinds of a recording by the ids of type and service. */
   createKindNumbering(dictionary: RecordingDictionary): (eventType: number, service: number) => number;
 }
 
@@ -450,7 +451,7 @@ export function createKindTest(only: OnlyFilter | undefined, kinds: readonly Eve
   };
 }
 
-/* An LRU cache of pages that all plans share; its limit is a number of pages, or of what `getSize` counts in them. */
+/* An LRU cache of pages that all plans share. Its limit is a number of pages, or a sum of their `getSize`. */
 
 export interface PageCache<Page> {
   /** Returns a page of an owner; `make` reads it when it is not cached. */
@@ -510,7 +511,7 @@ interface CachedPage<Page> {
 
 /* Which events get the extra latency. */
 
-/** An event gets the latency if it matches every list that is given; without types of events it must be a call. */
+/** An event gets the latency if it matches every list that is given; without `eventTypes` it must be a call. */
 export interface OnlyFilter {
   readonly eventTypes?: readonly string[] | undefined;
   readonly services?: readonly string[] | undefined;

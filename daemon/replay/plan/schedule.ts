@@ -1,6 +1,6 @@
 /**
- * Computes when each event of a transaction is played. The projected order is surveyed once, in slices, to learn its
- * duration and to save marks on the way; from a mark any part of it can be computed again.
+ * Computes when each event of a transaction is played. The projected order is surveyed once, in slices, to learn the
+ * duration and to save marks. From a mark, the part that follows it can be computed again.
  */
 import { findFirstPlace } from '../../base/binary_search.ts';
 import {
@@ -17,9 +17,9 @@ import type { RecordedEvents } from './recorded.ts';
 
 /** Initial number of events between two marks. */
 const MARK_EVENTS = 4096;
-/** Limit of the numbers in the lanes of all marks: 16 MB. Above it, every other mark is dropped. */
+/** Limit of the numbers in the lanes of all marks: 16 MB. Above this limit, every other mark is dropped. */
 const MARK_NUMBERS_MAX = 2_000_000;
-/** Events computed at once on the way to a place. */
+/** Events that are merged at once on the way from a mark to a place. */
 const STRIDE_EVENTS = 1024;
 
 /** Readers kept: the session that plays, a client that lists the timeline, and spare ones. */
@@ -47,7 +47,7 @@ export interface Schedule {
   readonly survey: Survey | null;
   /** Surveys this many more events. */
   advance(events: number): void;
-  /** It returns any part, surveyed or not. Consecutive parts are the fastest. */
+  /** Returns any part, surveyed or not. Consecutive parts are the fastest. */
   projectPage(index: number, limit: number): ProjectedPage;
   /** The first event that starts at or after a position; the event count when there is none. Needs the survey. */
   indexAtPosition(positionNs: number): number;

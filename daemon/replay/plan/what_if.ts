@@ -1,8 +1,8 @@
 /**
- * Computes the effect of extra latency on a transaction without playing it. An event ends later by the latencies that
- * its thread has waited for by then, so one pass in recorded order is enough:
+ * Computes the effect of extra latency on a transaction without playing it. An event is delayed by the latencies that
+ * its thread has waited for when it ends, so one pass in recorded order is enough:
  *
- *   end(latency) = recorded end + latency * (how often its thread has waited for it by then)
+ *   end(latency) = recorded end + latency * (how often its thread has waited for the latency by then)
  *
  * The smallest latency with which an event would end after the deadline follows from the same equation.
  */
@@ -61,7 +61,7 @@ export interface WhatIf {
   /** The duration with any latency. */
   curve: Curve;
   afterTimeoutCount: number;
-  /** The first of them, by projected start. */
+  /** The first events after the deadline, by projected start. */
   afterTimeout: ProjectedEvent[];
   /** The smallest latency with which an event would end after the deadline; null when none is large enough. */
   smallestLatencyNs: bigint | null;
@@ -69,28 +69,28 @@ export interface WhatIf {
 
 interface Candidate {
   eventId: string;
-  /** Number of events before it, as recorded. */
+  /** Number of events before this event, in recorded order. */
   place: number;
   startNs: bigint;
   durationNs: bigint;
 }
 
-/** An own event, of which everything is known but how many latencies delay its end. */
+/** An own event that has begun: it is not known yet how many latencies delay its end. */
 interface Begun {
   recordingId: string;
   number: bigint;
   place: number;
-  /** As recorded. */
+  /** Start and end as recorded. */
   startNs: bigint;
   endNs: bigint;
-  /** How many latencies delay its start. */
+  /** How many latencies delay the event's start. */
   latencies: number;
 }
 
 interface ProjectedThread {
   delay: ThreadDelay<bigint>;
   lines: ThreadLines;
-  /** The call under way, or the last one; its memory is used again. */
+  /** The call under way, or the last call. The object is reused for the next one. */
   call: Begun;
   /** Whether a call is under way that is an own event. */
   isInOwnCall: boolean;
@@ -114,7 +114,7 @@ export function* computeWhatIf(recordings: Recordings, request: WhatIfRequest): 
   let [eventCount, writtenBackCount, affectedCount, afterTimeoutCount] = [0, 0, 0, 0];
   let [recordedDurationNs, durationNs] = [0n, 0n];
   let smallestLatencyNs: bigint | null = null;
-  /** Its memory is used again for each block request. */
+  /** The object is reused for each block request. */
   const blockRequest = createBegun();
   let hasOwn = false;
   let firstNs: bigint | undefined;

@@ -54,7 +54,7 @@ export interface EventBufferOptions {
 
 export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: EventBufferOptions): EventBuffer {
   let pages: PlanPage[] = [];
-  /** Memory of a page that was dropped. */
+  /** Memory of a dropped page, which the next page may use. */
   let spare: ArrayBuffer | undefined;
   let place = 0;
   /** A page requested in an earlier epoch belongs to another plan or position, and is ignored. */
@@ -84,7 +84,7 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
   }
 
   function ask(): void {
-    // Until the first page has arrived, nobody knows how many events to ask for.
+    // The event rate is unknown until the first page has arrived.
     const most = pages.length === 0 ? 1 : ASKED_MAX;
     while (askedCount < most && !failure && !isWhole()) {
       const limit = clamp(PAGE_EVENTS_MIN, estimateEventCount(PAGE_NS), PAGE_EVENTS_MAX);
@@ -99,7 +99,7 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
     const memory = spare;
     spare = undefined;
     askedCount++;
-    // Only the last page has fewer events than it was asked for.
+    // Only the last page has fewer events than were requested.
     askedEnd = from + limit;
     asked = plan.readPage(from, limit, memory).then(
       (page) => {

@@ -1,9 +1,9 @@
 /**
- * Plays the events of a plan by the clock of its session: it loads events ahead, writes their frames, has the player
- * send them when they are due, and counts how often one was due before it had been loaded. The session decides what
- * follows from the end or a failure.
+ * Plays the events of a plan by the clock of its session: loads events ahead, prepares their frames, has the player
+ * send them when they are due, and counts how often an event was due before it had been loaded. The session decides
+ * what happens at the end or on a failure.
  *
- * Frames are either played or added: what is between two events of the stream is done in `runExclusively`.
+ * Frames are either sent by the player or added in `runExclusively`, whose work runs between two played events.
  *
  *   played ......| next ..... fed to the player .....| fedEnd ... loaded ...| not loaded
  */
@@ -34,22 +34,22 @@ export interface Playback {
   next(): number;
   /** The position is never past an unplayed event, so that a pause at that moment loses none. */
   positionNs(): number;
-  /** How punctual it was; `starvations` counts the events that were due before they had been loaded. */
+  /** How punctual the playback was; `starvations` counts the events that were due before they had been loaded. */
   punctuality(): { lateness: LatenessSummary; starvations: number };
   /** The stream of the session, for its clients. */
   readonly stream: SessionStream;
-  /** Where it pauses by itself; null if it plays to its end, as far as that is known. */
+  /** Where the session pauses by itself; null if it plays to its end, as far as that is known. */
   until(): Until | null;
-  /** Sets where it pauses by itself. A session that is at the place or past it plays on. */
+  /** Sets where the session pauses by itself. A session at that place or past it plays on. */
   pauseAt(until: Until | null): void;
   /** Resolves when the next event is loaded, or known not to exist. */
   load(): Promise<void>;
   /**
-   * Runs work at one moment of the replay: all that was played is in the stream, and nothing is played until the work
-   * returns. Only then can frames be added, and may what is due next change. Calls may be nested.
+   * Runs work between two played events: all played frames are in the stream, and nothing is played until the work
+   * returns. Only this work may add frames or change what is due next. Calls may be nested.
    */
   runExclusively(work: (frames: AddedFrames) => void): void;
-  /** Starts the clock, soon. */
+  /** Starts the clock `leadNs` from now. */
   start(): void;
   /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
   startsAtNs(): bigint | null;
@@ -64,15 +64,15 @@ export interface Playback {
   /** Moves to the start of another round. */
   rewind(): Promise<void>;
   /**
-   * Changes the latency and the gaps of all events but those that are due very soon; the position stays, unless a gap
-   * that it is in gets shorter than that.
+   * Changes the latency and the gaps of all events except those due within `CHANGE_AHEAD_NS`. The position stays,
+   * unless it lies in a gap that now ends before it.
    */
   changeLatency(change: LayoutChange): Promise<void>;
   /** Changes the speed; the position stays. */
   setSpeed(speedFactor: number): void;
   /** Must be called when the owner's `loop` has changed. */
   updateLoop(): void;
-  /** Takes note of what was played. */
+  /** Brings the figures and the stream up to date with the frames that were played. */
   catchUp(): void;
   /** Must be called when the plan's outline has changed. */
   takeOutline(): void;
@@ -83,7 +83,7 @@ export interface Playback {
 export interface PlaybackOwner extends StreamSource {
   /** The current settings. */
   settings(): Pick<SessionSettings, 'speedFactor' | 'timeoutNs' | 'loop'>;
-  /** Called when the place of a pause is due, and no event is left that starts at it or before. */
+  /** Called when a pause is due and every event that starts by then was played. */
   pauseDue(): void;
   /** Called when the end of the replay is due. */
   playedOut(): void;
@@ -115,7 +115,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
   const lateness = createLateness(options.onPlayed);
   const alarm = scheduler.createAlarm(ring);
   let startsAtNs: bigint | null = null;
-  /** Index of the next event, and a position before it that the session has reached. */
+  /** Index of the next event, and a position before that event that the session has reached. */
   let [next, passedNs] = [0, 0];
   let starvations = 0;
   /** Events from this index on are being laid out again, and are not played until that is done. */
@@ -123,12 +123,12 @@ export function createPlayback(options: PlaybackOptions): Playback {
   /** Set while `runExclusively` runs. */
   let addedFrames: AddedFrames | undefined;
 
-  /** Also called when events were played that viewers wait for, which may be after a `halt`. */
+  /** Called by the alarm, and when the player has played events that viewers wait for, perhaps after a `halt`. */
   function ring(): void {
     try {
       catchUp();
       stream.flush();
-      // What woke this thread may have happened before a command or the end has halted the clock.
+      // The player may have woken this thread before a command or the end halted the clock.
       if (clock.running) awaitNext();
     } catch (error) {
       owner.failed(error);
@@ -175,7 +175,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
     if (clock.running) owner.failed(error);
   }
 
-  /** A page has arrived: its first event starves the player if it was due before. */
+  /** Takes a page that has arrived: the player has starved if the page's first event was already due. */
   function takePage({ first, startNs }: PlanPage): void {
     if (!clock.running) return;
     catchUp();
@@ -185,7 +185,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
   }
 
   function positionNs(): number {
-    // A pause that is due and comes late is where it was asked for, unless more was played by then.
+    // A pause that comes late has the position that was asked for, unless later events were played by then.
     const pauseNs = Math.max(pauseAtNs() ?? Infinity, passedNs);
     // While the next event is being laid out again, the position stays where it was.
     const boundNs = findBoundNs(window, plan.outline, next) ?? passedNs;
@@ -201,7 +201,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
     window.moveTo(index);
   }
 
-  /** The position, with all that was played. */
+  /** The position, up to date with the frames that were played. */
   function readCurrentNs(): number {
     catchUp();
     return positionNs();
@@ -227,7 +227,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
 
   function playOn(): void {
     if (!clock.running) return;
-    // Before the next event is fed, so that the player writes that one too.
+    // The stream goes direct before the next event is fed, so that the player writes that event too.
     stream.goDirect();
     awaitNext();
   }
@@ -331,19 +331,20 @@ async function findPlace(plan: ReplayPlan, target: SeekTarget): Promise<SeekResu
 }
 
 /*
- * Where a session that plays pauses by itself: at the end of what its caller waits for, before what is written back.
+ * Finds where a playing session pauses by itself: at the end of the events that the transaction's caller waits for,
+ * before events that are only written back.
  */
 
 interface PausePlace {
-  /** What was asked for; null if the session plays to its end, as far as that is known. */
+  /** The pause that was asked for; null if the session plays to its end, as far as that is known. */
   until(): Until | null;
-  /** The position; null if there is none, or while it is not known. */
+  /** The position of the pause; null if there is none, or while it is not known. */
   atNs(): number | null;
-  /** Takes what is asked for. A session that is at the place or past it plays on. */
+  /** Sets the pause that is asked for. A session at that place or past it plays on. */
   aim(until: Until | null): void;
-  /** Aims again from another position. */
+  /** Sets the same pause again, from the current position. */
   aimAgain(): void;
-  /** Waits for what replaces the layout; until then the place is that of the layout that is played. */
+  /** Waits for a move that replaces the layout; until it is done, the pause stays where the played layout has it. */
   followMove<Result>(moving: Promise<Result>): Promise<Result>;
   /** Takes the plan's layout, whose ends may not be known yet. */
   takeLayout(): void;
@@ -354,15 +355,15 @@ interface PausePlace {
 interface PausePlaceOptions {
   plan: Pick<ReplayPlan, 'outline'>;
   isLooping: () => boolean;
-  /** Where the session is, with all that was played. */
+  /** The position of the session, up to date with the frames that were played. */
   positionNs: () => number;
 }
 
 function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): PausePlace {
   let asked: Until | null = null;
-  /** Where the session was then, while it is not known whether that is past the place. */
+  /** Position of the session when the pause was asked for, kept until it is known whether that is past the pause. */
   let askedAtNs: number | null = null;
-  /** The ends of the layout that is played. A change of the deadline moves neither, but the plan looks for it again. */
+  /** The ends of the played layout. A change of the deadline moves neither, but the plan surveys all events again. */
   let ends = plan.outline.survey;
   let isMoving = false;
 
@@ -412,33 +413,33 @@ function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): P
   };
 }
 
-/* Has the frames of the next events written and feeds them to the player, ahead of their time. */
+/* Prepares the frames of the next events and feeds them to the player ahead of their time. */
 
 /**
- * How long before their time events are fed to the player, and how many at most: a command takes them back. A session
- * that plays slowly asks for a CPU every quarter of a second only.
+ * How long before they are due events are fed to the player, and how many at most: a command takes them back. A session
+ * that plays slowly then needs a CPU only every quarter of a second.
  */
 const FED_AHEAD_NS = 500_000_000n;
 const FED_MAX = 8192;
 const FIRST_EVENTS = 8;
-/** Events that are handed to the player at once, and their numbers: they are used by one call at a time. */
+/** Events that are handed to the player at once. All feedings share the array, because only one runs at a time. */
 const RUN_EVENTS = 512;
 const runFrames = new BigInt64Array(RUN_EVENTS * FRAME.length);
 const sliceRunFrames = (count: number) => runFrames.subarray(0, count * FRAME.length);
-/** Runs of one feeding: the main thread has other sessions and requests. */
+/** Runs of one feeding, so that the main thread gets to other sessions and requests. */
 const RUNS_MAX = 4;
-/** Time between two feedings, at least. */
+/** Minimum time between two feedings. */
 const FEED_NS_MIN = 1_000_000n;
 
 interface Feeding {
   /**
-   * Feeds the player with events within the limits, of which the one at `next` is not played yet. Returns when to call
-   * this again: when there is more to feed, or when all has been played.
+   * Feeds the player with events within the limits; `next` is the first event that is not played yet. Returns when to
+   * call this again: when there is more to feed, or when all has been played.
    */
   feed(next: number, limits: FeedLimits): bigint | undefined;
   /** Index after the last event that was fed. */
   end(): number;
-  /** Continues with another event: the player has given back what it did not play. */
+  /** Continues at another event, once the player has given back what it did not play. */
   moveTo(index: number): void;
 }
 
@@ -465,7 +466,7 @@ function createFeeding({ window, clock, now, stream, track }: FeedingOptions): F
   function feed(next: number, { playableEnd, lastStartNs, timeoutNs }: FeedLimits): bigint | undefined {
     const untilNs = now() + FED_AHEAD_NS;
     for (let run = 0; run <= RUNS_MAX; run++) {
-      // The first ones may be due already, and should not wait until many are written.
+      // The first events may be due already, so they do not wait until many frames are written.
       const most = run === 0 ? FIRST_EVENTS : RUN_EVENTS;
       const left = Math.min(playableEnd - fedEnd, FED_MAX - (fedEnd - next), most);
       const page = left > 0 ? window.page(fedEnd) : undefined;
@@ -483,7 +484,7 @@ function createFeeding({ window, clock, now, stream, track }: FeedingOptions): F
     return now() + FEED_NS_MIN;
   }
 
-  /** `dueNs` is the time of the next event to feed, unless it is not loaded or there is no room. */
+  /** `dueNs` is when the next event to feed is due; undefined if it is not loaded, or may not be fed yet. */
   function computeNextFeedNs(next: number, dueNs: bigint | undefined): bigint | undefined {
     const computeEventDueNs = (index: number) => clock.computeDueNs(window.startNs(index)!);
     const isMost = fedEnd - next === FED_MAX;
@@ -531,19 +532,20 @@ function findBoundNs(window: EventBuffer, outline: Outline, next: number): numbe
 }
 
 /**
- * A gap that was cut may end before the position at which that was asked for: the event after it, the first of the page,
- * was due then.
+ * Moves the clock back if a shortened gap ends before the position at which the change was asked for, so that the event
+ * after the gap, the first of the page, was due at that moment.
  */
 function stayBefore(clock: ReplayClock, askedAtNs: number, { startNs: [startNs] }: PlanPage): void {
   if (startNs === undefined || askedAtNs <= startNs) return;
   const atNs = clock.positionNs();
-  // A pause meanwhile has brought the position to the event already.
+  // A pause in the meantime has already moved the position back to the event.
   if (atNs > startNs) clock.jump(atNs - BigInt(askedAtNs - startNs));
 }
 
 /**
- * Sets when events of a page are due, from the one at `at` on: those that are due by a time and start by a position, as
- * many as there is room. At a high speed a later start may be due at the same nanosecond.
+ * Sets when the events from `at` on are due: those that are due by `untilNs` and start by `lastStartNs`, as many as fit
+ * into `frames`; returns how many. Both limits are needed: at a high speed a later start may be due at the same
+ * nanosecond.
  */
 function setDue(
   frames: BigInt64Array,

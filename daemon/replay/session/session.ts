@@ -38,7 +38,7 @@ const TIMELINE_PAGE_EVENTS = 1024;
 export class Session {
   /** The change that is being applied. */
   coming: ComingChange | undefined;
-  /** When the last event ends if all are laid out with the latest settings, as they are in the next round. */
+  /** End of the last event when all events are laid out with the latest settings, as in the next round. */
   layoutEndNs: number | undefined;
   #options: SessionOptions;
   #settings: SessionSettings;
@@ -48,7 +48,7 @@ export class Session {
   #inTurn = createClosableTurns(() => this.#closed);
   #state: State = 'ready';
   #rounds = 0;
-  /** Null until it is closed. */
+  /** Null until the session is closed. */
   #closed: EndReason | null = null;
   #measure: Measure;
   /** Whether the last state frame contained the duration. */
@@ -97,7 +97,7 @@ export class Session {
     return this.place().positionNs;
   }
 
-  /** All of it is of one moment: the place catches up with what was played, and nothing else does. */
+  /** Every field is from the same moment, because only `kept` catches up with what was played. */
   view(): SessionView {
     const kept = this.kept();
     const startsAtNs = this.#playback.startsAtNs();
@@ -134,7 +134,7 @@ export class Session {
     return stringify({ position_ns: positionNs, event_index: eventIndex, lateness });
   }
 
-  /** Restores the kept state. It must come before any command. */
+  /** Restores the kept state; must be called before any command. */
   async comeBack(kept: KeptSession): Promise<void> {
     this.#isDurationPublished = true; // No state frame is sent before the session is restored.
     this.#rounds = kept.rounds;
@@ -149,7 +149,7 @@ export class Session {
     this.#isDurationPublished = this.#plan.outline.survey !== null;
   }
 
-  /** Without `until`, a session that plays keeps the one that it has. */
+  /** Without `until`, a playing session keeps the pause that was set before. */
   play(until?: Until | null): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#checkTransition('play') === this.#state) {
@@ -182,7 +182,7 @@ export class Session {
     return this.#inTurn(async () => {
       this.#checkTransition('seek');
       const place = await this.#playback.find(target).catch((error) => {
-        // What was fed meanwhile may start after a place that is known by now.
+        // The pause may have become known meanwhile: publishing takes back the events that were fed beyond it.
         if (this.#state === 'playing' && !this.#closed) this.#publishState();
         throw error;
       });
@@ -237,7 +237,7 @@ export class Session {
       this.#checkTransition('change');
       const isPlaying = this.#state === 'playing';
       const coming = isPlaying ? await this.#admitChange(change) : change;
-      // Until the change is applied, the admission of other sessions counts the rate after it.
+      // Until the change is applied, the admission of other sessions counts this session's rate with the change.
       this.coming = coming;
       try {
         await this.#changePlan(coming);
@@ -260,7 +260,7 @@ export class Session {
     });
   }
 
-  /** Throws a Problem when the session, changed so, would exceed the capacity. */
+  /** Throws a Problem when the changed session would exceed the capacity. */
   async #admitChange(change: SessionChange): Promise<ComingChange> {
     const layout = findLayoutChange(this.#settings, change);
     const endNs = layout && (await this.#measure.end((signal) => this.#plan.endWith(layout, signal)));
@@ -270,7 +270,7 @@ export class Session {
     return coming;
   }
 
-  /** Makes the part of a change that the plan has to know. */
+  /** Applies the settings of a change that the plan has to know. */
   async #changePlan(change: ComingChange): Promise<void> {
     const layout = findLayoutChange(this.#settings, change);
     if (layout) {
@@ -281,7 +281,7 @@ export class Session {
     const { timeoutNs } = change;
     if (timeoutNs === undefined || timeoutNs === this.#settings.timeoutNs) return;
     await this.#plan.changeTimeout(timeoutNs === null ? null : Number(timeoutNs));
-    // Frames that were prepared say what was after the old deadline.
+    // Prepared frames have `after_timeout` by the old deadline; `runExclusively` discards them.
     this.#playback.runExclusively(() => {
       this.#settings = { ...this.#settings, timeoutNs };
     });
@@ -305,7 +305,7 @@ export class Session {
     this.#playback.close(reason);
   }
 
-  /** It returns the state that a command leads to; throws a Problem when the command is refused. */
+  /** Returns the state that a command leads to; throws a Problem when the command is refused. */
   #checkTransition(command: Command): State {
     if (this.#closed) throw createClosedProblem(this.#closed);
     return computeNextState(this.#state, command);
@@ -398,7 +398,7 @@ interface Measure {
   reportKnown(): void;
   /** If the session might exceed the capacity, waits for a limited time until the duration is known. */
   delayAdmission(isKnown: boolean, change?: ComingChange): Promise<void>;
-  /** Waits for the end of a layout for a limited time; undefined if that was too short: then `signal` ends the work. */
+  /** Waits a limited time until the end of a layout is computed; undefined if `signal` had to abort the work. */
   end(compute: (signal: AbortSignal) => Promise<number>): Promise<number | undefined>;
 }
 
@@ -407,7 +407,7 @@ function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions
   let giveUp = () => {};
   const patience = scheduler.createAlarm(() => giveUp());
 
-  /** Resolves with the work, and when that takes too long. */
+  /** Resolves when the work is done or takes too long. */
   async function waitPatiently(work: Promise<unknown>): Promise<void> {
     const tooLong = new Promise<void>((resolve) => {
       giveUp = resolve;

@@ -39,12 +39,12 @@ export interface SessionView {
   /** Index of the next event; the event count when none is left. */
   event_index: number;
   event_count: number;
-  /** Null until it is known. */
+  /** Whether an own event ends after the timeout; null until that is known. */
   times_out: boolean | null;
   timeout_event_id: string | null;
   /** How often the replay has started again after its end. */
   rounds: number;
-  /** Where it will pause by itself; null if it plays to its end, as far as that is known, or does not play. */
+  /** Where the session will pause by itself; null if it does not play, or plays to its end as far as that is known. */
   until: Until | null;
   /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
   starts_at_ns: bigint | null;
@@ -53,7 +53,7 @@ export interface SessionView {
   starvations: number;
   /** Why the daemon stopped the session, or cannot open it again. */
   failure: string | null;
-  /** Id of the newest frame of its stream before this view. */
+  /** Id of the stream's newest frame before this view. */
   last_event_id: number;
   created_at: string;
   updated_at: string;
@@ -65,7 +65,7 @@ export interface PlaybackFacts {
   startsAtNs: bigint | null;
   lateness: LatenessSummary;
   starvations: number;
-  /** Id of the newest frame of its stream. */
+  /** Id of the stream's newest frame. */
   lastEventId: number;
 }
 
@@ -128,13 +128,13 @@ export interface SessionChange {
   only?: OnlyFilter | undefined;
 }
 
-/** A change that is asked for. */
+/** A requested change. */
 export interface ComingChange extends SessionChange {
-  /** When the last event would end with it, if that was computed. */
+  /** End of the last event with this change, if it was computed. */
   endNs?: number | undefined;
 }
 
-/** What of a change moves events; undefined if it moves none. */
+/** The layout with this change; undefined if the change moves no event. */
 export function findLayoutChange(
   { extraLatencyNs, maxGapNs, only }: SessionSettings,
   change: SessionChange,
@@ -175,14 +175,14 @@ export function buildPlanRequest(settings: SessionSettings, latency: readonly La
   return { transactionId, latency, maxGapNs, clockOffsetsNs, clockUncertaintiesNs, timeoutNs };
 }
 
-/** Why a closed session takes no commands. After a shutdown the next daemon has the session again. */
+/** The Problem with which a closed session refuses commands. After a shutdown the next daemon has the session again. */
 export function createClosedProblem(reason: EndReason): Problem {
   return reason === 'shutdown'
     ? new Problem('shutting_down', 'the daemon is shutting down')
     : new Problem('session_not_found', 'the session has ended');
 }
 
-/** Runs the work of a session one piece after the other. Work that fails after the session was closed reports that. */
+/** Runs the work of a session one piece at a time. Work that fails after the session was closed rejects with that. */
 export function createClosableTurns(closed: () => EndReason | null): ReturnType<typeof createTurns> {
   const inTurn = createTurns();
   return async (work) => {

@@ -46,7 +46,7 @@ export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, replayRateMax:
 const NS_PER_MS = 1_000_000n;
 const SWEEP_NS_MAX = 60_000n * NS_PER_MS;
 const SWEEP_NS_MIN = 1_000n * NS_PER_MS;
-/** In this time the first frames are written also while other sessions are served. */
+/** Long enough to prepare the first frames even while other sessions are served. */
 const LEAD_NS = 5n * NS_PER_MS;
 const HEARTBEAT_NS = 15_000n * NS_PER_MS;
 
@@ -73,15 +73,15 @@ export interface Keeping {
   failure: string | null;
 }
 
-/** What is asked for, except for offsets of clocks, which may have to be looked up. */
+/** A request for a session without its clock offsets, which may have to be looked up. */
 export type NewSession = Omit<CreateRequest, 'clock_offsets_ns'>;
 
 export interface Sessions {
-  /** Resolves when the session is kept, with these offsets for as long as it lives. */
+  /** Resolves when the session is kept. The session has these offsets for as long as it lives. */
   create(request: NewSession, offsets?: AppliedOffsets): Promise<Session>;
-  /** The call counts as use; throws `session_not_found`. */
+  /** Finds a session, which counts as use; throws `session_not_found`. */
   get(sessionId: string): ListedSession;
-  /** The same, ready for commands. It also rejects when the transaction is not recorded any more. */
+  /** Like `get`, but the session is ready for commands. Also rejects when the transaction is not recorded any more. */
   open(sessionId: string): Promise<Session>;
   /** Resolves when all earlier changes are kept or could not be written, which `keeping` shows. */
   save(): Promise<void>;
@@ -133,7 +133,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   });
 
   function rethrow(error: unknown): never {
-    // The planner ends before the requests that wait for it, so its error is the shutdown.
+    // The planner ends before the requests that wait for it, so at a shutdown its error is replaced.
     throw closing ? createShutdownProblem() : error;
   }
 
@@ -170,7 +170,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     }
     entry.session = session;
     entry.failure = null;
-    // Saved before it sends any frame: the next daemon must not use the ids of its frames again.
+    // The session is saved before it sends any frame, so that the next daemon does not use the ids of its frames again.
     keeper?.markChanged(sessionId);
     await keeper?.save();
     return session;
@@ -279,7 +279,7 @@ function createProjections(
   };
 }
 
-/** Simulated timers have a player of their time. */
+/** Simulated timers get a player that runs on simulated time too. */
 function createClockwork(now: SteadyNow, timers: Timers | undefined): [Scheduler, Player] {
   const scheduler = createScheduler(now, createTimerWaiter(now, timers ?? createNodeTimers()));
   return [scheduler, timers ? createScheduledPlayer(now, scheduler) : createThreadPlayer()];
@@ -310,9 +310,9 @@ const NS_PER_SECOND = 1e9;
 /** Cost of starting a round, expressed in events: a state frame is sent, and the first page is read again. */
 const ROUND_EVENTS = 100;
 
-/** Size of a frame as most events have it. */
+/** Typical size of the frame of an event. */
 const FRAME_BYTES = 700;
-/** The CPU time that an event takes in all threads of the daemon, in that of sending its frame and receiving it. */
+/** CPU time of an event in all threads of the daemon, as a multiple of the time to send and receive its frame. */
 const EVENT_COST = 4;
 /** The part of all CPUs that replays may take. */
 const CPU_SHARE = 0.75;
@@ -330,7 +330,7 @@ interface PlayingSession {
   readonly state: State;
   /** The change that is being applied. */
   readonly coming: ComingChange | undefined;
-  /** When the last event ends if all are laid out with the latest settings, if that was computed. */
+  /** End of the last event when all events are laid out with the latest settings, if it was computed. */
   readonly layoutEndNs: number | undefined;
   kept(): Pick<KeptSession, 'outline' | 'settings'>;
 }
@@ -353,7 +353,7 @@ function lowerBoundNs(outline: Outline, settings: LayoutSettings, coming: Layout
   if (survey && latency.length === 1 && !coming) return survey.endNs;
   const { maxGapNs } = coming ?? settings;
   const recordedNs = maxGapNs === null ? recordedDurationNs : 0;
-  // How much another limit cuts is not known before events are laid out with it.
+  // The effect of another gap limit is unknown until events are laid out with it.
   const hasOther = latency.some(
     (each) => (each.maxGapNs === undefined ? settings.maxGapNs : each.maxGapNs) !== maxGapNs,
   );
@@ -366,8 +366,8 @@ type Playing = ReadonlyMap<string, { session: PlayingSession | undefined }>;
 
 /**
  * Throws `replay_capacity` when all sessions together would play more events per second than `max`. A session that
- * plays alone has no limit, as it delays no other: one that exceeds `max` gets what is left by the others, which have
- * half of it for themselves. A change to a lower rate is always admitted.
+ * plays alone has no limit, because it delays no other. If that session exceeds `max`, half of `max` is left for
+ * others. A change to a lower rate is always admitted.
  */
 function admit(held: Playing, sessionId: string, max: number, change?: ComingChange): void {
   let [others, own, wanted] = [0, 0, 0];
@@ -385,7 +385,7 @@ function admit(held: Playing, sessionId: string, max: number, change?: ComingCha
   throw new Problem('replay_capacity', detail);
 }
 
-/** What a session takes from the others. The player serves them in turn, however many events of one are overdue. */
+/** The rate that a session takes from the others. The player serves sessions in turn, even if one has a backlog. */
 function computeRateShare(rate: number, max: number): number {
   return rate > max ? max / 2 : rate;
 }
@@ -393,11 +393,11 @@ function computeRateShare(rate: number, max: number): number {
 /* The daemon's entry for a session, which is either open or only kept. */
 
 interface SessionEntry {
-  /** Undefined until a client uses it. */
+  /** Undefined until a client uses the session. */
   session: Session | undefined;
-  /** Its state when it was found in the state file, or created. */
+  /** The session's data when it was found in the state file, or created. */
   kept: KeptSession;
-  /** Why it cannot be opened. */
+  /** Why the session cannot be opened. */
   failure: string | null;
   opening: Promise<Session> | undefined;
   usedAtNs: bigint;

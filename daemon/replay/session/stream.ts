@@ -7,8 +7,8 @@
  *
  * so a viewer that does not read costs only its socket's buffer, and delays no other.
  *
- * Frames of events are prepared ahead of their time, and the player's thread writes them itself to the sockets of the
- * viewers that have all others: the direct ones. One whose socket is full, or encrypted, gets its frames from here.
+ * Frames of events are prepared ahead of their time. The player's thread writes them itself to the sockets of direct
+ * viewers: those that have all earlier frames. A viewer whose socket is full or encrypted gets its frames from here.
  */
 import { Problem } from '../../base/problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../base/sse.ts';
@@ -48,7 +48,7 @@ export interface StreamOptions {
   /** The first id is `idBase` + 1; lower ids belong to earlier streams of the session. */
   idBase?: number;
   track: Track;
-  /** Takes everything into the log that was played. */
+  /** Takes all played frames into the log. */
   catchUp: () => void;
   now: SteadyNow;
   alarm: (ring: () => void) => Alarm;
@@ -63,9 +63,9 @@ export interface SessionStream {
   checkRoom(): void;
   /** `lastId` is the last id that the viewer received, by its own account; null for none. */
   join(sink: Sink, lastId: number | null): void;
-  /** The same for a viewer that wants no events. Its stream begins with the current state. */
+  /** Like `join`, for a viewer that wants no events. Its stream begins with the current state. */
   watch(sink: Sink, lastId: number | null, wanted: WantedFrames): void;
-  /** Whether an id can be one of this session's. */
+  /** Whether an id can belong to a frame of this session. */
   isKnownId(id: number): boolean;
   /** Whether the frame with this id is the newest. */
   isNewest(id: number): boolean;
@@ -73,24 +73,24 @@ export interface SessionStream {
   close(reason: EndReason): void;
 }
 
-/** A session's stream as its playback uses it: the player has prepared frames, or the log takes others, never both. */
+/** A session's stream for its playback: either the player has prepared frames, or the log takes added ones. */
 export interface PlayedStream extends SessionStream {
-  /** Prepares the frames of events that follow those prepared before: as many as its answer says. */
+  /** Prepares the frames of events that follow those prepared before; `count` says how many. */
   prepare(events: DueEvents): { bytes: Buffer; count: number };
-  /** Takes prepared frames into the log that were played. */
+  /** Takes the oldest prepared frames into the log, because they were played. */
   commitPlayed(count: number): void;
-  /** Has the player write what it plays from now on, where it can. */
+  /** Lets the player write the frames that it plays from now on, to the sockets that allow it. */
   goDirect(): void;
   /**
    * Takes the viewers back from the player and forgets the frames that were not played. Until the next `prepare` or
    * `goDirect`, frames can be added.
    */
   recall(): AddedFrames;
-  /** Sends what viewers lack, and gives those that lack nothing back to the player after `goDirect`. */
+  /** Sends the frames that viewers lack. After `goDirect`, viewers that lack none go back to the player. */
   flush(): void;
 }
 
-/** Adds frames behind those that were played; `flush` sends them. Each throws while the player has frames to play. */
+/** Adds frames after those that were played; `flush` sends them. All methods throw while the player has frames. */
 export interface AddedFrames {
   addEvent(json: string): void;
   addState(json: string): void;
@@ -185,7 +185,7 @@ export function createStream(options: StreamOptions): PlayedStream {
     goDirect,
     recall,
     flush,
-    // A viewer may have frames that the player has written and the log has not taken note of yet.
+    // `catchUp` comes first: a viewer may have frames that the player has written and the log does not have yet.
     isKnownId(id) {
       catchUp();
       return Number.isSafeInteger(id) && id >= 0 && id <= log.lastId;
@@ -199,7 +199,7 @@ export function createStream(options: StreamOptions): PlayedStream {
       throw new Problem('session_limit', `the session has ${VIEWERS_MAX} viewers already`);
     },
     join(sink, saidId) {
-      // This catches up, so it comes before the place in the log that the state belongs to.
+      // `describe` catches up with what was played, so it is called before `log.lastId` is read.
       const state = source.describe();
       // Frames of an earlier stream are lost, so the viewer gets a gap and the current state. 0 asks for all kept
       // frames.
@@ -219,7 +219,7 @@ export function createStream(options: StreamOptions): PlayedStream {
       sink.on('drain', () => {
         viewer.blocked = false;
         if (!viewers.has(viewer)) return;
-        // What the viewer lacks is written here, and not by the player while it holds its lock.
+        // The missing frames are written here, because the player would hold its lock while it writes them.
         catchUp();
         flushTo(viewer);
         if (isDirect) goDirect();
@@ -237,7 +237,7 @@ export function createStream(options: StreamOptions): PlayedStream {
     },
     watch(sink, lastId, wanted) {
       catchUp();
-      // One that knows of the end stays for the next run.
+      // A viewer that has received the end stays for the next run.
       watchers.join(sink, wanted, log.lastId, lastId === log.lastId ? null : source.findEndReason());
     },
     sendHeartbeat() {
@@ -314,8 +314,9 @@ export interface FrameLog {
   /** `events` is the number of events in the frame. */
   append(kind: FrameKind, json: string, events?: number): void;
   /**
-   * Writes the frames of events, as many as fit into one run of bytes, and returns how many. They are not in the log until
-   * they are committed, and nothing may be appended until then; their bytes stay until they are dropped or discarded.
+   * Writes the frames of events, as many as fit into one run of bytes, and returns how many. Prepared frames are not in
+   * the log until they are committed, and nothing may be appended until then. Their bytes stay until the frames are
+   * dropped or discarded.
    */
   prepare(events: DueEvents): { bytes: Buffer; count: number };
   /** Takes the oldest prepared frames into the log. */
@@ -323,13 +324,13 @@ export interface FrameLog {
   /** Forgets the prepared frames. */
   discard(): void;
   /**
-   * It returns the last id of a run of frames that starts at `id` and has `bytesMax` bytes or a little more: at least
-   * one frame. `id` must be from `firstId` to `lastId`.
+   * Returns the last id of a run of frames that starts at `id` and has at least one frame and up to `bytesMax` bytes or
+   * a little more. `id` must be from `firstId` to `lastId`.
    */
   findLastId(id: number, bytesMax: number): number;
   /** The length in bytes of a run of frames that `findLastId` has found. */
   computeRunBytes(id: number, lastId: number): number;
-  /** Copies such a run into a buffer. */
+  /** Copies a run of frames that `findLastId` has found into a buffer. */
   copy(id: number, lastId: number, to: Buffer, at: number): void;
   /** The number of events in all frames up to this one; `id` must be from `firstId - 1` to `lastId`. */
   countEventsThrough(id: number): number;
@@ -522,30 +523,30 @@ function getSlabEnd(slab: Slab): number {
 }
 
 /*
- * The viewers of a session whose sockets the player's thread writes to: they have all frames that were played before.
+ * Direct viewers: the player's thread writes to their sockets, because they have all frames that were played before.
  */
 
 interface Viewer {
   sink: Sink;
-  /** The id of the last frame that was written to it. */
+  /** The id of the last frame that was written to the viewer. */
   lastId: number;
   /** The number of events up to that frame; null when the log has dropped it. */
   events: number | null;
-  /** Its socket is full. */
+  /** Whether the socket is full. */
   blocked: boolean;
   /**
-   * While the player writes to its socket: the player's name for it, the number of frames played before, and of bytes
-   * that the socket is known to have taken since.
+   * Set while the player writes to the socket: the player's number for the viewer, how many frames were played before,
+   * and how many bytes the socket is known to have taken since.
    */
   direct: { viewer: number; playedBefore: number; sentBytes: number } | undefined;
 }
 
 interface DirectViewers {
-  /** The viewer may have frames that the log has not taken note of. */
+  /** Takes a viewer back from the player. The viewer may have received frames that are not in the log yet. */
   takeBack(viewer: Viewer): void;
   /** Gives a viewer with all frames of the log to the player, which adds what it has played since. */
   giveAway(viewer: Viewer): void;
-  /** Takes those back whose sockets are full, and notes what the others have taken. */
+  /** Takes back the viewers whose sockets are full, and reports the bytes that the other sockets took. */
   lookAt(viewers: Iterable<Viewer>): void;
 }
 
@@ -588,13 +589,13 @@ function createDirectViewers(track: Track, log: FrameLog): DirectViewers {
 
 /*
  * The viewers of a session that want no events: they get states and, while it plays, its position 20 times a second.
- * They have no place in the frame log, so they miss nothing that they want: each frame says all there is to know at
- * that time.
+ * Watchers have no place in the frame log, and still miss nothing that they want: each frame says all there is to know
+ * at that time.
  */
 
 const POSITION_EVERY_NS = 50_000_000n;
 
-/** The frames that such a viewer wants; every one gets `end`. */
+/** The frames that a watcher wants; every watcher gets `end`. */
 export interface WantedFrames {
   state: boolean;
   position: boolean;
@@ -602,7 +603,7 @@ export interface WantedFrames {
 
 interface Watchers {
   readonly count: number;
-  /** `over` says why no more frames follow for now, unless the watcher knows. */
+  /** `over` is why no more frames follow for now; null if frames may follow, or the watcher has received the end. */
   join(sink: Sink, wanted: WantedFrames, lastId: number, over: string | null): void;
   /** Sends a new state; `id` is that of its frame in the log. */
   tell(state: string, id: number): void;
@@ -615,12 +616,12 @@ interface Watchers {
 interface Watcher {
   sink: Sink;
   wanted: WantedFrames;
-  /** What its socket had no room for, but a position: the newest state is sent for all that were missed. */
+  /** Frames that the full socket had no room for, except positions. The newest state replaces all missed ones. */
   missed: { id: number; isState: boolean; end: StreamEnd | undefined } | undefined;
   blocked: boolean;
 }
 
-/** The end of its stream, for which it is released: what comes later is for the stream of its next connection. */
+/** The end of a watcher's stream, which closes its connection. Later frames go to its next connection. */
 interface StreamEnd {
   reason: string;
   /** The state at that time as JSON. */
@@ -635,7 +636,7 @@ function createWatchers({ now, alarm, source }: Pick<StreamOptions, 'now' | 'ala
     const json = wantsPosition() ? source.describePosition() : null;
     if (json === null) return;
     const frame = formatFrame('position', json);
-    // One whose socket is full skips this position: the next one replaces it.
+    // A watcher whose socket is full skips this position: the next one replaces it.
     for (const watcher of watchers) if (watcher.wanted.position && !watcher.blocked) write(watcher, frame);
     startTicking();
   });
@@ -733,19 +734,19 @@ export interface ReplayedEvent {
   after_timeout: boolean;
 }
 
-/** Events of a page, from the one at `at` on, as many as are given a time when they are due. */
+/** Events of a page from `at` on, one for each due time in `frames`. */
 interface DueEvents {
   page: PlanPage;
   at: number;
-  /** Their times and, once they are written, their places: FRAME says which numbers. */
+  /** When each event is due and, once it is written, where its bytes are; FRAME names the numbers. */
   frames: BigInt64Array;
   timeoutNs: bigint | null;
 }
 
-/** An upper bound of what is written for an event beside its own JSON. */
+/** Upper bound of the bytes that are written for an event in addition to its own JSON. */
 const REPLAY_BYTES_MAX = 320;
 
-/** Writes events into a buffer, as many as fit, and returns how many: as frames from `firstId` on, or as plain JSON. */
+/** Writes as many events as fit, as frames from `firstId` on or as plain JSON if that is null; returns how many. */
 export function writeEvents(events: DueEvents, firstId: number | null, to: Buffer, start: number): number {
   const { page, at, frames, timeoutNs } = events;
   return nativeClock.writeEvents(page, at, frames, timeoutNs === null ? null : Number(timeoutNs), firstId, to, start);

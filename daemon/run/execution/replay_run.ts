@@ -118,7 +118,7 @@ function buildUnstartedRun(request: RunRequest, plan: DelayPlan, judgement: Judg
   return { result: buildRunResult(parts), plan, calls: createEmptyReport(), exitCode };
 }
 
-/** Returns the command's own code, unless it passed and a gate did not. */
+/** Returns the command's own code, unless the command passed and a gate is not met. */
 function chooseExitCode({ gates }: RunResult, code: number, isExitExpected: boolean): number {
   if (!isExitExpected && code !== 0) return code;
   return gates.every(({ met }) => met) ? 0 : EXIT.gateNotMet;
@@ -128,7 +128,7 @@ function chooseExitCode({ gates }: RunResult, code: number, isExitExpected: bool
 
 interface Faults {
   short: readonly ShortRule[];
-  /** If undefined, calls that failed in production are made. */
+  /** Errors that calls returned in production, to return again; if undefined, these calls are made. */
   errors: RecordedErrors | undefined;
 }
 

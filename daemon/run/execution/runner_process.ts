@@ -57,8 +57,8 @@ export function findObstacle({ makesShort }: { makesShort: boolean }): string | 
 }
 
 /**
- * The helper makes a short write in place of the command: it needs the command's open file, and the kernel must not
- * make the write again.
+ * The helper makes a short write in place of the command, so the helper needs the command's open file, and the kernel
+ * must not make the write again.
  */
 function findShortObstacle(text: string): string | undefined {
   const { pidfd_getfd, wait_killable } = parseProbe(text);

@@ -15,7 +15,7 @@ import { defineLayout, u16, u32, u64 } from './layout.ts';
 /** The last byte is the version. */
 export const PLAN_MAGIC = Buffer.from('KRPLAN\0\x01', 'latin1');
 
-/** Calls that are made to wait. Those below `fsync` write, the others wait for the disk. */
+/** System calls that are made to wait. Numbers below `fsync` are writes, the others wait for the disk. */
 export const OPS = {
   write: 0,
   pwrite64: 1,
@@ -58,8 +58,8 @@ export const STREAM_FLAGS = {
 
 export const PLAN_FLAGS = {
   /**
-   * Files on descriptors 0 to 2, as with `dd of=`, are among the streams. Without it, a call on such a descriptor counts
-   * only if the streams have its file: others go to the build's own terminal, pipe or log.
+   * Files on descriptors 0 to 2, as with `dd of=`, are among the streams. Without this flag, a call on one of these
+   * descriptors counts only if the streams have its file: other calls go to the build's own terminal, pipe or log.
    */
   standard_fds: 1,
 } as const;

@@ -1,6 +1,6 @@
 /**
  * The report: how long each call of a build took. It has a header, then one record per call, in the order in which the
- * calls were answered. It is appended to while the build runs, so that a killed helper leaves all but the last of them.
+ * calls were answered. Records are appended while the build runs, so that a killed helper loses only the last of them.
  */
 import { defineLayout, u8, u16, u32, u64 } from './layout.ts';
 
@@ -23,7 +23,7 @@ export const MATCH_KINDS = {
   below_threshold: 7,
   /** The call was not made: it returned the event's error. */
   error_injected: 8,
-  /** The call was held until the last of the recorded calls that were under way at its time had ended. */
+  /** The call was held until all recorded calls that were under way at that time had ended. */
   stall: 9,
   /** The call's file is not in the incident: the target is drawn from calls of its kind to files of that kind. */
   class: 10,
@@ -34,9 +34,9 @@ export type MatchKind = keyof typeof MATCH_KINDS;
 export const CALL_FLAGS = {
   /** Less was written than requested, on purpose. */
   short_write: 1,
-  /** The call's file has another name than the file of the incident for which it was taken. */
+  /** The call's file was taken for a file of the incident that has another name. */
   stands_in: 2,
-  /** No thread of the role of the call's thread called on that file in the incident. */
+  /** No thread with the role of the call's thread called on the file in the incident. */
   other_role: 4,
 } as const;
 

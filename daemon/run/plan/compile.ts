@@ -11,7 +11,7 @@ export const TARGET_NS_MAX = 3_600_000_000_000;
 
 export interface PlanOptions {
   seed: bigint;
-  /** At 2, everything takes half as long. */
+  /** Factor of the speed: at 2, everything takes half as long. */
   speed: number;
   extraLatencyNs: number;
   inject: readonly InjectRule[];
@@ -126,7 +126,7 @@ function planEvents(
       seen[rule]!++;
       const { nth, errno, matches } = fail[rule]!;
       if (nth !== undefined && nth !== seen[rule]) continue;
-      // sync() has no error to return, and a rule for all calls does not ask for one.
+      // sync() has no error to return, so a rule for all calls leaves it out.
       if (nth === undefined && streams[stream]!.op === 'sync') continue;
       events.error[at] = errno;
       events.flags[at]! |= computeFaultLimits(matches);

@@ -1,6 +1,6 @@
 /**
- * Derives waits for a disk from block requests, for recordings without `sys_sync`: such a call waits for requests that
- * the thread queues outside of its writes, and for those of the journal that follow.
+ * Derives waits for a disk from block requests, for recordings without `sys_sync`: a sync waits for requests that its
+ * thread queues outside of its writes, and for the journal's requests that follow.
  *
  *   thread   write |   | fsync ...........................| write
  *   request            [ data ]                                      by the thread
@@ -11,8 +11,8 @@
  */
 
 /**
- * Requests of one sync follow one another within this time, in which a thread is woken, the syncing one or the
- * journal's.
+ * Longest time between two requests of one sync: in this time the thread that queues the next one is woken, the syncing
+ * thread or the journal's.
  */
 const GAP_NS = 1_000_000;
 
@@ -41,7 +41,7 @@ export interface LeftOut {
   /** Requests within a recorded call, whose duration already includes them. */
   within_calls: number;
   /**
-   * Requests in no recorded call of a thread, on a node whose syncs are recorded: of a close or an unlink, for example.
+   * Requests outside of their thread's recorded calls, on a node whose syncs are recorded: for example in a close.
    */
   outside_calls: number;
 }
@@ -69,7 +69,7 @@ export function createDiskWaits(): DiskWaits {
   /** The end of each thread's calls so far. */
   const calledUntil = new Map<number, number>();
   /**
-   * The end of the syncs so far of each node that has recorded ones: until then, syncs wait for its journal's requests.
+   * End of the syncs so far of each node with recorded syncs: until then, the syncs wait for the journal's requests.
    */
   const syncedUntil = new Map<number, number>();
   /** Open waits by device, then by thread. */

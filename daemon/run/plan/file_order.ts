@@ -5,10 +5,10 @@
 import { OPS } from '../format/plan_file.ts';
 import type { Incident, IncidentStream } from './incident.ts';
 
-/** A few overlapping calls of many do not mean that threads identify the others. */
+/** Share of overlapping calls up to which the order in the file, not the thread, still identifies a call. */
 const OVERLAPPING_SHARE_MAX = 0.02;
 
-/** Returns the numbers of the streams whose file's calls of their class, writes or syncs, are in order. */
+/** Returns the numbers of the streams on whose file calls of the stream's class, writes or syncs, are in order. */
 export function findOrderedStreams({ calls, lanes }: Incident, streams: readonly IncidentStream[]): Set<number> {
   const { columns, count } = calls;
   const files = new Map<string, number>();
@@ -31,7 +31,7 @@ export function findOrderedStreams({ calls, lanes }: Incident, streams: readonly
 
 const DELETED = / \(deleted\)$/;
 
-/** Key of what the runner merges, writes and syncs separately: sockets, pipes and anonymous files by their kind. */
+/** Key by which the runner merges streams: the class, and the file or the kind of a socket, pipe or anonymous file. */
 export function buildFileKey({ op, pathKind, path }: IncidentStream): string {
   if (op === 'msync' && path === '') return op;
   const file = pathKind === 'socket' || pathKind === 'pipe' || pathKind === 'anon' ? pathKind : path;

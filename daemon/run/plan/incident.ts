@@ -1,9 +1,9 @@
 /**
- * An incident as the plan needs it: calls as columns, and what they have in common as numbers. It is filled in recorded
- * order, from a recording or from a daemon's lines.
+ * An incident as the plan needs it: calls as columns, with numbers for the values that calls share. Calls are added in
+ * recorded order, from a recording or from a daemon's lines.
  *
  *   stream  calls of one kind to one path, by threads of one name in one service
- *   lane    one thread in it
+ *   lane    one thread in a stream
  */
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { RunError } from '../errors.ts';
@@ -25,7 +25,7 @@ export interface RecordedCall extends RecordedOwner {
   fd: number;
   startNs: bigint;
   durationNs: number;
-  /** Undefined when unknown. */
+  /** Bytes that the call asked to write; undefined when unknown. */
   size: number | undefined;
 }
 
@@ -91,8 +91,8 @@ export function createIncident(): IncidentBuilder {
   const calls = createCalls();
   const waits = createDiskWaits();
   /**
-   * Streams of the last writes to a file, which a sync is assumed to be for: by thread, and by node for a thread that
-   * only syncs.
+   * Stream of the last write to a file, because a sync is assumed to be for that file: by thread, and by node for a
+   * thread that only syncs.
    */
   const lastOfThread = new Map<number, number>();
   const lastOfNode = new Map<number, number>();
@@ -138,12 +138,12 @@ export function createIncident(): IncidentBuilder {
       const isSync = OPS[op] >= OPS.fsync;
       waits.call({ thread, node, endNs: startNs + durationNs, isSync });
       const isStandard = fd >= 0 && fd <= STANDARD_FD_MAX;
-      // This is the recorded process's terminal or log; the build has its own.
+      // The call went to the recorded process's terminal or log; the build has its own.
       if (isStandard && !STORES.has(fileKind)) {
         standardStreams++;
         return;
       }
-      // The descriptor was not open, for example: no call of a build is known to be the same.
+      // Without a file, as when the descriptor was not open, no call of a build can be recognized as the same.
       if (path === '' && !OPS_WITHOUT_FD.has(op)) {
         noFile++;
         return;

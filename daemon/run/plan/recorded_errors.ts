@@ -1,6 +1,6 @@
 /**
- * Calls that failed in production, identified by their threads and starts. They are few, so only they are looked at
- * closely.
+ * Calls that failed in production, identified by their threads and starts. Failed calls are few, so other calls are
+ * skipped before they are parsed.
  */
 import { constants } from 'node:os';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
@@ -8,7 +8,7 @@ import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks
 
 export interface RecordedErrors {
   readonly count: number;
-  /** Returns 0 when that call did not fail. `offsetNs` is relative to the first event of the incident. */
+  /** Returns the error of a call; 0 when it did not fail. `offsetNs` is relative to the incident's first event. */
   getErrno(tid: number, offsetNs: number): number;
 }
 
@@ -19,7 +19,7 @@ export interface ErrorCollector extends RecordedErrors {
   addLine(line: string): void;
 }
 
-/** The kernel has other numbers, which no program ever sees, for calls that it restarts by itself. */
+/** Errors that programs can see; the kernel has other numbers for calls that it restarts by itself. */
 const ERRNOS: ReadonlySet<number> = new Set(Object.values(constants.errno));
 
 /** A double would round the timestamp. A quote inside a JSON text has a backslash in front, so these are the fields. */

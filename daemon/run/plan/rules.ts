@@ -27,7 +27,7 @@ export interface InjectRule extends Choice {
 
 export interface FailRule extends Choice {
   errno: number;
-  /** Undefined for all calls. */
+  /** Number of the matching call that fails, from 1; undefined for all calls. */
   nth: number | undefined;
 }
 

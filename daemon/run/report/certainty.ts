@@ -1,7 +1,7 @@
 /**
- * Judges, when a run is over, whether the calls that got events are those that the events belong to. The runner has to
- * decide before it knows what comes next; the whole of both sequences says more: how many calls are missing or new, and
- * where their sizes fit.
+ * Judges after a run how likely each event went to the call that it belongs to. The runner has to decide before it
+ * knows what comes next. The complete sequences of recorded and made calls show more: how many calls are missing or
+ * new, and where their sizes fit.
  */
 import type { RunnerStatus } from '../control_lines.ts';
 import type { DelayPlan } from '../plan/compile.ts';
@@ -11,17 +11,17 @@ import { buildNamePattern } from './names.ts';
 import type { CallReport } from './read_report.ts';
 import { type CallSequence, collectSequences, pairSequences } from './sequences.ts';
 
-/** Files with names of one pattern that a file is compared with, before and behind it in the order of their first use. */
+/** Limit of files with the same name pattern that a file is compared with, on each side in order of first use. */
 const ALIKE_MAX = 8;
 
-/** Calls that got events of other sizes, and the share of them that have sizes of others of these events. */
+/** Minimum of calls that got events of other sizes, and of their share whose size is that of another such event. */
 const REORDERED_MIN = 4;
 const REORDERED_SHARE = 0.6;
 
 export interface Certainty {
   /** How likely the call is the right one, by event of the plan; 1 where nothing is known against it. */
   byOrder: Float64Array;
-  /** The same for the file of the call, if its name was generated and may stand for several of the incident. */
+  /** How likely the call's file is the right one, if its name was generated and may stand for several files. */
   byName: Float64Array;
 }
 
@@ -88,12 +88,12 @@ export function computeCertainty(
         if (mayBeExchanged(one, other)) compareNames(one, other);
   return { byOrder, byName };
 
-  /** Threads of other roles call on the other file, and on each file those that did in the incident. */
+  /** Whether the roles of threads allow an exchange of two files: they share a role, or have calls of new roles. */
   function mayBeExchanged(one: CallSequence, other: CallSequence): boolean {
     return one.hasOtherRoles || other.hasOtherRoles || [...one.roles].some((role) => other.roles.has(role));
   }
 
-  /** Whether the two files would fit as well, or better, if each stood for the other. */
+  /** Lowers the certainty of both files by how well they would fit if each stood for the other. */
   function compareNames(one: CallSequence, other: CallSequence): void {
     const exchanged = [buildSide(one, other), buildSide(other, one)].reduce(
       (sum, pair) => sum + findLikelyAlignment(pair).log,
@@ -105,7 +105,7 @@ export function computeCertainty(
 
   function buildSide(recorded: CallSequence, made: CallSequence): Sequences {
     const sequences = pairSequences(plan, calls, recorded, made);
-    // Nothing was taken for another file's: the band follows the share of the calls that were made.
+    // No call was taken for an event of the other file, so the band spreads the made calls evenly over the events.
     const perCall = sequences.planned.length / Math.max(sequences.made.length, 1);
     return { ...sequences, taken: sequences.taken.map((_, call) => Math.floor(call * perCall)) };
   }

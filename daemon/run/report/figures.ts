@@ -22,7 +22,7 @@ import type { CallReport } from './read_report.ts';
 /** Number of slowest events: these are the waits that users mean by the incident. */
 export const SLOWEST_MAX = 20;
 
-/** The time that a call takes by itself, unless the helper has measured it for the run. */
+/** Time that a call itself is assumed to take if the helper has not measured it for the run. */
 const FLOOR_NS_DEFAULT = 20_000;
 
 export interface SlowEvent {
@@ -46,9 +46,9 @@ export interface Figures {
   planned_ns: number;
   delivered_ns: number;
   /**
-   * The parts of the delivered time that may have gone to another call: that of another of several threads that call on
-   * one file at once, another of the same file, as calls are missing or new and their sizes do not say which, or that
-   * on another file, as names were generated.
+   * The parts of the delivered time that may have gone to the wrong call. By thread: several threads call on one file
+   * at once. By order: calls of a file are missing or new, and their sizes do not show which. By name: names of files
+   * were generated.
    */
   uncertain: { by_thread_ns: number; by_order_ns: number; by_name_ns: number };
   /**
@@ -60,17 +60,17 @@ export interface Figures {
   how: MatchKindCounts;
   fates: Record<EventOutcome, number>;
   injected_ns: number;
-  /** Time that calls without an event of their own were to wait: as long as their neighbours, or as others of their kind. */
+  /** Planned waits of calls without an event of their own: as long as their neighbours, or as others of their kind. */
   guessed_ns: number;
   /**
-   * Calls whose events ask for a short write, which were made short, or whole after all: no regular file, one byte, or
-   * not permitted.
+   * Calls whose events ask for a short write: those made short, and those made whole because the file is not regular,
+   * the write has one byte, or a short write is not permitted.
    */
   short_writes: { short: number; whole: number };
   errors: ErrorFigures;
-  /** How much longer than planned the build felt calls take that were made to wait. */
+  /** How much longer than planned the held calls took for the build. */
   late: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null; calls: number };
-  /** The same plus the time that these calls may have waited before they were seen, when many come at once. */
+  /** `late` plus the time that these calls may have waited before they were seen, when many came at once. */
   late_at_most: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null };
   /** Kolmogorov-Smirnov distance of planned and felt waits above the floor. */
   ks_distance: number | null;
@@ -271,8 +271,8 @@ export function computeKsDistance(one: Float64Array, other: Float64Array): numbe
  */
 
 /**
- * Returns how much of the delivered time may have gone to another call: the part of each event that exceeds the
- * shortest of those that it may have been taken for.
+ * Returns how much of the delivered time may have gone to another call: for each event, the part of its target that
+ * exceeds the shortest target of the events that it may have been taken for.
  */
 function sumThreadUncertaintyNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
   const { slots, events } = plan;

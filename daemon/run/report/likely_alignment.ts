@@ -1,10 +1,10 @@
 /**
- * Compares two sequences of calls, recorded and made, of which some may be missing, new or of other sizes: how likely
- * each made call is the recorded one that it was taken for, over all ways to match the whole of both. This is the
- * forward-backward algorithm on a band of places. It knows the end, which the runner does not when it decides.
+ * Compares two sequences of calls, recorded and made, in which calls may be missing, new or of other sizes: how likely
+ * each made call is the recorded one that it was taken for, over all ways to align both sequences. This is the
+ * forward-backward algorithm on a band of places. Unlike the runner when it decides, it knows how both sequences end.
  */
 
-/** Size of a call that has none, as syncs have, and of one whose size is not known. */
+/** Size of a call that has none, such as a sync, or whose size is unknown. */
 export const NO_SIZE = -1;
 
 export interface Sequences {
@@ -15,14 +15,14 @@ export interface Sequences {
   /** 1 for syncs: no sync is a write. */
   readonly isPlannedSync: Uint8Array;
   readonly isMadeSync: Uint8Array;
-  /** For each made call the place of the recorded one that it was taken for; -1 for none. */
+  /** The place of the recorded call that each made call was taken for; -1 for none. */
   readonly taken: Int32Array;
 }
 
 export interface Likely {
-  /** For each made call how likely it is the recorded one that it was taken for; 0 for none. */
+  /** How likely each made call is the recorded one that it was taken for; 0 for none. */
   readonly likelihood: Float64Array;
-  /** Logarithm of how likely the made calls are as those of this recording. */
+  /** Logarithm of the likelihood of the made calls, given the recorded ones. */
   readonly log: number;
 }
 
@@ -30,17 +30,17 @@ export interface Likely {
 const BAND = 128;
 /** Calls whose likelihoods are in memory at once. */
 const CHUNK = 2048;
-/** How many calls are expected to be missing, or new, of all in a sequence, before any is seen. */
+/** Number of calls in a sequence that are expected to be missing, or to be new, before any call is seen. */
 const EDITS_FIRST = 0.1;
 const ROUNDS = 3;
-/** A build may make none of the calls from some place on. */
+/** Likelihood that a build makes no calls from some place on. */
 const ENDS_EARLY = 1e-4;
-/** What it costs, as a logarithm, to go on behind a place that no way leads to. */
+/** Logarithm of the likelihood with which the comparison continues after a place that no alignment reaches. */
 const LOST_LOG = -50;
 const NEAR_DECAY = 0.5;
 const FAR_DECAY = 0.97;
 const FAR_SHARE = 0.3;
-/** A size that varies is near the planned one, as a share of it, or in bytes. */
+/** A size is near the planned one if they differ by less than this share, or by at most this many bytes. */
 const NEAR_SHARE = 0.12;
 const NEAR_BYTES = 8;
 const WIDTH_BYTES = 12;
@@ -53,7 +53,7 @@ interface Model {
   extra: number;
   otherSize: number;
   width: number;
-  /** How likely a new call is of the kind and size of each made call. */
+  /** How likely a new call has the kind and size of each made call. */
   asNew: Float64Array;
 }
 
@@ -142,7 +142,7 @@ function computeLikeness(planned: number, made: number, { otherSize, width }: Mo
   return (otherSize * (density(bytes, WIDTH_BYTES) + density(bytes, 1 + width * planned))) / 2;
 }
 
-/** How likely the made call is each recorded one of the band before it. */
+/** Sets in `likely` how well the made call fits each recorded call in its band. */
 function compare(sequences: Sequences, band: Band, model: Model, call: number, likely: Float64Array): void {
   const { planned, made, isPlannedSync, isMadeSync } = sequences;
   const from = band.from[call]!;
@@ -155,7 +155,7 @@ function compare(sequences: Sequences, band: Band, model: Model, call: number, l
 
 interface AlignmentPass {
   found: Likely;
-  /** How many calls are expected to have a recorded one, and how many gaps there are. */
+  /** The expected number of made calls that match a recorded one, and the expected number of gaps. */
   matched: number;
   gaps: number;
 }
@@ -212,7 +212,7 @@ function pass(sequences: Sequences, band: Band, model: Model): AlignmentPass {
     }
     for (let at = 0; at < width; at++) sum += next[at]!;
     if (sum === 0) {
-      // No way leads here: the calls are compared afresh from here on.
+      // No alignment reaches this call, so the comparison starts over from here.
       next.fill(1 / width);
       return LOST_LOG;
     }
@@ -262,7 +262,7 @@ function pass(sequences: Sequences, band: Band, model: Model): AlignmentPass {
       previous[at] = getAfter(at - shift) * asNew + matches * direct + near + far;
       near = near * NEAR_DECAY + matches * nearStep;
       far = far * FAR_DECAY + matches * farStep;
-      // Ways that match this call here, of all ways.
+      // Weight of the alignments that match this call at this place.
       const way = arrival[at]! * matches;
       total += way + ways[at]! * getAfter(at - shift) * asNew;
       ofCall += way;

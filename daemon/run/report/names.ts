@@ -1,26 +1,26 @@
 /**
- * Measures the uncertainty of file names. A name that the incident does not have stands for one that it has, until a
- * file with exactly that name is written: calls that were taken for that file's before then were those of another one.
+ * Measures the uncertainty of file names. A file whose name the incident does not have stands for a file of the
+ * incident, until the run writes a file with exactly that file's name: the earlier calls were those of another file.
  */
 import type { RunnerStatus } from '../control_lines.ts';
 import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
 import { isMatched } from './match_kinds.ts';
 import type { CallReport } from './read_report.ts';
 
-/** A uuid, a long hexadecimal number, or a decimal one: what differs in generated names. */
+/** The parts in which generated names differ: a UUID, a long hexadecimal number or a decimal number. */
 const DRAWN =
   /(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])|(?<![0-9a-f])(?=[a-f]*\d)[0-9a-f]{8,}|\d+/gi;
 
-/** What a drawn name has in common with those that may stand for it. */
+/** The pattern that a generated name shares with the names that may stand for it. */
 export const buildNamePattern = (name: string): string => name.replaceAll(DRAWN, '#');
 
-/** Threads of one role differ in numbers. */
+/** The pattern of a role: the names of its threads differ only in numbers. */
 export const buildRolePattern = buildNamePattern;
 
 export interface NameFigures {
-  /** Calls that were taken for those of a file that was written by its own name only later. */
+  /** Calls that were taken for calls on a file that the run wrote under its own name only later. */
   given_back: number;
-  /** Files that share the incident's events of another file: there are more of such names than in the incident. */
+  /** Files that share events with another file, because the run has more files with alike names than the incident. */
   shared: number;
   /** Files whose names the recording cannot distinguish from another's. */
   unclear: number;

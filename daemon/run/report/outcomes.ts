@@ -20,7 +20,7 @@ export type EventOutcome = keyof typeof OUTCOME_NUMBERS;
 const FATES = Object.keys(OUTCOME_NUMBERS) as EventOutcome[];
 
 const LIKE_SHARE = 0.5;
-/** A call that is less likely the event's is another's. */
+/** Minimum certainty with which a call counts as the one that the event belongs to. */
 const LIKELY_MIN = 0.4;
 
 /** The fate of each event, and the call that got it. */

@@ -24,12 +24,12 @@ export interface CallSequence {
   calls: number[];
   /** Whether calls are on a file of another name, which stands for this one. */
   standsIn: boolean;
-  /** Roles of the threads that called on it in the incident, and whether others do now. */
+  /** Roles of the threads that called on the file in the incident, and whether other roles do in the run. */
   roles: Set<string>;
   hasOtherRoles: boolean;
 }
 
-/** Calls that are left out, such as those that were taken for a file's by mistake, are in no sequence. */
+/** Collects the sequences without left-out calls, such as calls that were taken for a file's by mistake. */
 export function collectSequences(plan: DelayPlan, calls: CallReport, said: RunnerStatus, isLeftOut: Uint8Array) {
   const streams = plan.streams.map(createUnitLookup(plan));
   const found = new Map<string, CallSequence>();
@@ -54,12 +54,12 @@ export function collectSequences(plan: DelayPlan, calls: CallReport, said: Runne
   }
 }
 
-/** The event that a call got for its own. */
+/** The event that a call was matched with, or NONE. */
 function getMatchedEvent(calls: CallReport, at: number): number {
   return isMatched(calls.how[at]!) ? calls.event[at]! : NONE;
 }
 
-/** The calls that have an order in common: of a file, or of a class of its calls. */
+/** Calls with one common order: all calls on a file, or those of one class. */
 interface Unit {
   name: string;
   file: string;
@@ -78,7 +78,7 @@ function createUnitLookup({ streams }: DelayPlan): (stream: PlannedStream) => Un
   }
   return (stream) => {
     const file = buildClasslessKey(stream);
-    // Writes may be in order where syncs are not: then each class has its own.
+    // Writes may be in order where syncs are not: then each class is a unit of its own.
     const name = orders.get(file)!.size > 1 ? buildFileKey(stream) : file;
     return { name, file, isInOrder: (stream.flags & STREAM_FLAGS.in_order) !== 0 };
   };
@@ -117,7 +117,7 @@ function collectEventKeys(
   return keys;
 }
 
-/** The runner merges streams; the events that their calls got say which of the plan they are, else their names do. */
+/** Finds the unit of each stream that the runner has merged, by the events of its calls, otherwise by its name. */
 function findRunnerUnits(calls: CallReport, said: RunnerStatus, units: readonly Unit[], plan: DelayPlan) {
   const found = new Map<number, Unit>();
   for (let at = 0; at < calls.count; at++) {
@@ -135,7 +135,7 @@ function findRunnerUnits(calls: CallReport, said: RunnerStatus, units: readonly 
   return found;
 }
 
-/** Finds the recorded thread that each thread of the run got most events of, by the unit of its calls. */
+/** Finds for each thread of the run, by unit, the recorded thread from which it got most events. */
 function findThreadKeys(calls: CallReport, eventKeys: readonly string[], units: ReadonlyMap<number, Unit>) {
   const counts = new Map<string, Map<string, number>>();
   for (let at = 0; at < calls.count; at++) {
@@ -152,13 +152,13 @@ function findThreadKeys(calls: CallReport, eventKeys: readonly string[], units: 
   );
 }
 
-/** A report has its calls in the order in which they were answered. */
+/** Sorts the calls, because a report has them in the order in which they were answered. */
 function sortByReception({ receivedNs, count }: CallReport): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, at) => at);
   return order.sort((one, other) => receivedNs[one]! - receivedNs[other]! || one - other);
 }
 
-/** The sequence of recorded events beside that of calls, which may be another's. */
+/** Pairs the events of one sequence with the calls of the same or another one. */
 export function pairSequences(
   plan: DelayPlan,
   calls: CallReport,

@@ -8,7 +8,7 @@ import { MODES_OF_SUMS, percent } from './verdict.ts';
 
 const UNMATCHED_STREAMS_MAX = 3;
 
-/** The bound may be this large even when no call waits, so a smaller one is not shown. */
+/** A smaller difference between the two latenesses is not shown, because it exists even when no call waits. */
 const QUEUED_NS_MIN = 100_000;
 
 const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = {

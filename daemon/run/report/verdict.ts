@@ -45,14 +45,14 @@ export function judge(figures: Figures, mode: string): Judgement {
   return { verdict: share >= PARTIAL_SHARE ? 'partial' : 'diverged', reasons };
 }
 
-/** So many calls may have been interrupted, or this share of all: more of them are not the build that production ran. */
+/** Limit of interrupted calls, and of their share of all: with more, the build is not the one that production ran. */
 const INTERRUPTED_MAX = 5;
 const INTERRUPTED_SHARE_MAX = 0.005;
 
 /**
  * Judges calls that a signal reached before the helper received them. Until then, a call to a file fails with EINTR if
- * the signal's handler has no SA_RESTART, which it never does otherwise. The count includes threads that ended then, and
- * some of the calls that the kernel made again.
+ * the signal's handler has no SA_RESTART, which does not happen otherwise. The count includes threads that ended then,
+ * and some of the calls that the kernel made again.
  */
 export function addInterrupted(
   { verdict, reasons }: Judgement,
@@ -87,7 +87,7 @@ const NOT_KNOWN = {
   by_name_ns: 'the names of several files were generated, and their calls do not tell them apart',
 } as const;
 
-/** A tenth of the planned time may be in doubt. */
+/** Lists what puts more than a tenth of the planned time in doubt. */
 function listUncertainReasons({ uncertain, planned_ns, guessed_ns }: Figures): string[] {
   const isMuch = (ns: number) => ns > planned_ns * (1 - REPLAYED_SHARE);
   const reasons = Object.entries(NOT_KNOWN)

@@ -52,11 +52,11 @@ export async function startExampleDaemon(): Promise<ExampleDaemon> {
 
 /* The clock of replay sessions, which stands still until time passes on command. */
 
-/** As on a host that has been up for half a day. */
+/** The steady clock of a host that has been up for half a day. */
 const START_NS = 43_348_310_658_584n;
-/** Time passes in steps of this size: timers ring late by up to as much, and events are sent late, as on a real host. */
+/** Time passes in steps of this size, so timers ring up to one step late and events are late, as on a real host. */
 const STEP_NS = 1_000_000n;
-/** In so many turns of the event loop, everything that is due has rung and has set the next timer. */
+/** Turns of the event loop after which every timer that is due has rung and has set the next one. */
 const TURNS = 4;
 
 interface ReplayClock {

@@ -1,23 +1,23 @@
-/** Asks a daemon everything that the API's document describes: the answers are its examples. */
+/** Sends a daemon every request that the API's document describes; the answers become the document's examples. */
 import { parseJson, stringify } from '../../base/exact_json.ts';
 import type { Endpoint, Example } from '../../contract/endpoint.ts';
 import { ENDPOINTS } from '../../contract/openapi.ts';
 import { type ExampleDaemon, startExampleDaemon } from './daemon.ts';
 import { FIRST_EVENT_ID, TRANSACTION_ID } from './recording.ts';
 
-/* These take the place of what differs between runs and between versions. */
+/* Fixed values that replace those that differ between runs and between versions. */
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 const SESSION_ID = '1fe759e1-b879-4c56-9e4c-b43bd0b65c3b';
 const VERSION = '0.1.0';
 
-/** Lists of objects are cut to as many, in JSON and in NDJSON. */
+/** Lists of objects are cut to this length, in JSON and in NDJSON. */
 const OBJECTS_MAX = 3;
-/** Other metrics have other values in each run. */
+/** The only metric in the example, because others have other values in each run. */
 const METRIC = 'kreplay_open_streams';
 /** Frames of a stream, by operation: an event of a tail; two events and the state after them. */
 const FRAMES: Readonly<Record<string, number>> = { listEvents: 1, streamSession: 3 };
 
-/** The operation that has to come before another, beyond that there is a session. */
+/** The operation that must come before another, in addition to creating a session. */
 const BEFORE: Readonly<Record<string, string>> = {
   listSessions: 'createSession',
   listPins: 'pinTransaction',
@@ -26,7 +26,7 @@ const BEFORE: Readonly<Record<string, string>> = {
   stopSession: 'playSession',
   streamSession: 'stepSession',
 };
-/** How long a session has played when it is asked for: at half speed, the commit of the order waits then. */
+/** How long a session has played before the example's request: at half speed, the commit of the order waits then. */
 const PLAYED_NS = 100_000_000n;
 
 const STREAM = 'text/event-stream';
@@ -60,7 +60,7 @@ function listTypes({ success }: Endpoint): (string | undefined)[] {
   return success.content ? Object.keys(success.content) : [undefined];
 }
 
-/** The types of the answers have the order that they have in the document, whenever they come. */
+/** Prepares an example in which the types of answers have the document's order, whatever order they are fetched in. */
 function prepareExample(endpoint: Endpoint) {
   const body = parseBody(endpoint);
   const types = Object.keys(endpoint.success.content ?? {});
@@ -88,7 +88,7 @@ async function createSession(daemon: ExampleDaemon): Promise<string> {
   return ((await res.json()) as { session_id: string }).session_id;
 }
 
-/** Removes what questions have left: sessions and the pin. */
+/** Removes what the requests have created: sessions and the pin. */
 async function forgetAll({ url }: ExampleDaemon): Promise<void> {
   const list = await fetch(`${url}/api/replay/sessions`);
   const { sessions } = (await list.json()) as { sessions: { session_id: string }[] };
@@ -103,7 +103,7 @@ function findEndpoint(operationId: string): Endpoint {
   return ENDPOINTS.find((endpoint) => endpoint.operationId === operationId)!;
 }
 
-/** Sends what the command of the endpoint sends; throws if the answer is not the one that the document describes. */
+/** Sends the request of the endpoint's command; throws if the status is not the one that the document describes. */
 async function send(daemon: ExampleDaemon, endpoint: Endpoint, session: string, type?: string): Promise<Response> {
   const { operationId, method, success } = endpoint;
   const body = parseBody(endpoint);
@@ -126,7 +126,7 @@ function buildTarget({ curl }: Endpoint, session: string, type: string | undefin
     .replace('$transaction', TRANSACTION_ID)
     .replace('$event', FIRST_EVENT_ID)
     .replace('$session', session);
-  // The order has no meaning for a tail, and without a start it has only what comes; columns have one order.
+  // A tail has no order, and without a start it has only new events; columns have one order.
   if (type === STREAM) return target.replace('&order=desc', '&from=-15m');
   return type === 'application/vnd.kreplay.columns' ? target.replace('&order=desc', '') : target;
 }
@@ -137,14 +137,14 @@ function parseBody({ curl, body }: Endpoint): unknown {
   return sent === undefined ? body && {} : parseJson(sent);
 }
 
-/** Reads as many frames as are the example, with the line before them that says when to try again; leaves the stream. */
+/** Reads the `retry` line and the example's number of frames, then leaves the stream. */
 async function readFrames(res: Response, count: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
   for await (const bytes of res.body!) {
     text += decoder.decode(bytes, { stream: true });
     const pieces = text.split('\n\n');
-    // The last piece may go on.
+    // The last piece may be incomplete.
     if (pieces.length > count + 1)
       return pieces
         .slice(0, count + 1)

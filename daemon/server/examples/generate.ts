@@ -11,7 +11,7 @@ const HEAD = `/** Examples of the API's document, by operation. \`make gen\` wri
 
 `;
 
-/** The text of the file with the examples as a daemon answers now. */
+/** Builds the text of the file, with the answers that a daemon gives now. */
 export async function freshExamples(): Promise<string> {
   const text = `${HEAD}export const EXAMPLES: Readonly<Record<string, object>> = ${writeLiteral(await fetchExamples())};\n`;
   const format = ['format', `--stdin-file-path=${EXAMPLES_FILE}`];

@@ -14,7 +14,7 @@ export const EXAMPLE_NOW_NS = 1_763_683_200_000_000_000n;
 /** The id of a recording is random elsewhere; here it is the same in each run. */
 const RECORDED_BY = { recordingId: '0921b26466a244d1', node: 'web-1', bootId: 'boot', machineId: 'machine' };
 
-/** The transaction that the examples are about, and its first event: one of an earlier transaction has number 0. */
+/** The transaction that the examples are about, and its first event. Event 0 belongs to an earlier transaction. */
 export const TRANSACTION_ID = 'order-1';
 export const FIRST_EVENT_ID = `${RECORDED_BY.recordingId}-0000000000000001`;
 
@@ -30,7 +30,7 @@ const ORIGIN = ATTRIBUTION_SOURCES.indexOf('origin');
 const EXACT = ATTRIBUTION_QUALITIES.indexOf('exact');
 
 interface ExampleTimes {
-  /** Start, from that of the order, and duration, in units. */
+  /** Start, relative to the start of the order, and duration, in units of `UNIT_NS`. */
   at: bigint;
   lasts: bigint;
 }
@@ -38,7 +38,7 @@ interface ExampleTimes {
 /** Column name, without the event type -> value. */
 type ExampleRow = Readonly<Record<string, number | bigint>>;
 
-/** An order whose commit waits long for its disk, whose last line finds a full one, and which is written back later. */
+/** Appends an order whose commit waits long for the disk, whose last log line finds it full, and its write-back. */
 function appendOrder(block: Block, writer: RecordingWriter): void {
   const { nameId, fileId, contextId } = writer;
   const earlier = contextId({ transactionId: 'order-0', traceId: null, spanId: null });
@@ -108,7 +108,7 @@ function appendRow(block: Block, type: EventType, common: ExampleRow, own: Examp
   block.typeCounts[id]!++;
 }
 
-/** The recording is an hour long, and has lost events ten minutes before its end. */
+/** Writes a recording of an hour that has lost events ten minutes before its end. */
 export function writeExampleRecording(path: string): void {
   let nowNs = EXAMPLE_NOW_NS - 3600n * SECOND_NS;
   // Every agent sets a limit: agents do not record into a recording without one.
