@@ -382,7 +382,7 @@ function createThreads(): Threads {
   };
 }
 
-/* Numbers the kinds of events, (type, service, node), from 0 in order of appearance. An `Only` selects kinds. */
+/* Numbers the kinds of events, (type, service, node), from 0 in order of appearance. An `OnlyFilter` selects kinds. */
 
 interface EventKind {
   eventType: string;
