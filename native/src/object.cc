@@ -143,7 +143,7 @@ NativeObject::NativeObject(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Na
 	LibbpfLog log;
 	if (has_fault(info.Env(), bytes.data, bytes.size))
 		return;
-	/* It opens the checked bytes, not the path: that may name another file by now. */
+	/* libbpf opens the checked bytes, not the path, which may name another file by now. */
 	object_.reset(bpf_object__open_mem(bytes.data, bytes.size, &options));
 	if (object_ == nullptr) {
 		throw_bpf(info.Env(), "bpf_object__open_mem", errno, &log);
