@@ -23,7 +23,7 @@ export interface Unlisted {
 
 export const NONE_UNLISTED: Unlisted = { count: 0, labelled: 0, sinceNs: 0n };
 
-/** Stands for a list that cannot be read: at least one call or request, of which nothing is known. */
+/** Stands for an unreadable list: at least one call or request, of which nothing is known. */
 export const UNKNOWN_UNLISTED: Unlisted = { count: 1, labelled: 1, sinceNs: 0n };
 
 export function joinUnlisted(one: Unlisted, other: Unlisted): Unlisted {

@@ -27,7 +27,7 @@ const NEEDED = new Set([
 const READ = COLUMNS.filter(({ name }) => NEEDED.has(name));
 
 export interface EntryCheck {
-  /** Describes wrong entries, `most` at most. Segments that cannot be read are left out. */
+  /** Describes wrong entries, `most` at most. Unreadable segments are left out. */
   findWrongEntries(most: number): string[];
 }
 

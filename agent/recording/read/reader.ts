@@ -98,7 +98,7 @@ export interface ScanRequest {
   columns?: readonly string[] | 'all';
   /** Whether each block reuses the memory of the previous block, which the consumer must then be done with. */
   reusesMemory?: boolean;
-  /** With order `none`: events shorter than the duration returned when their segment is read may be left out. */
+  /** Minimum duration for order `none`: shorter events may be left out, by the value when their segment is read. */
   risingMinNs?: () => bigint;
 }
 
@@ -661,7 +661,7 @@ export interface DamageNotes {
   add(meta: DamagedSegment): void;
   /** Notes an entry of which not even the time is known. */
   addEntry(): void;
-  /** Notes whether the log has commits that cannot be read. */
+  /** Notes whether the log has unreadable commits. */
   setLog(isDamaged: boolean): void;
   /** Notes a request that could not be answered. */
   addFailure(): void;
@@ -739,7 +739,7 @@ function includeDamage(
   };
 }
 
-/** Losses that cannot be read are noted as damage without a time: every answer may have a gap. */
+/** Unreadable losses are noted as damage without a time: every answer may have a gap. */
 function readKnownLosses<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
   try {
     return losses();

@@ -102,7 +102,7 @@ export function openUnended(
       const said = new Map(values.all());
       const { events, unlisted } = readList(said.get(IN_PROGRESS));
       const keptNs = (said.has(UNFINISHED) && removedUntil.get()) || 0n;
-      // Every entry is a loss as well, so entries that cannot be read are not counted here.
+      // Every entry is a loss as well, so unreadable entries are not counted here.
       const lost = readList(said.get(UNFINISHED)).events.filter(({ timestamp_ns }) => timestamp_ns >= keptNs);
       const others = joinUnlisted(unlisted, readUnlisted(said.get(IN_PROGRESS_UNLISTED)));
       return { events: events.sort(compareStarts), lost, unlisted: others };

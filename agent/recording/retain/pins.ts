@@ -84,7 +84,7 @@ export function unpinTransaction(path: string, transactionId: string): boolean {
  * @throws RecordingError recording_io_error, recording_full
  */
 export async function syncPins(path: string): Promise<void> {
-  // Without a log, the file itself has all pins, and was synced.
+  // The file itself has all pins if there is no log, and was synced.
   if (!existsSync(`${path}-wal`)) return;
   const log = openLog(path);
   const failure = await new Promise<RecordingError | undefined>((done) => log.beginSync(done));

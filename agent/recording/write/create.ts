@@ -38,8 +38,7 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     if (!blank) checkFormat(database, path);
     const lostPower = !blank && mayHaveLostPower(database, origin.bootId);
     const frame = findDamagedFrame(database);
-    // Other damage is refused: new commits would replace those that cannot be read, and build on pages of different
-    // age.
+    // Other damage is refused: new commits would replace the unreadable ones, and build on pages of different age.
     const isTorn = frame !== undefined && lostPower && !isCopiedPast(database, frame);
     if (frame !== undefined && !isTorn) throw createCorruptError(describeDamagedLog(frame));
     if (lostPower) endLog(database);

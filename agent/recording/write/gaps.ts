@@ -12,7 +12,7 @@ const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
 const SET = `INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ${OR_REPLACE}`;
 const SET_TEXT = `INSERT INTO meta VALUES (?, ?) ${OR_REPLACE}`;
 
-/** Keys for the moment of ALIVE by a clock that cannot be set, CLOCK_MONOTONIC, and for the boot of that clock. */
+/** Keys for the moment of ALIVE by CLOCK_MONOTONIC, which is never set, and for the boot of that clock. */
 const ALIVE_MONOTONIC = 'alive_monotonic_ns';
 const ALIVE_BOOT = 'alive_boot_id';
 /** 1 when the last writer closed the recording; 0 while one has it open, or after it was killed. */

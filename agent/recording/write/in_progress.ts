@@ -137,7 +137,7 @@ function createFittingEncoder(ids: ReadonlyMap<string, number>) {
   };
 }
 
-/** Returns undefined for a list that cannot be read. */
+/** Returns undefined for an unreadable list. */
 function decode(bytes: unknown, ids: ReadonlyMap<string, number>): Block | undefined {
   try {
     if (!Buffer.isBuffer(bytes) || bytes.length < HEAD_BYTES) return undefined;

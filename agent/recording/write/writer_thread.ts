@@ -30,7 +30,7 @@ type ClosedMessage = Extract<FromWriterThread, { kind: 'closed' }>;
 export interface WriterThreadOptions extends WriterOptions {
   /** Called when writing begins to fail or fails with another code; undefined when it works again. */
   onTrouble(problem: RecordingError | undefined): void;
-  /** Called when retention cannot keep the limit; without a reason, segments that must be kept take too much. */
+  /** Called when retention fails to keep the limit; without a reason, segments that must be kept take too much. */
   onNotRetained?(reason: string | undefined): void;
   onCommitted?(commit: Committed): void;
 }
@@ -302,6 +302,6 @@ export type FromWriterThread =
   | { kind: 'overwritten' }
   /** Retention found a part that cannot be read, so that nothing would ever be removed again. */
   | { kind: 'damaged'; failure: FailureMessage }
-  /** Retention cannot keep the limit; without a reason, segments that must be kept take too much. */
+  /** Retention fails to keep the limit; without a reason, segments that must be kept take too much. */
   | { kind: 'not_retained'; reason: string | undefined }
   | { kind: 'closed'; left: LeftBehind | undefined; failure: FailureMessage | undefined };
