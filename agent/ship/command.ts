@@ -185,8 +185,8 @@ function chooseShipCompression(chosen: ShipFlags['compression'], urls: readonly 
 }
 
 /**
- * Opens the socket for metrics of a service; a command that ends is not scraped. Throws a UserError if the folder
- * cannot be made.
+ * Opens the socket for metrics of a service; a command that ends is not scraped. Throws a UserError if making the
+ * folder fails.
  */
 function reportSocket(folder: string, progress: ShipProgress, log: Logger): ReportSocket {
   makeStateFolder(folder);

@@ -118,7 +118,7 @@ export function toShardPosition(position: Position, shard: string): Position {
   return { ...position, shard, acknowledged: [], servers: {} };
 }
 
-/** Returns undefined if there is no position yet. Throws a UserError if the file cannot be read. */
+/** Returns undefined if there is no position yet. Throws a UserError if reading the file fails. */
 export function readPosition(folder: string): Position | undefined {
   const path = join(folder, POSITION_FILE);
   let text: string;
@@ -147,7 +147,7 @@ function parseJson(text: string): unknown {
 /** The group may read the file, because the agent waits for the position before it removes old events. */
 const FILE_MODE = 0o640;
 
-/** The position cannot be written now; nothing may be sent until it can. */
+/** Writing the position failed: nothing may be sent until it succeeds. */
 export class PositionError extends UserError {
   override readonly name = 'PositionError';
   readonly code = 'position';

@@ -5,7 +5,7 @@ import { type Buckets, createBuckets } from '../metrics/buckets.ts';
 import type { ClockEstimate } from './contact.ts';
 
 export interface Trouble {
-  /** `position`: the position cannot be written. */
+  /** `position`: writing the position failed. */
   code: ErrorCode | 'position';
   meaning: Meaning;
   message: string;
