@@ -38,7 +38,7 @@ interface Server {
   disks: DiskSpace[] | undefined;
 }
 
-/** With clocks that differ by more, retention could drop hours that should be kept. */
+/** Retention could drop hours that should be kept if clocks differed by more. */
 const CLOCKS_APART_MS_MAX = 3_600_000;
 /** A server needs no more time to answer. */
 const TIMEOUT_MS = 60_000;
