@@ -99,7 +99,7 @@ class Player
 	size_t take_woken(std::span<uint32_t> to);
 	/*
 	 * Adds a viewer, whose socket has got all reported frames, and gets those played since at once. Returns nothing
-	 * if the descriptor cannot be duplicated.
+	 * if duplicating the descriptor fails.
 	 */
 	std::optional<uint32_t> attach(TrackId id, int fd, bool is_chunked);
 	/*

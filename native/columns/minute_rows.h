@@ -30,7 +30,7 @@ class MinuteRows
 		Group group;
 		uint64_t count, error_count, max;
 		unsigned __int128 duration_sum, result_sum;
-		/* For each block of the histogram, 1 + its index in `blocks`; 0 for a block without counts. */
+		/* 1 + the index in `blocks` of each block of the histogram; 0 for a block without counts. */
 		std::array<uint32_t, Histogram::kBlocks> block_of;
 	};
 	std::unordered_map<Group, uint32_t, HashOfGroup> numbers;

@@ -32,7 +32,7 @@ class OwnerRows
 		std::vector<uint32_t> services = {}, owners = {};
 	};
 	std::vector<Summary> summaries;
-	/* For each context: 0 not known yet, 1 no owner, or 2 + the index of its summary. */
+	/* State of each context: 0 not known yet, 1 no owner, or 2 + the index of its summary. */
 	std::vector<uint32_t> summary_of;
 	/* The contexts in the order in which they were met. */
 	std::vector<uint32_t> contexts;

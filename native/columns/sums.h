@@ -97,7 +97,7 @@ class GroupedSums
 
       private:
 	std::vector<Group> groups;
-	/* For each number of a group, 1 + the group's index in `groups`; 0 for a group without rows. */
+	/* 1 + the index in `groups` of each group, by its number; 0 for a group without rows. */
 	std::vector<uint32_t> index_of;
 
 	Cell &cell_of(uint32_t number);

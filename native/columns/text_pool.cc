@@ -7,7 +7,7 @@ namespace
 
 constexpr size_t kSlotsMin = 1024;
 
-/* In UTF-16, characters beyond U+FFFF come before U+E000 to U+FFFF; in UTF-8, they come after them. */
+/* Characters beyond U+FFFF come before U+E000 to U+FFFF in UTF-16, and after them in UTF-8. */
 int rank_of(char byte)
 {
 	const int value = static_cast<unsigned char>(byte);

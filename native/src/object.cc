@@ -263,8 +263,8 @@ namespace
 
 /*
  * Blocks signals in this thread: the kernel's verifier gives up with EAGAIN as soon as one is pending (Linux commit
- * c3494801cd17), and libbpf tries only five times. Those that a fault causes go to the thread itself. Others wait, or
- * are handled by another thread of the process.
+ * c3494801cd17), and libbpf tries only five times. Signals that a fault causes are not blocked, because they go to the
+ * thread itself. Others wait, or are handled by another thread of the process.
  */
 class WithoutSignals
 {

@@ -32,7 +32,7 @@ char passed_as(sqlite3_index_info *info, int index, const TableColumn &column)
 
 	if (!letter || !constraint.usable || column.operators.find(letter) == std::string::npos)
 		return 0;
-	/* With another collation, texts that differ in case may be equal. */
+	/* Another collation may take texts that differ in case for equal. */
 	if (sqlite3_stricmp(sqlite3_vtab_collation(info, index), "BINARY") != 0)
 		return 0;
 	if (letter != '=' || !sqlite3_vtab_in(info, index, -1))

@@ -6,7 +6,8 @@
 
 /*
  * Virtual tables whose rows JavaScript makes in batches of columns. SQLite passes on the columns that a query uses and
- * its conditions on them, and checks each row again, so JavaScript may return rows that do not match.
+ * its conditions on them, and checks each row again, so JavaScript may return rows that do not match. Parameters are
+ * not checked again.
  */
 
 struct TableColumn {
