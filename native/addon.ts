@@ -93,7 +93,7 @@ interface Addon {
   tracepointsArePreempted(): boolean | undefined;
 }
 
-/** The Makefile puts the addon beside the compiled JavaScript. */
+/** The Makefile puts the addon into the folder of the compiled JavaScript. */
 export const addon: Addon = loadAddon();
 
 function loadAddon(): Addon {

@@ -148,7 +148,7 @@ async function runInit(flags: InitFlags): Promise<void> {
     folder === undefined ? undefined : { database, prefix, hashes: computePasswordHashes(folder, prefix) };
   const servers = await readServers(flags);
   const layout = chooseAgreedLayout(servers, { database, cluster, storagePolicy, bucketNs: bucket });
-  // The own database may not exist yet.
+  // Accounts are checked through the default database, because the fleet's own may not exist yet.
   for (const { settings, version } of accounts ? servers : [])
     if (version.isCurrent)
       await runWithConnection(toDefaultDatabase(settings), (outside) => refuseSharedAccounts(outside, accounts!));
@@ -167,7 +167,7 @@ async function runInit(flags: InitFlags): Promise<void> {
   }
 }
 
-/** Nothing is changed anywhere unless all servers agree. */
+/** Throws unless all servers agree, before anything is changed on any of them. */
 function chooseAgreedLayout(
   servers: readonly Server[],
   { database, ...wanted }: WantedLayout & { database: string },
@@ -228,11 +228,11 @@ async function runStatus(flags: Omit<ServerFlags, 'url'> & { url?: string[] }): 
   }
 }
 
-/* Passwords of a fleet's accounts: one file each in a folder, made where it is missing. */
+/* Passwords of a fleet's accounts: a folder with one file for each account, made if missing. */
 
 const PASSWORD_BYTES = 24;
 
-/** Only the hashes leave this file: a server logs statements. Throws a UserError. */
+/** Returns hashes, because a server logs the statements that contain them. Throws a UserError. */
 function computePasswordHashes(folder: string, prefix: string): PasswordHashes {
   return new Map(ROLES.map((role) => [role, hashPassword(readOrCreatePassword(join(folder, prefix + role)))]));
 }

@@ -1,4 +1,4 @@
-/** What a server of a fleet holds: version, schema, tables, free disk, nodes. */
+/** The state of a server of a fleet: version, schema, tables, free disk, nodes. */
 import { type Connection, connect, QUESTION_MS } from '../clickhouse/connection/connection.ts';
 import { type RowOf, readSingleRow, readTypedRows } from '../clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
@@ -17,9 +17,9 @@ export interface FleetStatus {
   /** Null if there are no tables. */
   schema: { version: number; known_version: number; bucket_ns: bigint; missing: string[] } | null;
   tables: { name: string; rows: bigint; bytes: bigint; parts: bigint }[];
-  /** Null if the version does not say. */
+  /** Null if the server's version does not report disks. */
   disks: { name: string; free_bytes: bigint; total_bytes: bigint }[] | null;
-  /** All of them; `nodes` has 10,000 at most. */
+  /** Number of all nodes; `nodes` has 10,000 at most. */
   node_count: bigint;
   nodes: { node: string; recording: string; alive_ns: bigint; backlog: bigint }[];
 }

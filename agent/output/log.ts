@@ -1,4 +1,6 @@
-/** The log of the running agent and daemon. What a command prints at its start and its end is not part of it. */
+/**
+ * The log of the running agent and daemon. Lines that a command prints when it starts and ends are not part of the log.
+ */
 import { fstatSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';

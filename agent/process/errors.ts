@@ -1,4 +1,7 @@
-/** Errors whose message is all that a user needs: commands print it and exit. Any other error is a bug and keeps its stack. */
+/**
+ * An error whose message is all that a user needs: commands print it and exit. Other errors are bugs and keep their
+ * stack.
+ */
 export class UserError extends Error {
   /** Exit code of the process. */
   readonly exitCode: number = 1;

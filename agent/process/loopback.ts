@@ -1,7 +1,7 @@
-/** Which host names stand for this machine, whatever a resolver says: only programs on it can reach them. */
+/** Recognizes hosts that are this machine whatever a resolver says, so that only local programs can reach them. */
 import { isIP } from 'node:net';
 
-/** The host is as in a URL, without brackets. */
+/** `host` is as in a URL, without brackets. */
 export function isLoopback(host: string): boolean {
   if (isIP(host) === 4) return host.startsWith('127.');
   return host === '::1' || host.toLowerCase() === 'localhost';

@@ -1,7 +1,7 @@
 /** Notifies the service manager that started this process: sd_notify(3). Without one, it does nothing. */
 import { createRequire } from 'node:module';
 
-/** The addon native/system, as far as this file calls it. */
+/** The function of the addon native/system that this file calls. */
 interface NativeSystem {
   sendDatagram(socket: string, text: string): boolean;
 }
@@ -16,10 +16,10 @@ export interface ServiceManager {
   watch(works: (patienceMs: number) => boolean): () => void;
 }
 
-/** More than one report may be late before the manager's timeout ends. */
+/** Reports in each timeout of the manager, so that several may be late. */
 const PINGS_A_TIMEOUT = 4;
 
-/** Removes the variables from the environment: processes started by this one are not the service. */
+/** Removes the manager's variables from the environment: processes started by this one are not the service. */
 export function createServiceManager(environment: NodeJS.ProcessEnv = process.env): ServiceManager {
   const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: usec, WATCHDOG_PID: pid } = environment;
   for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete environment[name];

@@ -1,6 +1,6 @@
 /**
- * Failures of the machine around kreplay, such as a full disk. They are no defects: a command says in a line what failed
- * and what to do, without a stack.
+ * Failures of the machine around kreplay, such as a full disk. They are not bugs: a command says in one line what
+ * failed and what to do, without a stack.
  */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,7 +36,7 @@ export function isOfSurroundings(error: unknown): error is NodeJS.ErrnoException
   return error instanceof Error && typeof syscall === 'string' && code !== undefined && Object.hasOwn(ADVICE, code);
 }
 
-/** Returns any other error unchanged. */
+/** Converts a failure of the surroundings to a UserError; returns any other error unchanged. */
 export function toUserError(error: unknown): unknown {
   return isOfSurroundings(error) ? new UserError(`${error.message}: ${ADVICE[error.code!]}`, { cause: error }) : error;
 }

@@ -1,6 +1,6 @@
 /**
- * What a server has of events that the recording has no more. An insert whose answer was lost may have been done, so what
- * is then removed from the recording is lost only where the server does not have it.
+ * Asks a server which events it has that are no longer in the recording. An insert whose answer was lost may have been
+ * done, so events removed from the recording are lost only if the server does not have them.
  */
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { FEW_ROWS, type RowOf, readTypedRows, type Shape } from '../clickhouse/connection/rows.ts';
@@ -8,7 +8,7 @@ import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { identifier, type Sql, sql, text } from '../clickhouse/statements/sql.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
 
-/** Events with the numbers [from, end), which began within these times. */
+/** Selects the events with the numbers [from, end) that began within these times. */
 export interface Sought {
   from: number;
   end: number;
@@ -21,23 +21,23 @@ export type DeliveredSegment = Omit<SealedSegment, 'typeMask'>;
 
 export interface ArrivalQuestion {
   recordingId: string;
-  /** The ids of the inserts that may have brought them begin with this. */
+  /** Prefix of the ids of the inserts that may have brought the events. */
   insertId: string;
-  /** Whether to throw where the server may still get some of them, rather than to count what it has. */
+  /** Whether to throw if the server may still get some of the events, rather than to count those it has. */
   waits: boolean;
   signal: AbortSignal;
 }
 
 /**
- * Returns undefined if it has none. Throws a ServerError; its code is `behind` while the server still stores an earlier
- * insert, or has not yet copied all that another replica took.
+ * Returns undefined if the server has none of the events. Throws a ServerError, with code `behind` while the server
+ * still stores an earlier insert, or has not yet copied all that another replica took.
  */
 export async function askArrived(
   connection: Connection,
   { recordingId, insertId, waits, signal }: ArrivalQuestion,
   { from, end, fromNs, toNs }: Sought,
 ): Promise<DeliveredSegment | undefined> {
-  // A server answers these before it reads the table, so what it reads is not older than they are.
+  // A server answers both subqueries before it reads the table, so the rows that it reads are not older.
   const copying = sql`SELECT count() FROM system.replicas
     WHERE database = ${text(connection.database)} AND table = 'event'
       AND (is_readonly OR inserts_in_queue > 0 OR log_max_index >= log_pointer AND log_max_index > 0)`;
@@ -73,8 +73,8 @@ export async function askArrived(
 }
 
 /**
- * The number up to which a server has segments of these numbers: what arrived below is in its list already. They are
- * listed in the order of their numbers, all of a group at once.
+ * Returns the number up to which the server's table `segment` has these numbers: events below it are listed already.
+ * Segments are listed in the order of their numbers, all those of a group at once.
  */
 export async function askListed(
   connection: Connection,
@@ -87,10 +87,10 @@ export async function askListed(
   return Math.max(from, Number(row?.last ?? 0n));
 }
 
-/** The code of a server that refuses what the account may not do. */
+/** ClickHouse's error code for an account without the right. */
 const NO_RIGHT = 497;
 
-/** Undefined for an account of earlier tables, which may not ask: then all of it counts as lost. */
+/** Returns undefined for an account of an older schema, which may not ask: all of the events then count as lost. */
 async function readFirstRow<const Own extends Shape>(
   connection: Connection,
   statement: Sql,

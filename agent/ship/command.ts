@@ -24,7 +24,9 @@ import { makeStateFolder } from './position.ts';
 import { buildShipReport, createShipProgress, type ShipProgress } from './progress.ts';
 import { ship } from './ship.ts';
 
-/** Where to ship; a command that has only the section of the configuration has no defaults. */
+/**
+ * The servers to ship to, without defaults: a command that reads only the section of the configuration applies none.
+ */
 export interface ShipServerFlags {
   url?: string[];
   database?: string;
@@ -176,13 +178,16 @@ async function run(flags: ShipFlags): Promise<void> {
   report(progress);
 }
 
-/** Undefined leaves it to the version of the server. */
+/** Returns undefined if the server's version decides. */
 function chooseShipCompression(chosen: ShipFlags['compression'], urls: readonly string[]): Compression | undefined {
   if (chosen !== 'auto') return chosen;
   return urls.every((url) => isLoopback(parseReplicaUrl(url).host)) ? 'none' : undefined;
 }
 
-/** A service has one; a command that ends is not scraped. Throws a UserError if the folder cannot be made. */
+/**
+ * Opens the socket for metrics of a service; a command that ends is not scraped. Throws a UserError if making the
+ * folder fails.
+ */
 function reportSocket(folder: string, progress: ShipProgress, log: Logger): ReportSocket {
   makeStateFolder(folder);
   const startMs = Date.now();

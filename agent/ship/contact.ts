@@ -1,4 +1,7 @@
-/** What a shipper asks a server: whether the tables fit, whose recording it is, when the server began, what time it has. */
+/**
+ * Queries of a shipper to a server: whether the tables fit, who ships the recording, when the server started, its
+ * clock.
+ */
 import { type Connection, QUESTION_MS } from '../clickhouse/connection/connection.ts';
 import { FEW_ROWS, type RowOf, readTypedRows, type Shape } from '../clickhouse/connection/rows.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
@@ -39,7 +42,7 @@ export async function checkSchema(connection: Connection, signal: AbortSignal): 
   return meta;
 }
 
-/** Names the shard that a server is of; servers that replicate nothing are one shard. Throws a ServerError. */
+/** Returns the name of the server's shard, '' for servers without replication. Throws a ServerError. */
 export async function askShard(
   connection: Connection,
   { isCurrent }: ServerVersion,
@@ -54,7 +57,9 @@ export async function askShard(
   return (await readAnswerRow(connection, asked, { shard: 'text' }, signal)).shard;
 }
 
-/** Throws a ServerError if a part of the group that is being sent may be at another shard: sums would count it twice. */
+/**
+ * Throws a ServerError if part of the group being sent may be at another shard: sums would count those events twice.
+ */
 export function checkShard({ shard: before, group }: Pick<ShippingPosition, 'shard' | 'group'>, shard: string): void {
   if (before === undefined || before === shard || group === null) return;
   throw new ServerError(
@@ -64,13 +69,13 @@ export function checkShard({ shard: before, group }: Pick<ShippingPosition, 'sha
   );
 }
 
-/** What a server knows of a recording. */
+/** The latest report about a recording that a server has. */
 export interface KnownNode {
   node: string;
   claim: string;
   /** Events with lower numbers have arrived. */
   shippedNumber: number;
-  /** When it was said, by the clock of the node. */
+  /** Time of the report, by the clock of the node. */
   atNs: bigint;
 }
 
@@ -90,9 +95,9 @@ export async function askNode(
 }
 
 /**
- * Throws a ServerError if another shipper has claimed the recording: equal numbers of events would be one event. A
- * machine that is copied with its position, or set back to an earlier state, has the same claim; a report that this
- * shipper has not made then shows that there is another one.
+ * Throws a ServerError if another shipper has claimed the recording: both would give the same numbers to different
+ * events. The copy of a machine with its position, or a machine set back to an earlier state, has the same claim; a
+ * report that this shipper has not made then reveals the other one.
  */
 export function checkClaim(
   known: KnownNode | undefined,
@@ -121,7 +126,7 @@ export async function askStart(connection: Connection, signal: AbortSignal): Pro
 
 const TRIES = 4;
 
-/** Returns the best of some measurements. Throws a ServerError. */
+/** Returns the most certain of several measurements. Throws a ServerError. */
 export async function askClock(
   connection: Connection,
   { isCurrent }: ServerVersion,
@@ -141,7 +146,7 @@ async function measure(connection: Connection, statement: Sql, signal: AbortSign
   const beforeNs = process.hrtime.bigint();
   const { ns, tick_ns: tick } = await readAnswerRow(connection, statement, { ns: 'number', tick_ns: 'number' }, signal);
   const tripNs = process.hrtime.bigint() - beforeNs;
-  // The server read its clock at some time of the trip, and its clock shows the beginning of a tick.
+  // The server read its clock at some time of the round trip, and its clock shows the start of a tick.
   const nowNs = BigInt(Date.now()) * 1_000_000n + MILLISECOND_NS / 2n;
   return {
     offsetNs: ns + tick / 2n - (nowNs - tripNs / 2n),

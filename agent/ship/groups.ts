@@ -1,4 +1,6 @@
-/** Groups of sealed segments, which are sent together: the same boundary has the same rows whenever it is sent. */
+/**
+ * Groups of sealed segments that are sent together: a group with the same boundary has the same rows in every attempt.
+ */
 
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { max, min } from '../../daemon/base/bigints.ts';
@@ -7,7 +9,7 @@ import { takeRows } from '../recording/read/assemble_block.ts';
 import type { SealedReader, SealedSegment } from '../recording/read/sealed_segments.ts';
 
 export interface SegmentGroup {
-  /** The numbers [from, end): those that are in no segment were removed before. */
+  /** The numbers [from, end): retention has removed the events whose numbers are in no segment. */
   from: number;
   end: number;
   segments: readonly SealedSegment[];
@@ -15,7 +17,7 @@ export interface SegmentGroup {
   minNs: bigint;
   maxNs: bigint;
   typeMask: bigint;
-  /** Whether more events would not have fitted. */
+  /** Whether the group has no room for the events that follow. */
   isFull: boolean;
 }
 
@@ -26,30 +28,30 @@ export interface GroupLimits {
 const HOUR_NS = 3_600_000_000_000n;
 const DAY_NS = 24n * HOUR_NS;
 
-/** A table is divided by hours, and a server refuses rows of more than 100 of them at once. */
+/** A table has a partition for each hour, and a server refuses rows of more than 100 partitions in one insert. */
 const GROUP_SPAN_NS_MAX = 8n * HOUR_NS;
 const HOURS_MAX = 90;
 const SPAN_NS_MAX = BigInt(HOURS_MAX - 1) * HOUR_NS;
 
-/** Small segments are many on a quiet node: reading their entries is quick. */
+/** A quiet node has many small segments, whose entries are read quickly. */
 const SEGMENTS_MAX = 4096;
 
 /**
- * The first group has so many, before anything is known of the rows of other tables, which are in memory until the events
- * of a group have arrived.
+ * Events of the first group, when the size of the rows for other tables is unknown; those rows stay in memory until the
+ * events of the group have arrived.
  */
 const EVENTS_MIN = 4096;
 const BESIDE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface GroupSizes {
   limits(): GroupLimits;
-  /** Notes how many bytes were sent beside the events of a group. */
+  /** Notes how many bytes the rows of other tables took for the events of a group. */
   note(eventCount: number, besideBytes: number): void;
 }
 
 /**
- * Chooses how large groups are: as large as the rows beside events of the last one let them be. A server need not merge
- * what it stores together.
+ * Chooses the size of groups from the rows that the last group had for other tables: a server need not merge rows that
+ * are stored together.
  */
 export function groupSizes(eventsMax: number): GroupSizes {
   let size = Math.min(eventsMax, EVENTS_MIN);
@@ -111,7 +113,7 @@ export interface NumberGap {
   toNs: bigint;
 }
 
-/** Ranges of numbers of the group, `settled` or higher, that are in none of its segments. */
+/** Returns the ranges of the group's numbers from `settled` on that are in none of its segments. */
 export function findHoles({ from, end, segments }: SegmentGroup, settled: number): { from: number; end: number }[] {
   const holes: { from: number; end: number }[] = [];
   let next = Math.max(from, settled);
@@ -123,9 +125,9 @@ export function findHoles({ from, end, segments }: SegmentGroup, settled: number
 }
 
 /**
- * Numbers of the group, `settled` or higher, that are in none of its segments; they lie between the times of their
- * neighbours. All are one gap: retention may remove more of the group until it is sent again, and then the gap that was
- * reported is replaced by a larger one.
+ * Returns the group's numbers from `settled` on that are in none of its segments, with the times of their neighbours as
+ * bounds. All are one gap: retention may remove more of the group before it is sent again, and a larger gap then
+ * replaces the reported one.
  */
 export function findGap(
   { from, end, segments }: SegmentGroup,
@@ -157,8 +159,8 @@ export interface TimePart {
 }
 
 /**
- * Divides a group whose events are of more hours than one insert may have, into whole days: rows with sums have the day
- * in their key, so the sums of two parts do not replace each other. A group that needs no division is one part.
+ * Divides a group that spans more hours than one insert may have into parts of whole days: sums have the day in their
+ * key, so the sums of two parts do not replace each other. A group that needs no division is one part.
  */
 export function splitIntoParts(
   { minNs, maxNs }: SegmentGroup,

@@ -1,4 +1,4 @@
-/** Repeats what a server, or the disk of the position, did not do until it does: nothing is given up because of a number of tries. */
+/** Repeats work that a server or the position's disk refused until it succeeds, however many tries that takes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
@@ -6,13 +6,13 @@ import { PositionError } from './position.ts';
 import type { ShipProgress, Trouble } from './progress.ts';
 
 export interface Patience {
-  /** Waits between tries, in milliseconds: the first one and the longest one, of which each is twice the one before. */
+  /** Waits between tries, in milliseconds: each is twice the one before, from the first to the longest. */
   firstMs: number;
   longestMs: number;
-  /** The same until an operator has acted. */
+  /** The waits while an operator must act. */
   blockedFirstMs: number;
   blockedMs: number;
-  /** After so much time of failures the error is thrown; for a command that is to end. */
+  /** Time after which a failure is thrown, for a command that must end. */
   givesUpMs: number;
 }
 
@@ -24,7 +24,7 @@ export const SERVICE_PATIENCE: Patience = {
   givesUpMs: Number.POSITIVE_INFINITY,
 };
 
-/** A command at a terminal waits for what passes soon, and reports what an operator must change at once. */
+/** A command at a terminal waits for failures that pass soon, and reports at once those that an operator must fix. */
 export const COMMAND_PATIENCE: Patience = { ...SERVICE_PATIENCE, longestMs: 5_000, blockedMs: 0, givesUpMs: 60_000 };
 
 export interface Persisting {
@@ -34,7 +34,9 @@ export interface Persisting {
   signal: AbortSignal;
 }
 
-/** Throws the reason of the signal, errors of neither server nor position, and any when the patience ends. */
+/**
+ * Throws the reason of the signal, any error of neither server nor position, and every error once the patience ends.
+ */
 export async function persist<Result>(
   { patience, progress, log, signal }: Persisting,
   work: () => Promise<Result>,

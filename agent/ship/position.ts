@@ -1,4 +1,6 @@
-/** How far a recording is shipped: a small file that is replaced as a whole, and read by the agent too. */
+/**
+ * The position up to which a recording is shipped: a small file that is replaced as a whole. The agent reads it, too.
+ */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,36 +17,41 @@ const POSITION = z.object({
   node: z.string(),
   /** Names this shipper: another one that ships the same recording has another claim. */
   claim: z.string().regex(/^[0-9a-f]{32}$/),
-  /** The time of its latest report to a server, written before it is sent: a later one is of another shipper. */
+  /**
+   * Time of the latest report to a server, written before the report is sent: a later report is from another shipper.
+   */
   saidNs: TIME.optional(),
-  /** The shard that events go to: what it has must not go to another one as well. */
+  /** The shard that events go to: they must not go to another one as well. */
   shard: z.string().optional(),
   /** Events with lower numbers are acknowledged. */
   number: NUMBER,
-  /** Events with lower numbers have arrived once, or are reported as lost: what is sent again reports nothing. */
+  /** Events with lower numbers have arrived once or are reported as lost: sending them again reports nothing. */
   settled: NUMBER.default(0),
-  /** The number after the last event that was seen in the recording: it may be gone at the next start. */
+  /** The number after the last event that was seen in the recording, which may be gone at the next start. */
   seen: NUMBER.default(0),
   /** The latest end of a shipped segment, in nanoseconds since the epoch. */
   lastNs: TIME,
   /** Ids of the last loss and the last clock step that are acknowledged. */
   lossId: NUMBER,
   clockId: NUMBER,
-  /** How many times it went back: what is sent again must not be taken for what a server had and lost. */
+  /**
+   * How many times the position went back; part of the names of inserts, so that a server takes rows again that it has
+   * lost.
+   */
   round: NUMBER.default(0),
   /** The boundary of the group that is being sent, and when its events began: parts of it may have arrived. */
   group: z.object({ from: NUMBER, end: NUMBER, minNs: TIME.optional(), maxNs: TIME.optional() }).nullable(),
   /** A group that was being sent when the position went back: parts of it may have arrived, too. */
   begun: z.object({ end: NUMBER, minNs: TIME.optional(), maxNs: TIME.optional() }).nullable().default(null),
-  /** Numbers up to which events were acknowledged, and when, for the last quarter of an hour. */
+  /** Numbers up to which events were acknowledged in the last 15 minutes, with the time of each. */
   acknowledged: z.array(z.object({ atMs: NUMBER, number: NUMBER })),
-  /** When each server that took events was started, in milliseconds since the epoch, by its own report. */
+  /** Start time of each server that took events, by its own report, in milliseconds since the epoch. */
   servers: z.record(z.string(), NUMBER),
 });
 
 export type ShippingPosition = z.infer<typeof POSITION>;
 
-/** A server may lose what it acknowledged when its machine loses power; what is older is on its disk. */
+/** A server whose machine loses power may lose events that it acknowledged more recently than this. */
 const REMEMBERED_MS = 15 * 60_000;
 /** Numbers of acknowledged events are remembered at most this often. */
 const REMEMBER_EVERY_MS = 10_000;
@@ -77,7 +84,7 @@ export function createPosition(
 export function advancePosition(position: ShippingPosition, end: number, nowMs: number): ShippingPosition {
   const recent = position.acknowledged.filter(({ atMs }) => nowMs - atMs < REMEMBERED_MS && atMs <= nowMs);
   const isDue = nowMs - (recent.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= REMEMBER_EVERY_MS;
-  // The number before this group: from there on, all was acknowledged at this time or later.
+  // `number` is the start of this group: events from there on were acknowledged at this time or later.
   const acknowledged = isDue ? [...recent, { atMs: nowMs, number: position.number }] : recent;
   const begun = position.begun && position.begun.end > end ? position.begun : null;
   return { ...position, number: end, settled: Math.max(position.settled, end), group: null, begun, acknowledged };
@@ -99,20 +106,23 @@ export function rewindPosition(position: ShippingPosition, nowMs: number): Shipp
 }
 
 /**
- * The position of a shipper that takes over what another one has shipped: that one may have sent more than it said to a
- * server, up to what is recorded now.
+ * The position of a shipper that takes over from another one, which may have sent more than it reported to a server: up
+ * to the end of the recording.
  */
 export function claimPosition(position: ShippingPosition, recordedEnd: number): ShippingPosition {
   return { ...position, begun: { end: Math.max(recordedEnd, position.begun?.end ?? 0) } };
 }
 
-/** The position at this shard. What another one acknowledged is not sent again when a server of this one is restarted. */
+/**
+ * The position at this shard. Events that another shard acknowledged are not sent again when a server of this one
+ * restarts.
+ */
 export function toShardPosition(position: ShippingPosition, shard: string): ShippingPosition {
   if (position.shard === undefined) return { ...position, shard };
   return { ...position, shard, acknowledged: [], servers: {} };
 }
 
-/** Returns undefined if there is none yet. Throws a UserError if it cannot be read. */
+/** Returns undefined if there is no position yet. Throws a UserError if reading the file fails. */
 export function readPosition(folder: string): ShippingPosition | undefined {
   const path = join(folder, POSITION_FILE);
   let text: string;
@@ -138,10 +148,10 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Readable for the group, because the agent waits for the position before it removes what is old. */
+/** The group may read the file, because the agent waits for the position before it removes old events. */
 const FILE_MODE = 0o640;
 
-/** The position cannot be written now: nothing may be sent until it can. */
+/** Writing the position failed: nothing may be sent until it succeeds. */
 export class PositionError extends UserError {
   override readonly name = 'PositionError';
   readonly code = 'position';
@@ -181,7 +191,7 @@ function syncFolder(folder: string): void {
   }
 }
 
-/** Makes the folder for the position where it is missing. Throws a UserError if it cannot. */
+/** Makes the folder for the position if it is missing. Throws a UserError if that fails. */
 export function makeStateFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o750 });

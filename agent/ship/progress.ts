@@ -1,11 +1,11 @@
-/** What a shipper has done and what keeps it from going on, for its log, its metrics and its service manager. */
+/** The progress of a shipper and its current trouble, for its log, its metrics and its service manager. */
 import type { ShipReport } from '../../bpf/schema/ship_report.ts';
 import { type ErrorCode, type Meaning, OWN_CODES } from '../clickhouse/connection/server_error.ts';
 import { type Buckets, createBuckets } from '../metrics/buckets.ts';
 import type { ClockEstimate } from './contact.ts';
 
 export interface Trouble {
-  /** `position`: it cannot be written. */
+  /** `position`: writing the position failed. */
   code: ErrorCode | 'position';
   meaning: Meaning;
   message: string;
@@ -14,26 +14,26 @@ export interface Trouble {
 /** Events that are sealed and have not arrived. */
 export interface ShippingBacklog {
   events: number;
-  /** Start of the oldest one; undefined if nothing waits. */
+  /** Start of the oldest event; undefined if nothing waits. */
   sinceNs: bigint | undefined;
 }
 
 export interface ShipProgress {
-  /** Undefined until there is a recording. */
+  /** Name of the node; undefined until there is a recording. */
   node: string | undefined;
   /** Events that arrived since the start of this process. */
   events: number;
   /** Events that were recorded and will not arrive, since the start of this process. */
   unshipped: number;
   groups: number;
-  /** Bytes of rows that were sent, packed as they were. */
+  /** Bytes of rows that were sent, after compression. */
   wireBytes: number;
   retries: Map<string, number>;
-  /** Undefined while nothing is in the way. */
+  /** Undefined while shipping works. */
   trouble: Trouble | undefined;
-  /** Asks the recording, as the count grows also while nothing can be sent. */
+  /** Reads the recording, because the count grows even while nothing can be sent. */
   waiting: () => ShippingBacklog;
-  /** How long groups took to arrive. */
+  /** Histogram of the time that groups took to arrive. */
   inserts: Buckets;
   clock: ClockEstimate | undefined;
 }

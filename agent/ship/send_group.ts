@@ -1,6 +1,6 @@
 /**
- * Sends a group to all tables, the one that says that it has arrived last. A failure leaves the rows of some tables
- * there: the same group is sent again, and its rows replace those.
+ * Sends a group to all tables, last to the one that marks the group as arrived. A failure may leave rows in some
+ * tables: the same group is then sent again, and its rows replace them.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -32,11 +32,11 @@ export interface Destination {
 
 export interface SentGroup {
   events: number;
-  /** Bytes of rows that were made from these events for other tables than `event`. */
+  /** Bytes of the rows that these events made for tables other than `event`. */
   besideBytes: number;
   /** Events that did not arrive although they were recorded. */
   lost: readonly ShippingLoss[];
-  /** Position after the losses and clock steps that were sent with it. */
+  /** Position after the losses and clock steps that were sent with the group. */
   side: Pick<ShippingPosition, 'lossId' | 'clockId'>;
 }
 
@@ -49,9 +49,9 @@ export interface Sending {
   group: SegmentGroup;
   position: ShippingPosition;
   nowNs: bigint;
-  /** Whether it was begun before, so that a server may have what the recording has no more. */
+  /** Whether the group was begun before, so that a server may have events that the recording has lost. */
   isAgain: boolean;
-  /** Whether to wait for a server that may still get some of that. */
+  /** Whether to wait for a server that may still get some of those events. */
   waits: boolean;
 }
 
@@ -78,7 +78,7 @@ export async function sendGroup(
     unread.set(from, { from, count, fromNs: minNs, toNs: maxNs, cause });
   }
 
-  /** The events of the segments that can be read; the others are lost. */
+  /** Yields the events of the segments that can be read, and notes the others as lost. */
   function* readBlocks(): Generator<{ segment: SealedSegment; block: NumberedBlock }> {
     for (const segment of group.segments) {
       const read = reader.readSealedEvents(segment);
@@ -106,7 +106,7 @@ export async function sendGroup(
   let [sent, besideBytes] = [0, 0];
   for (const [i, part] of splitIntoParts(group, readBlocks).entries()) {
     const label = part ? `-${i}` : '';
-    // Without rows there is no block: nothing to insert.
+    // A group without segments makes no block, so nothing is inserted.
     if (group.segments.length > 0)
       await send(
         { table: 'event', columns: rows.listEventColumns(group.typeMask) },
@@ -126,7 +126,7 @@ export async function sendGroup(
   return { events: sent, besideBytes, lost, side };
 }
 
-/** Names a group that is sent, at all servers. */
+/** Returns the name of a group, the same for all servers. */
 export function nameGroup(
   { recordingId, round }: ShippingPosition,
   { from, end }: Pick<SegmentGroup, 'from' | 'end'>,
@@ -134,16 +134,16 @@ export function nameGroup(
   return `${recordingId}-${round}-${from}-${end}`;
 }
 
-/** What the ids of inserts of its events begin with. */
+/** Prefix of the ids of inserts that have the events of the group with this name. */
 export const buildInsertId = (name: string): string => `${name}-event`;
 
 interface ShipmentOutcome {
-  /** A loss without a count is of events that arrived, and that the sums beside them may lack. */
+  /** A loss without a count is about events that arrived, and that the sums of other tables may lack. */
   lost: ShippingLoss[];
   arrived: DeliveredSegment[];
 }
 
-/** What became of the events of the group that were removed before it is sent. */
+/** Returns the outcome for events of the group that were removed before the group is sent. */
 async function askRemoved(
   connection: Connection,
   question: ArrivalQuestion,
@@ -168,7 +168,7 @@ async function askRemoved(
   return { lost: [{ ...gap, count, cause: 'unshipped' }], arrived };
 }
 
-/** Times between which the events of groups began that may have arrived in part. */
+/** Returns the times between which the events began whose groups may have arrived in part. */
 export function computeGroupTimes({ group, begun }: Pick<ShippingPosition, 'group' | 'begun'>): {
   fromNs: bigint;
   toNs: bigint;
@@ -180,7 +180,7 @@ export function computeGroupTimes({ group, begun }: Pick<ShippingPosition, 'grou
   };
 }
 
-/** What became of the events of the segments that were sent, where not all of them could be read. */
+/** Returns the outcome for the events of the segments that were sent, some of which could not be read. */
 async function readFrom(
   connection: Connection,
   question: ArrivalQuestion,
@@ -203,7 +203,7 @@ async function readFrom(
   return outcome;
 }
 
-/** Sends what the recording and the shipper noted beside events since the position. */
+/** Sends the losses and clock steps that the recording and the shipper noted since the position. */
 export async function sendSide(
   send: Send,
   reader: GroupReader,
@@ -214,7 +214,7 @@ export async function sendSide(
   const steps = reader.listClockStepsAfter(position.clockId);
   const lossId = noted.at(-1)?.lossId ?? position.lossId;
   const clockId = steps.at(-1)?.clockId ?? position.clockId;
-  // More may be noted or lost before it is sent again, and a server drops what has the name of earlier rows.
+  // The label has all counts: more may be noted before a retry, and a server drops inserts with a name that it knows.
   const missing = lost.reduce((sum, { count }) => sum + count, 0);
   const latestNs = lost.reduce((latest, { toNs }) => (toNs > latest ? toNs : latest), 0n);
   for (const [i, table] of encodeLossTables(reader, noted, lost).entries())
@@ -229,7 +229,7 @@ type Send = (
   label?: string,
 ) => Promise<void>;
 
-/** `name` names the rows of each insert, together with its table: a server drops those that it has already. */
+/** `name` and the table name each insert: a server drops inserts whose name it has seen already. */
 export function createSender(destination: Destination, name: string, signal: AbortSignal) {
   const { connection, version, quorum, compression, onSent } = destination;
   const send: Send = (into, blocks, label = '') =>

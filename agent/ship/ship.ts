@@ -1,4 +1,4 @@
-/** Ships the recordings of a node, one after the other: a recording that is removed is followed by another one. */
+/** Ships the recordings of a node, one after the other: a new recording follows one that is removed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { RecordingError } from '../recording/format/errors.ts';
@@ -20,7 +20,7 @@ import { buildInsertId, computeGroupTimes, createSender, nameGroup, sendTable } 
 import { BEHIND_MS_MAX, type ShipperOptions, shipRecording } from './shipper.ts';
 import { encodeLossTables, encodeSegmentTable } from './side_rows.ts';
 
-/** How often a recording that is missing is looked for. */
+/** How often to look for a missing recording. */
 const LOOK_MS = 5_000;
 
 /** Ends when the signal aborts, or with `once`. Throws a UserError. */
@@ -57,7 +57,7 @@ async function openRecording({ once, signal, log }: ShipperOptions, path: string
   }
 }
 
-/** The position in this recording: the one that was read, or the beginning of a recording that replaced the other. */
+/** Returns the position in this recording: the stored one, or the beginning if another recording was replaced. */
 async function preparePosition(
   options: ShipperOptions,
   reader: RecordingReader,
@@ -67,14 +67,14 @@ async function preparePosition(
   const next = createPosition(reader.recordingId, reader.node, known?.claim);
   if (known) {
     options.log.warn({ before: known.recordingId, now: reader.recordingId }, 'the recording was replaced');
-    // More may have been recorded since this was written down.
+    // More events may have been recorded since the position was written.
     await tellRest(options, known, countGivenNumbers(computeSettledNumber(known), known.seen));
   }
   await persist(options, async () => writePosition(options.folder, next));
   return next;
 }
 
-/** Reports what a recording that is gone still had. */
+/** Reports the events of a recording that is gone, as far as they were not shipped. */
 async function leave(
   options: ShipperOptions,
   reader: RecordingReader,
@@ -112,7 +112,7 @@ async function tellRest(options: ShipperOptions, position: ShippingPosition, res
   log.error({ events: count }, 'a recording is gone that was not shipped to its end');
 }
 
-/** What arrived of the group that was being sent when its recording went. */
+/** Returns the events that arrived of the group being sent when its recording was removed. */
 async function readArrived(
   connection: Connection,
   question: Pick<ArrivalQuestion, 'waits' | 'signal'>,

@@ -1,6 +1,6 @@
 /**
- * Ships a recording: group after group, each with a boundary that is written down before it is sent, so that it is sent
- * again as it was if this process, the server or the way between them fails.
+ * Ships a recording group after group. The boundary of each group is written down before the group is sent, so that the
+ * same group is sent again if this process, the server or the network fails.
  */
 
 import { randomInt } from 'node:crypto';
@@ -55,28 +55,28 @@ export interface ShipperOptions extends Persisting {
   eventsMax: number;
   /** Time after which sealed events are sent, however few they are. */
   flushMs: number;
-  /** How many times the live rate a backlog is sent at. */
+  /** Rate at which a backlog is sent, as a multiple of the rate of recording. */
   catchUp: number;
   /** Whether to take over a recording that another process has shipped. */
   claims: boolean;
-  /** Whether to end when all events that are sealed now have arrived. */
+  /** Whether to end when all events have arrived that are sealed at the start. */
   once: boolean;
 }
 
-/** A server knows of this node at least this often, so that it can say how far the node is. */
+/** The node reports its state to the server at least this often. */
 const HEARTBEAT_MS = 30_000;
-/** A backlog is sent at this rate at least, in events a second. */
+/** The lowest rate at which a backlog is sent, in events a second. */
 const CATCH_UP_RATE_MIN = 50_000;
-/** A restart of a server is seen by its start moving by more than its clock may be off. */
+/** A server was restarted if its start time moved by more than this, which allows for clock errors. */
 const RESTART_MS = 5_000;
 const LOOK_MS = 1_000;
 const SEEN_EVERY_MS = 10_000;
-/** A replica that is away for longer may never be back, and what only it has counts as lost. */
+/** A replica that is away for longer may never be back, so events that only it has count as lost. */
 export const BEHIND_MS_MAX = 600_000;
-/** Another process that has asked at the same moment who ships has said by then that it does. */
+/** Time after which a shipper that started at the same moment has claimed the recording. */
 const ALONE_MS = 100;
 
-/** Returns the position when the recording is replaced by another one, or all has arrived that was to. */
+/** Returns the position when the recording is replaced by another one, or with `once` when all events have arrived. */
 export async function shipRecording(
   options: ShipperOptions,
   { reader, path }: { reader: RecordingReader; path: string },
@@ -103,14 +103,18 @@ export async function shipRecording(
     keepPosition();
   }
 
-  /** What was acknowledged counts at once, but nothing more is sent before it is written. */
+  /**
+   * Writes the position. An acknowledged group counts at once, but nothing more is sent before the position is written.
+   */
   function keepPosition(): void {
     if (isWritten) return;
     writePosition(options.folder, position);
     isWritten = true;
   }
 
-  /** Asks what must be known before events are sent; also after each failure, as it may be another server now. */
+  /**
+   * Checks server and claim before events are sent; also after each failure, because the server may be another one now.
+   */
   async function greet(): Promise<Destination> {
     const { connection, quorum, compression } = options;
     const version = await askVersion(connection, signal);
@@ -120,7 +124,7 @@ export async function shipRecording(
     const shard = await askShard(connection, version, meta, signal);
     if (!claims) checkShard(position, shard);
     if (position.shard !== shard) moveTo(toShardPosition(position, shard));
-    // What was lost until then is reported already, also if this shipper has another claim.
+    // Losses below this number are reported already, also if this shipper has another claim.
     if (known && known.shippedNumber > computeSettledNumber(position))
       moveTo({ ...position, settled: known.shippedNumber });
     noteStart(await askStart(connection, signal));
@@ -156,13 +160,13 @@ export async function shipRecording(
   async function beat(to: Destination, known: KnownNode | undefined): Promise<void> {
     const span = reader.recordedSpan();
     const { machineId, createdNs } = reader.info();
-    // In this order: what ends in between is among the events that are not shipped yet.
+    // The order matters: a call that ends in between is then among the events that are not shipped yet.
     const unended = reader.unended();
     const { end } = reader.ends();
     // A call that has lasted long may have begun before others that have arrived.
     const waitsSinceNs = reader.findEarliestNs(position.number) ?? U64_MAX;
     const aliveNs = span?.toNs ?? 0n;
-    // No two shippers report at the same time: the parts of a millisecond are random.
+    // The part below a millisecond is random, so that no two shippers report with the same time.
     const nowNs = BigInt(Date.now()) * 1_000_000n + BigInt(randomInt(1_000_000));
     // The row with the latest time counts, also after the clock was set back.
     const latestNs = max(known?.atNs ?? 0n, BigInt(position.saidNs ?? 0));
@@ -186,11 +190,11 @@ export async function shipRecording(
     heartbeatMs = performance.now();
   }
 
-  /** Sends a group, or what is noted beside events if there is none; returns whether more is ready to be sent. */
+  /** Sends a group, or the losses and clock steps if there is none; returns whether more is ready to be sent. */
   async function step(): Promise<boolean> {
     keepPosition();
     const { end } = reader.ends();
-    // Also while nothing can be sent: the recording may be gone at the next start.
+    // The end is noted even while nothing can be sent, because the recording may be gone at the next start.
     if (end !== position.seen && performance.now() - seenMs >= SEEN_EVERY_MS) {
       seenMs = performance.now();
       moveTo({ ...position, seen: end });
@@ -216,7 +220,7 @@ export async function shipRecording(
     progress.events += sent.events;
     sizes.note(sent.events, sent.besideBytes);
     progress.groups++;
-    // What is reported as lost must not be so again by a shipper that has not this position.
+    // The server is told, so that a shipper without this position does not report these losses again.
     if (noteLost(sent.lost)) destination = undefined;
     const lastNs = group.maxNs > BigInt(position.lastNs) ? String(group.maxNs) : position.lastNs;
     moveTo({ ...advancePosition(position, group.end, Date.now()), ...sent.side, lastNs });
@@ -236,7 +240,7 @@ export async function shipRecording(
     if (noted.lossId !== position.lossId || noted.clockId !== position.clockId) moveTo({ ...position, ...noted });
   }
 
-  /** Returns whether there are any. */
+  /** Counts and logs the losses; returns whether there are any. */
   function noteLost(lost: readonly ShippingLoss[]): boolean {
     const count = lost.reduce((sum, loss) => sum + loss.count, 0);
     progress.unshipped += count;
@@ -266,7 +270,7 @@ export async function shipRecording(
     });
     if (isMore) continue;
     if (options.once) {
-      // The server learns how far the node is.
+      // This reports to the server how far the node is shipped.
       await persist(options, greet);
       return position;
     }
@@ -282,7 +286,10 @@ export async function shipRecording(
   }
 }
 
-/** A server that is behind is waited for some time: what it would get then counts as lost, also if it comes after. */
+/**
+ * Waits for a server that is behind for `BEHIND_MS_MAX`: events that it gets later then count as lost, even if they
+ * come.
+ */
 function createPatientSender(source: Parameters<typeof sendGroup>[1], signal: AbortSignal) {
   let behindSinceMs: number | undefined;
   return async (to: Destination, group: Omit<Sending, 'nowNs' | 'waits'>): Promise<SentGroup> => {
@@ -310,7 +317,7 @@ function readWaiting(reader: RecordingReader, number: number): ShippingBacklog {
   }
 }
 
-/** Passes time until the next tick of this node: the ticks of many nodes are spread over the time between two. */
+/** Waits until the next tick of this node; the ticks of many nodes are spread over `flushMs`. */
 async function waitForTick(
   flushMs: number,
   phaseMs: number,
@@ -327,7 +334,7 @@ function computePhaseMs(node: string, flushMs: number): number {
   return hash % flushMs;
 }
 
-/** How fast the recording grows, over the last minute. */
+/** Measures how fast the recording grows, over the last minute. */
 function createLiveRate() {
   const seen: { atMs: number; end: number }[] = [];
   return {

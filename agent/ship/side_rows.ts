@@ -29,15 +29,15 @@ function encodeSentTable(name: string, cells: readonly (readonly SentCell[])[]):
 
 const parseRecordingId = ({ recordingId }: ShippedBy): bigint => BigInt(`0x${recordingId}`);
 
-/** Losses that a recording does not note have ids from here on: they are named by the number of an event. */
+/** Ids of losses that the shipper found start here, and continue with the number of the loss's first event. */
 const OWN_LOSS_IDS = { unshipped: 2n ** 63n, damaged: 2n ** 63n + 2n ** 62n };
 
-/** A loss of events that were recorded and do not arrive. */
+/** A loss of events that were recorded and will not arrive. */
 export interface ShippingLoss extends NumberGap {
   cause: 'unshipped' | 'damaged';
 }
 
-/** What retention removed was shipped before, or is `unshipped`. */
+/** Losses by retention are left out: the removed events were shipped before, or are `unshipped`. */
 export function encodeLossTables(
   by: ShippedBy,
   noted: readonly NotedLoss[],
@@ -55,7 +55,7 @@ export function encodeLossTables(
   return splitByDays([...ofRecording, ...ofShipping]).map((rows) => encodeSentTable('loss', rows));
 }
 
-/** The table is divided by days, and a server refuses rows of more than 100 of them at once. */
+/** The table has a partition for each day, and a server refuses rows of more than 100 partitions at once. */
 const DAYS_MAX = 90;
 const DAY_NS = 86_400_000_000_000n;
 const FROM_NS = findTable('loss').columns.findIndex(({ name }) => name === 'from_ns');
@@ -99,13 +99,13 @@ export interface NodeState {
   aliveNs: bigint;
   endedNs: bigint;
   shippedNumber: number;
-  /** All that began before has arrived, or is in progress. */
+  /** All events that began before this time have arrived, or are in progress. */
   watermarkNs: bigint;
   /** Number of events that wait. */
   backlog: number;
   clockOffsetNs: bigint;
   clockUncertaintyNs: bigint;
-  /** What was in progress when all that happened before `aliveNs` was known. */
+  /** Calls and requests in progress when all events before `aliveNs` were known. */
   unended: UnendedLists;
 }
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string_view>
 
-/* So many bytes after a text can be read. */
+/* Number of bytes that can be read after the end of a text. */
 constexpr size_t kPaddingBytes = 32;
 
 struct PaddedText {
@@ -33,7 +33,7 @@ constexpr size_t kHexDigits = 16;
 /* Digits of the largest number of 64 bits. */
 constexpr size_t kDecimalMax = 20;
 
-/* Bytes that are written one after the other until one does not fit. */
+/* Writes bytes one after the other, until some do not fit. */
 struct Writer {
 	char *at, *end;
 
@@ -51,7 +51,7 @@ struct Writer {
 		return true;
 	}
 
-	/* Most texts are short, so whole chunks are copied: what is too much is overwritten next. */
+	/* Copies whole chunks, because most texts are short; the next write overwrites the excess bytes. */
 	bool put(PaddedText text)
 	{
 		if (room() < text.size + kPaddingBytes)
@@ -77,7 +77,7 @@ struct Writer {
 		pair(low % 100);
 	}
 
-	/* Without leading zeros; at most eight. */
+	/* Writes at most eight digits, without leading zeros. */
 	void digits(uint32_t value)
 	{
 		if (value < 100)
@@ -104,7 +104,9 @@ struct Writer {
 		*at++ = static_cast<char>('0' + value);
 	}
 
-	/* Divisions by constants of few digits at a time, where std::to_chars() divides for every two digits. */
+	/*
+	 * Splits the value into groups of eight digits first; std::to_chars() divides all of it for every two digits.
+	 */
 	bool decimal(uint64_t value)
 	{
 		constexpr uint64_t k8 = 100'000'000;
@@ -129,7 +131,7 @@ struct Writer {
 		return value >= 0 ? decimal(bits) : put("-") && decimal(0 - bits);
 	}
 
-	/* Where there may not be room for the longest number. */
+	/* Used when there may be no room for the longest number. */
 	bool slow_decimal(uint64_t value)
 	{
 		const auto [next, error] = std::to_chars(at, end, value);

@@ -5,8 +5,8 @@
 #include <napi.h>
 
 /*
- * Plays frames at their time: player.h. daemon/replay/clock/player.ts declares the functions. A track is a
- * number, and a player is there until JavaScript closes it.
+ * Plays frames at their time (player.h); daemon/replay/clock/player.ts declares the functions. JavaScript names a track
+ * by a number, and a player exists until JavaScript closes it.
  */
 
 namespace
@@ -16,8 +16,8 @@ constexpr napi_type_tag kPlayerTag = {0x6b7265706c617931, 0x706c617965722031};
 constexpr size_t kFrameFields = sizeof(FramePlace) / sizeof(int64_t);
 
 /*
- * A player and the function that its thread calls, once until JavaScript has run it. A call that waits for that keeps
- * it, as JavaScript may close the player and forget it before.
+ * A player and the JavaScript function that its thread calls, with one pending call at most. A pending call keeps this
+ * object, because JavaScript may close and forget the player before the call runs.
  */
 struct Owned : std::enable_shared_from_this<Owned> {
 	Napi::ThreadSafeFunction wake;
@@ -53,7 +53,8 @@ TrackId track_of(const Napi::CallbackInfo &info)
 	return info[1].As<Napi::Number>().Uint32Value();
 }
 
-/* (called after frames were played, is it to have a thread) -> player; without a thread only `run` plays. */
+/* (function to call after frames were played, whether to make a thread) -> player; without a thread only `run`
+ * plays. */
 Napi::Value create_player(const Napi::CallbackInfo &info)
 {
 	const Napi::Env env = info.Env();
@@ -80,7 +81,7 @@ Napi::Value create_player(const Napi::CallbackInfo &info)
 	}
 	using Kept = std::shared_ptr<Owned>;
 	const auto external = Napi::External<Kept>::New(env, owned.release(), [](Napi::Env, Kept *kept) {
-		/* At the end of the process, of a player that was not closed. */
+		/* Stops a player that was not closed when the process ends. */
 		(*kept)->player.reset();
 		delete kept;
 	});
@@ -88,7 +89,7 @@ Napi::Value create_player(const Napi::CallbackInfo &info)
 	return external;
 }
 
-/* (player): ends its thread; it can do nothing more. */
+/* (player): ends the player's thread; the player can do nothing more. */
 Napi::Value close_player(const Napi::CallbackInfo &info)
 {
 	Owned *owned = owned_of(info);
@@ -238,7 +239,7 @@ Napi::Value run(const Napi::CallbackInfo &info)
 	return next ? Napi::BigInt::New(info.Env(), *next) : info.Env().Undefined();
 }
 
-/* Events `from` to `to` of the columns of a page; nothing when they are not all there. */
+/* Events `from` to `to` of the columns of a page; std::nullopt if the page does not have all of them. */
 std::optional<EventRun> run_of(const Napi::Object &page, size_t from, size_t to)
 {
 	const Napi::Value json = page.Get("bytes"), ends = page.Get("ends"), start = page.Get("startNs"),

@@ -10,7 +10,7 @@
 namespace
 {
 
-/* An upper bound of what is written beside the event's own JSON: the texts below and five numbers. */
+/* An upper bound of the bytes that are added to the event's own JSON: the texts below and five numbers. */
 constexpr size_t kMoreBytesMax = 320;
 
 /* The offsets and durations of a plan are integers below 2^53. */

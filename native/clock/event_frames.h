@@ -5,16 +5,16 @@
 #include <optional>
 #include <span>
 
-/* The lateness is written as a decimal number of so many characters, with blanks after it: JSON allows these. */
+/* Number of characters of a lateness: a decimal number, padded with blanks, which JSON allows. */
 constexpr size_t kLatenessDigits = 16;
 
 /* The numbers of a frame; JavaScript and the functions below exchange them in this order. */
 struct FramePlace {
-	/* Time of the steady clock, given. */
+	/* Time of the steady clock, which the caller sets. */
 	int64_t due_ns;
 	/* Offset of the frame and its size. */
 	int64_t start, size;
-	/* Offset of its lateness, from its start. */
+	/* Offset of the lateness from the start of the frame. */
 	int64_t lateness_at;
 };
 

@@ -4,8 +4,8 @@
 #include <pthread.h>
 
 /*
- * A mutex whose holder has the priority of the thread that waits for it: the player's thread may have a real-time
- * priority, and would otherwise wait until the kernel runs an ordinary thread that was interrupted while it held it.
+ * A mutex with priority inheritance: the player's thread may have a real-time priority, and would otherwise wait until
+ * the kernel runs an ordinary thread that was interrupted while it held the mutex.
  */
 class Mutex
 {

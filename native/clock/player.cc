@@ -10,7 +10,7 @@
 namespace
 {
 
-/* A track plays at most so many bytes before it is the turn of the next one; fewer with many viewers. */
+/* The most bytes that a track plays before the turn of the next one; fewer with `kViewersAtOnce` viewers or more. */
 constexpr size_t kTurnBytesMax = 64 * 1024, kViewersAtOnce = 16;
 /* Time that a caller spins for the mutex. */
 constexpr int64_t kSpinNs = 50'000;
@@ -66,7 +66,8 @@ Player::Lock Player::enter()
 	if (lock)
 		return lock;
 	waiting++;
-	/* The thread hardly ever sleeps when much is due: who waits for a wake-up would find the mutex taken again. */
+	/* Spinning comes first: the thread hardly ever sleeps when much is due, so a caller that waits for a wake-up
+	 * would find the mutex taken again. */
 	for (const int64_t end_ns = steady_ns() + kSpinNs; !lock.try_lock();) {
 		pause_cpu();
 		if (steady_ns() > end_ns) {
@@ -95,7 +96,7 @@ void Player::set_turn(TrackId id, Track &track, std::optional<int64_t> turn_ns)
 	if (track.turn_ns == turn_ns)
 		return;
 	if (track.turn_ns && turn_ns) {
-		/* Nothing is allocated for each frame. */
+		/* The node is moved, so that no frame allocates memory. */
 		auto node = turns.extract({*track.turn_ns, id});
 		node.value().first = *turn_ns;
 		turns.insert(std::move(node));
@@ -176,7 +177,7 @@ void Player::set_wakes(TrackId id, bool wakes)
 	if (!track)
 		return;
 	track->wakes = wakes;
-	/* Frames that were played before this call are waited for, too. */
+	/* JavaScript waits for frames that were played before this call, too. */
 	if (!wakes || track->unreported.empty() || !mark_woken(id, *track))
 		return;
 	lock.unlock();
@@ -304,7 +305,7 @@ bool Player::play(TrackId id, Track &track, std::optional<int64_t> given_ns)
 	if (track.is_empty())
 		set_turn(id, track, std::nullopt);
 	else
-		/* One that is overdue waits for the others that are due. */
+		/* An overdue track waits until the other due tracks had their turn. */
 		set_turn(id, track, std::max(track.front().due_ns, now_ns));
 	return wakes && mark_woken(id, track);
 }

@@ -35,7 +35,7 @@ struct Frame {
 	uint32_t lateness_at;
 };
 
-/* A frame that JavaScript does not know yet to be played. */
+/* A played frame that is not yet reported to JavaScript. */
 struct Played {
 	const uint8_t *start;
 	uint32_t size;
@@ -44,19 +44,20 @@ struct Played {
 
 struct Track {
 	/*
-	 * The frames that were not played are those from `next` on. The thread only takes from it, and finds room in
-	 * `unreported`: it would wait for the memory of the process while another thread allocates.
+	 * Frames from `next` on are not played yet. The thread only takes frames, and always finds room in
+	 * `unreported`: to allocate memory, it would have to wait while another thread allocates.
 	 */
 	std::vector<Frame> frames;
 	size_t next;
 	uint64_t played;
 	std::vector<Played> unreported;
 	std::vector<Viewer> viewers;
-	/* JavaScript wants to know at once of frames that are played: there are viewers that it writes to itself. */
+	/* Whether to wake JavaScript when frames are played, because it writes to some viewers itself. */
 	bool wakes;
 	/* JavaScript was woken, and has not asked for this track since. */
 	bool is_woken;
-	/* When it is its turn: when its next frame is due, or was served last if it is overdue. */
+	/* Time of the track's turn: when its next frame is due, or, if that is overdue, when the track was served
+	 * last. */
 	std::optional<int64_t> turn_ns;
 
 	bool is_empty() const
@@ -97,19 +98,19 @@ class Player
 	/* Moves the tracks that JavaScript was woken for to `to`, as many as fit; returns how many. */
 	size_t take_woken(std::span<uint32_t> to);
 	/*
-	 * The socket has the frames that were played and reported, and gets the others at once. Returns nothing if the
-	 * descriptor cannot be duplicated.
+	 * Adds a viewer, whose socket has got all reported frames, and gets those played since at once. Returns nothing
+	 * if duplicating the descriptor fails.
 	 */
 	std::optional<uint32_t> attach(TrackId id, int fd, bool is_chunked);
 	/*
 	 * Moves the names of viewers to `to` and the bytes that their sockets took to `bytes`, as many as fit; returns
-	 * how many. Those that had no room, and get no more, are left out.
+	 * how many. Viewers whose socket had no room, and which get no more frames, are left out.
 	 */
 	size_t sent_bytes(TrackId id, std::span<uint32_t> to, std::span<double> bytes);
-	/* The socket gets no more frames from here: its viewer as it was. */
+	/* Removes a viewer, whose socket gets no more frames from here; returns the viewer's last state. */
 	std::optional<Viewer> detach(TrackId id, uint32_t viewer);
 
-	/* Plays what is due at a time that the caller gives; returns when the next frame is due. */
+	/* Plays the frames that are due at a time that the caller gives; returns when the next frame is due. */
 	std::optional<int64_t> run(int64_t now_ns);
 
       private:
@@ -117,7 +118,7 @@ class Player
 	Condition changed;
 	/* Callers that wait for the mutex: the thread lets them in between two tracks. */
 	std::atomic<int> waiting = 0;
-	/* Tracks or their turns have changed: what the thread waits for may be another one now. */
+	/* Tracks or their turns have changed, so the thread may have to wait for another frame. */
 	std::atomic<bool> is_changed = false;
 	std::atomic<bool> is_stopping = false;
 	std::function<void()> on_wake;
@@ -127,7 +128,7 @@ class Player
 	std::vector<TrackId> woken;
 	TrackId last_track = 0;
 	uint32_t last_viewer = 0;
-	/* How long the thread is awake before a deadline, because it wakes up some time after what it has asked for. */
+	/* How long before a deadline the thread wakes up, because its sleeps last longer than it asked for. */
 	int64_t awake_ns = 20'000;
 
 	using Lock = std::unique_lock<Mutex>;
@@ -135,12 +136,12 @@ class Player
 	Track *find(TrackId id);
 	void set_turn(TrackId id, Track &track, std::optional<int64_t> turn_ns);
 	void notify();
-	/* What its thread does: player_thread.cc. */
+	/* Runs in the player's thread: player_thread.cc. */
 	void loop();
 	/* Returns how long the thread slept. */
 	int64_t wait_until(Lock &lock, int64_t turn_ns);
 	void learn(int64_t over_ns);
-	/* Returns whether JavaScript is to be woken: it was not before. */
+	/* Returns whether JavaScript must be woken: false if the track has woken it already. */
 	bool mark_woken(TrackId id, Track &track);
 	/*
 	 * Plays frames of a track that are due, by a time that the caller gives or by the steady clock. Returns whether

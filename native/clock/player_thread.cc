@@ -5,33 +5,33 @@
 #include <algorithm>
 #include <sys/prctl.h>
 
-/* The thread of a player: when it sleeps, and what it owes to the others. */
+/* The thread of a player: when it sleeps, and when it leaves its CPU or the mutex to other threads. */
 
 namespace
 {
 
 /*
- * Limits of the time that the thread is awake before a deadline. A sleep that overruns by more waits for a CPU that
- * others use, which to wake up earlier would not change; and a thread that takes more than its share of a CPU waits for
- * the others when it wakes up.
+ * Limits of the time that the thread is awake before a deadline, absolute and as one part in `kAwakeShare` of its wait.
+ * A sleep that overruns by more waits for a CPU that other threads use, so waking up earlier would not help; and a
+ * thread that takes more than its share of a CPU waits for the others when it wakes up.
  */
 constexpr int64_t kAwakeNsMax = 40'000;
 constexpr int64_t kAwakeShare = 7;
 /*
- * With a real-time priority the thread keeps all others from its CPU, which may be the only one. It may work for four
- * times as long as it sleeps, and rests when it has worked for so much longer.
+ * With a real-time priority the thread keeps all others from its CPU, which may be the only one. The thread may work
+ * for four times as long as it sleeps, and rests for `kRestNs` when it has worked for `kWorkNsMax` more than that.
  */
 constexpr int64_t kWorkPerSleep = 4, kWorkNsMax = 4'000'000, kRestNs = 1'000'000;
 /*
- * The thread sleeps for at least this long once it has nothing to send: at more than 20,000 frames a second each
- * wake-up would cost more than to send a frame, so those that are due in between are sent together.
+ * The thread sleeps for at least this long once it has nothing to send: at more than 20,000 frames a second, a wake-up
+ * for each would cost more than sending it, so frames that become due meanwhile are sent together.
  */
 constexpr int64_t kApartNs = 50'000;
 /* Turns of an idle loop in which a caller that spins for the mutex gets it: some microseconds. */
 constexpr int kLetInTurns = 200;
-/* Time that it sleeps for a caller that has given up to spin, and the least time between two such sleeps. */
+/* Time that the thread sleeps for a caller that has stopped spinning, and the least time between two such sleeps. */
 constexpr int64_t kLetInNs = 50'000, kLetInPauseNs = 1'000'000;
-/* Three of four sleeps are to end in time. */
+/* Steps that change `awake_ns` after each sleep, so that three of four sleeps end in time. */
 constexpr int64_t kLongerNs = 750, kShorterNs = 250;
 
 } // namespace
@@ -80,7 +80,7 @@ void Player::loop()
 		}
 		if (waiting > 0) {
 			lock.unlock();
-			/* A caller that is waiting for a CPU must not be waited for, at least not each time. */
+			/* The wait is limited, because the caller itself may be waiting for a CPU. */
 			for (int i = 0; i < kLetInTurns && waiting > 0; i++)
 				pause_cpu();
 			lock.lock();

@@ -12,7 +12,7 @@ namespace
 {
 
 constexpr int kNice = -10;
-/* The kernel takes no shorter one. */
+/* The shortest slice that the kernel accepts. */
 constexpr uint64_t kSliceNs = 100'000;
 
 } // namespace
@@ -22,7 +22,7 @@ bool raise_priority()
 	const sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) == 0)
 		return true;
-	/* Linux sets it for the thread alone. */
+	/* Linux sets the nice value for the thread alone. */
 	setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
 	set_time_slice(kSliceNs);
 	return false;

@@ -55,7 +55,7 @@ void send_to(Viewer &viewer, std::span<const uint8_t> bytes, uint64_t through)
 
 std::optional<int64_t> send_time_ns(std::span<const uint8_t> frame)
 {
-	/* The least of some rounds: others may use the CPU meanwhile. */
+	/* The shortest of some rounds counts, because other threads may use the CPU meanwhile. */
 	constexpr int kRounds = 5, kFrames = 200;
 	int ends[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)

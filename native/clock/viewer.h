@@ -12,18 +12,18 @@ struct Viewer {
 	int fd;
 	/* Each write is a chunk of HTTP/1.1. */
 	bool is_chunked;
-	/* It had no room for the last frame, and gets no more. */
+	/* The socket had no room for the last frame, and gets no more. */
 	bool is_full;
-	/* Bytes that its socket took. */
+	/* Bytes that the socket took. */
 	uint64_t sent_bytes;
-	/* Frames of the track up to this one were written to it, but for `rest`. */
+	/* Frames of the track up to this one were written to the socket, except for `rest`. */
 	uint64_t through;
 	std::string rest;
 };
 
 /*
- * Writes played frames, up to number `through` of the track; what its socket does not take is its rest, and then it is
- * full.
+ * Writes played frames, up to number `through` of the track. Bytes that the socket does not take become the viewer's
+ * `rest`, and the viewer is then full.
  */
 void send_to(Viewer &viewer, std::span<const uint8_t> bytes, uint64_t through);
 

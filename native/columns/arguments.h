@@ -4,7 +4,7 @@
 
 #include <napi.h>
 
-/* Arguments of the functions that this addon exports. Each returns false for one of another type. */
+/* Reads the arguments of the functions that this addon exports. Each function returns false for another type. */
 
 /* The memory of a typed array, which may be shared with another thread. */
 struct Array {

@@ -10,8 +10,8 @@
 #include <vector>
 
 /*
- * Writes columns as a block of FORMAT Native into memory of a given size. What does not fit is left out and noted, so
- * that the caller gives more memory and begins again.
+ * Writes columns as a block of FORMAT Native into memory of a given size. Bytes that do not fit are left out and noted,
+ * so that the caller starts again with more memory.
  */
 class BlockWriter
 {
@@ -28,7 +28,7 @@ class BlockWriter
 		return static_cast<size_t>(at - begin);
 	}
 
-	/* Returns where so many bytes go; null if there is no room. */
+	/* Returns where to write the given number of bytes; null if there is no room. */
 	uint8_t *take(size_t bytes)
 	{
 		if (static_cast<size_t>(end - at) < bytes) {
@@ -45,13 +45,13 @@ class BlockWriter
 	{
 		bytes(&value, sizeof(value));
 	}
-	/* Length and bytes. */
+	/* Writes the length and the bytes of a text. */
 	void text(std::string_view text)
 	{
 		varint(text.size());
 		bytes(text.data(), text.size());
 	}
-	/* The same of a text with its padding, which takes one copy of fixed size if it is short. */
+	/* Does the same for a text with padding, which takes one copy of fixed size if the text is short. */
 	void text(const TextPool &pool, uint32_t text)
 	{
 		const size_t length = pool.length(text);
@@ -70,19 +70,19 @@ class BlockWriter
 };
 
 /*
- * Writes LowCardinality columns: the distinct texts, the empty one first, then an index for each row. An index that is
- * not in the dictionary ends the process of a server of 18.16, so each is made here.
+ * Writes LowCardinality columns: the distinct texts, the empty one first, then an index for each row. A server of 18.16
+ * crashes at an index that is not in the dictionary, so all indexes are made here.
  */
 class DictionaryWriter
 {
       public:
 	/* All texts must be in the pool. */
 	void write(BlockWriter &to, const TextPool &pool, std::span<const uint32_t> texts);
-	/* The same where all rows have one text. */
+	/* Does the same for rows that all have one text. */
 	void write(BlockWriter &to, const TextPool &pool, uint32_t text, size_t rows);
 
       private:
-	/* Place in this block's dictionary by text; 0 is not there yet. All are 0 between columns. */
+	/* Place of each text in this block's dictionary; 0 if the text is not there yet. All are 0 between columns. */
 	std::vector<uint32_t> place_of;
 	std::vector<uint32_t> used;
 	std::vector<uint32_t> indexes;
@@ -90,7 +90,7 @@ class DictionaryWriter
 	void write_head(BlockWriter &to, const TextPool &pool, size_t rows) const;
 };
 
-/* Name and type of a column, as they are in each block. */
+/* Name and type of a column, which each block contains. */
 struct ColumnHead {
 	std::string name, type;
 

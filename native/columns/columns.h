@@ -31,7 +31,7 @@ size_t encoded_bytes_max(const Values &values);
 /* Writes the values, at least one, to `output`; returns the number of bytes written. */
 size_t encode_column(const Values &values, bool delta, uint8_t *output);
 
-/* Fills the values. Returns false unless the bytes have the form that encode_column() writes for as many values. */
+/* Fills the values. Returns false unless the bytes have the form that encode_column() writes for this many values. */
 bool decode_column(std::span<const uint8_t> encoded, const Values &values);
 
 enum class Picked { yes, depends_on_others, damaged };

@@ -5,13 +5,13 @@
 
 #include <vector>
 
-/* Columns of the table `event`, and where their values come from. */
+/* Columns of the table `event`, and the sources of their values. */
 enum class EventPart : uint8_t {
 	recording,
 	number,
 	owner,
 	node,
-	/* The column's values; 0 in rows of other types, as all that follow are 0 or '' there. */
+	/* The column's values. For rows of other types, this part and all that follow are 0 or ''. */
 	value,
 	/* The text that stands for a value. */
 	word,
@@ -32,17 +32,17 @@ enum class EventPart : uint8_t {
 struct EventColumn {
 	ColumnHead head;
 	EventPart part;
-	/* In the recording. */
+	/* The column of the recording. */
 	uint32_t column;
-	/* Text of each value; larger values have none. */
+	/* Text of each value; values beyond the list have none. */
 	std::vector<uint32_t> words;
 };
 
-/* Writes blocks of the table `event`. Keeps memory from one to the next. */
+/* Writes blocks of the table `event`. Memory is kept from one block to the next. */
 class EventBlocks
 {
       public:
-	/* False if there is no room. */
+	/* Returns false if there is no room. */
 	bool write(BlockWriter &to, const SegmentRows &segment, const References &references,
 		   std::span<const EventColumn *const> columns);
 

@@ -6,7 +6,7 @@
 namespace
 {
 
-/* This many records stay in the L1 cache while one field after the other is read from them. */
+/* Number of records that stay in the L1 cache while one field after the other is read from them. */
 constexpr size_t kRecordsAtOnce = 128;
 
 template <typename Word>

@@ -36,7 +36,7 @@ void MinuteRows::add(const SegmentRows &segment, uint64_t first_number, TableRow
 	numbers.clear();
 	sums.clear();
 	blocks.clear();
-	/* Most rows are in the minute of the one before. */
+	/* Most rows are in the same minute as the row before. */
 	uint64_t minute = 0, from = 0, to = 0;
 	for (size_t row = 0; row < segment.rows; row++) {
 		if (timestamps[row] < from || timestamps[row] - from >= to - from) {

@@ -30,7 +30,7 @@ class MinuteRows
 		Group group;
 		uint64_t count, error_count, max;
 		unsigned __int128 duration_sum, result_sum;
-		/* One more than the number in `blocks` of each block of the histogram; 0 has no counts. */
+		/* 1 + the index in `blocks` of each block of the histogram; 0 for a block without counts. */
 		std::array<uint32_t, Histogram::kBlocks> block_of;
 	};
 	std::unordered_map<Group, uint32_t, HashOfGroup> numbers;
@@ -46,12 +46,12 @@ class MinuteRows
 class NameRows
 {
       public:
-	/* Texts of the kinds. */
+	/* Numbers of the texts of the two kinds. */
 	uint32_t service_kind = 0, device_kind = 0;
 
 	/* A service is listed in the hour of the segment's first event: a list of services has no times. */
 	void add(const SegmentRows &segment, const TextPool &pool, TableRows &name);
-	/* Forgets which rows were added: another group begins. */
+	/* Forgets which rows were added, because another group begins. */
 	void clear()
 	{
 		added.clear();

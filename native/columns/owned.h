@@ -6,7 +6,7 @@
 
 #include <napi.h>
 
-/* Memory of the addon that JavaScript holds. Externals of another kind are refused. */
+/* Objects of the addon that JavaScript holds as externals. An external of another kind is refused. */
 template <typename Made> constexpr napi_type_tag kTag = {};
 template <> constexpr napi_type_tag kTag<Layout> = {0x6b7265706c617931, 0x6c61796f75742031};
 template <> constexpr napi_type_tag kTag<Texts> = {0x6b7265706c617931, 0x7465787473202031};
@@ -21,7 +21,7 @@ template <typename Made> Napi::Value owned(Napi::Env env, Made *made)
 	return external;
 }
 
-/* Returns null for anything else. */
+/* Returns null for any other value. */
 template <typename Made> Made *read_owned(const Napi::Value &value)
 {
 	if (!value.IsExternal())

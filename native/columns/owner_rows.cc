@@ -84,7 +84,7 @@ void OwnerRows::add_owner(const SegmentRows &segment, const References &referenc
 		add_once(summary.services, service);
 		summary.last_service = service_id;
 	}
-	/* An owner of several parts of a request owns one event. */
+	/* A transaction that owns several parts of a request counts one event. */
 	if (summary.last_row != row)
 		add_row(segment, summary, row, is_back);
 	if (summary.is_last_written_back)
@@ -119,8 +119,8 @@ void OwnerRows::add_row(const SegmentRows &segment, Summary &summary, uint32_t r
 }
 
 /*
- * Finds the traces that are one transaction each, as most are: what is summed up for the transaction is that of the
- * trace too. Events of a context are of both or of none.
+ * Finds the traces that are one transaction each, as most are: the sums of the transaction are then those of the trace
+ * too. The events of a context belong to both or to neither.
  */
 void OwnerRows::find_traces_of_one(const References &references)
 {
@@ -205,7 +205,10 @@ void OwnerRows::add(const SegmentRows &segment, const References &references, ui
 			    .number(first_number);
 			add_summary(transaction, summary);
 		};
-		/* A list without a filter by service reads one row for each transaction: that with ''. */
+		/*
+		 * A list that is not filtered by service reads one row for each transaction, the row with the service
+		 * ''.
+		 */
 		add_transaction(0);
 		std::ranges::for_each(summary.services, add_transaction);
 		if (const auto trace = trace_of_transaction.find(summary.id); trace != trace_of_transaction.end())

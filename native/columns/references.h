@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-/* Finds places by the ids of a recording. */
+/* Maps the ids of a recording to places. */
 class IdMap
 {
       public:
@@ -45,7 +45,7 @@ struct FileTexts {
 	uint32_t path, kind;
 };
 
-/* What a context is of: texts, of which kNone is none, and ids in bytes, of which zeros are none. */
+/* The ids of a context: as texts, where kNone means no id, and as bytes, where zeros mean no id. */
 struct ContextTexts {
 	static constexpr uint32_t kNone = UINT32_MAX;
 	uint32_t transaction = kNone, trace = kNone;
@@ -56,7 +56,7 @@ struct ContextTexts {
 
 enum class Refers : uint8_t { nothing, name, file, context, count };
 
-/* What the ids of a recording refer to, as far as it was looked up. */
+/* Entries that the ids of a recording refer to, as far as they were looked up. */
 struct References {
 	TextPool texts;
 	/* The text of each name; the number of each file and context in the lists. */
@@ -68,6 +68,6 @@ struct References {
 	{
 		return to == Refers::name ? names : to == Refers::file ? files : contexts;
 	}
-	/* Forgets all if it takes too much memory. */
+	/* Forgets all entries if they take too much memory. */
 	void limit();
 };

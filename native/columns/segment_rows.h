@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-/* The columns that a recording has, of which some have a role; a place in `columns` for each. */
+/* The columns of a recording. Some have a role, which is given by a place in `columns`. */
 struct RecordedColumn {
-	/* 0: every row has a value; otherwise those of one type have. */
+	/* 0 if every row has a value; otherwise only rows of this type have one. */
 	uint8_t event_type;
 	uint8_t width;
 	Refers refers;
@@ -27,7 +27,7 @@ struct RecordedColumns {
 	std::vector<uint32_t> devices;
 	/* The value of context_source for data that was written back later. */
 	uint8_t written_back;
-	/* What the owner of an event is where several services own it. */
+	/* Text for the owner of an event that several services own. */
 	uint32_t several_owners;
 	/* Texts of the node and of each event type. */
 	uint32_t node;
@@ -42,7 +42,7 @@ struct RecordedValues {
 	size_t width;
 };
 
-/* A segment's rows with what they refer to. Memory is kept from one to the next. */
+/* A segment's rows and the entries that they refer to. Memory is kept from one segment to the next. */
 class SegmentRows
 {
       public:
@@ -50,9 +50,11 @@ class SegmentRows
 	{
 	}
 
-	/* False if a column is not as the recording's columns say. */
+	/* Returns false if a column does not fit the recording's columns. */
 	bool open(std::span<const RecordedValues> values, const RecordedValues &row_numbers, size_t rows);
-	/* Finds the places of all ids; false if some are not known, which are in `missing`, maybe several times. */
+	/*
+	 * Finds the places of all ids. Returns false if some are unknown: `missing` then has them, maybe several times.
+	 */
 	bool refer(const References &references);
 
 	size_t rows = 0;

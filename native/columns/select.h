@@ -6,8 +6,8 @@
 #include <span>
 
 /*
- * Selects rows by the values of a column. `rows` are ascending; those that are kept move to its front, and the number
- * of them is returned. The caller checks that all rows are within the column.
+ * Selects rows by the values of a column. `rows` are ascending; the rows that are kept move to its front, and their
+ * number is returned. The caller checks that all rows are within the column.
  */
 
 /* Keeps rows whose value, as an unsigned integer, is in [min, max]. */
@@ -17,14 +17,14 @@ size_t keep_within(const Values &values, uint64_t min, uint64_t max, uint32_t *r
 size_t keep_one_of(const Values &values, std::span<const uint32_t> sorted, uint32_t *rows, size_t count);
 
 /*
- * Sets marks[i] for each value that is one of `sorted`; with `rows`, marks[rows[i]]. The caller checks that there is a
- * mark for each of them.
+ * Sets marks[i] for each value that is one of `sorted`; with `rows`, marks[rows[i]]. The caller checks that each of
+ * these marks exists.
  */
 void mark_one_of(const Values &values, std::span<const uint32_t> sorted, const uint32_t *rows, uint8_t *marks);
 
 /*
- * Adds the rows of each type to counts[type], of which there are 256; without being null, places[row] is the number of
- * rows of its type before it.
+ * Adds the number of rows of each type to counts[type], of which there are 256. If `places` is not null, sets
+ * places[row] to the number of earlier rows of the same type.
  */
 void place_rows(std::span<const uint8_t> types, uint32_t *counts, uint32_t *places);
 

@@ -57,7 +57,10 @@ Added Shipment::add(std::span<const RecordedValues> values, const RecordedValues
 	names.add(segment, references.texts, table(BesideEvents::name));
 	for (TableRows &one : tables)
 		one.close(references.texts);
-	/* Never between two tries of a segment: what it refers to may be too much. */
+	/*
+	 * Memory is limited only after a segment is added: between two tries, the entries that it needs may exceed the
+	 * limit.
+	 */
 	references.limit();
 	return Added::yes;
 }

@@ -12,16 +12,16 @@
 #include <span>
 #include <vector>
 
-/* Tables that are filled from events beside `event`. */
+/* Tables other than `event` that are filled from events. */
 enum class BesideEvents : uint8_t { by_id, transaction, stat, name, count };
 
 enum class Added {
 	yes,
-	/* Ids are not known: they are in segment.missing. */
+	/* Some ids are unknown: `segment.missing` has them. */
 	missing,
 	/* The block needs more memory. */
 	no_room,
-	/* A column is not as the recording's columns say. */
+	/* A column does not fit the recording's columns. */
 	wrong_columns
 };
 
@@ -41,10 +41,12 @@ struct Shipment {
 	{
 		return tables[static_cast<size_t>(which)];
 	}
-	/* Forgets the rows that were made: a group begins. */
+	/* Forgets the rows made so far, because a group begins. */
 	void begin();
-	/* Writes the block of the table `event` and keeps the rows of the others; nothing is kept unless it returns
-	 * yes. */
+	/*
+	 * Writes the block of the table `event`, and keeps the rows of the other tables. Keeps nothing unless it
+	 * returns `yes`.
+	 */
 	Added add(std::span<const RecordedValues> values, const RecordedValues &numbers, size_t rows,
 		  std::span<const EventColumn *const> columns, uint64_t first_number, BlockWriter &to);
 

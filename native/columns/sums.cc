@@ -43,7 +43,7 @@ size_t Groups::slot_of(const uint64_t *key) const
 
 size_t Groups::find(std::span<const Codes> codes, size_t from, size_t to, uint32_t *numbers) const
 {
-	/* Neighbours mostly are of one group. */
+	/* Neighbouring rows are mostly of one group. */
 	std::vector<uint64_t> key(columns), last(columns);
 	std::optional<uint32_t> last_number;
 	for (size_t row = from; row < to; row++) {

@@ -10,17 +10,17 @@
 #include <vector>
 
 /*
- * Sums over groups of rows, in two steps: each row's values in some columns, its codes, become the number of its group,
- * and then its duration and result are added to that group. Groups have names only for the caller, which numbers them.
+ * Sums over groups of rows, in two steps. First, the values of a row in some columns, called codes, become the number
+ * of its group. Then the row's duration and result are added to that group. The caller numbers the groups.
  */
 
-/* Codes of rows in one column: any bytes that are equal for equal values. */
+/* Codes of rows in one column: bytes that are equal for equal values. */
 struct Codes {
 	const uint8_t *data;
 	size_t width;
 };
 
-/* Knows the numbers of groups by their codes. */
+/* Maps the codes of groups to the numbers of these groups. */
 class Groups
 {
       public:
@@ -49,8 +49,8 @@ class Groups
 };
 
 /*
- * Counts values in buckets that grow with the value; daemon/sums/histogram.ts documents which. Blocks are there once
- * they have a value.
+ * Counts values in buckets that grow with the value; daemon/sums/histogram.ts documents them. A block is allocated when
+ * it gets its first value.
  */
 struct Histogram {
 	static constexpr unsigned kBlockBits = 6;
@@ -82,13 +82,13 @@ struct Cell {
 class GroupedSums
 {
       public:
-	/* Adds the rows [from, to); a negative result is an error. `numbers` are those of their groups. */
+	/* Adds the rows [from, to), whose groups have these `numbers`; a negative result is an error. */
 	void add(const uint32_t *numbers, size_t from, size_t to, const uint64_t *durations, const uint64_t *results);
 	struct Group {
 		uint32_t number;
 		Cell cell;
 	};
-	/* In the order in which they got their first row. */
+	/* Returns the groups in the order of their first rows. */
 	const std::vector<Group> &all() const
 	{
 		return groups;
@@ -97,7 +97,7 @@ class GroupedSums
 
       private:
 	std::vector<Group> groups;
-	/* One more than a group's index in `groups`, by its number; 0 without rows. */
+	/* 1 + the index in `groups` of each group, by its number; 0 for a group without rows. */
 	std::vector<uint32_t> index_of;
 
 	Cell &cell_of(uint32_t number);

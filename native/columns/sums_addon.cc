@@ -11,7 +11,7 @@ namespace
 {
 
 constexpr size_t kWidthMax = 16;
-/* A wrong number must not become a table of gigabytes. */
+/* Limit of group numbers, so that a wrong one does not allocate a table of gigabytes. */
 constexpr uint32_t kNumberMax = 1 << 20;
 
 /* Codes are compared as bytes, so numbers of any kind will do. */
@@ -20,7 +20,7 @@ size_t code_width(napi_typedarray_type type)
 	return type == napi_float64_array ? sizeof(double) : width_of(type);
 }
 
-/* Arrays of at least `rows` values each. */
+/* Reads `count` arrays of at least `rows` values each. */
 bool read_codes(const Napi::Value &value, size_t count, size_t rows, std::vector<Codes> &codes)
 {
 	if (!value.IsArray() || value.As<Napi::Array>().Length() != count)

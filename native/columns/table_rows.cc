@@ -6,7 +6,7 @@ namespace
 {
 
 constexpr size_t kFirstBytes = 64 * 1024;
-/* A table of fleets has fewer. */
+/* Size of a FixedString, of which a fleet's tables have only this one. */
 constexpr size_t kFixedBytes = 16;
 
 size_t integer_width(std::string_view type)

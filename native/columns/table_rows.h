@@ -13,18 +13,18 @@
 class TableRows
 {
       public:
-	/* False if a column has a type that is not written here. */
+	/* Returns false if a column has a type that this class does not write. */
 	bool set_columns(std::vector<ColumnHead> heads);
 	std::vector<std::string_view> types() const;
 
-	/* The next value of a row; integers are cut to the size of the column. */
+	/* Add the next value of a row; integers are cut to the size of the column. */
 	TableRows &number(uint64_t value);
 	TableRows &text(uint32_t text);
 	TableRows &bytes(std::span<const uint8_t, 16> value);
 	TableRows &numbers(std::span<const uint32_t> values);
 	TableRows &texts(std::span<const uint32_t> texts);
 
-	/* Writes the rows to the end of `blocks`, and begins again without rows. */
+	/* Appends the rows to `blocks` as one block, and starts again with no rows. */
 	void close(const TextPool &pool);
 	void clear();
 	/* All blocks since `clear`. */

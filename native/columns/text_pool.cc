@@ -7,7 +7,7 @@ namespace
 
 constexpr size_t kSlotsMin = 1024;
 
-/* Units of characters beyond U+FFFF are less than those of U+E000 to U+FFFF, whose bytes are less. */
+/* Characters beyond U+FFFF come before U+E000 to U+FFFF in UTF-16, and after them in UTF-8. */
 int rank_of(char byte)
 {
 	const int value = static_cast<unsigned char>(byte);

@@ -10,7 +10,7 @@
 class TextPool
 {
       public:
-	/* So many bytes after each text can be read. */
+	/* Number of bytes that can be read after each text. */
 	static constexpr size_t kPadding = 32;
 
 	TextPool();
@@ -36,10 +36,10 @@ class TextPool
 	{
 		return bytes.size() + places.size() * sizeof(Place);
 	}
-	/* What is there now stays when the pool is cleared. */
+	/* Makes clear() keep all texts that are in the pool now. */
 	void keep();
 	void clear();
-	/* As JavaScript orders them: by units of UTF-16. */
+	/* Orders texts as JavaScript does: by units of UTF-16. */
 	bool is_before(uint32_t a, uint32_t b) const;
 
       private:
@@ -50,7 +50,7 @@ class TextPool
 	/* The texts one after the other, and the padding. */
 	std::string bytes;
 	std::vector<Place> places;
-	/* One more than the number of a text, in the slot of its hash; 0 is free. */
+	/* 1 + the number of a text, in the slot of its hash; 0 is a free slot. */
 	std::vector<uint32_t> slots;
 	size_t kept = 0;
 

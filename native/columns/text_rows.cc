@@ -25,13 +25,13 @@ int64_t signed_at(const Column &column, size_t index)
 	return static_cast<int64_t>(unsigned_at(column, index) << unused) >> unused;
 }
 
-/* The text that a part was written with last: neighbours mostly have the same. */
+/* The last text of a table: neighbouring rows mostly have the same one. */
 struct Recent {
 	TextKey key;
 	PaddedText text;
 };
 
-/* One row after the other. */
+/* Writes one row after the other. */
 struct RowWriter {
 	const Texts &texts;
 	std::span<const Column> columns;
@@ -163,7 +163,7 @@ bool is_valid(const Part &part, size_t columns)
 	}
 }
 
-/* Values of a key's columns must fit into it. */
+/* Whether the values of each key's columns fit into a key. */
 bool keys_fit(std::span<const Part> parts, std::span<const Column> columns)
 {
 	for (const Part &part : parts) {

@@ -55,19 +55,21 @@ enum class Op : uint8_t {
 	hex,
 	/* The text kept for the values of the columns. */
 	text,
-	/* The same for the first column's value, where all values that are not negative share the text for 0. */
+	/* Like `text`, for the first column's value; all values that are not negative share the text for 0. */
 	negative_text,
-	/* Elements of three columns each, with commas between: the text kept for the first two, a number and `}`.
-	   Elements of zeros are left out; without any, the part is `none`. */
+	/*
+	 * Elements of three columns each, with commas between: the text kept for the first two, a number and `}`.
+	 * Elements of zeros are left out; without any, the part is `none`.
+	 */
 	list,
 	count
 };
 
 struct Part {
 	Op op;
-	/* Written before the rest, and after the elements of a list. */
+	/* Text before the part's value, and text after the elements of a list. */
 	PaddedString before, after;
-	/* Written instead of all that, where there is nothing to write. */
+	/* Text for a row in which the part has nothing to write. */
 	PaddedString none;
 	std::vector<uint32_t> columns;
 	/* Distinguishes the texts of this part from those of others. */
@@ -78,7 +80,7 @@ struct Part {
 struct Layout {
 	/* Number of columns that the parts choose from. */
 	size_t columns;
-	/* All tables of parts are below it. */
+	/* Exclusive upper bound of the parts' tables. */
 	size_t tables;
 	/* The column with the types of the rows. */
 	uint32_t type_column;
@@ -87,11 +89,11 @@ struct Layout {
 	std::array<std::optional<std::vector<Part>>, 256> own;
 };
 
-/* The values that a text stands for, one after the other, as their columns have them. */
+/* The values that a text stands for, one after the other, in the widths of their columns. */
 struct TextKey {
 	std::array<uint64_t, 2> values;
 	uint32_t table;
-	/* The default calls memcmp(). */
+	/* The default operator would call memcmp(). */
 	bool operator==(const TextKey &other) const
 	{
 		return values[0] == other.values[0] && values[1] == other.values[1] && table == other.table;
@@ -129,7 +131,7 @@ struct Rows {
 	/* The index of each row in its type's own columns. */
 	const uint32_t *own_rows;
 	size_t from, to;
-	/* Written after each row. */
+	/* Text after each row. */
 	std::string_view ending;
 };
 

@@ -48,7 +48,7 @@ bool read_part(const Napi::Value &value, Part &part)
 	return unknown.IsUndefined() || lossless;
 }
 
-/* Raises `tables` to what the parts need. */
+/* Reads the parts, and raises `tables` above the table of each. */
 bool read_parts(const Napi::Value &value, std::vector<Part> &parts, size_t &tables)
 {
 	if (!value.IsArray())
@@ -104,7 +104,7 @@ Napi::Value add_text(const Napi::CallbackInfo &info)
 	return info.Env().Undefined();
 }
 
-/* Columns that the block lacks are undefined, and have no values here. */
+/* Reads the columns; one that the block lacks is undefined in JavaScript, and has no values here. */
 bool read_columns(const Napi::Value &value, std::vector<Column> &columns)
 {
 	if (!value.IsArray())
@@ -155,7 +155,7 @@ Napi::Value write_text_rows(const Napi::CallbackInfo &info)
 	const Stopped stopped = write_rows(*layout, *texts, rows, written, missing);
 	if (stopped == Stopped::wrong_columns)
 		return wrong_arguments(info);
-	/* Only after progress: the texts of one row stay together, however long they are. */
+	/* Texts are dropped only after a row was written: those of one row stay together, however long they are. */
 	if (rows.from > places[kRow])
 		texts->limit();
 	places[kRow] = static_cast<uint32_t>(rows.from);

@@ -19,7 +19,7 @@ template <typename Work> auto as_words(const Values &values, Work work)
 	}
 }
 
-/* The integer of `width` 0, 1, 2, 4 or 8 bytes. A call of memcpy() with such a size costs more than the switch. */
+/* Reads an integer of 0, 1, 2, 4 or 8 bytes. A call of memcpy() with a variable size costs more than the switch. */
 inline uint64_t load(const uint8_t *at, size_t width)
 {
 	const auto as = [at]<typename Word>(Word word) {

@@ -19,7 +19,10 @@ SQLITE_EXTENSION_INIT1
 
 static sqlite3_vfs *real_vfs;
 
-/* VACUUM may write other pages of a copy before the first one, which indicates the checksums. */
+/*
+ * Set while a copy is written, because VACUUM may write other pages before the first one, which indicates the
+ * checksums.
+ */
 static _Thread_local bool copies_have_checksums;
 
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *base, int flags, int *flags_out)
@@ -229,8 +232,8 @@ static void damaged_frame(sqlite3_context *context, int count, sqlite3_value **v
 }
 
 /*
- * logged_pages(frame): page numbers of the sound frames of the log from that one on, as a JSON list; negative where the
- * database has the page otherwise.
+ * logged_pages(frame): page numbers of the sound frames of the log from that one on, as a JSON list; negative if the
+ * database has other content for the page.
  */
 static void logged_pages(sqlite3_context *context, int count, sqlite3_value **values)
 {

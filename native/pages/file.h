@@ -87,8 +87,8 @@ int file_close(sqlite3_file *file);
  */
 int unreadable_frame(struct checked_file *database, int64_t *frame);
 /*
- * Appends the page numbers of the sound frames of the log from `first` on, negative where the database has the page
- * otherwise. The result is an SQLite error code.
+ * Appends the page numbers of the sound frames of the log from `first` on, negative if the database has other content
+ * for the page. The result is an SQLite error code.
  */
 int list_copied(struct checked_file *database, int64_t first, sqlite3_str *list);
 

@@ -200,9 +200,11 @@ struct look {
 	struct sums sums;
 	/* The first frame that breaks the chain, from 1; 0 while it is intact. */
 	int64_t broken_frame;
-	/* Whether a frame from there to the next commit is damaged, rather than left by an interrupted writer. */
+	/*
+	 * Whether a frame from `broken_frame` to the next commit is damaged, rather than left by an interrupted writer.
+	 */
 	bool is_changed;
-	/* Number of commits from there on. */
+	/* Number of commits from `broken_frame` on. */
 	uint32_t commits;
 };
 

@@ -19,7 +19,7 @@ struct BtfDeleter {
 	}
 };
 
-/* Each thread of Node has an addon of its own. */
+/* Kept for each thread, because each thread of Node has its own instance of the addon. */
 thread_local std::unique_ptr<btf, BtfDeleter> kept_types;
 
 } // namespace

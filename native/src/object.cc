@@ -143,7 +143,7 @@ NativeObject::NativeObject(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Na
 	LibbpfLog log;
 	if (has_fault(info.Env(), bytes.data, bytes.size))
 		return;
-	/* It opens the checked bytes, not the path: that may name another file by now. */
+	/* libbpf opens the checked bytes, not the path, which may name another file by now. */
 	object_.reset(bpf_object__open_mem(bytes.data, bytes.size, &options));
 	if (object_ == nullptr) {
 		throw_bpf(info.Env(), "bpf_object__open_mem", errno, &log);
@@ -263,8 +263,8 @@ namespace
 
 /*
  * Blocks signals in this thread: the kernel's verifier gives up with EAGAIN as soon as one is pending (Linux commit
- * c3494801cd17), and libbpf tries only five times. Those that a fault causes go to the thread itself. Others wait, or
- * are handled by another thread of the process.
+ * c3494801cd17), and libbpf tries only five times. Signals that a fault causes are not blocked, because they go to the
+ * thread itself. Others wait, or are handled by another thread of the process.
  */
 class WithoutSignals
 {

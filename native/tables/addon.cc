@@ -2,7 +2,7 @@
 
 #include <napi.h>
 
-/* The functions of JavaScript: daemon/export/sql/native_tables.ts declares them. */
+/* The functions that daemon/export/sql/native_tables.ts declares. */
 
 namespace
 {
@@ -41,7 +41,7 @@ Napi::Value failure(const Napi::CallbackInfo &info)
 
 Napi::Object start(Napi::Env env, Napi::Object exports)
 {
-	/* Each loading needs an argument of its own. */
+	/* Node tells hooks apart by their arguments, so each loading of the addon needs its own. */
 	napi_add_env_cleanup_hook(
 	    env,
 	    [](void *argument) {

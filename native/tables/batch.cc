@@ -9,7 +9,7 @@ SQLITE_EXTENSION_INIT3
 namespace
 {
 
-/* More keys than that are forgotten together. */
+/* Once there are more keys than this, all are forgotten. */
 constexpr size_t kTextsMax = 1 << 18;
 
 napi_value property(napi_env env, napi_value object, const char *name)

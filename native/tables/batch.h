@@ -12,7 +12,7 @@
  * A batch keeps its object alive, and with it the memory of the arrays.
  */
 
-/* Values of JavaScript that are made within it may be collected afterwards. */
+/* A scope for values of JavaScript, which may be collected when the scope ends. */
 class Scope
 {
       public:
@@ -32,15 +32,17 @@ class Scope
 	napi_handle_scope scope_;
 };
 
-/* The values of a typed array. SQLite has no unsigned 64-bit integers, so the storage says which values may exceed its
- * own. */
+/*
+ * The values of a typed array. SQLite has no unsigned 64-bit integers, so `storage` tells which values may exceed
+ * SQLite's.
+ */
 struct Values {
 	enum class Storage { none, u8, u16, u32, i32, u64, i64 };
 
 	Storage storage = Storage::none;
 	const void *data = nullptr;
 	size_t length = 0;
-	/* Equal values are NULL. */
+	/* Whether values that equal `unknown` are NULL. */
 	bool has_unknown = false;
 	uint64_t unknown = 0;
 
@@ -49,12 +51,12 @@ struct Values {
 };
 
 enum class Form {
-	/* The table leaves it out of this batch. */
+	/* The table leaves the column out of this batch. */
 	absent,
 	number,
 	/* A key of a text, which JavaScript is asked for once. */
 	key,
-	/* The same, but NULL unless the key is negative. */
+	/* Like `key`, but NULL unless the key is negative. */
 	negative_key,
 	/* The digits of a number, after a constant text. */
 	numbered,
@@ -65,7 +67,7 @@ enum class Form {
 
 struct BatchColumn {
 	Form form = Form::absent;
-	/* One for each event type if `is_own`, else one. */
+	/* One array for each event type if `is_own`, else one array. */
 	std::vector<Values> parts;
 	bool is_own = false;
 	std::string text;
@@ -76,7 +78,7 @@ struct BatchColumn {
 struct Batch {
 	size_t row_count = 0;
 	std::vector<BatchColumn> columns;
-	/* The row's id: SQLite recognises rows by it that two conditions joined by OR find. */
+	/* Ids of the rows, by which SQLite recognises a row that two conditions joined by OR find. */
 	Values numbers;
 	/* The event type of each row, and the row's index in its type's own columns. */
 	Values types;
@@ -92,7 +94,7 @@ struct TextCache {
 	};
 	/* Index of the table, by which JavaScript makes the texts. */
 	int table = 0;
-	/* One map a column. */
+	/* One map for each column. */
 	std::vector<std::unordered_map<uint64_t, Text>> columns;
 	size_t count = 0;
 };

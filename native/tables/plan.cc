@@ -24,7 +24,7 @@ char letter_of(unsigned char op)
 	}
 }
 
-/* Which operator of the column a constraint is passed on as; 0 if SQLite has to check it alone. */
+/* Returns the operator that a constraint is passed on with; 0 if SQLite has to check it alone. */
 char passed_as(sqlite3_index_info *info, int index, const TableColumn &column)
 {
 	const auto &constraint = info->aConstraint[index];
@@ -32,7 +32,7 @@ char passed_as(sqlite3_index_info *info, int index, const TableColumn &column)
 
 	if (!letter || !constraint.usable || column.operators.find(letter) == std::string::npos)
 		return 0;
-	/* Texts may be equal by a collation that knows no case. */
+	/* Another collation may take texts that differ in case for equal. */
 	if (sqlite3_stricmp(sqlite3_vtab_collation(info, index), "BINARY") != 0)
 		return 0;
 	if (letter != '=' || !sqlite3_vtab_in(info, index, -1))

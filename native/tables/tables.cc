@@ -11,7 +11,7 @@ SQLITE_EXTENSION_INIT1
 namespace
 {
 
-/* More columns share the last bit of SQLite's mask of used columns. */
+/* Number of columns with their own bit in SQLite's mask of used columns; all further ones share the last bit. */
 constexpr int kMaskColumns = 63;
 
 struct Thread {

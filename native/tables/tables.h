@@ -5,8 +5,9 @@
 #include <vector>
 
 /*
- * Virtual tables whose rows JavaScript makes in batches of columns. SQLite passes on which columns a query uses and
- * which conditions it has on them; what a condition does not exclude, SQLite checks itself.
+ * Virtual tables whose rows JavaScript makes in batches of columns. SQLite passes on the columns that a query uses and
+ * its conditions on them, and checks each row again, so JavaScript may return rows that do not match. Parameters are
+ * not checked again.
  */
 
 struct TableColumn {
@@ -20,11 +21,11 @@ struct TableColumn {
 struct Table {
 	std::string name;
 	std::vector<TableColumn> columns;
-	/* The column by which rows are in order if it is asked for; -1 without one. */
+	/* The column by which rows are ordered if a query asks for it; -1 without one. */
 	int order_column;
 };
 
-/* What the tables of one database have in common. */
+/* State that the tables of one database share. */
 struct Tables {
 	napi_env env;
 	std::vector<Table> tables;
@@ -39,5 +40,5 @@ void offer_tables(Tables *tables);
 /* Returns what JavaScript has thrown since the last call, or nullptr. */
 napi_value take_failure(napi_env env);
 
-/* JavaScript may be called no more: the environment ends. */
+/* Called when the environment ends: JavaScript must not be called afterwards. */
 void end_environment();

@@ -1,6 +1,6 @@
 /**
- * What retention has dropped from a fleet, as one loss for each node. It is counted in the sums by minute: a segment may
- * go on in an hour that is kept.
+ * The events that retention has dropped from a fleet, as one loss for each node. They are counted in the sums by
+ * minute, because a segment may go on in an hour that is kept.
  */
 import { createHash } from 'node:crypto';
 import type { Connection } from '../../clickhouse/connection/connection.ts';
@@ -13,7 +13,7 @@ import { sql } from '../../clickhouse/statements/sql.ts';
 export interface Dropped {
   node: string;
   fromNs: bigint;
-  /** The last moment of it. */
+  /** The last moment of the loss. */
   toNs: bigint;
   count: bigint;
 }
@@ -22,7 +22,10 @@ const MINUTE_NS = 60_000_000_000n;
 const MINUTES_OF_HOUR = 60n;
 const DROPPED = { node: 'text', first: 'number', last: 'number', lost: 'number' } as const;
 
-/** Returns what is known as dropped, for each node, and what will be before `firstHour`. Throws a ServerError. */
+/**
+ * Returns, for each node, the recorded loss and the loss by dropping the hours before `firstHour`. Throws a
+ * ServerError.
+ */
 export async function readDropped(
   connection: Connection,
   firstHour: bigint,
@@ -46,7 +49,7 @@ function toDropped({ node, first, last, lost }: RowOf<typeof DROPPED>): Dropped 
   return { node, fromNs: first, toNs: last, count: lost };
 }
 
-/** One for each node. */
+/** Joins the losses of each node into one. */
 export function mergeDropped(some: readonly Dropped[]): Dropped[] {
   const byNode = new Map<string, Dropped>();
   for (const one of some) {
@@ -61,7 +64,10 @@ export function mergeDropped(some: readonly Dropped[]): Dropped[] {
   return [...byNode.values()];
 }
 
-/** Replaces the losses of these nodes. They are in one partition, so all are there or none. Throws a ServerError. */
+/**
+ * Replaces the losses of these nodes. All rows are in one partition, so either all are written or none. Throws a
+ * ServerError.
+ */
 export async function writeDropped(connection: Connection, dropped: readonly Dropped[]): Promise<void> {
   if (dropped.length === 0) return;
   const buildNumberColumn = (name: string, getNumber: (one: Dropped) => bigint) => ({
@@ -88,7 +94,7 @@ export async function writeDropped(connection: Connection, dropped: readonly Dro
   await connection.insert({ table: 'loss', columns: columns.map(({ name }) => name) }, () => [block]);
 }
 
-/** A text in a column of words is a place in their table, whose first text is the empty one. */
+/** Encodes each text as a place in a table of texts, whose first text is the empty one. */
 function buildTextColumn(texts: readonly string[]) {
   const places = new Map([['', 0]]);
   for (const one of texts) if (!places.has(one)) places.set(one, places.size);

@@ -1,4 +1,4 @@
-/** The partitions of a fleet's tables: which there are, which go with an hour, and how they are dropped. */
+/** The partitions of a fleet's tables: lists them, selects those to drop for a first kept hour, and drops them. */
 
 import type { Connection } from '../../clickhouse/connection/connection.ts';
 import { createUnexpectedAnswerError, readTypedRows } from '../../clickhouse/connection/rows.ts';
@@ -9,20 +9,20 @@ import { HOUR_NS } from './plan.ts';
 export interface Partition {
   table: string;
   number: bigint;
-  /** It goes when this is the first hour that is kept: all that is in it is of earlier ones. */
+  /** The partition may be dropped if this is the first hour that is kept: all its rows are of earlier hours. */
   endHour: bigint;
   bytes: bigint;
 }
 
 const HOURS_OF_DAY = 24n;
 
-/** Tables by the hours and days of what is in them. */
+/** Tables whose partitions are the hours of their rows. */
 const BY_HOUR = ['event', 'transaction', 'stat'];
-/** They are in the hour in which a segment begins, which may go on for longer. */
+/** Tables whose partitions are the hours in which segments begin; a segment may go on for longer. */
 const BY_SEGMENT = ['segment', 'name'];
 const BY_DAY = ['by_id', 'loss'];
 
-/** Losses by retention itself are there; they stay. */
+/** The partition of the table `loss` with the losses by retention itself, which is kept. */
 const KEPT_LOSSES = 0n;
 
 const TIMEOUT_MS = 600_000;
@@ -43,13 +43,13 @@ WHERE active AND database = ${text(connection.database)} AND table IN (${tables}
   });
 }
 
-/** The number in the name of a partition of ours. */
+/** Returns the number that is the name of a partition of a kreplay table. */
 export function parsePartitionNumber(partition: string): bigint {
   if (/^\d{1,20}$/.test(partition)) return BigInt(partition);
   throw createUnexpectedAnswerError('a partition has no number');
 }
 
-/** The hour of the last event in the segments that begin in an hour. */
+/** Returns the hour of the last event in the segments that begin in each hour. */
 async function readSegmentEnds(connection: Connection): Promise<Map<bigint, bigint>> {
   const hours = sql`SELECT intDiv(t_min, ${HOUR_NS}) AS hour, intDiv(max(t_max), ${HOUR_NS}) AS last FROM segment GROUP BY hour`;
   return new Map(
@@ -57,7 +57,7 @@ async function readSegmentEnds(connection: Connection): Promise<Map<bigint, bigi
   );
 }
 
-/** Returns what goes when `firstHour` is the first hour that is kept, oldest first. */
+/** Returns the partitions to drop if `firstHour` is the first hour that is kept, oldest first. */
 export function selectDropped(firstHour: bigint, partitions: readonly Partition[]): Partition[] {
   return partitions
     .filter(({ table, number, endHour }) => endHour <= firstHour && !(table === 'loss' && number === KEPT_LOSSES))

@@ -7,7 +7,7 @@ export const HOUR_NS = 3_600_000_000_000n;
 export interface DiskSpace {
   freeBytes: bigint;
   totalBytes: bigint;
-  /** Bytes that the tables have there, by hour. */
+  /** Bytes of the tables on this disk, by hour. */
   bytesByHour: ReadonlyMap<bigint, bigint>;
 }
 
@@ -17,7 +17,7 @@ export interface Limits {
   freePercent: number | undefined;
 }
 
-/** The hour that is being filled, and the one before it, stay whatever is asked for. */
+/** The hour that is being filled and the one before it are always kept. */
 const HOURS_KEPT = 2n;
 
 /** Returns the first hour that is kept; all earlier ones are dropped. */

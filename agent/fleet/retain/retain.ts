@@ -25,19 +25,19 @@ import { type FoundServers, findServers, type Shard } from './shards.ts';
 export interface RetainOptions extends Limits {
   isDryRun: boolean;
   nowNs: bigint;
-  /** Called with what an operator should know. */
+  /** Called with messages for the operator. */
   note(message: string): void;
 }
 
 export interface Retained {
   /** Servers of the shard. */
   urls: string[];
-  /** What began before is not kept; 0 if nothing was dropped yet. */
+  /** Start of the kept time, in nanoseconds since the epoch; 0 if nothing was dropped yet. */
   oldestNs: bigint;
   hours: number;
   events: bigint;
   bytes: bigint;
-  /** Pins for which something was copied again. */
+  /** Number of pins whose events were copied again. */
   pins: number;
 }
 
@@ -92,7 +92,7 @@ async function retainFrom(shards: readonly Shard[], firstHour: bigint, options: 
   return retained;
 }
 
-/** A pin is on one shard, and what it keeps comes from all. */
+/** Copies late events for the pins of each shard: a pin is on one shard, and keeps events from all. */
 async function copyLateFromShards(works: readonly Work[]): Promise<number[]> {
   const hours = [...new Set(works.flatMap(({ partitions }) => listEventHours(partitions)))];
   const copied: number[] = [];
@@ -128,7 +128,7 @@ async function carryOut(works: readonly Work[], nowNs: bigint): Promise<void> {
   );
 }
 
-/** Readers know the oldest kept time before anything goes, on all shards. */
+/** Raises the oldest kept time on all shards first, and drops only when all readers know the new time. */
 async function apply(
   shards: readonly Shard[],
   works: readonly { shard: Shard; journal: Journal }[],
@@ -146,14 +146,15 @@ async function apply(
 }
 
 /*
- * What retention is about to do on a shard. It is written before anything is changed, with totals instead of what is
- * added: done again after an interruption, it ends in the same state and counts nothing twice.
+ * The retention that is about to run on a shard. The journal is written before anything is changed, and has totals
+ * instead of additions: a retention that is repeated after an interruption ends in the same state and counts nothing
+ * twice.
  */
 
 interface Journal {
   /** The first hour that is kept. */
   firstHour: bigint;
-  /** All that was dropped then, for each node. */
+  /** The total loss of each node when the hours are dropped. */
   dropped: readonly Dropped[];
 }
 
@@ -192,12 +193,14 @@ function write(connection: Connection, value: string): Promise<void> {
   return writeValue(connection, KEY, value, BigInt(Date.now()) * 1_000_000n);
 }
 
-/* Copies what has come for pins since they were made, before its hours are dropped. */
+/* Copies events that arrived for pins after they were made, before the hours of these events are dropped. */
 
 /** Ids in one statement: a server takes 256 KiB, in which each byte of an id is two digits. */
 const IDS_MAX = 100;
 
-/** `hours` will be dropped, on any shard; the pins are those of this one. Throws a ServerError. */
+/**
+ * Returns how many of this shard's pins were copied again; `hours` will be dropped, on any shard. Throws a ServerError.
+ */
 async function copyLate(connection: Connection, from: CopiedFrom, hours: readonly bigint[]): Promise<number> {
   const pins = await readPins(connection, { isCluster: false });
   let copied = 0;
@@ -216,7 +219,7 @@ async function copyLate(connection: Connection, from: CopiedFrom, hours: readonl
   return copied;
 }
 
-/** When the last event of each transaction began, as far as it has come. */
+/** Returns when the last event of each transaction began, of those that have arrived. */
 async function readTransactionEnds(
   connection: Connection,
   { isCluster }: CopiedFrom,

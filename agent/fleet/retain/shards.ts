@@ -1,4 +1,4 @@
-/** The servers of a fleet by shard, and what each says of its disks. */
+/** The servers of a fleet by shard, and the space on their disks. */
 import { type Connection, connect } from '../../clickhouse/connection/connection.ts';
 import { type RowOf, readSingleRow, readTypedRows } from '../../clickhouse/connection/rows.ts';
 import { ServerError } from '../../clickhouse/connection/server_error.ts';
@@ -13,7 +13,7 @@ import { parsePartitionNumber } from './partitions.ts';
 import type { DiskSpace } from './plan.ts';
 
 export interface Shard {
-  /** Its servers, for messages. */
+  /** The shard's servers, for messages. */
   urls: string[];
   connection: Connection;
   meta: Meta;
@@ -21,7 +21,7 @@ export interface Shard {
 
 export interface FoundServers {
   shards: Shard[];
-  /** The disks of all servers; undefined if a version does not say. */
+  /** The disks of all servers; undefined if the version of a server does not report disks. */
   disks: DiskSpace[] | undefined;
   /** The oldest version. */
   version: string;
@@ -38,9 +38,9 @@ interface Server {
   disks: DiskSpace[] | undefined;
 }
 
-/** Clocks that differ by more would drop what they should not. */
+/** Retention could drop hours that should be kept if clocks differed by more. */
 const CLOCKS_APART_MS_MAX = 3_600_000;
-/** A reader of the tables; a server needs no more time to answer. */
+/** A server needs no more time to answer. */
 const TIMEOUT_MS = 60_000;
 
 /** Throws a UserError. */
@@ -69,7 +69,10 @@ export async function findServers(settings: readonly ConnectionSettings[]): Prom
   };
 }
 
-/** Hours go from all shards at once; a replica that is away drops them when it is back. */
+/**
+ * Throws if a shard is missing, because hours are dropped from all shards at once. A replica that is away drops them
+ * when it is back.
+ */
 function refuseMissing(servers: readonly Server[], shardCount: number, away: readonly ServerError[]): void {
   const [first] = servers;
   if (!first || (first.meta.cluster === undefined && away.length > 0)) throw away[0];
@@ -123,7 +126,7 @@ WHERE database = ${text(connection.database)} AND table = 'event'`;
   return { shard: own.path, shardCount: shards };
 }
 
-/** Parts that were dropped are free soon: a server keeps their files for some minutes. */
+/** Bytes of dropped parts count as free: a server keeps their files for some minutes only. */
 async function readDiskSpaces(connection: Connection): Promise<DiskSpace[]> {
   const own = sql`database = ${text(connection.database)}`;
   const known = sql`SELECT name, free_space AS free, total_space AS total FROM system.disks`;

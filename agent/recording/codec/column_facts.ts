@@ -26,13 +26,13 @@ const FILTER = 3;
 const EXTREMES_BYTES = 18;
 
 /**
- * Values in more ranges become a filter. Ranges are exact, and take 3 bytes or so each; a filter has one value in 40
- * that does not occur, as long as there are no more values than its largest size in bytes.
+ * Values in more ranges become a Bloom filter. Ranges are exact, and take 3 bytes or so each. A filter wrongly finds
+ * one in 40 of the values that do not occur, as long as it has no more than `FILTER_BYTES_MAX` values.
  */
 export const RANGES_MAX = 64;
 const FILTER_BYTES_MAX = 512;
 const FILTER_BITS_MAX = 4;
-/** A filter is best when half of its bits are set: with this share of its bits for each value. */
+/** Share of (bits of the filter / values) that each value sets: half of the bits are then set, which is best. */
 const FILTER_BITS_SHARE = Math.LN2;
 
 const VARINT_BITS = 7;
@@ -48,7 +48,7 @@ const TYPES_MAX = 256;
 const smallestRow = new Int32Array(TYPES_MAX);
 const largestRow = new Int32Array(TYPES_MAX);
 
-/** Inclusive. */
+/** Both bounds are inclusive. */
 export interface Range {
   from: number;
   to: number;
@@ -65,7 +65,7 @@ export interface Filter {
   bitsOfValue: number;
 }
 
-/** What is known about a column; a form that this program does not know has none. */
+/** Facts about a column; a form that this program does not know gives none. */
 export interface ColumnFacts {
   ranges?: readonly Range[];
   extremes?: readonly Extremes[];
@@ -73,8 +73,8 @@ export interface ColumnFacts {
 }
 
 /**
- * The different values of rows [from, to), in ascending order; the next call overwrites them. A set takes several times
- * as long, and memory.
+ * Returns the distinct values of rows [from, to), in ascending order; the next call overwrites them. A `Set` takes
+ * several times as long, and more memory.
  */
 export function findDistinctValues(values: Uint32Array, from: number, to: number): Uint32Array {
   slots.fill(0);
@@ -90,7 +90,7 @@ export function findDistinctValues(values: Uint32Array, from: number, to: number
   return found.subarray(0, count).sort();
 }
 
-/** The values, which are in ascending order, as ranges if they are few, else as a filter. */
+/** Returns the sorted values as ranges if those are few, else as a filter. */
 export function buildMemberFacts(sorted: Uint32Array): ColumnFacts {
   const ranges: Range[] = [];
   let from = 0;
@@ -221,8 +221,8 @@ function encodeExtremes(extremes: readonly Extremes[]): Buffer {
 }
 
 /**
- * Reads what a blob says about the columns that `isWanted`. Returns undefined when the blob is damaged: nothing is
- * known then.
+ * Reads the facts of a blob about the columns that `isWanted` selects. Returns undefined when the blob is damaged: no
+ * facts are known then.
  */
 export function decodeFacts(
   blob: Buffer,

@@ -19,7 +19,7 @@ interface StoredGroup {
 
 export interface SegmentData {
   rowCount: number;
-  /** Memory that it takes when all of it is decompressed. */
+  /** Memory that the data takes when all of it is decompressed. */
   bytes: number;
   /** Number of rows of an event type; 0 for one that has no columns here. */
   typeRowCount(eventType: number): number;
@@ -33,7 +33,7 @@ export interface SegmentData {
   pick(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): boolean;
 }
 
-/** `make` gives memory for values and for what is decompressed, `label` distinguishes this data from others there. */
+/** `make` allocates memory for values and decompressed groups, `label` distinguishes this data from others there. */
 export function openSegmentData(
   data: Buffer,
   columnIds: ReadonlyMap<string, number>,
@@ -44,7 +44,7 @@ export function openSegmentData(
 
   function readEncodedColumn(group: StoredGroup, column: Column): Uint8Array | undefined {
     group.columns ??= readColumns(group, (bytes) =>
-      // What is decompressed overwrites all of it, so new memory need not be zeros.
+      // Decompression overwrites all of the memory, so it need not be zeroed.
       make === createColumn
         ? Buffer.allocUnsafe(bytes)
         : (make(`${label} ${column.eventType}`, 'u8', bytes) as Uint8Array),

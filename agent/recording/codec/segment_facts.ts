@@ -36,11 +36,11 @@ export function computeSegmentFacts(block: Block, range: BlockRange): SegmentFac
   };
 }
 
-/** Columns of all events of which the values are noted, and those of which the extremes of each event type are. */
+/** Common columns whose values are noted, and common columns whose extremes are noted for each event type. */
 export const WITH_MEMBERS = ['pid', 'comm'];
 export const WITH_EXTREMES = ['duration_ns', 'result'];
 
-/** What a query can know about the columns of the rows, by column id. */
+/** Returns facts about the columns of the rows, by column id. */
 export function computeColumnFacts(
   block: Block,
   { from, to }: BlockRange,

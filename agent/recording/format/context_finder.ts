@@ -58,7 +58,7 @@ export function createContextFinder(database: Database.Database): ContextFinder 
   };
 }
 
-/** A context may be hashed after it was read as one that is not. */
+/** Contexts that were read before they were hashed are found twice, and returned once. */
 function mergeFoundContexts(hashed: FoundContext[], others: readonly FoundContext[] = []): FoundContext[] {
   const known = new Set(hashed.map(({ context_id }) => context_id));
   return [...hashed, ...others.filter(({ context_id }) => !known.has(context_id))];
@@ -69,8 +69,8 @@ type ContextsByText = Map<string, FoundContext[]>;
 type NewerContext = [contextId: number, transactionKey: number, transactionId: string | null, traceId: string | null];
 
 /**
- * Returns a function that gives the contexts without hashes, by text: fewer than two batches, of which each is read
- * once. They are kept beyond that, which a lookup does not notice: contexts never change.
+ * Returns a function that gives the contexts without hashes, by text: fewer than two batches, each read once. Contexts
+ * that were hashed meanwhile stay in the result for a while, which does no harm: contexts never change.
  */
 function createUnhashedReader(database: Database.Database) {
   const newer = database.prepare<[object], NewerContext>(NEWER).raw();

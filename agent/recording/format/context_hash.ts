@@ -30,7 +30,9 @@ const createHashLevel = (table: string, placeBits: number): HashLevel => ({
   groupShift: HASH_BITS + placeBits,
 });
 
-/** Groups of 8192 contexts, of 131,072 and of two million. The first level's are written whole, as batches. */
+/**
+ * Groups of 8192 contexts, of 131,072 and of two million. The groups of the first level are written whole, as batches.
+ */
 export const LEVELS: readonly [HashLevel, HashLevel, HashLevel] = [
   createHashLevel('context_hash', 13),
   createHashLevel('context_hash_2', 13 + MERGED_BITS),

@@ -71,8 +71,9 @@ export function findDamagedFrame(database: Database.Database): number | undefine
 }
 
 /**
- * Whether SQLite may have copied the log past that frame to the file: then all pages of the frames up to some later one
- * are there as the last of them has each. Without these frames, pages of the file would be older than others.
+ * Whether SQLite may have copied the log past the frame to the file: the file then has all pages of the frames up to
+ * some later frame, each as it was logged last. Without these frames, some pages of the file would be older than
+ * others.
  */
 export function isCopiedPast(database: Database.Database, frame: number): boolean {
   const text = database.prepare<[number], string>('SELECT logged_pages(?)').pluck().get(frame)!;

@@ -1,7 +1,7 @@
 /** Ids of the dictionaries: names, files and contexts are numbered separately. */
 
 /**
- * An event never refers to an id that has this many newer ones: an older entry gets a new id, as one that was forgotten
+ * An event never refers to an id that has this many newer ids: an entry that old gets a new id, as a forgotten entry
  * does. So a text may have several ids, and retention can tell which ids no kept segment refers to.
  */
 export const IDS_IN_USE_MAX = 32_768;

@@ -1,21 +1,21 @@
-/** Where a recording says what is in progress: keys of `meta`, whose values are absent when there is nothing. */
+/** Keys of `meta` under which a recording keeps calls and requests in progress; a key without any is absent. */
 
 /** The latest time at which a writer is known to have been recording, in nanoseconds since the epoch. */
 export const ALIVE = 'alive_ns';
 
-/** A segment's data, of calls and requests that have begun and not ended: the most important first. */
+/** Calls and requests that have begun and not ended, encoded as a segment's data, the most important first. */
 export const IN_PROGRESS = 'in_progress';
 
 /** Key of the count of calls and requests that the list leaves out: a text, see `encodeUnlisted`. */
 export const IN_PROGRESS_UNLISTED = 'in_progress_unlisted';
 
-/** The same as IN_PROGRESS, of some that were in progress when earlier writers ended. */
+/** Some of the calls and requests that were in progress when earlier writers ended, encoded as those of IN_PROGRESS. */
 export const UNFINISHED = 'unfinished';
 
-/** Calls and requests of which only this is known. */
+/** Calls and requests that are counted, but not listed one by one. */
 export interface Unlisted {
   count: number;
-  /** How many of them have a label, or are requests, which may carry data with one. */
+  /** How many of them have a label or are requests, which may carry labelled data. */
   labelled: number;
   /** When the first of them began; 0 if there are none. */
   sinceNs: bigint;
@@ -23,7 +23,7 @@ export interface Unlisted {
 
 export const NONE_UNLISTED: Unlisted = { count: 0, labelled: 0, sinceNs: 0n };
 
-/** Something is or was in progress, and it is not known what. */
+/** Stands for an unreadable list: at least one call or request, of which nothing is known. */
 export const UNKNOWN_UNLISTED: Unlisted = { count: 1, labelled: 1, sinceNs: 0n };
 
 export function joinUnlisted(one: Unlisted, other: Unlisted): Unlisted {
@@ -39,7 +39,7 @@ export function encodeUnlisted({ count, labelled, sinceNs }: Unlisted): string {
   return `${count} ${labelled} ${sinceNs}`;
 }
 
-/** Returns undefined for what `encodeUnlisted` did not write; `undefined` stands for nothing. */
+/** Returns undefined for a text that `encodeUnlisted` did not write; a missing text means that nothing is unlisted. */
 export function parseUnlisted(text: unknown): Unlisted | undefined {
   if (text === undefined) return NONE_UNLISTED;
   const [, count, labelled, sinceNs] = /^(\d{1,10}) (\d{1,10}) (\d{1,20})$/.exec(String(text)) ?? [];

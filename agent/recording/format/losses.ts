@@ -1,14 +1,14 @@
-/** Records that are kept beside the events: losses, and steps of the clock. */
+/** Records that are kept in addition to events: losses, and steps of the clock. */
 import type { EventType } from '../../../bpf/schema/index.ts';
 import { type LossCause, toLossCause } from '../../../bpf/schema/losses.ts';
 
 /** The most bytes of a cause, an event type or a kind. */
 export const WORD_MAX = 64;
 
-/** Why something is missing, and whose it is. */
+/** Why events are missing, and which service they belong to. */
 export interface LossReason {
   cause: LossCause;
-  /** The service of everything that is concerned; any may be where this is not known. */
+  /** The service that all missing events belong to; if undefined, they may belong to any. */
   service?: string | undefined;
 }
 
@@ -20,14 +20,16 @@ export interface Loss extends LossReason {
   toNs: bigint;
 }
 
-/** Returns the reason as it is stored: a reader that knows causes only finds an unknown one. */
+/**
+ * Returns the stored form of the reason. A reader that knows only causes takes one with a service for an unknown cause.
+ */
 export function encodeReason({ cause, service }: LossReason): string {
   if (service === undefined) return cause;
   const text = `${cause} ${service}`;
   return Buffer.byteLength(text) <= WORD_MAX ? text : cause;
 }
 
-/** A reason that is not known may concern any service. */
+/** A loss with an unknown cause may concern any service. */
 export function parseReason(text: string): LossReason {
   const [first, ...service] = text.split(' ');
   const cause = toLossCause(first!);

@@ -1,9 +1,10 @@
 /**
- * The numbers behind a loss of power: those of the events that it took may be known elsewhere, and none is given twice.
- * So the next writer begins at the next multiple of 2^32, and how many events had the numbers before it is not known.
+ * Event numbers after a loss of power: the numbers of lost events may be known elsewhere, and no number is given twice.
+ * So the next writer begins at the next multiple of 2^32, and it is not known how many events had the numbers before
+ * that.
  */
 
-/** More than any log holds. */
+/** More numbers than any log has events. */
 const STEP = 2 ** 32;
 
 export function computeRestartNumber(number: number): number {

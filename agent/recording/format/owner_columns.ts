@@ -33,7 +33,7 @@ export const ORIGINS: readonly (OwnerColumns & { bytes: Column })[] = selectOwne
   bytes: findColumn(owner.context.name.replace(/_context$/, '_bytes')),
 }));
 
-/** Columns of who queued a request, of each event type that has them. */
+/** Columns of the queuer, for each event type that has them. */
 export const QUEUERS: readonly OwnerColumns[] = selectOwnerColumns('queuer');
 
 /**

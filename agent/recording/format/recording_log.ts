@@ -1,4 +1,4 @@
-/** The write-ahead log beside a recording, as a file that can be synced. */
+/** The write-ahead log of a recording, as a file that can be synced. */
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
 import { RecordingError } from './errors.ts';
 

@@ -4,7 +4,7 @@ import { I64_MAX, U64_MAX } from '../../../daemon/base/bigints.ts';
 import { describeDamagedLog, findDamagedFrame, hasChecksums } from './database.ts';
 import { createCorruptError, RecordingError } from './errors.ts';
 
-/** All statements of kreplay are shorter. */
+/** A longer statement is read as an empty text; all statements of kreplay are shorter. */
 const SQL_MAX = 4096;
 
 const OBJECTS_MAX = 64;

@@ -78,7 +78,7 @@ export function takeRows(block: NumberedBlock, rows: Uint32Array): NumberedBlock
   return gather([{ segment: source, rows }], COLUMNS, () => {});
 }
 
-/** All rows of a segment, in the order in which they were recorded, with its own arrays. */
+/** Makes a block of all rows of a segment, in recorded order; the block shares the segment's arrays. */
 export function buildWholeBlock(segment: Segment, columns: readonly Column[], make = createColumn): NumberedBlock {
   const { rowCount } = segment;
   const numbers = make(NUMBER.name, NUMBER.storage, rowCount) as BigUint64Array;

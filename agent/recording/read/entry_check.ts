@@ -27,7 +27,7 @@ const NEEDED = new Set([
 const READ = COLUMNS.filter(({ name }) => NEEDED.has(name));
 
 export interface EntryCheck {
-  /** Describes entries that are wrong, at most so many. Segments that cannot be read are left out. */
+  /** Describes wrong entries, `most` at most. Unreadable segments are left out. */
   findWrongEntries(most: number): string[];
 }
 

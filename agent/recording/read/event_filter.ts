@@ -48,7 +48,9 @@ export interface ResolvedFilter {
   maxDurationNs: bigint;
   /** Each of these must contain a context of the event. */
   contexts: readonly Ids[];
-  /** Contexts of which a segment with a matching event has one, as owner, origin or queuer; undefined for any. */
+  /**
+   * A segment with a matching event has one of these contexts, as owner, origin or queuer; undefined for any segment.
+   */
   inSegments: Ids | undefined;
   services: Ids | undefined;
   pid: number | undefined;
@@ -105,12 +107,12 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
   return impossible ? undefined : resolved;
 }
 
-/** Does the longest part of resolving a filter ahead of it, in steps. */
+/** Finds the files of a filter in steps, before the filter is resolved: this takes the longest part of resolving it. */
 export function* lookForFiles({ files, excluded }: EventFilter, lookup: Lookup): Generator<void, void> {
   for (const patterns of [files, excluded?.files]) if (patterns) yield* lookup.files.look(patterns);
 }
 
-/** Ids of the types that a matching event can be of: one that has each of the fields that are asked for. */
+/** Ids of the types that a matching event can have: wanted types with every field that a condition is about. */
 function selectEventTypeIds({ eventTypes, excluded }: EventFilter, own: readonly OwnCondition[]): number[] {
   return EVENTS.filter(
     ({ name, id }) =>
@@ -120,13 +122,13 @@ function selectEventTypeIds({ eventTypes, excluded }: EventFilter, own: readonly
   ).map(({ id }) => id);
 }
 
-/** Contexts of queuers that the conditions ask for; undefined if none does. */
+/** Contexts of the queuers that the conditions ask for; undefined if no condition is about queuers. */
 function collectQueuers(own: readonly OwnCondition[]): Ids | undefined {
   const condition = own.find((values) => values.some(({ column }) => column.source === 'queuer'));
   return condition && toSortedIds(condition.flatMap(({ numbers }) => [...numbers]));
 }
 
-/** An id that no event has excludes nothing. */
+/** Returns undefined for an empty list: names that no event has exclude nothing. */
 function omitEmpty(ids: Ids | undefined): Ids | undefined {
   return ids && ids.length > 0 ? ids : undefined;
 }
@@ -210,7 +212,7 @@ function ownConditions(given: OwnTexts, lookup: Lookup): OwnCondition[] {
 }
 
 function findOwnValues({ column, kind }: OwnColumn, wanted: readonly string[], lookup: Lookup): OwnValues[] {
-  // The ids of files may be very many: they are in this form already.
+  // The ids of files are sorted and unique already, and may be very many.
   const numbers =
     kind.source === 'file'
       ? lookup.files.find(wanted)

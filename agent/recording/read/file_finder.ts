@@ -1,4 +1,7 @@
-/** Finds files by path. No index has paths, so what was found is kept, and each list of patterns sees a file once. */
+/**
+ * Finds files by path. No index has paths, so the ids found are kept, and each file is matched once with each list of
+ * patterns.
+ */
 import type Database from 'better-sqlite3';
 import { createPathTest } from '../../../daemon/base/file_pattern.ts';
 
@@ -8,23 +11,23 @@ const OLDEST = 'SELECT coalesce(min(file_id), 0) FROM file';
 const FILES_A_STEP = 16_384;
 const NEXT = `SELECT file_id, path FROM file WHERE file_id > ? ORDER BY file_id LIMIT ${FILES_A_STEP}`;
 
-/** Lists of patterns that are kept: more than there are live tails. */
+/** The most lists of patterns that are kept: more than there are live tails. */
 const LISTS_MAX = 512;
-/** Ids that are kept, of all lists together: 32 MiB. The list that was used last stays in any case. */
+/** The most ids that all lists together keep, 32 MiB. The list that was used last stays in any case. */
 const IDS_MAX = 8_388_608;
 const ID_BYTES = 4;
 
 export interface FileFinder {
   /** Returns the ids of all files that match one of the patterns, in ascending order; callers do not change them. */
   find(patterns: readonly string[]): Uint32Array;
-  /** Does the work of `find` ahead of it, and yields after each step. */
+  /** Does the work of a later `find` in steps, and yields after each step. */
   look(patterns: readonly string[]): Generator<void, void>;
 }
 
 export function createFileFinder(database: Database.Database, { idsMax = IDS_MAX } = {}): FileFinder {
   const next = database.prepare<[number], [number, string]>(NEXT).raw();
   const oldest = database.prepare<[], number>(OLDEST).pluck();
-  /** The ones that were used last come last. */
+  /** Lists in the order of their last use, the most recent last. */
   const known = new Map<string, FoundFiles>();
 
   function findOrCreateList(patterns: readonly string[]): FoundFiles {
@@ -34,7 +37,7 @@ export function createFileFinder(database: Database.Database, { idsMax = IDS_MAX
     return found;
   }
 
-  /** Also where the steps of others have taken its place meanwhile. */
+  /** Marks a list as the last used; also restores a list that was forgotten between two of its steps. */
   function keep(found: FoundFiles): void {
     known.delete(found.key);
     known.set(found.key, found);
@@ -77,7 +80,7 @@ interface FoundFiles {
   readonly key: string;
   /** The last file that was looked at. */
   readonly last: number;
-  /** The room that its ids and patterns take, in ids. */
+  /** Memory that the ids and patterns take, in units of one id. */
   readonly size: number;
   add(files: readonly (readonly [id: number, path: string])[]): void;
   ids(): Uint32Array;
@@ -90,7 +93,7 @@ function createFoundFiles(key: string, patterns: readonly string[], oldest: () =
   let count = 0;
   let last = 0;
 
-  /** The old array stays as it is for those who have it. */
+  /** Copies the ids to a new array, because callers may still use the old one. */
   function makeRoom(): void {
     const first = oldest();
     const left = ids.subarray(0, count).filter((id) => id >= first);

@@ -13,7 +13,7 @@ import { RecentMap } from '../recent_map.ts';
 import { createFileFinder, type FileFinder } from './file_finder.ts';
 import { isShort, type Keep, TEXT_MAX } from './sizes.ts';
 
-/** Entries of each dictionary that are kept, for a reader that meets events again. */
+/** The most cached entries of each dictionary, for a reader that may read an event again. */
 export const CACHED_MAX = 65_536;
 
 const NAME = 'SELECT text FROM name WHERE name_id = ?';
@@ -23,7 +23,7 @@ const CONTEXTS = `
 SELECT context_id, transaction_id, trace_id, span_id
 FROM context
 WHERE context_id BETWEEN ? AND ?`;
-/** Contexts that are read at once, at most. */
+/** The most contexts that are read at once. */
 const CONTEXTS_AHEAD_MAX = 512;
 const SERVICES = 'SELECT DISTINCT text FROM service JOIN name USING (name_id) ORDER BY text';
 
@@ -44,11 +44,11 @@ export interface Lookup {
   findContextsByTransaction(id: string): number[];
   findTransactionKeys(id: string): number[];
   findContextsByTrace(id: string): number[];
-  /** Reads what the ids of a block refer to, so that it is available later. */
+  /** Reads the entries that the ids of a block refer to, so that they are available later. */
   remember(block: Block): void;
 }
 
-/** The dictionary that the ids of a column with such a source refer to. */
+/** The dictionary that the ids of a column refer to, by the column's source. */
 const KINDS: Readonly<Partial<Record<ColumnSource, 'name' | 'file' | 'context'>>> = {
   text: 'name',
   process: 'name',
@@ -82,7 +82,7 @@ export function findDictionaryKind({ name, source, storage }: Column): 'name' | 
 
 const NO_CONTEXT: ContextText = { transactionId: null, traceId: null, spanId: null };
 
-/** `keep` keeps which contexts a text has. */
+/** `keep` caches the contexts of transaction ids and trace ids. */
 export function openLookup(database: Database.Database, keep: Keep = (work) => work, cachedMax = CACHED_MAX): Lookup {
   const nameIds = database.prepare<[string], number>(NAME_IDS).pluck();
   const services = database.prepare<[], string>(SERVICES).pluck();
@@ -123,7 +123,7 @@ export function openLookup(database: Database.Database, keep: Keep = (work) => w
   };
 }
 
-/** An entry is written together with the event that refers to it, and stays as long as the event does. */
+/** A missing entry is damage: entries are written together with the event that refers to them, and stay as long. */
 function createReferenceCheck(getEntry: (id: number) => unknown): (id: number) => void {
   return (id) => {
     if (id !== 0 && getEntry(id) === undefined) throw createCorruptError('an event names what is not there');
@@ -139,7 +139,7 @@ function isEntry(entry: unknown): boolean {
 }
 
 /**
- * A scan meets contexts nearly in the order of their ids: while that goes on, those that follow are read as well, which
+ * A scan needs contexts nearly in the order of their ids: while it does, the contexts that follow are read ahead, which
  * takes a fifth of the time.
  */
 function createContextReader(database: Database.Database, cachedMax: number): (id: number) => ContextText | undefined {
@@ -151,7 +151,7 @@ function createContextReader(database: Database.Database, cachedMax: number): (i
     try {
       return statement.all(id, last);
     } catch (error) {
-      // Damage of another context is no damage of this one.
+      // The damage may be in another context, so the wanted one is read alone.
       if (last === id) throw error;
       last = id;
       return statement.all(id, id);

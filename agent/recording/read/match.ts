@@ -22,7 +22,7 @@ const RESULT = findColumn('result');
 const PID = findColumn('pid');
 const COMM = findColumn('comm');
 
-/** Reused for each segment: most keep few of its rows. */
+/** Reused for each segment, because usually few rows of a segment match. */
 const candidates = new Uint32Array(SEGMENT_ROWS_MAX);
 const ALL = candidates.map((_, row) => row);
 
@@ -48,7 +48,7 @@ export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNu
     if (count > 0) count = nativeColumns.keepSortedRows(segment.readColumn(column), ids, rows, count);
   }
 
-  /** Keeps the rows of which `markedRows` says so, or the others. */
+  /** Keeps the rows whose mark is in `wanted`: the marked rows, or the others. */
   function keepMarked(markedRows: () => Uint8Array, wanted: Uint32Array): void {
     if (count > 0) count = nativeColumns.keepSortedRows(markedRows(), wanted, rows, count);
   }
@@ -57,7 +57,7 @@ export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNu
     if (count > 0) count = keepRowsWith(results, areWanted, segment.readColumn(RESULT) as BigInt64Array, rows, count);
   }
 
-  // Most scans want all types, and most segments are wholly inside the time.
+  // Both checks are mostly skipped: most scans want all types, and most segments are wholly inside the wanted time.
   const { typeMask, minNs, maxNs } = segment.meta;
   if ((typeMask & ~filter.typeMask) !== 0n && count > 0) {
     count = nativeColumns.keepSortedRows(segment.eventTypes(), filter.eventTypes, rows, count);
@@ -87,7 +87,7 @@ export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNu
   return rows.slice(0, count);
 }
 
-/** Keeps the rows whose result is one of `results`, which are negative, or the others. */
+/** Keeps the rows whose result is one of `results`, all of them negative; without `areWanted`, the other rows. */
 function keepRowsWith(
   results: ReadonlySet<bigint>,
   areWanted: boolean,
@@ -140,14 +140,14 @@ function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventTy
 }
 
 /*
- * Which segments may contain what a scan looks for, by what their entries say about their events. An entry whose facts
- * are missing, damaged or of another form rules nothing out.
+ * Selects the segments that may contain a match by their entries. An entry whose facts are missing, damaged or in an
+ * unknown form rules nothing out.
  */
 
-/** Results count as unsigned, so negative ones begin here. */
+/** Results are compared as unsigned numbers, so negative results begin here. */
 const NEGATIVE_MIN = 2n ** 63n;
 
-/** A filter is not asked for more values: a text has few ids, and some of many are always found. */
+/** A column's filter is not asked for more values: a text has few ids, and of many values some are always found. */
 const TRIED_MAX = 64;
 
 /** Whether a segment whose column has these facts may contain a match. */
@@ -192,7 +192,7 @@ function createRangeRule(eventTypes: Ids, min: bigint, max: bigint): Rule {
     extremes?.some((one) => eventTypes.includes(one.eventType) && one.max >= min && one.min <= max) ?? true;
 }
 
-/** `sorted` is in ascending order. */
+/** Whether an event may have one of the values, which are in ascending order. */
 function createMembershipRule(sorted: Ids | readonly number[]): Rule {
   const isReached = ({ from, to }: Range) =>
     (sorted[findFirstNotBelow(sorted, from)] ?? Number.POSITIVE_INFINITY) <= to;

@@ -60,9 +60,12 @@ FROM segment`;
 /** How long to wait for a writer that is creating or closing the file. */
 const BUSY_TIMEOUT_MS = 2000;
 
-/** A lookup by text seeks in each batch of hashes: the upper pages of these stay cached, even in large recordings. */
+/**
+ * SQLite's page cache: a lookup by text seeks in each batch of hashes, whose upper pages stay cached in large
+ * recordings.
+ */
 const CACHE_KIBIBYTES = 16_384;
-/** What a reader keeps that takes each segment once. */
+/** Sizes of the page cache and of each dictionary's cache for a reader that reads each segment once. */
 const ONCE = { kibibytes: 2_048, entries: 16_384 };
 
 export interface RecordingInfo {
@@ -71,9 +74,9 @@ export interface RecordingInfo {
   bootId: string;
   machineId: string;
   createdNs: bigint;
-  /** Size limit of the last agent; null without one, as in a bundle. */
+  /** Size limit that the last agent recorded with; null without a limit, as in a bundle. */
   retainBytes: number | null;
-  /** Starts of the first and the last event; null when there is none. */
+  /** Starts of the first and the last event; null when the recording has no events. */
   firstTimestampNs: bigint | null;
   lastTimestampNs: bigint | null;
   eventCount: number;
@@ -81,7 +84,10 @@ export interface RecordingInfo {
 
 export interface ScanRequest {
   filter?: EventFilter;
-  /** `none`: each block has rows of one segment, in the order in which they were recorded; without `after` and `limit`. */
+  /**
+   * `none`: segments in any order, each with its rows in recorded order; `after`, `limit` and `blockRowsMax` are not
+   * used.
+   */
   order?: 'asc' | 'desc' | 'none';
   /** Only events that come after this one in the scan's order are returned. */
   after?: RecordingKey;
@@ -90,9 +96,9 @@ export interface ScanRequest {
   blockRowsMax?: number;
   /** Columns to return; `event_type` and `timestamp_ns` are always included. */
   columns?: readonly string[] | 'all';
-  /** Whether each block takes the memory of the one before it: its consumer must be done with that one. */
+  /** Whether each block reuses the memory of the previous block, which the consumer must then be done with. */
   reusesMemory?: boolean;
-  /** With order `none`: events that are shorter than it says when their segment is read may be left out. */
+  /** Minimum duration for order `none`: shorter events may be left out, by the value when their segment is read. */
   risingMinNs?: () => bigint;
 }
 
@@ -113,16 +119,18 @@ export interface RecordingReader
   info(): RecordingInfo;
   /** Damage found in this file so far, without the damage of its source that the file itself reports. */
   foundDamage(): { any: boolean; losses: Loss[] };
-  /** What to pass to other readers of this file; undefined if no damage was found. */
+  /** The damage to pass to other readers of this file; undefined if none was found. */
   damage(): FoundDamage | undefined;
-  /** Takes over what another reader of this file found. */
+  /** Adds the damage that another reader of this file found. */
   addDamage(found: FoundDamage): void;
   scan(request: ScanRequest): Generator<NumberedBlock>;
-  /** Finds the files of a filter ahead of its use, in steps: the first time that may take long. */
+  /** Finds the files that a filter matches before the filter is used, in steps: the first search may take long. */
   lookForFiles(filter: EventFilter): Generator<void, void>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
-  /** Whether the recording's id has changed since it was opened: a log that lay beside it belonged to another file. */
+  /**
+   * Whether the recording's id has changed since the file was opened: a log next to the file belonged to another file.
+   */
   isReplaced(): boolean;
   close(): void;
 }
@@ -165,7 +173,7 @@ function readOrigin(database: Database.Database) {
 
 interface Opening {
   isDamaged: boolean;
-  /** Entries of each dictionary. */
+  /** Size of each dictionary's cache, in entries. */
   cached: number;
 }
 
@@ -203,7 +211,7 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
   const readLosses = keep(side.losses, isShort);
   const transactions = openTransactions(database, lookup);
   const state = openStateReader(database, path);
-  /** Mostly answered from the cache: no agent changes what an id refers to, so these do not follow the writer. */
+  /** Entries are mostly cached, and no agent changes an entry, so these getters do not follow the writer. */
   const createEntryGetter = <Entry>(find: (id: number) => Entry) => {
     return (id: number) => runWithRecordingErrors(path, () => find(id));
   };
@@ -300,7 +308,7 @@ function createFilterResolver(guarded: ReturnType<typeof createGuard>, lookup: L
     while (!step().done) yield;
   }
 
-  /** The blocks of a scan; those before the filter is resolved are pauses. */
+  /** Yields the blocks of a scan, and before them an empty block for each step of resolving the filter. */
   function* scanResolved(
     filter: EventFilter,
     columns: ReturnType<typeof selectColumns>,
@@ -339,7 +347,7 @@ function readEvent(source: ScanSource, meta: SegmentMeta, number: number): Numbe
   }
 }
 
-/** Numbers grow with the rows. */
+/** Event numbers ascend with the rows, so a binary search finds the row. */
 function findRow({ rowCount, readEventNumber }: Segment, number: number): number | undefined {
   const row = findFirstPlace(0, rowCount - 1, (at) => readEventNumber(at) >= number);
   return readEventNumber(row) === number ? row : undefined;
@@ -398,7 +406,7 @@ GROUP BY known_cause, known_type
 ORDER BY known_cause, known_type`;
 
 export interface StateReader {
-  /** Whether an agent has ever written it; false for a bundle. */
+  /** Whether an agent has ever written the recording; false for a bundle. */
   isWritten(): boolean;
   /** Size of the file and its log. */
   sizeBytes(): number;
@@ -514,7 +522,7 @@ export interface FollowedWriter {
   follow(): void;
   /** A number that changes whenever another connection has committed. */
   version(): number;
-  /** The same number, read now. */
+  /** Reads the current value of `version` from the file. */
   newestVersion(): number;
   locations(): ColumnLocations;
   isReplaced(): boolean;
@@ -553,7 +561,7 @@ function readColumnLocations(database: Database.Database, path: string): ColumnL
   const ids = new Map<string, number>();
   const pieces = new Map<string, number>();
   let lastId = 0;
-  // A column that is missing in the list would read as one that the file never had.
+  // A damaged list may lack a column, which would then read as one that the file never had.
   const check = database.prepare<[], string>("PRAGMA main.integrity_check('column_name')").pluck();
   if (check.get() !== 'ok') throw createCorruptError('its list of columns cannot be read');
   const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
@@ -653,7 +661,7 @@ export interface DamageNotes {
   add(meta: DamagedSegment): void;
   /** Notes an entry of which not even the time is known. */
   addEntry(): void;
-  /** Says whether the log has commits that cannot be read. */
+  /** Notes whether the log has unreadable commits. */
   setLog(isDamaged: boolean): void;
   /** Notes a request that could not be answered. */
   addFailure(): void;
@@ -663,7 +671,7 @@ export interface DamageNotes {
   hasAny(): boolean;
   /** Returns undefined if no damage was found. */
   found(): FoundDamage | undefined;
-  /** Adds what another reader found. */
+  /** Adds the damage that another reader found. */
   addFound(found: FoundDamage): void;
 }
 
@@ -731,7 +739,7 @@ function includeDamage(
   };
 }
 
-/** When losses cannot be read, every answer may have a gap. */
+/** Unreadable losses are noted as damage without a time: every answer may have a gap. */
 function readKnownLosses<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
   try {
     return losses();
@@ -743,8 +751,8 @@ function readKnownLosses<Noted>(losses: () => Noted[], damage: DamageNotes): Not
 }
 
 /**
- * Keeps the note about the log right: a writer may end a damaged log before the frame that is damaged. It returns a
- * function to be called before the file is read; something of the file must have been read already.
+ * Keeps the damage notes in step with the log, because a writer may end a damaged log before its damaged frame. Returns
+ * a function to be called before each read. The file must have been read before `followLog` is called.
  */
 function followLog(
   database: Database.Database,

@@ -3,8 +3,8 @@
  * stored as they end and ordered as they start: a row may be returned as soon as no unopened segment can begin before
  * it.
  *
- * A scan returns what was recorded when it began. Each block is made within one read transaction, and none is open
- * while the consumer holds a block: that would keep the writer from ever shortening its log.
+ * A scan returns the events that were recorded when the scan began. Each block is made within one read transaction,
+ * which ends before the consumer gets the block: an open transaction would keep the writer from shortening its log.
  */
 import { type ColumnMaker, createColumn, createColumnReuser, type NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
@@ -41,7 +41,9 @@ export interface ScanSource {
   open(meta: SegmentMeta, make?: ColumnMaker): Segment | undefined;
   /** Called for a damaged segment that the scan leaves out. */
   onDamaged(meta: SegmentMeta): void;
-  /** Called for every block in its read transaction: entries that its ids refer to may be gone afterwards. */
+  /**
+   * Called in the read transaction of each block: dictionary entries that the block refers to may be gone afterwards.
+   */
   onBlock(block: NumberedBlock): void;
   /** Runs `work` in a read transaction. */
   runInTransaction<T>(work: () => T): T;
@@ -56,7 +58,7 @@ export interface ScanOptions {
   limit: number;
   blockRowsMax: number;
   columns: readonly Column[];
-  /** Whether each block takes the memory of the one before it. */
+  /** Whether each block reuses the memory of the previous block. */
   reusesMemory: boolean;
 }
 
@@ -137,21 +139,21 @@ class Merge {
     return meta;
   }
 
-  /** Lists the parts again, which may have been merged since the last block. */
+  /** Lists the unsealed parts again if a writer has committed since the last block: it may have merged them. */
   #followWriter(): void {
     const dataVersion = this.#source.dataVersion();
     if (dataVersion === this.#dataVersion) return;
     this.#dataVersion = dataVersion;
     const changedFrom = this.#plan.refresh() ?? Number.POSITIVE_INFINITY;
-    // Retention may have removed others, and with them the names that their rows refer to.
+    // Retention may have removed segments, and with them the names that their rows refer to.
     this.#cursors = this.#cursors.filter(
       ({ segment: { firstNumber } }) => firstNumber < changedFrom && this.#source.index.exists(firstNumber),
     );
   }
 
   /**
-   * Opens segments until the nearest row comes before everything in those that are not open; returns false when that
-   * would open more than `openedMax`.
+   * Opens segments until the nearest row precedes every row of the unopened segments. Returns false if the number of
+   * opened segments reaches `openedMax` first.
    */
   #openReachable(openedMax: number): boolean {
     for (let next = this.#plan.peek(); next; next = this.#plan.peek()) {
@@ -289,19 +291,20 @@ function findUnreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockS
 }
 
 /*
- * Scans segments one after the other, in no order: sums need none, and merging costs more than reading. sealed segments
- * blocks of some of them, each in a read transaction of its own: they never change parts all of them in one
- * transaction, because a writer may merge them into segments between two
+ * Scans segments one after the other, in no order: sums need none, and merging costs more than reading.
+ *
+ * Sealed segments never change, so each block of them has a read transaction of its own. All parts are read in one
+ * transaction, because a writer may merge them into segments between two.
  */
 
-/** The most segments that one step reads, and windows of segments that it passes: then the consumer can do other work. */
+/** The most segments in one block, and the windows passed before an empty block lets the consumer do other work. */
 const SEGMENTS_A_STEP = 16;
 const PASSED_A_STEP = 32;
-/** A block of fewer rows gets those of the next segments too: a transaction and a block for each would cost more. */
+/** Segments are added to a block until it has this many rows: a transaction and a block for each would cost more. */
 const ROWS_ENOUGH = 1024;
 
 interface UnorderedOptions extends Pick<ScanOptions, 'filter' | 'columns' | 'reusesMemory'> {
-  /** Shorter events are not wanted any longer. */
+  /** Events shorter than this duration, which may rise during the scan, are left out. */
   risingMinNs?: (() => bigint) | undefined;
 }
 
@@ -341,7 +344,7 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
     });
   }
 
-  /** Takes segments from the front of a list, which has some, until their rows are enough for a block. */
+  /** Takes segments from the front of a list that is not empty, until their rows are enough for a block. */
   function collectNextBlock(segments: SegmentMeta[]): NumberedBlock {
     const runs: SegmentRun[] = [];
     for (let [opened, rows] = [0, 0]; rows < ROWS_ENOUGH && opened < SEGMENTS_A_STEP; opened++) {
@@ -371,22 +374,24 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
 }
 
 /*
- * The segments that a scan has not opened yet, nearest first, while a writer goes on writing. numbers 0 ............
- * sealedEnd ........ end ....> sealed for good | parts at start | later events, not in this scan Sealed segments never
- * change and can only be removed, so they are read in windows. The few parts may be merged at any time into a segment
- * that begins with the same number, so they are listed again when the file has changed.
+ * The segments that a scan has not opened yet, nearest first, while a writer goes on writing. Events with a number
+ * below `sealedEnd` are in sealed segments, those up to `end` were in parts at the start, and later events are not in
+ * this scan.
+ *
+ * Sealed segments never change and can only be removed, so they are read in windows. The few parts may be merged at any
+ * time into a segment that begins with the same number, so they are listed again when the file has changed.
  */
 
 interface PlannedSegment extends SegmentMeta {
   /**
-   * Stands for a window of segments that cannot match, and is not to be opened. A file may have a million of these, and
-   * the consumer should do other work meanwhile.
+   * Set on an entry that stands for a window of segments without a match, and is not opened. A file may have a million
+   * such segments; the scan counts the entry, so that the consumer can do other work meanwhile.
    */
   isPassed?: true;
 }
 
 interface ScanPlan {
-  /** All numbers of this scan are below it. */
+  /** The scan returns only events with a number below this one. */
   readonly end: number;
   /** Returns the nearest segment that was not taken. */
   peek(): PlannedSegment | undefined;
@@ -458,7 +463,7 @@ function planScan({ index, columnIds, filter, order, startNs }: PlanOptions): Sc
 }
 
 interface UnorderedPlan {
-  /** All numbers of this scan are below it. */
+  /** The scan returns only events with a number below this one. */
   readonly end: number;
   /** Returns sealed segments window by window, then undefined. */
   readNextSealed(): SegmentMeta[] | undefined;
@@ -512,7 +517,7 @@ function createSealedSource({
       return index.listSealedWithContexts(contexts, sealedEnd, bounds);
     };
   }
-  // No segment that reaches the window begins earlier (ends later) than the longest one could.
+  // A segment that overlaps the wanted time begins before it (or ends after it) by at most the longest segment's span.
   const spanNs = index.longestSpanNs();
   let key: [bigint, number] =
     order === 'asc' ? [bounds.firstNs - spanNs - 1n, 0] : [toStored(bounds.lastNs + spanNs), Number.MAX_SAFE_INTEGER];

@@ -29,7 +29,7 @@ export interface SealedReader {
   /** Segments with events whose number is at least `from`, in the order of numbers, `limit` at most. */
   listSealedSegments(from: number, limit: number): SealedSegment[];
   /**
-   * All events of a segment in the order in which they were recorded, with what they refer to at hand. The block is valid
+   * Returns all events of a segment in recorded order, and caches the entries that they refer to. The block is valid
    * until the next call.
    */
   readSealedEvents(segment: SealedSegment): SealedEvents;
@@ -84,7 +84,7 @@ export function openSealedSegments(source: ScanSource, everything: () => Resolve
   };
 }
 
-/** Whether an event can be looked up by what the entry of its segment says: reading events one by one relies on it. */
+/** Whether all events of a segment are within the bounds of its entry: looking up single events relies on that. */
 function isWithin(
   { columns, numbers, rowCount }: NumberedBlock,
   { firstNumber, endNumber, typeMask, minNs, maxNs, maxDurationNs }: SealedSegment,

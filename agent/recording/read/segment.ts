@@ -15,7 +15,10 @@ const DECODED_SEGMENTS_MAX = 16;
 
 const EVENT_TYPE = COLUMNS.find(({ name }) => name === 'event_type')!;
 
-/** A segment without these has no events, however many its entry says. Zeros are not stored, not even of times. */
+/**
+ * Whether every segment with events stores the column. Zeros are not stored, so timestamps that are all zero are
+ * absent.
+ */
 function isNeverAbsent({ name }: Column, { maxNs }: SegmentMeta): boolean {
   return name === 'event_type' || (name === 'timestamp_ns' && maxNs > 0n);
 }
@@ -24,7 +27,7 @@ export interface Segment {
   readonly firstNumber: number;
   readonly rowCount: number;
   readColumn(column: Column): ColumnArray;
-  /** Returns the same as `readColumn`, but undefined when all values are the one of an absent column. */
+  /** Like `readColumn`, but returns undefined for a column that is absent, so that all its values are the default. */
   readStoredColumn(column: Column): ColumnArray | undefined;
   /** Sets `target[to[i]]` to `column[from[i]]`; a few values are copied without decoding the others. */
   copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
@@ -49,8 +52,8 @@ export interface ColumnLocations {
 }
 
 /**
- * `cache` keeps pieces beyond this segment; without it, they are read again each time. `make` gives memory for all that is
- * decoded, which must not be cached if it is used again.
+ * `cache` keeps pieces longer than the returned object; without a cache, each object reads its pieces again. `make`
+ * allocates the memory of decoded columns; if it reuses memory, there must be no cache.
  */
 export function openSegment(
   meta: SegmentMeta,
@@ -77,7 +80,7 @@ export function openSegment(
     return source;
   }
 
-  /** A part is not kept: it is soon replaced by a segment that begins with the same number. */
+  /** A part is not cached, because it is soon replaced by a segment that begins with the same number. */
   function openCachedSource(piece: number): SegmentData {
     if (!cache || !meta.sealed) return openSource(piece);
     let source = cache.get(firstNumber, piece);
@@ -231,17 +234,17 @@ export function createDecodedSegments(): { use(segment: Segment): void } {
 }
 
 /*
- * Keeps pieces of sealed segments in memory, decompressed: questions come back to the same few minutes. A piece is kept
- * when it is read for the second time in a while, so that a scan over everything neither fills the cache nor empties
- * it. All readers of a thread share the memory.
+ * Keeps decompressed pieces of sealed segments in memory, because queries return to the same few minutes. A piece is
+ * kept when it is read for the second time in a while, so that a scan over everything neither fills the cache nor
+ * empties it. All readers of a thread share the memory.
  */
 
 const BYTES_MAX_DEFAULT = 64 * 1024 * 1024;
 /** Number of pieces that were read once and are remembered by their key. */
 const SEEN_MAX = 8192;
 /**
- * Once the memory is full, one piece in so many is kept: where more pieces are in use than there is room for, most of
- * the others would be dropped before they are read again, and fresh memory costs more than reading does.
+ * Once the memory is full, only one in this many pieces is kept: if the pieces in use exceed the memory, most of them
+ * would be dropped before they are read again, and allocating memory for them costs more than reading them.
  */
 const KEPT_OF_MANY = 8;
 
@@ -260,14 +263,14 @@ let readers = 0;
 let isFull = false;
 let passed = 0;
 
-/** Sets the most bytes that this thread keeps; to be called before its first question. */
+/** Sets the most bytes that this thread keeps; must be called before the thread's first query. */
 export function limitPieceCache(bytes: number): void {
   bytesMax = bytes;
 }
 
 export function openPieceCache(): PieceCache {
   const reader = `${readers++}:`;
-  // Numbers are below 2^53, and a key must not be rounded.
+  // Keys are texts: a number made of an event number, up to 2^53, and a piece would be rounded.
   const buildPieceKey = (firstNumber: number, piece: number) => `${reader}${firstNumber}:${piece % PIECES_MAX}`;
   return {
     get(firstNumber, piece) {

@@ -75,7 +75,8 @@ FROM segment
 WHERE sealed = 1`;
 
 /**
- * Parts come after all sealed segments and are few, so this goes backwards by number, never through an index by time.
+ * Parts come after all sealed segments and are few, so the query goes backwards by number, never through an index by
+ * time.
  */
 const FIRST_PART = `
 SELECT first_number
@@ -87,7 +88,9 @@ WHERE +sealed = 0 AND first_number > (
 ORDER BY first_number
 LIMIT 1`;
 const DATA = 'SELECT data FROM segment WHERE first_number = ? AND sealed = ? AND event_count = ?';
-/** The casts are needed because numbers are bound as doubles, and this key may be above what those hold exactly. */
+/**
+ * The casts are needed because numbers are bound as doubles, and the key may be too large for a double to hold exactly.
+ */
 const PIECE = `
 SELECT data FROM segment_piece WHERE piece_key = CAST(? AS INTEGER) * ${PIECES_MAX} + CAST(? AS INTEGER)`;
 const MISSING_NUMBERS = 'SELECT 1 FROM segment WHERE end_number IS NOT NULL LIMIT 1';
@@ -109,7 +112,7 @@ export interface SegmentMeta {
   maxNs: bigint;
   maxDurationNs: bigint;
   services: Uint32Array;
-  /** What is known about its columns, as it is stored; undefined when nothing is. */
+  /** Encoded facts about the segment's columns; undefined when none are stored. */
   facts: Buffer | undefined;
 }
 
@@ -120,7 +123,7 @@ export interface SegmentBytes {
   readPiece(piece: number): Buffer;
 }
 
-/** Bounds that a segment must reach into to be of interest, as stored values (see `toStored`). */
+/** Bounds that a segment must overlap to be read, as stored values (see `toStored`). */
 export interface SegmentBounds {
   firstNs: bigint;
   lastNs: bigint;
@@ -204,7 +207,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   return {
     ends() {
       const endNumber = end.get() ?? 0;
-      // No event has such a number, and doubles are not exact above it, so entries that claim it are not searched for.
+      // Doubles are not exact above this limit and no event has a larger number, so entries that claim one are damaged.
       if (endNumber > Number.MAX_SAFE_INTEGER) onDamagedEntry();
       const sound = Math.min(endNumber, Number.MAX_SAFE_INTEGER);
       return { end: sound, sealedEnd: Math.min(firstPart.get() ?? sound, sound) };
@@ -339,7 +342,7 @@ LIMIT 64`;
 };
 
 interface Salvage<Row> {
-  /** Readable entries of the keys that follow; none when there are no more. */
+  /** Returns the next readable entries after a key; none at the end. */
   readInOrder(order: 'asc' | 'desc', after: { afterNs: bigint; afterNumber: number }, bounds: object): Row[];
   readWithContexts(wanted: { contexts: string; sealedEnd: number }, bounds: object): Row[];
 }

@@ -112,15 +112,15 @@ const KEY_LENGTH_MAX = 1000;
 type Argument = string | number | bigint | undefined;
 
 /**
- * Returns a function that answers as `work` does. Its callers share an answer and must not change it. One that `isSmall`
- * refuses is not kept.
+ * Returns a function that answers as `work` does. Its callers share an answer and must not change it. An answer that
+ * `isSmall` refuses is not kept.
  */
 export type Keep = <Arguments extends readonly Argument[], Answer>(
   work: (...args: Arguments) => Answer,
   isSmall?: (answer: Answer) => boolean,
 ) => (...args: Arguments) => Answer;
 
-/** Longer lists are read again for each question. */
+/** Longer lists are read again for each query. */
 export const isShort = ({ length }: readonly unknown[]): boolean => length <= LIST_MAX;
 
 /** `version` returns a number that changes whenever another connection has committed. */

@@ -59,7 +59,7 @@ export interface TransactionsRequest {
 
 export interface TransactionReader {
   readTransaction(id: string): TransactionSummary | undefined;
-  /** Returns the same for the keys of the transaction's summaries. */
+  /** Like `readTransaction`, for the keys of the transaction's summaries. */
   readTransactionByKeys(keys: readonly number[]): TransactionSummary | undefined;
   /** Returns the newest first, by first appearance. */
   listTransactions(request: TransactionsRequest): TransactionSummary[];
@@ -98,7 +98,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n) || typeof transactionId !== 'string')
       throw createCorruptError('a summary of a transaction is malformed');
     if (services.length > TEXT_MAX) throw createCorruptError('a transaction has more services than any has');
-    // A service may have got a new id because of its age; its old one may be gone.
+    // A service gets a new id when its old one has aged, and the name of the old id may be gone.
     const names = Array.from(unpackIds(services), lookup.name).filter((name) => name !== '');
     return {
       key: Number(key),
@@ -137,7 +137,7 @@ export function openPinReader(database: Database.Database): PinReader {
   };
 }
 
-/** Joins what a recording has of a transaction; `a` is what it had first. */
+/** Joins two summaries of one transaction; `a` is the earlier one. */
 export function joinSummaries(a: TransactionSummary, b: TransactionSummary): TransactionSummary {
   const slower = chooseSlower(a, b);
   const firstTimestampNs = computeFirstStartNs([a, b]);
@@ -161,14 +161,14 @@ function hasOwn({ writtenBack, eventCount }: Pick<TransactionSummary, 'writtenBa
   return eventCount > writtenBack.count;
 }
 
-/** When the first own event of all parts began; the first of all events without own ones. */
+/** Start of the first own event of all parts; of the first event if no part has own events. */
 export function computeFirstStartNs(parts: readonly (Ends & Pick<TransactionSummary, 'firstTimestampNs'>)[]): bigint {
   const own = parts.filter(hasOwn);
   const starts = (own.length > 0 ? own : parts).map(({ firstTimestampNs }) => firstTimestampNs);
   return starts.reduce(min);
 }
 
-/** When the own events of all parts ended; at least `firstNs`. */
+/** End of the last own event of all parts; at least `firstNs`. */
 export function computeLastEndNs(parts: readonly Ends[], firstNs: bigint): bigint {
   const ends = parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs);
   return ends.reduce(max, firstNs);
@@ -198,8 +198,8 @@ export function computeWholeEndNs({
 }
 
 /*
- * Transactions in memory, as columns sorted by key, by which lists of them are filtered and sorted. A row takes some 50
- * bytes, so that a recording with a million transactions is searched without reading it.
+ * Transactions in memory, as columns sorted by key, with which lists of transactions are filtered and sorted. A row
+ * takes some 50 bytes, so a recording with a million transactions is searched without reading its file.
  */
 
 const ROWS_MIN = 1024;
@@ -216,7 +216,7 @@ interface TransactionRow {
   endNs: bigint;
   eventCount: number;
   hasError: boolean;
-  /** Number of its set of services: the same for the same services. */
+  /** Number of the transaction's set of services; equal sets have the same number. */
   serviceSet: number;
 }
 
@@ -348,10 +348,12 @@ function copyRows(from: Growing, to: Growing): void {
 }
 
 /*
- * Keeps a table of a recording's transactions up to date, a little at each step. The whole file is read once; after
- * that, only what later events can have changed. An event refers to none but the latest `IDS_IN_USE_MAX` contexts, so
- * contexts 0 ........ changedFrom ........ context_from of the first new segment ........ newest | only those whose
- * newer | read again | contexts say that they go on |
+ * Keeps a table of a recording's transactions up to date, a little at each step. The whole file is read once; later,
+ * only the transactions that new events can have changed.
+ *
+ * An event refers only to the latest `IDS_IN_USE_MAX` contexts, so `changedFrom` is that many before the `context_from`
+ * of the first new segment. Transactions from `changedFrom` on are read again; older ones only if a newer context says
+ * that they go on.
  */
 
 /** Number of rows read in a step, which takes some milliseconds. */
@@ -388,7 +390,7 @@ const KEY_MAX = 2n ** 32n - 1n;
 
 type IndexRow = [bigint, string, bigint, bigint, bigint, bigint, string];
 
-/** The key after which rows are still to be read, and the number up to which events were there when reading began. */
+/** A pass over the rows: the last key that was read, and the number after the last event when the pass began. */
 interface Reading {
   after: number;
   end: number;
@@ -401,8 +403,8 @@ export interface TransactionIndex {
   /** The services of each set, by its number. */
   serviceSets(): readonly (readonly string[])[];
   /**
-   * Continues to read; returns false while there is more to read before the columns are as the file was at the first
-   * step.
+   * Reads some rows; returns false until the columns have caught up with the file as it was at the first step of the
+   * pass.
    */
   step(): boolean;
   /** Marks a row whose transaction is gone from the file. */
@@ -427,16 +429,16 @@ export function openTransactionIndex({ database, lookup, runInTransaction }: Ind
   const serviceSets: string[][] = [];
   const setNumbers = new Map<string, number>();
   let seenVersion: number | undefined;
-  /** Events below this number are in the table. */
+  /** The table covers the events below this number. */
   let seenEnd = 0;
-  /** The reading that is not finished. */
+  /** The pass that is not finished. */
   let reading: Reading | undefined;
 
   /** All transactions share a few sets of services. */
   function internServiceSet(ids: string): number {
     let number = setNumbers.get(ids);
     if (number === undefined) {
-      // A service may have got a new id because of its age; its old one may be gone.
+      // A service gets a new id when its old one has aged, and the name of the old id may be gone.
       const names = Array.from(unpackIds(Buffer.from(ids, 'hex')), lookup.name).filter((name) => name !== '');
       number = serviceSets.push([...new Set(names)].sort()) - 1;
       setNumbers.set(ids, number);

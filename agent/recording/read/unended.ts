@@ -1,4 +1,4 @@
-/** Reads what is in progress, and what was when a writer ended: calls and requests that have begun and not ended. */
+/** Reads calls and requests that have begun and not ended: those in progress now, and those when a writer ended. */
 import type Database from 'better-sqlite3';
 import { type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -102,7 +102,7 @@ export function openUnended(
       const said = new Map(values.all());
       const { events, unlisted } = readList(said.get(IN_PROGRESS));
       const keptNs = (said.has(UNFINISHED) && removedUntil.get()) || 0n;
-      // Each is a loss as well, whether it can be read or not.
+      // Every entry is a loss as well, so unreadable entries are not counted here.
       const lost = readList(said.get(UNFINISHED)).events.filter(({ timestamp_ns }) => timestamp_ns >= keptNs);
       const others = joinUnlisted(unlisted, readUnlisted(said.get(IN_PROGRESS_UNLISTED)));
       return { events: events.sort(compareStarts), lost, unlisted: others };
@@ -110,7 +110,7 @@ export function openUnended(
   };
 }
 
-/** Events of a type that a later kreplay has written. */
+/** Counts events of types that only a later kreplay knows. */
 function countUnknownTypes(block: NumberedBlock): Unlisted {
   const [types, starts] = ['event_type', 'timestamp_ns'].map((name) => block.columns.get(name)!) as [
     Uint8Array,
@@ -178,7 +178,7 @@ function buildUnendedEvents(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 
 
 type OwnText = Pick<UnendedEvent, OwnField>;
 
-/** The texts of a type that filters are about. */
+/** The fields of an event that filters have conditions on, as texts. */
 function ownTexts(
   type: NonNullable<ReturnType<typeof findEventDefinition>>,
   readNumber: (column: string) => number,
@@ -205,7 +205,7 @@ export interface UnendedFilter extends Omit<EventValues, 'nodes' | 'results'> {
   excluded?: Omit<EventValues, 'nodes' | 'results'>;
 }
 
-/** Returns whether a filter selects an event, as far as it can be judged without its end. */
+/** Returns a test whether a filter selects an event, as far as that can be judged before the event has ended. */
 export function createUnendedTest(filter: UnendedFilter): (event: UnendedEvent) => boolean {
   const { transactionId, traceId, pid, excluded = {} } = filter;
   const services = omitEmptyNames(filter.services);

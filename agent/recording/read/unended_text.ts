@@ -1,13 +1,13 @@
-/** What is in progress on a node, as a text: JSON, in which times are texts with all digits. */
+/** Calls and requests in progress on a node, as JSON in which times are texts with all digits. */
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import type { Queuer } from '../../../bpf/schema/kinds.ts';
 import { NONE_UNLISTED } from '../format/in_progress.ts';
 import type { UnendedEvent, UnendedLists, UnendedOwner } from './unended.ts';
 
-/** A longer text was not written here. */
+/** A longer text does not come from `encodeUnended`. */
 const LENGTH_MAX = 4_000_000;
 
-/** The most that a node tells of what was in progress when its agents ended: all are losses, too. */
+/** The most entries of `lost` in a text; all entries are reported as losses, too. */
 const LOST_MAX = 64;
 
 const NOTHING: UnendedLists = { events: [], lost: [], unlisted: NONE_UNLISTED };
@@ -20,7 +20,7 @@ export function encodeUnended({ events, lost, unlisted }: UnendedLists): string 
   );
 }
 
-/** Returns undefined for a text that was not written here: it comes from a server, which may say anything. */
+/** Returns undefined for a malformed text: it comes from a server, which may send anything. */
 export function parseUnended(text: string): UnendedLists | undefined {
   if (text === '') return NOTHING;
   if (text.length > LENGTH_MAX) return undefined;
@@ -101,7 +101,7 @@ function parseTimeNs(value: unknown): bigint {
   return BigInt(value as string);
 }
 
-/** The same error as that of a text that is no JSON. */
+/** Malformed values throw the same error as a text that is not JSON. */
 function createMalformedError(what: string): SyntaxError {
   return new SyntaxError(`a ${what} is malformed`);
 }

@@ -7,7 +7,7 @@ const PINS = 'SELECT transaction_id AS transactionId, from_ns AS fromNs, to_ns A
 
 const WITH_CONTEXT = 'SELECT first_number FROM segment_context WHERE context_id = ?';
 
-/** Segments that overlap the time before a transaction; none of them ends later than the longest segment could. */
+/** Segments that overlap the time before a transaction; they end at most the longest segment's span after that time. */
 const BEFORE = `
 SELECT first_number
 FROM segment

@@ -1,6 +1,6 @@
 /**
  * Pins a transaction: retention then keeps it, and what the node did right before it. A server of the recording writes
- * pins while the agent writes events: a pin is one short transaction.
+ * pins while the agent writes events, so a pin is one short database transaction.
  */
 import { existsSync } from 'node:fs';
 import type Database from 'better-sqlite3';
@@ -15,7 +15,7 @@ import { findPinnedSegments } from './pinned_segments.ts';
 /** How long to wait for the agent's commit. The server of the recording is blocked meanwhile. */
 const BUSY_TIMEOUT_MS = 500;
 
-/** Share of the recording's limit that pins may take: the rest is for what happens next. */
+/** Share of the recording's limit that pins may take: the rest is for new events. */
 export const PINNED_SHARE_MAX = 0.5;
 
 const PIN = `
@@ -79,12 +79,12 @@ export function unpinTransaction(path: string, transactionId: string): boolean {
 }
 
 /**
- * Resolves once all pins of the recording are on the disk, with what they keep: a loss of power takes none of them. It
- * waits for the disk on another thread.
+ * Resolves once all pins of the recording, and the events that they keep, are on disk, where no loss of power takes
+ * them. Another thread waits for the disk.
  * @throws RecordingError recording_io_error, recording_full
  */
 export async function syncPins(path: string): Promise<void> {
-  // Without a log, the file itself has all, and was synced.
+  // The file itself has all pins if there is no log, and was synced.
   if (!existsSync(`${path}-wal`)) return;
   const log = openLog(path);
   const failure = await new Promise<RecordingError | undefined>((done) => log.beginSync(done));

@@ -9,7 +9,7 @@ import type { NextIds } from '../format/ids.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import type { IdRange, PinnedContent } from './pinned_segments.ts';
 
-/** Number of ids of each kind in a call. The segments that one step removes do not bring more. */
+/** Number of ids of each kind that a call checks. The segments that one step removes bring no more than that. */
 const IDS_A_CALL = 20_000;
 
 /** Number of summaries checked at once, and how long a call continues to check them. */
@@ -27,7 +27,7 @@ WHERE context_id >= :from AND context_id < :end
   AND NOT EXISTS (SELECT 1 FROM segment_context WHERE segment_context.context_id = context.context_id)`,
 ];
 
-/** Number of hashes of each level in a call: as many as its contexts have. */
+/** Number of hashes of each level that a call checks: as many as its contexts have. */
 const HASHES_A_CALL = 2 * IDS_A_CALL;
 
 const buildNextHashesSql = (level: HashLevel) => `
@@ -43,7 +43,7 @@ DELETE FROM ${level.table}
 WHERE key > :after AND key <= :upTo
   AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${buildKeyContextSql(level)})`;
 
-/** Deletes transactions whose events are gone; pinned segments may contain events of one that is not pinned itself. */
+/** Deletes transactions without events; pinned segments may have events of a transaction that is not pinned itself. */
 const PRUNE_SUMMARIES = `
 DELETE FROM transaction_summary
 WHERE transaction_key > :after AND transaction_key <= :upTo AND last_number < :oldest
@@ -59,7 +59,7 @@ FROM (
   ORDER BY transaction_key LIMIT ${SUMMARIES_AT_ONCE}
 )`;
 
-/** Older losses are of no interest, except beside pinned events. */
+/** Losses and clock steps older than all kept events are deleted, unless there are pins, whose events may be as old. */
 const PRUNE_NOTES = [
   `
 DELETE FROM loss
@@ -81,7 +81,7 @@ export interface OldestKept {
 export interface Pruning {
   /** Must be called when segments were removed; runs in its own transaction. */
   prune(oldest: OldestKept, pinned: PinnedContent): void;
-  /** Must be called when pins have changed: what they kept may have become removable. */
+  /** Must be called when pins have changed: entries that they kept may have become removable. */
   restart(): void;
 }
 
@@ -129,7 +129,7 @@ export function openPruning(database: Database.Database): Pruning {
     do {
       const { upTo, old } = nextSummaries.get({ after: summariesAfter, oldest })!;
       if (upTo === null || old === 0n) {
-        // Nearly all transactions that began later have newer events.
+        // The check starts over, because nearly all transactions that began later have newer events.
         summariesAfter = 0n;
         return;
       }
@@ -161,7 +161,7 @@ export function openPruning(database: Database.Database): Pruning {
   };
 }
 
-/** Returns a function that removes hashes of contexts that are removed, of groups below that of a context. */
+/** Returns a function that removes the hashes of removed contexts, in the groups below that of the given context. */
 function hashPruning(database: Database.Database, level: HashLevel): (contextId: number) => void {
   const next = database.prepare<[object], bigint | null>(buildNextHashesSql(level)).pluck().safeIntegers();
   const prune = database.prepare(buildPruneHashesSql(level));

@@ -16,7 +16,7 @@ export interface RetentionLimits {
   bytes?: number;
   /** Limit of the age of events, by their end. */
   ageNs?: bigint;
-  /** Position file of a shipper: events that it has not shipped do not grow too old. The size limit takes them too. */
+  /** Position file of a shipper: the age limit spares events that it has not shipped; the size limit does not. */
   unshipped?: string;
 }
 
@@ -34,10 +34,12 @@ const LOG_SHARE = 1 / 32;
 /** Size of the header of a frame in the log, which precedes the page. */
 const FRAME_OVERHEAD_BYTES = 24;
 
-/** Number of newest segments that the size limit never removes: when only these are left, the excess is not theirs. */
+/**
+ * Number of newest segments that the size limit never removes: if only these are left, something else takes the space.
+ */
 const SEGMENTS_MIN = 16;
 
-/** How often pins are looked up again: new segments of a pinned transaction are far from the oldest ones. */
+/** How often pins are looked up again: a pinned transaction's new segments are not among the oldest, which go first. */
 const PINS_EVERY_NS = 10_000_000_000n;
 
 const SET_LIMIT = `
@@ -85,7 +87,7 @@ interface OldSegment {
   contextFrom: bigint;
 }
 
-/** Returns a function that makes one step; `takeNextIds` returns the next dictionary ids, as far as entries are written. */
+/** Returns a function that makes one step; `nextIds` returns the dictionary ids after the last written entries. */
 export function openRetention(
   database: Database.Database,
   path: string,
@@ -216,14 +218,14 @@ function limitLog(database: Database.Database, bytes: number, pageBytes: number)
   return logBytesMax;
 }
 
-/* How far a recording is shipped, as the shipper's position file says: what is not shipped does not grow too old. */
+/* How far a recording is shipped, by the shipper's position file: the age limit spares events that are not shipped. */
 
-/** The file changes with every group that arrives; it need not be read as often. */
+/** The file changes with every group that arrives, but need not be read as often. */
 const LOOK_EVERY_NS = 10_000_000_000n;
 
 /**
- * Returns a function that gives the number up to which events have arrived: 0 without a file, or with one of another
- * recording or that cannot be read, because then nothing is known to have arrived.
+ * Returns a function that gives the number up to which events have arrived. The number is 0 if the file is missing,
+ * unreadable or of another recording, because then no event is known to have arrived.
  */
 function createShippedNumberReader(path: string, recordingId: string): (nowNs: bigint) => bigint {
   let readNs: bigint | undefined;

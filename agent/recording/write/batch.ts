@@ -1,6 +1,6 @@
 /**
- * The content of one commit. The half of a writer that gathers events makes it, and the half that owns the database
- * writes it. They may be in two threads, so a batch is plain data, and refers to events by the block that they are in.
+ * The content of one commit: the half of a writer that gathers events makes it, and the half that owns the database
+ * writes it. The halves may be in two threads, so a batch is plain data, and names events by the block that holds them.
  */
 import type { Block } from '../../../bpf/schema/block.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
@@ -55,7 +55,7 @@ export interface Batch {
   contexts: NewEntries<ContextRow>;
   losses: readonly Loss[];
   clockSteps: readonly ClockStep[];
-  /** What is in progress; undefined if it has not changed since the last batch. */
+  /** Calls and requests in progress; undefined if they have not changed since the last batch. */
   unended: UnendedRows | undefined;
   /** Wall clock when the batch was made, which shows that the writer was alive. */
   nowNs: bigint;

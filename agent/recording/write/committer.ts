@@ -44,15 +44,15 @@ export interface Committer {
   readonly log: RecordingLog;
   /** Whether another recording was copied over the file: a commit would damage that one. */
   isOverwritten(): boolean;
-  /** When it throws, nothing of the batch was written. */
+  /** Writes all of the batch, or throws and writes nothing. */
   commit(batch: Batch): void;
   /** Removes a few of the segments that exceed the limits of age or size. */
   retain(nowNs: bigint): RetentionState;
   /** Copies the log to the file and syncs both; returns whether all of it could be copied. */
   checkpoint(): boolean;
   /**
-   * Closes the file. Without `endedNs` something is missing at the end: the next writer records it as after a writer
-   * that was killed. Returns what is left behind when the path does not refer to the file any more.
+   * Closes the file. Without `endedNs` events are missing at the end, and the next writer records a gap as after a
+   * killed writer. Returns what is left behind if the path no longer refers to the file.
    */
   close(endedNs?: bigint): LeftBehind | undefined;
 }
@@ -60,7 +60,7 @@ export interface Committer {
 /** A recording that was removed, replaced, moved or overwritten while it was written. */
 export interface LeftBehind {
   fromNs: bigint;
-  /** Number of events that it held; for one that was overwritten, those of its last writer. */
+  /** Number of events that the recording held; for an overwritten recording, those that its last writer committed. */
   events: number;
   /** Its current path; undefined when it is gone. */
   place: string | undefined;
@@ -128,8 +128,8 @@ function createCommitter(
     // Leaving WAL mode allows reading by users who may not create the log's files; it fails while a reader has the file
     // open.
     database.pragma('busy_timeout = 0');
-    // If a file was moved, replaced or removed, the log is emptied: without its name it would be lost, and with it
-    // SQLite would take it for the log of the file that is at this path.
+    // If a file was moved, replaced or removed, the log is emptied: a log without its name would be lost, and SQLite
+    // would take a log that still has its name for that of the file now at this path.
     if (!files.areThere()) database.pragma('wal_checkpoint(TRUNCATE)');
     else if (!tryLeaveWal(database)) log.sync();
     return left;
@@ -216,7 +216,7 @@ const ID_BYTES = 'recording_id'.length + 16;
 
 /**
  * Keeps the file open: closing any descriptor of a file releases the locks that SQLite holds on it in this process. So
- * it must be closed after the connection.
+ * the returned object must be closed after the connection.
  */
 export function openRawId(path: string): RawId {
   const fd = open(path);

@@ -38,7 +38,7 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     if (!blank) checkFormat(database, path);
     const lostPower = !blank && mayHaveLostPower(database, origin.bootId);
     const frame = findDamagedFrame(database);
-    // New commits would replace those that cannot be read, and be based on pages of which some are older than others.
+    // Other damage is refused: new commits would replace the unreadable ones, and build on pages of different age.
     const isTorn = frame !== undefined && lostPower && !isCopiedPast(database, frame);
     if (frame !== undefined && !isTorn) throw createCorruptError(describeDamagedLog(frame));
     if (lostPower) endLog(database);
@@ -62,9 +62,9 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
 }
 
 /**
- * Copies the log that a loss of power has left to the file. A disk writes in any order what is not synced: the log ends at
- * the first frame that is missing, and behind new commits the frames that follow it would count as damage. No sync had
- * covered that frame, or SQLite might have copied it and later ones.
+ * Copies the log that a loss of power has left to the file. A disk writes unsynced frames in any order, so the log ends
+ * at its first missing frame, and the frames after that one would count as damage once new commits precede them. No
+ * sync had covered the missing frame: otherwise SQLite might have copied it and later ones.
  */
 function endLog(database: Database.Database): void {
   database.pragma('wal_checkpoint(TRUNCATE)');

@@ -7,14 +7,14 @@ import type { Batch, ContextRow, FileRow, NewEntries, OpenedRecording } from './
 /** Number of contexts that an agent remembers: most of them are used once, and their texts are long. */
 export const CONTEXTS_KNOWN_MAX = 8192;
 
-/** The oldest dictionary ids that events may still be given: intern again before using a smaller one. */
+/** The oldest dictionary ids that events may still be given: an entry with a smaller id must be interned again. */
 export interface OldestIds {
   name: number;
   context: number;
 }
 
 export interface Dictionaries {
-  /** These are updated as ids are assigned. */
+  /** Updated as ids are assigned. */
   readonly oldestIds: Readonly<OldestIds>;
   /** Returns 0 for an empty text. */
   nameId(text: string): number;

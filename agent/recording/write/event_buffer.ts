@@ -26,7 +26,7 @@ export const SEAL_AFTER_NS = 5_000_000_000n;
 /** A flush of at least this many rows is sealed at once: writing them as a part first would write them twice. */
 export const SEAL_ROWS_MIN = 512;
 
-/** How often a quiet recording commits that nothing happened: answers are complete up to then. */
+/** How often a quiet recording commits that nothing happened: answers are complete up to the last commit. */
 const QUIET_BATCH_EVERY_NS = 1_000_000_000n;
 
 export interface Gatherer
@@ -38,7 +38,7 @@ export interface Gatherer
   drop(block: Block, fromRow: number): void;
   /** Number of rows for which there is room. */
   freeRows(): number;
-  /** Sets what is in progress, as the next batch says. */
+  /** Sets the calls and requests in progress for the next batch. */
   setInProgress(unended: UnendedRows): void;
   /** Returns everything that waits; undefined when nothing does. The caller must then call `noteCommit` or `noteFailure`. */
   take(options?: { sealAll?: boolean }): Batch | undefined;
@@ -275,7 +275,7 @@ function createPendingLosses(): PendingLosses {
       const isSame = (other: Loss) =>
         other.cause === cause && other.eventType === eventType && other.service === service;
       const same = losses.slice(takenLosses).findLast(isSame);
-      // Dropping block after block is one continuing loss, and a service that has some has more.
+      // Dropping block after block is one continuing loss, and so are the losses of a service: they are joined.
       const continues = cause === 'store_failed' || service !== undefined;
       if (!same || (losses.length < PENDING_LOSSES_MAX && !continues)) losses.push({ ...loss });
       else widen(same, loss);

@@ -12,7 +12,7 @@ const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
 const SET = `INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ${OR_REPLACE}`;
 const SET_TEXT = `INSERT INTO meta VALUES (?, ?) ${OR_REPLACE}`;
 
-/** The same moment by a clock that cannot be set: CLOCK_MONOTONIC of this boot. */
+/** Keys for the moment of ALIVE by CLOCK_MONOTONIC, which is never set, and for the boot of that clock. */
 const ALIVE_MONOTONIC = 'alive_monotonic_ns';
 const ALIVE_BOOT = 'alive_boot_id';
 /** 1 when the last writer closed the recording; 0 while one has it open, or after it was killed. */
@@ -31,7 +31,7 @@ interface Moment {
   monotonicNs: bigint;
 }
 
-/** Whether the last writer did not end by itself, and the node was started again since. */
+/** Whether the last writer did not close the recording, and the node has booted since. */
 export function mayHaveLostPower(database: Database.Database, bootId: string): boolean {
   const said = new Map(database.prepare<[], [string, unknown]>(LAST_WRITER).raw().all());
   return said.get(ENDED) === 0 && said.has(ALIVE_BOOT) && said.get(ALIVE_BOOT) !== bootId;

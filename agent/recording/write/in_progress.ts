@@ -1,7 +1,7 @@
 /**
- * Writes what is in progress into the recording: calls and requests of which the writer knows that they have begun and
- * not ended. At the start of the next writer they are unfinished: a loss from the start of each, and for as long as that
- * is not removed, whose they were.
+ * Writes the calls and requests in progress into the recording: those that the writer knows to have begun and not
+ * ended. The next writer finds them unfinished: each becomes a loss at its start, and stays listed with its owners
+ * until retention removes that time.
  */
 import type Database from 'better-sqlite3';
 import { type Block, type ColumnArray, createBlock, getColumnLength, typeRows } from '../../../bpf/schema/block.ts';
@@ -30,8 +30,9 @@ import { createLossWriter } from './loss_tables.ts';
 /** A value of `meta` has 64 KiB at most. */
 const BYTES_MAX = 65_536;
 /**
- * At an end, each of so many is a loss of its own, and known for some time; the others are one loss. A machine on which
- * thousands of calls are always in progress, and an agent that is restarted all the time, must not fill the recording.
+ * When a writer has ended, at most `ENDED_MAX` calls and requests become losses of their own, and the others one loss;
+ * the last `UNFINISHED_MAX` stay listed. So neither a machine with thousands of calls in progress nor an agent that is
+ * restarted all the time fills the recording.
  */
 const ENDED_MAX = 64;
 const UNFINISHED_MAX = 256;
@@ -59,7 +60,7 @@ export function createInProgressWriter(
   };
 }
 
-/** Adds the rows from `from` on to what is not listed. */
+/** Adds the rows from `from` on to the unlisted calls and requests. */
 function addUnlistedRows(unlisted: Unlisted, block: Block, from: number): Unlisted {
   const { columns, rowCount } = block;
   const starts = columns.get('timestamp_ns') as BigUint64Array;
@@ -73,7 +74,7 @@ function addUnlistedRows(unlisted: Unlisted, block: Block, from: number): Unlist
   return all;
 }
 
-/** Makes what was in progress when the last writer ended a loss; in its own transaction. */
+/** Records the calls and requests in progress when the last writer ended as losses, in its own transaction. */
 export function endInProgress(database: Database.Database, { ids }: ColumnPlaces): void {
   const get = database.prepare<[string], unknown>(GET).pluck().safeIntegers();
   const readInProgressBlock = (key: string) => {
@@ -109,7 +110,7 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
   })();
 }
 
-/** Takes the most important rows, and those that began first: what is left began late, and is a short loss. */
+/** Takes the most important rows and those that began first: the rows left over began late, so their loss is short. */
 function divideRows(block: Block): [taken: Block, left: Block] {
   const starts = block.columns.get('timestamp_ns') as BigUint64Array;
   const rows = range(0, block.rowCount);
@@ -139,7 +140,7 @@ function createFittingEncoder(ids: ReadonlyMap<string, number>) {
   };
 }
 
-/** Returns undefined for what cannot be read. */
+/** Returns undefined for an unreadable list. */
 function decode(bytes: unknown, ids: ReadonlyMap<string, number>): Block | undefined {
   try {
     if (!Buffer.isBuffer(bytes) || bytes.length < HEAD_BYTES) return undefined;

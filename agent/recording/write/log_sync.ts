@@ -1,7 +1,7 @@
 /**
- * Syncs a recording's write-ahead log once a second: what was committed may be answered at once, and a loss of power
- * takes only what is not on the disk yet. SQLite itself syncs a log only before it copies it to the file, which may be
- * never. The sync runs on a thread of libuv's, so that no commit waits for it.
+ * Syncs a recording's write-ahead log once a second: answers may contain events as soon as they are committed, and a
+ * loss of power takes only those that are not on the disk yet. SQLite itself syncs a log only before copying it to the
+ * file, which may never happen. The sync runs on a thread of libuv, so that no commit waits for it.
  */
 import { RecordingError } from '../format/errors.ts';
 import type { RecordingLog } from '../format/recording_log.ts';
@@ -11,15 +11,15 @@ const SYNC_EVERY_MS = 1000;
 export interface LogSync {
   /** Notes a commit that a loss of power must not take. */
   noteCommit(): void;
-  /** When the first commit was made that may not be on the disk yet, by CLOCK_MONOTONIC; undefined if all are. */
+  /** Time of the first commit that may not be on the disk yet, by CLOCK_MONOTONIC; undefined if there is none. */
   unsyncedSinceNs(): bigint | undefined;
-  /** Ends with what is under way: the descriptor must stay open until then. */
+  /** Begins no further sync; resolves when the current one has ended. The descriptor must stay open until then. */
   end(): Promise<void>;
 }
 
 export interface Timer {
   nowMs(): number;
-  /** Returns what calls it off. */
+  /** Returns a function that cancels the work. */
   schedule(ms: number, work: () => void): () => void;
 }
 
@@ -35,7 +35,7 @@ export interface LogSyncOptions {
   log: Pick<RecordingLog, 'beginSync'>;
   /** Copies all of the log to the file and syncs both; returns whether that could be done now. */
   checkpoint(): boolean;
-  /** Called behind each sync, with the reason if it failed. */
+  /** Called after each sync, with the reason if it failed. */
   onSynced(failure: RecordingError | undefined): void;
   timer?: Timer;
 }
@@ -43,12 +43,12 @@ export interface LogSyncOptions {
 export function logSync({ log, checkpoint, onSynced, timer = TIMER }: LogSyncOptions): LogSync {
   let begunMs = Number.NEGATIVE_INFINITY;
   let callOff: (() => void) | undefined;
-  /** Since when commits wait for the sync that is under way, and for the next one. */
+  /** Times since which commits wait for the sync under way, and for the next one. */
   let syncingSinceNs: bigint | undefined;
   let waitingSinceNs: bigint | undefined;
   /**
-   * The kernel reports a page that it could not write once, and takes it for written then: a later sync that succeeds
-   * says nothing about it. So everything must be written once more, to another place.
+   * The kernel reports a page that it could not write once, and then counts it as written: a later sync that succeeds
+   * says nothing about that page. So everything must be written once more, to another place.
    */
   let failure: RecordingError | undefined;
   let hasEnded = false;

@@ -56,7 +56,7 @@ export interface SegmentRows {
   range: BlockRange;
   /** Number of the first row of the range. */
   firstNumber: number;
-  /** The number after the last one; undefined when numbers are consecutive. */
+  /** The number after the last row; undefined when numbers are consecutive. */
   endNumber?: number;
   /** See RowsToWrite. */
   idsFrom: NextIds;
@@ -98,7 +98,7 @@ export function createSegmentWriter(database: Database.Database, { ids, pieces }
     addSegment.run({
       ...facts,
       services: packIds(facts.services),
-      // A part is small and soon gone.
+      // A part has no facts, because it is small and soon gone.
       facts: sealed ? encodeFacts(computeColumnFacts(block, range, ids), computeFactsSeed(firstNumber)) : null,
       nameFrom: idsFrom.name,
       fileFrom: idsFrom.file,

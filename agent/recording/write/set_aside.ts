@@ -27,7 +27,7 @@ export function setAside(path: string, nowMs: number): SetAside {
   const lock = lockRecording(path);
   try {
     const place = findFreePlace(path, nowMs);
-    // The log is moved first: beside the next recording it would be taken for the log of that one.
+    // The log is moved first, because SQLite would take it for the log of the recording that is created next.
     if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${place}-wal`);
     renameSync(path, place);
     rmSync(`${path}-shm`, { force: true });

@@ -32,7 +32,7 @@ export interface StoredDictionaries {
   write(entries: Pick<Batch, 'names' | 'files' | 'contexts'>): void;
   /** Returns undefined for a context without a transaction. */
   findTransaction(contextId: number): ContextTransaction | undefined;
-  /** The next ids, as far as entries are written. */
+  /** The ids after the last written entries. */
   nextIds(): NextIds;
 }
 
@@ -120,7 +120,7 @@ const SET_HASHED = "INSERT OR REPLACE INTO meta VALUES ('hashed_contexts', CAST(
 
 /** A step of a merge copies about this many keys, or removes at most as many that were copied. */
 const KEYS_A_STEP = 2048;
-/** With so many steps, the merges of all levels keep up with the contexts that are added. */
+/** One step for this many added contexts lets the merges of all levels keep up. */
 const CONTEXTS_A_STEP = 512;
 
 interface ContextHashes {
@@ -180,7 +180,10 @@ export function openContextHashes(database: Database.Database): ContextHashes {
 }
 
 interface LevelMerge {
-  /** Takes a step, with contexts up to `hashed` having hashes in the lower level; returns false if there is none. */
+  /**
+   * Takes a step, where the lower level has the hashes of contexts up to `hashed`; returns false if nothing can be
+   * merged.
+   */
   step(hashed: number): boolean;
   /** Contexts up to this one are in the higher level. */
   merged(): number;
@@ -224,7 +227,7 @@ WHERE key IN (
   SELECT key FROM ${from.table} WHERE key < (:into + 1) << ${to.groupShift} ORDER BY key LIMIT ${KEYS_A_STEP}
 )`);
 
-  /** Returns the group that is being merged, or that is next: there may be no keys of many old contexts. */
+  /** Returns the group being merged, or the next one with keys: those of many old contexts may be gone. */
   function findMergeGroup(at: number): number {
     const group = Math.floor(at / (ranges + 1));
     return at % (ranges + 1) === 0 ? Math.max(group, firstGroup.get() ?? group) : group;

@@ -37,7 +37,7 @@ ON CONFLICT (transaction_key) DO UPDATE SET
   written_back_bytes = written_back_bytes + excluded.written_back_bytes,
   written_back_end_ns = max(written_back_end_ns, excluded.written_back_end_ns)`;
 
-/** Number of transactions whose services need not be read back; those that continue are among the last. */
+/** Number of transactions whose services are cached; transactions that continue are among the last written. */
 const WRITTEN_MAX = 4096;
 
 /** Number of cached lists with a single service, which is what most transactions have. */
@@ -60,7 +60,7 @@ export function createSummaryWriter(
   /** Services of the transactions that were written last, in their stored form. */
   const written = new RecentMap<number, Buffer>(WRITTEN_MAX);
   const single = new RecentMap<number, Buffer>(SINGLE_MAX);
-  /** Keys grow: those above this one have no row yet. */
+  /** Keys ascend: transactions above this one have no row yet. */
   let lastKey = lastStoredKey.get()!;
 
   function readStoredServices(transactionKey: number): Buffer {
@@ -130,12 +130,12 @@ interface End {
   high: number;
 }
 
-/** `Transaction`: what the summary is of; equal keys are the same one. */
+/** `Transaction`: the type of what is summarized; equal keys mean the same transaction. */
 interface Summary<Transaction extends Keyed> {
   transaction: Transaction;
   eventCount: number;
   errorCount: number;
-  /** Rows of the earliest and of the slowest own event; of all that write back, if it has no own one. */
+  /** Rows of the earliest and of the slowest own event; of the write-back events, if there is no own one. */
   firstRow: number;
   slowestRow: number;
   ownEnd: End;
@@ -157,14 +157,14 @@ interface SummaryPass<Transaction extends Keyed> {
   summaries: Map<number, Summary<Transaction>>;
   findTransaction: TransactionOf<Transaction>;
   onRow: OnRow<Transaction> | undefined;
-  /** This is far smaller than the map that `findTransaction` searches; null means no transaction. */
+  /** Cache in front of `findTransaction`, whose map is far larger; null means no transaction. */
   byContext: Map<number, Summary<Transaction> | null>;
   /** Neighbouring rows mostly have the same owner, which is therefore cached. */
   lastContext: number;
   lastSummary: Summary<Transaction> | null;
 }
 
-/** Returns undefined for a context that counts for nothing. */
+/** Returns undefined for a context without a transaction. */
 type TransactionOf<Transaction extends Keyed> = (context: number) => Transaction | undefined;
 type OnRow<Transaction extends Keyed> = (summary: Summary<Transaction>, row: number) => void;
 
@@ -234,7 +234,7 @@ function addOwner<Transaction extends Keyed>(
     if (!summary.services.includes(service)) summary.services.push(service);
     summary.lastService = service;
   }
-  // An owner of several parts of a request owns one event.
+  // A transaction that owns several parts of a request counts one event.
   if (summary.lastRow !== row) {
     addRow(pass, summary, row, isBack);
     pass.onRow?.(summary, row);
@@ -285,7 +285,7 @@ function addRow<Transaction extends Keyed>(
   summary.isLastWrittenBack = isBack;
   summary.eventCount++;
   if (result[row * 2 + 1]! >>> 31 === 1) summary.errorCount++;
-  // An own event counts as earlier and as slower than any write-back: its time begins with what its caller waited for.
+  // An own event counts as earlier and slower than any write-back: a transaction's time is what its caller waited for.
   const isFirst = isBack === hasOwn ? !isBack : isLess(timestamp, row, summary.firstRow);
   if (isFirst) summary.firstRow = row;
   const isSlower = isBack === hasOwn ? !isBack : isLess(duration, summary.slowestRow, row);

@@ -31,7 +31,7 @@ export interface RecordingWriter extends Pick<Dictionaries, 'nameId' | 'fileId' 
   flush(): void;
   recordLoss(loss: Loss): void;
   recordClock(step: ClockStep): void;
-  /** Sets what is in progress: it takes the place of what was set before. */
+  /** Sets the calls and requests in progress, replacing those set before. */
   setInProgress(unended: UnendedRows): void;
   close(): void;
 }
@@ -57,7 +57,7 @@ export function openWriter({ nowNs, ...options }: WriterOptions): RecordingWrite
     committer.retain(nowNs());
   }
 
-  /** The caller gets a failure from its own flush; here only the rest of a block must not be lost. */
+  /** Makes room for the rest of a block; a failure is not thrown, because the caller's own flush reports it. */
   function tryFlush(): void {
     try {
       flush();

@@ -30,7 +30,7 @@ type ClosedMessage = Extract<FromWriterThread, { kind: 'closed' }>;
 export interface WriterThreadOptions extends WriterOptions {
   /** Called when writing begins to fail or fails with another code; undefined when it works again. */
   onTrouble(problem: RecordingError | undefined): void;
-  /** Called when retention cannot keep the limit; if there is no reason, because of segments that must be kept. */
+  /** Called when retention fails to keep the limit; without a reason, segments that must be kept take too much. */
   onNotRetained?(reason: string | undefined): void;
   onCommitted?(commit: Committed): void;
 }
@@ -56,7 +56,7 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   isOverwritten(): boolean;
   /** How long the thread has not answered the last message; 0 when it has. */
   waitingMs(): number;
-  /** When the first commit was made that a loss of power may take, by CLOCK_MONOTONIC; undefined if there is none. */
+  /** Time of the first commit that a loss of power may take, by CLOCK_MONOTONIC; undefined if there is none. */
   unsyncedSinceNs(): bigint | undefined;
   /** The reason why nothing can be written to this file ever again. */
   damage(): RecordingError | undefined;
@@ -175,7 +175,7 @@ function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadO
     send(worker, toMessage({ ...batch, nowNs: completeNs ?? batch.nowNs }));
   }
 
-  /** Waits until nothing is under way. */
+  /** Waits until no batch is under way. */
   async function settle(): Promise<void> {
     while (underWay && !broken) await new Promise<void>((resolve) => (notifySettled = resolve));
     if (broken) throw broken;
@@ -236,7 +236,7 @@ function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadO
   };
 }
 
-/** Passes a trouble on when it is another one. */
+/** Passes a trouble on only when its code has changed. */
 function createChangeReporter(onTrouble: WriterThreadOptions['onTrouble']): WriterThreadOptions['onTrouble'] {
   let code: RecordingErrorCode | undefined;
   return (trouble) => {
@@ -293,7 +293,7 @@ export interface FailureMessage {
 export type FromWriterThread =
   | { kind: 'opened'; opened: OpenedRecording }
   | { kind: 'not_opened'; failure: FailureMessage }
-  /** `unsyncedSinceNs`: when the first commit was made that may not be on the disk yet, by CLOCK_MONOTONIC. */
+  /** `unsyncedSinceNs`: time of the first commit that may not be on the disk yet, by CLOCK_MONOTONIC. */
   | { kind: 'written'; seconds: number; unsyncedSinceNs: bigint | undefined }
   /** A sync of the log has ended. */
   | { kind: 'synced'; unsyncedSinceNs: bigint | undefined; failure: FailureMessage | undefined }
@@ -302,6 +302,6 @@ export type FromWriterThread =
   | { kind: 'overwritten' }
   /** Retention found a part that cannot be read, so that nothing would ever be removed again. */
   | { kind: 'damaged'; failure: FailureMessage }
-  /** Retention cannot keep the limit; if there is no reason, because of segments that must be kept. */
+  /** Retention fails to keep the limit; without a reason, segments that must be kept take too much. */
   | { kind: 'not_retained'; reason: string | undefined }
   | { kind: 'closed'; left: LeftBehind | undefined; failure: FailureMessage | undefined };

@@ -78,8 +78,8 @@ function write(writer: Committer, sync: LogSync, message: Extract<ToWriterThread
 }
 
 /**
- * Whether an answer can have something of this batch that is in no other one. What else a writer notes, it notes every
- * second: an idle node need not wake its disk for that.
+ * Whether the batch has something new for answers. A writer repeats its other notes every second, and an idle node need
+ * not wake its disk for them.
  */
 function tells({ rows, losses, clockSteps }: Batch): boolean {
   return rows.length > 0 || losses.length > 0 || clockSteps.length > 0;

@@ -8,7 +8,7 @@ import type { RecordedFile } from '../../recording/read/lookup.ts';
 import { BESIDE_EVENTS, buildShipmentPlan, findTable, selectEventColumns } from './shipment_plan.ts';
 import { selectSentColumns } from './table_rows.ts';
 
-/** What a recording says of itself, and what its ids refer to. */
+/** The identity of a recording, and the entries that its ids refer to. */
 export interface ShippedRecording {
   /** 16 hexadecimal digits. */
   readonly recordingId: string;
@@ -28,14 +28,14 @@ export interface SentTable {
 export interface GroupRows {
   /** Columns of the table `event` that events of these types fill. */
   listEventColumns(typeMask: bigint): string[];
-  /** Forgets the rows that were made: the group begins again, or another one. */
+  /** Forgets the rows made so far, before a group begins or is sent again. */
   begin(): void;
   /**
    * Returns the block of the table `event`, which is valid until the next call; the rows of the other tables are kept
-   * until `readBesideTables`. Undefined, and nothing is kept, if a value does not fit its column.
+   * until `readBesideTables`. Returns undefined, and keeps nothing, if a value does not fit its column.
    */
   add(block: NumberedBlock, firstNumber: number, typeMask: bigint): Buffer | undefined;
-  /** The rows of the other tables since `begin`. */
+  /** Returns the rows of the other tables since `begin`. */
   readBesideTables(): SentTable[];
 }
 
@@ -76,7 +76,9 @@ export function groupRows(recording: ShippedRecording): GroupRows {
   };
 }
 
-/** Passes on what the missing ids of a segment refer to; returns false, and passes on nothing, if some of it does not fit. */
+/**
+ * Passes the entries of missing ids to the addon; returns false, and passes none, if an entry does not fit its column.
+ */
 function lookUp(shipment: NativeShipment, recording: ShippedRecording): boolean {
   const [names, files, contexts] = nativeShipment.missingIds(shipment).map((ids) => new Set(ids));
   const known = Array.from(contexts!, (id) => ({ id, ...recording.context(id) }));
@@ -94,8 +96,8 @@ function lookUp(shipment: NativeShipment, recording: ShippedRecording): boolean 
 }
 
 /**
- * The columns have bytes: what is not exactly their digits would be read back as something else. A context of nothing was
- * removed since its segment was read.
+ * The columns store bytes, so an id of other than the exact digits would be read back differently. A context without
+ * any id was removed after its segment was read.
  */
 function isFitting({ transactionId, traceId, spanId }: ContextText): boolean {
   if (transactionId === null && traceId === null && spanId === null) return false;

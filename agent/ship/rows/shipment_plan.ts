@@ -1,4 +1,4 @@
-/** Which columns of a recording become which columns of the tables that a segment fills. */
+/** Maps the columns of a recording to the columns of the tables that a segment fills. */
 import { createColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
@@ -13,10 +13,10 @@ import { isWrittenBack, ORIGINS, OWN } from '../../recording/format/owner_column
 import { findDictionaryKind } from '../../recording/read/lookup.ts';
 import { selectSentColumns } from './table_rows.ts';
 
-/** Tables that are filled from events beside `event`, in the order in which they are sent. */
+/** Tables other than `event` that are filled from events, in the order in which they are sent. */
 export const BESIDE_EVENTS = ['by_id', 'transaction', 'stat', 'name'] as const;
 
-/** Columns do not depend on the length of a bucket. */
+/** Any bucket will do, because columns do not depend on its length. */
 const TABLES = new Map(buildTables(BUCKET_NS_DEFAULT).map((table) => [table.name, table]));
 
 export function findTable(name: string): Table {
@@ -35,7 +35,7 @@ function getColumnPlace(name: string): number {
 
 const findPartNumber = (part: (typeof EVENT_PARTS)[number]): number => EVENT_PARTS.indexOf(part);
 
-/** How the addon names the parts that it does not name as the tables do. */
+/** The addon's names for parts that the tables name differently. */
 const NATIVE_PARTS: Partial<Record<SourcePart, (typeof EVENT_PARTS)[number]>> = {
   number: 'value',
   event_type: 'word',
@@ -47,7 +47,7 @@ const NATIVE_PARTS: Partial<Record<SourcePart, (typeof EVENT_PARTS)[number]>> = 
   queuer_trace: 'trace',
 };
 
-/** Words of a column by its numbers. */
+/** Returns the words of a column, indexed by their numbers. */
 function listColumnWords({ part, source }: EventColumn): string[] {
   if (part === 'event_type') return indexByNumber(EVENTS.map(({ id, name }) => [id, name]));
   if (part !== 'label') return [];
@@ -85,7 +85,7 @@ function matchesTypes({ part, source }: EventColumn, mask: bigint): boolean {
   return types.includes(0) || (typeMask(types) & mask) !== 0n;
 }
 
-/** The columns of events of these types, as places in the plan: a column that is not sent is 0 or ''. */
+/** Returns the columns of events of these types, as places in the plan; columns that are not sent become 0 or ''. */
 export function selectEventColumns(mask: bigint): { names: string[]; places: Uint32Array } {
   const own = EVENT_COLUMNS.flatMap((column, i) => (matchesTypes(column, mask) ? [FIXED.length + i] : []));
   const places = Uint32Array.from([...FIXED.keys(), ...own]);

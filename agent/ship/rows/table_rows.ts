@@ -1,4 +1,4 @@
-/** Rows of a table whose rows are few, collected one by one into columns. */
+/** Collects the rows of a table that has few, one by one, into columns. */
 import type { Column as SentColumn, SimpleValues } from '../../clickhouse/native/encode.ts';
 import { createTextTable, doubleArray, type GrowingTable } from '../../clickhouse/native/texts.ts';
 import { INTEGERS, type IntegerArray, type NativeType } from '../../clickhouse/native/types.ts';
@@ -11,7 +11,7 @@ export interface TableRows {
   readonly length: number;
   /** Adds a row, its values in the order of the columns. */
   add(cells: readonly SentCell[]): void;
-  /** Returns the columns, which are valid until the next row is added, and begins again without rows. */
+  /** Returns the columns, which are valid until the next row is added, and starts again with no rows. */
   take(): SentColumn[];
 }
 
@@ -74,7 +74,7 @@ function createNumberValues(arrayOf: (typeof INTEGERS)[keyof typeof INTEGERS]): 
   };
 }
 
-/** `isDictionary`: equal texts share an entry, as a dictionary has each once. */
+/** `isDictionary`: equal texts share an entry. */
 function createTextValues(isDictionary: boolean): ValueCollector<string | Uint8Array> {
   const table: GrowingTable = createTextTable();
   const known = new Map<string | Uint8Array, number>();

@@ -54,8 +54,8 @@ static bool reap(struct shared *shared, int news_fd)
 }
 
 /*
- * Returns the command's process group, or 0. After the command was reaped, its number is free, and another process may
- * have it as its group.
+ * Returns the command's process group, or 0 once the command was reaped: its number is then free, and another process
+ * may have it as its group.
  */
 static pid_t group_of_command(const struct shared *shared)
 {

@@ -126,7 +126,7 @@ static void signal_one(const struct process *process, pid_t root, int signal)
 		if (opened >= 0)
 			syscall(SYS_pidfd_send_signal, opened, signal, NULL, 0);
 		else
-			kill(process->pid, signal); /* it cannot be opened here */
+			kill(process->pid, signal); /* no pidfd can be opened here */
 	}
 	if (opened >= 0)
 		close(opened);

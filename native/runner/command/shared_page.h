@@ -39,7 +39,7 @@ struct shared {
 	_Atomic bool command_ended;
 	_Atomic bool command_stopped;
 	_Atomic uint64_t signals_wanted;  /* 1 << signal, for the whole tree */
-	_Atomic unsigned signalled_count; /* how often the guardian has sent what was wanted */
+	_Atomic unsigned signalled_count; /* how often the guardian has sent wanted signals */
 
 	/* Calls are received directly into this page, so that no call is lost if the runner is killed in between. */
 	struct seccomp_notif received;

@@ -7,8 +7,8 @@
 /* Calls further apart are not consecutive: the cost of reading the name does not matter then. */
 #define IN_A_ROW_NS NS_PER_MS
 /*
- * Names are valid for much longer than that: otherwise, the check that the file is the same would only add to the cost
- * of reading the name.
+ * Names are valid for much longer than IN_A_ROW_NS: otherwise, the check that the file is the same would only add to
+ * the cost of reading the name.
  */
 #define NAME_AGE_MAX_NS (10 * NS_PER_MS)
 /* Watching a file costs as much as reading its name ten times. */
@@ -46,7 +46,10 @@ void kept_name_watched(struct kept_name *kept, const struct watched *file)
 		kept->before_watch = BEFORE_WATCH_MAX;
 }
 
-/* Doubles the number each time that a watch was not worth it, because descriptors soon refer to another file. */
+/*
+ * Returns how many calls come before the next watch: twice as many each time that a watch was not worth it, because the
+ * descriptor soon referred to another file.
+ */
 static uint32_t next_before_watch(const struct kept_name *kept)
 {
 	if (kept->calls > kept->before_watch)

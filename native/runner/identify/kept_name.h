@@ -23,7 +23,7 @@
 struct kept_name {
 	uint64_t asked_ns;
 	uint64_t known_ns;     /* 0: the name is not known */
-	uint32_t calls;        /* consecutive ones */
+	uint32_t calls;        /* number of consecutive calls */
 	uint32_t before_watch; /* consecutive calls before a watch is requested */
 	struct watched file;
 	uint32_t bytes;

@@ -9,14 +9,14 @@
 #include "identify/kept_name.h"
 #include "identify/renames.h"
 
-/* This has to be a power of two. */
+/* Must be a power of two. */
 #define LINKS_MAX 256
 
 /* tid is 0 in an unused entry. */
 struct kept_link {
 	uint32_t tid;
 	int fd;
-	int link; /* NOT_OPEN: it was read only once so far */
+	int link; /* NOT_OPEN: the link was read only once so far */
 	struct kept_name name;
 };
 

@@ -49,7 +49,10 @@ uint32_t observe_process(uint32_t tid)
 
 uint32_t observe_process_and_signals(uint32_t tid, bool *handles_signals)
 {
-	/* A thread causes these by what it does, so not while it waits. C libraries handle 32 to 34 for themselves. */
+	/*
+	 * A thread causes these signals by what it does, so none comes while it waits. C libraries handle 32 to 34 for
+	 * themselves.
+	 */
 	static const int NOT_WHILE_WAITING[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, 32, 33, 34};
 	char text[8192];
 

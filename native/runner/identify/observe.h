@@ -16,7 +16,7 @@
  */
 bool observe_comm(uint32_t tid, char comm[static COMM_MAX]);
 uint32_t observe_process(uint32_t tid);
-/* Also returns whether its process handles signals that may come at any time. */
+/* Like observe_process(); also returns whether the process handles signals that may come at any time. */
 uint32_t observe_process_and_signals(uint32_t tid, bool *handles_signals);
 /* Gets the path of the file mapped at an address of the thread. Returns its length, as readlink(2) does. */
 ssize_t observe_mapped(uint32_t tid, uint64_t address, char *text, size_t text_bytes);

@@ -41,7 +41,7 @@ struct renames {
 	bool has_any_ended;  /* a watch ended since the request: it may be the requested one */
 };
 
-/* If it is not wanted, no file can be watched. */
+/* No file can be watched unless `is_wanted`. */
 void renames_init(struct renames *renames, bool is_wanted);
 
 /*

@@ -18,11 +18,13 @@
 #define PIECES 14
 #define SYSCALL_BYTES 2
 /*
- * The part of a frame from the registers on: struct sigcontext_64, the mask and siginfo, which has the process that
- * sent the signal. That tells frames of one place in a loop apart.
+ * The part of a frame from the registers on: struct sigcontext_64, the mask and siginfo. The sender of the signal in
+ * siginfo tells apart frames of the same place in a loop.
  */
 #define FRAME_BYTES (256 + 8 + 128)
-/* While the thread waits for a CPU on which it goes on waiting for its answer, the file says that it is running. */
+/*
+ * The file is read again: while a thread waits for a CPU to resume its wait, the file says that the thread is running.
+ */
 #define LOOKS 100
 #define LOOK_AGAIN_NS (100 * NS_PER_US)
 

@@ -13,7 +13,7 @@
 
 #define PAGE_BYTES 4096ull
 #define IS_PRESENT (1ull << 63)
-/* Most of it is a copy, which takes some ten milliseconds: the call of a thread waits meanwhile. */
+/* Limit of one search, in pages. Copying them takes some ten milliseconds, during which the call of a thread waits. */
 #define SEARCHED_PAGES_MAX (32ull << 20 >> 12)
 #define SHARE_OF_TIME 50
 #define PIECE_PAGES 64ull
@@ -66,7 +66,7 @@ static void add(struct process_stacks *found, uint64_t end)
 		found->ends[found->count++] = end;
 }
 
-/* `memory` lay at the address `base`. */
+/* `memory` is a copy of the memory at the address `base`. */
 static void find_frames(struct process_stacks *found, const char *memory, size_t bytes, uint64_t base)
 {
 	const size_t segments_at = offsetof(ucontext_t, uc_mcontext) + REG_CSGSFS * sizeof(greg_t);
@@ -86,7 +86,7 @@ static void find_frames(struct process_stacks *found, const char *memory, size_t
 	}
 }
 
-/* Reads pages that are there: others would be made by reading them. */
+/* Reads only pages that are present, because reading others would allocate them. */
 static void search_pages(struct search *search, uint64_t from, uint64_t page_count)
 {
 	static char memory[PIECE_PAGES * PAGE_BYTES + OVERLAP_BYTES];
@@ -140,7 +140,7 @@ static void search_process(struct process_stacks *found)
 	while (maps && search.pages_left > 0 && fgets(line, sizeof(line), maps)) {
 		uint64_t from, to;
 
-		/* A line that is longer than `line` goes on with a name, which has no such beginning. */
+		/* A line longer than `line` goes on with the rest of a name, which does not begin like a range. */
 		if (sscanf(line, "%lx-%lx rw", &from, &to) == 2 && strstr(line, " rw-p "))
 			search_range(&search, from, to);
 	}

@@ -17,8 +17,8 @@ struct process_stacks {
 };
 
 /*
- * The kernel tells nobody where such a stack lies. But the frame that it leaves there for a handler has the stack's own
- * bounds, so a search in the memory of a process finds each stack on which a handler has run.
+ * The kernel does not show where such a stack lies. But the frame that it leaves there for a handler has the stack's
+ * own bounds, so a search in the memory of a process finds each stack on which a handler has run.
  */
 struct signal_stacks {
 	pthread_mutex_t lock;
@@ -27,7 +27,7 @@ struct signal_stacks {
 };
 
 void signal_stacks_init(struct signal_stacks *stacks);
-/* Copies the ends of the stacks that are known of a process, and returns their number. */
+/* Copies the ends of a process's known stacks, and returns their number. */
 size_t signal_stacks_get(struct signal_stacks *stacks, uint32_t process, uint64_t ends[static SIGNAL_STACKS_MAX]);
 /* Searches, unless searches took more than a small share of the time. Returns the number of stacks that are new. */
 size_t signal_stacks_search(struct signal_stacks *stacks, uint32_t process);

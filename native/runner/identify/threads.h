@@ -24,14 +24,14 @@ struct thread {
 	struct seccomp_data data;
 	struct call *call;
 	uint64_t call_id;
-	uint64_t looked_ns; /* when a call of it was last looked at: replay_look() */
+	uint64_t looked_ns; /* when a call of the thread was last looked at: replay_look() */
 };
 
 struct threads {
 	struct thread *all;
 	uint32_t count, room;
 	struct table index_by_tid;
-	uint64_t renew_ns;    /* what was read before this is read again */
+	uint64_t renew_ns;    /* values read before this time are read again */
 	bool handles_signals; /* a thread's process was seen to handle signals */
 };
 

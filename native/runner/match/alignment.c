@@ -16,13 +16,16 @@
 #define NEAR_GAPS 0.7f
 #define NEAR_DECAY 0.5f
 #define FAR_DECAY 0.95f
-/* An event that was passed over comes later, as its call was moved: the less likely, the longer that is ago. */
+/*
+ * Likelihood that an event that was passed over comes later, because its call was moved; it falls with each event
+ * since.
+ */
 #define MOVED 0.05f
 #define MOVED_DECAY 0.97f
 #define OTHER_ROLE 0.2f
 /*
- * A size that varies from run to run becomes another of the slot's sizes, or differs by some bytes, or by a share of
- * itself: about as much as others did. It hardly becomes a size that is not near.
+ * A size that varies from run to run becomes another of the slot's sizes, or differs by some bytes or by a share of
+ * itself, about as much as earlier sizes did. A size that is not near is very unlikely.
  */
 #define OF_SLOT_FIRST 0.4f
 #define OF_SLOT_MAX 0.9f
@@ -38,11 +41,11 @@
 /* A new call has a size of the slot, or any: of each order of magnitude with the same likelihood. */
 #define NEW_OF_SLOT 0.01f
 #define ANY_SIZE 0.05f
-/* A way is followed until another one is likelier by this factor. */
+/* A way to match the calls is followed until another one is likelier by this factor. */
 #define CLEARLY 4
 /* Ways that are less likely than the likeliest by this factor are given up. */
 #define GIVEN_UP 1e-8f
-/* No event is likelier than this to have become a size that is not its own. */
+/* Upper bound of the likelihood that an event is made with another size. */
 #define OTHER_LIKENESS_MAX 0.1f
 
 void alignment_begin(struct alignment *alignment)
@@ -68,7 +71,7 @@ static float estimate(float first, uint32_t weight, uint32_t seen, uint32_t of)
 	return (first * weight + seen) / (weight + of);
 }
 
-/* How likely a call is made as planned, or is new, or comes behind a near or a far gap, or has another size. */
+/* Likelihoods that a call is made as planned, is new, comes after a near or a far gap, or has another size. */
 struct model {
 	float matched, extra, near, far;
 	float other_size, of_slot, by_bytes, by_share, share; /* the share by which sizes differ */
@@ -102,7 +105,7 @@ static float share_of(float bytes, float planned, float observed)
 	return 2 * bytes / (planned + observed + 2);
 }
 
-/* A distribution of that width, of which much is far from its middle. */
+/* Density of a distribution of the given width with heavy tails. */
 static float density(float difference, float width)
 {
 	const float distance = 1 + difference / width * (difference / width);
@@ -110,7 +113,7 @@ static float density(float difference, float width)
 	return 2 / (PI * width * distance * distance);
 }
 
-/* The events of the band, and how likely the best way is that leads to each of them. */
+/* The events of the band, and the likelihood of the best way that leads to each of them. */
 struct band {
 	uint32_t base, first, count; /* no way leads to an event before the first */
 	uint32_t event[PLACES], size[PLACES];
@@ -145,7 +148,7 @@ static float larger(float a, float b)
 	return a > b ? a : b;
 }
 
-/* Used events are no gap. */
+/* Computes the likelihood of arriving at each event. Used events do not count as a gap. */
 static void arrive(struct band *band, const float *before, const struct model *model)
 {
 	float direct = 0, near = 0, far = 0, moved = 0;
@@ -198,7 +201,7 @@ static void count_near_sizes(struct band *band, const struct alignment_call *cal
 	band->near_sizes = count > 1 ? count : 2;
 }
 
-/* Returns how likely the planned size becomes the call's, which is another. */
+/* Returns the likelihood that an event of the planned size is made with the call's, which differs. */
 static float other_size(struct band *band, float planned, const struct alignment_call *call, const struct model *model)
 {
 	const float bytes = bytes_between(planned, call->size);
@@ -212,7 +215,7 @@ static float other_size(struct band *band, float planned, const struct alignment
 	       of_slot / (band->near_sizes - 1);
 }
 
-/* Returns how likely the call is the event, by its size and role. */
+/* Returns the likelihood that the call is the event, by size and role. */
 static float likeness(struct band *band, uint32_t i, const struct alignment_call *call, const struct model *model)
 {
 	const uint32_t event = band->event[i];
@@ -256,7 +259,7 @@ void alignment_set(struct alignment *alignment, uint32_t place)
 	alignment->likelihood[alignment->next - alignment->base] = 1;
 }
 
-/* Counts what the call was; `expected` and `i`: the event that was expected, and its own, or the band's count. */
+/* Counts the outcome of a call. `expected` and `i`: the expected event, and the call's own, or the band's count. */
 static void note(struct alignment *alignment, const struct band *band, const struct alignment_call *call,
 		 uint32_t expected, uint32_t i)
 {
@@ -280,7 +283,7 @@ static void note(struct alignment *alignment, const struct band *band, const str
 	}
 }
 
-/* What a call is, and the place that is expected next, as an index in the band. */
+/* The decision on a call, and the place that is expected next, as an index in the band. */
 struct choice {
 	float likelihood;
 	bool is_match;
@@ -295,8 +298,8 @@ static struct choice choose(float matches, float stays, uint32_t next_if_match, 
 }
 
 /*
- * Replaces the likelihoods by those with the call. Keeps to the way that was followed until another is clearly
- * likelier; `expected`: the event that this way expects.
+ * Updates the likelihoods with the call. Keeps to the way that was followed until another is clearly likelier;
+ * `expected`: the event that this way expects.
  */
 static struct choice step(struct alignment *alignment, struct band *band, const struct alignment_call *call,
 			  const struct model *model, uint32_t expected)

@@ -6,7 +6,7 @@
  *   build         237       311  355  385          200 and 274 are not made, 355 is 348 of another size
  *
  * Each way to match the calls so far has a likelihood: that of calls being missing, new or moved, and that of their
- * sizes. By each place of the slot, the likelihood of the best way that expects this place next is kept, so that a
+ * sizes. For each place of the slot, the likelihood of the best way that expects this place next is kept, so that a
  * decision that turns out to be wrong shifts no later one. This is the Viterbi algorithm on a band of places. How often
  * sizes vary from run to run, and how often calls are missing or new, is estimated from the calls so far.
  */
@@ -34,7 +34,7 @@ struct alignment {
 	uint32_t extra, gaps;         /* calls without an event, and calls ahead of their turn */
 };
 
-/* What a call is to be matched with. */
+/* A call, and the events that it may match. */
 struct alignment_call {
 	const struct streams *streams;
 	const struct slot *slot;
@@ -48,7 +48,7 @@ void alignment_begin(struct alignment *alignment);
 /* Returns the place in the slot of the call's event; the slot's count if it has none. */
 uint32_t alignment_find(struct alignment *alignment, const struct alignment_call *call);
 
-/* Continues behind a place that is known otherwise. */
+/* Continues after a place that the caller found by other means. */
 void alignment_set(struct alignment *alignment, uint32_t place);
 
 #endif

@@ -193,8 +193,8 @@ static struct match from_distribution(const struct matcher *matcher, uint32_t st
 #define DRAWS 3
 
 /*
- * Returns the match of middle duration: a call that the incident does not have hardly draws the only long wait of many
- * calls, but it does draw one of many long waits.
+ * Returns the match of middle duration: so an extra call rarely gets the only long wait of many calls, but does get one
+ * of many long waits.
  */
 static struct match middle(const struct match matches[static DRAWS])
 {
@@ -205,7 +205,7 @@ static struct match middle(const struct match matches[static DRAWS])
 	return (b <= a && a <= c) || (c <= a && a <= b) ? matches[0] : matches[2];
 }
 
-/* Draws for a call that comes when all events of its slot have gone by. */
+/* Draws a match for a call that comes after all events of its slot. */
 static struct match beyond_end(struct matcher *matcher, uint32_t index, uint32_t size)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
@@ -217,7 +217,7 @@ static struct match beyond_end(struct matcher *matcher, uint32_t index, uint32_t
 	return middle(drawn);
 }
 
-/* Draws from the calls near the slot's current place, so that a stall remains one. */
+/* Draws from the calls near the slot's current place, so that an extra call during a stall takes long, too. */
 static struct match extra(const struct matcher *matcher, uint32_t index)
 {
 	const struct slot *slot = &matcher->streams->slots[index];

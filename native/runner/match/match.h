@@ -49,7 +49,7 @@ struct observed {
 struct match {
 	uint64_t target_ns;
 	uint32_t stream;
-	uint32_t event; /* NONE: it is drawn from several */
+	uint32_t event; /* NONE: the duration is drawn from several events */
 	uint16_t error;
 	bool is_short; /* only a part of the data is to be written */
 	uint8_t how;

@@ -26,7 +26,9 @@ struct seen {
 	char name[PATH_MAX];
 };
 
-/* Returns to a file the events that other names have taken: they may not stand for it any longer. */
+/*
+ * Gives a file of the plan the events back that calls on other names have used: these names may no longer stand for it.
+ */
 static void give_back(struct replay *replay, const char *key)
 {
 	const uint32_t groups[] = {streams_group(replay->streams, false, key),

@@ -1,4 +1,4 @@
-/* Finds out what a call is to: the file of the plan that its descriptor, or its mapping, is of. */
+/* Finds the target of a call: the file of the plan that its descriptor or its mapping refers to. */
 #ifndef KREPLAY_RUNNER_PLACE_H
 #define KREPLAY_RUNNER_PLACE_H
 
@@ -14,11 +14,11 @@ struct place {
 	uint32_t group;     /* NONE: it is not in the plan */
 	uint32_t path_kind; /* PATH_KIND_*; NONE: the descriptor is not open */
 	bool is_unseen;     /* it has no file, or one that cannot be seen */
-	bool is_guessed;    /* so the group is that of another call of such a thread */
+	bool is_guessed;    /* the group is that of other calls by threads of the role */
 	bool stands_in;     /* its file has another name than the plan's */
 };
 
-/* `role` is the thread's: a call to a file that is not seen is one of others of that role. */
+/* `role` is the thread's role: a call whose file is not visible gets the group of other calls by that role. */
 struct place place_find(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
 			uint64_t now_ns);
 

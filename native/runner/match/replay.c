@@ -158,9 +158,8 @@ static struct match match_of(struct replay *replay, const struct seccomp_notif *
 }
 
 /*
- * Returns whether the call may be one that a signal interrupted before, which is looked at by another thread: it can
- * take milliseconds while the build's thread waits for a CPU, and calls that wait for the receiver can be interrupted,
- * too.
+ * Returns whether another thread must look if the call repeats one that a signal interrupted. The look can take
+ * milliseconds while the build's thread waits for a CPU, and calls that wait for the receiver can be interrupted, too.
  */
 static bool is_to_be_looked_at(struct replay *replay, struct thread *thread, uint64_t now_ns)
 {
@@ -170,7 +169,10 @@ static bool is_to_be_looked_at(struct replay *replay, struct thread *thread, uin
 	return replay->calibration->features.wait_killable;
 }
 
-/* If several calls are gone just before this one, then signals interrupted it again and again. */
+/*
+ * Subtracts a repeated call from the interrupted ones: if several are gone just before it, signals interrupted it again
+ * and again.
+ */
 static void take_back(struct replay *replay, uint32_t skipped)
 {
 	const uint64_t repeated = skipped ? skipped : 1;

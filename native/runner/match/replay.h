@@ -38,7 +38,7 @@ struct replay {
 	bool has_standard_fds;            /* the incident itself has files on fds 0 to 2 */
 	_Atomic uint64_t
 	    interrupted;         /* threads before their calls were received, except those that repeat them since */
-	uint64_t interrupted_ns; /* when the last one was */
+	uint64_t interrupted_ns; /* when the last call was interrupted */
 	pthread_mutex_t repetitions_lock;
 	struct table repetitions; /* by thread: the last one that was seen */
 	struct signal_stacks signal_stacks;
@@ -49,8 +49,8 @@ struct replay {
 enum verdict replay_decide(void *replay, const struct seccomp_notif *notif, struct call *call);
 
 /*
- * A signal, or the end of its thread, came before a call was received. Which thread's is not known, so each one is
- * looked at with its next call: whether that repeats the call, and whether its process handles signals at all.
+ * Notes that a signal, or the end of its thread, came before a call was received. The thread is not known, so each
+ * thread is looked at with its next call: whether it repeats a call, and whether its process handles signals at all.
  */
 void replay_interrupted(void *replay, uint64_t now_ns);
 

@@ -30,13 +30,13 @@ void syncs_free(struct syncs *syncs);
 void syncs_expect(struct syncs *syncs, uint32_t group, uint32_t tid, uint32_t event);
 
 /*
- * Returns the place in its slot of the sync that a thread is making: that of the oldest write of its own since its last
- * sync, or of any thread if it wrote none itself. Returns NONE if nothing of the plan was written since. The place may
- * be used already, if the build syncs more often than production did.
+ * Returns the place in its slot of the sync that a thread is making: the sync expected after the thread's oldest write
+ * since its last sync, or after any thread's if it wrote nothing itself. Returns NONE if no write matched the plan
+ * since. The place may be used already, if the build syncs more often than production did.
  */
 uint32_t syncs_next(struct syncs *syncs, uint32_t group, uint32_t tid);
 
-/* Drops what is expected of a group of syncs, because it was expected of another file. */
+/* Drops the expected syncs of a group, because they were expected of another file. */
 void syncs_forget(struct syncs *syncs, uint32_t group);
 
 #endif

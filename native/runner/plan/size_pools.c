@@ -14,7 +14,7 @@ static unsigned bucket_of(uint32_t size)
 	return size == 0 ? 0 : 31 - __builtin_clz(size);
 }
 
-/* This is a counting sort, pool by pool. */
+/* A counting sort, pool by pool. */
 static void sort(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_stream,
 		 uint32_t pool_count, uint16_t left_out)
 {

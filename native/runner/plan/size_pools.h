@@ -20,8 +20,8 @@ struct size_pools {
 };
 
 /*
- * `pool_of_stream` gives the pool of each stream's events, which may be in a slot of several streams; events with one
- * of the flags `left_out`, EVENT_FLAG_*, are in none.
+ * `pool_of_stream` gives the pool of each stream's events, which may be in a slot of several streams. Events with one
+ * of the flags `left_out`, EVENT_FLAG_*, are in no pool.
  */
 bool size_pools_make(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_stream,
 		     uint32_t pool_count, uint16_t left_out);

@@ -71,7 +71,7 @@ uint32_t streams_group_of_msyncs(const struct streams *streams);
  * path refers to are left out. A call that has no file matches only a derived one, whose own call was not recorded.
  */
 uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, bool has_file, const char *role);
-/* Returns NONE if the group has none of that role. */
+/* Returns NONE if the group has no stream of that role. */
 uint32_t streams_stream(const struct streams *streams, uint32_t group, const char *role);
 /* Returns whether a rule chose the event for threads of another role than that of `own`, a stream. */
 bool streams_is_for_others(const struct streams *streams, uint32_t event, uint32_t own);

@@ -102,7 +102,7 @@ static bool can_borrow_fds(pid_t child)
 {
 	const int process = syscall(SYS_pidfd_open, child, 0);
 	const int file = process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, process, STDIN_FILENO, 0);
-	/* It is also allowed if there is no such fd. */
+	/* EBADF means that borrowing is allowed, but the child has no such fd. */
 	const bool is_allowed = process >= 0 && (file >= 0 || errno == EBADF);
 
 	if (file >= 0)

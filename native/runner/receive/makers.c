@@ -96,7 +96,7 @@ static void *maker_main(void *argument)
 	sigset_t all;
 
 	prctl(PR_SET_NAME, "kreplay-make");
-	/* This includes SIGXFSZ, from this process's own file size limit: the write fails in any case. */
+	/* The blocked signals include SIGXFSZ, from this process's own file size limit: the write fails in any case. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	pthread_mutex_lock(&makers->lock);

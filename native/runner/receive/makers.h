@@ -14,7 +14,7 @@ struct server;
 /*
  * Threads that make calls in place of the build, on its own open files, and answer them when their time is over. A sync
  * that is to take as long as planned has to be made first, to find how much of that time is left. A write can be made
- * short only by the process that makes it. They also look at calls where that may take long.
+ * short only by the process that makes it. The threads also look at calls, which may take long.
  */
 struct makers {
 	struct server *server;

@@ -29,7 +29,7 @@ struct queue {
 	_Atomic uint64_t answers[QUEUE_THREADS];
 };
 
-/* This and the following functions run on the receiving thread. */
+/* All functions run on the receiving thread, except queue_answer(). */
 void queue_init(struct queue *queue, int listener, uint64_t now_ns);
 
 /* Called before a call is received. */
@@ -37,8 +37,8 @@ void queue_look(struct queue *queue, uint64_t now_ns);
 /* Returns the longest time that the call may have waited, if this thread had a CPU as soon as a call woke it. */
 uint64_t queue_waited(struct queue *queue, uint32_t tid, uint64_t received_ns);
 /*
- * Returns the same including the time that this thread waited for a CPU. Asking the kernel takes a microsecond, so this
- * is for calls that are held.
+ * Like queue_waited(), but includes the time that this thread waited for a CPU. Asking the kernel for that time takes a
+ * microsecond, so this is for calls that are held.
  */
 uint64_t queue_waited_for_cpu(const struct queue *queue, uint64_t waited_ns, uint64_t received_ns);
 

@@ -21,7 +21,7 @@
 #define FAILURES_MAX 100
 #define AFTER_FAILURE_MS 1
 
-/* More threads are not interrupted at once. */
+/* More threads than this are not interrupted at once. */
 #define GONE_AT_ONCE_MAX 65536
 
 /* Interrupts the receiver's wait; all other threads block it. */
@@ -125,7 +125,7 @@ void server_finish(struct server *server, struct call *call)
 	give_back(server, call, false);
 }
 
-/* Keeps the call for the next one, so that a call that is not held takes no lock. */
+/* Keeps the struct for the next call, so that a call that is not held takes no lock. */
 static void pass(struct server *server, struct call *call)
 {
 	reply(server, call);
@@ -178,7 +178,7 @@ static uint32_t note_number(struct server *server, uint64_t id)
 	const uint64_t skipped = gone->last_id ? id - gone->last_id - 1 : 0;
 
 	gone->last_id = id;
-	/* A kernel that numbers calls differently tells all the same. */
+	/* A kernel that numbers calls differently still reports the calls that are gone. */
 	if (skipped == 0 || skipped > GONE_AT_ONCE_MAX)
 		return 0;
 	gone->skipped += skipped;
@@ -186,7 +186,7 @@ static uint32_t note_number(struct server *server, uint64_t id)
 	return skipped;
 }
 
-/* Receives and processes one call; blocks. There is none if it is time to stop, for example. */
+/* Receives and processes one call. Blocks until a call comes, or until it is time to stop, for example. */
 static enum received receive(struct server *server)
 {
 	struct shared *shared = server->shared;

@@ -47,8 +47,8 @@ struct interrupted {
 
 /*
  * Calls that ended before they were received. The kernel numbers calls one after another, so a call whose number is not
- * the next one shows that others are gone, before it is answered. The kernel also says so, once for each of them, but
- * not in time, and only that shows those after the last call.
+ * the next one shows that others are gone, before it is answered. The kernel also reports each call that is gone, but
+ * late; only these reports show the ones after the last received call.
  */
 struct gone {
 	uint64_t last_id; /* of the calls that were received; 0: none */
@@ -68,7 +68,9 @@ struct server {
 
 	/* Runs on the receiving thread; fills in the call's record, deadline and answer. */
 	enum verdict (*decide)(void *context, const struct seccomp_notif *notif, struct call *call);
-	/* Runs there too, if it is not NULL: a thread was interrupted before its call was received. */
+	/*
+	 * Runs on the receiving thread, if it is not NULL, when a thread was interrupted before its call was received.
+	 */
 	void (*interrupted_before)(void *context, uint64_t now_ns);
 	/* Runs on a maker's thread, for calls that are to be looked at. */
 	void (*look)(void *context, struct call *call);

@@ -144,7 +144,10 @@ static int end(struct run *run, uint64_t stolen_ns)
 		fail(&run->failure, "the process that watches over the command was killed");
 		return end_failed(run, EXIT_RUNNER_FAILED);
 	}
-	/* Where no process handles signals, the kernel made these calls again, or their threads have ended. */
+	/*
+	 * If no process handles signals, none of these calls failed: the kernel repeated them, or their threads have
+	 * ended.
+	 */
 	if (run->replay.threads.handles_signals)
 		run->replay.uncovered[UNCOVERED_INTERRUPTED] = run->replay.interrupted;
 	run_line_uncovered(&run->control, &run->replay);

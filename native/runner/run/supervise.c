@@ -18,7 +18,7 @@
 /* Limit of the time that a record is only in memory, where it is lost if the runner is killed. */
 #define FLUSH_EVERY_MS 50
 #define REAP_EVERY_MS 2
-/* The guardian takes a few milliseconds; one that was killed or stopped never does. */
+/* The guardian sends a signal within a few milliseconds, unless it was killed or stopped. */
 #define SIGNALLED_WITHIN_MS 200
 
 static void ask_to_end(struct run *run, int signal)
@@ -32,7 +32,7 @@ static void ask_to_end(struct run *run, int signal)
 
 /*
  * Ends the run, because its result is not wanted. The signal comes first: a call that passes before it would let the
- * command go on, or end as if nothing had been wanted of it.
+ * command go on, or end as if it had not been stopped.
  */
 static void stop(struct run *run)
 {
@@ -151,7 +151,7 @@ void supervise(struct run *run)
 		poll(sources, 3, FLUSH_EVERY_MS);
 		if (sources[2].fd >= 0 && sources[2].revents)
 			hear_control(run, sources[2].revents);
-		/* Also a failed write of a line shows that the other side is gone, even before the first poll. */
+		/* A failed write of a line also shows that the other side is gone, even before the first poll. */
 		if (sources[2].fd >= 0 && run->control.is_closed) {
 			sources[2].fd = -1;
 			stop(run);

@@ -6,7 +6,7 @@
 /* Runs until the command and all processes that it started have ended. */
 void supervise(struct run *run);
 
-/* Kills all of them at once. */
+/* Kills all these processes at once. */
 void supervise_kill(struct run *run);
 
 #endif

@@ -13,9 +13,8 @@ enum received {
 	RECEIVED_CALL,
 	RECEIVED_NONE, /* this thread got a signal, for example */
 	/*
-	 * A call was announced that is no longer there: its thread has ended or was interrupted, as a call waits
-	 * killably only after it was received. The kernel says so once for each of them, but also when no process is
-	 * left.
+	 * An announced call is gone: its thread has ended or was interrupted, because a call waits killably only once
+	 * it is received. The kernel reports this once for each such call, but also when no process is left.
 	 */
 	RECEIVED_GONE,
 	RECEIVED_ERROR, /* see errno */

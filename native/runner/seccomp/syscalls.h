@@ -76,7 +76,7 @@ extern const unsigned X32_SYSCALL_COUNT;
 
 /* Returns an OP_*, or -1. */
 int syscall_op(int number);
-/* This is only for calls that the filter reports and that have no op. */
+/* Must be called only for calls that the filter reports and that have no op. */
 enum uncovered syscall_uncovered(uint32_t arch, int number);
 
 #endif
