@@ -18,7 +18,6 @@ enum {
 	AHEAD_BYTES_MAX = 65536,
 	READ_AGAIN_AFTER_US = 500,
 	APPLICATION_ID = 0x6b72706c,
-	GUARDED_VERSION_MIN = 3,
 };
 
 /* The page count is valid only for the change counter that it was written with; some programs do not write it. */
@@ -30,8 +29,8 @@ void note_page_count(struct checked_file *database, const uint8_t *page)
 }
 
 /*
- * The offsets are from SQLite's file format, section 1.3. A recording of format 3 must have checksums: otherwise one
- * flipped bit in the byte that indicates them would disable all verification.
+ * The offsets are from SQLite's file format, section 1.3. A recording must have checksums: otherwise one flipped bit in
+ * the byte that indicates them would disable all verification.
  */
 bool note_header(struct checked_file *database, const uint8_t *page)
 {
@@ -44,7 +43,7 @@ bool note_header(struct checked_file *database, const uint8_t *page)
 	if (page[20] != CHECKSUM_BYTES) {
 		const bool is_recording = big_endian(page + 68) == APPLICATION_ID;
 
-		return !database->checks && !(is_recording && big_endian(page + 60) >= GUARDED_VERSION_MIN);
+		return !database->checks && !is_recording;
 	}
 	database->page_bytes = page_bytes == 1 ? PAGE_BYTES_MAX : page_bytes;
 	database->checks = database->sets = is_page_size(database->page_bytes);

@@ -67,7 +67,7 @@ function readUnlessDamaged(look: () => unknown): unknown {
 /** Checks lengths, which are at the beginning of a row: values that are too long are not read. */
 export function checkSizes(database: Database.Database): void {
   const tables = new Set(database.prepare<[], string>('SELECT name FROM main.sqlite_schema').pluck().all());
-  // Older versions have fewer tables and columns.
+  // A damaged schema may lack a column: reading the column reports that.
   const columns = new Set(database.prepare<[], string>(COLUMNS).pluck().all());
   for (const [table, column, bytes] of LIMITS.filter(([table, column]) => columns.has(`${table}.${column}`))) {
     const tooLong = database.prepare<[number]>(`SELECT 1 FROM ${table} WHERE octet_length(${column}) > ? LIMIT 1`);
@@ -86,7 +86,7 @@ function hasTooManyHashes(database: Database.Database): boolean {
   const contexts = database.prepare<[], [number, number]>('SELECT count(*), coalesce(max(context_id), 0) FROM context');
   const [count, last] = contexts.raw().get()!;
   return LEVELS.some((level) => {
-    // Version 1 has other hashes, which are not read, and older versions have fewer levels.
+    // A damaged schema may lack a level: reading the level reports that.
     const isThere = database.prepare("SELECT 1 FROM pragma_table_info(?, 'main') WHERE name = 'key'").get(level.table);
     if (isThere === undefined) return false;
     const groupsMax = SPARSE_GROUPS_MAX + Math.ceil((2 * count) / level.size);

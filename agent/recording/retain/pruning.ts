@@ -1,6 +1,6 @@
 /**
  * Removes dictionary entries and summaries that no event refers to. Events refer only to recent ids, so the oldest
- * segment that is kept shows which ids are too old for it and for all that came after; see dictionaries.ts. Each call
+ * segment that is kept shows which ids are too old for it and for all that came after; see format/ids.ts. Each call
  * goes upwards through a limited number of ids, and leaves those that pinned segments may refer to.
  */
 import type Database from 'better-sqlite3';

@@ -198,7 +198,6 @@ export function openRetention(
       (pageCount.get()! * pageBytes + Math.min(logBytes(), logBytesMax) - bytes) / pageBytes,
     );
     const spare = Math.min(tooManyPages, freePages.get()!, PAGES_A_STEP);
-    // A recording from before version 2 cannot shrink: the pragma then does nothing.
     if (spare > 0) database.pragma(`incremental_vacuum(${spare})`);
     return state === 'done' && spare === PAGES_A_STEP ? 'more' : state;
   };

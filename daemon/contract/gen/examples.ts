@@ -1095,7 +1095,7 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
         security: [{}, { token: [] }],
         paths: { '/healthz': { get: { operationId: 'getHealth', summary: 'Whether the daemon is alive' } } },
         components: {
-          securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'of `kreplay token`' } },
+          securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'token made by `kreplay token`' } },
         },
       },
     },
