@@ -29,7 +29,7 @@ import { openWriterThread, type WriterThread } from './recording/write/writer_th
 import { prepareRecordingPath } from './recording_path.ts';
 import { chooseRetentionLimits, type RetentionFlags } from './retention_options.ts';
 
-/** If a second recording is damaged within this time, the damage is no accident, and the agent ends. */
+/** If a second recording is damaged within this time, the agent ends: the cause is unlikely to be chance. */
 const SET_ASIDE_AGAIN_MS = 60_000;
 
 const LIMIT_TOO_SMALL =
@@ -40,7 +40,7 @@ export interface AgentOptions {
   node?: string | undefined;
   /** Size of the event ring, a power of two. Events that do not fit between two drains are lost, and counted. */
   ringBytes?: number | undefined;
-  /** Whether any user may name the service of its own events, not only root and the agent's user. */
+  /** Whether every user, not only root and the agent's user, may name the service of its events. */
   trustAllServices?: boolean | undefined;
   /** Names that take precedence over those derived from the host. */
   serviceRules?: readonly ServiceRule[] | undefined;
@@ -70,7 +70,7 @@ export interface AgentTotals {
   badMarkerFields: number;
 }
 
-/** The filter that was read last. A recording that replaces another one uses it as well. */
+/** The filter that was read last; it also applies to a recording that replaces another one. */
 interface CurrentFilter {
   settings: FilterSettings;
   /** Undefined before a recording has begun and after it has ended. */
@@ -91,7 +91,10 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   }
 }
 
-/** Signals that come faster are handled as one: reading the filter again and again would take all the time. */
+/**
+ * Minimum time between reloads: signals that arrive sooner are handled together, because reading the filter for each of
+ * them could take all the time.
+ */
 const RELOAD_EVERY_MS = 100;
 
 /** Runs `work` at the first call, and once more at the end of the interval for all calls that came within it. */
@@ -189,7 +192,7 @@ async function recordInto(
   let left: LeftBehind | undefined;
   try {
     // The probes are opened before the writer: the gap since the last agent ends as soon as events are captured, and
-    // the ring keeps those until the writer is open.
+    // the ring keeps these events until the writer is open.
     writer = await openRecording(options, { path, node, clock, counts, lossLog, leftBefore, onTrouble });
     const report = () => {
       counts.seeRing(probes.events.takePeakBytes());
@@ -282,12 +285,12 @@ async function openRecording(
   return writer;
 }
 
-/** An invalid filter changes nothing. */
+/** Reads the filter again and applies it; an invalid filter changes nothing. */
 function reload(filter: CurrentFilter, { reread, log, signal }: AgentOptions): void {
   if (signal.aborted) return;
   try {
     const settings = reread();
-    // Events captured so far are judged by the old filter.
+    // The old filter applies to the events captured so far.
     filter.recorder?.turn();
     filter.recorder?.setFilter(settings);
     filter.settings = settings;
@@ -317,7 +320,7 @@ function readId(path: string): string {
 
 /* Reports why an agent continues in another file than before. */
 
-/** The interruption of the previous recording, as the next one notes it. */
+/** The interruption of the previous recording, as it is noted in the next recording. */
 interface Interrupted extends LeftBehind {
   cause?: LossCause;
 }

@@ -27,7 +27,7 @@ interface AgentFlags extends RetentionFlags, FilterFlags, LogFlags {
 }
 
 const RING_MIB_DEFAULT = 16;
-/** A ring must be a power of two of pages, below 4 GiB: the kernel does not round the size. */
+/** The size of a ring must be a power of two of pages, and below 4 GiB: the kernel does not round the size. */
 const RING_MIB_MAX = 2048;
 
 const RING_MEBIBYTES = integer(

@@ -12,35 +12,35 @@ import type { WriterThread } from './recording/write/writer_thread.ts';
 
 /**
  * How often the rings' fill level is polled. A poll costs next to nothing, and a burst of 2 M writes a second fills 16
- * MiB in 80 ms. A poll leads to a turn if much is pending or the last turn is long ago: an event must be queryable
- * within 250 ms of its end.
+ * MiB in 80 ms. A poll leads to a drain pass if many bytes are pending or the last pass was long ago: an event must be
+ * queryable within 250 ms of its end.
  */
 const LOOK_MS = 40;
 /** Poll interval after a poll that found the rings empty: they have room for what arrives until the next one. */
 const IDLE_LOOK_MS = 60;
 const TURN_AFTER_MS = 160;
-/** Poll interval while the writer has no room, which it regains soon. */
+/** Poll interval while the writer has no room; this state lasts only a short time. */
 const ROOM_LOOK_MS = 5;
 /** Clock and losses are checked this often even if no events arrive. */
 const IDLE_TURN_AFTER_MS = 1000;
 const TURN_AT_BYTES = 512 << 10;
-/** Minimum that one turn takes out of the rings, if they contain that much. */
+/** Minimum number of bytes that one drain pass takes out of the rings, if they contain that many. */
 const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
 /** How often to check whether the recording's files were removed, replaced or moved; the writer notices overwriting. */
 const FILES_LOOK_MS = 2000;
-/** After a look at the calls and requests in progress, the rest is this many times the CPU time that the look took. */
+/** Pause after a snapshot of the calls and requests in progress, as a multiple of the snapshot's CPU time. */
 const LOOK_REST_TIMES = 200;
-/** Maximum rest between looks: answers are complete only up to the last look, so a longer rest would delay them. */
+/** Maximum pause between snapshots: answers are complete only up to the last snapshot, so longer pauses delay them. */
 const LOOK_REST_MS_MAX = 1000;
-/** Rest per call or request found: their list is written whenever it has changed, so a long one must be rarer. */
+/** Minimum pause per call or request found: their list is written at every change, so a long list must be rarer. */
 const LOOK_MS_EACH = 1;
-/** With more bytes pending than this, as in a flood, draining precedes looks, which take long on a busy machine. */
+/** Above this number of pending bytes, as in a flood, draining precedes snapshots: they are slow on a busy machine. */
 const LOOK_AT_BYTES_MAX = 2 << 20;
 /** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
 const UNFINISHED_RECORD_MS = 1000;
 
-/** The progress of the loop, which others watch. */
+/** The progress of the loop, which other parts of the agent watch. */
 export interface DrainProgress {
   /** When the loop last polled the rings. */
   lookedMs: number;
@@ -48,7 +48,7 @@ export interface DrainProgress {
   completeNs: bigint;
 }
 
-/** Bytes found in the rings by an earlier look that have yet to be taken out. */
+/** Bytes that an earlier snapshot found in the rings and that have yet to be taken out. */
 interface RingBacklog {
   lookedNs: bigint;
   bytes: number;
@@ -109,7 +109,8 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(pendingBytes > 0 ? LOOK_MS : IDLE_LOOK_MS);
     else await setImmediate();
   }
-  // The last look precedes the detaching, which takes a while: the end of a request would go unseen meanwhile.
+  // The last snapshot precedes the detaching, which takes a while: during that time, the end of a request would go
+  // unnoticed.
   const { lookedNs } = look();
   probes.detach();
   const isDrained = await drainAll();
@@ -118,14 +119,14 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
 
   /**
    * Finds the calls and requests in progress and the bytes that wait in the rings. The clock is read first: however
-   * long this loop is delayed, an event that ended by then is among those bytes, and one that had only begun is in
-   * progress.
+   * long this loop is delayed, an event that had ended by then is among those bytes, and an event that had only begun
+   * is in progress.
    */
   function look(): RingBacklog {
     const before = process.threadCpuUsage();
     const nowNs = clock.nowNs();
     const { found, foundNs } = recorder.lookInProgress();
-    // CPU time, because on a busy machine a look lasts much longer than the CPU time it takes.
+    // CPU time is used, because on a busy machine a snapshot lasts much longer than the CPU time that it takes.
     const { user, system } = process.threadCpuUsage(before);
     const restMs = Math.max((LOOK_REST_TIMES * (user + system)) / 1000, LOOK_MS_EACH * found);
     nextLookMs = performance.now() + Math.min(restMs, LOOK_REST_MS_MAX);

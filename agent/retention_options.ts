@@ -48,7 +48,7 @@ export function addRetentionOptions(command: Command): Command {
     );
 }
 
-/** Limits from the flags; without `retainBytes`, the size depends on the disk that `folder` is on. */
+/** Returns the limits that the flags set; without `retainBytes`, the size depends on the disk that `folder` is on. */
 export function chooseRetentionLimits(
   { retainBytes, retainAge, retainUnshipped }: RetentionFlags,
   folder: string,

@@ -2,8 +2,8 @@
 /*
  * Records, for each bio that is queued, which task queues it and which tasks own its data.
  *
- * The hooks are not on block_bio_queue: bios are split and merged after it, so half of the bytes of large I/O have no
- * match there.
+ * The hooks are not on block_bio_queue: bios are split and merged after that tracepoint, so half of the bytes of large
+ * I/O would have no match there.
  */
 #ifndef KREPLAY_BIO_BPF_H
 #define KREPLAY_BIO_BPF_H
@@ -14,7 +14,7 @@
 #include "journal.bpf.h"
 
 /*
- * Maximum number of pages of a bio that are looked at. A request takes 4 MiB by default in Linux 6.18
+ * Maximum number of pages of one bio that the program examines. A request takes up to 4 MiB by default in Linux 6.18
  * (BLK_DEF_MAX_SECTORS_CAP).
  */
 #define PAGE_WALK_MAX 2048
@@ -22,20 +22,23 @@
 /* State of a walk over the pages of a bio that is being queued. */
 struct page_walk {
 	struct bio_owner owner;
-	/* Address of the current vector, bytes of it already walked, and bytes of the bio still to walk. */
+	/*
+	 * Address of the current vector, number of its bytes already walked, and number of bytes of the bio still to
+	 * walk.
+	 */
 	__u64 vector;
 	__u32 done;
 	__u32 left;
-	/* The task that queues the bio: data that it writes by direct I/O is its own. */
+	/* The task that queues the bio. It owns the data that it writes by direct I/O. */
 	struct event_origin queuer;
 	struct event_origin unknown;
 	/* Bytes of file data with an unknown owner, and bytes of the file system's own metadata. */
 	__u32 unknown_bytes;
 	__u32 metadata_bytes;
-	/* Bytes that any process that has mapped the file may have stored. */
+	/* Bytes that may have been stored by any process that has mapped the file. */
 	__u32 replaced_bytes;
 	__u32 device;
-	/* The task is a kernel thread or reclaims memory: it writes data that is not its own. */
+	/* The task is a kernel thread or reclaims memory, so the data that it writes belongs to other tasks. */
 	__u32 is_kernel;
 };
 
@@ -60,8 +63,8 @@ static __always_inline bool is_dirtier_of(const struct dirtier *dirtier, const s
 }
 
 /*
- * Returns the page's entry with this key, or NULL. An entry in queued_pages counts only for another disk of a mirror:
- * on the same disk, it belongs to an earlier write-back.
+ * Returns the page's entry with this key, or NULL. An entry in queued_pages counts only if its write-back was queued on
+ * another disk of a mirror: on the same disk, the entry belongs to an earlier write-back.
  */
 static __always_inline struct dirtier *dirtier_at(const __u64 *key, const struct bio_page *at, __u32 device)
 {
@@ -74,8 +77,9 @@ static __always_inline struct dirtier *dirtier_at(const __u64 *key, const struct
 }
 
 /*
- * Returns the dirtier of a page, or NULL, for a folio that became dirty by a write whose range is known. Sets
- * `since_ns`: an owner that wrote earlier wrote before an earlier write-back, or its data was discarded.
+ * Returns the dirtier of a page, or NULL. The page's folio became dirty by a write whose range is known. Sets
+ * `since_ns` to the time of that write: data of owners that wrote earlier has already been written back or was
+ * discarded.
  */
 static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio, const struct bio_page *at,
 							__u32 device, __u64 *key, __u64 *since_ns)
@@ -91,7 +95,7 @@ static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio
 	return of_folio->range == RANGE_WHOLE ? of_folio : NULL;
 }
 
-/* Adds the owner of a write whose range is known, if the write came after the store that made the page dirty. */
+/* Adds the owner of a write whose range is known, if that write came after the store that made the page dirty. */
 static __always_inline void add_later_write(struct dirtier *dirtier, const __u64 *key, const struct bio_page *at,
 					    __u32 device)
 {
@@ -103,8 +107,8 @@ static __always_inline void add_later_write(struct dirtier *dirtier, const __u64
 }
 
 /*
- * Returns the dirtier of a file's page that waits for write-back, or NULL if it is unknown, and sets `key` to the key
- * of its entry.
+ * Returns the dirtier of a file's page that waits for write-back, or NULL if the dirtier is unknown. Sets `key` to the
+ * key of the dirtier's entry.
  */
 static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u32 device, __u64 *key, __u64 *since_ns)
 {
@@ -129,7 +133,10 @@ static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u
 	return dirtier;
 }
 
-/* Moves a page whose write-back is queued out of dirty_pages, where it would take the room of a page that waits. */
+/*
+ * Moves a page whose write-back is queued from dirty_pages to queued_pages, so that the entry takes no room from pages
+ * that still wait.
+ */
 static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __u8 sectors, __u32 device)
 {
 	__u8 dirty = dirtier->own_sectors | dirtier->second_sectors | dirtier->other_sectors;
@@ -138,7 +145,7 @@ static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __
 	/* The entry of a large folio stays: perhaps only some of its pages are dirty. */
 	if (*key & 1)
 		return;
-	/* The blocks that are dirty are not known, but all blocks of the page are queued at once. */
+	/* It is not known which blocks are dirty, but all blocks of the page are queued at once. */
 	if (is_place_key(*key))
 		dirtier->range = RANGE_QUEUED;
 	if (dirty & ~dirtier->queued_sectors)
@@ -170,7 +177,7 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 	bool is_since = dirtier->origin.time_ns >= since_ns;
 	struct event_origin *second;
 
-	/* Known writers of the page are named with no bytes. */
+	/* The known writers of the page are named, but get no bytes. */
 	if (dirtier->stores == STORES_UNSEEN) {
 		walk->replaced_bytes += bytes;
 		bytes = own = of_second = 0;
@@ -187,7 +194,7 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 		add_origin(&walk->owner, second, bytes);
 		return;
 	}
-	/* It is unknown how many bytes of a block that both wrote to belong to which owner. */
+	/* If both owners wrote to a block, it is unknown how many of its bytes belong to each. */
 	if (is_since && (own || !of_second))
 		add_origin(&walk->owner, &dirtier->origin, second ? bytes_of_sectors(own & ~of_second) : 0);
 	if (second && (of_second || !own))
@@ -203,8 +210,8 @@ static __always_inline bool is_memory(__u64 mapping, __u64 flags)
 }
 
 /*
- * Adds a page of the bio to the shares of its owners. A page that is not under write-back is the file system's own
- * metadata, such as its log, whichever task writes it.
+ * Adds a page of the bio to the shares of its owners. A page that is not under write-back is metadata of the file
+ * system, such as its log, no matter which task writes it.
  */
 static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 bytes, __u8 sectors)
 {
@@ -282,7 +289,7 @@ static __always_inline void add_journal_owners(struct page_walk *walk, struct jo
 		add_origin(&walk->owner, &owners->owners[0], walk->metadata_bytes);
 		return;
 	}
-	/* It is unknown how many of the bytes belong to which owner. */
+	/* It is unknown how many of the bytes belong to each owner. */
 	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owners->count; slot++)
 		add_origin(&walk->owner, &owners->owners[slot], 0);
 	if (owners->others || owners->count > ORIGIN_SLOTS)
@@ -290,8 +297,8 @@ static __always_inline void add_journal_owners(struct page_walk *walk, struct jo
 }
 
 /*
- * Returns whether the bio is direct I/O. A bio that was split off does not have the flag itself: bio_split() gives it
- * the vectors of the remaining bio, which bio_chain() made its private data.
+ * Returns whether the bio is direct I/O. A bio that was split off does not have the flag: bio_split() gives it the
+ * vectors of the remaining bio, which bio_chain() stored as its private data.
  */
 static __always_inline bool is_direct_bio(struct bio *bio)
 {
@@ -305,7 +312,7 @@ static __always_inline bool is_direct_bio(struct bio *bio)
 
 /*
  * Direct I/O belongs to the task that queues it, even if its buffer is a page of a file that another task made dirty:
- * that page is not under write-back. So the pages, of which a bio may have hundreds, are not looked at. If a kernel
+ * that page is not under write-back. Therefore the pages are not examined; a bio may have hundreds of them. If a kernel
  * thread queues the bio, it is unknown which task's data it writes.
  */
 static __always_inline void queue_direct(struct page_walk *walk)
@@ -347,8 +354,8 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 		owners = bpf_map_lookup_elem(&journal_owners, &key);
 	}
 	/*
-	 * Data that a commit writes before its own blocks, as data=ordered asks for, does not belong to all tasks that
-	 * take part in the commit. A commit's flush has no bytes.
+	 * Data that a commit writes before its own blocks (data=ordered) does not belong to all tasks that take part in
+	 * the commit. A commit's flush has no bytes.
 	 */
 	if (owners && owners->count && (walk->metadata_bytes || !(walk->owner.origin_count || walk->unknown_bytes)))
 		add_journal_owners(walk, owners);

@@ -21,14 +21,14 @@ struct bio_owner {
 	} queuer;
 	/* Number of slots in use. */
 	__u32 origin_count;
-	/* There are more owners than slots, or some are unknown. */
+	/* There are more owners than slots, or some owners are unknown. */
 	__u32 has_others;
 	struct event_origin origins[ORIGIN_SLOTS];
 };
 
 /*
- * Bios that wait for the issue of their request. This is not an LRU map, which would drop the owner of a bio that still
- * waits without counting it.
+ * Bios that wait until their request is issued. The map is not an LRU map, because an LRU map would drop the owner of a
+ * waiting bio without counting the loss.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -38,8 +38,8 @@ struct {
 } bio_owners SEC(".maps");
 
 /*
- * Number of entries of bio_owners and request_states together. It tells the agent that both are empty, because
- * searching empty maps of these sizes takes 0.7 ms.
+ * Total number of entries of bio_owners and request_states. The agent reads it to skip empty maps, because searching
+ * empty maps of these sizes takes 0.7 ms.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -64,8 +64,8 @@ static __always_inline void forget_bio(const __u64 *key)
 }
 
 /*
- * Adds bytes to an owner's share. Without a free slot, the processes of one transaction share one. It is a global
- * function, which is verified once, not at each of its calls.
+ * Adds bytes to an owner's share. If no slot is free, processes of the same transaction share a slot. This is a global
+ * function, so that it is verified once instead of at each of its calls.
  */
 __noinline int add_origin(struct bio_owner *to, const struct event_origin *added, __u32 bytes)
 {
@@ -87,8 +87,8 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 			origin->bytes += bytes;
 			origin->flags |= added->flags & ORIGIN_AMBIGUOUS;
 			/*
-			 * A label that another thread set is valid until that thread removes it: the time of the last
-			 * write decides.
+			 * A label that another thread set is valid until that thread removes it, so the time of the
+			 * last write decides.
 			 */
 			if (added->time_ns > origin->time_ns)
 				origin->time_ns = added->time_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Records block requests, one record each, at completion.
+ * Records block requests. Each request gets one record, at its completion.
  *
  *   block_getrq, block_bio_*merge   in the task that queued the bio   bio -> owners, time: bio.bpf.h
  *   block_rq_issue                  the device gets the request       request -> owners of all its bios, time
@@ -13,7 +13,9 @@
 #include "filter.bpf.h"
 
 #define BIO_WALK_MAX 256
-/* Number of bios whose entries are deleted: enough for a request of the largest size in blocks of 4096 bytes. */
+/*
+ * Maximum number of bios whose entries are deleted: enough for a request of the largest size in blocks of 4096 bytes.
+ */
 #define BIO_FORGET_MAX 1280
 
 enum request_stage {
@@ -30,7 +32,7 @@ struct request_state {
 	__u64 issued_ns;
 	__u64 sector;
 	__u64 bytes;
-	/* Bytes that were transferred or that failed. */
+	/* Bytes whose transfer has ended, successfully or not. */
 	__u64 bytes_ended;
 	__u64 bytes_done;
 	__s32 error;
@@ -58,8 +60,8 @@ struct {
 enum { SCRATCH_ISSUE, SCRATCH_COMPLETE };
 
 /*
- * Adds one bio's owners. The task that queued the earliest bio represents the request. It is a global function, which
- * is verified once, not for each of a request's bios.
+ * Adds one bio's owners. The task that queued the earliest bio represents the request. This is a global function, so
+ * that it is verified once instead of for each bio of a request.
  */
 __noinline int add_bio(struct bio_owner *request, struct bio_owner *owner)
 {
@@ -77,7 +79,7 @@ __noinline int add_bio(struct bio_owner *request, struct bio_owner *owner)
 	return 0;
 }
 
-/* Gathers the owners of all bios of a request; returns false if none is known. */
+/* Collects the owners of all bios of a request; returns false if no owner is known. */
 static __always_inline bool gather_owners(struct request_state *request, struct request *rq)
 {
 	struct bio *bio = rq->bio;
@@ -103,9 +105,9 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 }
 
 /*
- * Forgets the bios of a request; `first` is the address of the first one. A request that is issued is remembered before
- * its bios are forgotten, so the agent, which lists both, never misses the request. This is a global function, which is
- * verified once, not at each of its calls.
+ * Deletes the entries of a request's bios; `first` is the address of the first bio. An issued request gets its entry
+ * before those of its bios are deleted, so the agent, which lists both maps, never misses the request. This is a global
+ * function, so that it is verified once instead of at each of its calls.
  */
 __noinline int forget_bios(__u64 first)
 {
@@ -128,7 +130,7 @@ struct {
 	__type(value, struct block_io);
 } block_io_scratch SEC(".maps");
 
-/* Copies the origins in use, and returns the size of the record with them. */
+/* Copies the used origins, and returns the size of the record that includes them. */
 static __always_inline __u32 copy_origins(struct block_io *event, const struct bio_owner *owner)
 {
 	__u32 count = 0;
@@ -142,9 +144,9 @@ static __always_inline __u32 copy_origins(struct block_io *event, const struct b
 }
 
 /*
- * Fills in the fields that a request has before it ends, except those of the request itself, which the caller fills in.
- * Returns the size of the record, which depends on its number of origins: most requests have one, and some have
- * sixteen.
+ * Fills in all fields that are known before the request ends, except those of the request itself, which the caller
+ * fills in. Returns the size of the record, which depends on its number of origins: most requests have one, and some
+ * have sixteen.
  */
 static __always_inline __u32 describe_request(struct block_io *event, const struct bio_owner *owner,
 					      struct gendisk *disk)
@@ -191,7 +193,10 @@ static __always_inline void emit(struct request_state *request, struct request *
 		count_loss(EVENT_BLOCK_IO, LOSS_RING_FULL);
 }
 
-/* Returns whether the completed request is the remembered one, and not a later one that reuses the same structure. */
+/*
+ * Returns whether the completed request is the one that was remembered, and not a later request that reuses the same
+ * structure.
+ */
 static __always_inline bool is_of(const struct request_state *request, struct request *rq, unsigned int bytes)
 {
 	if (request->stage == REQUEST_FLUSHING)
@@ -202,8 +207,9 @@ static __always_inline bool is_of(const struct request_state *request, struct re
 
 /*
  * Linux 6.18 (a guest with two CPUs) was observed to end requests without running any program of the tracepoint and
- * without counting a miss: in bursts of up to 128, and 200 of a million under heavy load. perf's samples lack the same
- * requests; its counters do not. Such a request must not pass its owner on to the next request at the same address.
+ * without counting a miss: in bursts of up to 128, and 200 of a million under heavy load. The same requests are missing
+ * from perf's samples, but not from its counters. Such a request must not pass its owner on to the next request at the
+ * same address.
  */
 static __always_inline void forget_unended(struct request_state *request)
 {
@@ -233,10 +239,7 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 	if (request && request->stage != REQUEST_ENDED && !is_of(request, rq, bytes))
 		forget_unended(request);
 	if (!request || request->stage == REQUEST_ENDED) {
-		/*
-		 * A flush without data is never issued itself: the block layer carries it out with a request of its
-		 * own.
-		 */
+		/* A flush without data is never issued itself: the block layer performs it with a separate request. */
 		request = bpf_map_lookup_elem(&request_scratch, &slot);
 		if (request && gather_owners(request, rq)) {
 			add_completion(request, block_error(status), bytes);
@@ -248,7 +251,7 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 	add_completion(request, block_error(status), bytes);
 	if (!whole)
 		return 0;
-	/* The caller also waits for the flush after a FUA write, and gets its error. */
+	/* The caller also waits for the flush that follows a FUA write, and receives the error of that flush. */
 	if (request->stage == REQUEST_ISSUED && in_flush_sequence(rq)) {
 		request->stage = REQUEST_FLUSHING;
 		return 0;
@@ -261,7 +264,7 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 }
 
 /*
- * A driver that requeues a request issues it again: its bios then have no entries left, and the first issue counts. If
+ * A driver that requeues a request issues it again: its bios then have no entries left, so the first issue counts. If
  * another bio was merged into it in the meantime, the request is attributed to that bio, and the first issue is counted
  * as a missed end. A request without recorded bios (the flush machinery's own, passthrough) is not remembered.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Limits how much of the definition ring one cgroup and one user may take: filling the ring would cost all others the
- * owners, services and file names of their events.
+ * Limits how much of the definition ring one cgroup and one user may take: if one of them filled the ring, the events
+ * of all others would lose their owners, services and file names.
  *
- * Room is asked for before anything is read for a definition, and a task whose definition was refused does not ask
- * again for REFUSAL_NS: when the agent does not drain the ring, a refused definition must not cost the traced program
- * more than one that is known.
+ * Room is requested before anything is read for a definition, and a task whose definition was refused does not request
+ * room again for REFUSAL_NS: when the agent does not drain the ring, a refused definition must not cost the traced
+ * program more than a definition that is already known.
  */
 #ifndef KREPLAY_BUDGET_BPF_H
 #define KREPLAY_BUDGET_BPF_H
@@ -13,16 +13,17 @@
 #include "cgroup.bpf.h"
 #include "kreplay.bpf.h"
 
-/* A task whose definition was refused asks for room again after this time. */
+/* Time after which a task whose definition was refused requests room again. */
 #define REFUSAL_NS 100000000ull
 
 /*
- * Limits on the bytes between two restarts of a count: for a user within a cgroup, and for all users of a cgroup or all
- * cgroups of a user. A user within a cgroup never uses up the latter. The ring may hold twice the limit: see use_of().
+ * Limits on the bytes that are counted before a count restarts: the first for one user within one cgroup, the second
+ * for all users of a cgroup or for all cgroups of a user. One user within one cgroup never uses up the second limit.
+ * The ring may hold twice the limit: see use_of().
  */
 #define PAIR_BYTES_MAX (DEFINITIONS_BYTES / 8)
 #define ALL_BYTES_MAX (DEFINITIONS_BYTES / 16 * 5)
-/* A definition is not begun while the ring has less room than this. */
+/* Minimum room that the ring must have before a definition is begun. */
 #define ROOM_BYTES_MIN 16384
 
 struct definition_use {
@@ -36,7 +37,7 @@ struct definer {
 	__u64 user;
 };
 
-/* Stands for all cgroups or all users in a struct definer. */
+/* Value of a field of struct definer that represents all cgroups or all users. */
 #define ALL_OF_THEM (~0ull)
 
 struct {
@@ -50,18 +51,19 @@ struct {
 #define RECORD_HEADER_SIZE 8
 /* The kernel nests at most 33 user namespaces: create_user_ns(), kernel/user_namespace.c. */
 #define NAMESPACES_MAX 34
-/* Low bits of a kernel address, which differ between two addresses and fit into a number of JavaScript. */
+/* Low bits of a kernel address, which differ between any two addresses and fit into a JavaScript number. */
 #define ADDRESS_BITS 52
-/* Larger than any user id, and smaller than the number of any namespace. */
+/* Larger than any user id, and smaller than the share number of any namespace. */
 #define CGROUP_SHARE (1ULL << 50)
 
 /*
- * Returns the share that the current task's records count against, as a number.
+ * Returns the number of the share that the current task's records count against.
  *
- * The host's root runs all services of the host and most containers, so each cgroup of root has a share of its own. Any
- * other user has one share, whichever cgroups it makes. A user namespace gives its creator user ids of its own, tens of
- * thousands with /etc/subuid: all of these count against the user that created the outermost namespace. A namespace
- * that root created is usually a container: the number of its share is from the address of the namespace.
+ * The host's root runs all services of the host and most containers, so each cgroup of root has its own share. Any
+ * other user has one share, no matter how many cgroups the user creates. A user namespace gives its creator additional
+ * user ids, tens of thousands with /etc/subuid: all of these ids count against the user that created the outermost
+ * namespace. A namespace that root created is usually a container: its share number is derived from the address of the
+ * namespace.
  */
 __noinline __u64 current_share(void)
 {
@@ -81,9 +83,9 @@ __noinline __u64 current_share(void)
 }
 
 /*
- * Returns how much a definer uses, or NULL if that is its limit. The count restarts from 0 once the agent has read
- * everything that was in the ring at the last restart. So it needs no clock, and a delayed agent gives nobody
- * additional room.
+ * Returns how much a definer uses, or NULL if the definer has reached its limit. The count restarts from 0 once the
+ * agent has read everything that was in the ring at the last restart. So the count needs no clock, and a delayed agent
+ * does not give any definer additional room.
  */
 static __always_inline struct definition_use *use_of(const struct definer *definer, __u64 bytes_max)
 {
@@ -104,8 +106,8 @@ static __always_inline struct definition_use *use_of(const struct definer *defin
 }
 
 /*
- * Charges a record of the current task to its user and its cgroup; returns 0 if one of them has used up its share, or
- * if the ring is about to be full. With a size of 0, nothing is charged. `share` is the result of current_share().
+ * Charges a record of the current task to its user and its cgroup; returns 0 if the user or the cgroup has used up its
+ * share, or if the ring is almost full. With a size of 0, nothing is charged. `share` is the result of current_share().
  */
 __noinline int use_definitions(__u64 share, __u32 size)
 {

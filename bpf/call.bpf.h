@@ -9,8 +9,9 @@
 #include "process.bpf.h"
 
 /*
- * A record has our own number of its call, the same on every architecture: CALL_*, from bpf/schema. On x86-64 both
- * numbers are the same. Programs for another architecture have to translate them in keep_call().
+ * A record contains kreplay's own number of its call, which is the same on every architecture: CALL_*, from bpf/schema.
+ * On x86-64 it equals the kernel's number. Programs for another architecture have to translate the number in
+ * keep_call().
  */
 _Static_assert(NR_WRITE == CALL_WRITE && NR_PWRITE64 == CALL_PWRITE64 && NR_WRITEV == CALL_WRITEV &&
 		   NR_PWRITEV == CALL_PWRITEV && NR_PWRITEV2 == CALL_PWRITEV2 && NR_MSYNC == CALL_MSYNC &&
@@ -18,10 +19,10 @@ _Static_assert(NR_WRITE == CALL_WRITE && NR_PWRITE64 == CALL_PWRITE64 && NR_WRIT
 		   NR_SYNC_FILE_RANGE == CALL_SYNC_FILE_RANGE && NR_SYNCFS == CALL_SYNCFS,
 	       "numbers of calls");
 
-/* Bit of task_state.call_type: some fields of the call may still be those of an earlier call. */
+/* Bit of task_state.call_type: some fields of the call may still have the values of an earlier call. */
 #define CALL_UNDESCRIBED 0x8000
 
-/* Counts the call that the task was last in as lost: it has ended, but the kernel did not run call_exit. */
+/* Counts the last call of the task as lost: the call has ended, but the kernel did not run call_exit. */
 static __always_inline void lose_call(struct task_state *state)
 {
 	count_loss(state->call_type & ~CALL_UNDESCRIBED, LOSS_END_MISSED);
@@ -33,7 +34,7 @@ static __always_inline struct task_state *begin_call(struct task_struct *task, _
 {
 	struct task_state *state;
 
-	/* The call numbers of a 32-bit program mean other calls. */
+	/* In a 32-bit program, the same call numbers mean other calls. */
 	if (task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
 		return NULL;
 	state = new_state_of(task);
@@ -74,9 +75,9 @@ static __always_inline void keep_call(struct task_state *state, __u32 syscall, _
 }
 
 /*
- * Returns whether the call that ends is not the kept one, whose end is then counted as missed. Where tasks are
- * preempted inside programs, the kernel may have skipped the end of the kept call and the entry of the next one. Two
- * calls of one kind to one descriptor look the same.
+ * Returns whether the call that ends differs from the kept call; the end of the kept call is then counted as missed.
+ * Where tasks are preempted inside programs, the kernel may have skipped the end of the kept call and the entry of the
+ * next one. Two calls of the same kind on the same descriptor look the same.
  */
 static __always_inline bool is_end_of_another(struct task_state *state, __u32 syscall, __s32 fd)
 {
@@ -87,8 +88,8 @@ static __always_inline bool is_end_of_another(struct task_state *state, __u32 sy
 }
 
 /*
- * Ends the task's call and returns its duration, or UNKNOWN_U64 if the call is not recorded. A call that failed is
- * recorded however short it was.
+ * Ends the task's call and returns its duration, or UNKNOWN_U64 if the call is not recorded. A failed call is recorded
+ * even if it was short.
  */
 static __always_inline __u64 end_call(struct task_state *state, long result, __u64 *start_ns)
 {

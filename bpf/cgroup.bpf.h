@@ -5,7 +5,7 @@
 
 #include "kernel_compat.bpf.h"
 
-/* The cgroup hierarchy that definitions refer to. The agent sets it before load. */
+/* The cgroup hierarchy that definitions refer to. The agent sets it before the programs are loaded. */
 enum cgroup_hierarchy { CGROUP_V2, CGROUP_V1_MEMORY, CGROUP_V1_PIDS };
 const volatile __u32 cgroup_hierarchy = CGROUP_V2;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sends the path of a cgroup once, before the first process that is defined in it: a container that lives for a moment
- * is gone before the agent could look for the folder.
+ * Sends the path of a cgroup once, before the first process that is defined in that cgroup: the cgroup of a short-lived
+ * container is gone before the agent could look up its folder.
  */
 #ifndef KREPLAY_CGROUP_PATH_BPF_H
 #define KREPLAY_CGROUP_PATH_BPF_H
@@ -10,10 +10,10 @@
 
 #define CGROUP_DEPTH_MAX 32
 #define CGROUP_NAME_SIZE_MAX 256
-/* A path is sent again after this time, because the agent drops paths that were not used for long. */
+/* Time after which a path is sent again, because the agent drops paths that were not used for long. */
 #define CGROUP_AGE_MAX_NS 60000000000ull
 
-/* Time at which the path of a cgroup was sent, by the number of the cgroup. */
+/* Maps the id of a cgroup to the time at which its path was sent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -44,8 +44,8 @@ static __always_inline struct kernfs_node *parent_folder(struct kernfs_node *fol
 }
 
 /*
- * Appends the name of the next folder and goes up; returns 0 at the root, which has none. The state is in the map, not
- * in registers: see copy_variable().
+ * Appends the name of the current folder and moves up to its parent; returns 0 at the root, which has no name. The
+ * state is in the map, not in registers: see copy_variable().
  */
 __noinline int copy_folder(void)
 {
@@ -69,7 +69,7 @@ __noinline int copy_folder(void)
 	return 1;
 }
 
-/* Returns 0 if the path could not be sent: the agent then looks for the folder. */
+/* Returns 0 if the path could not be sent; the agent then looks for the folder itself. */
 __noinline int define_cgroup(__u64 share, __u64 now_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

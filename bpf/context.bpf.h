@@ -23,8 +23,8 @@ struct {
 } context_scratch SEC(".maps");
 
 /*
- * Number of the label that a context was set with: processes that set the same label have contexts of their own. The
- * label is looked up only where there is no room to name each of these processes.
+ * Maps a context to the id of the label that it was set with: processes that set the same label have separate contexts.
+ * The label is looked up only where there is no room to name each of these processes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -33,7 +33,7 @@ struct {
 	__type(value, __u64);
 } context_labels SEC(".maps");
 
-/* The agent sets a random seed before load, so that nobody can make two labels that have the same number. */
+/* The agent sets a random seed before load, so that nobody can construct two labels with the same id. */
 const volatile __u64 label_seed = 1;
 
 #define LABEL_PRIME 0x9fb21c651e98df25ull
@@ -44,7 +44,7 @@ static __always_inline __u64 mix(__u64 sum, __u64 word)
 	return sum ^ sum >> 29;
 }
 
-/* Returns the number of the label in the scratch, from its text and everything that its meaning depends on. */
+/* Returns an id for the label in the scratch, computed from its text and everything else that affects its meaning. */
 __noinline __u64 label_of(const struct context_scratch *scratch)
 {
 	__u64 sum = label_seed;
@@ -93,7 +93,7 @@ static __always_inline bool is_own_context(__u64 context_id, __u32 flags)
 	return context_id > CONTEXT_LOST && !(flags & (CONTEXT_INHERITED_PROCESS | CONTEXT_INHERITED_THREAD));
 }
 
-/* Returns whether the requests of the task's process give no trace to any thread. */
+/* Returns whether requests of the task's process no longer assign a trace to any of its threads. */
 static __always_inline bool is_http_misfit(struct task_struct *task, struct task_state *state)
 {
 	struct task_state *leader = leader_state_of(task, state);
@@ -128,7 +128,7 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 	definition->outer_context_id = outer_context_id;
 	definition->share = current_share();
 	size &= MARKER_SIZE - 1;
-	/* The charge includes the record of the context's end, which is never refused. */
+	/* The charge includes the record that will end the context, which is never refused. */
 	if (!use_definitions(definition->share, sizeof(*definition) + size + sizeof(struct context_end))) {
 		count_loss_of(state_of(task), CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
 		return CONTEXT_LOST;

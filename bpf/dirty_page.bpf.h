@@ -6,9 +6,9 @@
  *   block_dirty_buffer      each write to a block, on file systems with buffer heads (ext4): it identifies the page of
  *                           a large folio, and a second writer before the write-back
  *
- * Where the kernel does not show each write to a page, other tasks may have written to it after the one that made it
- * dirty: on file systems without buffer heads (XFS, btrfs), and through a mapping of the file. iomap_write.bpf.h sees
- * more of XFS.
+ * The kernel does not show each write on file systems without buffer heads (XFS, btrfs) or through a mapping of the
+ * file. There, other tasks may have written to a page after the task that made it dirty. iomap_write.bpf.h sees more of
+ * the writes to XFS.
  */
 #ifndef KREPLAY_DIRTY_PAGE_BPF_H
 #define KREPLAY_DIRTY_PAGE_BPF_H
@@ -18,24 +18,25 @@
 #include "origin.bpf.h"
 
 /*
- * The task that made a page dirty, and the page's place in its file: memory that is reused for another page of a file
- * must not match.
+ * The task that made a page dirty, and the page's place in its file, so that the entry does not match if the memory is
+ * reused for another page of a file.
  */
 struct dirtier {
 	struct event_origin origin;
 	__u64 mapping;
 	__u64 index;
 	/*
-	 * Sectors of 512 bytes, a bit each: those that are dirty by the first owner, by the second and by others, and
-	 * those whose write-back is queued. A page has several blocks if blocks are smaller than pages.
+	 * One bit for each sector of 512 bytes: sectors that the first owner made dirty, those that the second made
+	 * dirty, those that other owners made dirty, and sectors whose write-back is queued. A page has several blocks
+	 * if blocks are smaller than pages.
 	 */
 	__u8 own_sectors;
 	__u8 second_sectors;
 	__u8 other_sectors;
 	__u8 queued_sectors;
-	/* Number of owners known to have written to the page, up to DIRTIERS_MAX; the second one is in dirty_with. */
+	/* Number of owners known to have written to the page, up to DIRTIERS_MAX. The second owner is in dirty_with. */
 	__u32 count;
-	/* Device on which its write-back is queued. */
+	/* Device on which the page's write-back is queued. */
 	__u32 device;
 	/* The page was written to while its write-back was in progress and not yet queued. */
 	__u8 is_dirty_again;
@@ -47,21 +48,20 @@ struct dirtier {
 
 enum {
 	RANGE_UNKNOWN,
-	/* The folio became dirty by a write whose range is known: entries of its pages since then say who wrote to
-	   them. */
+	/* The folio became dirty by a write whose range is known: later entries of its pages show who wrote to them. */
 	RANGE_PART,
-	/* The range covers the folio: pages without such an entry belong to the same write. */
+	/* The range covers the folio: pages without an entry of their own belong to that write. */
 	RANGE_WHOLE,
-	/* An entry of such a page stays although its write-back is queued: the next write to the page replaces it. */
+	/* The write-back of a page in such a range is queued, but its entry stays until the next write replaces it. */
 	RANGE_QUEUED,
 };
 
 /* Stores through a map of the file: the kernel shows at most the first store to a clean page. */
 enum {
 	STORES_NONE,
-	/* The first owner made the page dirty by such a store. */
+	/* The first owner made the page dirty by a store through a map. */
 	STORES_OWN,
-	/* Any process that has mapped the file may have replaced the data of those that are known to have written. */
+	/* Any process that has mapped the file may have replaced the data of the known writers. */
 	STORES_UNSEEN,
 };
 
@@ -80,7 +80,7 @@ struct {
 	__type(value, struct written_range);
 } written_ranges SEC(".maps");
 
-/* Returns the key of a page by its place in a file, whose low bits set it apart from an address. */
+/* Returns a key for a page, made from its place in a file. The key's low bits distinguish it from an address. */
 static __always_inline __u64 place_key(__u64 mapping, __u64 index)
 {
 	return (((mapping << 16 | mapping >> 48) ^ index * 0x9e3779b97f4a7c15ull) & ~3ull) | 2;
@@ -105,8 +105,8 @@ static __always_inline __u8 sectors_of(__u64 offset, __u64 bytes)
 }
 
 /*
- * Pages that wait for their write-back. The key is the address of a page, that of a large folio | 1, or place_key().
- * The agent sizes the map for a part of the host's memory.
+ * Pages that wait for their write-back. The key is the address of a page, the address of a large folio with bit 0 set,
+ * or place_key(). The agent sizes the map to cover a part of the host's memory.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -133,7 +133,7 @@ struct {
 
 /*
  * The folio that is about to become dirty by a write to one of its blocks. A task that moves to another CPU between the
- * two tracepoints does not find its entry, which must not be taken for that of a later store to the folio.
+ * two tracepoints does not find its entry; a later store to the folio must not match that entry.
  */
 struct block_write {
 	__u64 folio;
@@ -150,8 +150,8 @@ struct {
 } block_writes SEC(".maps");
 
 /*
- * Removes the sectors of a clean block: its write-back is queued, or its data was discarded. Returns whether the page
- * has other dirty sectors.
+ * Removes the sectors of a block that has become clean because its write-back is queued or its data was discarded.
+ * Returns whether the page has other dirty sectors.
  */
 static __always_inline bool remove_sectors(struct dirtier *known, __u64 key, __u8 sectors)
 {
@@ -170,7 +170,7 @@ static __always_inline bool remove_sectors(struct dirtier *known, __u64 key, __u
 			known->own_sectors = known->second_sectors;
 			known->second_sectors = 0;
 			known->count = 1;
-			/* The owner that stored is gone. */
+			/* The owner that stored through a map has no sectors left. */
 			if (known->stores == STORES_OWN)
 				known->stores = STORES_NONE;
 		}
@@ -179,7 +179,7 @@ static __always_inline bool remove_sectors(struct dirtier *known, __u64 key, __u
 }
 
 /*
- * Adds another writer to a page that is already dirty: it is unknown how much of a block belongs to which of its
+ * Adds another writer to a page that is already dirty: it is unknown how much of a block belongs to each of its
  * writers.
  */
 static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const struct event_origin *origin,
@@ -189,7 +189,7 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 
 	if (is_same_owner(&known->origin, origin)) {
 		/*
-		 * A label that another thread set is valid until that thread removes it: the time of the last write
+		 * A label that another thread set is valid until that thread removes it, so the time of the last write
 		 * decides.
 		 */
 		known->origin.time_ns = origin->time_ns;
@@ -212,7 +212,7 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 		known->second_sectors |= sectors;
 		return;
 	}
-	/* The page has more processes of one transaction than there is room for. */
+	/* More processes of one transaction wrote to the page than can be stored. */
 	if (known->count == 2 && second && is_same_label(&known->origin, second) &&
 	    is_same_label(&known->origin, origin)) {
 		known->count = 1;
@@ -222,7 +222,7 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 		add_process(&known->origin, origin);
 		return;
 	}
-	/* The page has more writers than are known, perhaps only because there was no room for the second one. */
+	/* The page has writers that are not known, perhaps only because there was no room for the second writer. */
 	known->other_sectors |= sectors;
 	known->count = DIRTIERS_MAX;
 }
@@ -243,14 +243,14 @@ struct written {
 	__u8 sectors;
 	/* No task has written to the page or folio since its last write-back began. */
 	bool is_clean;
-	/* No task has written to the block since then, whether or not to other blocks of the page. */
+	/* No task has written to the block since then; tasks may have written to other blocks of the page. */
 	bool is_block_clean;
 	bool is_written_back;
 	/* STORES_* */
 	__u8 stores;
 };
 
-/* The kernel does not show which page of a large folio a store has changed. */
+/* For a large folio, the kernel does not show which page a store has changed. */
 static __always_inline __u8 stores_of(struct task_struct *task, __u64 folio_flags)
 {
 	if (!is_store_of_user(task))
@@ -258,7 +258,9 @@ static __always_inline __u8 stores_of(struct task_struct *task, __u64 folio_flag
 	return has_page_flag(folio_flags, PG_head) ? STORES_UNSEEN : STORES_OWN;
 }
 
-/* Notes if processes may have stored to the page since a time, or may store to it now. */
+/*
+ * Marks the dirtier as ambiguous if processes may have stored to the page since the given time, or may store to it now.
+ */
 static __always_inline void add_unseen_stores(struct dirtier *dirtier, __u64 since_ns)
 {
 	if (!is_stored_to_since(dirtier->mapping, since_ns))
@@ -281,7 +283,7 @@ static __always_inline int remember_dirtier(const struct written *written)
 		if (known && (known->mapping != written->mapping || known->index != written->index ||
 			      known->range == RANGE_QUEUED))
 			known = NULL;
-		/* The earlier writer is unknown: the owner of the folio, if any, represents it. */
+		/* The earlier writer is unknown; the owner of the folio, if there is one, represents that writer. */
 		if (!known && !written->is_clean)
 			return 0;
 		if (known && written->is_block_clean && !written->is_written_back &&
@@ -292,7 +294,7 @@ static __always_inline int remember_dirtier(const struct written *written)
 	/* The write-back is not queued yet, and its data may still include this write. */
 	if (known && written->is_written_back)
 		known->is_dirty_again = 1;
-	/* Changes by the kernel itself, to a file system's own blocks, have no owner. */
+	/* Changes that the kernel itself makes to a file system's metadata have no owner. */
 	if (!(task->flags & PF_KTHREAD))
 		state = new_state_of(task);
 	if (!state) {
@@ -309,7 +311,7 @@ static __always_inline int remember_dirtier(const struct written *written)
 	dirtier.stores = known ? known->stores : written->stores;
 	add_unseen_stores(&dirtier, known ? known->origin.time_ns : dirtier.origin.time_ns);
 	if (known) {
-		/* With several owners, the first one has the flags of all. */
+		/* If the page has several owners, the first owner's flags cover all of them. */
 		known->origin.flags |= dirtier.origin.flags & ORIGIN_AMBIGUOUS;
 		known->stores = dirtier.stores;
 		add_dirtier(known, key, &dirtier.origin, sectors);
@@ -328,7 +330,10 @@ static __always_inline struct block_write *block_write(void)
 	return bpf_map_lookup_elem(&block_writes, &zero);
 }
 
-/* Returns the sectors of the write that makes the folio dirty, if buffer_dirtied() has just seen it; 0 otherwise. */
+/*
+ * Returns the sectors of the write that makes the folio dirty, if buffer_dirtied() has just seen that write; 0
+ * otherwise.
+ */
 static __always_inline __u8 sectors_of_block_write(__u64 folio)
 {
 	struct block_write *last = block_write();
@@ -341,8 +346,8 @@ static __always_inline __u8 sectors_of_block_write(__u64 folio)
 }
 
 /*
- * Returns whether the pages are those of the trees of btrfs, which keeps them in an inode of their own. A task that
- * makes them dirty may do so for others, whose commit it carries out. The type of that inode is not set.
+ * Returns whether the pages belong to the trees of btrfs, which keeps them in a separate inode. A task that makes them
+ * dirty may do so for other tasks whose commit it performs. The type of that inode is not set.
  */
 static __always_inline bool is_btrfs_tree(__u64 mapping)
 {
@@ -353,8 +358,8 @@ static __always_inline bool is_btrfs_tree(__u64 mapping)
 }
 
 /*
- * If the task makes the folio dirty by a write whose range is known, remembers the range and returns true. The
- * task may have made that write before, and store through a map now: pages outside of the range then have no owner.
+ * If the task makes the folio dirty by a write whose range is known, remembers the range and returns true. The write
+ * may have been an earlier one, and the task may now store through a map: pages outside the range then have no owner.
  */
 static __always_inline bool becomes_dirty_by_range(__u64 folio, __u64 mapping, __u64 pages)
 {

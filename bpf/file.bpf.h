@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Identifies the file behind a descriptor: an event has its number, and its path is sent once through the definition
- * ring.
+ * Identifies the file behind a descriptor: an event contains the file's id, and the path is sent once through the
+ * definition ring.
  */
 #ifndef KREPLAY_FILE_BPF_H
 #define KREPLAY_FILE_BPF_H
@@ -14,7 +14,7 @@
 #define NAME_SIZE_MAX 256
 /* Bit of a key's name hash: the file has no name left. */
 #define NAME_UNLINKED (1ull << 63)
-/* A path is walked again after this time: renaming a directory further up does not change the file's key. */
+/* Time after which a path is walked again: renaming a directory further up does not change the file's key. */
 #define PATH_AGE_MAX_NS 1000000000ull
 
 struct known_file {
@@ -72,7 +72,8 @@ static __always_inline bool is_dev_null(struct file *file)
  * order. bpf_d_path() is not allowed in tracepoint programs.
  *
  * The state of the walk is in the map, not in registers: the verifier then sees each iteration begin in the same state,
- * and prunes. In registers, it exceeds a million instructions and is refused.
+ * and prunes the others. With the state in registers, verification exceeds a million instructions and the program is
+ * refused.
  */
 static __always_inline void walk_path(struct file_scratch *scratch)
 {
@@ -111,7 +112,7 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 			break;
 		walk->size = size + copied;
 		parent = BPF_CORE_READ(dentry, d_parent);
-		/* A memfd and similar files are below no root. */
+		/* Memfds and similar files have no root above them. */
 		if (parent == dentry)
 			return;
 		walk->dentry = parent;
@@ -120,8 +121,8 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 }
 
 /*
- * Returns the id of a new definition, or 0 if it was refused. It is a global function, so that the verifier walks a
- * path once, not for every way to get here.
+ * Returns the id of a new definition, or 0 if the definition was refused. This is a global function, so that the
+ * verifier checks the walk of a path once instead of for every code path that leads here.
  */
 __noinline __u64 define_file(struct file_scratch *scratch, const struct file_key *key)
 {
@@ -143,7 +144,7 @@ __noinline __u64 define_file(struct file_scratch *scratch, const struct file_key
 	definition->inode = key->inode;
 	definition->mode = BPF_CORE_READ(inode, i_mode);
 	definition->filesystem = BPF_CORE_READ(inode, i_sb, s_magic);
-	/* A file that never had a name, such as a memfd, counts as deleted, as in /proc. */
+	/* A file that never had a name, such as a memfd, counts as deleted, as it does in /proc. */
 	if (key->name_hash & NAME_UNLINKED && (definition->mode & S_IFMT) == S_IFREG)
 		definition->flags |= FILE_DELETED;
 	path = BPF_CORE_READ(file, f_path);
@@ -169,9 +170,9 @@ static __always_inline bool same_file(const struct file_key *a, const struct fil
 }
 
 /*
- * The key contains what a path depends on near the file: its name, its directory and the name of that, because
- * directories are renamed when they are complete. The inode number distinguishes sockets and pipes whose structures
- * were freed and reused at the same address.
+ * The key contains the parts of a path nearest to the file: the file's name, its directory and that directory's name,
+ * because directories are renamed when they are complete. The inode number distinguishes sockets and pipes whose
+ * structures were freed and reused at the same address.
  */
 static __always_inline void read_file_key(struct file *file, struct file_key *key)
 {
@@ -208,8 +209,8 @@ static __always_inline void define_current_file(struct file *file, const struct 
 }
 
 /*
- * Makes the file the task's current one, and defines it if it is new or its path may be outdated. If the definition is
- * refused, the file has no id, and `file_defined_ns` is the time of the refusal.
+ * Makes the file the task's current file, and defines it if the file is new or its path may be outdated. If the
+ * definition is refused, the file has no id, and `file_defined_ns` is the time of the refusal.
  */
 static __always_inline void look_up_file(struct file *file, struct task_state *state, __u64 now_ns)
 {

@@ -23,7 +23,7 @@ struct {
 	__type(value, struct filter_settings);
 } filter_settings SEC(".maps");
 
-/* A process on the list, which had started by `started_by_ns`, unlike a later process that reuses its number. */
+/* A listed process. It had started by `started_by_ns`; a later process that reuses its id had not. */
 struct filter_pid {
 	__u64 started_by_ns;
 	__u8 verdict;
@@ -50,7 +50,7 @@ struct {
 
 /*
  * Process definitions whose unlabelled events are not wanted. A process that executes another program, or moves to
- * another cgroup, gets a new definition, which the agent decides about again.
+ * another cgroup, gets a new definition, and the agent decides again.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -100,8 +100,8 @@ static __always_inline bool is_wanted_task(const struct filter_settings *filter,
 }
 
 /*
- * An event with a context is always wanted. Without one, it is not wanted if only labelled events are, or if the
- * service or cgroup of its process is not.
+ * An event with a context is always wanted. An event without a context is not wanted if only labelled events are
+ * recorded, or if the service or the cgroup of its process is excluded.
  */
 static __always_inline bool is_wanted_owner(const struct filter_settings *filter, __u64 process_id, __u64 context_id)
 {

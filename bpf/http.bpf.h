@@ -3,8 +3,8 @@
  * Assigns the work of a thread to the trace of the HTTP/1 request (W3C traceparent) that it has read, in the processes
  * that the agent selected.
  *
- * This is correct only for a thread that serves one request at a time, and until it has answered. No owner is better
- * than a wrong one:
+ * This is correct only for a thread that serves one request at a time, and only until the thread has answered. No owner
+ * is better than a wrong one:
  *
  * proof: a process of several threads first has to answer some requests, each by the thread that has read it
  * misfit: a request is read from another connection before the previous one is answered, or another thread answers it
@@ -46,15 +46,15 @@ static __always_inline bool is_answer_or_wait(__u32 id)
 #define REQUEST_BYTES_MIN 60
 #define PROOFS_MIN 16
 /*
- * After this many requests that were not served by one thread, one after the other, the requests of a process give no
- * trace to any thread.
+ * Number of requests that were not served one after the other by a single thread, after which the requests of a process
+ * no longer assign a trace to any thread.
  */
 #define HTTP_MISFITS_MAX 3
 
 /*
- * Connections with a request in progress: thread group and descriptor -> the thread that has read the request, and its
- * context. Each thread has at most one entry, which is deleted when it exits. This is not an LRU map: if an entry were
- * dropped, the request would stay with its thread after another thread has answered it.
+ * Connections with a request in progress: maps thread group and descriptor to the thread that has read the request, and
+ * to its context. Each thread has at most one entry, which is deleted when it exits. This is not an LRU map: if an
+ * entry were dropped, the request would stay with its thread after another thread has answered it.
  */
 struct http_connection {
 	__u64 context_id;
@@ -104,7 +104,7 @@ static __always_inline void begin_request(struct task_struct *task, struct task_
 	state->context_flags = CONTEXT_HTTP;
 }
 
-/* Returns where the call stored the data that it read, and limits `size` to the part that is there. */
+/* Returns where the call stored the data that it read, and limits `size` to the bytes available there. */
 static __always_inline const void *read_buffer(__u32 id, __u64 argument, __u64 *size)
 {
 	struct {
@@ -130,9 +130,9 @@ static __always_inline __u32 type_of(struct file *file)
 }
 
 /*
- * Returns whether another request may arrive through the file: any socket, and a pipe that the process was given. A
- * pipe that the process has created itself has the process's own credentials, which no other process has: copy_creds(),
- * kernel/cred.c.
+ * Returns whether another request may arrive through the file: this holds for any socket, and for a pipe that was
+ * passed to the process. A pipe that the process created has the process's own credentials, which no other process has:
+ * copy_creds(), kernel/cred.c.
  */
 static __always_inline bool may_bring_work(struct task_struct *task, struct file *file)
 {
@@ -146,7 +146,7 @@ static __always_inline bool is_request_child(struct task_state *state)
 	return state->context_flags & CONTEXT_HTTP && state->context_flags & CONTEXT_INHERITED_PROCESS;
 }
 
-/* Returns whether the process serves each request by one thread, one after the other. */
+/* Returns whether the process is known to serve each request with a single thread, one request after the other. */
 static __always_inline bool is_proven(struct task_struct *task, struct task_state *leader)
 {
 	return leader->http_proofs >= PROOFS_MIN || task->signal->nr_threads == 1;
@@ -181,7 +181,7 @@ static __always_inline void keep_connection(struct task_struct *task, struct tas
 	connection.context_id = holds_request(state) ? state->context_id : 0;
 	if (!bpf_map_update_elem(&http_connections, &key, &connection, BPF_ANY) || !connection.context_id)
 		return;
-	/* An answer by another thread would go unnoticed, so the request gets no owner at all. */
+	/* An answer by another thread would not be noticed, so the request gets no owner at all. */
 	count_loss(CONTEXT_DEFINITION, LOSS_NO_MEMORY);
 	forget_request(state);
 }
@@ -229,7 +229,10 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 		forget_connection(task, state);
 	} else if (!state->http_open && !has_label(state)) {
 		if (state->context_flags & CONTEXT_INHERITED_THREAD || state->http_labelled)
-			/* The context belongs to the thread that created this one, or to the previous request. */
+			/*
+			 * The context belongs to the thread that created the current thread, or to the previous
+			 * request.
+			 */
 			set_context(state, 0, bpf_ktime_get_boot_ns());
 		state->http_labelled = 0;
 		request->size = size < WINDOW_SIZE ? size : WINDOW_SIZE;
@@ -239,7 +242,7 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 		    find_traceparent(request))
 			begin_request(task, state, request);
 	}
-	/* Data that looks like another request on the same connection may be the rest of the first one. */
+	/* Data that looks like another request on the same connection may be the rest of the first request. */
 	state->http_fd = fd;
 	state->http_open = 1;
 	keep_connection(task, state);
@@ -256,7 +259,7 @@ static __always_inline void enter_event_loop(struct task_struct *task)
 	state->http_event_loop = 1;
 }
 
-/* Ends a request that the thread that has read it answers, or whose connection this thread closes. */
+/* Ends a request that is answered by the thread that has read it, or whose connection this thread closes. */
 static __always_inline void end_request(struct task_struct *task, struct task_state *state, bool is_answered)
 {
 	struct task_state *leader = leader_state_of(task, state);
@@ -317,8 +320,8 @@ __noinline int http_answer_or_wait(__u32 id, int fd)
 }
 
 /*
- * Handles a thread that exits during a request. It may run before or after task_exit, which neither reads nor changes a
- * connection: this program changes nothing else.
+ * Handles a thread that exits during a request. This program may run before or after task_exit, which neither reads nor
+ * changes a connection, so this program changes nothing but connections.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(http_task_exit, struct task_struct *task)

@@ -43,7 +43,7 @@ static __always_inline bool is_method(__u64 text)
 	       first == 0x454c4544 /* "DELE" */ || first == 0x43544150 /* "PATC" */ || first == 0x4954504f /* "OPTI" */;
 }
 
-/* Returns whether the header's name is at this offset of the request, and notes where its value begins. */
+/* Returns whether the header's name is at this offset of the request, and stores the offset of its value. */
 __noinline int is_traceparent(__u32 at)
 {
 	__u32 zero = 0;
@@ -63,12 +63,12 @@ __noinline int is_traceparent(__u32 at)
 	return 1;
 }
 
-/* Returns whether the end of the headers begins at one of the first four bytes. */
+/* Returns whether the end of the headers begins at one of the first four bytes of the text. */
 static __always_inline bool ends_headers(__u64 text)
 {
 	__u64 returns = text ^ CARRIAGE_RETURNS;
 
-	/* Usually the text has no carriage return: a zero byte is detected by its borrow. */
+	/* The text usually has no carriage return; a zero byte is detected by the borrow of the subtraction. */
 	if (!((returns - LOW_BITS) & ~returns & HIGH_BITS))
 		return false;
 	return (__u32)text == HEADERS_END || (__u32)(text >> 8) == HEADERS_END || (__u32)(text >> 16) == HEADERS_END ||
@@ -76,8 +76,8 @@ static __always_inline bool ends_headers(__u64 text)
 }
 
 /*
- * Checking every fourth offset is enough: one of four pieces of the name begins there. It is a global function, which
- * is verified once, not at each of its calls.
+ * Checking every fourth offset is enough: one of four parts of the name begins there. This is a global function, so
+ * that it is verified once instead of at each of its calls.
  */
 __noinline int find_traceparent(struct request_scratch *scratch)
 {

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The processes whose requests are read: the agent selects them, and they are followed as they fork and execute. */
+/*
+ * The processes whose requests are read. The agent selects these processes, and the programs follow them when they fork
+ * and execute.
+ */
 #ifndef KREPLAY_HTTP_PROCESS_BPF_H
 #define KREPLAY_HTTP_PROCESS_BPF_H
 
 #include "context.bpf.h"
 
-/* A selected process, by thread group. */
+/* Entry of a selected process; the key is its thread group. */
 struct http_process {
-	/* CLOCK_BOOTTIME by which the process had started. A process that started later has reused the id. */
+	/* Time of CLOCK_BOOTTIME by which the process had started. A process that started later has reused the id. */
 	__u64 started_ns;
-	/* The exec of the program that was selected, unless the agent did not know it. */
+	/* Exec count of the program that was selected, unless the agent did not know it. */
 	__u32 exec_id;
 	__u32 any_exec;
 };
@@ -69,7 +72,7 @@ int BPF_PROG(http_process_new, struct task_struct *child, unsigned long clone_fl
 
 /*
  * The agent has to select the process again for the program that it now executes, which may serve requests in another
- * way. The thread that executes it is the only one that is left.
+ * way. The executing thread is the only thread that is left.
  */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(http_process_exec, struct task_struct *task)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Lists the calls and block requests in progress: the calls that tasks are in, and the requests that wait or that a
- * device has. The agent runs these programs now and then (libbpf-ts: iterate() and testRun()). They emit the records of
- * the events, without their ends, into a ring, or as frames like those of a drained ring.
+ * device has. The agent runs these programs from time to time (libbpf-ts: iterate() and testRun()). They emit the
+ * events' records, without the fields that are known only at the end, into a ring or as frames like those of a drained
+ * ring.
  */
 #ifndef KREPLAY_IN_PROGRESS_BPF_H
 #define KREPLAY_IN_PROGRESS_BPF_H
@@ -24,8 +25,8 @@ struct sync_frame {
 };
 
 /*
- * The program of a call's entry may be interrupted at any place: until it has described the call, neither the owner of
- * the call is known nor whether the filter wants it.
+ * The program at a call's entry may be interrupted at any point: until it has described the call, it is unknown who
+ * owns the call and whether the filter wants it.
  */
 #define omit_description(event)                                                                                        \
 	({                                                                                                             \
@@ -44,7 +45,7 @@ static __always_inline void list_write(struct seq_file *output, struct task_stru
 	frame.event.bytes_requested = state->bytes_requested;
 	if (call_type & CALL_UNDESCRIBED)
 		omit_description(&frame.event);
-	/* The call has ended meanwhile, and perhaps another one has begun. */
+	/* The call has ended in the meantime, and another call may have begun. */
 	if (*(volatile __u64 *)&state->start_ns != start_ns)
 		return;
 	bpf_seq_write(output, &frame, sizeof(frame));
@@ -80,7 +81,7 @@ int calls_in_progress(struct bpf_iter__task *context)
 	if (!start_ns)
 		return 0;
 	call_type = *(volatile __u16 *)&state->call_type;
-	/* If the kernel has skipped the program of the call's end, the task is in another call, or in none. */
+	/* If the kernel has skipped the program at the call's end, the task is in another call or in none. */
 	if (!(call_type & CALL_UNDESCRIBED)) {
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
@@ -95,7 +96,7 @@ int calls_in_progress(struct bpf_iter__task *context)
 }
 
 /*
- * The programs of a request's end may interrupt a program that lists requests, so the latter has memory of its own. All
+ * The programs at a request's end may interrupt a program that lists requests, so the latter uses separate memory. All
  * programs that list requests run in one thread of the agent.
  */
 struct {
@@ -105,13 +106,16 @@ struct {
 	__type(value, struct block_io);
 } listed_block_io SEC(".maps");
 
-/* The agent drains this ring after each run, and asks for smaller classes of entries if it had no room for one. */
+/*
+ * The agent drains this ring after each run, and requests smaller classes of entries if the ring had no room for a
+ * class.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 512 * 1024);
 } listed SEC(".maps");
 
-/* Class of a map's entries, by their keys: an entry belongs to the same class at any time. */
+/* Class of a map's entries. The class of an entry is computed from its key, so it never changes. */
 struct element_class {
 	__u32 classes;
 	__u32 class;
@@ -119,7 +123,7 @@ struct element_class {
 
 struct list_state {
 	struct element_class asked;
-	/* Number of records that the ring has no room for. */
+	/* Number of records that did not fit into the ring. */
 	__u32 missed;
 };
 
@@ -142,7 +146,9 @@ static __always_inline void list_block_io(struct list_state *list, struct block_
 		list->missed++;
 }
 
-/* Returns whether the kernel has freed the request, which then has ended without a run of the program of its end. */
+/*
+ * Returns whether the kernel has freed the request. Such a request has ended without a run of the program at its end.
+ */
 static __always_inline bool is_freed(struct request *rq)
 {
 	__u32 references = 1;
@@ -188,8 +194,8 @@ static long list_bio(void *map, const __u64 *key, struct bio_owner *owner, struc
 }
 
 /*
- * These programs are no iterators over the elements of a map: a kernel under lockdown may refuse such an iterator, with
- * which a program could change the elements. Both return how many records the ring had no room for.
+ * These programs are not iterators over the elements of a map, because such an iterator could change the elements, and
+ * a kernel under lockdown may refuse it. Both programs return the number of records that did not fit into the ring.
  */
 SEC("syscall")
 int requests_in_progress(struct element_class *asked)

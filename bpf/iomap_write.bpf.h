@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Remembers which task writes to which pages on file systems that write through iomap, such as XFS: these have no
- * buffer heads, and their folios are large. The range of a write is known before its data is copied, also for writes
- * that no call of the write family makes.
+ * Remembers which task writes to which pages on file systems that write through iomap, such as XFS. These file systems
+ * have no buffer heads, and their folios are large. The range of a write is known before its data is copied, even if
+ * the write is not made by a call of the write family.
  *
  *   iomap_iter              a write begins: each of its pages gets an entry by its place in the file
  *   writeback_dirty_folio   the folio was clean: entries of its pages that are older than the write are void
  *
- * A write of more pages than there are entries for has an owner only for folios that it makes dirty as a whole.
+ * Only the first IOMAP_PAGES_MAX pages of a write get entries. Further pages have an owner only in folios that the
+ * write makes dirty as a whole.
  */
 #ifndef KREPLAY_IOMAP_WRITE_BPF_H
 #define KREPLAY_IOMAP_WRITE_BPF_H
@@ -23,7 +24,7 @@ static __always_inline void remember_page(struct written *written, __u64 index)
 	remember_dirtier(written);
 }
 
-/* State of a walk over the pages of a write, which is in a map, not in registers: see copy_variable(). */
+/* State of a walk over the pages of a write. The state is in a map, not in registers: see copy_variable(). */
 struct iomap_walk {
 	struct written written;
 	__u64 index;
@@ -71,7 +72,7 @@ int BPF_PROG(iomap_written, struct iomap_iter *iter)
 	walk->written.mapping = range->mapping;
 	walk->written.flags = ORIGIN_AMBIGUOUS;
 	walk->written.sectors = ALL_SECTORS;
-	/* An existing entry stays when its page is queued: this write may come before or after that. */
+	/* An existing entry stays when its page is queued, because this write may come before or after the queueing. */
 	walk->written.is_clean = true;
 	walk->written.is_written_back = true;
 	walk->index = range->first;

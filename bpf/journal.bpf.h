@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Records which tasks took part in a transaction of an ext4 journal, which the journal's own thread writes for all of
- * them. XFS and btrfs write their logs in the task that calls fsync.
+ * Records which tasks took part in a transaction of an ext4 journal, because the journal's thread writes the
+ * transaction for all of them. XFS and btrfs write their logs in the task that calls fsync.
  */
 #ifndef KREPLAY_JOURNAL_BPF_H
 #define KREPLAY_JOURNAL_BPF_H
 
 #include "origin.bpf.h"
 
-/* Owners that took part in a journal's transaction; the count continues past the number of slots. */
+/* Owners that took part in a journal's transaction. The count may exceed the number of slots. */
 struct journal_owners {
 	__u64 first_ns;
 	/*
-	 * The count has 64 bits, because clang compiles an atomic addition that returns the old value to 32 bits only
-	 * with -mcpu=v3.
+	 * The count has 64 bits, because clang compiles a 32-bit atomic addition that returns the old value only with
+	 * -mcpu=v3.
 	 */
 	__u64 count;
 	/* Kernel threads took part, on behalf of the tasks whose data they write. */
@@ -71,8 +71,8 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 	if (!owners)
 		return 0;
 	/*
-	 * Kernel workers allocate blocks and convert extents for the tasks whose data they write, which need not have
-	 * joined.
+	 * Kernel workers allocate blocks and convert extents on behalf of the tasks whose data they write. Those tasks
+	 * need not have joined.
 	 */
 	if (!(task->flags & PF_KTHREAD))
 		state = new_state_of(task);
@@ -84,7 +84,7 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 	for (slot = 0; slot < ORIGIN_SLOTS; slot++)
 		if (is_same_owner(&owners->owners[slot], &origin))
 			return 0;
-	/* Without a free slot, the processes of one transaction share one. */
+	/* If no slot is free, processes of the same transaction share a slot. */
 	for (slot = 0; slot < ORIGIN_SLOTS && owners->count >= ORIGIN_SLOTS; slot++) {
 		if (!is_same_label(&owners->owners[slot], &origin))
 			continue;
@@ -111,15 +111,15 @@ int BPF_PROG(journal_handle_restart, __u32 device, __u32 transaction)
 }
 
 /*
- * A handle that begins a transaction joins it at once, unless the journal has no room. If the first known join is later
- * than this, earlier ones may be missing.
+ * A handle that begins a transaction joins it at once, unless the journal has no room. If the first recorded join comes
+ * later than this after the beginning, earlier joins may be missing.
  */
 #define FIRST_JOIN_NS_MAX 10000000ull
 
 /*
  * Deletes owners that joined before the transaction began: they belong to another file system on the device, which was
- * not unmounted properly. If the first one joined long after the transaction began, others had joined before the agent
- * was attached.
+ * not unmounted properly. If the first owner joined long after the transaction began, other tasks had joined before the
+ * agent was attached.
  */
 static __always_inline void check_owners(struct journal_owners *owners, struct transaction_s *transaction, __u64 key)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Declares the kernel's structures, as far as the hooks read them. The offsets here do not matter: because of
- * `preserve_access_index`, libbpf inserts those of the running kernel at load, from its BTF.
+ * `preserve_access_index`, libbpf replaces them at load with the running kernel's offsets, which it reads from the
+ * kernel's BTF.
  */
 #ifndef KREPLAY_KERNEL_BPF_H
 #define KREPLAY_KERNEL_BPF_H
@@ -128,7 +129,7 @@ struct thread_struct {
 
 struct signal_struct {
 	int nr_threads;
-	/* Used where it exists: see executor_of(). */
+	/* Used on kernels that have it: see executor_of(). */
 	struct task_struct *group_exec_task;
 };
 
@@ -174,7 +175,7 @@ struct page {
 	struct address_space *mapping;
 	/* Used on kernels whose struct folio has no index: see folio_index(). */
 	unsigned long index;
-	/* A kernel has one of these two: see folio_of(). */
+	/* A kernel has one of the next two fields: see folio_of(). */
 	unsigned long compound_head;
 	unsigned long compound_info;
 	unsigned long private;
@@ -199,7 +200,7 @@ struct folio {
 
 struct buffer_head {
 	unsigned long b_state;
-	/* A kernel has one of these two or both: see buffer_folio(). */
+	/* A kernel has one or both of the next two fields: see buffer_folio(). */
 	struct page *b_page;
 	struct folio *b_folio;
 	__u64 b_size;
@@ -216,7 +217,7 @@ struct bvec_iter {
 	__u64 bi_sector;
 	unsigned int bi_size;
 	unsigned int bi_idx;
-	/* A kernel has one of these two: see bytes_done_in_vector(). */
+	/* A kernel has one of the next two fields: see bytes_done_in_vector(). */
 	unsigned int bi_bvec_done;
 	unsigned int bi_offset;
 };
@@ -261,7 +262,7 @@ struct request {
 	unsigned int __data_len;
 	__u64 __sector;
 	struct bio *bio;
-	/* Reference count: a number in a struct, of another type before 5.16. */
+	/* Reference count: a number inside a struct, which had another type before 5.16. */
 	struct {
 		int counter;
 	} ref;
@@ -313,8 +314,8 @@ enum pageflags {
 #define BTRFS_TREE_INODE 1
 
 /*
- * include/linux/iomap.h: the flag of a write, and those of other operations of iomap, which write no data of a caller:
- * zeros, a report, a fault, direct I/O, a copy of shared blocks, a file without page cache.
+ * include/linux/iomap.h: the flag of a write, and the flags of other iomap operations, which write no data of a caller:
+ * zeroing, reports, faults, direct I/O, unsharing of blocks, and files without page cache.
  */
 #define IOMAP_WRITE (1u << 0)
 #define IOMAP_KIND (IOMAP_WRITE | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 7 | 1u << 8)
@@ -324,14 +325,14 @@ enum pageflags {
 
 /*
  * include/linux/blk_types.h: this bit is BIO_PAGE_PINNED, and BIO_NO_PAGE_REF before a7e689dd1c06 (6.5). Both are set
- * only for direct I/O, but not for all of it: the former only for user memory, the latter only for an iterator over
- * pages, such as io_uring's registered buffers.
+ * only for direct I/O, but not for all of it: BIO_PAGE_PINNED only for user memory, BIO_NO_PAGE_REF only for an
+ * iterator over pages, such as io_uring's registered buffers.
  */
 #define BIO_DIRECT (1u << 0)
 
 /*
  * include/linux/page-flags.h: PAGE_MAPPING_FLAGS is set on pages that belong to no file, PAGE_MAPPING_ANON on anonymous
- * ones.
+ * pages.
  */
 #define PAGE_MAPPING_FLAGS 3
 #define PAGE_MAPPING_ANON 1

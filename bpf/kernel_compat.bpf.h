@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Hides the differences between kernels, and names the commits that introduced them. */
+/* Hides the differences between kernels. Comments name the commits that introduced these differences. */
 #ifndef KREPLAY_KERNEL_COMPAT_BPF_H
 #define KREPLAY_KERNEL_COMPAT_BPF_H
 
@@ -8,12 +8,13 @@
 
 /*
  * Reads a field behind a pointer whose type the verifier does not know. bpf_rdonly_cast() (a35b9af4ec2c, 6.2) makes it
- * a typed pointer, whose loads are plain instructions; a helper call for each costs a write 250 ns more on a CPU with
- * all mitigations. An object that names a kfunc does not load on a kernel without it, so there are two objects.
+ * a typed pointer, whose loads are plain instructions; using a helper call for each load would make a write 250 ns
+ * slower on a CPU with all mitigations. An object that names a kfunc does not load on a kernel without it, so there are
+ * two objects.
  *
  * One object with a weak kfunc would not load on all kernels: 5.15 refuses the call of a missing kfunc even where it is
  * never reached ("kernel btf_id 0 is not a function"), and 6.2 and 6.3 refuse bpf_ksym_exists() of a kfunc ("pseudo
- * btf_id in ldimm64 isn't KIND_VAR"). Where it loads, each check stays in the program.
+ * btf_id in ldimm64 isn't KIND_VAR"). On kernels that load it, each check would stay in the program.
  */
 #ifdef WITH_RDONLY_CAST
 extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
@@ -32,11 +33,11 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #endif
 
 /*
- * From 7.0 on, a tracepoint's program may be preempted, and another of these programs would then write to the same
- * CPU's scratch. So the programs disable preemption if the agent has found that they may be preempted
- * (tracepointsArePreempted() of libbpf-ts). The kernel still skips a program's runs on a CPU while a task waits for
- * that CPU inside the program, which bpf_preempt_enable() itself may cause: such runs are counted as program_busy.
- * Kernels before 6.15 refuse global functions with preemption off, but need no such protection.
+ * Since 7.0, a tracepoint's program may be preempted, and another program could then write to the same CPU's scratch.
+ * So the programs disable preemption if the agent has found that they may be preempted (tracepointsArePreempted() of
+ * libbpf-ts). The kernel still skips a program's runs on a CPU while a task waits for that CPU inside the program,
+ * which bpf_preempt_enable() itself may cause: such runs are counted as program_busy. Kernels before 6.15 refuse global
+ * functions with preemption off, but need no such protection.
  */
 const volatile bool programs_are_preempted = false;
 #ifdef WITH_RDONLY_CAST
@@ -67,14 +68,14 @@ extern void bpf_preempt_enable(void) __weak __ksym;
 #endif
 
 /*
- * RQF_FLUSH_SEQ. The agent looks it up before load: its bit is a macro before 5f89154e8e9e (6.11) and an enumerator
- * after it, and that enum has no name in 6.12, so CO-RE does not find it.
+ * RQF_FLUSH_SEQ. The agent looks up its bit before load: the flag is a macro before 5f89154e8e9e (6.11) and an
+ * enumerator since then, and in 6.12 that enum has no name, so CO-RE does not find it.
  */
 const volatile __u32 flush_sequence_flag = 0;
 
 /*
- * Returns whether the request is in a flush sequence: it completes once with its data, and again when the cache is
- * flushed.
+ * Returns whether the request is in a flush sequence. Such a request completes once when its data is written, and again
+ * when the cache is flushed.
  */
 static __always_inline bool in_flush_sequence(struct request *rq)
 {
@@ -83,8 +84,8 @@ static __always_inline bool in_flush_sequence(struct request *rq)
 
 /*
  * block_rq_complete passes an errno on older kernels and a blk_status_t on newer ones. The numbers are those of
- * blk_errors[] in block/blk-core.c, up to the first one that differs between kernels; all others become EIO. An errno
- * is negative and is returned unchanged.
+ * blk_errors[] in block/blk-core.c, up to the first number that differs between kernels; all other numbers become EIO.
+ * An errno is negative and is returned unchanged.
  */
 static __always_inline int block_error(int status)
 {
@@ -114,12 +115,12 @@ static __always_inline int block_error(int status)
 	}
 }
 
-/* Kernels before 60700e38fb68 (5.17) have this field instead, which also names a thread that dumps core. */
+/* Kernels before 60700e38fb68 (5.17) have this field instead; it also refers to a thread that dumps core. */
 struct signal_struct___group_exit_task {
 	struct task_struct *group_exit_task;
 } __attribute__((preserve_access_index));
 
-/* Returns the thread for whose exec all other threads of its process end, or NULL. */
+/* Returns the thread for whose exec all other threads of its process end, or NULL if there is no such thread. */
 static __always_inline struct task_struct *executor_of(struct task_struct *task)
 {
 	if (bpf_core_field_exists(((struct signal_struct *)0)->group_exec_task))
@@ -146,7 +147,7 @@ static __always_inline __u32 block_operation(__u32 cmd_flags, __u32 bytes)
 
 /*
  * Number of bytes at the beginning of a bio's first vector that do not belong to the bio. The field has another name
- * from 7.3 on.
+ * since 7.3.
  */
 static __always_inline __u32 bytes_done_in_vector(struct bio *bio)
 {
@@ -156,8 +157,9 @@ static __always_inline __u32 bytes_done_in_vector(struct bio *bio)
 }
 
 /*
- * Returns the first page of the folio that a page belongs to. The other pages point to it, with bit 0 set. In 7.3, they
- * may have a mask for their own address instead, which is above every page, unlike the address of a first page.
+ * Returns the first page of the folio that a page belongs to. The other pages contain the address of the first page,
+ * with bit 0 set. In 7.3, they may contain a mask for their own address instead; a mask is larger than the address of
+ * any page.
  */
 static __always_inline __u64 folio_of(struct page *page)
 {
@@ -181,7 +183,7 @@ static __always_inline __u64 address_of(const void *pointer)
 	return address;
 }
 
-/* The flags are the first field of a page: a number, or a struct from 53fbef56e07d (6.18) on. */
+/* The flags are the first field of a page: a number, or since 53fbef56e07d (6.18) a struct. */
 static __always_inline __u64 page_flags(__u64 page)
 {
 	__u64 flags = 0;
@@ -211,7 +213,8 @@ static __always_inline __u64 folio_index(__u64 folio)
 }
 
 /*
- * Offset of a page of the folio in its file, in pages. The pages of a folio are contiguous in the kernel's memory map.
+ * Offset of a page of the folio within its file, in pages. The pages of a folio are contiguous in the kernel's memory
+ * map.
  */
 static __always_inline __u64 page_index(__u64 page, __u64 folio)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The programs' one translation unit: each line includes one family of hooks. */
+/* The only translation unit of the programs. Each line includes one family of hooks. */
 #include "task.bpf.h"
 #include "http_process.bpf.h"
 #include "http.bpf.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Shared by all hooks: the state of a task, ids, loss counters, and reserve() and submit(), which emit a record. */
+/*
+ * Code that all hooks share: the state of a task, ids, loss counters, and reserve() and submit(), which emit a record.
+ */
 #ifndef KREPLAY_BPF_H
 #define KREPLAY_BPF_H
 
@@ -20,10 +22,13 @@ const volatile bool block_cgroup_layer = true;
 const volatile bool http_layer = false;
 const volatile bool otel_layer = false;
 
-/* Set to 1 when the first process-wide context is defined: until then, no event needs to look at its group leader. */
+/*
+ * Set to 1 when the first process-wide context is defined: until then, no event needs to read the state of its group
+ * leader.
+ */
 __u32 process_contexts_used = 0;
 
-/* State kept per task, freed with it. */
+/* State kept per task; the kernel frees it with the task. */
 struct task_state {
 	/* Context of the thread; on the group leader, also the context of the whole process. */
 	__u64 context_id;
@@ -32,9 +37,10 @@ struct task_state {
 	__u32 process_context_flags;
 
 	/*
-	 * Ids of the current process and program definitions, and the process's exec (self_exec_id) that each
+	 * Ids of the current process and program definitions, and for each of them the exec (self_exec_id) that it
 	 * describes. A process definition also describes the cgroups of the group leader. Other threads have copies of
-	 * what their leader has. Without an id, `process_defined_ns` is when the definition was refused.
+	 * their leader's values. If there is no id, `process_defined_ns` is the time at which the definition was
+	 * refused.
 	 */
 	__u64 process_id;
 	__u64 process_defined_ns;
@@ -43,18 +49,18 @@ struct task_state {
 	__u32 process_exec_id;
 	__u32 program_exec_id;
 
-	/* The recorded call in progress, see call.bpf.h; start_ns is 0 if there is none. */
+	/* The recorded call in progress, see call.bpf.h; start_ns is 0 if no call is in progress. */
 	__u64 start_ns;
 	__u64 bytes_requested;
 	__u64 call_context_id;
 	__u32 call_flags;
 	__u32 syscall;
 	__s32 fd;
-	/* EVENT_*, and CALL_UNDESCRIBED. */
+	/* EVENT_* value, possibly combined with CALL_UNDESCRIBED. */
 	__u16 call_type;
 	/*
-	 * On the group leader: the process reads HTTP requests. It is a whole byte, because any of its threads may set
-	 * it.
+	 * Used on the group leader: whether the process reads HTTP requests. The flag is a whole byte, because any
+	 * thread of the process may set it.
 	 */
 	__u8 http_serves;
 	/* Used only where programs may be preempted: the beginning of the write in progress was seen. */
@@ -67,21 +73,22 @@ struct task_state {
 	/* The thread's label was set while a request was in progress. */
 	__u8 http_labelled : 1;
 	/*
-	 * On the group leader: the number of requests that were not served by one thread, one after the other, up to
-	 * HTTP_MISFITS_MAX; and the number of those that were, since the last misfit, up to PROOFS_MIN: http.bpf.h.
+	 * Used on the group leader: the number of requests that were not served one after the other by a single thread,
+	 * up to HTTP_MISFITS_MAX, and the number of requests that were, counted since the last misfit, up to
+	 * PROOFS_MIN: http.bpf.h.
 	 */
 	__u8 http_misfits;
 	__u8 http_proofs;
 	/*
-	 * On the group leader: HTTP_MISFITS_MAX was reached, or a thread answered another thread's request. Only an
-	 * exec clears the flag, so that threads that count at the same time do not undo it.
+	 * Used on the group leader: HTTP_MISFITS_MAX was reached, or a thread answered another thread's request. Only
+	 * an exec clears the flag, so threads that count at the same time do not clear it.
 	 */
 	__u8 http_given_up;
 
-	/* On a journal's thread: key of the transaction that it commits, see journal.bpf.h. */
+	/* Used on a journal's thread: key of the transaction that the thread commits, see journal.bpf.h. */
 	__u64 journal_transaction;
 
-	/* The file of the last call, as a cache: most tasks write to one file at a time. */
+	/* Cache of the last call's file: most tasks write to one file at a time. */
 	__u64 file_id;
 	__u64 file_defined_ns;
 	struct file_key {
@@ -90,8 +97,8 @@ struct task_state {
 };
 
 /*
- * The BPF allocator of Linux 6.6 and later initially has four such objects ready on each CPU, but only one if they take
- * more than 256 bytes, including the 80 bytes that the kernel adds.
+ * The BPF allocator of Linux 6.6 and later initially has four such objects ready on each CPU, but only one object if
+ * its size exceeds 256 bytes, including the 80 bytes that the kernel adds.
  */
 _Static_assert(sizeof(struct task_state) + 80 <= 256, "task_state");
 
@@ -138,8 +145,8 @@ static __always_inline void count_loss(__u32 record_type, __u32 cause)
 }
 
 /*
- * Reserves room for a record; if there is none, it counts the loss and returns NULL. submit() does not wake the agent:
- * a wake-up per record costs 12 to 18 us, so the agent drains the ring on a timer instead.
+ * Reserves room for a record; if there is no room, counts the loss and returns NULL. submit() does not wake the agent:
+ * a wake-up for each record would cost 12 to 18 us, so the agent drains the ring on a timer instead.
  */
 #define reserve(ring, record_type, type)                                                                               \
 	({                                                                                                             \
@@ -152,8 +159,8 @@ static __always_inline void count_loss(__u32 record_type, __u32 cause)
 #define submit(record) bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP)
 
 /*
- * Returns an id that is unique among the contexts, processes and files of a run, below 2^53, and never 0 or
- * CONTEXT_LOST.
+ * Returns an id that is unique among the contexts, processes and files of a run. The id is below 2^53, and is neither 0
+ * nor CONTEXT_LOST.
  */
 static __always_inline __u64 new_id(void)
 {
@@ -176,8 +183,8 @@ struct process_loss {
 };
 
 /*
- * Lost definitions that concern one process: markers beyond its share, and files of its calls. For want of room, a
- * process may be missing here; `losses` counts the definitions of all.
+ * Lost definitions that concern one process: markers beyond its share, and files of its calls. A process may be missing
+ * here if the map has no room for it; `losses` counts the lost definitions of all processes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -186,7 +193,10 @@ struct {
 	__type(value, __u64);
 } process_losses SEC(".maps");
 
-/* Called before the sum is counted, which the agent reads first: the rest of a sum belongs to no known process. */
+/*
+ * Called before the total is increased. The agent reads the total first, and the part of it that no process accounts
+ * for belongs to no known process.
+ */
 static __noinline int count_process_loss(__u64 process_id, __u64 record_type)
 {
 	struct process_loss key = {process_id, record_type};

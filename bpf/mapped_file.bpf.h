@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Finds files that processes may have stored to through a shared map: the kernel shows the first store to a clean page
- * at most, and none to a page that a write has made dirty.
+ * Finds files that processes may have stored to through a shared map: the kernel shows at most the first store to a
+ * clean page, and no store to a page that a write has made dirty.
  *
- * The kernel counts the maps of a file that is mapped now. A file that is not mapped any more was mapped in a call that
- * was seen here.
+ * The kernel counts the current maps of a file. If a file is no longer mapped, the call that mapped it was seen here.
  */
 #ifndef KREPLAY_MAPPED_FILE_BPF_H
 #define KREPLAY_MAPPED_FILE_BPF_H
 
 #include "file.bpf.h"
 
-/* Files that have a place in common count as mapped when one of them is. A power of two. */
+/* Number of places; a power of two. Files with the same place all count as mapped when one of them is mapped. */
 #define MAPPED_PLACES 16384
 
-/* Time at which a file with this place was last mapped, by CLOCK_BOOTTIME; 0: never. */
+/* Time of CLOCK_BOOTTIME at which a file with this place was last mapped; 0 if there was none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAPPED_PLACES);
@@ -24,13 +23,15 @@ struct {
 
 static __always_inline __u64 *mapped_ns_of(__u64 mapping)
 {
-	/* Structures of the kernel are 8 bytes apart at least, and most of these some hundred. */
+	/*
+	 * Structures of the kernel are at least 8 bytes apart, and the structures of files mostly some hundred bytes.
+	 */
 	__u32 place = (mapping >> 3 ^ mapping >> 17) & (MAPPED_PLACES - 1);
 
 	return bpf_map_lookup_elem(&mapped_files, &place);
 }
 
-/* Returns whether a process may have stored to the file through a map, since a time or now. */
+/* Returns whether a process may have stored to the file through a map since the given time, or may do so now. */
 static __always_inline bool is_stored_to_since(__u64 mapping, __u64 since_ns)
 {
 	__u64 *mapped_ns;
@@ -43,7 +44,8 @@ static __always_inline bool is_stored_to_since(__u64 mapping, __u64 since_ns)
 
 /*
  * Returns whether the task is in the kernel because of its own store to memory, and not in a call: a call that reads
- * into a map, or populates it, makes pages dirty that the task has not stored to. In a call, orig_ax has its number.
+ * into a map or populates it makes pages dirty that the task has not stored to. In a call, orig_ax contains the number
+ * of the call.
  */
 static __always_inline bool is_store_of_user(struct task_struct *task)
 {
@@ -59,8 +61,8 @@ static __always_inline bool is_shared_map(__u64 flags)
 }
 
 /*
- * Notes that a file is mapped. If the file is open for writing, a read-only map counts as well, because it may be made
- * writable. Called at the entry of mmap() and at its exit: the file counts the map at some moment in between.
+ * Records that a file is mapped. If the file is open for writing, a read-only map counts as well, because it may be
+ * made writable. Called at the entry of mmap() and at its exit: the file counts the map at some moment in between.
  */
 static __always_inline void map_file(__u32 fd, __u64 flags)
 {

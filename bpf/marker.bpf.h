@@ -54,7 +54,7 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 	if (!process)
 		rest = body;
 	else if (size > 13)
-		/* " proc end": the blank before "end" is the last of MARKER_PROC. */
+		/* In " proc end", the blank before "end" is the last byte of MARKER_PROC. */
 		bpf_probe_read_user(&rest, size < 21 ? (size - 13) & 7 : 8, text + 13);
 	if (task->pid != task->tgid && (process || process_contexts_used))
 		leader = process ? new_state_of(task->group_leader) : state_of(task->group_leader);

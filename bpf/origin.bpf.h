@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Identifies the owners of the data that a block request carries: for write-back, these are not the task that queues
- * it, but the tasks that wrote.
+ * Identifies the owners of the data that a block request carries: for write-back, the owners are the tasks that wrote
+ * the data, not the task that queues the request.
  *
  *   a page    the tasks that made it dirty     dirty_page.bpf.h
  *   journal   the tasks that took part in it   journal.bpf.h
@@ -36,7 +36,10 @@ static __always_inline bool is_held_by_reference(const struct event_origin *orig
 	return origin->flags & (CONTEXT_INHERITED_THREAD | CONTEXT_HTTP);
 }
 
-/* Returns whether both have the same label, and so are of one transaction, although not of one process. */
+/*
+ * Returns whether both origins have the same label, and therefore belong to one transaction, even if their processes
+ * differ.
+ */
 static __always_inline bool is_same_label(const struct event_origin *a, const struct event_origin *b)
 {
 	__u64 label;
@@ -51,7 +54,7 @@ static __always_inline bool is_same_label(const struct event_origin *a, const st
 	return label && label == label_of_context(b->context_id);
 }
 
-/* Makes an origin stand for all processes with its label, so that it names none of them. */
+/* Makes an origin represent all processes with its label; it then names none of them. */
 static __always_inline void add_process(struct event_origin *to, const struct event_origin *added)
 {
 	to->process_id = 0;

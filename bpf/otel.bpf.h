@@ -8,15 +8,18 @@
 
 #include "context.bpf.h"
 
-/* Location where the threads of a process publish their context, by thread group. The agent fills in the map. */
+/*
+ * Location where the threads of a process publish their context. The key is the thread group; the agent fills in the
+ * map.
+ */
 struct otel_process {
-	/* CLOCK_BOOTTIME by which the process had started. A process that started later has reused the id. */
+	/* Time of CLOCK_BOOTTIME by which the process had started. A process that started later has reused the id. */
 	__u64 started_ns;
-	/* Offset of the variable from the thread pointer, or in the thread's block of a module. */
+	/* Offset of the variable from the thread pointer, or within the thread's block of a module. */
 	__s64 offset;
-	/* Number of the module; 0 if the offset is from the thread pointer. */
+	/* Id of the module; 0 if the offset is relative to the thread pointer. */
 	__u64 module;
-	/* The exec that started the program: the location differs in the next program. */
+	/* Exec count of the program that the location belongs to: the next program has another location. */
 	__u32 exec_id;
 	__u32 reserved;
 };
@@ -28,7 +31,10 @@ struct {
 	__type(value, struct otel_process);
 } otel_processes SEC(".maps");
 
-/* Not 0 if otel_processes has entries. Every event reads this map: an array costs nothing compared with a hash map. */
+/*
+ * Nonzero if otel_processes has entries. Every event reads this array, which costs nothing compared with looking up a
+ * hash map.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -53,8 +59,7 @@ static __always_inline bool publishes_threads(struct task_struct *task)
 #define ATTRIBUTE_WORDS 8
 
 /*
- * The context that a thread's record was defined as, and the record's content: its head and the first of its
- * attributes.
+ * The context that was defined for a thread's record, and the content of the record: its head and its first attributes.
  */
 struct otel_thread {
 	__u64 context_id;
@@ -75,7 +80,7 @@ static __always_inline bool read_user_word(__u64 *word, __u64 address)
 	return !bpf_probe_read_user(word, sizeof(*word), (void *)address);
 }
 
-/* Returns the address of the thread's variable, or 0 if glibc has not allocated its block yet. */
+/* Returns the address of the thread's variable, or 0 if glibc has not allocated the variable's block yet. */
 static __always_inline __u64 variable_address(struct task_struct *task, const struct otel_process *process)
 {
 	__u64 thread_pointer = task->thread.fsbase, vector = 0, last = 0, block = 0;
@@ -83,8 +88,8 @@ static __always_inline __u64 variable_address(struct task_struct *task, const st
 	if (!process->module)
 		return thread_pointer + process->offset;
 	/*
-	 * The layout is that of tcbhead_t and dtv_t, sysdeps/x86_64/nptl/tls.h; the vector's length precedes its first
-	 * entry.
+	 * The layout is that of tcbhead_t and dtv_t, sysdeps/x86_64/nptl/tls.h; the length of the vector precedes its
+	 * first entry.
 	 */
 	if (!read_user_word(&vector, thread_pointer + 8) || !read_user_word(&last, vector - 16) ||
 	    process->module > last || !read_user_word(&block, vector + 16 * process->module))
@@ -103,7 +108,10 @@ static __always_inline bool is_same_record(const struct otel_thread *a, const st
 	return !difference;
 }
 
-/* Defines the current thread's record as a context, unless it is unchanged; returns 0 if the thread has none. */
+/*
+ * Defines the current thread's record as a context, unless the record is unchanged; returns 0 if the thread has no
+ * record.
+ */
 __noinline int read_thread_record(__u64 outer_id)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -143,7 +151,7 @@ __noinline int read_thread_record(__u64 outer_id)
 	return 1;
 }
 
-/* The agent has to check the process again for the program that it now executes. */
+/* The agent has to check the process again for its new program. */
 static __always_inline void forget_published(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;

@@ -5,13 +5,13 @@
 
 #include "otel.bpf.h"
 
-/* The context that an event belongs to, and how that is known (CONTEXT_* flags). */
+/* The context that an event belongs to, and the way in which the context was determined (CONTEXT_* flags). */
 struct owner {
 	__u64 context_id;
 	__u32 flags;
 };
 
-/* Returns the context that a marker, an HTTP request or the environment of its program gives a task. */
+/* Returns the context that a marker, an HTTP request or the environment of the task's program gives to the task. */
 static __always_inline struct owner own_or_process_context(struct task_struct *task, struct task_state *state)
 {
 	struct owner owner = {state->context_id, state->context_flags};
@@ -36,7 +36,7 @@ static __always_inline struct owner owner_of(struct task_struct *task, struct ta
 
 	if (!publishes_threads(task))
 		return owner;
-	/* A context that the thread has by reference may end before this one does. */
+	/* A context that the thread holds by reference may end before the context of its record does. */
 	if (!read_thread_record(owner.flags & (CONTEXT_INHERITED_THREAD | CONTEXT_HTTP) ? 0 : owner.context_id))
 		return owner;
 	thread = bpf_task_storage_get(&otel_threads, task, 0, 0);

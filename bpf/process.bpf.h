@@ -9,7 +9,7 @@
 
 #define PROCESS_AGE_MAX_NS 60000000000ull
 
-/* Returns the id of the program that the process runs; 0 if its definition was refused. */
+/* Returns the id of the program that the process runs, or 0 if the program's definition was refused. */
 static __always_inline __u64 program_id_of(struct task_struct *task, struct task_state *leader)
 {
 	if (!leader->program_id || leader->program_exec_id != (__u32)task->self_exec_id)
@@ -17,7 +17,7 @@ static __always_inline __u64 program_id_of(struct task_struct *task, struct task
 	return leader->program_exec_id == (__u32)task->self_exec_id ? leader->program_id : 0;
 }
 
-/* Emits the definition of the current process with this id; returns false if it was refused. */
+/* Emits the definition of the current process under the given id; returns false if the definition was refused. */
 static __always_inline bool emit_process(struct task_struct *task, __u64 process_id, __u64 program_id, __u64 now_ns)
 {
 	bool kernel_thread = task->flags & PF_KTHREAD;
@@ -48,20 +48,20 @@ static __always_inline bool emit_process(struct task_struct *task, __u64 process
 }
 
 /*
- * Defines the process of a group leader. A process that is defined again only because of its age keeps its id: if that
- * definition is refused, the agent most probably still knows the id.
+ * Defines the process of a group leader. A process that is defined again only because of its age keeps its id: if the
+ * new definition is refused, the agent most probably still knows the id.
  */
 static __always_inline void define_process(struct task_struct *task, struct task_state *leader, __u64 now_ns)
 {
 	__u64 known_id = leader->process_id, program_id = 0, id, cgroups;
 	bool is_same, has_program = task->mm && !(task->flags & PF_KTHREAD), is_refused = false;
 
-	/* Read before the cgroup's id: if the process moves in between, its next event defines it again. */
+	/* This is read before the cgroup's id: if the process moves in between, its next event defines it again. */
 	cgroups = (__u64)task->group_leader->cgroups;
 	is_same =
 	    known_id && leader->process_exec_id == (__u32)task->self_exec_id && leader->process_cgroups == cgroups;
 	id = is_same ? known_id : new_id();
-	/* An exiting process has released its memory: its cgroup may name it. */
+	/* An exiting process has released its memory, but its cgroup may identify it. */
 	if (has_program)
 		program_id = program_id_of(task, leader);
 	if ((has_program && !program_id) || !emit_process(task, id, program_id, now_ns))
@@ -70,7 +70,7 @@ static __always_inline void define_process(struct task_struct *task, struct task
 		id = 0;
 	leader->process_exec_id = task->self_exec_id;
 	leader->process_cgroups = cgroups;
-	/* When threads define their process at the same time, the first decides: one process has one id. */
+	/* If several threads define their process at the same time, the first definition wins: a process has one id. */
 	__sync_val_compare_and_swap(&leader->process_id, known_id, id);
 	leader->process_defined_ns = is_refused && is_same ? now_ns - PROCESS_AGE_MAX_NS + REFUSAL_NS : now_ns;
 }
@@ -105,9 +105,9 @@ static __noinline void look_up_process(struct task_state *state, __u64 now_ns)
 
 /*
  * Returns the id of the task's process, or 0 if its definition was refused. A process has one id for all its threads,
- * until it executes another program or moves to another cgroup, which gives it another css_set; only its address is
- * compared. It is defined again each minute, because the agent drops definitions that were not used for long. The
- * kernel counts a process's execs, so a new program is detected even if its exec was not seen.
+ * until it executes another program or moves to another cgroup. A move gives it another css_set, of which only the
+ * address is compared. The process is defined again each minute, because the agent drops definitions that were not used
+ * for long. The kernel counts a process's execs, so a new program is detected even if its exec was not seen.
  */
 static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state, __u64 now_ns)
 {

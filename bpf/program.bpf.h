@@ -2,8 +2,8 @@
 /*
  * Records the arguments of a process, and the few of its environment variables that name a service or a trace.
  *
- * They are read at exec: a short-lived process is gone before the agent could read /proc, and a long-lived one may
- * write its title over its arguments. A program that was started before the agent is read at its first event.
+ * Both are read at exec: a short-lived process is gone before the agent could read /proc, and a long-lived one may
+ * overwrite its arguments with a title. A program that was started before the agent is read at its first event.
  */
 #ifndef KREPLAY_PROGRAM_BPF_H
 #define KREPLAY_PROGRAM_BPF_H
@@ -19,12 +19,13 @@ struct program_scratch {
 	struct program_definition definition;
 	char text[PROGRAM_TEXT_SIZE + STRING_SIZE];
 	/*
-	 * Address of the environment's next string, and of its end; whether the next string is the rest of a long one.
+	 * Address of the environment's next string, address of its end, and whether the next string is the rest of a
+	 * long string.
 	 */
 	__u64 address;
 	__u64 end;
 	__u32 continued;
-	/* Size of the text so far, and where the value of TRACEPARENT is in it. */
+	/* Size of the text so far, and the offset of the value of TRACEPARENT in it. */
 	__u32 size;
 	__u32 traceparent_at;
 	__u32 traceparent_size;
@@ -44,8 +45,8 @@ struct environment_words {
 };
 
 /*
- * Returns the index of the name that a string begins with, or -1. It is a global function, which is verified once, not
- * for each string.
+ * Returns the index of the name that a string begins with, or -1. This is a global function, so that it is verified
+ * once instead of for each string.
  */
 __noinline int environment_name_of(const struct environment_words *text)
 {
@@ -119,7 +120,7 @@ static __always_inline void copy_environment(struct program_scratch *scratch, st
 }
 
 /*
- * Makes the trace in the program's environment the default context of its process, unless a marker has set another one.
+ * Makes the trace in the program's environment the default context of its process, unless a marker has set a default.
  */
 static __always_inline void set_environment_context(struct task_struct *task, struct task_state *leader,
 						    struct program_scratch *program, __u64 now_ns)
@@ -142,7 +143,7 @@ static __always_inline void set_environment_context(struct task_struct *task, st
 	leader->process_context_id = define_context(task, scratch, size, SCOPE_ENVIRONMENT, 0, now_ns);
 }
 
-/* Notes that the program has no id, and that it may have been started with a trace, which the next attempt reads. */
+/* Records that the program has no id, and that its environment may contain a trace, which the next attempt reads. */
 static __always_inline void refuse_program(struct task_struct *task, struct task_state *leader)
 {
 	count_loss(PROGRAM_DEFINITION, LOSS_RING_FULL);
@@ -158,8 +159,8 @@ static __always_inline void refuse_program(struct task_struct *task, struct task
 }
 
 /*
- * Defines the current task's program for the agent, and stores the definition's id on the group leader. Room is asked
- * for first: reading 200 variables takes 25 us.
+ * Defines the current task's program for the agent, and stores the definition's id on the group leader. Room is
+ * requested first, because reading 200 variables takes 25 us.
  */
 __noinline int define_program(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Records calls that wait until data is on the disk, one record at the return of each call. */
+/* Records calls that wait until data is on the disk. Each call gets one record, at its return. */
 #ifndef KREPLAY_SYS_SYNC_BPF_H
 #define KREPLAY_SYS_SYNC_BPF_H
 

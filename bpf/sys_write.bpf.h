@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Records the calls of the write family, one record at the return of each call. */
+/* Records the calls of the write family. Each call gets one record, at its return. */
 #ifndef KREPLAY_SYS_WRITE_BPF_H
 #define KREPLAY_SYS_WRITE_BPF_H
 
@@ -18,7 +18,7 @@ static __always_inline bool is_write(__u32 id)
 	return id == NR_WRITE || id == NR_PWRITE64 || id == NR_WRITEV || id == NR_PWRITEV || id == NR_PWRITEV2;
 }
 
-/* This is not inlined, so that the verifier walks its loop once, not once for every path to the call. */
+/* This function is not inlined, so that the verifier walks its loop once instead of once for every path to the call. */
 __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 {
 	struct user_iovec part[IOV_STEP] = {};
@@ -27,7 +27,10 @@ __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 
 	if (count > IOV_MAX)
 		return UNKNOWN_U64;
-	/* Whole steps only: after one of unknown size, the verifier would walk the rest of the loop once more. */
+	/*
+	 * Only whole steps are taken: after a step of unknown size, the verifier would walk the rest of the loop once
+	 * more.
+	 */
 	for (; first < IOV_MAX && first + IOV_STEP <= count; first += IOV_STEP) {
 		if (bpf_probe_read_user(part, sizeof(part), (void *)(iov + first * sizeof(*part))))
 			return UNKNOWN_U64;
@@ -35,7 +38,7 @@ __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 			sum += part[i].size;
 	}
 	size = (count - first) * sizeof(*part);
-	/* Without this, clang uses another register than the one that older verifiers see compared. */
+	/* Without this, clang would use another register than the one whose comparison older verifiers see. */
 	barrier_var(size);
 	if (size > sizeof(part))
 		return UNKNOWN_U64;
@@ -86,7 +89,7 @@ static __always_inline void first_text(struct pt_regs *regs, __u32 id, const voi
 	*size = first.size;
 }
 
-/* struct iovec of a 32-bit program, or of a 64-bit one that makes 32-bit calls. */
+/* struct iovec of a 32-bit program, or of a 64-bit program that makes 32-bit calls. */
 struct user_iovec32 {
 	__u32 base, size;
 };
@@ -144,8 +147,8 @@ static __always_inline void begin_write32(struct pt_regs *regs, __u32 id)
 
 /*
  * Applies the marker of a write at whose entry the kernel skipped the program, because another task was preempted
- * inside it: see kernel_compat.bpf.h. The write is not recorded, but without its marker the thread would keep a label
- * that it has removed. The thread has done nothing since the entry, so the exit is early enough.
+ * inside it: see kernel_compat.bpf.h. The write is not recorded, but if its marker were ignored, the thread would keep
+ * a label that it has removed. The thread has done nothing since the entry, so the exit is early enough.
  */
 static __always_inline void catch_up_marker(struct task_struct *task, struct pt_regs *regs, __u32 id, long result)
 {
@@ -153,7 +156,7 @@ static __always_inline void catch_up_marker(struct task_struct *task, struct pt_
 	const void *text;
 	__u64 size, now_ns;
 
-	/* A write that was denied, or that failed, wrote no marker. */
+	/* A write that was denied or failed has written no marker. */
 	if (result < 0 || task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
 		return;
 	first_text(regs, id, &text, &size);
@@ -178,7 +181,7 @@ static __always_inline bool was_seen_to_begin(struct task_state *state)
 	return seen;
 }
 
-/* Does the same as catch_up_marker(); nothing else is known of such a call. */
+/* Does the same as catch_up_marker() for a 32-bit call; nothing else is recorded for such a call. */
 static __always_inline void end_write32(struct pt_regs *regs, __u32 id, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -240,8 +243,8 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 	/* A marker is applied even if the filter does not want the call: the work that it labels may be wanted. */
 	if (is_marker_size(size) && is_marker(file, state, text, state->start_ns)) {
 		/*
-		 * Without this, clang omits later masks because of what it knows of the size; verifiers before 6.3 have
-		 * lost those bounds.
+		 * Without this, clang would omit later masks because of what it knows about the size, but verifiers
+		 * before 6.3 have lost those bounds.
 		 */
 		barrier_var(size);
 		apply_marker(task, state, text, size, state->start_ns);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The hooks at the entry and exit of all system calls; only a few calls are looked at.
+ * The hooks at the entry and exit of all system calls; only a few calls are examined.
  *
- * These are tp_btf/sys_enter and sys_exit instead of the classic tracepoint of each call: a write was measured at 221
- * ns instead of 349 ns, because registers are read directly and no arguments are copied.
+ * The hooks are tp_btf/sys_enter and sys_exit instead of the classic tracepoint of each call: a write was measured at
+ * 221 ns instead of 349 ns, because registers are read directly and no arguments are copied.
  */
 #ifndef KREPLAY_SYSCALL_BPF_H
 #define KREPLAY_SYSCALL_BPF_H

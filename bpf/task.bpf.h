@@ -50,7 +50,7 @@ int BPF_PROG(task_new, struct task_struct *child, unsigned long clone_flags)
 	return 0;
 }
 
-/* The default context of a process whose group leader has ended before other threads. */
+/* The default context of a process whose group leader ended while other threads were still running. */
 struct left_default {
 	__u64 start_ns;
 	__u64 context_id;
@@ -91,8 +91,8 @@ static __always_inline void take_default(struct task_struct *task, struct task_s
 }
 
 /*
- * When a thread executes a program, all other threads of its process end: de_thread(), fs/exec.c. A context that the
- * thread has by reference from one of them is its own from then on.
+ * When a thread executes a program, all other threads of its process end: de_thread(), fs/exec.c. If the thread holds a
+ * context of one of them by reference, that context becomes its own.
  */
 static __always_inline void pass_on_to_executor(struct task_struct *task, struct task_state *state)
 {
@@ -146,7 +146,10 @@ int BPF_PROG(process_exec, struct task_struct *task, int old_pid)
 		return 0;
 	state->process_id = 0;
 	state->process_defined_ns = 0;
-	/* The agent needs the process before its first request, to decide whether its requests are looked at. */
+	/*
+	 * The agent needs to know the process before its first request, to decide whether the requests of this process
+	 * are read.
+	 */
 	if (http_layer)
 		process_id_of(task, state, bpf_ktime_get_boot_ns());
 	return 0;

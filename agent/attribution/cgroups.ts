@@ -1,9 +1,9 @@
-/** Cgroups: resolves the id that the kernel uses to a path, which shows what runs in the cgroup. */
+/** Maps the kernel's cgroup ids to paths, which show what runs in each cgroup. */
 import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createReferenceTable } from './reference_table.ts';
 
-/** The order matches `enum cgroup_hierarchy` in bpf/cgroup.bpf.h. */
+/** Hierarchies in the order of `enum cgroup_hierarchy` in bpf/cgroup.bpf.h. */
 export const CGROUP_HIERARCHIES = ['v2', 'v1_memory', 'v1_pids'] as const;
 
 export type CgroupHierarchy = (typeof CGROUP_HIERARCHIES)[number];
@@ -15,9 +15,9 @@ const CGROUP2_SUPER_MAGIC = 0x63677270;
 const ROOT_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
 
 const CGROUPS_MAX = 4096;
-/** Number of folders that one search visits at most. */
+/** Maximum number of folders that a search visits. */
 const SEARCHED_MAX = 20_000;
-/** Minimum interval between searches: one may find nothing, and the next process may be in the same cgroup. */
+/** Minimum interval between searches: a search may find nothing, and the next process may be in the same cgroup. */
 const SEARCH_EVERY_MS = 1000;
 
 export interface CgroupSource {
@@ -26,7 +26,7 @@ export interface CgroupSource {
   root: string;
 }
 
-/** Chooses the most informative hierarchy: v2 if it is the only one, otherwise one of v1's controllers. */
+/** Chooses the most informative hierarchy: a v1 controller's (memory or pids) if v1 is in use, otherwise v2. */
 export function findCgroups(
   mountPoint = '/sys/fs/cgroup',
   own = readFileSync('/proc/self/cgroup', 'utf8'),
@@ -74,8 +74,8 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   }
 
   /**
-   * Finds the cgroup of a process that is gone. Visits all folders even after a hit and caches their paths: the next
-   * query, for another cgroup, may come too soon for a new search.
+   * Finds the cgroup of a process that is gone. Visits all folders even after a hit and caches their paths, because the
+   * next query, for another cgroup, may come too soon for a new search.
    */
   function search(cgroupId: number): string | undefined {
     if (performance.now() - searchedMs < SEARCH_EVERY_MS) return undefined;
@@ -108,7 +108,9 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   };
 }
 
-/** Path of a controller's hierarchy in /proc/PID/cgroup. The hierarchy of v2 lists no controllers: cgroups(7). */
+/**
+ * Returns the path of a controller's hierarchy in /proc/PID/cgroup. The v2 hierarchy lists no controllers: cgroups(7).
+ */
 function parseControllerPath(lines: string, controller: string): string | undefined {
   for (const line of lines.split('\n')) {
     const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];

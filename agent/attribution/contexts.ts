@@ -1,4 +1,4 @@
-/** Contexts: what a marker, a program's environment or a request announced, for as long as it is valid. */
+/** Contexts: what a marker, a program's environment or a request has announced, for as long as the context is valid. */
 import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
 import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
@@ -16,9 +16,9 @@ export interface ContextDefinition {
   pid: number;
   uid: number;
   scope: number;
-  /** The context that applies without this one; 0: none. */
+  /** Id of the context that would apply if this context did not exist; 0: none. */
   outer_context_id: number;
-  /** The share of the definitions that this one counts against: see current_share() of bpf/budget.bpf.h. */
+  /** Number of the share that the definition counts against: see current_share() of bpf/budget.bpf.h. */
   share: number;
 }
 
@@ -27,32 +27,33 @@ type Said = ContextIds & Pick<Marker, 'service'>;
 
 /** An event's owner, as numbers that go into the columns. */
 export interface Owner {
-  /** Undefined when the context named only a service, or nothing that could be parsed. */
+  /** Undefined when the context named only a service, or had nothing that could be parsed. */
   ids: ContextIds | undefined;
-  /** The recording's id of transaction, trace and span; 0: none. */
+  /** The recording's id of the transaction, trace and span; 0: none. */
   contextId: number;
-  /** The service that a trusted marker named, and its id in the recording; null and 0 otherwise. */
+  /** The service that a trusted marker named, and the service's id in the recording; null and 0 otherwise. */
   service: string | null;
   serviceId: number;
-  /** CLOCK_BOOTTIME at which the task that set the context ended it. */
+  /** Time (CLOCK_BOOTTIME) at which the task that set the context ended it. */
   endedNs: number;
 }
 
-/** The process that a missing context is a loss of. */
+/** The process for which the loss of a missing context is counted. */
 export type Writer = Pick<Process, 'id' | 'service' | 'share'>;
 
 export interface OwnerLookup {
-  /** The service that the owner of an event with these flags names; only findOwner() enters it in the recording. */
+  /** Finds the service that the owner of an event with these flags names; only findOwner() adds it to the recording. */
   findService(contextId: number, flags: number, startNs: number): string | null | undefined;
   /**
-   * Owner of an event that started at `startNs` with these flags; undefined if it is unknown. A missing context counts
-   * as a loss of `process`.
+   * Finds the owner of an event that started at `startNs` with these flags; undefined if it is unknown. A missing
+   * context counts as a loss of `process`.
    */
   findOwner(contextId: number, flags: number, startNs: number, process?: Writer): Owner | undefined;
-  /** Whether an event with these flags has an owner that is not known any more. */
+  /** Whether an event with these flags has an owner that is no longer known. */
   isForgotten(contextId: number, flags: number): boolean;
   /**
-   * The recording's id of the transaction and trace in `ids`, without the span; 0: the recording has no room for it.
+   * Returns the recording's id of the transaction and trace in `ids`, without the span; 0 if the recording has no room
+   * for it.
    */
   internWithoutSpan(ids: ContextIds): number;
 }
@@ -61,9 +62,11 @@ export interface Contexts extends OwnerLookup {
   /** `text` is the marker's line, a W3C traceparent, or the bytes of a thread's record as Latin-1. */
   define(definition: ContextDefinition, text: string): void;
   end(contextId: number, timeNs: number): void;
-  /** Some contexts ended after `timeNs`. Since it is unknown which, all of them count as ended then. */
+  /** Ends all contexts at `timeNs`, because some contexts ended after it and it is unknown which. */
   endAll(timeNs: number): void;
-  /** A marker was lost whose writer is unknown, or is trusted to name the service of processes that inherit it. */
+  /**
+   * Notes the loss of a marker whose writer is unknown, or is trusted to name the service of processes that inherit it.
+   */
   noteLostMarker(): void;
   /** Lookup for calls in progress: their missing contexts count as lost only when the calls end. */
   readonly uncounted: OwnerLookup;
@@ -71,7 +74,7 @@ export interface Contexts extends OwnerLookup {
   readonly badFieldCount: number;
   /**
    * Returns the losses since the last call: contexts that the recording had no room for, and references to contexts
-   * that had to be forgotten. The key is the service that the events have for lack of an owner.
+   * that had to be forgotten. The key is the service under which the events are recorded, as they have no owner.
    */
   takeLost(): LostByService;
 }
@@ -80,7 +83,7 @@ export interface ContextsOptions {
   /** Returns the recording's id of a context. */
   intern(ids: ContextIds): number;
   internName(text: string): number;
-  /** The oldest ids still in use: intern again before writing a smaller one. */
+  /** The oldest ids that are still in use: a smaller id must be interned again before it is written. */
   oldestIds: { readonly context: number; readonly name: number };
   /** Names of the attributes in the records of a process's threads. */
   getThreadKeys(pid: number): readonly string[];
@@ -105,7 +108,7 @@ export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT
 
 /**
  * Contexts with these flags are valid only until they end: a pool's thread keeps its creator's context forever, a
- * process made in a request may outlive the request, and a thread may have passed its request to another one that
+ * process made in a request may outlive the request, and a thread may have passed its request to another thread, which
  * answers it.
  */
 export const BY_REFERENCE = CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD | CONTEXT_FLAGS.CONTEXT_HTTP;
@@ -159,7 +162,7 @@ export function createContexts(options: ContextsOptions): Contexts {
     if (contextId === 0) return undefined;
     const owner = contexts.get(contextId);
     if (!owner) {
-      // Contexts held by reference have mostly ended long ago, so a missing one is no loss.
+      // Contexts held by reference have mostly ended long ago, so a missing context is not a loss.
       if (contextId !== CONTEXT_LOST && (flags & BY_REFERENCE) === 0) loses();
       return undefined;
     }
@@ -189,7 +192,8 @@ export function createContexts(options: ContextsOptions): Contexts {
     ...lookup,
     findOwner(contextId, flags, startNs, process) {
       const inherits = (flags & CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS) !== 0;
-      // The kernel side counts a lost marker for its writer; the process that inherits it may be of another service.
+      // The kernel side counts a lost marker for its writer; the process that inherits it may belong to another
+      // service.
       if (contextId === CONTEXT_LOST && inherits && process) lost.add(mayHaveNamedService ? undefined : process, 1);
       return internOwner(contextId, flags, startNs, () => lost.add(inherits ? undefined : process, 1));
     },

@@ -3,10 +3,14 @@ import { FILE_FLAGS } from '../../bpf/schema/definitions.ts';
 import type { FileKind } from '../../bpf/schema/owner.ts';
 import { createReferenceTable } from './reference_table.ts';
 
-/** Every second, the kernel side again defines each file in use, which also renews the file's id in the recording. */
+/**
+ * Maximum number of files. Every second, the kernel side defines each file in use again, which also renews the file's
+ * id in the recording.
+ */
 const FILES_MAX = 1 << 15;
 /**
- * Limit for names that no kept event has referred to. Beyond it, the oldest are forgotten, and their files are unknown.
+ * Maximum number of characters in names that no kept event has referred to. Beyond it, the oldest names are forgotten,
+ * and their files are unknown.
  */
 const UNUSED_CHARACTERS_MAX = 1 << 24;
 

@@ -25,7 +25,7 @@ export interface ReferenceTables {
   contexts: OwnerLookup;
   processes: Processes;
   files: Files;
-  /** The recording's id of the service that runs in a cgroup; 0: the cgroup is not a service's own. */
+  /** The recording's id of the service that runs in a cgroup; 0: no container or unit has the cgroup to itself. */
   internCgroupService(cgroupId: number): number;
   /** Whether a request may name the owner of data that it carries: see `wantsDataOwner`. */
   wantsDataOwner(owner: Process, label: string | null | undefined): boolean;
@@ -80,7 +80,7 @@ export const fillTexts: Filler = ({ layout, columns }, { block }, { internName, 
 };
 
 /**
- * Whether the 64-bit ids at two words are equal. Neighbouring records mostly have the same id, which is then looked up
+ * Whether the 64-bit ids at two words are equal. Most neighbouring records have the same id, which is then looked up
  * once.
  */
 function isSame(words: Uint32Array, at: number, other: number): boolean {
@@ -130,8 +130,8 @@ export const fillQueuers: Filler = ({ columns: [service, context] }, { block, re
 };
 
 /**
- * Runs after fillServices: a service named by a context overrides that of the process, unless an operator's rule gave
- * it.
+ * Runs after fillServices: a service named by a context overrides the service of the process, unless an operator's rule
+ * named the latter.
  */
 export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, processes }) => {
   const [ids, sources, qualities] = columns.map(({ name }) => block.columns.get(name)!) as [
@@ -179,7 +179,9 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, p
   };
 };
 
-/* Maps fixed-size texts of records to the recording's ids, without making a string of one that was seen before. */
+/*
+ * Maps fixed-size texts of records to the recording's ids, without creating a string for a text that was seen before.
+ */
 
 const SLOTS = 1024;
 
@@ -188,7 +190,7 @@ interface TextCache {
   internText(words: Uint32Array, offset: number): number;
 }
 
-/** The cache is direct-mapped: a collision only costs making the string. */
+/** The cache is direct-mapped: a collision only costs the creation of a string. */
 export function createTextCache(
   size: number,
   intern: (text: string) => number,
@@ -196,9 +198,12 @@ export function createTextCache(
 ): TextCache {
   const width = size >>> 2;
   const keys = new Uint32Array(SLOTS * width);
-  /** 0 marks an empty slot, or a text that the recording had no room for; ids below the oldest are interned again. */
+  /**
+   * 0 marks an empty slot, or a text that the recording had no room for. A text whose id is below the oldest id is
+   * interned again.
+   */
   const ids = new Uint32Array(SLOTS);
-  /** Slot of the last text, which the next record mostly has as well. */
+  /** Slot of the last text: the next record mostly has the same text. */
   let lastSlot = 0;
 
   function holds(slot: number, words: Uint32Array, at: number): boolean {

@@ -32,23 +32,23 @@ export function countOrigins(words: Uint32Array, record: number): number {
   return Math.min(words[(record + ORIGIN_COUNT_OFFSET) >>> 2]!, (size - ORIGINS_OFFSET) / ORIGIN_SIZE);
 }
 
-/** Owners of the current request. Slots of a record with the same service and transaction are one owner. */
+/** Owners of the current request. Slots of a record with the same service and transaction count as one owner. */
 interface Shares {
   count: number;
-  /** The flags that any of the record's slots has. */
+  /** Flags that at least one of the record's slots has. */
   flags: number;
   services: number[];
   contexts: (number | bigint)[];
   ids: (ContextIds | undefined)[];
   bytes: number[];
-  /** Whether an owner combines several spans and so names none of them. */
+  /** Whether an owner combines several spans and therefore names none of them. */
   hasSpans: boolean;
-  /** Whether some of the data has no owner that may be named, and how many bytes. */
+  /** Whether part of the data has no owner that may be named, and how many bytes that part has. */
   hasNobodys: boolean;
   nobodysBytes: number;
 }
 
-/** Index of an owner among the shares; it is added if missing. */
+/** Returns the index of an owner among the shares; adds the owner if it is missing. */
 function findOrAddShare(
   shares: Shares,
   contexts: OwnerLookup,
@@ -72,7 +72,7 @@ function findOrAddShare(
   return place;
 }
 
-/** Whether both are spans of one transaction within one trace: the API shows origins by transaction. */
+/** Whether both contexts are spans of one transaction within one trace: the API shows origins by transaction. */
 function isOneTransaction(a: ContextIds | undefined, b: ContextIds | undefined): boolean {
   if (!a?.transactionId || !b) return false;
   return a.transactionId === b.transactionId && a.traceId === b.traceId;
@@ -80,7 +80,7 @@ function isOneTransaction(a: ContextIds | undefined, b: ContextIds | undefined):
 
 /**
  * Runs last: the owners of a request's data take precedence over the task that queued it. A single owner becomes the
- * event's owner; with several, the event is shared and has no owner.
+ * event's owner; if there are several owners, the event is shared and has no owner.
  */
 export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
   const { contexts, processes, internCgroupService, wantsDataOwner } = tables;
@@ -146,12 +146,12 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
     return isQueuers;
   }
 
-  /** Writes as many owners as fit; the bytes of all others count as unnamed. */
+  /** Writes as many owners as fit; the bytes of the remaining owners count as unnamed. */
   function fillSlots(words: Uint32Array, record: number, i: number, originCount: number): void {
     const isWrite = words[(record + OPERATION_OFFSET) >>> 2] === BLOCK_OPERATIONS.write;
     const requestBytes = words[(record + BYTES_OFFSET) >>> 2]!;
-    // How much each process wrote to a common page is unknown, but with a single transaction all of it is that
-    // transaction's.
+    // How much each process wrote to a common page is unknown, but if there is only one transaction, all bytes belong
+    // to it.
     if (isWrite && shares.count === 1 && originCount <= ORIGIN_SLOTS)
       shares.bytes[0] = requestBytes - shares.nobodysBytes;
     let named = 0;
@@ -196,14 +196,14 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
         else setOwner(row, context, SOURCE_ORIGIN, toOriginQuality(shares.flags));
       } else if (rowContexts[row] === 0 && processes.get(readU64At(words, record + PROCESS_OFFSET)).isKernelThread) {
-        // The block layer charges the cgroup of the file's first writer, so the service is a guess.
+        // The block layer charges the cgroup of the file's first writer, and so the service is a guess.
         const charged = internCgroupService(readU64At(words, record + CGROUP_OFFSET));
         if (charged === 0) continue;
         first!.services[i] = charged;
         setOwner(row, 0, SOURCE_ORIGIN, QUALITY_AMBIGUOUS);
       } else if (rowContexts[row] !== 0) {
         if (shares.hasSpans) rowContexts[row] = first!.contexts[i]!;
-        // The task that queued the request dirtied pages that others may have written to as well.
+        // The task that queued the request dirtied pages to which other tasks may have written as well.
         if (isUnsure) rowQualities[row] = QUALITY_AMBIGUOUS;
       }
       const isAllUnnamed = unnamedBytes[2 * i] === words[(record + BYTES_OFFSET) >>> 2]!;
@@ -215,15 +215,15 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
   };
 };
 
-/** The quality is that of the least certain slot. */
+/** Returns the quality of the least certain slot. */
 function toOriginQuality(flags: number): number {
   if (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) return QUALITY_AMBIGUOUS;
   return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;
 }
 
 /**
- * Whether a slot names no owner. Its bytes are unnamed: an unknown writer, such as a file system itself, is no owner of
- * the request.
+ * Whether a slot names no owner. The bytes of such a slot are unnamed: an unknown writer, such as a file system itself,
+ * is no owner of the request.
  */
 function isNobody(words: Uint32Array, origin: number): boolean {
   const { context_id, process_id } = ORIGIN_OFFSETS;
@@ -231,7 +231,7 @@ function isNobody(words: Uint32Array, origin: number): boolean {
   return (readWord(context_id) | readWord(context_id + 4) | readWord(process_id) | readWord(process_id + 4)) === 0;
 }
 
-/** Whether an event's own task is the origin. */
+/** Whether the event's own task is the origin. */
 function isSameOwner(words: Uint32Array, record: number, origin: number): boolean {
   return (
     readU64At(words, record + CONTEXT_OFFSET) === readU64At(words, origin + ORIGIN_OFFSETS.context_id) &&

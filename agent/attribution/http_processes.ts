@@ -1,6 +1,6 @@
 /**
- * Chooses the processes whose requests the kernel side reads: those of named services whose threads serve one request
- * at a time.
+ * Chooses the processes whose requests the kernel side reads: those that belong to named services and whose threads
+ * serve one request at a time.
  */
 import { closeSync, openSync, readdirSync } from 'node:fs';
 import type { Cgroups } from './cgroups.ts';
@@ -10,24 +10,24 @@ import type { Program } from './programs.ts';
 import { chooseServiceName } from './service_name/service_name.ts';
 import { START_ROUNDING_NS } from './start_time.ts';
 
-/** Matches every service. */
+/** Name that stands for every service. */
 export const ANY_SERVICE = '*';
 
-/** Event loops: one of their threads serves many requests at once. */
+/** Programs with an event loop: one thread of such a program serves many requests at once. */
 const EVENT_LOOPS = new Set(['node', 'nodejs', 'bun', 'deno']);
 
 export interface HttpProcesses {
   /** Called when the program that a process runs has been defined. */
   consider(program: RunningProgram, service: string, executable: string): void;
-  /** Checks the processes that run already; `nowNs` is CLOCK_BOOTTIME. */
+  /** Checks the processes that are already running; `nowNs` is CLOCK_BOOTTIME. */
   considerAll(cgroups: Cgroups, nowNs: number): void;
 }
 
 /** Selects the processes whose requests the kernel side reads. */
 export interface RequestReading {
   /**
-   * Selects a process that started by `startedByNs` (CLOCK_BOOTTIME), while it runs the program of `execId`; if that is
-   * undefined, until its next exec.
+   * Selects a process that started by `startedByNs` (CLOCK_BOOTTIME), while it runs the program of `execId`; if
+   * `execId` is undefined, until the next exec of the process.
    */
   watch(pid: number, startedByNs: number, execId: number | undefined): void;
   unwatch(pid: number): void;
@@ -75,11 +75,14 @@ function listProcessIds(): number[] {
  */
 
 /**
- * The section where the linker puts the versions of what it linked; stripping keeps it. See cmd/link, debug/buildinfo.
+ * The section in which the linker stores the versions of what it linked; stripping keeps the section. See cmd/link,
+ * debug/buildinfo.
  */
 const GO_SECTION = '.go.buildinfo';
 
-/** Start of that section's contents, which are near the start of the program's writable data: debug/buildinfo. */
+/**
+ * Text at the start of that section, whose contents are near the start of the program's writable data: debug/buildinfo.
+ */
 const GO_MAGIC = Buffer.from('\xff Go buildinf:', 'latin1');
 const DATA_BYTES_MAX = 1 << 20;
 
@@ -100,7 +103,7 @@ export function isGoProgram(pid: number): boolean | undefined {
   }
 }
 
-/** Packers remove the sections, but not the data. */
+/** Packers remove the sections but keep the data. */
 function hasBuildInfo(elf: Elf): boolean | undefined {
   const names = elf.readSectionNames();
   if (!names) return undefined;

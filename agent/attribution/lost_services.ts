@@ -1,7 +1,7 @@
 /**
  * Sums up losses by the service that they affect. A lost label affects only the events of the process that set it, and
- * of those that inherit it. Without the label, these events have the service of their process, unless the label could
- * have named another one, which only trusted users may do.
+ * of the processes that inherit it. Without the label, these events have the service of their process, unless the label
+ * could have named another service, which only trusted users may do.
  */
 import type { Process } from './processes.ts';
 
@@ -10,15 +10,15 @@ export type LostByService = ReadonlyMap<string | undefined, number>;
 
 export interface LostServices {
   add(process: Pick<Process, 'id' | 'service' | 'share'> | undefined, count: number): void;
-  /** Returns what was added since the last call. */
+  /** Returns the losses that were added since the last call. */
   take(): LostByService;
 }
 
 const NOTHING: LostByService = new Map();
 
-/** Limit on the services counted by name, as each takes a row of the recording in each flush. */
+/** Maximum number of services counted by name, as each takes a row of the recording in each flush. */
 const SERVICES_MAX = 256;
-/** Larger shares are those of root, or of namespaces that root has made. */
+/** Shares with larger numbers belong to root, or to namespaces that root has made. */
 const USERS_END = 2 ** 32;
 
 export function createLostServices(trustsService: (uid: number) => boolean): LostServices {

@@ -6,7 +6,7 @@
  */
 const MAGIC = 'KREPLAY1';
 
-/** Largest line, LF included, that the kernel side accepts in one write. */
+/** Size of the largest line, LF included, that the kernel side accepts in one write. */
 export const MARKER_BYTES_MAX = 1023;
 
 export interface Marker {
@@ -14,7 +14,7 @@ export interface Marker {
   traceId: string | null;
   spanId: string | null;
   service: string | null;
-  /** Fields that were dropped because their value is malformed. */
+  /** Number of fields that were dropped because their value is malformed. */
   badFields: number;
 }
 
@@ -28,7 +28,7 @@ export function isTraceId(text: string): boolean {
   return traceIdPattern.test(text);
 }
 
-/** Browsers and proxies remove `.` and `..` from an address, so no request could name such a transaction. */
+/** Rejects `.` and `..`: browsers and proxies remove them from an address, so no request could name the transaction. */
 export function isTransactionId(text: string): boolean {
   return text !== '.' && text !== '..';
 }
@@ -41,7 +41,7 @@ export function parseTraceParent(value: string): { traceId: string; spanId: stri
     : undefined;
 }
 
-/** Returns null if the line is no marker. The last of a repeated key wins; unknown keys are ignored. */
+/** Returns null if the line is no marker. If a key is repeated, its last value counts; unknown keys are ignored. */
 export function parseMarker(line: string): Marker | null {
   const marker: Marker = { transactionId: null, traceId: null, spanId: null, service: null, badFields: 0 };
   const words = line.replace(/\n$/, '').split(' ');
@@ -74,7 +74,7 @@ function applyField(marker: Marker, field: string): void {
   }
 }
 
-/** The usual case: nothing forbidden and nothing to decode. */
+/** The usual case: a value with nothing forbidden and nothing to decode. */
 const PLAIN = /^[\x21-\x24\x26-\x7e]*$/;
 
 /** The grammar forbids control characters and space in a value. */
@@ -96,7 +96,7 @@ export interface MarkerFields {
   service?: string | undefined;
 }
 
-/** Returns the line, LF included, that sets `fields`. Throws RangeError if the line is too long, or an id invalid. */
+/** Returns the line, LF included, that sets `fields`. Throws RangeError if the line is too long or an id is invalid. */
 export function formatMarker(fields: MarkerFields): string {
   const words = [MAGIC];
   if (fields.transactionId !== undefined && !isTransactionId(fields.transactionId))

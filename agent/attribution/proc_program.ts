@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { ARGUMENTS_SIZE } from '../../bpf/schema/definitions.ts';
 import { type Program, parseEnvironment, splitStrings } from './programs.ts';
 
-/** USER_HZ: the unit of times in /proc, whatever the kernel's own clock rate; sysconf(3). */
+/** Nanoseconds per tick of USER_HZ, the unit of times in /proc, whatever the kernel's own clock rate; sysconf(3). */
 const NS_PER_TICK = 1e7;
 
 /** Indices of starttime and startstack after the command, which may contain blanks and brackets: proc_pid_stat(5). */
@@ -14,11 +14,11 @@ const STACK_FIELD = 25;
 /** A program that a process runs, until its next exec. */
 export interface RunningProgram {
   pid: number;
-  /** Start of the process: CLOCK_BOOTTIME. */
+  /** Start time of the process (CLOCK_BOOTTIME). */
   startNs: number;
-  /** Number of the exec that started the program: the process may have executed others before. */
+  /** Number of the exec that started the program: the process may have executed other programs before. */
   execId: number;
-  /** Address of its first stack frame. It is random, unless the program has asked for fixed addresses. */
+  /** Address of the program's first stack frame. It is random, unless the program has asked for fixed addresses. */
   stackStart: number;
 }
 
@@ -31,7 +31,7 @@ export function readProcessProgram(pid: number, running?: RunningProgram): Progr
       environment: parseEnvironment(readFileSync(`/proc/${pid}/environ`, 'utf8')),
       environmentCut: false,
     };
-    // Checked last: then all of it was read from this program.
+    // This check comes last, to make sure that everything was read from this program.
     return !running || isStillRunning(running) ? program : undefined;
   } catch {
     return undefined;
@@ -42,13 +42,13 @@ export function isSameProgram(a: RunningProgram, b: RunningProgram): boolean {
   return a.pid === b.pid && a.startNs === b.startNs && a.execId === b.execId && a.stackStart === b.stackStart;
 }
 
-/** Returns whether the process still runs this program, as far as the agent may see: the stack may be hidden. */
+/** Returns whether the process still runs this program, as far as the agent can tell: the stack may be hidden. */
 export function isStillRunning(program: RunningProgram): boolean {
   const stack = readStackAddress(program);
   return stack !== undefined && (stack === 0 || stack === program.stackStart);
 }
 
-/** Returns whether the process is still there, whatever program it runs by now. */
+/** Returns whether the process still exists, whatever program it runs by now. */
 export function isStillThere(process: Pick<RunningProgram, 'pid' | 'startNs'>): boolean {
   return readStackAddress(process) !== undefined;
 }

@@ -1,4 +1,4 @@
-/** Processes: which service one belongs to, and whether it is one of the recorder's own. */
+/** Determines which service each process belongs to, and whether the process is one of the recorder's own. */
 import { readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Cgroups } from './cgroups.ts';
@@ -21,28 +21,30 @@ export interface ProcessDefinition {
   kernel_thread: number;
   exec_id: number;
   stack_start: number;
-  /** The share of the definitions that this one counts against. */
+  /** Number of the share that the definition counts against. */
   share: number;
 }
 
 export interface Process {
   id: number;
   service: string;
-  /** The recording's id of the service name, or a smaller number while it has none: see internService(). */
+  /**
+   * The recording's id of the service name; smaller than the oldest id while the name has none: see internService().
+   */
   serviceId: number;
-  /** The agent's and the daemon's own events are not recorded. */
+  /** Whether the process is one of the recorder's own (agent or daemon), whose events are not recorded. */
   own: boolean;
   isKernelThread: boolean;
-  /** Whether the filter wants its service and cgroup. If an event is labelled, its label decides instead. */
+  /** Whether the filter wants the process's service and cgroup. If an event is labelled, its label decides instead. */
   isWanted: boolean;
-  /** Whether the filter's lists of pids and commands have it. */
+  /** Whether the process passes the filter's lists of pids and commands. */
   isListed: boolean;
   cgroupPath: string | undefined;
   /** File name of the program, without its folder; empty if it is unknown. */
   executable: string;
   isNamedByRule: boolean;
   running: RunningProgram;
-  /** The share that the process's definition counts against: see current_share() of bpf/budget.bpf.h. */
+  /** Number of the share that the process's definition counts against: see current_share() of bpf/budget.bpf.h. */
   share: number;
 }
 
@@ -52,11 +54,11 @@ export interface Processes {
   reconsider(): void;
   /** Called when a program has started to publish a service name. */
   rename(program: RunningProgram, service: string): void;
-  /** Never fails: a process whose definition was lost is of an unknown service. */
+  /** Never fails: a process whose definition was lost belongs to an unknown service. */
   get(processId: number): Process;
   /**
-   * The recording's id of the process's service. The name enters the recording with the first event that is kept, so
-   * that a process whose events are all filtered out leaves no name.
+   * The recording's id of the process's service. The name enters the recording with the first event that is kept, so a
+   * process whose events are all filtered out leaves no name.
    */
   internService(process: Process): number;
 }
@@ -67,22 +69,22 @@ export interface ProcessesOptions {
   readProcessProgram(pid: number, running: RunningProgram): Program | undefined;
   cgroups: Cgroups;
   intern(serviceName: string): number;
-  /** The oldest ids still in use: intern again before writing a smaller one. */
+  /** The oldest ids that are still in use: a smaller id must be interned again before it is written. */
   oldestIds: { readonly name: number };
   isOwn(program: RunningProgram, uid: number): boolean;
-  /** Whether the events of a process are recorded; by default all are. */
+  /** Whether the events of a process are recorded; by default, they are. */
   wants?(process: { service: string; cgroupPath: string | undefined }): boolean;
-  /** Whether a request may name the process for its data; by default it may. */
+  /** Whether a request may name the process as an owner of the request's data; by default, it may. */
   lists?(pid: number, executable: string): boolean;
-  /** Called for a process whose events are not recorded. */
+  /** Called for a process whose events are not to be recorded. */
   onUnwanted?(processId: number): void;
   /** Called for a process whose events are recorded again, because its service name or the filter has changed. */
   onWantedAgain?(processId: number): void;
-  /** Names given by an operator, which take precedence over any others. */
+  /** Names given by an operator, which take precedence over all other names. */
   rules?: readonly ServiceRule[] | undefined;
   /** The service name that the program itself publishes. */
   findPublishedService?(program: RunningProgram): string | undefined;
-  /** Called for every process but the kernel's threads, once its service is known. */
+  /** Called for every process except the kernel's threads, once its service is known. */
   onDefined?(program: RunningProgram, service: string, executable: string): void;
 }
 
@@ -158,7 +160,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
         serviceId: 0,
         own,
         isKernelThread,
-        // The previous value: a process that is defined again may have been unwanted so far.
+        // The previous value is kept, because a process that is defined again may have been unwanted so far.
         isWanted: processes.get(process_id)?.isWanted ?? true,
         isListed: true,
         cgroupPath,
@@ -196,13 +198,13 @@ function toRunningProgram({ pid, start_ns, exec_id, stack_start }: ProcessDefini
   return { pid, startNs: start_ns, execId: exec_id, stackStart: stack_start };
 }
 
-/** Commands whose own events would only describe the recorder. */
+/** Commands whose events are not recorded, as they would only describe the recorder. */
 const OWN_COMMANDS = new Set(['agent', 'daemon', 'up']);
 
 /**
  * Recognises the recorder's other processes: the same Node running the same script, as root or as the agent's user, so
- * that no other user can hide a program by giving it this name. If the process has ended, /proc may show a later process
- * of the same number, which does not count.
+ * that no other user can hide a program by giving it this name. If the process has ended, /proc may show a later
+ * process with the same number, which is not recognised.
  */
 export function createOwnProcessCheck(script: string, ownUid: number): ProcessesOptions['isOwn'] {
   const executable = statSync(process.execPath);
@@ -215,10 +217,11 @@ export function createOwnProcessCheck(script: string, ownUid: number): Processes
       const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
       const at = args.findIndex((argument) => basename(argument) === basename(script));
       if (at < 0 || !OWN_COMMANDS.has(args[at + 1] ?? '')) return false;
-      // After anything but Node's options, the script's name is an argument of another script.
+      // If an argument other than Node's options comes first, the script's name is an argument of another script.
       if (!args.slice(1, at).every((argument) => argument.startsWith('-'))) return false;
       const path = args[at]!.startsWith('/') ? args[at]! : `${readlinkSync(`/proc/${pid}/cwd`)}/${args[at]}`;
-      // Checked last: then all of it was read from this process. A child that has yet to execute a program counts, too.
+      // This check comes last, to make sure that everything was read from this process. A child that has yet to execute
+      // a program counts, too.
       return statSync(path).ino === statSync(script).ino && isStillThere(program);
     } catch {
       return false; // The process is gone; a short-lived process is not one of the recorder's.

@@ -1,4 +1,4 @@
-/** Programs: the arguments and environment that processes were started with, as the kernel side read them at exec. */
+/** Programs: the arguments and environment with which processes were started, as the kernel side read them at exec. */
 import { PROGRAM_FLAGS } from '../../bpf/schema/definitions.ts';
 import { ENVIRONMENT_NAMES, type EnvironmentName } from '../../bpf/schema/environment_names.ts';
 import { createReferenceTable } from './reference_table.ts';
@@ -23,7 +23,7 @@ export interface Program {
 export interface Programs {
   /** `args` and `environment` are texts that each end with a NUL; the last of `args` may be cut. */
   define(definition: ProgramDefinition, args: string, environment: string): void;
-  /** Undefined when its definition was lost or has been forgotten. */
+  /** Undefined if the program's definition was lost or has been forgotten. */
   get(programId: number): Program | undefined;
 }
 
@@ -42,7 +42,7 @@ export function createPrograms(): Programs {
   };
 }
 
-/** Returns only the variables that are looked up; if one is set twice, the first counts, as in getenv(3). */
+/** Returns only the variables that are looked up; if a variable is set twice, the first one counts, as in getenv(3). */
 export function parseEnvironment(text: string): Map<EnvironmentName, string> {
   const environment = new Map<EnvironmentName, string>();
   for (const variable of splitStrings(text)) {
@@ -53,7 +53,7 @@ export function parseEnvironment(text: string): Map<EnvironmentName, string> {
   return environment;
 }
 
-/** Splits texts that each end with a NUL, except the last one, which may have lost it. */
+/** Splits a series of texts that each end with a NUL, except for the last text, which may have lost it. */
 export function splitStrings(text: string): string[] {
   const found = text.split('\0');
   if (found.at(-1) === '') found.pop();

@@ -1,7 +1,7 @@
 /**
  * Finds the processes that publish OpenTelemetry's contexts. No event shows that a process starts to publish, so each
- * process is checked several times after its program was first seen, a few processes at a time. Those that publish are
- * checked periodically.
+ * process is checked several times after its program was first seen, a few processes at a time. Processes that publish
+ * are checked periodically.
  */
 
 import { type ProcessContext, readProcessContext } from './otel/process_context.ts';
@@ -11,18 +11,18 @@ import { createReferenceTable } from './reference_table.ts';
 import { cleanName } from './service_name/clean_name.ts';
 
 const PROCESSES_MAX = 8192;
-/** Delays before the first, second and third check: a program first loads its libraries, and a runtime starts. */
+/** Delays before the first, second and third check: at first, a program loads its libraries, and a runtime starts. */
 const LOOK_AFTER_MS = [1000, 5000, 30_000];
-/** A process that publishes may publish more, and under another name. */
+/** Interval between checks of a process that publishes: it may publish more later, and under another name. */
 const LOOK_AGAIN_MS = 60_000;
-/** Limit per call: a check takes 0.2 ms, and 100 ms if the process is hostile. */
+/** Maximum number of checks per call: a check takes 0.2 ms, and 100 ms if the process is hostile. */
 const LOOKS_A_CALL = 4;
 const CALL_MS_MAX = 5;
 
 export interface Publishers {
   /** Called when a process was seen to run a program. */
   consider(program: RunningProgram): void;
-  /** Checks some of those that are due; the rest remain due. */
+  /** Checks some of the processes that are due; the others remain due. */
   look(nowMs: number): void;
   /** Names of the attributes in the records of the process's threads, by index. */
   getThreadKeys(pid: number): readonly string[];
@@ -52,7 +52,7 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
   function lookAt(pid: number, process: Seen, nowMs: number): void {
     process.looks++;
     const { value: context, reason } = readProcessContext(pid);
-    // A program that the process has executed since is considered, and then checked, on its own.
+    // If the process has executed another program since, that program is considered and checked separately.
     if (reason === 'gone' || !isStillRunning(process.program)) {
       waiting.delete(pid);
       return;
@@ -83,7 +83,7 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
       if ((before && isSameProgram(before.program, program)) || waiting.size >= PROCESSES_MAX) return;
       const dueMs = performance.now() + LOOK_AFTER_MS[0]!;
       seen.set(pid, { program, looks: 0, dueMs, context: undefined, isWatched: false });
-      // A pid that waits already must move to the end.
+      // A pid that is already waiting must move to the end.
       waiting.delete(pid);
       waiting.add(pid);
     },

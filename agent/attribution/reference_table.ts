@@ -1,20 +1,21 @@
 /**
- * Definitions by the id that events carry. The table is bounded: when it is full, half of the entries are dropped, from
- * the largest shares, the least recently used first. So a cgroup or user that defines without end loses only its own
- * entries. An event that refers to a dropped definition has an unknown owner, file or process, never a wrong one.
+ * Maps the ids that events carry to definitions. The table is bounded: when it is full, half of the entries are
+ * dropped, taken from the largest shares, where the least recently used entries go first. So a cgroup or user that
+ * defines without end loses only its own entries. An event that refers to a dropped definition has an unknown owner,
+ * file or process, never a wrong one.
  */
 export interface ReferenceTable<T> {
-  /** `share`: number of the cgroup or user that caused the definition, see current_share() of bpf/budget.bpf.h. */
+  /** `share`: number of the cgroup or user that caused the definition; see current_share() of bpf/budget.bpf.h. */
   set(id: number, value: T, share?: number): void;
   get(id: number): T | undefined;
   values(): Iterable<T>;
   readonly size: number;
 }
 
-/** Entries of the cache in front of the map: events of one moment refer to few definitions. A power of two. */
+/** Number of slots, a power of two, of the cache in front of the map: events of one moment refer to few definitions. */
 const SLOTS = 1024;
 
-/** An id is a count in its high bits and a CPU in the low 12, see new_id() in kreplay.bpf.h; all CPUs count alike. */
+/** Ids have a count in the high bits and a CPU in the low 12, see new_id() in kreplay.bpf.h; CPUs' counts overlap. */
 function computeSlot(id: number): number {
   const low = id | 0;
   return ((low >>> 12) + (low & 0xfff) * 509) & (SLOTS - 1);

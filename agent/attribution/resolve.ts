@@ -21,7 +21,7 @@ import {
 } from './fill.ts';
 import { countOrigins, fillOrigins, getBlockIoOffset, ORIGIN_COUNT_OFFSET } from './fill_origins.ts';
 
-/** The fillers run in this order. */
+/** Fillers, in the order in which they run. */
 const FILLERS = new Map<ColumnSource, Filler>([
   ['boot_time', fillTimes],
   ['text', fillTexts],
@@ -34,7 +34,7 @@ const FILLERS = new Map<ColumnSource, Filler>([
 
 const FIRST_ORIGIN_OFFSET = getBlockIoOffset('origins');
 
-/** Whether the record is a request that carries data of an origin that passes the test. */
+/** Whether the record is a request that carries data of an origin for which `test` is true. */
 function hasOrigin(words: Uint32Array, offset: number, test: (origin: number) => boolean): boolean {
   if ((words[offset >>> 2]! & 0xffff) !== blockIo.id) return false;
   for (let slot = 0, count = countOrigins(words, offset); slot < count; slot++)
@@ -45,11 +45,15 @@ function hasOrigin(words: Uint32Array, offset: number, test: (origin: number) =>
 export interface Resolver {
   /** Must be called after all definitions that the records refer to have been read. */
   resolve(words: Uint32Array): void;
-  /** Whether the record is of one of the recorder's own processes, or carries data that only such a process wrote. */
+  /**
+   * Whether the record belongs to one of the recorder's own processes, or carries data that only such a process wrote.
+   */
   isOwn(words: Uint32Array, offset: number): boolean;
-  /** Whether the record's owner, or an owner of data that it carries, is not known any more. */
+  /** Whether the record's owner, or an owner of data that the record carries, is no longer known. */
   hasForgottenOwner(words: Uint32Array, offset: number): boolean;
-  /** Whether the record is of a wanted process or labelled service, or carries data that a wanted process wrote. */
+  /**
+   * Whether the record belongs to a wanted process or labelled service, or carries data that a wanted process wrote.
+   */
   isWanted(words: Uint32Array, offset: number, wantsService: (service: string) => boolean): boolean;
 }
 

@@ -1,6 +1,8 @@
-/** The order in which the programs are attached. */
+/** Determines the order in which the programs are attached. */
 
-/** If the beginning of a call or request is seen, its end must be, too, so the program at the end is attached first. */
+/**
+ * If a call's or request's beginning is seen, its end must be seen, too, so the program at the end is attached first.
+ */
 export const ENDS_FIRST: readonly (readonly [end: string, beginning: string])[] = [
   // Calls.
   ['call_exit', 'call_enter'],
@@ -12,7 +14,10 @@ export const ENDS_FIRST: readonly (readonly [end: string, beginning: string])[] 
   ['block_complete', 'block_issue'],
 ];
 
-/** Puts each program after those that see the ends of what it sees begin (`ENDS_FIRST`); otherwise keeps the order. */
+/**
+ * Puts each program after the programs that see the ends of the calls and requests whose beginning it sees
+ * (`ENDS_FIRST`); the order is otherwise kept.
+ */
 export function orderToAttach(programs: readonly string[]): string[] {
   const order = new Set<string>();
   function add(program: string): void {

@@ -14,13 +14,13 @@ const BITS = {
 
 export type Capability = keyof typeof BITS;
 
-/** Needed to load and attach the programs. */
+/** Capabilities needed to load and attach the programs. */
 export const CAPTURE_CAPABILITIES: readonly Capability[] = ['CAP_BPF', 'CAP_PERFMON'];
 
-/** CAP_SYS_ADMIN still grants these three, which were split out of it in Linux 5.8 and 5.9. */
+/** Capabilities that CAP_SYS_ADMIN still grants: they were split out of it in Linux 5.8 and 5.9. */
 const OF_SYS_ADMIN: readonly Capability[] = ['CAP_BPF', 'CAP_PERFMON', 'CAP_CHECKPOINT_RESTORE'];
 
-/** Returns those of `wanted` that are not in effect. */
+/** Returns the wanted capabilities that are not in effect. */
 export function findMissingCapabilities(
   wanted: readonly Capability[],
   status = readFileSync('/proc/self/status', 'utf8'),

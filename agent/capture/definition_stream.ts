@@ -30,13 +30,13 @@ const readProcess = recordReader(processDefinition);
 const readProgram = recordReader(programDefinition);
 const readFile = recordReader(fileDefinition);
 const readCgroup = recordReader(cgroupDefinition);
-/** Every definition starts with its type and the size of its text. */
+/** Size of the head of every definition: its type and the size of its text. */
 const HEAD_SIZE = 8;
 
 export interface DefinitionStream {
   /**
-   * Reads the records that the ring holds now and leaves later ones for the next call: in a flood, this one would never
-   * return.
+   * Reads the records that the ring holds now and leaves later ones for the next call; otherwise, a call would never
+   * return in a flood of definitions.
    */
   drain(): void;
   /** Number of records of an unknown type or a wrong size since the last call. */
@@ -68,7 +68,7 @@ export function createDefinitionStream(
     const type = size < HEAD_SIZE ? 0 : view.getUint16(offset, true);
     const fixedSize = SIZES.get(type);
     const textSize = size < HEAD_SIZE ? 0 : view.getUint32(offset + 4, true);
-    // The kernel side adds no padding here: a record and its text have exactly the size of the frame.
+    // The kernel side adds no padding here: a record and its text together have exactly the size of the frame.
     if (fixedSize === undefined || textSize > TEXT_BYTES_MAX || fixedSize + textSize !== size) {
       badRecords++;
       return;
@@ -106,7 +106,7 @@ export function createDefinitionStream(
         for (let at = 0; at < filled; ) {
           const size = view.getUint32(at, true);
           if (size > filled - at - FRAME_HEADER_SIZE) {
-            // This is not a frame, so it is unknown where the next one starts.
+            // This is not a frame, so it is unknown where the next frame starts.
             badRecords++;
             break;
           }

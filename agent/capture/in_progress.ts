@@ -1,10 +1,10 @@
 /**
- * Finds the calls and block requests in progress, which have begun and not ended. A look precedes a drain of the rings;
- * the calls and requests of the look that the drain does not end are passed on, resolved like events:
+ * Finds the calls and block requests in progress, which have begun and not ended. A snapshot (`look`) precedes a drain
+ * of the rings; the calls and requests of the snapshot that the drain does not end are passed on, resolved like events:
  *
  *   look -> [ a, b, c ]   drain -> b has ended   settle -> [ a, c ]
  *
- * So a call that began before the look is either a drained event or passed on, and never both.
+ * So a call that began before the snapshot is either a drained event or passed on, and never both.
  */
 
 import { type Block, getColumnLength } from '../../bpf/schema/block.ts';
@@ -26,27 +26,30 @@ import { NONE_UNLISTED } from '../recording/format/in_progress.ts';
 import type { UnendedRows } from '../recording/write/batch.ts';
 import type { FramesInProgress } from './probes.ts';
 
-/** At most this many calls and requests are passed on: labelled ones first, then those that began first. */
+/** Maximum number of calls and requests that are passed on: labelled ones first, then those that began first. */
 export const LISTED_MAX = 1024;
 
-/** Calls and requests older than this are counted, even if the filter wants only events that last longer. */
+/** Calls and requests above this age are counted, even if the filter wants only events that last longer. */
 const UNLISTED_NS_MIN = 1e9;
 
-/** A younger call may be missing in a look, because the program at its entry may still be running. */
+/** A younger call may be missing in a snapshot, because the program at its entry may still be running. */
 export const YOUNG_NS = 1_000_000;
 
 /**
- * A bio that waits longer is forgotten. Most likely, the kernel skipped the program that would have removed it: by
- * default, a request times out in 30 s, and a device that does not answer for this long is taken out of use. Because
- * the bio may wait all the same, it counts as lost.
+ * Maximum time that a bio may wait before it is forgotten. Most likely, the kernel skipped the program that would have
+ * removed it: by default, a request times out in 30 s, and a device that does not answer for this long is taken out of
+ * use. Because the bio may still be waiting, it counts as lost.
  */
 export const WAIT_MAX_NS = 600e9;
 
-/** Bios of a request this new may still be listed: its program remembers the request before it forgets the bios. */
+/**
+ * Maximum time since the issue of a request whose bios may still be listed: its program remembers the request before it
+ * forgets the bios.
+ */
 const ISSUING_NS_MAX = 1e9;
 
 /**
- * The names that a call in progress refers to are resolved again this often, because the recording forgets names that
+ * Interval at which the names that a call in progress refers to are resolved again: the recording forgets names that
  * only old events have.
  */
 export const RENEW_NS = 60e9;
@@ -66,17 +69,17 @@ const SECTOR_BYTES = 512;
 
 export interface InProgress {
   /**
-   * Finds the calls and requests in progress; `nowNs` is CLOCK_BOOTTIME. Those younger than `listedNs` may not be
-   * wanted, so they are only counted, without names. Returns the number of calls and requests, and `foundNs`, the age
-   * below which they are left out.
+   * Finds the calls and requests in progress; `nowNs` is CLOCK_BOOTTIME. Calls and requests younger than `listedNs` may
+   * not be wanted, so they are only counted, without names. Returns the number of calls and requests found, and
+   * `foundNs`, the age below which calls and requests are left out.
    */
   look(nowNs: number, listedNs?: number): { found: number; foundNs: number };
-  /** Forgets the calls and requests whose ends are the decoded events. */
+  /** Forgets the calls and requests whose ends are among the decoded events. */
   forgetEnded(words: Uint32Array, decoded: DecodedBlock): void;
   /**
-   * Passes on the calls and requests that are left of the last drained look, if they have changed or were passed on
-   * long ago. `isDrained`: everything that the rings held at the latest look has been drained. All definitions that the
-   * calls and requests refer to must have been read.
+   * Passes on the calls and requests that are left of the last drained snapshot, if they have changed or were passed on
+   * long ago. `isDrained`: everything that the rings held at the latest snapshot has been drained. All definitions that
+   * the calls and requests refer to must have been read.
    */
   settle(isDrained: boolean): void;
 }
@@ -89,14 +92,14 @@ export interface InProgressParts {
   accept: Accept;
   /** Whether a record belongs to the recorder itself. */
   isOwn: Accept;
-  /** Forgets bios that no request has taken and that were queued before a time of CLOCK_BOOTTIME. */
+  /** Forgets bios that no request has taken and that were queued before `beforeNs` (CLOCK_BOOTTIME). */
   forgetBios(beforeNs: number): void;
-  /** The wall clock at a time of CLOCK_BOOTTIME. */
+  /** Converts a time of CLOCK_BOOTTIME to wall-clock time. */
   toWallNs(bootNs: number): bigint;
   pass(unended: UnendedRows): void;
 }
 
-/** One call or request that a look found. */
+/** A call or request in a snapshot. */
 interface FrameEntry {
   frame: Uint8Array;
   startNs: number;
@@ -108,12 +111,12 @@ interface FrameEntry {
 
 type RequestEntry = FrameEntry & { request: InProgressRequest };
 
-/** A block request or a bio, which may have become a part of one. */
+/** A block request, or a bio, which may have become a part of a request. */
 interface InProgressRequest {
-  /** Sectors: [from, to). */
+  /** Range of sectors: [from, to). */
   from: number;
   to: number;
-  /** The beginning of the disk's name. */
+  /** Beginning of the disk's name. */
   device: readonly number[];
   /** Time that the request waited for its device; unknown for a bio. */
   queueNs: number;
@@ -123,31 +126,33 @@ interface InProgressRequest {
 
 type Ended = Pick<RequestEntry, 'request' | 'startNs'> & { endNs: number };
 
-/** The calls and requests that a look found, without those that have ended since. */
+/** A snapshot of the calls and requests in progress, without those that have ended since. */
 interface Look {
   calls: Map<number, FrameEntry>;
-  /** 1 at the low bits of each call's start: 0 rules out that an event ends one, without a search for its thread. */
+  /**
+   * Has 1 at the low bits of each call's start. 0 rules out that an event ends a call, without a search for its thread.
+   */
   marks: Uint8Array;
-  /** Sorted by their first sectors. */
+  /** Requests, sorted by their first sectors. */
   requests: readonly RequestEntry[];
-  /** Calls and requests that began later than this time are counted, not listed: they may have no names yet. */
+  /** Calls and requests that began after this time are counted but not listed: they may have no names yet. */
   listedUntilNs: number;
 }
 
 export function createInProgress(options: InProgressParts): InProgress {
   const { read, createBlockResolver, accept, isOwn, forgetBios, toWallNs, pass } = options;
-  /** The last look since which everything that the rings then held has been drained. */
+  /** The last snapshot since which everything that the rings held at the time has been drained. */
   let settled: Look = { calls: new Map(), marks: buildMarks([]), requests: [], listedUntilNs: 0 };
   let looked: Look | undefined;
   let lookedNs = 0;
-  /** Whether `settled` is unchanged since the last `settle`, as it mostly is during a flood. */
+  /** Whether `settled` is unchanged since the last `settle`, as is usual during a flood. */
   let isUnchanged = false;
   let passed: Buffer = Buffer.alloc(0);
   let passedNs = 0;
-  /** The wall clock when the boot clock was 0. */
+  /** Wall-clock time at which the boot clock was 0. */
   let passedOffsetNs = 0n;
   let passedUnlisted = 0;
-  /** Created at first use: mostly nothing is in progress for long. */
+  /** Created at first use, as most of the time nothing is in progress for long. */
   let parts: { decoder: Decoder; resolver: Resolver } | undefined;
 
   function ensureParts(): { decoder: Decoder; resolver: Resolver } {
@@ -215,7 +220,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       const frames = Buffer.concat(kept.slice(0, LISTED_MAX).map(({ frame }) => frame));
       const notOwn = nameless.filter(({ frame }) => !isOwn(toFrameWords(frame), FRAME_HEADER_SIZE));
       const others = [...kept.slice(LISTED_MAX), ...notOwn];
-      // Unchanged frames are decoded, too: this keeps their names in the tables, which forget unused ones.
+      // Unchanged frames are decoded, too: this keeps their names in the tables, which forget unused names.
       const decoded = frames.length > 0 ? decodeFrames(frames) : undefined;
       const offsetNs = toWallNs(0);
       const isSame = frames.equals(passed) && isNear(offsetNs, passedOffsetNs);
@@ -230,7 +235,7 @@ export function createInProgress(options: InProgressParts): InProgress {
   };
 }
 
-/** Whether the offsets are so close that the wall clock was not set in between. */
+/** Whether the offsets are so close that the wall clock was not set between them. */
 function isNear(offsetNs: bigint, other: bigint): boolean {
   const steppedNs = offsetNs - other;
   return steppedNs < STEP_NS && steppedNs > -STEP_NS;
@@ -238,7 +243,7 @@ function isNear(offsetNs: bigint, other: bigint): boolean {
 
 function buildMarks(calls: readonly FrameEntry[]): Uint8Array {
   const marks = new Uint8Array(MARK_MASK + 1);
-  // The low word of a time.
+  // Only the low word of the time is used.
   for (const { startNs } of calls) marks[(startNs % 2 ** 32) & MARK_MASK] = 1;
   return marks;
 }
@@ -249,7 +254,7 @@ function countUnlisted(others: readonly FrameEntry[], wallNs: InProgressParts['t
   return { count: others.length, labelled: others.filter(({ isLabelled }) => isLabelled).length, sinceNs };
 }
 
-/** Returns whether anything of the look has ended. */
+/** Returns whether any call or request of the snapshot has ended. */
 function forgetEndedIn(
   look: Look,
   words: Uint32Array,
@@ -276,7 +281,7 @@ function forgetEndedIn(
 }
 
 /**
- * Marks as ended: the same request among the sorted `entries`, and the bios that have become part of it, which were
+ * Marks as ended the same request among the sorted `entries`, and the bios that have become part of it, which were
  * queued before it ended. Bios queued later are for other requests, perhaps with the same sectors.
  */
 function endWithin(entries: readonly RequestEntry[], ended: Ended): void {
@@ -317,7 +322,7 @@ function readFrameEntries(frames: Uint8Array): FrameEntry[] {
   const entries: FrameEntry[] = [];
   for (let at = 0; at < frames.length; ) {
     const end = at + FRAME_HEADER_SIZE + ((words[at >>> 2]! + 7) & ~7);
-    // Copied, because a frame must begin at a multiple of 4 in a buffer of its own.
+    // The frame is copied, because it must begin at a multiple of 4 in a buffer of its own.
     entries.push({ ...readEntry(words, at + FRAME_HEADER_SIZE), frame: frames.slice(at, end) });
     at = end;
   }
@@ -348,7 +353,7 @@ function readRequest(words: Uint32Array, offset: number): InProgressRequest {
   };
 }
 
-/** Copies a block into arrays that have only the values of its rows. */
+/** Copies a block into arrays that contain only the values of its rows. */
 function copyBlock(block: Block): Block {
   const columns = COLUMNS.map((column) => {
     const values = block.columns.get(column.name)!;

@@ -1,4 +1,6 @@
-/** Attribution layers: ways to learn whose an event is. Each can be disabled, and reports why this kernel lacks it. */
+/**
+ * Attribution layers: ways to find an event's owner. Each layer can be disabled, and reports why this kernel lacks it.
+ */
 import { type BpfObject, btfEnumerator } from 'libbpf-ts';
 import { tracepointsArePreempted } from 'libbpf-ts/kernel';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
@@ -31,7 +33,7 @@ interface LayerPart {
   missing: readonly Capability[];
 }
 
-/** Programs whose tracepoint a kernel may lack, or have under another name. */
+/** Programs whose tracepoint may be missing in a kernel, or have another name there. */
 const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoint: Tracepoint }[] = [
   { layer: 'http', program: 'http_process_new', tracepoint: { name: 'task_newtask', reads: 2 } },
   { layer: 'http', program: 'http_process_exec', tracepoint: { name: 'sched_process_exec', reads: 1 } },
@@ -50,12 +52,14 @@ function createJournalTracepoint(name: string): Tracepoint {
   return { name, module: 'jbd2', reads: 2 };
 }
 
-/** Layers that need only one of their programs; any other layer needs all. */
+/** Layers that need only one of their programs; any other layer needs all of its programs. */
 const EITHER_OF: readonly LayerName[] = ['dirty_page'];
 
 const OF_OTHER_USERS: readonly Capability[] = ['CAP_SYS_PTRACE', 'CAP_DAC_READ_SEARCH'];
 
-/** Data that a layer reads in /proc in addition to the programs' records, and the capabilities that this takes. */
+/**
+ * Data that a layer reads in /proc in addition to the programs' records, and the capabilities that reading it takes.
+ */
 const PARTS: Partial<Record<LayerName, readonly { part: string; takes: readonly Capability[] }[]>> = {
   otel: [
     { part: "other users' processes", takes: OF_OTHER_USERS },
@@ -108,7 +112,7 @@ export function listLayerStates(without: readonly LayerName[], hierarchy: Cgroup
   });
 }
 
-/** Bit in include/linux/blk-mq.h before 5f89154e8e9e (Linux 6.11), where RQF_FLUSH_SEQ is a macro. */
+/** Bit number in include/linux/blk-mq.h before 5f89154e8e9e (Linux 6.11), where RQF_FLUSH_SEQ is a macro. */
 const FLUSH_SEQUENCE_BIT = 4;
 
 /** Must be called before the object is loaded. */

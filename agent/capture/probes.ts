@@ -1,4 +1,4 @@
-/** Loads and attaches the BPF object, or explains in one clear line why it cannot. */
+/** Loads and attaches the BPF object, or explains in one clear line why that is impossible. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -28,24 +28,24 @@ export interface Probes {
   readonly processLosses: BpfMap;
   /** Bios that wait for their request to be issued: `bio_owners` of bpf/bio_owner.bpf.h. */
   readonly waitingBios: BpfMap;
-  /** Returns whether the bio was still there. */
+  /** Forgets a bio; returns whether it was still there. */
   forgetBio(key: Uint8Array): boolean;
   readonly filter: KernelFilter;
-  /** Undefined if no records of threads are read. */
+  /** Undefined if the records of threads are not read. */
   readonly watchThreads: WatchThreads | undefined;
-  /** Undefined if no requests are read. */
+  /** Undefined if HTTP requests are not read. */
   readonly watchRequests: RequestReading | undefined;
   readonly eventRingBytes: number;
-  /** Bytes that wait in both rings. */
+  /** Number of bytes that wait in both rings. */
   pendingBytes(): number;
-  /** CLOCK_BOOTTIME before the first program was attached: nothing was recorded, or lost, until then. */
+  /** A time (CLOCK_BOOTTIME) before the first program was attached: until then, nothing was recorded or lost. */
   readonly attachedFromNs: number;
   /** Names of the attached programs. */
   readonly attached: readonly string[];
   readonly layers: readonly LayerState[];
   /** Lists the calls, bios and requests that have begun and not ended; works after `detach` as well. */
   readInProgress(): FramesInProgress;
-  /** Number of runs that the kernel skipped because the same program was running on that CPU, over all programs. */
+  /** Number of runs, over all programs, that the kernel skipped because the same program was running on that CPU. */
   recursionMisses(): bigint;
   /** Stops capturing events; the rings stay. */
   detach(): void;
@@ -55,9 +55,11 @@ export interface Probes {
 /** Frames with the records of events that have not ended yet: bpf/in_progress.bpf.h. */
 export interface FramesInProgress {
   calls: Uint8Array;
-  /** Bios that wait for a device. They are read before `requests`, so that one that becomes a request is not missed. */
+  /**
+   * Bios that wait for a device. They are read before `requests`, so that a bio that becomes a request is not missed.
+   */
   bios: Uint8Array;
-  /** Requests that a device has. */
+  /** Requests that have been issued to a device. */
   requests: Uint8Array;
 }
 
@@ -72,13 +74,15 @@ export interface ProbesOptions {
   without?: readonly LayerName[] | undefined;
   /** The filter to start with; without one, everything is recorded. */
   settings?: FilterSettings;
-  /** Size in bytes, a power of two. */
+  /** Size of the event ring in bytes, a power of two. */
   eventRingBytes?: number | undefined;
-  /** Number of bios that may wait for the device at a time, and of requests that it may have. */
+  /** Maximum number of bios that wait for the device at a time, and of requests that have been issued to it. */
   requestsInFlightMax?: number | undefined;
 }
 
-/** The verifier gives up when a signal arrives, and libbpf retries only five times by itself. */
+/**
+ * Maximum number of attempts: the verifier gives up when a signal arrives, and libbpf itself retries only five times.
+ */
 const LOAD_ATTEMPTS = 5;
 
 export function openProbes(options: ProbesOptions): Probes {
@@ -180,17 +184,18 @@ function attachAll(object: BpfObject): string[] {
   return orderToAttach(programs.map(({ name }) => name)).flatMap((name) => object.attach(name));
 }
 
-/** Whether programs of this section are run by the agent, and not attached. */
+/** Whether the agent runs the programs of this section instead of attaching them. */
 export function isRun(section: string): boolean {
   return section.startsWith('iter/') || section === 'syscall';
 }
 
-/** With this many classes, each has a few elements of the largest map, and the ring has room for a thousand. */
+/** Maximum number of classes: each then has a few elements of the largest map, and the ring has room for a thousand. */
 const CLASSES_MAX = 1 << 16;
 
 /**
  * Returns a function that runs a BPF program which lists the elements of a map, and returns their frames. If the ring
- * has no room for all, they are listed class by class: an element's class does not depend on others that come and go.
+ * has no room for all elements, they are listed class by class: an element's class does not depend on other elements,
+ * which may come and go.
  */
 function createMapLister(object: BpfObject): (program: string) => Uint8Array {
   const ring = object.ring('listed');
@@ -224,14 +229,14 @@ function createMapLister(object: BpfObject): (program: string) => Uint8Array {
 }
 
 const PAGE_BYTES = 4096;
-/** 512 MiB of pages; the maps take some 18 MB. */
+/** Number of pages in 512 MiB, for which the maps take some 18 MB. */
 const DIRTY_PAGES_MIN = 1 << 17;
-/** 4 GiB of pages; the maps take some 145 MB. */
+/** Number of pages in 4 GiB, for which the maps take some 145 MB. */
 const DIRTY_PAGES_MAX = 1 << 20;
 /** The kernel begins to write back when a tenth of the available memory is dirty: vm.dirty_background_ratio. */
 const DIRTY_SHARE = 20;
 
-/** Number of pages that may wait for write-back at a time, each with its owner. */
+/** Computes the maximum number of pages that wait for write-back at a time, each with its owner. */
 function computeDirtyPagesMax(): number {
   const pages = Math.floor(totalmem() / PAGE_BYTES / DIRTY_SHARE);
   return Math.min(DIRTY_PAGES_MAX, Math.max(DIRTY_PAGES_MIN, pages));
@@ -265,7 +270,7 @@ function createThreadWatcher(map: BpfMap, inUse: BpfMap): WatchThreads {
   };
 }
 
-/** Path of the variant for this kernel, found by the imports in package.json. */
+/** Returns the path of the variant for this kernel, which is found through the imports in package.json. */
 function findBpfObjectPath(): string {
   const variant = btfTypeExists('bpf_rdonly_cast') ? 'kreplay_cast' : 'kreplay';
   try {
@@ -279,8 +284,8 @@ function findBpfObjectPath(): string {
 export const ROOT_PID_NAMESPACE = 'pid:[4026531836]';
 
 /**
- * Returns the clocks (`boottime`, `monotonic`) that a time namespace has shifted against those of the kernel, which
- * stamp the events.
+ * Returns the clocks (`boottime`, `monotonic`) that a time namespace has shifted from the kernel's clocks, which stamp
+ * the events.
  */
 export function readShiftedClocks(): string[] {
   const offsets = '/proc/self/timens_offsets';
@@ -315,7 +320,7 @@ function createUnfitError(problems: readonly string[]): AgentError {
   );
 }
 
-/** Errors that say nothing about the kernel: the resource that ran out, and what to do. */
+/** Messages for errors that say nothing about the kernel: which resource ran out, and what to do. */
 const SHORTAGES: Readonly<Record<string, string>> = {
   EMFILE: 'this process may not open more files; raise its limit (ulimit -n, LimitNOFILE= of the unit) to 256 or more',
   ENFILE: 'the host has no more open files to give; raise the sysctl fs.file-max',

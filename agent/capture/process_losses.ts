@@ -1,4 +1,4 @@
-/** Reads which processes lost markers and names of files: `process_losses` of bpf/kreplay.bpf.h. */
+/** Reads which processes lost markers and names of files, from `process_losses` of bpf/kreplay.bpf.h. */
 import type { BpfMap } from 'libbpf-ts';
 import { createLostServices, type LostByService } from '../attribution/lost_services.ts';
 import type { Processes } from '../attribution/processes.ts';
@@ -6,14 +6,14 @@ import type { Processes } from '../attribution/processes.ts';
 export interface ProcessLosses {
   /**
    * Divides the definitions lost since the last call among services, by type. `counts` has the new losses of all
-   * processes, read before this call; losses in the map are part of them.
+   * processes, read before this call; it includes the losses in the map.
    */
   take(counts: ReadonlyMap<number, number>): Map<number, LostByService>;
 }
 
 interface TypeLosses {
   lost: ReturnType<typeof createLostServices>;
-  /** Losses that the map already had when `counts` was read without them; `counts` of the next call has them. */
+  /** Losses that the map already had but `counts` did not yet include; `counts` of the next call includes them. */
   ahead: number;
 }
 
@@ -41,7 +41,7 @@ export function createProcessLosses(
       const [id, type] = Array.from(new BigUint64Array(key.slice().buffer), Number) as [number, number];
       const total = Number(value[0]);
       const before = totals.get(`${id} ${type}`) ?? 0;
-      // A process that the map has evicted starts from 0 when it comes again.
+      // The losses of a process that the map has evicted start from 0 when it comes again.
       const more = total < before ? total : total - before;
       now.set(`${id} ${type}`, total);
       if (more === 0) continue;

@@ -1,5 +1,5 @@
 /**
- * One turn of the recorder: ring -> columns -> owners -> recording.
+ * One pass of the recorder: ring -> columns -> owners -> recording.
  *
  * The event ring is drained before the definition ring: a program submits a definition before the first event that
  * refers to it, so every reference of the drained events can be resolved.
@@ -48,10 +48,10 @@ import type { WallClock } from './wall_clock.ts';
 
 /**
  * Size of the buffer, enough for about 10,000 events: at most this much is copied out before definitions are read
- * again. It fits the processor's caches, and a turn takes some milliseconds.
+ * again. The buffer fits the processor's caches, and a pass takes some milliseconds.
  */
 const BUFFER_BYTES = 1 << 20;
-/** The most events that the buffer can hold. */
+/** Maximum number of events that the buffer can hold. */
 const BUFFER_ROWS_MAX = Math.floor(BUFFER_BYTES / Math.min(...EVENTS.map(({ sizeMin }) => sizeMin)));
 
 export interface Recorder {
@@ -60,19 +60,19 @@ export interface Recorder {
    * ring, or undefined while the writer has no room: the ring keeps the events, and counts those that it cannot keep.
    */
   turn(): number | undefined;
-  /** Finds the calls and requests in progress, before a turn; returns what `look` of `InProgress` does. */
+  /** Finds the calls and requests in progress, before `turn`; returns the result of `look` of `InProgress`. */
   lookInProgress(): ReturnType<InProgress['look']>;
   /**
    * Passes the calls and requests still in progress to the writer, before a flush. `isDrained`: everything that the
-   * rings held at the last look has been taken out of them.
+   * rings held at the last snapshot has been taken out of them.
    */
   settleInProgress(isDrained: boolean): void;
   /**
-   * Checks a few of the processes that may publish OpenTelemetry's contexts, if any are due. Not part of a turn,
-   * because turns are too rare for these checks while nothing is recorded.
+   * Checks a few of the processes that may publish OpenTelemetry's contexts, if any are due. Not part of `turn`,
+   * because passes are too rare for these checks while nothing is recorded.
    */
   checkPublishers(nowMs: number): void;
-  /** Sets what is recorded from now on. */
+  /** Sets which events are recorded from now on. */
   setFilter(settings: FilterSettings): void;
   /** Number of events recorded since the start. */
   readonly eventCount: number;
@@ -88,7 +88,7 @@ export interface RecorderOptions {
   clock: WallClock;
   cgroups: CgroupSource;
   serviceRules?: readonly ServiceRule[] | undefined;
-  /** Services whose requests are read. */
+  /** Services whose HTTP requests are read. */
   httpServices?: readonly string[] | undefined;
   isOwnProcess: ProcessesOptions['isOwn'];
   trustsService(uid: number): boolean;
@@ -130,7 +130,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     }
   }
 
-  /** Forgets old bios when their map is full: those that the filter leaves out are in no look, but take room. */
+  /** Forgets old bios when their map is full: bios that the filter leaves out are in no snapshot, but take room. */
   function makeRoomForBios(losses: readonly LossCount[]): void {
     const isFull = losses.some(({ cause, eventType }) => cause === 'no_memory' && eventType === 'block_io');
     if (!isFull || lookedBootNs < nextRoomBootNs) return;
@@ -141,7 +141,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   /**
    * Must run before owners are resolved: a context whose end was lost must not be trusted any longer.
    *
-   * The losses that a call counts happened after the previous call read the clock and before this one reads it last:
+   * The losses that a call counts happened after the previous call read the clock and before this call last reads it:
    * the agent can be delayed between any two steps. The times are taken from the boot clock, which cannot be set: the
    * events that were not lost get their wall time from it as well (test/kernel/loss_times.root.test.ts).
    */
@@ -173,7 +173,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   return {
     turn() {
       if (writer.freeRows() < BUFFER_ROWS_MAX) {
-        // With the definition ring full, a traced program's calls would be slower, and be counted as nameless.
+        // If the definition ring were full, a traced program's calls would be slower, and would be counted as nameless.
         definitions.drain();
         return undefined;
       }
@@ -220,12 +220,12 @@ export function createRecorder(options: RecorderOptions): Recorder {
   };
 }
 
-/** Losses whose event type is unknown. */
+/** Builds the counts of losses whose event type is unknown. */
 function buildUntypedLosses(counts: readonly [LossCause, number][]): LossCount[] {
   return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
 }
 
-/** Divides losses of processes among services. `areAnyones`: markers of unknown or trusted writers are lost as well. */
+/** Divides losses of processes among services. `areAnyones`: markers of unknown or trusted writers were lost, too. */
 function shareOutLosses(losses: readonly KernelLossCount[], processLosses: ProcessLosses) {
   const ofProcesses = losses.filter(isOfProcess);
   const lost = processLosses.take(new Map(ofProcesses.map(({ recordType, count }) => [recordType, count])));
@@ -240,7 +240,7 @@ function shareOutLosses(losses: readonly KernelLossCount[], processLosses: Proce
   return { counts, areAnyones };
 }
 
-/** Whether the kernel side also counts this loss by process. */
+/** Whether the kernel side also counts this loss per process. */
 function isOfProcess({ recordType, cause }: KernelLossCount): boolean {
   return recordType === fileDefinition.id || (recordType === contextDefinition.id && cause === 'marker_flood');
 }
@@ -259,7 +259,7 @@ interface RecordingFilter {
   dataOwner(owner: DataOwner, label: string | null | undefined): boolean;
 }
 
-/** The filter that leaves nothing out. */
+/** A filter that leaves nothing out. */
 const EVERYTHING: RecordingFilter = {
   asks: false,
   minDurationNs: 0,
@@ -351,7 +351,7 @@ export interface LossCount extends LossReason {
   count: number;
 }
 
-/** A count of the kernel side, with the type of the records that were lost. */
+/** A count from the kernel side, with the type of the records that were lost. */
 interface KernelLossCount extends LossCount {
   recordType: number;
 }

@@ -4,7 +4,7 @@
 import { type Features, features } from 'libbpf-ts';
 import { findTracepointProblems, REQUIRED_TRACEPOINTS } from './tracepoints.ts';
 
-/** Each feature with the Linux version that introduced it; vendors backport them. */
+/** Required features, each with the Linux version that introduced it; vendors backport them to older versions. */
 const REQUIRED_FEATURES: Partial<Record<keyof Features, string>> = {
   ringbuf: 'ring buffers (Linux 5.8)',
   bootTime: 'bpf_ktime_get_boot_ns() (5.8)',
@@ -17,7 +17,7 @@ const REQUIRED_FEATURES: Partial<Record<keyof Features, string>> = {
 
 /**
  * Returns the names of missing features.
- * @throws BpfError EPERM without CAP_BPF; without CAP_PERFMON more seems missing than is
+ * @throws BpfError EPERM without CAP_BPF; without CAP_PERFMON, features that exist may seem to be missing
  */
 export function findMissingFeatures(): string[] {
   const found = features();

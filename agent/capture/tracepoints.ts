@@ -6,15 +6,16 @@ export interface Tracepoint {
   name: string;
   /** Module that defines the tracepoint, if the kernel itself does not. */
   module?: string;
-  /** Number of arguments that are read, by position. */
+  /** Number of arguments that the programs read, by position. */
   reads: number;
   /**
-   * Whether more arguments are wrong: kernels with more pass another one first (block layer before 5.11, a54895fa057c).
+   * Whether additional arguments make the tracepoint unusable: kernels with more arguments pass another one first
+   * (block layer before 5.11, a54895fa057c).
    */
   noMore?: boolean;
 }
 
-/** Recording is impossible without any of these. */
+/** Tracepoints without which recording is impossible: all are needed. */
 export const REQUIRED_TRACEPOINTS: readonly Tracepoint[] = [
   { name: 'sys_enter', reads: 2 },
   { name: 'sys_exit', reads: 2 },
@@ -30,7 +31,7 @@ export const REQUIRED_TRACEPOINTS: readonly Tracepoint[] = [
 
 export const buildModuleTypesPath = (module: string) => `/sys/kernel/btf/${module}`;
 
-/** Returns why each cannot be attached to, or undefined if it can. */
+/** Returns for each tracepoint why attaching to it is impossible, or undefined if it is possible. */
 export function findTracepointProblems(tracepoints: readonly Tracepoint[]): (string | undefined)[] {
   const counts = btfFuncProtoArgCounts(tracepoints.map(({ name }) => `btf_trace_${name}`));
   return tracepoints.map((tracepoint, i) => {
@@ -42,7 +43,7 @@ export function findTracepointProblems(tracepoints: readonly Tracepoint[]): (str
   });
 }
 
-/** Whether the kernel itself has the tracepoint, so that attaching to it takes no capability of its own. */
+/** Whether the kernel itself has the tracepoint, so that attaching to it takes no additional capability. */
 export function isOfKernel(tracepoint: string): boolean {
   return btfFuncProtoArgCounts([`btf_trace_${tracepoint}`])[0] !== undefined;
 }

@@ -7,27 +7,27 @@
 import { readClocks } from 'libbpf-ts/kernel';
 import type { ClockStep } from '../recording/format/losses.ts';
 
-/** A measurement is accurate to some 100 ns; NTP slews by up to 500 us a second. */
+/** Maximum change that is noise: a measurement is accurate to some 100 ns, and NTP slews by up to 500 us a second. */
 const NOISE_NS = 1000n;
-/** A larger change is a step: the clock was set. */
+/** Minimum change that is a step: the clock was set. */
 const STEP_NS = 1_000_000n;
 
 /**
- * CLOCK_BOOTTIME must gain this much on CLOCK_MONOTONIC, which stops while the node sleeps, to count as sleep: on a
- * busy node, the reader may be delayed between reading the two.
+ * Minimum time that CLOCK_BOOTTIME must gain on CLOCK_MONOTONIC, which stops while the node sleeps, to count as sleep:
+ * on a busy node, the reader may be delayed between reading the two clocks.
  */
 const SUSPEND_NS = 500_000_000n;
 
 export interface WallClock {
-  /** The offset in use, as low and high word of a 64-bit integer. */
+  /** The offset in use, as the low and high word of a 64-bit integer. */
   readonly offsetWords: Uint32Array;
-  /** Measures the offset; returns the change if it moved or the node has slept. */
+  /** Measures the offset; returns the change if the offset moved or the node has slept. */
   measure(): ClockStep | undefined;
-  /** The wall clock now, nanoseconds since the epoch. */
+  /** The current wall-clock time, in nanoseconds since the epoch. */
   nowNs(): bigint;
-  /** CLOCK_BOOTTIME now, as in records. */
+  /** The current CLOCK_BOOTTIME, which is the clock of the records. */
   bootNs(): number;
-  /** The wall clock at a time of CLOCK_BOOTTIME, by the offset in use, as in events. */
+  /** Converts a time of CLOCK_BOOTTIME to wall-clock time, by the offset in use, as for events. */
   toWallNs(bootNs: number): bigint;
 }
 

@@ -1,4 +1,4 @@
-/** Sizes as people write them. */
+/** Parses sizes as people write them. */
 
 const UNIT_BYTES: Readonly<Record<string, number>> = {
   B: 1,
@@ -12,7 +12,7 @@ const UNIT_BYTES: Readonly<Record<string, number>> = {
   TiB: 2 ** 40,
 };
 
-/** Parses `500MB`, `20GiB`, `8388608`; undefined for anything else. */
+/** Parses a size such as `500MB`, `20GiB` or `8388608`; returns bytes, or undefined for anything else. */
 export function parseBytes(text: string): number | undefined {
   const [, digits, unit = 'B'] = /^(\d{1,15}(?:\.\d{1,6})?)\s?([KMGT]?i?B)?$/.exec(text) ?? [];
   const factor = UNIT_BYTES[unit];

@@ -10,7 +10,7 @@ import { showPlace } from './toml_file.ts';
 export interface SectionCommand {
   /** Adds the command's options. */
   declare: (command: Command) => Command;
-  /** Checks what can only be checked when all settings are known; throws or returns the problem. */
+  /** Runs the checks for which all settings must be known; throws or returns the problem. */
   check: (flags: Record<string, unknown>) => string | undefined;
 }
 
@@ -78,7 +78,7 @@ function checkEach(commands: SectionCommands, { sections }: ReadConfiguration): 
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
 }
 
-/** Files named in the configuration may be wrong too, which is reported by an exception. */
+/** A file named in the configuration may be wrong, too, which is reported by an exception. */
 function findSectionProblem({ check }: SectionCommand, flags: Record<string, unknown>): string | undefined {
   try {
     return check(flags);
@@ -105,7 +105,7 @@ function formatSettingLine(resolved: Resolved, withOrigin: boolean): string {
 function encodeToml(raw: RawValue, isInteger: boolean): string {
   if (typeof raw === 'boolean') return String(raw);
   if (typeof raw === 'object') return `[${raw.map((item) => encodeToml(item, isInteger)).join(', ')}]`;
-  // A basic string of TOML is one of JSON, except for DEL, which must be escaped.
+  // A basic string of TOML is a string of JSON, except that DEL must be escaped.
   return isInteger ? raw : JSON.stringify(raw).replaceAll('\x7f', '\\u007f');
 }
 

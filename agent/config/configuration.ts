@@ -8,7 +8,7 @@ import { type Resolved, resolve, type Sources } from './resolve.ts';
 import { type Declared, nameVariable, SECTIONS, type SectionName, Setting, SHARED_KEYS } from './setting.ts';
 import { readEntries, showPlace, type TomlEntry } from './toml_file.ts';
 
-/** Folder that an agent records into by default. */
+/** Default folder that an agent records into. */
 export const DATA_DEFAULT = './data';
 
 export type Sections = ReadonlyMap<SectionName, readonly Declared[]>;
@@ -17,7 +17,7 @@ export type Sections = ReadonlyMap<SectionName, readonly Declared[]>;
 export const CONFIG_VARIABLE = 'KREPLAY_CONFIG';
 
 export interface Configuration {
-  /** Where two sections set an option of the same name, the last one counts. */
+  /** If two sections set an option of the same name, the section declared last counts. */
   declare(section: SectionName, declared: readonly Declared[]): Configuration;
   /**
    * Reads the files again and returns the flags to use from now on. Logs changes that need a restart. Throws
@@ -65,7 +65,7 @@ export function addConfigOption(command: Command): Command {
 
 /**
  * Adds `--data` to commands that read an agent's recordings; its default is the folder in the agent's configuration. No
- * other setting concerns these commands, so no other one can make them fail.
+ * other setting concerns these commands, and so a wrong value of another setting does not make them fail.
  */
 export function addDataFolderOption(command: Command, description: string): Command {
   const setting = new Setting('--data <folder>', description).default(
@@ -178,8 +178,8 @@ function isSection(key: string | undefined): key is SectionName {
 /* Reports environment variables that look like a misspelt setting: they must not be ignored. */
 
 /**
- * Number of letters that may be wrong. Other software may use similar names: Kubernetes passes a service
- * "kreplay-agent" to pods in KREPLAY_AGENT_SERVICE_HOST, KREPLAY_AGENT_PORT and more.
+ * Maximum number of wrong letters. Other software may use similar names: Kubernetes passes a service "kreplay-agent" to
+ * pods in KREPLAY_AGENT_SERVICE_HOST, KREPLAY_AGENT_PORT and more.
  */
 const WRONG_LETTERS_MAX = 2;
 

@@ -14,7 +14,7 @@ export interface ConfigFile {
 
 /**
  * Reads `X.toml`, then `X.d/*.toml` in the order of their names; later files override earlier ones. A file given by the
- * user must exist, the default one need not.
+ * user must exist; the default file may be missing.
  */
 export function readConfigFiles(named: string | undefined): ConfigFile[] {
   const path = named ?? CONFIG_DEFAULT;

@@ -1,4 +1,4 @@
-/** Writes the end of each command's help: examples and exit codes, in one form. */
+/** Writes the end of each command's help: examples and exit codes, in a uniform format. */
 import type { Command } from 'commander';
 
 export interface HelpEnd {
@@ -6,7 +6,7 @@ export interface HelpEnd {
   notes?: string;
   /** Commands as a user types them, without a prompt. */
   examples: readonly string[];
-  /** Meanings by exit code; `other` stands for all that are not listed. Default: EXIT_CODES. */
+  /** Meanings by exit code; `other` stands for all codes that are not listed. Default: EXIT_CODES. */
   exitCodes?: Readonly<Record<string, string>>;
 }
 

@@ -1,6 +1,6 @@
 /** "Did you mean": finds the known name closest to a misspelt one. */
 
-/** The share of a name's letters that may be wrong. */
+/** Maximum share of a name's letters that may be wrong. */
 const WRONG_SHARE = 0.4;
 
 export function findNearest(

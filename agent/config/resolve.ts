@@ -26,7 +26,7 @@ export interface Sources {
   entries: readonly TomlEntry[];
 }
 
-/** Resolves the settings of one section. Adds unusable ones to `problems`, as lines for the user. */
+/** Resolves the settings of one section. Adds a line for the user to `problems` for each unusable setting. */
 export function resolve(
   section: SectionName,
   declared: readonly Declared[],
@@ -102,7 +102,10 @@ function parse({ setting }: Declared, raw: RawValue): { value: unknown } | { wro
   return success ? { value: data } : { wrong: getIssueMessage(error) };
 }
 
-/** Returns this section's values in the files, by key: its own keys override shared ones, later files earlier ones. */
+/**
+ * Returns this section's values in the files, by key. The section's own keys override shared keys, and later files
+ * override earlier files.
+ */
 function collectFileSettings(
   section: SectionName,
   declared: readonly Declared[],

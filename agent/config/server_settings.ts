@@ -8,10 +8,10 @@ const DATABASE = createTextSchema(
   'must be letters, digits and "_"',
 );
 
-/** Database of a fleet by default. */
+/** Default name of a fleet's database. */
 export const DATABASE_DEFAULT = 'kreplay';
 
-/** `prefix` comes before each name; `urls` describes the addresses. */
+/** `prefix` comes before each option's name; `urls` describes the addresses. */
 export function addServerSettings(command: Command, prefix: '' | 'fleet-', urls: string): Command {
   return command
     .addOption(new Setting(`--${prefix}url <url...>`, urls))

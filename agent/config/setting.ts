@@ -6,7 +6,10 @@ import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { createOptionParser, isInteger } from './values.ts';
 
-/** Sections of the file; each is named after the command that it configures: `fleet` is for its `status` and `retain`. */
+/**
+ * Sections of the file, each named after the command that it configures; `fleet` is for `fleet status` and
+ * `fleet retain`.
+ */
 export const SECTIONS = ['agent', 'daemon', 'ship', 'fleet'] as const;
 
 export type SectionName = (typeof SECTIONS)[number];
@@ -14,12 +17,13 @@ export type SectionName = (typeof SECTIONS)[number];
 /** Keys outside the sections. Commands whose section has none of them read the same files. */
 export const SHARED_KEYS: readonly string[] = ['data', 'log-level', 'log-format'];
 
-/** Value as it is written in a file, or was given as text. */
+/** Value as it is written in a file or was given as text. */
 export type RawValue = boolean | string | readonly string[];
 
 export class Setting extends Option {
   /**
-   * Schema for the value, or for each item of a list: from a flag's text to the command's value. Switches have none.
+   * Schema for the value, or for each item of a list: turns a flag's text into the command's value. Switches do not
+   * need one.
    */
   schema: z.ZodType<unknown, string> = z.string();
   /** Whether the setting is also a key outside the sections, for all commands. */
@@ -66,7 +70,7 @@ export class Setting extends Option {
     return isInteger(this.schema);
   }
 
-  /** The default value as text; undefined if it depends on other things or does not exist. */
+  /** The default value as text; undefined if there is none, or if it depends on other things. */
   get defaultRaw(): RawValue | undefined {
     if (this.defaultValue === undefined) return undefined;
     return typeof this.defaultValue === 'boolean'
@@ -83,7 +87,7 @@ export function nameVariable(setting: Setting, section?: SectionName): string {
   return ['kreplay', ...(section ? [section] : []), setting.key].join('_').replaceAll('-', '_').toUpperCase();
 }
 
-/** A setting, and whether it can be switched off: `--state FILE` and `--no-state` are one setting. */
+/** A setting, and whether it can be switched off: `--state FILE` and `--no-state` are a single setting. */
 export interface Declared {
   setting: Setting;
   negatable: boolean;

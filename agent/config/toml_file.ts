@@ -3,12 +3,12 @@ import { type AST, ParseError, parseTOML } from 'toml-eslint-parser';
 
 export interface SourceLocation {
   path: string;
-  /** Lines and columns start at 1. */
+  /** Line number; lines and columns are counted from 1. */
   line: number;
   column: number;
 }
 
-/** A TOML value. Texts and numbers stay as written, for the same parser that a flag has. */
+/** A TOML value. Texts and numbers stay as written, so that the parser of the flag can parse them, too. */
 export type TomlValue =
   | { kind: 'boolean'; value: boolean }
   | { kind: 'text' | 'number' | 'date'; value: string }
@@ -32,7 +32,7 @@ export function showPlace({ path, line, column }: SourceLocation): string {
   return `${path}:${line}:${column}`;
 }
 
-/** A syntax error is reported as the only problem, as what follows it cannot be trusted. */
+/** A syntax error is reported as the only problem, because the text after it may be misread. */
 export function readEntries(path: string, text: string): { entries: TomlEntry[]; problems: Problem[] } {
   try {
     const { body } = parseTOML(text).body[0];
@@ -71,7 +71,7 @@ function toTomlValue(path: string, node: AST.TOMLContentNode): TomlValue | undef
       value: toTomlValue(path, item),
       place: toSourceLocation(path, item),
     }));
-    // A table in a list is as wrong as any other value that is not a text.
+    // A table in a list is as wrong as any value that is not a text.
     return {
       kind: 'list',
       items: items.map(({ value, place }) => ({ value: value ?? { kind: 'list', items: [] }, place })),

@@ -20,7 +20,7 @@ export function createChoiceSchema<const Names extends readonly string[]>(names:
   return z.enum(names, { error: `Allowed choices are ${names.join(', ')}.` });
 }
 
-/** Marks a value that is a number in a file, not a quoted text. */
+/** Marks a value that is a number in a file, and not a quoted text. */
 export function integer<Schema extends z.ZodType>(schema: Schema): Schema {
   return schema.meta({ type: 'integer' });
 }
@@ -29,7 +29,7 @@ export function isInteger(schema: z.ZodType): boolean {
   return schema.meta()?.type === 'integer';
 }
 
-/** Duration in nanoseconds. */
+/** Schema of a duration; the value is in nanoseconds. */
 export const DURATION = createTextSchema(parseDuration, 'must be a duration with its unit, such as 50us, 2ms or 1.5s');
 
 export const POSITIVE_INTEGER = integer(

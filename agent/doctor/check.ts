@@ -1,7 +1,7 @@
 /** The result of one check. */
 
 /**
- * `failed`: recording is impossible. `warning`: less is recorded than could be. `unknown`: an earlier failure prevents
+ * `failed`: recording is impossible. `warning`: less is recorded than possible. `unknown`: an earlier failure prevents
  * the check.
  */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'unknown';

@@ -18,7 +18,7 @@ interface DoctorFlags extends RetentionFlags, ShipServerFlags {
   output: 'text' | 'json';
 }
 
-/** Exit code that automake defines for a test that cannot run here. */
+/** Exit code that automake defines for a test that is impossible here. */
 const NOT_HERE = 77;
 
 const SAMPLE_SECONDS_MAX = 3600;
@@ -76,7 +76,7 @@ const MARKS: Record<CheckState, string> = { ok: 'ok', warning: 'warn', failed: '
 
 type CheckRow = readonly [mark: string, name: string, text: string];
 
-/** `width` is the terminal's; without one, lines are not wrapped. */
+/** `width` is the terminal's width; without a width, lines are not wrapped. */
 function formatDiagnosis({ ok, checks, layers }: Diagnosis, width = Number.POSITIVE_INFINITY): string {
   const rows: CheckRow[] = [...checks.map(formatCheckRow), ...layers.map(formatLayerRow)];
   const marks = Math.max(...rows.map(([mark]) => mark.length));

@@ -1,4 +1,6 @@
-/** Checks everything that recording needs of a host, ordered so that a failure comes before those that it causes. */
+/**
+ * Checks everything that recording needs of a host, ordered so that a failure comes before the failures that it causes.
+ */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { release } from 'node:os';
@@ -123,9 +125,9 @@ function diagnoseTrialRing(trial: TrialOutcome): Check {
 /* Checks whether the maps fit into the kernel memory that this process may have. */
 
 interface MapMemory {
-  /** Undefined if it is unknown. */
+  /** Undefined if the maps' memory is unknown. */
   maps: MapsTaken | undefined;
-  /** Whether the maps are charged to the cgroup, as since 5.11; otherwise RLIMIT_MEMLOCK limits them. */
+  /** Whether the maps are charged to the cgroup, as since Linux 5.11; otherwise RLIMIT_MEMLOCK limits them. */
   isCharged: boolean;
   /** Undefined if there is no limit. */
   limitBytes: number | undefined;
@@ -174,8 +176,8 @@ export function readMemoryLimit(
 }
 
 /**
- * The limit is the smallest of the cgroup's own and of those above it. If there is none, v1 writes a number larger than
- * the memory of any machine.
+ * The limit of a cgroup is the smallest among its own and those of the cgroups above it. If there is none, v1 writes a
+ * number larger than the memory of any machine.
  */
 const NO_LIMIT_FROM = 2 ** 60;
 
@@ -198,16 +200,16 @@ function readNumberFile(path: string): number {
   }
 }
 
-/* Checks whether the thread of a daemon that plays replays comes before other programs when CPUs are busy. */
+/* Checks whether the thread with which a daemon plays replays comes before other programs when the CPUs are busy. */
 
 /** The name that native/clock gives its thread. */
 const THREAD_NAME = 'kreplay-clock';
-/** Names of a daemon's main thread: Node.js sets the first. */
+/** Names that a daemon's main thread may have; the first is set by Node.js. */
 const MAIN_NAMES = ['MainThread', 'node', 'kreplay'];
 
 interface ClockThread {
   pid: number;
-  /** The content of its `stat` file. */
+  /** Content of the thread's `stat` file. */
   stat: string;
 }
 
@@ -275,15 +277,17 @@ function listFolderNames(folder: string): string[] {
   }
 }
 
-/* Checks the size of the ring, by a sample of this host's events or by what a running agent has seen. */
+/* Checks the size of the ring, from a sample of this host's events or from what a running agent has seen. */
 
 const MEBIBYTE = 1 << 20;
-/** The agent may be kept from draining for this long by other processes that want the CPU, or by a slow disk. */
+/**
+ * Time for which the agent may be kept from draining the ring, by other processes that want the CPU or by a slow disk.
+ */
 const STALL_SECONDS = 2;
-/** A running agent's ring should stay emptier than this, as the next burst may be larger. */
+/** Maximum share of a running agent's ring that should be in use, as the next burst may be larger. */
 const FULL_SHARE = 0.5;
 
-/** The power of two to pass to `--ring-size`. */
+/** Computes the power of two to pass to `--ring-size`. */
 function computeRingMebibytes(bytes: number): number {
   return 2 ** Math.max(0, Math.ceil(Math.log2(bytes / MEBIBYTE)));
 }
@@ -330,7 +334,7 @@ export function diagnoseAgentRing({ ring, recorded, lost, start_time_seconds }: 
 const ANSWER_TIMEOUT_MS = 1000;
 const ANSWER_BYTES_MAX = 1 << 16;
 
-/** Returns undefined if there is no agent, or none that answers. */
+/** Returns undefined if there is no agent, or if the agent does not answer. */
 async function askAgent(dataFolder: string): Promise<AgentReport | undefined> {
   const socket = connect(join(dataFolder, AGENT_SOCKET));
   const timer = setTimeout(() => socket.destroy(new Error('no answer')), ANSWER_TIMEOUT_MS);
@@ -349,7 +353,7 @@ async function askAgent(dataFolder: string): Promise<AgentReport | undefined> {
   }
 }
 
-/* Checks which kernel this is, and whether it has what the programs need. */
+/* Checks which kernel this is, and whether it has the features that the programs need. */
 
 function diagnoseKernel(): Check[] {
   const hasBtf = existsSync(BTF);
@@ -450,7 +454,7 @@ function diagnosePrivileges(): Check {
 
 const LOCKDOWN = '/sys/kernel/security/lockdown';
 
-/** kernel_lockdown(7). Of its two levels only `confidentiality` hides the kernel's memory from programs. */
+/** See kernel_lockdown(7). Only one of its two levels, `confidentiality`, hides the kernel's memory from programs. */
 export function diagnoseLockdown(path = LOCKDOWN): Check {
   const name = 'lockdown';
   const level = /\[(\w+)\]/.exec(readIfThere(path) ?? '')?.[1];
@@ -464,7 +468,7 @@ export function diagnoseLockdown(path = LOCKDOWN): Check {
   };
 }
 
-/** Settings that restrict processes without capabilities, and nothing that the agent does. */
+/** Settings that restrict only processes without capabilities, and so nothing that the agent does. */
 const SYSCTLS = ['kernel.unprivileged_bpf_disabled', 'kernel.perf_event_paranoid'] as const;
 
 function diagnoseSysctls(): Check {

@@ -8,7 +8,10 @@ import { RECORDING_FILE } from '../recording_path.ts';
 import { chooseRetentionLimits, type RetentionFlags } from '../retention_options.ts';
 import type { Check } from './check.ts';
 
-/** Size of an event under a busy write load. The recording's own average replaces it once there are enough events. */
+/**
+ * Size of an event under a busy write load, in bytes. The recording's own average replaces it once there are enough
+ * events.
+ */
 const EVENT_BYTES = 11;
 const EVENTS_MIN = 100_000;
 const SECONDS_A_DAY = 86_400;
@@ -20,7 +23,7 @@ const REMOTE = /^(nfs|cifs|smb|ceph|fuse|9p|virtiofs|afs|lustre|gpfs|beegfs)/;
 export interface DiskOptions {
   dataFolder: string;
   retention: RetentionFlags;
-  /** Undefined if it is unknown. */
+  /** Undefined if the rate is unknown. */
   eventsPerSecond: number | undefined;
 }
 
@@ -83,13 +86,13 @@ function findDiskProblem(
   return undefined;
 }
 
-/** Formats a number of days; from 1000 on, the exact one does not matter. */
+/** Formats a number of days; from 1000 days on, the exact number does not matter. */
 export function formatDays(days: number): string {
   if (days >= 1000) return 'years';
   return days >= 2 ? `${formatThreeDigits(days)} days` : `${formatThreeDigits(days * 24)} hours`;
 }
 
-/** Deepest existing folder: the agent creates the rest. */
+/** Finds the deepest existing folder: the agent creates the folders below it. */
 function findExistingFolder(folder: string): string {
   return existsSync(folder) ? realpathSync(folder) : findExistingFolder(dirname(folder));
 }
@@ -103,7 +106,7 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Mount point and type of a mount. proc(5): ... MAJOR:MINOR ROOT MOUNT_POINT ... - TYPE SOURCE OPTIONS */
+/** Matches a mount's mount point and type. proc(5): ... MAJOR:MINOR ROOT MOUNT_POINT ... - TYPE SOURCE OPTIONS */
 const MOUNT = /^\d+ \d+ \S+ \S+ (\S+) .*? - (\S+) /;
 
 function findFileSystem(folder: string): string {
@@ -114,7 +117,7 @@ function findFileSystem(folder: string): string {
     if (point === undefined || type === undefined) continue;
     const path = point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
     const isAbove = folder === path || folder.startsWith(path === '/' ? '/' : `${path}/`);
-    // A later mount hides an earlier one at the same place.
+    // A later mount hides an earlier mount at the same place.
     if (isAbove && path.length >= length) [found, length] = [type, path.length];
   }
   return found;

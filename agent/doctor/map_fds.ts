@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 /** Kernel memory taken by maps. */
 export interface MapsTaken {
   bytes: number;
-  /** False if the maps take more, because the kernel does not count everything. */
+  /** False if the maps take more than `bytes`, because the kernel does not count everything. */
   isAll: boolean;
 }
 
@@ -13,7 +13,7 @@ const RING = 27;
 
 /**
  * Adds up the maps' memory; returns undefined if the kernel reports none. Kernels before 6.4 count only keys and
- * values, which a ring does not have; later ones count everything that is allocated.
+ * values, which a ring does not have; later kernels count everything that is allocated.
  */
 export function sumMapMemory(fdinfos: readonly string[]): MapsTaken | undefined {
   let taken: MapsTaken | undefined;
@@ -37,7 +37,7 @@ export function readOwnMapMemory(): MapsTaken | undefined {
       if (!readlinkSync(`/proc/self/fd/${fd}`).endsWith('bpf-map')) continue;
       fdinfos.push(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'));
     } catch {
-      // This is the descriptor that the folder was read through.
+      // This is the descriptor through which the folder was read.
     }
   }
   return sumMapMemory(fdinfos);

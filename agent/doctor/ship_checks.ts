@@ -24,9 +24,9 @@ import type { Check } from './check.ts';
 import { diagnoseOutage, diagnosePositionAccess, type HostFacts, readRecordingEnd } from './ship_recording.ts';
 
 export interface ShipOptions {
-  /** Replicas of the shard. */
+  /** Connection to the replicas of the shard. */
   server: ConnectionSettings;
-  /** Folder of the position. */
+  /** Folder that contains the shipping position. */
   folder: string;
 }
 
@@ -56,7 +56,7 @@ function readPositionOrProblem(folder: string): { position?: ShippingPosition | 
   }
 }
 
-/** Asks each replica; the version is that of the first one that answers. */
+/** Asks each replica; the version returned is that of the first replica that answers. */
 async function diagnoseServers(server: ConnectionSettings): Promise<[Check, ServerVersion | undefined]> {
   const answers: string[] = [];
   const problems: string[] = [];
@@ -153,7 +153,7 @@ function describeError(error: unknown): string {
   throw error;
 }
 
-/* Checks what the account of a shipper may do: fill the tables, count events there, and read none. */
+/* Checks what a shipper's account may do: it should fill the tables and count events there, but read none. */
 
 const NAME = 'ship account';
 const QUESTION = { timeoutMs: QUESTION_MS };
@@ -191,7 +191,7 @@ async function captureRefusal(work: () => Promise<unknown>): Promise<ServerError
   }
 }
 
-/** The server checks a block without rows like any other, and stores nothing. */
+/** Inserts a block without rows: the server checks it like any other block, and stores nothing. */
 async function insertNothing(connection: Connection): Promise<void> {
   const column = { name: 'number', type: parseType('UInt64'), values: new BigUint64Array(0) };
   const block = createBlockEncoder().encode([column], 0);
@@ -216,13 +216,13 @@ async function countNothing(connection: Connection): Promise<void> {
   );
 }
 
-/* Checks how long the certificates between a shipper and its servers are valid. */
+/* Checks how long the certificates for connections between a shipper and its servers are valid. */
 
 const CONNECT_MS_MAX = 5_000;
 const DAYS_MIN = 14;
 const MS_A_DAY = 86_400_000;
 
-/** Returns no check without TLS. Whether a server is trusted shows when a statement is sent to it. */
+/** Returns no check if TLS is not used. Whether a server is trusted becomes clear when a statement is sent to it. */
 async function diagnoseCertificates(settings: ConnectionSettings): Promise<Check[]> {
   const found: { of: string; days: number }[] = [];
   const problems: string[] = [];

@@ -14,11 +14,11 @@ import { formatDays } from './disk.ts';
 export interface HostFacts {
   dataFolder: string;
   retention: RetentionFlags;
-  /** Undefined if it is unknown how much is recorded. */
+  /** Undefined if the rate of recording is unknown. */
   bytesPerDay: number | undefined;
 }
 
-/** A shorter time is over before someone has seen to a server. */
+/** Minimum number of days that the recording should last: less may be over before someone has repaired a server. */
 const DAYS_MIN = 1;
 
 /** Checks how long the recording lasts without a server, at the present rate. */
@@ -62,7 +62,7 @@ export function readRecordingEnd(dataFolder: string): { recordingId: string; end
   }
 }
 
-/** Checks whether `retain-age` keeps events that have not arrived. */
+/** Checks whether `retain-age` keeps events that have not yet arrived. */
 export function diagnosePositionAccess(folder: string, { dataFolder, retention }: HostFacts): Check {
   const name = 'ship position';
   const path = resolve(folder, POSITION_FILE);
@@ -90,7 +90,10 @@ export function diagnosePositionAccess(folder: string, { dataFolder, retention }
   return { name, state: 'ok', text: `the agent reads ${path}` };
 }
 
-/** Returns the file or folder that the recording's owner may not read; undefined if there is none, or no recording. */
+/**
+ * Returns the file or folder that the recording's owner may not read; undefined if it may read both, or there is no
+ * recording.
+ */
 function findUnreadablePath(recording: string, path: string): string | undefined {
   const agent = statSync(recording, { throwIfNoEntry: false });
   if (!agent || agent.uid === 0) return undefined;
@@ -101,7 +104,7 @@ function findUnreadablePath(recording: string, path: string): string | undefined
   return needed.find(([place, bit]) => !isAllowed(statSync(place), agent, bit))?.[0];
 }
 
-/** `bit` has the value of the permission for others: 4 to read, 1 to enter. */
+/** `bit` is the permission's bit for other users: 4 to read, 1 to enter. */
 function isAllowed(
   { uid, gid, mode }: { uid: number; gid: number; mode: number },
   user: { uid: number; gid: number },

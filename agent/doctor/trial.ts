@@ -1,4 +1,6 @@
-/** Captures briefly without recording, to find out whether capturing works here, its memory, and the rate of events. */
+/**
+ * Captures briefly without recording, to find out whether capturing works here, its memory use, and the rate of events.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FRAME_HEADER_BYTES, type RingReader } from 'libbpf-ts';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
@@ -15,7 +17,7 @@ export interface Sample {
 
 export interface Trial {
   attached: readonly string[];
-  /** Undefined when the kernel does not report it. */
+  /** Undefined if the kernel does not report the maps' memory. */
   maps: MapsTaken | undefined;
   ringBytes: number;
   sample: Sample;
@@ -54,7 +56,10 @@ export async function tryCapture(
   }
 }
 
-/** Counts the events in the ring, and at most as many bytes again that arrive meanwhile, so that the count ends. */
+/**
+ * Counts the events in the ring, including events that arrive meanwhile. So that the count ends, it stops at about
+ * twice the bytes that the ring held at first.
+ */
 function count(ring: RingReader, buffer: Uint8Array): { events: number; bytes: number } {
   const view = new DataView(buffer.buffer);
   const bytesMax = 2 * ring.pendingBytes();

@@ -16,8 +16,8 @@ export interface FilterMaps {
 
 export interface KernelFilter {
   /**
-   * Changes the filter while programs run: for a moment, they see some lists of the old and some of the new filter.
-   * Events that both filters want are recorded throughout, if the maps have room for the lists of both.
+   * Changes the filter while programs run: for a moment, they see some lists of the old filter and some of the new one.
+   * Events that both filters want are recorded throughout, if the maps have room for the lists of both filters.
    */
   apply(settings: FilterSettings): void;
   /** Drops the unlabelled events of a process definition early; they would be left out anyway. */
@@ -33,7 +33,7 @@ const encodePidKey = (pid: string | number) => new Uint8Array(Uint32Array.of(Num
 const encodeProcessKey = (id: number) => new Uint8Array(BigUint64Array.of(BigInt(id)).buffer);
 const DROPPED = Uint8Array.of(1);
 
-/** Cuts the name as the kernel does. */
+/** Encodes a command's name, cut as the kernel cuts it. */
 function encodeCommKey(comm: string): Uint8Array {
   const key = new Uint8Array(COMM_BYTES);
   key.set(Buffer.from(comm).subarray(0, COMM_BYTES - 1));
@@ -64,8 +64,8 @@ export function createKernelFilter(maps: FilterMaps): KernelFilter {
 type EncodeItem = (item: string, verdict: number) => Uint8Array;
 
 /**
- * Encodes `struct filter_pid`. A pid stands for the process that had it when the list first named it: a filter that is
- * read again does not apply to the next process with this pid.
+ * Encodes `struct filter_pid`. A pid stands for the process that had it when the list first named it: if a filter is
+ * read again, it does not apply to the next process with this pid.
  */
 function createPidValues(): (list: List) => EncodeItem {
   const clocks = new BigInt64Array(4);
@@ -83,7 +83,7 @@ function createPidValues(): (list: List) => EncodeItem {
   };
 }
 
-/** Adds the list's items to the map; returns a function that removes all others. */
+/** Adds the list's items to the map; returns a function that removes all other items. */
 function add(
   map: BpfMap,
   { only, except }: List,

@@ -29,7 +29,7 @@ const LISTS = {
   pid: ['pids', 'processes'],
 } as const;
 
-/** The duration is checked and stays a text, because a filter file has the same texts. */
+/** The duration is checked but remains a text, because a filter file has the same texts. */
 const DURATION_TEXT = z
   .string()
   .refine((text) => parseDuration(text) !== undefined, 'It must be a duration such as 500us or 2ms.');
@@ -69,7 +69,7 @@ export function addFilterOptions(command: Command): Command {
   );
 }
 
-/** Throws AgentError. */
+/** Throws an AgentError if a flag or the filter file is wrong. */
 export function parseFilterFlags(flags: FilterFlags): FilterSettings {
   const texts: { [Key in keyof FilterTexts]: FilterTexts[Key] | undefined } = {
     only_labelled: flags.onlyLabelled,

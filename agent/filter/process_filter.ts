@@ -1,15 +1,15 @@
-/** Decides by service and cgroup whether a process's events are recorded, and whose data a kept request names. */
+/** Decides by service and cgroup whether a process's events are recorded, and which data owners a request may name. */
 import type { FilterSettings, List } from './settings.ts';
 
 export interface FilteredProcess {
   service: string;
-  /** Undefined if it is unknown. */
+  /** Undefined if the path is unknown. */
   cgroupPath: string | undefined;
 }
 
 export function wantsProcess({ services, cgroups }: FilterSettings, { service, cgroupPath }: FilteredProcess): boolean {
   if (!passes(services, (name) => name === service)) return false;
-  // An unknown cgroup may be a wanted one.
+  // An unknown cgroup may be one that is wanted.
   return cgroupPath === undefined || passes(cgroups, (path) => isInside(cgroupPath, path));
 }
 
@@ -17,7 +17,7 @@ export function wantsService({ services }: FilterSettings, service: string): boo
   return passes(services, (name) => name === service);
 }
 
-/** Whether the lists of pids and commands, which are about threads, let a request name the process for its data. */
+/** Whether the lists of pids and commands, which are about threads, let a request name the process as a data owner. */
 export function listsProcess({ pids, comms }: FilterSettings, pid: number, executable: string): boolean {
   if (!passes(pids, (item) => item === String(pid))) return false;
   const command = toCommandName(executable);
@@ -32,7 +32,10 @@ function toCommandName(executable: string): string {
   return Buffer.from(name).subarray(0, COMMAND_BYTES_MAX).toString();
 }
 
-/** A process whose data a request carries: whether the filter wants its service and cgroup, and lists it. */
+/**
+ * A process whose data a request carries: whether the filter wants the process's service and cgroup, and whether the
+ * filter's lists of pids and commands accept it.
+ */
 export interface DataOwner {
   isWanted: boolean;
   isListed: boolean;
@@ -57,7 +60,7 @@ function passes({ only, except }: List, matches: (item: string) => boolean): boo
   return ![...except].some(matches) && (only.size === 0 || [...only].some(matches));
 }
 
-/** Whether `path` is the cgroup or below it. */
+/** Whether `path` is the path of the cgroup itself or is below it. */
 function isInside(path: string, cgroup: string): boolean {
   const folder = cgroup.replace(/\/*$/, '/');
   return `${path.replace(/\/*$/, '/')}`.startsWith(folder);

@@ -1,12 +1,15 @@
 /**
- * Filter settings: what an operator wants recorded, by flags, by a file that can change while the agent runs, or both.
+ * Filter settings: what an operator wants recorded, set by flags, by a file that can change while the agent runs, or by
+ * both.
  */
 import { readFileSync } from 'node:fs';
 import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
 import { parseDuration } from '../../daemon/base/duration.ts';
 import { AgentError } from '../process/errors.ts';
 
-/** Lists of a filter. If `only` has items, nothing else is recorded; `except` takes precedence over it. */
+/**
+ * Lists of a filter. If a list's `only` has items, nothing else is recorded; its `except` takes precedence over `only`.
+ */
 export const LISTS = ['pids', 'comms', 'services', 'cgroups'] as const;
 
 export type ListName = (typeof LISTS)[number];
@@ -22,7 +25,7 @@ export interface FilterSettings extends Readonly<Record<ListName, List>> {
   eventTypes: ReadonlySet<EventType>;
 }
 
-/** Keys of the filter file, which the flags are translated to. */
+/** Keys of the filter file, to which the flags are translated. */
 export interface FilterTexts {
   only_labelled?: boolean;
   min_duration?: string;
@@ -39,7 +42,7 @@ export interface FilterTexts {
 
 const LIST_KEYS: ReadonlySet<string> = new Set(['event_types', ...LISTS, ...LISTS.map((name) => `except_${name}`)]);
 
-/** Throws an AgentError that says what to write instead. */
+/** Throws an AgentError that says what to write instead of a wrong text. */
 export function filterSettings(texts: FilterTexts): FilterSettings {
   const known = EVENTS.map(({ name }) => name);
   for (const name of texts.event_types ?? []) {
@@ -93,7 +96,7 @@ function readJson(path: string): unknown {
   }
 }
 
-/** Returns undefined if the value is right. */
+/** Returns what the value must be; undefined if the value is right. */
 function findUnmetExpectation(key: string, value: unknown): string | undefined {
   if (key === 'only_labelled') return typeof value === 'boolean' ? undefined : 'true or false';
   if (key === 'min_duration') return typeof value === 'string' ? undefined : 'a text such as "2ms"';

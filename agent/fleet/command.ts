@@ -1,4 +1,4 @@
-/** `kreplay fleet`: makes, completes, describes and retains the tables that nodes ship to. */
+/** `kreplay fleet`: creates, upgrades and describes the tables that nodes ship to, and applies their retention. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -53,7 +53,7 @@ interface InitFlags extends ChangeFlags {
   accountPrefix: string;
 }
 
-/** Bounds of a bucket: the design's own, and what a page may have to read. */
+/** Bounds of the length of a bucket: the minimum of the design, and the most that a page should have to read. */
 const BUCKET_NS_MIN = 1_000_000_000n;
 const BUCKET_NS_MAX = 3_600_000_000_000n;
 
@@ -148,7 +148,7 @@ async function runInit(flags: InitFlags): Promise<void> {
     folder === undefined ? undefined : { database, prefix, hashes: computePasswordHashes(folder, prefix) };
   const servers = await readServers(flags);
   const layout = chooseAgreedLayout(servers, { database, cluster, storagePolicy, bucketNs: bucket });
-  // Accounts are checked through the default database, because the fleet's own may not exist yet.
+  // Accounts are checked through the default database, because the fleet's database may not exist yet.
   for (const { settings, version } of accounts ? servers : [])
     if (version.isCurrent)
       await runWithConnection(toDefaultDatabase(settings), (outside) => refuseSharedAccounts(outside, accounts!));

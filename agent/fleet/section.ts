@@ -44,7 +44,7 @@ export function addFleetConfiguration(command: Command, withSettings: (command: 
   return addConfigOption(withSettings(command));
 }
 
-/** Throws a ConfigError if neither flags nor files name a server, or if one is no address. */
+/** Throws a ConfigError if neither flags nor files name a server, or if an address is not valid. */
 export function checkServerUrls(url: readonly string[] | undefined): string[] {
   if (!url || url.length === 0)
     throw new ConfigError('there is no server: pass --url, or set `url` in the section [fleet] of kreplay.toml');

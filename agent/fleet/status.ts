@@ -1,4 +1,4 @@
-/** The state of a server of a fleet: version, schema, tables, free disk, nodes. */
+/** The state of a fleet's server: version, schema, tables, free disk space and nodes. */
 import { type Connection, connect, QUESTION_MS } from '../clickhouse/connection/connection.ts';
 import { type RowOf, readSingleRow, readTypedRows } from '../clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
@@ -12,14 +12,14 @@ import { escapeControls } from '../output/printable.ts';
 export interface FleetStatus {
   url: string;
   version: string;
-  /** Whether the version is supported for use, not for trials only. */
+  /** Whether the version is supported for production use, and not only for trials. */
   supported: boolean;
   /** Null if there are no tables. */
   schema: { version: number; known_version: number; bucket_ns: bigint; missing: string[] } | null;
   tables: { name: string; rows: bigint; bytes: bigint; parts: bigint }[];
   /** Null if the server's version does not report disks. */
   disks: { name: string; free_bytes: bigint; total_bytes: bigint }[] | null;
-  /** Number of all nodes; `nodes` has 10,000 at most. */
+  /** Total number of nodes; `nodes` lists at most 10,000. */
   node_count: bigint;
   nodes: { node: string; recording: string; alive_ns: bigint; backlog: bigint }[];
 }
@@ -35,7 +35,7 @@ export async function readFleetStatus(settings: ConnectionSettings): Promise<Fle
   try {
     const version = await readServerVersion(settings);
     const meta = await readMeta(connection);
-    // An account may be shut out of other databases.
+    // An account may have no access to other databases.
     const asked = meta ? connection : outside;
     const found = meta ? await readServerColumns(connection, QUESTION) : new Map();
     const missing = buildTables(meta?.bucketNs ?? 1n).flatMap(({ name, columns }) => {

@@ -6,21 +6,21 @@
  *
  * The program runs with or without an agent, and even if its markers cannot be written.
  *
- * Labels are on what the thread itself asks of the kernel, in a transaction's callbacks and after its `await`s:
+ * Labels are on what the thread itself requests from the kernel, in a transaction's callbacks and after its `await`s:
  * `fs.writeSync()`, `appendFileSync()`, a response that is sent, processes that are started, `better-sqlite3`.
  *
  * Some work has no label, or a wrong one:
  * - Asynchronous file work (`fs.promises`, `fs.writeFile()`, file streams) runs on libuv's pool threads, where the
- *   transaction is unknown: these writes have none. Data that libuv sends by itself, when a socket was full, has none
- *   either.
- * - A library that calls back in the context that opened its connection, and not in its caller's, assigns the callback
- *   to the wrong one, here as for everything that builds on AsyncLocalStorage. `await` is not affected.
+ *   transaction is unknown: these writes have no label. Data that libuv sends by itself, when a socket was full, has no
+ *   label either.
+ * - A library that calls back in the context that opened its connection, and not in its caller's context, assigns the
+ *   callback to the wrong transaction, as with everything that builds on AsyncLocalStorage. `await` is not affected.
  * - A thread has one label: a program that also writes marker lines by itself, on the same thread, conflicts with this.
  *   The label that `kreplay exec` gave to the process ends with the first transaction.
  *
  * While a transaction is open, every callback of the thread takes some 0.3 us more. A callback that belongs to a
- * transaction, or a row of promise jobs that do, also writes two lines to /dev/null, some 1 us each; while none is
- * open, nothing is hooked.
+ * transaction, or a sequence of promise jobs that do, also writes two lines to /dev/null, some 1 us each. While no
+ * transaction is open, nothing is hooked.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { formatMarker, isTraceId, type MarkerFields, parseMarker } from '../attribution/marker.ts';
@@ -30,7 +30,7 @@ import { carryOut, createTransactions, type Transactions } from './transactions.
 export interface TransactionOptions {
   /** W3C trace id, 32 hex digits; a malformed one is left out. */
   traceId?: string | undefined;
-  /** Accepted from root and the agent's user; from every user with `kreplay agent --trust-services`. */
+  /** Accepted from root and the agent's user, and from every user with `kreplay agent --trust-services`. */
   service?: string | undefined;
 }
 
@@ -38,9 +38,8 @@ export interface TransactionOptions {
  * Runs `fn` in a transaction and returns its result.
  *
  * The transaction ends when `fn` returns or, if it returns a promise, when that settles: the result is then a promise
- * of the same outcome. Later callbacks belong to the enclosing transaction, or to none: a function that ends by a
- * callback has to be made to return a promise. Inside another transaction, this one counts; after it, the other one
- * again.
+ * with the same outcome. Later callbacks belong to the enclosing transaction, or to none: a function that ends with a
+ * callback has to be made to return a promise. A transaction inside another one replaces it until the inner one ends.
  *
  * Throws a RangeError for an id that is empty, `.`, `..` or too long: trace and service leave room for some 900 bytes.
  * Every blank, `%` and control character takes three bytes.
@@ -125,7 +124,7 @@ export function runRequest<T>(
 export function formatRequestMarker(headers: IncomingHttpHeaders, header: string): string | undefined {
   const named = headers[header];
   const traceId = parseTraceId(headers.traceparent);
-  // Values come from the network: one that is too long is ignored.
+  // Values come from the network: a value that is too long is ignored.
   return (
     formatMarkerLine({ transactionId: typeof named === 'string' ? named : '', traceId }) ??
     formatMarkerLine({ traceId })
@@ -141,7 +140,7 @@ function formatMarkerLine({ transactionId, traceId }: MarkerFields): string | un
   }
 }
 
-/** Trace id in a W3C traceparent. */
+/** Returns the trace id of a W3C traceparent. */
 function parseTraceId(header: unknown): string | undefined {
   if (typeof header !== 'string' || header.includes(' ')) return undefined;
   return parseMarker(`KREPLAY1 tp=${header}`)?.traceId ?? undefined;

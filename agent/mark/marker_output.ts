@@ -1,7 +1,7 @@
 /** Writes marker lines. */
 import { constants, openSync, writeSync } from 'node:fs';
 
-/** Returns whether the line was written: on this thread, as one write. */
+/** Writes the line on this thread, as one write; returns whether it was written. */
 export type MarkerOutput = (line: string) => boolean;
 
 /** Errors after which the next line is tried again. */

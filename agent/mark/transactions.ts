@@ -17,7 +17,7 @@ const END = 'KREPLAY1 end\n';
 export interface Transaction {
   /** Runs `fn`, and whatever it starts, in the transaction. */
   run<T>(fn: () => T): T;
-  /** Ends the transaction: what still runs in it belongs to the enclosing one from its next callback on. */
+  /** Ends the transaction: work that goes on in it belongs to the enclosing transaction from its next callback on. */
   close(): void;
 }
 
@@ -47,7 +47,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
   const scopes: Scope[] = [];
   let openCount = 0;
   let running: MarkedTransaction | undefined;
-  /** The line in effect; undefined if a marker could not be written. */
+  /** The marker line in effect; undefined if a marker could not be written. */
   let shown: string | undefined = END;
   let looking = false;
   /** The job that gives the thread back to the transaction `sweepsTo`. */
@@ -69,7 +69,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
     return findOpenOwner(storage.getStore());
   }
 
-  /** An exception in a hook would end the process. */
+  /** Catches all exceptions, because an exception in a hook would end the process. */
   function makeHarmless(listener: (asyncId: number) => void): (asyncId: number) => void {
     return (asyncId) => {
       if (looking) return;
@@ -104,7 +104,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   function leave(asyncId: number): void {
-    // A scope that is not found began before the hook was enabled, when the thread belonged to no transaction. Those
+    // A scope that is not found began before the hook was enabled, when the thread belonged to no transaction. Scopes
     // above it are left over from an exception that crossed native code, which calls no hook.
     const index = scopes.findLastIndex((scope) => scope.asyncId === asyncId);
     const scope = scopes[index];
@@ -116,8 +116,9 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   /**
-   * Promise jobs come in rows, each with hooks of its own: the thread is given back after the last one, and not between
-   * two of the same transaction. Giving it back is a job as well: Node leaves JavaScript when none is left.
+   * Promise jobs come in sequences, each job with its own hooks: the thread is given back after the last job, and not
+   * between two jobs of the same transaction. Giving it back is a job as well: Node leaves JavaScript when no job is
+   * left.
    */
   function giveBackLater(owner: MarkedTransaction | undefined): void {
     if (sweep || running === owner) return;

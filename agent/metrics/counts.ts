@@ -4,7 +4,7 @@ import { EVENTS } from '../../bpf/schema/index.ts';
 import type { Committed } from '../recording/write/writer_thread.ts';
 import { createBuckets } from './buckets.ts';
 
-/** Bounds from the duration on an idle disk to one that fills up the writer's blocks. */
+/** Bounds that range from a commit on an idle disk to a commit so slow that the writer's blocks fill up. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /** Values that the agent reads at the time of the report. */
@@ -17,7 +17,7 @@ export interface ReportedNow {
 
 export interface AgentCounts {
   noteCommit(commit: Committed): void;
-  /** Notes the most bytes that have waited in the event ring since the last call. */
+  /** Notes the maximum number of bytes that have waited in the event ring since the last call. */
   seeRing(peakBytes: number): void;
   report(now: ReportedNow): AgentReport;
 }
@@ -64,7 +64,7 @@ export function createCounts(node: string): AgentCounts {
   };
 }
 
-/* The highest recent value: also shows what comes and goes between two scrapes. */
+/* The highest recent value, which also shows peaks that come and go between two scrapes. */
 
 const WINDOW_MS = 60_000;
 

@@ -1,11 +1,11 @@
-/** The socket of a service: reports its state and takes no input. It costs nothing until a client asks. */
+/** The socket of a service: reports its state and takes no input. It costs nothing until a client connects. */
 import { chmodSync, lstatSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 
 const CONNECTIONS_MAX = 16;
 /** A client that does not read is disconnected after this time. */
 const ASKER_TIMEOUT_MS = 2000;
-/** Read permissions in a file's mode. */
+/** The read permissions in a file's mode. */
 const READ_BITS = 0o444;
 
 export interface ReportSocket {
@@ -13,13 +13,13 @@ export interface ReportSocket {
 }
 
 export interface ReportSocketOptions {
-  /** File or folder whose readers may ask. */
+  /** File or folder whose readers may also read the report. */
   readableAs: string;
-  /** Called when there is no socket, which the work of the service does not need. */
+  /** Called if the socket is not available; the service works without it. */
   onProblem: (message: string) => void;
 }
 
-/** No other service may run at this path: a socket that exists there is that of one that was killed. */
+/** No other service may run at this path: a socket that exists there was left by a service that was killed. */
 export function openReportSocket(
   path: string,
   report: () => object,

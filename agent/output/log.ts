@@ -13,7 +13,7 @@ const FORMATS = ['text', 'json', 'journal'] as const;
 
 export interface LogFlags {
   logLevel: string;
-  /** Format of the log. Default: text at a terminal, for the journal if that reads it, JSON elsewhere. */
+  /** Format of the log. Default: text at a terminal, `journal` if the journal reads the log, and JSON elsewhere. */
   logFormat?: (typeof FORMATS)[number];
 }
 
@@ -37,8 +37,8 @@ export function addLogOptions(command: Command): Command {
 }
 
 /**
- * The formats are JSON for machines, `time name level message key=value` for people, and for journald, which adds time
- * and name itself, the level as in sd-daemon(3).
+ * The formats are JSON for machines, `time name level message key=value` for people, and a format for journald, which
+ * adds time and name itself and reads the level as in sd-daemon(3).
  */
 export function createLog(name: string, { logLevel, logFormat }: LogFlags, output: NodeJS.WriteStream): Logger {
   const options: LoggerOptions = { name, level: logLevel, timestamp: stdTimeFunctions.isoTime };
@@ -59,7 +59,7 @@ function chooseLogFormat(output: NodeJS.WriteStream): LogFlags['logFormat'] {
 
 const LABELS = new Map(Object.entries(pino.levels.labels).map(([value, label]) => [Number(value), label]));
 
-/** Priorities of sd-daemon(3) by pino's names. */
+/** Priorities of sd-daemon(3), by pino's level names. */
 const PRIORITIES: Readonly<Record<string, number>> = { error: 3, warn: 4, info: 6, debug: 7, trace: 7 };
 
 function formatJournalLine(line: string): string {

@@ -1,4 +1,4 @@
-/** Recognizes hosts that are this machine whatever a resolver says, so that only local programs can reach them. */
+/** Recognizes hosts that are this machine whatever a resolver says: only local programs can reach them. */
 import { isIP } from 'node:net';
 
 /** `host` is as in a URL, without brackets. */

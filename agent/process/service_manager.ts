@@ -10,13 +10,13 @@ export interface ServiceManager {
   reportReady(status: string): void;
   reportStopping(): void;
   /**
-   * Reports that this process works, as often as the manager requires, for as long as its event loop turns and `works`
+   * Reports that this process works, as often as the manager requires, for as long as its event loop runs and `works`
    * returns true; `patienceMs` is the manager's timeout. Returns a function that ends the reports.
    */
   watch(works: (patienceMs: number) => boolean): () => void;
 }
 
-/** Reports in each timeout of the manager, so that several may be late. */
+/** Number of reports in each timeout of the manager; several reports may be late without harm. */
 const PINGS_A_TIMEOUT = 4;
 
 /** Removes the manager's variables from the environment: processes started by this one are not the service. */

@@ -41,7 +41,7 @@ export function toUserError(error: unknown): unknown {
   return isOfSurroundings(error) ? new UserError(`${error.message}: ${ADVICE[error.code!]}`, { cause: error }) : error;
 }
 
-/** Makes an empty folder for this process alone, which the caller removes. Throws a UserError. */
+/** Makes an empty folder for use by this process only; the caller removes it. Throws a UserError. */
 export function createPrivateFolder(prefix: string, place?: string): string {
   const folder = place ?? tmpdir();
   try {

@@ -1,12 +1,13 @@
 /**
- * A map that forgets what was not used for long: of its two generations, the older is dropped when the younger is full.
+ * A map that forgets entries that were not used for long. It has two generations; the older one is dropped when the
+ * younger one is full.
  */
 export class RecentMap<Key, Value> {
   readonly #generationSizeMax: number;
   #young = new Map<Key, Value>();
   #old = new Map<Key, Value>();
 
-  /** Keeps at least the last `sizeMax / 2` entries used and never more than `sizeMax`. */
+  /** Keeps at least the `sizeMax / 2` entries that were used last, and never more than `sizeMax` entries. */
   constructor(sizeMax: number) {
     this.#generationSizeMax = sizeMax / 2;
   }

@@ -7,7 +7,7 @@ export function wordsToBigint(low: number, high: number): bigint {
   return (BigInt(high) << 32n) | BigInt(low);
 }
 
-/** The smallest and the largest value of rows [from, to), which must not be empty. */
+/** Returns the smallest and the largest value of rows [from, to), which must not be empty. */
 export function findExtremes(values: BigUint64Array, from: number, to: number): { min: bigint; max: bigint } {
   const words = toWords(values);
   let min = from * 2;

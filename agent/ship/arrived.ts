@@ -1,6 +1,6 @@
 /**
- * Asks a server which events it has that are no longer in the recording. An insert whose answer was lost may have been
- * done, so events removed from the recording are lost only if the server does not have them.
+ * Queries which events a server has that are no longer in the recording. An insert whose answer was lost may have been
+ * executed, so events removed from the recording are lost only if the server does not have them.
  */
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { FEW_ROWS, type RowOf, readTypedRows, type Shape } from '../clickhouse/connection/rows.ts';
@@ -21,23 +21,23 @@ export type DeliveredSegment = Omit<SealedSegment, 'typeMask'>;
 
 export interface ArrivalQuestion {
   recordingId: string;
-  /** Prefix of the ids of the inserts that may have brought the events. */
+  /** Id prefix of the inserts that may have sent the events. */
   insertId: string;
-  /** Whether to throw if the server may still get some of the events, rather than to count those it has. */
+  /** Whether to throw if the server may still get some of the events, instead of counting the events that it has. */
   waits: boolean;
   signal: AbortSignal;
 }
 
 /**
  * Returns undefined if the server has none of the events. Throws a ServerError, with code `behind` while the server
- * still stores an earlier insert, or has not yet copied all that another replica took.
+ * still stores an earlier insert, or has not yet copied all rows that another replica accepted.
  */
 export async function askArrived(
   connection: Connection,
   { recordingId, insertId, waits, signal }: ArrivalQuestion,
   { from, end, fromNs, toNs }: Sought,
 ): Promise<DeliveredSegment | undefined> {
-  // A server answers both subqueries before it reads the table, so the rows that it reads are not older.
+  // A server answers both subqueries before it reads the table, so the rows it reads are at least as recent.
   const copying = sql`SELECT count() FROM system.replicas
     WHERE database = ${text(connection.database)} AND table = 'event'
       AND (is_readonly OR inserts_in_queue > 0 OR log_max_index >= log_pointer AND log_max_index > 0)`;
@@ -73,8 +73,8 @@ export async function askArrived(
 }
 
 /**
- * Returns the number up to which the server's table `segment` has these numbers: events below it are listed already.
- * Segments are listed in the order of their numbers, all those of a group at once.
+ * Returns the number, at least `from`, below which the server's table `segment` already lists the events. Segments are
+ * listed in the order of their numbers, all segments of a group at once.
  */
 export async function askListed(
   connection: Connection,
@@ -87,10 +87,10 @@ export async function askListed(
   return Math.max(from, Number(row?.last ?? 0n));
 }
 
-/** ClickHouse's error code for an account without the right. */
+/** ClickHouse's error code for a missing right. */
 const NO_RIGHT = 497;
 
-/** Returns undefined for an account of an older schema, which may not ask: all of the events then count as lost. */
+/** Returns undefined for an account of an older schema, which has no right to query: all events then count as lost. */
 async function readFirstRow<const Own extends Shape>(
   connection: Connection,
   statement: Sql,

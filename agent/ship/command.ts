@@ -55,7 +55,7 @@ const FLUSH_NS_MIN = 1_000_000_000n;
 const FLUSH_NS_MAX = 600_000_000_000n;
 const FLUSH = DURATION.refine((ns) => ns >= FLUSH_NS_MIN && ns <= FLUSH_NS_MAX, 'must be from 1s to 600s');
 
-/** Bounds of a group: a segment, and what a server takes in a second. */
+/** Bounds of the number of events in a group: from one segment to what a server takes in a second. */
 const EVENTS_MIN = 4096;
 const EVENTS_MAX = 1_048_576;
 const GROUP_EVENTS = integer(
@@ -131,7 +131,7 @@ function addShipOptions(command: Command): Command {
   return addLogOptions(command);
 }
 
-/** Undefined if no server is set. */
+/** Returns undefined if no server is configured. */
 export function buildShipServer(flags: ShipServerFlags): { server: ConnectionSettings; folder: string } | undefined {
   const { url: urls, database = DATABASE_DEFAULT, user, passwordFile, state: folder = STATE_DEFAULT } = flags;
   if (!urls || urls.length === 0) return undefined;
@@ -178,7 +178,7 @@ async function run(flags: ShipFlags): Promise<void> {
   report(progress);
 }
 
-/** Returns undefined if the server's version decides. */
+/** Returns undefined if the server's version is to decide. */
 function chooseShipCompression(chosen: ShipFlags['compression'], urls: readonly string[]): Compression | undefined {
   if (chosen !== 'auto') return chosen;
   return urls.every((url) => isLoopback(parseReplicaUrl(url).host)) ? 'none' : undefined;

@@ -17,7 +17,7 @@ export interface ServerStart {
 }
 
 export interface ClockEstimate {
-  /** Clock of the server minus clock of this node. */
+  /** The server's clock minus this node's clock. */
   offsetNs: bigint;
   uncertaintyNs: bigint;
 }
@@ -28,7 +28,7 @@ export async function askVersion(connection: Connection, signal: AbortSignal): P
   return parseServerVersion(row.version);
 }
 
-/** Throws a ServerError if rows of this kreplay do not fit the tables. */
+/** Throws a ServerError if the rows of this kreplay do not fit the tables. */
 export async function checkSchema(connection: Connection, signal: AbortSignal): Promise<Meta> {
   const meta = await readMeta(connection, { signal, ...FEW_ROWS });
   const where = `the database ${connection.database}`;
@@ -50,7 +50,7 @@ export async function askShard(
   signal: AbortSignal,
 ): Promise<string> {
   if (cluster === undefined) return '';
-  // The macro names the shard in the paths of the tables too. An account needs no right for the function.
+  // The macro also names the shard in the paths of the tables. An account needs no right to call the function.
   const asked = isCurrent
     ? sql`SELECT getMacro('shard') AS shard`
     : sql`SELECT substitution AS shard FROM system.macros WHERE macro = 'shard'`;
@@ -69,7 +69,7 @@ export function checkShard({ shard: before, group }: Pick<ShippingPosition, 'sha
   );
 }
 
-/** The latest report about a recording that a server has. */
+/** The latest report that a server has about a recording. */
 export interface KnownNode {
   node: string;
   claim: string;
@@ -126,7 +126,7 @@ export async function askStart(connection: Connection, signal: AbortSignal): Pro
 
 const TRIES = 4;
 
-/** Returns the most certain of several measurements. Throws a ServerError. */
+/** Measures the offset several times and returns the most certain result. Throws a ServerError. */
 export async function askClock(
   connection: Connection,
   { isCurrent }: ServerVersion,
@@ -146,7 +146,7 @@ async function measure(connection: Connection, statement: Sql, signal: AbortSign
   const beforeNs = process.hrtime.bigint();
   const { ns, tick_ns: tick } = await readAnswerRow(connection, statement, { ns: 'number', tick_ns: 'number' }, signal);
   const tripNs = process.hrtime.bigint() - beforeNs;
-  // The server read its clock at some time of the round trip, and its clock shows the start of a tick.
+  // The server read its clock at some point during the round trip, and the clock shows the start of a tick.
   const nowNs = BigInt(Date.now()) * 1_000_000n + MILLISECOND_NS / 2n;
   return {
     offsetNs: ns + tick / 2n - (nowNs - tripNs / 2n),

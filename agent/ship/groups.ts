@@ -9,7 +9,7 @@ import { takeRows } from '../recording/read/assemble_block.ts';
 import type { SealedReader, SealedSegment } from '../recording/read/sealed_segments.ts';
 
 export interface SegmentGroup {
-  /** The numbers [from, end): retention has removed the events whose numbers are in no segment. */
+  /** The numbers [from, end). Events whose numbers are in no segment were removed by retention. */
   from: number;
   end: number;
   segments: readonly SealedSegment[];
@@ -33,25 +33,25 @@ const GROUP_SPAN_NS_MAX = 8n * HOUR_NS;
 const HOURS_MAX = 90;
 const SPAN_NS_MAX = BigInt(HOURS_MAX - 1) * HOUR_NS;
 
-/** A quiet node has many small segments, whose entries are read quickly. */
+/** Maximum number of segments in a group: a quiet node has many small segments, whose entries are read quickly. */
 const SEGMENTS_MAX = 4096;
 
 /**
- * Events of the first group, when the size of the rows for other tables is unknown; those rows stay in memory until the
- * events of the group have arrived.
+ * Number of events in the first group, when the size of the rows for other tables is unknown; those rows stay in memory
+ * until the events of the group have arrived.
  */
 const EVENTS_MIN = 4096;
 const BESIDE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface GroupSizes {
   limits(): GroupLimits;
-  /** Notes how many bytes the rows of other tables took for the events of a group. */
+  /** Notes the total size of the rows that the events of a group made for other tables. */
   note(eventCount: number, besideBytes: number): void;
 }
 
 /**
- * Chooses the size of groups from the rows that the last group had for other tables: a server need not merge rows that
- * are stored together.
+ * Chooses the size of groups by the size of the rows that the last group had for other tables. Groups are as large as
+ * this size allows, because a server need not merge rows that are stored together.
  */
 export function groupSizes(eventsMax: number): GroupSizes {
   let size = Math.min(eventsMax, EVENTS_MIN);
@@ -126,8 +126,8 @@ export function findHoles({ from, end, segments }: SegmentGroup, settled: number
 
 /**
  * Returns the group's numbers from `settled` on that are in none of its segments, with the times of their neighbours as
- * bounds. All are one gap: retention may remove more of the group before it is sent again, and a larger gap then
- * replaces the reported one.
+ * bounds. All numbers form one gap: retention may remove more of the group before it is sent again, and a larger gap
+ * then replaces the reported one.
  */
 export function findGap(
   { from, end, segments }: SegmentGroup,
@@ -152,14 +152,14 @@ export function findGap(
   return gap.count > 0 ? gap : undefined;
 }
 
-/** A range of starts. */
+/** A range of start times. */
 export interface TimePart {
   fromNs: bigint;
   toNs: bigint;
 }
 
 /**
- * Divides a group that spans more hours than one insert may have into parts of whole days: sums have the day in their
+ * Divides a group that spans more hours than one insert allows into parts of whole days: sums have the day in their
  * key, so the sums of two parts do not replace each other. A group that needs no division is one part.
  */
 export function splitIntoParts(

@@ -6,10 +6,10 @@ import { PositionError } from './position.ts';
 import type { ShipProgress, Trouble } from './progress.ts';
 
 export interface Patience {
-  /** Waits between tries, in milliseconds: each is twice the one before, from the first to the longest. */
+  /** Waits between tries, in milliseconds: each is twice the previous one, from `firstMs` up to `longestMs`. */
   firstMs: number;
   longestMs: number;
-  /** The waits while an operator must act. */
+  /** The first and the longest wait while an operator must act. */
   blockedFirstMs: number;
   blockedMs: number;
   /** Time after which a failure is thrown, for a command that must end. */
@@ -24,7 +24,9 @@ export const SERVICE_PATIENCE: Patience = {
   givesUpMs: Number.POSITIVE_INFINITY,
 };
 
-/** A command at a terminal waits for failures that pass soon, and reports at once those that an operator must fix. */
+/**
+ * A command at a terminal retries after failures that pass soon, and reports at once those that an operator must fix.
+ */
 export const COMMAND_PATIENCE: Patience = { ...SERVICE_PATIENCE, longestMs: 5_000, blockedMs: 0, givesUpMs: 60_000 };
 
 export interface Persisting {
@@ -35,7 +37,8 @@ export interface Persisting {
 }
 
 /**
- * Throws the reason of the signal, any error of neither server nor position, and every error once the patience ends.
+ * Throws the reason of the signal, any error that comes from neither the server nor the position, and every error once
+ * the patience ends.
  */
 export async function persist<Result>(
   { patience, progress, log, signal }: Persisting,

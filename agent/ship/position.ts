@@ -15,13 +15,13 @@ const POSITION = z.object({
   version: z.literal(1),
   recordingId: z.string().regex(/^[0-9a-f]{16}$/),
   node: z.string(),
-  /** Names this shipper: another one that ships the same recording has another claim. */
+  /** Identifies this shipper: another shipper of the same recording has another claim. */
   claim: z.string().regex(/^[0-9a-f]{32}$/),
   /**
    * Time of the latest report to a server, written before the report is sent: a later report is from another shipper.
    */
   saidNs: TIME.optional(),
-  /** The shard that events go to: they must not go to another one as well. */
+  /** The shard that events go to: they must not go to a second shard as well. */
   shard: z.string().optional(),
   /** Events with lower numbers are acknowledged. */
   number: NUMBER,
@@ -31,12 +31,12 @@ const POSITION = z.object({
   seen: NUMBER.default(0),
   /** The latest end of a shipped segment, in nanoseconds since the epoch. */
   lastNs: TIME,
-  /** Ids of the last loss and the last clock step that are acknowledged. */
+  /** Ids of the last acknowledged loss and the last acknowledged clock step. */
   lossId: NUMBER,
   clockId: NUMBER,
   /**
-   * How many times the position went back; part of the names of inserts, so that a server takes rows again that it has
-   * lost.
+   * How many times the position went back. The names of inserts contain this number, so that a server that has lost
+   * rows accepts them again.
    */
   round: NUMBER.default(0),
   /** The boundary of the group that is being sent, and when its events began: parts of it may have arrived. */
@@ -45,7 +45,7 @@ const POSITION = z.object({
   begun: z.object({ end: NUMBER, minNs: TIME.optional(), maxNs: TIME.optional() }).nullable().default(null),
   /** Numbers up to which events were acknowledged in the last 15 minutes, with the time of each. */
   acknowledged: z.array(z.object({ atMs: NUMBER, number: NUMBER })),
-  /** Start time of each server that took events, by its own report, in milliseconds since the epoch. */
+  /** Start time of each server that took events, as the server reports it, in milliseconds since the epoch. */
   servers: z.record(z.string(), NUMBER),
 });
 
@@ -80,7 +80,7 @@ export function createPosition(
   };
 }
 
-/** The position after a group was acknowledged. */
+/** Returns the position after a group was acknowledged. */
 export function advancePosition(position: ShippingPosition, end: number, nowMs: number): ShippingPosition {
   const recent = position.acknowledged.filter(({ atMs }) => nowMs - atMs < REMEMBERED_MS && atMs <= nowMs);
   const isDue = nowMs - (recent.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= REMEMBER_EVERY_MS;
@@ -90,12 +90,12 @@ export function advancePosition(position: ShippingPosition, end: number, nowMs: 
   return { ...position, number: end, settled: Math.max(position.settled, end), group: null, begun, acknowledged };
 }
 
-/** The number below which nothing is reported as lost any more. */
+/** Returns the number below which nothing is reported as lost any more. */
 export function computeSettledNumber({ number, settled }: ShippingPosition): number {
   return Math.max(number, settled);
 }
 
-/** The position from which all that a server may have lost is sent again. */
+/** Returns the position from which all that a server may have lost is sent again. */
 export function rewindPosition(position: ShippingPosition, nowMs: number): ShippingPosition {
   const first = position.acknowledged.find(({ atMs }) => nowMs - atMs < REMEMBERED_MS);
   const number = Math.min(first?.number ?? position.number, position.group?.from ?? position.number);
@@ -106,16 +106,16 @@ export function rewindPosition(position: ShippingPosition, nowMs: number): Shipp
 }
 
 /**
- * The position of a shipper that takes over from another one, which may have sent more than it reported to a server: up
- * to the end of the recording.
+ * Returns the position of a shipper that takes over from another one. That other shipper may have sent more than it
+ * reported to a server: up to the end of the recording.
  */
 export function claimPosition(position: ShippingPosition, recordedEnd: number): ShippingPosition {
   return { ...position, begun: { end: Math.max(recordedEnd, position.begun?.end ?? 0) } };
 }
 
 /**
- * The position at this shard. Events that another shard acknowledged are not sent again when a server of this one
- * restarts.
+ * Returns the position for this shard. Events that another shard acknowledged are not sent again when a server of this
+ * shard restarts.
  */
 export function toShardPosition(position: ShippingPosition, shard: string): ShippingPosition {
   if (position.shard === undefined) return { ...position, shard };
@@ -148,7 +148,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The group may read the file, because the agent waits for the position before it removes old events. */
+/** The file's group may read it, because the agent waits for the position before it removes old events. */
 const FILE_MODE = 0o640;
 
 /** Writing the position failed: nothing may be sent until it succeeds. */

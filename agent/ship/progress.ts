@@ -31,14 +31,14 @@ export interface ShipProgress {
   retries: Map<string, number>;
   /** Undefined while shipping works. */
   trouble: Trouble | undefined;
-  /** Reads the recording, because the count grows even while nothing can be sent. */
+  /** Reads the backlog from the recording, because it grows even while nothing can be sent. */
   waiting: () => ShippingBacklog;
   /** Histogram of the time that groups took to arrive. */
   inserts: Buckets;
   clock: ClockEstimate | undefined;
 }
 
-/** Bounds from a small group on an idle server to one that waits for merges. */
+/** Bounds that range from a small group on an idle server to a group that waits for merges. */
 const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export const NOTHING_WAITS = (): ShippingBacklog => ({ events: 0, sinceNs: undefined });

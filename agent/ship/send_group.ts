@@ -1,6 +1,6 @@
 /**
- * Sends a group to all tables, last to the one that marks the group as arrived. A failure may leave rows in some
- * tables: the same group is then sent again, and its rows replace them.
+ * Sends a group to all tables; the last one is the table that marks the group as arrived. A failure may leave rows in
+ * some tables: the same group is then sent again, and its rows replace those rows.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -26,7 +26,7 @@ export interface Destination {
   /** Number of replicas that must have a row before it counts as arrived. */
   quorum?: number | undefined;
   compression?: ReturnType<typeof chooseInsertCompression> | undefined;
-  /** Called with the number of bytes that went out. */
+  /** Called with the number of bytes that were sent. */
   onSent?: ((bytes: number) => void) | undefined;
 }
 
@@ -72,13 +72,13 @@ export async function sendGroup(
     signal,
   };
   const removed = await askRemoved(connection, question, sending);
-  /** Losses by the first number of the segment that has them. */
+  /** Losses, keyed by the first number of the segment that has the lost events. */
   const unread = new Map<number, ShippingLoss>();
   function lose({ firstNumber: from, minNs, maxNs }: SealedSegment, cause: ShippingLoss['cause'], count: number): void {
     unread.set(from, { from, count, fromNs: minNs, toNs: maxNs, cause });
   }
 
-  /** Yields the events of the segments that can be read, and notes the others as lost. */
+  /** Yields the events of the segments that can be read, and notes all other events as lost. */
   function* readBlocks(): Generator<{ segment: SealedSegment; block: NumberedBlock }> {
     for (const segment of group.segments) {
       const read = reader.readSealedEvents(segment);
@@ -134,16 +134,16 @@ export function nameGroup(
   return `${recordingId}-${round}-${from}-${end}`;
 }
 
-/** Prefix of the ids of inserts that have the events of the group with this name. */
+/** Id prefix of the inserts that send this group's events. */
 export const buildInsertId = (name: string): string => `${name}-event`;
 
 interface ShipmentOutcome {
-  /** A loss without a count is about events that arrived, and that the sums of other tables may lack. */
+  /** A loss with a count of 0 is about events that arrived, but that the sums in other tables may lack. */
   lost: ShippingLoss[];
   arrived: DeliveredSegment[];
 }
 
-/** Returns the outcome for events of the group that were removed before the group is sent. */
+/** Returns the outcome for events of the group that were removed before the group was sent. */
 async function askRemoved(
   connection: Connection,
   question: ArrivalQuestion,
@@ -168,7 +168,7 @@ async function askRemoved(
   return { lost: [{ ...gap, count, cause: 'unshipped' }], arrived };
 }
 
-/** Returns the times between which the events began whose groups may have arrived in part. */
+/** Returns the range of start times of the events in those groups that may have arrived in part. */
 export function computeGroupTimes({ group, begun }: Pick<ShippingPosition, 'group' | 'begun'>): {
   fromNs: bigint;
   toNs: bigint;
@@ -214,7 +214,8 @@ export async function sendSide(
   const steps = reader.listClockStepsAfter(position.clockId);
   const lossId = noted.at(-1)?.lossId ?? position.lossId;
   const clockId = steps.at(-1)?.clockId ?? position.clockId;
-  // The label has all counts: more may be noted before a retry, and a server drops inserts with a name that it knows.
+  // The label contains all counts: more losses may be noted before a retry, and a server drops inserts whose name it
+  // knows.
   const missing = lost.reduce((sum, { count }) => sum + count, 0);
   const latestNs = lost.reduce((latest, { toNs }) => (toNs > latest ? toNs : latest), 0n);
   for (const [i, table] of encodeLossTables(reader, noted, lost).entries())
@@ -229,7 +230,7 @@ type Send = (
   label?: string,
 ) => Promise<void>;
 
-/** `name` and the table name each insert: a server drops inserts whose name it has seen already. */
+/** An insert's token is made of `name`, table and label: a server drops inserts whose token it has already seen. */
 export function createSender(destination: Destination, name: string, signal: AbortSignal) {
   const { connection, version, quorum, compression, onSent } = destination;
   const send: Send = (into, blocks, label = '') =>

@@ -1,4 +1,4 @@
-/** Ships the recordings of a node, one after the other: a new recording follows one that is removed. */
+/** Ships the recordings of a node, one after the other: when a recording is removed, the next one follows. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { RecordingError } from '../recording/format/errors.ts';
@@ -20,10 +20,10 @@ import { buildInsertId, computeGroupTimes, createSender, nameGroup, sendTable } 
 import { BEHIND_MS_MAX, type ShipperOptions, shipRecording } from './shipper.ts';
 import { encodeLossTables, encodeSegmentTable } from './side_rows.ts';
 
-/** How often to look for a missing recording. */
+/** Interval between checks for a missing recording. */
 const LOOK_MS = 5_000;
 
-/** Ends when the signal aborts, or with `once`. Throws a UserError. */
+/** Ships until the signal aborts or, if `once`, all events sealed at the start have arrived. Throws a UserError. */
 export async function ship(options: ShipperOptions, path: string): Promise<void> {
   makeStateFolder(options.folder);
   let position = readPosition(options.folder);
@@ -74,7 +74,7 @@ async function preparePosition(
   return next;
 }
 
-/** Reports the events of a recording that is gone, as far as they were not shipped. */
+/** Reports those events of a removed recording that were not shipped. */
 async function leave(
   options: ShipperOptions,
   reader: RecordingReader,
@@ -112,7 +112,7 @@ async function tellRest(options: ShipperOptions, position: ShippingPosition, res
   log.error({ events: count }, 'a recording is gone that was not shipped to its end');
 }
 
-/** Returns the events that arrived of the group being sent when its recording was removed. */
+/** Returns the events that arrived from the group that was being sent when its recording was removed. */
 async function readArrived(
   connection: Connection,
   question: Pick<ArrivalQuestion, 'waits' | 'signal'>,

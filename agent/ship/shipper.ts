@@ -59,7 +59,7 @@ export interface ShipperOptions extends Persisting {
   catchUp: number;
   /** Whether to take over a recording that another process has shipped. */
   claims: boolean;
-  /** Whether to end when all events have arrived that are sealed at the start. */
+  /** Whether to end when all events that are sealed at the start have arrived. */
   once: boolean;
 }
 
@@ -71,9 +71,9 @@ const CATCH_UP_RATE_MIN = 50_000;
 const RESTART_MS = 5_000;
 const LOOK_MS = 1_000;
 const SEEN_EVERY_MS = 10_000;
-/** A replica that is away for longer may never be back, so events that only it has count as lost. */
+/** A replica that is unreachable for longer may never come back, so events that only this replica has count as lost. */
 export const BEHIND_MS_MAX = 600_000;
-/** Time after which a shipper that started at the same moment has claimed the recording. */
+/** Time after which any other shipper that started at the same moment has claimed the recording. */
 const ALONE_MS = 100;
 
 /** Returns the position when the recording is replaced by another one, or with `once` when all events have arrived. */
@@ -113,7 +113,8 @@ export async function shipRecording(
   }
 
   /**
-   * Checks server and claim before events are sent; also after each failure, because the server may be another one now.
+   * Checks the server and the claim before events are sent, and again after each failure, because the server may then
+   * be a different one.
    */
   async function greet(): Promise<Destination> {
     const { connection, quorum, compression } = options;
@@ -124,7 +125,7 @@ export async function shipRecording(
     const shard = await askShard(connection, version, meta, signal);
     if (!claims) checkShard(position, shard);
     if (position.shard !== shard) moveTo(toShardPosition(position, shard));
-    // Losses below this number are reported already, also if this shipper has another claim.
+    // Losses below this number have been reported already, even if this shipper now has another claim.
     if (known && known.shippedNumber > computeSettledNumber(position))
       moveTo({ ...position, settled: known.shippedNumber });
     noteStart(await askStart(connection, signal));
@@ -163,12 +164,12 @@ export async function shipRecording(
     // The order matters: a call that ends in between is then among the events that are not shipped yet.
     const unended = reader.unended();
     const { end } = reader.ends();
-    // A call that has lasted long may have begun before others that have arrived.
+    // A call that has lasted long may have begun before events that have already arrived.
     const waitsSinceNs = reader.findEarliestNs(position.number) ?? U64_MAX;
     const aliveNs = span?.toNs ?? 0n;
     // The part below a millisecond is random, so that no two shippers report with the same time.
     const nowNs = BigInt(Date.now()) * 1_000_000n + BigInt(randomInt(1_000_000));
-    // The row with the latest time counts, also after the clock was set back.
+    // The row with the latest time counts, even after the clock was set back.
     const latestNs = max(known?.atNs ?? 0n, BigInt(position.saidNs ?? 0));
     const atNs = max(nowNs, latestNs + 1n);
     moveTo({ ...position, saidNs: String(atNs) });
@@ -220,7 +221,7 @@ export async function shipRecording(
     progress.events += sent.events;
     sizes.note(sent.events, sent.besideBytes);
     progress.groups++;
-    // The server is told, so that a shipper without this position does not report these losses again.
+    // The losses are reported to the server, so that a shipper without this position does not report them again.
     if (noteLost(sent.lost)) destination = undefined;
     const lastNs = group.maxNs > BigInt(position.lastNs) ? String(group.maxNs) : position.lastNs;
     moveTo({ ...advancePosition(position, group.end, Date.now()), ...sent.side, lastNs });
@@ -286,10 +287,7 @@ export async function shipRecording(
   }
 }
 
-/**
- * Waits for a server that is behind for `BEHIND_MS_MAX`: events that it gets later then count as lost, even if they
- * come.
- */
+/** Waits up to `BEHIND_MS_MAX` for a server that is behind; events that it gets later count as lost. */
 function createPatientSender(source: Parameters<typeof sendGroup>[1], signal: AbortSignal) {
   let behindSinceMs: number | undefined;
   return async (to: Destination, group: Omit<Sending, 'nowNs' | 'waits'>): Promise<SentGroup> => {
@@ -334,7 +332,7 @@ function computePhaseMs(node: string, flushMs: number): number {
   return hash % flushMs;
 }
 
-/** Measures how fast the recording grows, over the last minute. */
+/** Measures how fast the recording grew during the last minute. */
 function createLiveRate() {
   const seen: { atMs: number; end: number }[] = [];
   return {

@@ -29,7 +29,7 @@ function encodeSentTable(name: string, cells: readonly (readonly SentCell[])[]):
 
 const parseRecordingId = ({ recordingId }: ShippedBy): bigint => BigInt(`0x${recordingId}`);
 
-/** Ids of losses that the shipper found start here, and continue with the number of the loss's first event. */
+/** The first ids for losses that the shipper found; the number of the loss's first event is added. */
 const OWN_LOSS_IDS = { unshipped: 2n ** 63n, damaged: 2n ** 63n + 2n ** 62n };
 
 /** A loss of events that were recorded and will not arrive. */
@@ -37,7 +37,7 @@ export interface ShippingLoss extends NumberGap {
   cause: 'unshipped' | 'damaged';
 }
 
-/** Losses by retention are left out: the removed events were shipped before, or are `unshipped`. */
+/** Encodes all losses except those by retention: the events that it removed were shipped before, or are `unshipped`. */
 export function encodeLossTables(
   by: ShippedBy,
   noted: readonly NotedLoss[],
@@ -95,13 +95,13 @@ export interface NodeState {
   machineId: string;
   claim: string;
   createdNs: bigint;
-  /** The latest time at which a writer is known to have been at work, and when it ended; 0 if it has not. */
+  /** The latest time at which a writer is known to have been active, and the time of its end; 0 if it has not ended. */
   aliveNs: bigint;
   endedNs: bigint;
   shippedNumber: number;
   /** All events that began before this time have arrived, or are in progress. */
   watermarkNs: bigint;
-  /** Number of events that wait. */
+  /** Number of events that wait to be shipped. */
   backlog: number;
   clockOffsetNs: bigint;
   clockUncertaintyNs: bigint;

@@ -5,25 +5,28 @@ export const AGENT_SOCKET = 'agent.sock';
 
 export interface AgentReport {
   node: string;
-  /** Seconds since the epoch. Every count below started at 0 then. */
+  /** Seconds since the epoch. All counts below started at 0 at this time. */
   start_time_seconds: number;
   /** CPU time of all threads. */
   cpu_seconds: number;
   resident_bytes: number;
-  /** Why the recording cannot be written at the moment; the agent tries again. Older agents do not report it. */
+  /** Reason why writing the recording fails at the moment; the agent tries again. Older agents do not report it. */
   failure?: string | null | undefined;
-  /** Age of the oldest commit that is not known to be on the disk: a loss of power takes what came since. */
+  /**
+   * Age of the oldest commit that is not known to be on the disk: a loss of power would lose everything committed since
+   * then.
+   */
   unsynced_seconds?: number | undefined;
   ring: {
     size_bytes: number;
-    /** Bytes that wait at the moment. */
+    /** Number of bytes that are waiting now. */
     pending_bytes: number;
-    /** The most bytes that waited within the last minute or two. */
+    /** Maximum number of bytes that were waiting within the last minute or two. */
     peak_bytes: number;
   };
   /** Number of events in the recording, by type. */
   recorded: Record<string, number>;
-  /** Losses that the recording notes; the type is null if it is unknown. */
+  /** Losses that are noted in the recording; the type is null if it is unknown. */
   lost: { cause: string; event_type: string | null; count: number }[];
   /** Durations of commits. */
   commits: {

@@ -9,7 +9,7 @@ import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, FILE_KINDS } from './owner.
 import { sysSync } from './sys_sync.ts';
 import { sysWrite } from './sys_write.ts';
 
-/** A 64-bit integer: a bigint here, an exact JSON integer on the wire. */
+/** A 64-bit integer: a bigint in the code, and an exact JSON integer in requests and answers. */
 export const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
 
 /** Adds the description for the API's document to a schema. */
@@ -94,5 +94,5 @@ export type SysSyncEvent = Common & { event_type: 'sys_sync' } & OfFile &
   Omit<OwnFields<typeof sysSync.fields>, 'file_id'>;
 export type BlockIoEvent = Common & { event_type: 'block_io' } & OwnFields<typeof blockIo.fields>;
 
-/** An event as the API returns it; 64-bit integers are bigints here and exact JSON integers on the wire. */
+/** An event as the API returns it; its 64-bit integers are bigints in the code, and exact JSON integers in answers. */
 export type ApiEvent = SysWriteEvent | BlockIoEvent | SysSyncEvent;

@@ -25,11 +25,11 @@ export interface Block {
   rowCount: number;
   /** Number of rows of each event type, by its id. */
   typeCounts: Uint32Array;
-  /** Arrays may be longer than the rows in use. A scan leaves out columns that were not requested. */
+  /** An array may be longer than its number of used rows. A scan omits columns that were not requested. */
   columns: Map<string, ColumnArray>;
 }
 
-/** A block and the recording's number for each of its rows. */
+/** A block in which each row has its number in the recording. */
 export interface NumberedBlock extends Block {
   numbers: BigUint64Array;
 }
@@ -44,7 +44,7 @@ export function createColumnArray(storage: Storage, length: number): ColumnArray
   return new ARRAYS[storage](length);
 }
 
-/** Returns an array for the values of a column; what it contains is overwritten. */
+/** Returns an array for the values of a column. The array may still contain old values, which must be overwritten. */
 export type ColumnMaker = (name: string, storage: Storage, length: number) => ColumnArray;
 
 export const createColumn: ColumnMaker = (_, storage, length) => createColumnArray(storage, length);
@@ -69,7 +69,9 @@ export function createBlock(capacity: number, columns: readonly Column[] = COLUM
   };
 }
 
-/** Number of bytes that all columns of a block of this capacity take, each aligned for its values. */
+/**
+ * Returns the number of bytes that all columns of a block with this capacity take, each column aligned for its values.
+ */
 export function computeBlockBytes(capacity: number): number {
   return COLUMNS.reduce((sum, { storage }) => sum + computeColumnBytes(storage, capacity), 0);
 }
@@ -79,7 +81,8 @@ export function createSharedBlock(memory: SharedArrayBuffer, capacity: number): 
   const columns = new Map<string, ColumnArray>();
   let offset = 0;
   for (const { name, storage } of COLUMNS) {
-    // Values read from a column are copied or encoded at once; no caller gets memory that another thread changes.
+    // Values that are read from a column are copied or encoded at once, so no caller gets memory that another thread
+    // changes.
     columns.set(name, new ARRAYS[storage](memory as unknown as ArrayBuffer, offset, capacity));
     offset += computeColumnBytes(storage, capacity);
   }
@@ -90,12 +93,14 @@ function computeColumnBytes(storage: Storage, capacity: number): number {
   return Math.ceil((capacity * ARRAYS[storage].BYTES_PER_ELEMENT) / 8) * 8;
 }
 
-/** Number of values in use in a column: all rows for a common one, the rows of its type otherwise. */
+/**
+ * Returns the number of used values in a column: all rows for a common column, otherwise the rows of the column's type.
+ */
 export function getColumnLength(block: Block, column: Column): number {
   return column.eventType === 0 ? block.rowCount : block.typeCounts[column.eventType]!;
 }
 
-/** Returns for each row its index in its type's own columns. */
+/** Returns, for each row, its index in the columns of its own type. */
 export function typeRows(block: Block): Uint32Array {
   const eventType = block.columns.get('event_type')! as Uint8Array;
   const next = new Uint32Array(TYPE_COUNTS);

@@ -90,7 +90,7 @@ export function buildCHeader(): string {
   ].join('\n')}\n`;
 }
 
-/** Whether the field has bytes of its own in the record. */
+/** Returns whether the field takes any bytes in the record. */
 const hasRoom = ({ size }: FieldLayout) => size > 0;
 
 function formatCStruct(record: RecordDefinition): string[] {

@@ -1,4 +1,7 @@
-/** The recording's columns: common ones for every event, and each type's own for the events of that type. */
+/**
+ * The recording's columns: the common columns, which every event has, and for each type the columns that only events of
+ * that type have.
+ */
 import { commonFields } from './common.ts';
 import type { Fields } from './define.ts';
 import { EVENTS } from './index.ts';
@@ -6,13 +9,14 @@ import type { ColumnSource, Encoding, Storage } from './kinds.ts';
 
 export interface Column {
   /**
-   * Unique over all event types: `duration_ns`, `sys_write.fd`. It is stored in the file, so it never changes meaning.
+   * Unique among all event types: `duration_ns`, `sys_write.fd`. The name is stored in the file, so it never changes
+   * meaning.
    */
   readonly name: string;
   readonly storage: Storage;
   readonly encoding: Encoding;
   readonly source: ColumnSource;
-  /** Id of the only event type that has it; 0 means that every event does. */
+  /** Id of the only event type that has the column; 0 if every event has it. */
   readonly eventType: number;
   /** The record's field, and the index of this column among that field's columns. */
   readonly field: string;

@@ -1,12 +1,18 @@
 import { boot_time, context, internal, process, s64, text, u16, u32, u64 } from './kinds.ts';
 
-/** `flags` of an event: how its context reached the task. They are bits, because a fork of a thread has both. */
+/**
+ * Values of `flags` of an event: how its context reached the task. They are bits, because a process that a thread
+ * forked can have both flags of inheritance.
+ */
 export const CONTEXT_FLAGS = {
   /** Copied to a forked process from its parent. */
   CONTEXT_INHERITED_PROCESS: 1,
-  /** Seen by a thread through the one that created it: valid only while the setter still holds it. */
+  /**
+   * A thread shares the context of the thread that created it; valid only while the thread that set the context still
+   * holds it.
+   */
   CONTEXT_INHERITED_THREAD: 2,
-  /** The process's default (`KREPLAY1 proc ...`), not the thread's own. */
+  /** The event has the process's default context (`KREPLAY1 proc ...`), not a context of the thread. */
   CONTEXT_PROCESS_DEFAULT: 4,
   /** The trace of the TRACEPARENT that the process was started with; always with CONTEXT_PROCESS_DEFAULT. */
   CONTEXT_ENVIRONMENT: 8,
@@ -14,11 +20,11 @@ export const CONTEXT_FLAGS = {
   CONTEXT_HTTP: 16,
   /** The trace that the thread itself publishes in OpenTelemetry's thread context. */
   CONTEXT_OTEL: 32,
-  /** Set for an origin that dirtied a part of the pages that it stands for, where others may have, too. */
+  /** The origin dirtied a part of the pages that it represents, but other tasks may have dirtied these pages, too. */
   ORIGIN_AMBIGUOUS: 64,
 } as const;
 
-/** `context_id` of a definition that could not be stored. The owner is unknown, never the previous one. */
+/** `context_id` of a definition that could not be stored. The owner is then unknown; it is never the previous owner. */
 export const CONTEXT_LOST = 1;
 
 /** Every event starts with these fields. */

@@ -1,6 +1,6 @@
 /**
- * Decodes framed records into columns. Works column by column, so that each loop touches one field of one width: no
- * object, closure or BigInt is made per event.
+ * Decodes framed records into columns. The decoder works column by column, so that each loop touches one field of one
+ * width, and no object, closure or BigInt is created per event.
  *
  * A frame is {u32 payload size, u32 zero, payload, padding to 8}, as `RingReader.drain()` of libbpf-ts writes it.
  */
@@ -16,9 +16,9 @@ export const FRAME_HEADER_SIZE = 8;
 /** Maximum number of rows in a block. */
 export const BLOCK_ROWS_MAX = 4096;
 
-/** A field whose column the decoder leaves to the resolver: times, texts and references. */
+/** A field whose column is filled by the resolver instead of the decoder: times, texts and references. */
 export interface ReferenceField {
-  /** 0 for a field of every event. */
+  /** Event type that has the field; 0 if every event has it. */
   readonly eventType: number;
   readonly layout: FieldLayout;
   readonly columns: readonly Column[];
@@ -28,21 +28,21 @@ export interface DecodedBlock {
   readonly block: Block;
   /** Byte offset of each row's record in the buffer. */
   readonly recordOffsets: Uint32Array;
-  /** Byte offsets of the records of one type, by event type id. */
+  /** Byte offsets of the records of each event type, indexed by the type's id. */
   readonly typeRecordOffsets: readonly Uint32Array[];
 }
 
-/** Returns whether the record at `offset` is to be kept. */
+/** Returns whether the record at `offset` should be kept. */
 export type Accept = (words: Uint32Array, offset: number) => boolean;
 
 export interface Decoder {
   readonly decoded: DecodedBlock;
   /**
-   * Fills the block from the frames in `buffer[start, end)` and returns where it stopped: at `end`, or earlier if the
-   * block was full. Plain values are in their columns then; reference fields are not.
+   * Fills the block from the frames in `buffer[start, end)` and returns where decoding stopped: at `end`, or earlier if
+   * the block was full. Afterwards, plain values are in their columns, but reference fields are not.
    */
   decode(buffer: Uint8Array, start: number, end: number, accept: Accept): number;
-  /** Number of records of an unknown type or a wrong size since the last call. */
+  /** Returns the number of records with an unknown type or a wrong size since the last call. */
   takeBadRecords(): number;
 }
 
@@ -60,7 +60,7 @@ for (const event of EVENTS) {
   SIZES_MIN[event.id] = event.sizeMin;
 }
 
-/** Whether a record of this type can have this size; false for an unknown type. */
+/** Returns whether a record of this type can have this size; returns false for an unknown type. */
 function hasSize(type: number, size: number): boolean {
   const min = SIZES_MIN[type]!;
   return size >= min && size <= SIZES[type]! && (size - min) % ORIGIN_SIZE === 0;
@@ -113,7 +113,7 @@ export function createDecoder(): Decoder {
         const size = words[at >>> 2]!;
         const offset = at + FRAME_HEADER_SIZE;
         if (size > end - offset) {
-          // This is not a frame, so it is unknown where the next one starts.
+          // These bytes are not a frame, so it is unknown where the next frame starts.
           badRecords++;
           at = end;
           break;
@@ -144,7 +144,7 @@ export function createDecoder(): Decoder {
   };
 }
 
-/** Offset in the record of a field that every event has. */
+/** Returns the offset in the record of a field that every event has. */
 export function recordOffset(field: keyof typeof commonFields): number {
   return EVENTS[0].layout.find(({ name }) => name === field)!.offset;
 }

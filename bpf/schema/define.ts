@@ -7,16 +7,16 @@ export function getApiName(fieldName: string, field: Fields[string]): string {
   return field.kind.columnName ?? fieldName;
 }
 
-/** One record as the kernel side writes it: fields in the order of their bytes. */
+/** A record as the kernel side writes it, with its fields in the order of their bytes. */
 export interface RecordDefinition<F extends Fields = Fields> {
   readonly name: string;
-  /** The first two bytes of every record. An id is never reused for another meaning. */
+  /** Id in the first two bytes of every record. An id is never reused for another meaning. */
   readonly id: number;
   readonly doc: string;
   readonly fields: F;
   readonly layout: readonly FieldLayout[];
   readonly size: number;
-  /** The size without origins: a record has only as many origins as it needs. */
+  /** Size without origins; a record has only as many origins as it needs. */
   readonly sizeMin: number;
 }
 
@@ -39,8 +39,8 @@ const C_SIZE: Record<CType, number> = {
 };
 
 /**
- * Lays the fields out as C does and rejects holes: a hole is memory that a program may forget to zero, and stale kernel
- * memory must never reach user space.
+ * Lays out the fields as C does and rejects holes: a program may forget to zero a hole, and stale kernel memory must
+ * never reach user space.
  */
 export function defineRecord<const F extends Fields>(
   name: string,

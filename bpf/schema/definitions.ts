@@ -1,18 +1,25 @@
 /**
- * Dictionary records: sent once through the definition ring when something is first seen; events carry the id. Records
- * of two rings have no order between them, so the agent resolves references when it writes a batch out.
+ * Dictionary records. A record is sent through the definition ring when something is first seen; events refer to it by
+ * its id. Records of two rings are not ordered relative to each other, so the agent resolves references when it writes
+ * out a batch.
  */
 import { defineRecord } from './define.ts';
 import { internal, text, u32, u64 } from './kinds.ts';
 
-/** Longest marker line and longest path that a definition carries, with the terminating NUL. */
+/** Maximum sizes of a marker line and of a path in a definition, including the terminating NUL. */
 export const MARKER_SIZE = 1024;
 export const PATH_SIZE = 4096;
 
-/** Longest accepted record of OpenTelemetry's thread context: the proposal recommends not to exceed this. */
+/**
+ * Maximum size of an accepted record of OpenTelemetry's thread context, which is the limit that the proposal
+ * recommends.
+ */
 export const THREAD_RECORD_SIZE = 640;
 
-/** Limits in bytes for a program's definition: its arguments, and those together with environment variables. */
+/**
+ * Limits in bytes for a program's definition: for its arguments, and for its arguments and environment variables
+ * together.
+ */
 export const ARGUMENTS_SIZE = 1024;
 export const PROGRAM_TEXT_SIZE = 4096;
 
@@ -35,7 +42,7 @@ export const CONTEXT_SCOPES = {
   SCOPE_OTEL: 4,
 } as const;
 
-/** The text follows the record. `context_id` is new, and the task holds it from `time_ns` on. */
+/** The text follows the record. `context_id` is a new id, and the task holds this context from `time_ns` on. */
 export const contextDefinition = defineRecord('context_definition', 64, 'a task has a new context', {
   ...head,
   context_id: u64('number that events carry'),
@@ -48,7 +55,10 @@ export const contextDefinition = defineRecord('context_definition', 64, 'a task 
   share: u64('share that it counts against, a number: see current_share() of bpf/budget.bpf.h'),
 });
 
-/** A task no longer holds its context: it was replaced, ended by a marker, or the task exited. */
+/**
+ * A task no longer holds its context, because the context was replaced or ended by a marker, or because the task
+ * exited.
+ */
 export const contextEnd = defineRecord('context_end', 65, 'a context lost its setter', {
   ...head,
   context_id: u64('the number that ended'),
@@ -74,20 +84,24 @@ export const processDefinition = defineRecord(
   },
 );
 
-/** The text after the record has the names of the path's folders, leaf first, each with a NUL. */
+/** The text after the record contains the names of the path's folders, from the leaf up, each with a NUL. */
 export const cgroupDefinition = defineRecord('cgroup_definition', 69, 'a process was seen in a cgroup', {
   ...head,
   cgroup_id: u64('inode of its folder, which process definitions carry'),
 });
 
 export const PROGRAM_FLAGS = {
-  /** A variable was longer than there is room for, there were too many to search, or they were not there yet. */
+  /**
+   * A variable did not fit into the room, there were too many variables to search, or the variables were not in place
+   * yet.
+   */
   PROGRAM_ENVIRONMENT_CUT: 1,
 } as const;
 
 /**
- * The program that an exec started; its forks run the same. The text after the record has the arguments, each with a
- * NUL, cut where the room ends; then `NAME=value` and a NUL for each of ENVIRONMENT_NAMES that is set.
+ * The program that an exec started; forked processes run the same program. The text after the record contains the
+ * arguments, each with a NUL, truncated at the end of the room. They are followed by `NAME=value` and a NUL for each of
+ * ENVIRONMENT_NAMES that is set.
  */
 export const programDefinition = defineRecord('program_definition', 68, 'a program was started or first seen', {
   ...head,
@@ -97,7 +111,7 @@ export const programDefinition = defineRecord('program_definition', 68, 'a progr
   executable: text(64, 'file name of the program, without its folder'),
 });
 
-/** The text after the record has the path's names, leaf first, each with a NUL. */
+/** The text after the record contains the names of the path, from the leaf up, each with a NUL. */
 export const fileDefinition = defineRecord('file_definition', 67, 'a file was first written to', {
   ...head,
   file_id: u64('number that events carry'),
@@ -108,9 +122,9 @@ export const fileDefinition = defineRecord('file_definition', 67, 'a file was fi
 });
 
 export const FILE_FLAGS = {
-  /** The file has no name any more. */
+  /** The file no longer has a name. */
   FILE_DELETED: 1,
-  /** The path is deeper or longer than a definition can hold: its front is missing. */
+  /** The path is deeper or longer than a definition can hold, so its beginning is missing. */
   FILE_TRUNCATED: 2,
 } as const;
 

@@ -1,4 +1,4 @@
-/** The tables of agent/docs/events.md: fields of events, how an owner is known, and causes of losses. */
+/** The tables of agent/docs/events.md: fields of events, ways in which an owner is determined, and causes of losses. */
 import { derivedFields } from './api.ts';
 import { commonFields } from './common.ts';
 import { getApiName } from './define.ts';

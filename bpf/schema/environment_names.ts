@@ -1,5 +1,5 @@
 /**
- * The only environment variables that are read. All others are left alone, because programs keep their passwords in the
+ * The only environment variables that are read. All other variables are ignored, because programs keep passwords in the
  * environment. The kernel side compares whole names, so no other variable ever reaches the agent.
  */
 export const ENVIRONMENT_NAMES = [

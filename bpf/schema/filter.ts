@@ -1,7 +1,8 @@
 /** Filter flags that the agent passes to the kernel side: `struct filter_settings` of bpf/filter.bpf.h. */
 export const FILTER_FLAGS = {
   /**
-   * Processes are listed by pid. With FILTER_ONLY_PIDS, only those on the list are recorded, except for the exceptions.
+   * Some processes are listed by pid. With FILTER_ONLY_PIDS, only listed processes are recorded. Processes that are
+   * listed as exceptions are never recorded.
    */
   FILTER_PIDS: 1,
   FILTER_ONLY_PIDS: 2,
@@ -10,11 +11,11 @@ export const FILTER_FLAGS = {
   FILTER_ONLY_COMMS: 8,
   /** Only events that have an owner are recorded. */
   FILTER_ONLY_LABELLED: 16,
-  /** There may be processes whose service or cgroup is not wanted. */
+  /** There may be processes whose service or cgroup is excluded. */
   FILTER_PROCESSES: 32,
 } as const;
 
-/** A list's verdict on an item. */
+/** Verdict of a list on an item. */
 export const FILTER_VERDICTS = {
   FILTER_ONLY: 1,
   FILTER_EXCEPT: 2,

@@ -1,9 +1,10 @@
 /**
  * Defines the meaning of a field once: how the kernel side lays it out (`c`), how the recording stores it (`columns`)
- * and how the API presents it (`api`). A field has a kind, never a C type of its own, so the three cannot disagree.
+ * and how the API presents it (`api`). A field has a kind and never declares a C type itself, so the three always
+ * agree.
  */
 
-/** Type of a column's values in memory and on disk; the numbers are bits. */
+/** Type of a column's values in memory and on disk; the number in the name is the number of bits. */
 export type Storage = 'u8' | 'u16' | 'u32' | 'i32' | 'u64' | 'i64';
 
 /** `delta`: neighbouring values are close (times), so the recording stores differences. */
@@ -11,11 +12,11 @@ export type Encoding = 'plain' | 'delta';
 
 export type CType = '__u8' | '__u16' | '__u32' | '__s32' | '__u64' | '__s64' | 'char' | 'struct event_origin';
 
-/** The source of a column's value: the record's own bytes, or a reference that the agent resolves. */
+/** Source of a column's value: the bytes of the record, or a reference that the agent resolves. */
 export type ColumnSource = 'value' | 'boot_time' | 'text' | 'context' | 'process' | 'file' | 'queuer' | 'origins';
 
 export interface ColumnSpec {
-  /** Appended to the field's name, or to `Kind.columnName`. */
+  /** Suffix that is appended to the field's name, or to `Kind.columnName`. */
   suffix: string;
   storage: Storage;
   encoding: Encoding;
@@ -57,14 +58,17 @@ export interface Kind<Api extends keyof ApiTypes = keyof ApiTypes, Label extends
   readonly name: string;
   readonly c: { readonly type: CType; readonly count: number };
   readonly source: ColumnSource;
-  /** Set if the column's name differs from the field's: the column of a reference holds what the field refers to. */
+  /**
+   * Set if the name of the column differs from that of the field, because the column of a reference contains the value
+   * that the field refers to.
+   */
   readonly columnName?: string;
   /** Empty for a field that only the agent reads. */
   readonly columns: readonly ColumnSpec[];
   readonly api: Api;
-  /** Enumerations map the number in the record to the word in the API. */
+  /** For an enumeration, maps the number in the record to the word in the API. */
   readonly labels?: ReadonlyMap<number, Label>;
-  /** The value that stands for "unknown"; the API returns null. */
+  /** The value that means "unknown"; the API returns null for it. */
   readonly unknown?: bigint;
 }
 
@@ -95,7 +99,7 @@ export const optional_u64 = (doc: string) => ({
   kind: { ...scalar('optional_u64', '__u64', value('u64'), 'int64_or_null'), unknown: MAX_U64 },
 });
 
-/** Nanoseconds of CLOCK_BOOTTIME in the record; wall-clock time in the recording and the API. */
+/** Time in nanoseconds: CLOCK_BOOTTIME in the record, wall-clock time in the recording and the API. */
 export const boot_time = (doc: string) => ({
   doc,
   kind: { ...scalar('boot_time', '__u64', value('u64', 'delta'), 'int64'), source: 'boot_time' as const },
@@ -167,15 +171,16 @@ export const file = (doc: string) => ({
   },
 });
 
-/** A field for the agent only: it has no column and is not in the API. */
+/** A field that only the agent uses: it has no column and is not in the API. */
 export const internal = (type: '__u16' | '__u32' | '__u64', doc: string) => ({
   doc,
   kind: { name: 'internal', c: { type, count: 1 }, source: 'value' as const, columns: [], api: 'none' as const },
 });
 
 /**
- * Service and transaction of the task that queued a request, which need not be the owner of its data. They take no room
- * in the record, whose common fields name the task; the columns of these fields name it only if it owns the data.
+ * Service and transaction of the task that queued a request; this task need not be the owner of the request's data. The
+ * fields take no room in the record, whose common fields name the task. The columns of the common fields name the task
+ * only if it owns the data.
  */
 export const queuer = (doc: string) => ({
   doc,
@@ -191,10 +196,13 @@ export const queuer = (doc: string) => ({
   },
 });
 
-/** Maximum number of owners, as (service, transaction), that are named for one request. */
+/** Maximum number of owners, each a (service, transaction) pair, that are named for one request. */
 export const ORIGINS_MAX = 4;
 
-/** Maximum number of (process, context) pairs in one request's record: the agent merges those that are one owner. */
+/**
+ * Maximum number of (process, context) pairs in one request's record; the agent merges pairs that belong to the same
+ * owner.
+ */
 export const ORIGIN_SLOTS = 16;
 
 const originColumns = Array.from({ length: ORIGINS_MAX }, (_, slot) => [

@@ -1,6 +1,6 @@
 /**
- * Why events or definitions are missing. The kernel side counts by cause and record type; the agent adds causes of its
- * own.
+ * Causes for which events or definitions are missing. The kernel side counts losses by cause and record type; the agent
+ * adds its own causes.
  */
 export const KERNEL_LOSS_CAUSES = {
   LOSS_RING_FULL: 0,
@@ -45,12 +45,12 @@ export const LOSS_CAUSES = {
 
 export type LossCause = keyof typeof LOSS_CAUSES;
 
-/** Another version may have noted a cause that is unknown here, and other software any word. */
+/** Another version may have noted a cause that is unknown here, and other software may have noted any word. */
 export function toLossCause(cause: string): LossCause {
   return Object.hasOwn(LOSS_CAUSES, cause) ? (cause as LossCause) : 'unknown';
 }
 
-/** Remedy for each cause; null if there is none, or if it is no fault. */
+/** Remedy for each cause; null if there is no remedy, or if the cause is not a fault. */
 export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
   ring_full: 'give the agent a larger --ring-size, or record less with --service, --event-type or --min-duration',
   no_memory: 'free memory, or record less with --service or --event-type',
@@ -87,6 +87,6 @@ export const KERNEL_LOSS_WORDS: readonly LossCause[] = [
   'marker_flood',
 ];
 
-/** The counters are one array value, `[record type][cause]`, with these dimensions. */
+/** Dimensions of the counters, which are one array value, `[record type][cause]`. */
 export const LOSS_TYPES_MAX = 128;
 export const LOSS_CAUSES_MAX = 8;

@@ -1,5 +1,5 @@
 /**
- * Loops over columns in C++ (native/columns): V8 takes several times as long, and its optimizing compiler takes over
+ * Loops over columns in C++ (native/columns): V8 takes several times as long, and its optimizing compiler takes effect
  * only after seconds. Wrong arguments throw; damaged bytes are reported by the return value.
  */
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ import type { ColumnArray } from './block.ts';
 export interface NativeColumns {
   /**
    * Sets `columns[f][i]` to the field at `fieldOffsets[f]` of the record at `offsets[i]`, for the first `count`
-   * records; a wider field loses its high bytes.
+   * records. A field that is wider than its column loses its high bytes.
    */
   gatherFields(
     records: Uint8Array,
@@ -17,13 +17,17 @@ export interface NativeColumns {
     fieldOffsets: Uint32Array,
     columns: readonly ColumnArray[],
   ): void;
-  /** Copies `source[from, to)` to `target[at ...]`, arrays of one kind; one may be memory that threads share. */
+  /**
+   * Copies `source[from, to)` to `target[at ...]`. Both arrays have the same type; one of them may be memory that
+   * threads share.
+   */
   copyValues(source: ColumnArray, from: number, to: number, target: ColumnArray, at: number): void;
   /**
-   * Writes `values` (at least one) to `output` at `offset`; returns the offset past them. `delta` is for 8 bytes only.
+   * Writes `values` (at least one) to `output` at `offset`; returns the offset after them. `delta` is only for values
+   * of 8 bytes.
    */
   encodeColumn(values: ColumnArray, delta: boolean, output: Uint8Array, offset: number): number;
-  /** Fills `values`; returns false unless the bytes encode exactly that many. */
+  /** Fills `values`; returns false unless the bytes encode exactly as many values as the array has. */
   decodeColumn(encoded: Uint8Array, values: ColumnArray): boolean;
   /** See agent/recording/codec/column_bytes.ts. Returns undefined if the bytes do not encode `count` values. */
   pickValues(
@@ -34,8 +38,8 @@ export interface NativeColumns {
     targets: Uint32Array,
   ): boolean | undefined;
   /**
-   * Keeps those of the first `count` rows whose value is in [min, max]; moves them to the front and returns their
-   * number. Values count as unsigned.
+   * Among the first `count` rows, keeps the rows whose value is in [min, max]. Moves these rows to the front and
+   * returns their number. Values are compared as unsigned.
    */
   keepRowsWithin(values: ColumnArray, min: bigint, max: bigint, rows: Uint32Array, count: number): number;
   /** Does the same as `keepRowsWithin` for rows whose value is one of `sorted`. */
@@ -43,19 +47,21 @@ export interface NativeColumns {
   /** Sets `marks[i]`, or `marks[rows[i]]`, to 1 for each value that is one of `sorted`. */
   markSortedRows(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array | undefined, marks: Uint8Array): void;
   /**
-   * Adds the number of rows of each type to `counts`, which has 256 values; sets `places[row]` to the number of rows of
-   * its type before it.
+   * Adds the number of rows of each type to `counts`, which has 256 values; sets `places[row]` to the number of earlier
+   * rows that have the same type.
    */
   placeRows(types: Uint8Array, counts: Uint32Array, places: Uint32Array | undefined): void;
-  /** Sets `rows` to the first rows of a type; returns the number of all of them. */
+  /** Fills `rows` with the first rows of the given type; returns the total number of rows of that type. */
   rowsOfType(types: Uint8Array, type: number, rows: Uint32Array): number;
-  /** Sorts `rows` by (time, row) and sets `sorted` to their times. */
+  /** Sorts `rows` by (time, row), and sets `sorted` to the times of the sorted rows. */
   sortRows(times: BigUint64Array, rows: Uint32Array, descending: boolean, sorted: BigUint64Array): void;
   /** Sets `target[to[i]]` to `source[from[i]]`. */
   scatterValues(source: ColumnArray, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   /** Writes a zstd frame to `output` at `offset`; returns its size in bytes, or 0 if there is no room for it. */
   compressFrame(input: Uint8Array, output: Uint8Array, offset: number): number;
-  /** Fills `output`; returns false unless the input is one frame of exactly that many bytes. */
+  /**
+   * Fills `output`; returns false unless the input is one frame that contains exactly as many bytes as `output` has.
+   */
   decompressFrame(input: Uint8Array, output: Uint8Array): boolean;
 }
 

@@ -1,9 +1,15 @@
-/** Blocks of FORMAT Native from a segment's columns in C++ (native/columns/shipment.h): V8 takes many times as long. */
+/**
+ * Builds blocks in FORMAT Native from a segment's columns in C++ (native/columns/shipment.h): V8 takes many times as
+ * long.
+ */
 import { createRequire } from 'node:module';
 import type { ColumnArray } from './block.ts';
 
 declare const SHIPMENT: unique symbol;
-/** Memory of the addon: names, files and contexts by the recording's ids, and the rows made from its segments. */
+/**
+ * Memory of the addon: names, files and contexts by their ids in the recording, and the rows that were made from the
+ * recording's segments.
+ */
 export interface NativeShipment {
   readonly [SHIPMENT]: never;
 }
@@ -36,14 +42,14 @@ export interface ColumnHead {
   type: string;
 }
 
-/** The numbers of a recording's columns are their indexes in `columns`. */
+/** Recording columns are given as indexes in `columns`. */
 export interface ShipmentPlan {
   recording: bigint;
   node: string;
   columns: { eventType: number; width: number; refers: number }[];
-  /** event_type, timestamp, duration, result, context_source, context, service */
+  /** Columns in this order: event_type, timestamp, duration, result, context_source, context, service. */
   roles: Uint32Array;
-  /** Four numbers for each slot: event type, context, service, bytes. */
+  /** Four columns for each slot, in this order: event type, context, service, bytes. */
   origins: Uint32Array;
   /** Columns that name devices. */
   devices: Uint32Array;
@@ -53,9 +59,9 @@ export interface ShipmentPlan {
   severalOwners: string;
   /** Names of the event types, indexed by id. */
   typeNames: string[];
-  /** Columns of the table `event`; `part` is an index in EVENT_PARTS, `words` are the texts of values. */
+  /** Columns of the table `event`; `part` is an index in EVENT_PARTS, and `words` contains the texts of values. */
   events: (ColumnHead & { part: number; column: number; words: string[] })[];
-  /** Columns of by_id, transaction, stat and name. */
+  /** Columns of each table, in this order: `by_id`, `transaction`, `stat`, `name`. */
   tables: ColumnHead[][];
   /** Values of `kind` in the table `name`. */
   serviceKind: string;
@@ -64,12 +70,12 @@ export interface ShipmentPlan {
 
 interface NativeShipmentFunctions {
   createShipment(plan: ShipmentPlan): NativeShipment;
-  /** Begins a group: forgets the rows of the previous one. */
+  /** Begins a group and forgets the rows of the previous group. */
   beginGroup(shipment: NativeShipment): void;
   /**
    * Writes the block of the table `event` with the chosen columns to `output`, and adds the rows of the other tables.
-   * Returns the size of the block, or 0 if there is no room for it, or undefined if ids are missing; then nothing is
-   * added.
+   * Returns the size of the block, 0 if there is no room for the block, or undefined if ids are missing. In the last
+   * two cases, nothing is added.
    */
   addSegment(
     shipment: NativeShipment,
@@ -80,7 +86,7 @@ interface NativeShipmentFunctions {
     chosen: Uint32Array,
     output: Uint8Array,
   ): number | undefined;
-  /** Returns the ids that were missing, some of them several times. */
+  /** Returns the ids that were missing; some of them may be listed several times. */
   missingIds(shipment: NativeShipment): [names: Uint32Array, files: Uint32Array, contexts: Uint32Array];
   addName(shipment: NativeShipment, id: number, text: string): void;
   addFile(shipment: NativeShipment, id: number, path: string, kind: string): void;
@@ -93,7 +99,7 @@ interface NativeShipmentFunctions {
     traceBytes: Uint8Array,
     spanBytes: Uint8Array,
   ): void;
-  /** Returns all blocks of a table of the plan since the group began. */
+  /** Returns all blocks that a table of the plan has received since the group began. */
   tableBlocks(shipment: NativeShipment, table: number): Buffer;
 }
 

@@ -1,10 +1,10 @@
-/** Sums over groups of rows in C++ (native/columns/sums.h): V8 takes several times as long. */
+/** Computes sums over groups of rows in C++ (native/columns/sums.h): V8 takes several times as long. */
 import { createRequire } from 'node:module';
 import type { ColumnArray } from './block.ts';
 
 declare const GROUPS: unique symbol;
 declare const SUMS: unique symbol;
-/** Memory of the addon: the numbers of groups by the codes of their rows, and the sums by these numbers. */
+/** Memory of the addon: maps the codes of rows to numbers of groups, and the numbers to sums. */
 export interface NativeGroups {
   readonly [GROUPS]: never;
 }
@@ -15,7 +15,7 @@ export interface NativeSums {
 /** Equal values of a dimension have equal codes. */
 export type Codes = ColumnArray | Float64Array;
 
-/** The sums of a group; `blocks` are those of a histogram of durations, see daemon/sums/histogram.ts. */
+/** The sums of a group; `blocks` belongs to a histogram of durations, see daemon/sums/histogram.ts. */
 export interface GroupSums {
   number: number;
   count: number;
@@ -29,11 +29,11 @@ export interface GroupSums {
 interface NativeSumsFunctions {
   /** `dimensions` is the number of arrays of codes that the rows have. */
   createGroups(dimensions: number): NativeGroups;
-  /** Sets `numbers` for the rows [from, to); returns the first one whose group is not known, or `to`. */
+  /** Sets `numbers` for the rows [from, to); returns the first row whose group is not known, or `to`. */
   findGroups(groups: NativeGroups, codes: readonly Codes[], from: number, to: number, numbers: Uint32Array): number;
   addGroup(groups: NativeGroups, codes: readonly Codes[], row: number, number: number): void;
   createSums(): NativeSums;
-  /** Adds the rows [from, to) to the sums of their groups; returns how many groups have rows. */
+  /** Adds the rows [from, to) to the sums of their groups; returns the number of groups that have rows. */
   addRows(
     sums: NativeSums,
     numbers: Uint32Array,
@@ -42,7 +42,7 @@ interface NativeSumsFunctions {
     durations: ColumnArray,
     results: ColumnArray,
   ): number;
-  /** Returns the sums and empties them. */
+  /** Returns the sums and resets them. */
   takeSums(sums: NativeSums): GroupSums[];
 }
 

@@ -1,11 +1,14 @@
-/** How an event's owner was determined and how certain that is. Stored as the index: append only. */
+/**
+ * Ways in which an event's owner was determined, which differ in certainty. A recording stores the index, so new
+ * sources may only be appended.
+ */
 export const ATTRIBUTION_SOURCES = ['none', 'marker', 'inherited', 'env', 'otel', 'http', 'origin'] as const;
 export const ATTRIBUTION_QUALITIES = ['none', 'exact', 'inherited', 'shared', 'ambiguous'] as const;
 
 export type AttributionSource = (typeof ATTRIBUTION_SOURCES)[number];
 export type AttributionQuality = (typeof ATTRIBUTION_QUALITIES)[number];
 
-/** Meanings for the pages. */
+/** Meanings of the sources, as the pages show them. */
 export const SOURCE_MEANINGS: Readonly<Record<AttributionSource, string>> = {
   marker: 'a marker that the thread or its process wrote',
   otel: "the thread's OpenTelemetry context",
@@ -25,7 +28,7 @@ export const QUALITY_MEANINGS: Readonly<Record<AttributionQuality, string>> = {
   none: 'nothing named an owner',
 };
 
-/** Kind of a file. Stored as the word. */
+/** Kind of a file. A recording stores the word. */
 export const FILE_KINDS = [
   'regular',
   'directory',

@@ -1,4 +1,4 @@
-/** Reads the few, rare records (definitions) into objects. Events go through decoder.ts instead. */
+/** Reads definitions, which are rare, into objects. Events go through decoder.ts instead. */
 import type { Fields, RecordDefinition } from './define.ts';
 
 type NumberOrText<F extends Fields> = {
@@ -6,12 +6,12 @@ type NumberOrText<F extends Fields> = {
 };
 
 /**
- * Returns a function that reads a record. It returns the same object every time: besides making no garbage, that keeps
- * V8 from dropping the code made for objects of this shape, and compiling it again, whenever a collection finds none of
- * them.
+ * Returns a function that reads a record. The function returns the same object every time. This creates no garbage, and
+ * the object stays alive: if a garbage collection found no object of this shape, V8 would drop the code that it
+ * compiled for the shape and compile it again.
  *
  * Every u64 of a definition is an id, a time or an inode, all below 2^53 (ids by construction, CLOCK_BOOTTIME for 104
- * days). Larger ones lose their low bits, which only happens to times, by at most a few nanoseconds.
+ * days). Larger values lose their low bits. This happens only to times, which lose at most a few nanoseconds.
  */
 export function recordReader<F extends Fields>(
   definition: RecordDefinition<F>,
@@ -43,7 +43,7 @@ function readNumber(view: DataView, at: number, size: number): number {
 /** A name may start with U+FEFF, which is a character like any other. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Returns the text up to the first NUL or the end of its field. */
+/** Returns the text up to its first NUL, or up to the end of its field. */
 export function readText(view: DataView, offset: number, size: number): string {
   const bytes = new Uint8Array(view.buffer, view.byteOffset + offset, size);
   const end = bytes.indexOf(0);

@@ -7,23 +7,23 @@ export const SHIP_SOCKET = 'ship.sock';
 export const POSITION_FILE = 'position.json';
 
 export interface ShipReport {
-  /** The node whose recording is shipped; null until there is a recording. */
+  /** The node whose recording is shipped; null while there is no recording. */
   node: string | null;
-  /** Seconds since the epoch. Every count below started at 0 then. */
+  /** Seconds since the epoch. All counts below started at 0 at this time. */
   start_time_seconds: number;
-  /** Events that have arrived. */
+  /** Number of events that have arrived. */
   events: number;
-  /** Events that were recorded and do not arrive: removed or damaged before they were sent. */
+  /** Number of recorded events that will never arrive, because they were removed or damaged before they were sent. */
   unshipped: number;
-  /** Bytes of rows as they were sent; rows that are sent again count again. */
+  /** Number of row bytes as they were sent; rows that are sent again are counted again. */
   wire_bytes: number;
-  /** Events that are sealed and have not arrived, and the age of the oldest one. */
+  /** Number of events that are sealed but have not arrived, and the age of the oldest of them. */
   backlog: { events: number; seconds: number };
-  /** Why nothing arrives at the moment. */
+  /** Reason why nothing arrives at the moment; null if there is none. */
   trouble: { code: string; blocked: boolean; message: string } | null;
   /** Number of failures, by code. */
   retries: Record<string, number>;
-  /** Durations of groups until they had arrived. */
+  /** Times that groups took to arrive. */
   inserts: {
     /** Upper bounds of the buckets; one more bucket counts longer durations. */
     bounds_seconds: number[];

@@ -2,7 +2,10 @@ import { commonFields } from './common.ts';
 import { defineRecord } from './define.ts';
 import { file, label, s32 } from './kinds.ts';
 
-/** Our own numbers, the same on every architecture; the values are those of arch/x86/entry/syscalls/syscall_64.tbl. */
+/**
+ * kreplay's own numbers, which are the same on every architecture; their values come from
+ * arch/x86/entry/syscalls/syscall_64.tbl.
+ */
 export const SYNC_SYSCALLS = {
   msync: 26,
   fsync: 74,

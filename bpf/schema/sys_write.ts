@@ -2,7 +2,10 @@ import { commonFields } from './common.ts';
 import { defineRecord } from './define.ts';
 import { file, label, optional_u64, s32 } from './kinds.ts';
 
-/** Our own numbers, the same on every architecture; the values are those of arch/x86/entry/syscalls/syscall_64.tbl. */
+/**
+ * kreplay's own numbers, which are the same on every architecture; their values come from
+ * arch/x86/entry/syscalls/syscall_64.tbl.
+ */
 export const WRITE_SYSCALLS = { write: 1, pwrite64: 18, writev: 20, pwritev: 296, pwritev2: 328 } as const;
 
 export const sysWrite = defineRecord('sys_write', 1, 'one call of the write family, from entry to return', {

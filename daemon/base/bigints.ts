@@ -1,4 +1,4 @@
-/** Bounds of 64-bit integers, and the smaller and the larger of two. */
+/** Bounds of 64-bit integers, and functions for the minimum and the maximum of two integers. */
 
 export const I64_MIN = -(2n ** 63n);
 export const I64_MAX = 2n ** 63n - 1n;

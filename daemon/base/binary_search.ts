@@ -1,6 +1,6 @@
 /**
- * Returns the first place in `[from, to)` for which `holds` is true, or `to`. `holds` must then be true for all later
- * places.
+ * Returns the first place in `[from, to)` for which `holds` is true, or `to` if there is none. From that place on,
+ * `holds` must be true for all places.
  */
 export function findFirstPlace(from: number, to: number, holds: (place: number) => boolean): number {
   let [low, high] = [from, to];
@@ -12,7 +12,7 @@ export function findFirstPlace(from: number, to: number, holds: (place: number) 
   return low;
 }
 
-/** Returns the first place in ascending `values` with a value that is not below `limit`, or `to`. */
+/** Returns the first place in ascending `values` whose value is at least `limit`, or `to` if there is none. */
 export function findFirstNotBelow<T extends number | bigint | string>(
   values: ArrayLike<T>,
   limit: T,
@@ -22,7 +22,7 @@ export function findFirstNotBelow<T extends number | bigint | string>(
   return findFirstPlace(from, to, (place) => values[place]! >= limit);
 }
 
-/** Returns the first place in ascending `values` with a value above `limit`, or `to`. */
+/** Returns the first place in ascending `values` whose value is above `limit`, or `to` if there is none. */
 export function findFirstAbove<T extends number | bigint | string>(
   values: ArrayLike<T>,
   limit: T,

@@ -11,14 +11,17 @@ const UNIT_NS: Readonly<Record<string, bigint>> = {
   d: 86_400_000_000_000n,
 };
 
-/** Enough for any 64-bit number of nanoseconds; more digits would only cost time. */
+/** Enough characters for any 64-bit number of nanoseconds; longer texts would only cost time. */
 const DURATION_CHARACTERS_MAX = 64;
 const PART = /(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)/y;
 
-/** Zero needs no unit. */
+/** Text of a zero, which needs no unit. */
 const ZERO = /^0+$/;
 
-/** Parses `1h30m`, `2ms`, `1.5s` to nanoseconds; undefined for anything else, including a fraction of a nanosecond. */
+/**
+ * Parses durations such as `1h30m`, `2ms` or `1.5s` to nanoseconds. Returns undefined for any other text, and for a
+ * fraction of a nanosecond.
+ */
 export function parseDuration(text: string): bigint | undefined {
   if (text === '' || text.length > DURATION_CHARACTERS_MAX) return undefined;
   if (ZERO.test(text)) return 0n;
@@ -34,7 +37,10 @@ export function parseDuration(text: string): bigint | undefined {
   return total;
 }
 
-/** Parses decimal milliseconds (`0.05`) to nanoseconds; undefined if it is no decimal or finer than a nanosecond. */
+/**
+ * Parses decimal milliseconds (`0.05`) to nanoseconds; undefined if the text is not a decimal or is finer than a
+ * nanosecond.
+ */
 export function parseMilliseconds(text: string): bigint | undefined {
   const decimal = text.length <= DURATION_CHARACTERS_MAX && /^\d+(\.\d+)?$/.test(text);
   return decimal ? scaleDecimal(text, UNIT_NS.ms!) : undefined;

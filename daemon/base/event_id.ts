@@ -1,6 +1,6 @@
 /**
- * An event id is `<recording id>-<number>`, 16 hex digits each; the fixed width makes ids of one recording sort by
- * number.
+ * An event id is `<recording id>-<number>`, each part 16 hex digits; because the width is fixed, the ids of one
+ * recording sort by number.
  */
 const EVENT_ID = /^([0-9a-f]{16})-([0-9a-f]{16})$/;
 

@@ -1,41 +1,42 @@
 /**
- * Shares the main thread out. At most one piece of long work runs between two polls of the sockets, however many
- * answers are in progress: if all ran at once, small requests would wait for all of them. Small work comes first, then
- * the work that has had the fewest pieces: otherwise, a question of ten pieces would wait ten times for each question
- * of thousands.
+ * Divides the main thread's time among all work. At most one chunk of long work runs between two polls of the sockets,
+ * however many answers are in progress: if all ran at once, small requests would wait for all of them. Small work comes
+ * first, then the work that has had the fewest chunks: otherwise, a request of ten chunks would wait ten times for each
+ * request of thousands of chunks.
  */
 interface WaitingWork {
   wake: () => void;
-  /** Number of pieces that the work has had; negative for small work. */
+  /** Number of chunks that the work has run so far; negative for small work. */
   had: number;
 }
 
-/** Ordered by arrival. */
+/** Work that waits for a slot, ordered by arrival. */
 const waiting: WaitingWork[] = [];
 const starts: (() => void)[] = [];
 const pieces = new WeakMap<object, number>();
 const SMALL = -1;
-/** One turn in this many goes to the work that has waited longest, so that nothing waits forever. */
+/** One slot in this many goes to the work that has waited longest, so that nothing waits forever. */
 const LONGEST_EVERY = 4;
 let turns = 0;
 let isScheduled = false;
 
-/** Requests that come together begin within this time; the others wait until the sockets have been polled. */
+/** Requests that arrive together begin within this time; any that are left wait until the sockets have been polled. */
 const START_MS_MAX = 2;
 /**
- * Node accepts one connection in each turn of the event loop (libuv 1.45 and later). If each turn also had a piece of 10
- * ms, a client would wait 10 s behind a thousand others, so work waits while connections come, for this long at most.
+ * Node accepts one connection in each pass of the event loop (libuv 1.45 and later). If each pass also ran a chunk of
+ * 10 ms, a client would wait 10 s behind a thousand others, so work pauses while connections arrive, for at most this
+ * long.
  */
 const ACCEPTING_MS_MAX = 10;
 let connectionCame = false;
 let workedMs = 0;
 
-/** Reports a connection that was accepted: others may wait behind it. */
+/** Reports that a connection was accepted: other connections may wait behind it. */
 export function noteConnection(): void {
   connectionCame = true;
 }
 
-/** Calls `start` soon, in order of arrival, and not together with too many others. */
+/** Calls `start` soon, in order of arrival, and not together with too many other starts. */
 export function begin(start: () => void): void {
   starts.push(start);
   schedule();
@@ -47,8 +48,8 @@ export function favour(work: object, isSmall: boolean): void {
 }
 
 /**
- * Resolves when it is the turn of this work, such as an answer. A piece without `work` counts as the first piece of its
- * work.
+ * Resolves when this work, such as an answer, may run its next chunk. A chunk without `work` counts as the first chunk
+ * of new work.
  */
 export function yieldToEventLoop(work?: object): Promise<void> {
   const had = (work && pieces.get(work)) ?? 0;
@@ -62,7 +63,7 @@ export function yieldToEventLoop(work?: object): Promise<void> {
 function schedule(): void {
   if (isScheduled || starts.length + waiting.length === 0) return;
   isScheduled = true;
-  // An immediate that is scheduled by another one runs after the next poll of the sockets.
+  // An immediate that another immediate schedules runs after the next poll of the sockets.
   setImmediate(wake);
 }
 
@@ -75,7 +76,7 @@ function wake(): void {
     while (starts.length > 0 && performance.now() - nowMs < START_MS_MAX) starts.shift()!();
     const at = ++turns % LONGEST_EVERY === 0 ? 0 : findLeastServed();
     waiting.splice(at, 1)[0]?.wake();
-    // The piece itself runs when this function has returned.
+    // The chunk itself runs after this function has returned.
     queueMicrotask(noteWork);
   }
   schedule();

@@ -1,7 +1,7 @@
-/** JSON with exact 64-bit integers: bigints are written as bare integers, and no integer is rounded when parsed. */
+/** JSON with exact 64-bit integers: bigints are written as bare integers, and parsing rounds no integer. */
 import { Problem } from './problem.ts';
 
-// Node supports these since version 22; TypeScript's es2024 library does not declare them yet.
+// Node has had these functions since version 22; TypeScript's es2024 library does not declare them yet.
 interface ExactJson {
   rawJSON(text: string): unknown;
   parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
@@ -12,7 +12,7 @@ export function stringify(value: unknown): string {
   return JSON.stringify(value, (_key, item) => (typeof item === 'bigint' ? exactJson.rawJSON(item.toString()) : item));
 }
 
-/** Parses integers that a double cannot hold exactly as bigints. */
+/** Parses JSON; integers that a double does not hold exactly become bigints. */
 export function parseJson(text: string): unknown {
   return exactJson.parse(text, (key, value, { source }) =>
     typeof value === 'number' && source !== undefined ? parseExactNumber(key, value, source) : value,
@@ -43,7 +43,7 @@ function isExactly(value: number, source: string): boolean {
   return value === 0 ? !/[1-9]/.test(digits) : scale >= 0;
 }
 
-/** Linear time: a pattern that ends in `0+$` would start matching again at each zero. */
+/** Takes linear time, unlike a pattern that ends in `0+$`, which would start matching again at each zero. */
 function trimTrailingZeros(digits: string): string {
   let end = digits.length;
   while (digits[end - 1] === '0') end--;

@@ -1,12 +1,12 @@
 /**
- * Patterns of paths, which filters have:
+ * Patterns that filters use for paths:
  *
  *   /srv/db      that path
  *   /srv/db*     every path that begins so
  *   /srv/db/     the files in that folder, without those in folders within it
  *
- * Backslashes count before a star or a slash at the end only: two stand for one, and one that is left makes the last
- * character a part of a path.
+ * Backslashes have a meaning only before a star or a slash at the end: two stand for one, and a single one that is left
+ * makes the last character a part of the path.
  */
 import { findFirstAbove } from './binary_search.ts';
 
@@ -15,7 +15,9 @@ export interface Pattern {
   text: string;
 }
 
-/** Returns a function that says whether a path matches one of the patterns; it is as fast for many as for few. */
+/**
+ * Returns a function that says whether a path matches one of the patterns; many patterns take it no longer than few.
+ */
 export function createPathTest(patterns: readonly string[]): (path: string) => boolean {
   const parsed = patterns.map(parsePattern);
   const selectTexts = (wanted: Pattern['kind']) => parsed.flatMap(({ kind, text }) => (kind === wanted ? [text] : []));
@@ -29,13 +31,16 @@ export function createPathTest(patterns: readonly string[]): (path: string) => b
   };
 }
 
-/** The pattern that only this path matches. */
+/** Returns the pattern that matches only this path. */
 export function buildPathPattern(path: string): string {
   const end = path.at(-1);
   return end === '*' || end === '/' ? `${doubleTrailingBackslashes(path.slice(0, -1))}\\${end}` : path;
 }
 
-/** Returns the pattern of the folder that a file is in; undefined in the root, and for a path without a folder. */
+/**
+ * Returns the pattern of the folder that a file is in; undefined for a file in the root and for a path without a
+ * folder.
+ */
 export function buildFolderPattern(path: string): string | undefined {
   const folder = findFolder(path);
   return folder === undefined || folder === '/' ? undefined : `${doubleTrailingBackslashes(folder.slice(0, -1))}/`;
@@ -70,7 +75,7 @@ function countTrailingBackslashes(text: string): number {
   return text.length - start;
 }
 
-/** Leaves out texts that begin with another one, and sorts the others. */
+/** Drops each text that begins with another one of the texts, and sorts the texts that are left. */
 function selectShortest(beginnings: readonly string[]): string[] {
   const kept: string[] = [];
   for (const text of beginnings.toSorted((a, b) => (a < b ? -1 : 1))) {
@@ -81,8 +86,8 @@ function selectShortest(beginnings: readonly string[]): string[] {
 }
 
 /**
- * Returns the last text that does not sort after the path, or the first one. No text begins with another, so no other
- * text can be a beginning of the path.
+ * Returns the last text that does not sort after the path, or the first text if all do. No text begins with another
+ * one, so no other text can be a beginning of the path.
  */
 function findLastUpTo(sorted: readonly string[], path: string): string {
   return sorted[Math.max(0, findFirstAbove(sorted, path) - 1)]!;

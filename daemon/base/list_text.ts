@@ -1,10 +1,10 @@
 /**
- * How a list of names is written as one text, in a parameter of the API and in an option of a command. A comma separates
- * names. Backslashes count before a comma only: two stand for one, and one that is left makes the comma a part of the
- * name. So names without a comma are written as they are.
+ * Lists of names, written as one text in a parameter of the API or an option of a command. A comma separates names.
+ * Backslashes have a meaning only before a comma: two stand for one, and a single one that is left makes the comma a
+ * part of the name. A name without a comma is therefore written as it is.
  */
 
-/** The names of a list, with the spaces around them. */
+/** Returns the names of a list, including the spaces around each name. */
 export function parseListItems(list: string): string[] {
   const items: string[] = [];
   let item = '';
@@ -24,8 +24,8 @@ export function parseListItems(list: string): string[] {
 }
 
 /**
- * Lists the names that a list may stand for: names may contain commas or spaces, so untrimmed items and the whole list
- * count too.
+ * Returns all names that a list may stand for. Names may contain commas or spaces, so untrimmed items and the whole
+ * list are among them.
  */
 export function listPossibleNames(list: string): string[] {
   const items = parseListItems(list);
@@ -34,7 +34,7 @@ export function listPossibleNames(list: string): string[] {
   return [...items.map((item) => item.trim()), ...items, items.join()];
 }
 
-/** Writes a name as a list of one. */
+/** Writes a name as a list of one name. */
 export function escapeListItem(name: string): string {
   const parts = name.split(',');
   return parts

@@ -1,4 +1,4 @@
-/** Every way in which a request can fail, answered as RFC 9457 problem details. */
+/** All errors with which a request can fail, answered as RFC 9457 problem details. */
 
 /** Codes are part of the API: a retired code never gets another meaning. */
 export const ERRORS = {

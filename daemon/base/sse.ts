@@ -7,12 +7,17 @@ export const HEARTBEAT = ': hb\n\n';
 /** Destination of frames. It emits `drain` after a write that returned false. */
 export interface Sink {
   write(frames: string): boolean;
-  /** Writes `bytes` bytes, which `fill` puts into a buffer at an offset. `fill` is called once, before this returns. */
+  /**
+   * Writes `bytes` bytes: `fill` puts them into a buffer at an offset, and is called once, before this method returns.
+   */
   writeBytes(bytes: number, fill: (to: Buffer, at: number) => void): boolean;
   end(frames?: string): unknown;
   destroy(): unknown;
   on(event: 'close' | 'drain' | 'error', listener: () => void): unknown;
-  /** Returns the socket if another thread may write to it now: it is not encrypted, and nothing waits to be written. */
+  /**
+   * Returns the socket if another thread may write to it now: the socket is not encrypted, and no data waits to be
+   * written.
+   */
   findDirectSocket?(): { fd: number; isChunked: boolean } | undefined;
   /** Reports that another thread has written this many bytes to the socket. */
   reportDirectWrite?(bytes: number): void;
@@ -20,7 +25,10 @@ export interface Sink {
   writeRest?(bytes: Buffer): boolean;
 }
 
-/** `json` must not contain raw line breaks, the only characters that break a frame; JSON.stringify emits none. */
+/**
+ * Formats a frame. `json` must contain no raw line breaks, which are the only characters that break a frame;
+ * JSON.stringify emits none.
+ */
 export function formatFrame(kind: string, json: string, id?: number | string): string {
   const head = id === undefined ? `event: ${kind}` : `event: ${kind}\nid: ${id}`;
   return `${head}\ndata: ${json}\n\n`;

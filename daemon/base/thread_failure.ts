@@ -1,7 +1,7 @@
 /** Carries errors from one thread to another: a structured clone of an error would lose its code. */
 import { ERRORS, type ErrorCode, type InputError, Problem } from './problem.ts';
 
-/** An error of another thread; an unexpected one has no code. */
+/** An error that occurred in another thread; an unexpected error has no code. */
 export interface ThreadFailure {
   code: ErrorCode | undefined;
   message: string;

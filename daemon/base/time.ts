@@ -7,7 +7,7 @@ export type TimeExpression = { atNs: bigint } | { backNs: bigint };
 export const TIME_FORMATS =
   'must be RFC 3339 (2026-11-20T10:00:00.000000001Z), nanoseconds since the epoch, or a duration back from now (-15m)';
 
-/** Error message for an invalid time in a query. */
+/** Returns the error message for an invalid time in a query. */
 export function timeMessage(text: string): string {
   const isBlank = /:\d\d(\.\d+)? \d\d:\d\d$/.test(text);
   return isBlank ? `${TIME_FORMATS}; a + in a URL is a blank, write it as %2B` : TIME_FORMATS;
@@ -15,7 +15,7 @@ export function timeMessage(text: string): string {
 
 const NS_PER_S = 1_000_000_000n;
 
-/** 2^64 has twenty digits. */
+/** 2^64 has twenty digits, so no longer number is accepted. */
 const NANOSECONDS = /^\d{1,20}$/;
 const RFC_3339 =
   /^(?<date>\d{4}-\d\d-\d\d)[Tt](?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)(?:\.(?<fraction>\d{1,9}))?(?:[Zz]|(?<sign>[+-])(?<offsetHour>\d\d):(?<offsetMinute>\d\d))$/;

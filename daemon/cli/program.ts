@@ -1,4 +1,4 @@
-/** The program's commands, each of which comes from the folder that implements it. */
+/** The program's commands, each of which is loaded from the folder that implements it. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command, type CommanderError } from 'commander';
@@ -60,7 +60,7 @@ const EXAMPLES = [
 
 interface OwnPackage {
   version: string;
-  /** The commands that an archive has; an installed package and a built tree have all. */
+  /** The commands that an archive contains; an installed package and a built tree contain all commands. */
   commands?: string[];
 }
 
@@ -81,8 +81,8 @@ class CommandLeftOut extends UserError {
 }
 
 /**
- * Returns the program with the command of that name; with all commands if there is none. `exit` is called for wrong
- * usage, and when help or the version was printed.
+ * Returns the program with the command of that name, or with all commands if no command has that name. `exit` is called
+ * for wrong usage, and when help or the version was printed.
  * @throws UserError for a command that this archive leaves out
  */
 export async function loadProgram(name: string, exit: (error: CommanderError) => never): Promise<Command> {
@@ -102,14 +102,14 @@ async function addCommands(program: Command, loaders: readonly (() => Promise<Co
   }
 }
 
-/** Makes wrong usage point to the help. */
+/** Makes errors for wrong usage refer to the help. */
 function pointToHelp(command: Command): Command {
   const names: string[] = [];
   for (let one: Command | null = command; one; one = one.parent) names.unshift(one.name());
   return command.showHelpAfterError(`See ${names.join(' ')} --help`);
 }
 
-/** The program with all commands, for code that describes it. */
+/** Returns the program with all commands, for code that describes them. */
 export async function createWholeProgram(): Promise<Command> {
   const program = createProgram();
   await addCommands(program, Object.values(COMMANDS));

@@ -1,4 +1,4 @@
-/** `kreplay up`: runs an agent and a daemon over one data folder, each in a process of its own. */
+/** `kreplay up`: runs an agent and a daemon for one data folder, each in a separate process. */
 import { type ChildProcess, type ForkOptions, fork, type StdioOptions } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
@@ -11,7 +11,7 @@ import { addLogOptions } from '../../agent/output/log.ts';
 import { createEndingSignal } from '../../agent/process/ending.ts';
 import { createServiceManager } from '../../agent/process/service_manager.ts';
 
-/** A child that has not ended after this time is killed, which the recording survives. */
+/** Time after which a child that has not ended is killed; the recording survives this. */
 const END_TIMEOUT_MS = 10_000;
 
 interface UpFlags {
@@ -20,8 +20,8 @@ interface UpFlags {
 }
 
 /**
- * `withDaemonOptions` declares the daemon's options except for the folder, the log and the options of `kreplay daemon`
- * alone; `withAllDaemonOptions` declares these too.
+ * `withDaemonOptions` declares the daemon's options, except for the folder, the log, and the options that only `kreplay
+ * daemon` has; `withAllDaemonOptions` declares the latter, too.
  */
 export function createUpCommand(
   withDaemonOptions: (command: Command) => Command,
@@ -60,15 +60,15 @@ export function createUpCommand(
 }
 
 /**
- * Adds options with `declare`. Returns an array that parsing fills with those that are given, as they were written, to
- * be passed to another process.
+ * Adds options with `declare`. Returns an array that is filled during parsing with the given options as they were
+ * written, so that they can be passed to another process.
  */
 export function addForwardedOptions(command: Command, declare: (command: Command) => Command): readonly string[] {
   const own = new Set(command.options);
   declare(command);
   const given: string[] = [];
   for (const option of command.options.filter((one) => !own.has(one))) {
-    // This event comes once for each of several values.
+    // This event is emitted once for each value of an option with several values.
     command.on(`option:${option.name()}`, (value?: string | null) => {
       given.push(value == null ? option.long! : `${option.long}=${value}`);
     });
@@ -76,7 +76,7 @@ export function addForwardedOptions(command: Command, declare: (command: Command
   return given;
 }
 
-/** Flags for Node, as the launcher passes them to a daemon; those of this process keep an agent small. */
+/** Flags for Node, as the launcher passes them to a daemon. The flags of the current process keep an agent small. */
 const DAEMON_FLAGS = [
   '--no-maglev',
   '--v8-pool-size=1',
@@ -84,22 +84,22 @@ const DAEMON_FLAGS = [
   '--max-semi-space-size=8',
   '--initial-old-space-size=48',
 ];
-/** Variables that the launcher sets for a daemon, in addition to those that it sets for this process. */
+/** Environment variables that the launcher sets for a daemon, in addition to those that it sets for this process. */
 const DAEMON_ENVIRONMENT = { MALLOC_ARENA_MAX: '1' };
 
 async function runUp({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', string[]>): Promise<void> {
-  // The manager's variables are removed here: child processes are not the service that this one may be.
+  // The service manager's variables are removed here: this process may be a service, but its children are not.
   const manager = createServiceManager();
   const signal = createEndingSignal();
   const agent = start(args.agent, { execArgv: process.execArgv });
   const parts = [agent];
   process.on('SIGHUP', () => {
-    // SIGHUP would end a process that does not listen for it yet.
+    // SIGHUP would end a process that does not handle it yet.
     for (const { ready, child } of parts) void ready.then(() => child.kill('SIGHUP'));
   });
   let ended = Promise.race([waitForAbort(signal), agent.ended]);
   if (await Promise.race([agent.ready.then(() => true), ended.then(() => false)])) {
-    // The agent makes the folder that the daemon keeps its sessions in.
+    // The agent creates the folder in which the daemon stores its sessions.
     const daemon = start(args.daemon, { execArgv: DAEMON_FLAGS, env: { ...process.env, ...DAEMON_ENVIRONMENT } });
     parts.push(daemon);
     ended = Promise.race([ended, daemon.ended]);
@@ -114,7 +114,7 @@ async function runUp({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon',
   }
   await ended;
   manager.reportStopping();
-  // Only the signal is a reason to end. A part that ended by itself has reported why on stderr.
+  // Only the signal counts as a successful end. A part that ended by itself has reported the reason on stderr.
   if (!signal.aborted) process.exitCode = 1;
   await Promise.all(parts.map(({ child }) => end(child)));
 }
@@ -127,7 +127,7 @@ interface ChildPart {
 }
 
 function start(args: readonly string[], options: Pick<ForkOptions, 'execArgv' | 'env'>): ChildPart {
-  // The child has a process group of its own: Ctrl-C reaches only this process, which ends the two in order.
+  // The child has its own process group: Ctrl-C reaches only this process, which ends the two children in order.
   const stdio: StdioOptions = ['ignore', 'inherit', 'inherit', 'ipc'];
   const child = fork(process.argv[1]!, args, { detached: true, stdio, ...options });
   return {
@@ -135,7 +135,7 @@ function start(args: readonly string[], options: Pick<ForkOptions, 'execArgv' | 
     ready: new Promise((resolve) => child.once('message', (message) => resolve(String(message)))),
     ended: new Promise((resolve) => {
       child.once('exit', (_code, signal) => {
-        // A part that ends with an exit code has reported why.
+        // A part that ended with an exit code has already reported the reason.
         if (signal && !child.killed) process.stderr.write(`kreplay: the ${args[0]} was ended by ${signal}\n`);
         resolve();
       });
@@ -162,7 +162,7 @@ function end(child: ChildProcess): Promise<void> {
 
 const INSTALLED = '/usr/bin/kreplay';
 
-/** The command as it can be called here: by its name if it is installed, otherwise by the path where it was built. */
+/** Returns the command as it can be called here: its name if it is installed, otherwise the path where it was built. */
 function ownName(): string {
   const launcher = join(dirname(process.argv[1]!), '../kreplay');
   const isInstalled = existsSync(INSTALLED) && realpathSync(INSTALLED) === launcher;

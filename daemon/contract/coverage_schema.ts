@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { int64 } from '../../bpf/schema/api.ts';
 
 /**
- * Limit of gaps in one answer. Beyond it, gaps of one node, cause and service that are close to each other are merged
- * into a longer one, whose lost events are their sum.
+ * Maximum number of gaps in one answer. If there are more, gaps of the same node, cause and service that are close to
+ * each other are merged into one longer gap, whose lost events are the sum of theirs.
  */
 export const GAPS_MAX = 1000;
 
-/** Number of calls in progress that one answer describes. */
+/** Maximum number of calls in progress that one answer describes. */
 export const IN_PROGRESS_MAX = 100;
 
 /** An event whose end is not known. */

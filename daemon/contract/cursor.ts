@@ -1,9 +1,9 @@
 /**
- * Encodes where the next page begins. Opaque to clients:
+ * Encodes the place at which the next page begins, as a text that is opaque to clients:
  *
  *   [version u8][checksum 4 bytes][fingerprint of the query 8 bytes][now ns i64][timestamp ns u64][event id, UTF-8]
  *
- * `now` is the time of the first page, so that `from=-15m` is the same window on every page.
+ * `now` is the time of the first page; `from=-15m` is therefore the same window on every page.
  */
 import { createHash } from 'node:crypto';
 import { parseListItems } from '../base/list_text.ts';
@@ -19,7 +19,7 @@ export interface Cursor {
 const VERSION = 1;
 const [CHECKSUM, FINGERPRINT, NOW, TIMESTAMP, EVENT_ID] = [1, 5, 13, 21, 29] as const;
 
-/** Returns a digest of all parameters that determine which events there are and how they are paged. */
+/** Returns a digest of all parameters that determine which events are returned and how they are paged. */
 export function computeFingerprint(query: Query, listNames: readonly string[]): Buffer {
   const parameters = Object.entries(query)
     .filter(([name]) => name !== 'cursor')
@@ -45,7 +45,7 @@ export function encodeCursor({ key, nowNs }: Cursor, queryFingerprint: Buffer): 
 
 export function decodeCursor(text: string, queryFingerprint: Buffer): Cursor {
   const bytes = Buffer.from(text, 'base64url');
-  // Buffer.from skips characters that are not base64, so only text that it would produce itself is accepted.
+  // Buffer.from skips characters that are not base64, so only text that the encoder would produce is accepted.
   const ours =
     bytes.length > EVENT_ID &&
     bytes.toString('base64url') === text &&
@@ -67,7 +67,7 @@ function createCursorProblem(code: 'invalid_cursor' | 'cursor_mismatch', message
   return new Problem(code, `cursor: ${message}`, [{ parameter: 'cursor', message }]);
 }
 
-/** Detects accidental damage, not forgery: a cursor only determines where to read on. */
+/** Detects accidental damage, not forgery: a cursor only determines where reading goes on. */
 function computeChecksum(bytes: Buffer): Buffer {
   return hashBytes(bytes.subarray(FINGERPRINT)).subarray(0, FINGERPRINT - CHECKSUM);
 }

@@ -1,4 +1,4 @@
-/** Describes the comparison of a box with its window, for the API's document. */
+/** Describes the comparison of a box with its window for the API's document. */
 import { z } from 'zod';
 import { described, int64 } from '../../bpf/schema/api.ts';
 import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';

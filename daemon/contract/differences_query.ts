@@ -1,4 +1,4 @@
-/** `GET /api/differences`: converts the URL's parameters to a box and to the window that it is compared with. */
+/** `GET /api/differences`: converts the URL's parameters to a box and to the window with which the box is compared. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import { Problem } from '../base/problem.ts';

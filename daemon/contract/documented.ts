@@ -1,9 +1,9 @@
-/** Describes values that are a text or a bigint in the code as they appear in the API's documents. */
+/** Describes values as they appear in the API's documents, although they are text or bigints in the code. */
 import type { z } from 'zod';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Replaces the JSON schema that zod would generate; a description of the schema is kept. */
+/** Replaces the JSON schema that zod would generate, but keeps the schema's description. */
 export function documented<Schema extends z.ZodType>(schema: Schema, described: JsonSchema): Schema {
   return schema.meta({
     override: ({ jsonSchema }: { jsonSchema: Record<string, unknown> }) => {

@@ -12,7 +12,7 @@ export interface Endpoint {
   summary: string;
   /** Arguments of a working curl command: `$api` is the daemon; `$transaction`, `$event` and `$session` are ids. */
   curl: string;
-  /** Purpose and answer of the endpoint, and the meaning of its common errors. */
+  /** Purpose and answer of the endpoint, and what its common errors mean. */
   description: string;
   pathParameters?: z.ZodObject;
   /** The schema with which the route validates its query. */
@@ -34,8 +34,8 @@ export interface EndpointAnswer {
 }
 
 /**
- * A body that a command sends and the daemon's answers: daemon/server/examples asks for them, and shortens lists of
- * objects.
+ * A body that a command sends, and the daemon's answers to it: daemon/server/examples requests them, and shortens lists
+ * of objects.
  */
 export interface Example {
   body?: unknown;

@@ -1,4 +1,4 @@
-/** Parameters that select events; every request for events takes the same ones. */
+/** Parameters that select events; every request for events takes these parameters. */
 import type { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import type { EventFilter } from '../store/store.ts';
@@ -6,11 +6,11 @@ import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { createReversedProblem, resolveTimeRange } from './time_range.ts';
 
-/** Parameters for values of events, besides services and nodes. */
+/** Parameters for values of events, other than services and nodes. */
 export const valueConditions = describeValueConditions('');
 export const exclusions = describeExclusions('not ');
 
-/** The same parameters for transactions, of which one event is enough. */
+/** The same parameters for transactions: one event with the value is enough. */
 export const transactionValues = {
   ...describeValueConditions('transactions with '),
   ...describeExclusions('no transactions with '),

@@ -34,10 +34,10 @@ export interface EventQuery {
   filter: EventFilter;
   order: 'asc' | 'desc';
   limit: number;
-  /** Whether the client requested a limit: a stream is unlimited unless it did. */
+  /** Whether the client requested a limit: a stream without a requested limit is unlimited. */
   limited: boolean;
   after: EventKey | undefined;
-  /** Place in the list of the slowest events after which the page begins; undefined for events in order of time. */
+  /** Place in the list of the slowest events after which the page begins; undefined if events are ordered by time. */
   slowest: { after: SlowKey | undefined } | undefined;
   /** The time to which relative times refer. */
   nowNs: bigint;
@@ -63,7 +63,7 @@ export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
   };
 }
 
-/** A cursor's key for a place in the list of the slowest events: its duration takes the place of the time. */
+/** Builds the cursor key of a place in the list of the slowest events: the duration replaces the time. */
 export function toCursorKey({ duration_ns, timestamp_ns, event_id }: SlowKey): EventKey {
   return { timestamp_ns: duration_ns, event_id: `${timestamp_ns}/${event_id}` };
 }

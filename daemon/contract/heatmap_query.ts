@@ -36,7 +36,7 @@ export const heatmapQuerySchema = z
 
 export type HeatmapQuery = { columnCount: number; nowNs: bigint } & Population;
 
-/** Parameters that only one kind has. */
+/** Parameters that only one kind of population has. */
 const OF_EVENTS = ['transaction_id', 'trace_id', 'pid', 'failed', 'queued_by'] as const;
 const OF_TRANSACTIONS = ['has_error'] as const;
 
@@ -51,8 +51,8 @@ export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
 }
 
 /**
- * Returns the columns of a query; without bounds, they cover the time of the recordings. A transaction in `reach` may
- * have begun earlier: on another node, or with events that retention has removed.
+ * Returns the time columns of a query; if it has no bounds, they cover the time of the recordings. A transaction in
+ * `reach` may have begun earlier: on another node, or with events that retention has removed.
  */
 export function computeQueryColumns(
   { of, columnCount, nowNs, filter }: HeatmapQuery,

@@ -4,7 +4,10 @@ import { documented } from './documented.ts';
 
 const isSafe = (value: bigint) => Number.isSafeInteger(Number(value));
 
-/** A 64-bit integer in a body: safe integers arrive as numbers, others as bigints; the result is always a bigint. */
+/**
+ * Schema of a 64-bit integer in a body: safe integers arrive as numbers and larger ones as bigints; the result is
+ * always a bigint.
+ */
 export function int64(min: bigint, max: bigint) {
   const schema = z
     .union([z.int(), z.bigint()], { error: 'must be an integer' })
@@ -13,7 +16,7 @@ export function int64(min: bigint, max: bigint) {
   return documented(schema, {
     type: 'integer',
     format: 'int64',
-    // A bound that a double cannot hold exactly is just the limit of the int64 format.
+    // A bound that a double does not hold exactly is left out: it is just the limit of the int64 format.
     ...(isSafe(min) && { minimum: Number(min) }),
     ...(isSafe(max) && { maximum: Number(max) }),
   });

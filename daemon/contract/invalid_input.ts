@@ -1,4 +1,4 @@
-/** Turns a schema's validation errors into a problem that names the place of each. */
+/** Turns a schema's validation errors into a problem that names the place of each error. */
 import type { z } from 'zod';
 import { type InputError, Problem } from '../base/problem.ts';
 
@@ -22,7 +22,9 @@ export function createInputProblem(
   return new Problem(code, sentences.join('; '), errors);
 }
 
-/** Chooses the issues of the form of a union that the value has, if that form is only wrong in a part. */
+/**
+ * For a value of a union, returns the issues of the one form that the value has, if only a part of that form is wrong.
+ */
 function unwrapUnion(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue];
   const closest = issue.errors.find((issues) => issues.length > 0 && issues.every(({ path }) => path.length > 0));

@@ -123,7 +123,7 @@ export function openApiDocument(): ReturnType<typeof createDocument> {
       },
       servers: [{ url: '.', description: 'the daemon that gave this document' }],
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-      // The empty alternative is for a daemon without tokens that serves its own machine.
+      // The empty alternative is for a daemon that has no tokens and serves only its own machine.
       security: [{}, { token: [] }],
       components: {
         securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'token made by `kreplay token`' } },
@@ -134,7 +134,7 @@ export function openApiDocument(): ReturnType<typeof createDocument> {
   );
 }
 
-/** Zod cannot convert a bigint to a JSON schema. */
+/** Describes bigints, because zod is unable to convert them to a JSON schema. */
 function describeBigint({ jsonSchema, zodSchema }: { jsonSchema: object; zodSchema: z.core.$ZodType }): void {
   if (zodSchema._zod.def.type === 'bigint') Object.assign(jsonSchema, { type: 'integer', format: 'int64' });
 }
@@ -182,7 +182,7 @@ function answer({ description, content = {}, headers = {} }: EndpointAnswer, { a
   };
 }
 
-/** Errors that may not occur again when the request is retried. */
+/** Errors that may no longer occur when the request is retried. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
   'busy',
   'query_timeout',

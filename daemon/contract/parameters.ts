@@ -1,5 +1,6 @@
 /**
- * Kinds of query parameter. Each is parsed from text here, with an error message that describes the accepted values.
+ * Kinds of query parameters. Each kind is parsed from text here, with an error message that describes the accepted
+ * values.
  */
 
 import { z } from 'zod';
@@ -39,9 +40,9 @@ export const texts = documented(
   buildListSchema({ minLength: 1 }),
 );
 
-/** Maximum number of names: each is looked up in each recording, by a live tail whenever it looks for events. */
+/** Maximum number of names: each name is looked up in each recording, and a live tail repeats this at every search. */
 export const NAMES_MAX = 1000;
-/** Maximum number of files: each is looked for among all recorded paths. */
+/** Maximum number of files: all recorded paths are searched for each file. */
 export const FILES_MAX = 64;
 export const TOO_MANY_NAMES = `must have at most ${NAMES_MAX} values: ask for fewer at a time`;
 export const TOO_MANY_FILES = `must have at most ${FILES_MAX} values: give patterns, such as /srv/db/*, for many files`;
@@ -52,22 +53,25 @@ function buildNamesSchema(listNames: (value: string) => readonly string[], max =
   return documented(known, buildListSchema({ minLength: 1 }));
 }
 
-/** Like `texts`, for names of any characters. */
+/** Like `texts`, for names that may contain any characters. */
 export const names = buildNamesSchema(listPossibleNames);
 
 /** Paths, and patterns of paths. */
 export const files = buildNamesSchema(listPossibleNames, FILES_MAX, TOO_MANY_FILES);
 
 /**
- * Names of hosts. An answer's coverage names each requested host, even one without events, so a list stands for its
- * items only, and a list of one is taken as written.
+ * Names of hosts. An answer's coverage names each requested host, even a host without events, so a list stands for its
+ * items only, and a list of one item is taken as written.
  */
 export const hosts = buildNamesSchema((value) => {
   const items = parseListItems(value);
   return items.length === 1 ? items : items.map((item) => item.trim());
 });
 
-/** `parse` returns undefined for text that it does not accept; `described` is its JSON schema. */
+/**
+ * Builds the schema of a text that is parsed. `parse` returns undefined for text that it does not accept; `described`
+ * is the JSON schema of the text.
+ */
 export function parsed<T>(
   parse: (value: string) => T | undefined,
   message: string | ((value: string) => string),
@@ -128,7 +132,7 @@ export const traceId = parsed(
   { type: 'string', pattern: '^[0-9a-fA-F]{32}$' },
 );
 
-/** Builds a list of words of a small set; error messages call a word `kind`. */
+/** Builds the schema of a list whose words come from a small set; error messages call a word `kind`. */
 function buildWordListSchema<const Word extends string>(known: readonly Word[], kind: string) {
   const word = z.custom<Word>((value) => (known as readonly unknown[]).includes(value), {
     error: ({ input }) => `${JSON.stringify(input)} is not ${kind}; known are: ${known.join(', ')}`,
@@ -156,7 +160,7 @@ const ERRORS_JSON = {
   items: { anyOf: [{ enum: ERROR_NAMES }, { type: 'string', pattern: '^errno [1-9]\\d{0,17}$' }] },
 };
 
-/** Names of errors, as events have them; parsed to the results that they stand for. */
+/** Names of errors as they appear in events; each is parsed to the results that it stands for. */
 const errorResults = z.array(z.string()).transform((names, context) =>
   names.flatMap((name, i) => {
     const results = parseErrorName(name);
@@ -169,7 +173,7 @@ const errorResults = z.array(z.string()).transform((names, context) =>
 
 export const errors = documented(texts.pipe(errorResults), ERRORS_JSON);
 
-/** Names of errors in a body. */
+/** Names of errors, as an array in a body. */
 export const errorArray = documented(z.array(z.string()).min(1, 'must name an error').pipe(errorResults), {
   ...ERRORS_JSON,
   minItems: 1,

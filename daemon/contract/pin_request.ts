@@ -4,7 +4,7 @@ import { parseMilliseconds } from '../base/duration.ts';
 import { documented } from './documented.ts';
 
 const BEFORE_MS_DEFAULT = 10_000;
-/** One day. */
+/** Maximum length of the period before the transaction that is also kept: one day. */
 export const BEFORE_NS_MAX = 86_400_000_000_000n;
 
 const MESSAGE = 'must be decimal milliseconds, such as 10000 or 0.05, whole nanoseconds, and at most 86400000';
@@ -15,7 +15,7 @@ export const pinRequest = z.strictObject({
       .union([z.number(), z.bigint()], { error: MESSAGE })
       .default(BEFORE_MS_DEFAULT)
       .transform((value, context) => {
-        // Up to the limit, a double has enough digits for whole nanoseconds.
+        // Up to this limit, a double has enough digits for whole nanoseconds.
         const ns = parseMilliseconds(String(value));
         if (ns !== undefined && ns <= BEFORE_NS_MAX) return ns;
         context.issues.push({ code: 'custom', message: MESSAGE, input: value });

@@ -1,4 +1,4 @@
-/** The population that a map counts and a comparison compares: transactions or events, selected by a filter. */
+/** The population that a map counts and that a comparison compares: transactions or events, selected by a filter. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import { type InputError, Problem } from '../base/problem.ts';
@@ -14,7 +14,7 @@ export const populationKind = described(
 
 type PopulationKind = Population['of'];
 
-/** Refuses parameters that only the other kind has: ignoring them would widen the answer. */
+/** Refuses parameters that only the other kind of population has: ignoring them would widen the answer. */
 export function checkPopulationParameters(
   of: PopulationKind,
   query: Query,

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { Problem } from '../base/problem.ts';
 import { createInputProblem } from './invalid_input.ts';
 
-/** Values by parameter; a parameter that was given more than once has an array. */
+/** Values by parameter; an array for a parameter that was given more than once. */
 export type Query = Readonly<Record<string, string | readonly string[]>>;
 
 /** Parser for `app.set('query parser')`: unlike node:querystring, it drops nothing and guesses nothing. */
@@ -18,7 +18,7 @@ export function parseQueryString(text: string | null): Query {
   return query;
 }
 
-/** `parameter` is the parameter to which the text belongs, if it is a value. */
+/** `parameter` names the parameter if the text is its value, and is undefined otherwise. */
 function decode(text: string, parameter?: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
@@ -29,7 +29,9 @@ function decode(text: string, parameter?: string): string {
   }
 }
 
-/** `query` may be `req.query`, which Express types for its own parser. */
+/**
+ * Validates a query with a schema. `query` may be `req.query`, to which Express gives the type of its built-in parser.
+ */
 export function parseQuery<Schema extends z.ZodType>(
   query: Query | Readonly<Record<string, unknown>>,
   schema: Schema,

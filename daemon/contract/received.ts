@@ -13,7 +13,7 @@ import type {
   wholeTransactionSchema,
 } from './transactions.ts';
 
-/** A number, or a bigint if a double does not hold the integer. */
+/** An integer: a number if a double holds it exactly, and a bigint otherwise. */
 export type ExactInteger = number | bigint;
 
 type Parsed<Value> = Value extends bigint
@@ -25,12 +25,15 @@ type Parsed<Value> = Value extends bigint
 /** The type of an answer that a client has parsed, from the answer's schema. */
 export type Received<Schema extends z.ZodType> = Parsed<z.infer<Schema>>;
 
-/** The schema of an event is made from the definitions in bpf/schema, and its fields are known as those of `ApiEvent`. */
+/**
+ * An answer with events. The schema of an event is built from the definitions in bpf/schema, and its fields have the
+ * types of `ApiEvent`.
+ */
 type WithEvents<Answer, Field extends string, Event> = Omit<Answer, Field> & Record<Field, Event[]>;
 
 export type Coverage = Received<typeof coverageSchema>;
 export type Gap = Coverage['gaps'][number];
-/** A call or a request that has begun and not ended. */
+/** A call or a request that has begun but not ended. */
 export type InProgressEvent = NonNullable<Coverage['in_progress']>['events'][number];
 
 export type Transaction = Received<typeof transactionSchema>;
@@ -40,7 +43,7 @@ export type TransactionList = Received<typeof transactionsSchema>;
 export type ListedTransaction = WithEvents<Received<typeof transactionSummarySchema>, 'slowest', ApiEvent>;
 
 export type Session = Received<typeof sessionSchema>;
-/** Events that get the extra latency: those that fit each list; calls if no types are given. */
+/** Events that get the extra latency: events that match each of the lists; calls if no types are given. */
 export type Only = { [Field in keyof Session['only']]?: readonly string[] | undefined };
 export type NodeClock = Session['clock'][number];
 export type Lateness = Session['lateness'];
@@ -58,7 +61,8 @@ export type DifferencesAnswer = Received<typeof differencesSchema>;
 export type ComparedSide = DifferencesAnswer['selected'];
 export type DifferentValue = DifferencesAnswer['differences'][number]['values'][number];
 /**
- * The fields of a comparison: the fields that filters have, and `neighbour`, who used the same device at the same time.
+ * The fields of a comparison: the fields that filters have, and `neighbour`, which is a service or command that used
+ * the same device at the same time.
  */
 export type ComparedField = DifferentValue['field'];
 

@@ -10,7 +10,7 @@ import type { SeekTarget } from './target.ts';
 const MAX_INT64 = I64_MAX;
 export const SPEED_FACTOR_MIN = 0.001;
 export const SPEED_FACTOR_MAX = 1000;
-/** One hour. */
+/** Maximum extra latency: one hour. */
 export const EXTRA_LATENCY_NS_MAX = 3_600_000_000_000n;
 export const STEP_EVENTS_MAX = 10_000;
 
@@ -25,8 +25,8 @@ export const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
 });
 
 /**
- * Offsets may be large, because a clock without a battery may be off by decades. The limit applies to the time line on
- * which the clocks agree.
+ * An offset may be large, because a clock without a battery may be off by decades. The limit applies to the time line
+ * on which the clocks agree.
  */
 const offsetNs = int64(-MAX_INT64, MAX_INT64);
 
@@ -95,7 +95,9 @@ export const changeRequest = z
   })
   .refine((fields) => Object.keys(fields).length > 0, `at least one of ${CHANGE_FIELDS} is needed`);
 
-/** The place at which a session that plays pauses by itself, named by the field that has it. */
+/**
+ * The place at which a playing session pauses by itself, given as the name of the field that holds the place.
+ */
 export const UNTIL = 'replay_duration_ns';
 export type Until = typeof UNTIL;
 
@@ -109,7 +111,7 @@ export const playRequest = z.strictObject({
     }),
 });
 
-/** The body of pause and stop, which take no fields. */
+/** The body of a pause or stop request, which has no fields. */
 export const noFields = z.strictObject({});
 
 const anyInt64 = int64(-MAX_INT64 - 1n, MAX_INT64);
@@ -137,7 +139,7 @@ export const stepRequest = z.strictObject({
 const FRAMES = ['state', 'position', 'event'];
 const FRAMES_MESSAGE = 'must be state, position or both, or state,event';
 
-/** The frames of a stream; undefined stands for events and states. */
+/** The kinds of frames that a stream sends; undefined stands for events and states. */
 export const streamParameters = z.strictObject({
   frames: parsed(
     (text) => {
@@ -157,12 +159,12 @@ export const streamParameters = z.strictObject({
     .optional(),
 });
 
-/** An upper bound that no event index reaches. */
+/** Upper limit that no event index reaches. */
 const INDEX_MAX = 9_999_999_999;
 const TIMELINE_LIMIT_MAX = 10_000;
 export const TIMELINE_LIMIT_DEFAULT = 1000;
 
-/** The part of the schedule that a timeline request asks for. */
+/** The part of the schedule that a timeline request is for. */
 export const timelineParameters = z.strictObject({
   event_index: integer(0, INDEX_MAX).meta({ description: 'index at which the part begins, 0 unless given' }).optional(),
   limit: integer(1, TIMELINE_LIMIT_MAX)

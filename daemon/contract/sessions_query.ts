@@ -1,4 +1,4 @@
-/** `GET /api/replay/sessions`: converts the URL's parameters to a page of the list. */
+/** `GET /api/replay/sessions`: converts the URL's parameters to a page of the list of sessions. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import { computeFingerprint, decodeCursor, encodeCursor } from './cursor.ts';
@@ -19,7 +19,7 @@ export const sessionsQuerySchema = z
 
 interface SessionKey {
   session_id: string;
-  /** Time in RFC 3339 format. */
+  /** Creation time in RFC 3339 format. */
   created_at: string;
 }
 
@@ -29,8 +29,8 @@ export interface SessionsPage<T> {
 }
 
 /**
- * `all` may be in any order; the page lists the oldest first. Sessions created or deleted between pages do not shift
- * others.
+ * `all` may be in any order; the page lists the oldest sessions first. Sessions that are created or deleted between two
+ * pages do not shift the other sessions.
  */
 export function buildSessionsPage<T extends SessionKey>(query: Query, all: readonly T[]): SessionsPage<T> {
   const { cursor, limit = LIMIT_MAX } = parseQuery(query, sessionsQuerySchema);
@@ -51,7 +51,7 @@ export function buildSessionsPage<T extends SessionKey>(query: Query, all: reado
   };
 }
 
-/** Sort key: RFC 3339 in UTC sorts by time as text. */
+/** Returns a sort key: times in RFC 3339 format and UTC sort correctly as text. */
 function buildSortKey({ created_at, session_id }: SessionKey): string {
   return `${created_at} ${session_id}`;
 }

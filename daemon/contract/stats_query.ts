@@ -1,4 +1,4 @@
-/** `GET /api/stats`: converts the URL's parameters to the events to count and their grouping. */
+/** `GET /api/stats`: converts the URL's parameters to the events that are counted and their grouping. */
 
 import { z } from 'zod';
 import { I64_MAX } from '../base/bigints.ts';

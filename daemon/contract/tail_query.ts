@@ -1,4 +1,7 @@
-/** `GET /api/events` as a live tail: a query's filters, without the parameters that need an answer with an end. */
+/**
+ * `GET /api/events` as a live tail: takes the filters of a query, but not the parameters that need an answer with an
+ * end.
+ */
 import { Problem } from '../base/problem.ts';
 import type { EventFilter } from '../store/store.ts';
 import { buildEventFilter } from './event_conditions.ts';
@@ -10,9 +13,9 @@ const WITHOUT = { to: true, order: true, sort: true, limit: true, cursor: true }
 export const tailQuerySchema = eventQuerySchema.omit(WITHOUT);
 
 export interface TailQuery {
-  /** Contains no times. */
+  /** The filter, which contains no times. */
   filter: EventFilter;
-  /** Start of the tail; undefined for events recorded from the request on. */
+  /** Start of the tail; undefined for a tail that begins with events recorded after the request. */
   fromNs: bigint | undefined;
 }
 

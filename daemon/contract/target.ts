@@ -1,4 +1,4 @@
-/** The target of a seek, in exactly one of these forms. */
+/** The target of a seek, given in exactly one of these forms. */
 export type SeekTarget =
   | { position_ns: bigint }
   | { timestamp_ns: bigint }

@@ -1,4 +1,4 @@
-/** The `from` and `to` of a query. */
+/** The parameters `from` and `to` of a query. */
 import { type InputError, Problem } from '../base/problem.ts';
 import { resolveTime, type TimeExpression } from '../base/time.ts';
 import { omitUndefined } from './omit_undefined.ts';

@@ -1,4 +1,4 @@
-/** `GET /api/transactions`: converts the URL's parameters to a request for a list. */
+/** `GET /api/transactions`: converts the URL's parameters to a request for a list of transactions. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import type { TransactionFilter, TransactionsRequest } from '../store/store.ts';
@@ -64,13 +64,13 @@ export interface TransactionsQuery {
   request: TransactionsRequest;
   /** The time to which relative times refer. */
   nowNs: bigint;
-  /** Encodes a place in this list. */
+  /** Encodes a place in this list of transactions. */
   encodePlace(place: NonNullable<TransactionsRequest['after']>): string;
 }
 
 export function parseTransactionsQuery(query: Query, nowNs: bigint): TransactionsQuery {
   const { cursor, sort = 'recent', limit = LIMIT_DEFAULT, ...given } = parseQuery(query, transactionsQuerySchema);
-  // The extra name makes the fingerprint differ from those of event queries.
+  // The extra name makes the fingerprint differ from the fingerprints of event queries.
   const queryFingerprint = computeFingerprint({ ...query, 'a list of': 'transactions' }, CONDITION_LISTS);
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
   const queryNowNs = place?.nowNs ?? nowNs;

@@ -1,4 +1,4 @@
-/** The state machine of a session: the state that each command leads to, or null where it is refused. */
+/** The state machine of a session: the state to which each command leads, or null if the command is refused. */
 import { Problem } from '../base/problem.ts';
 
 export const STATES = ['ready', 'playing', 'paused', 'finished', 'stopped'] as const;

@@ -1,4 +1,4 @@
-/** Schemas of what-if requests: about one transaction, or about all that fit. */
+/** Schemas of what-if requests, which are about one transaction or about all that match a filter. */
 
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../bpf/schema/index.ts';
@@ -41,7 +41,7 @@ const eventTypes = () => buildWordsSchema(EVENT_TYPES, 'a type');
 const operations = () => buildWordsSchema(OPERATIONS, 'an operation');
 const syscalls = () => buildWordsSchema(SYSCALLS, 'a system call');
 
-/** The same conditions as the parameters of a list of transactions, as arrays. */
+/** The conditions that a list of transactions takes as parameters, here as arrays. */
 const values = {
   event_type: eventTypes().meta({ description: 'with events of these types' }),
   operation: operations().meta({ description: 'with block requests with these operations' }),

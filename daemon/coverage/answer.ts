@@ -1,10 +1,10 @@
 /**
- * Reads what an answer may lack before and after its events, in the order that makes the result true:
+ * Reads, before and after the events of an answer, what the answer may lack, in the order that makes the result true:
  *
  *   beginAnswer: what is recorded, what is in progress -> the events of the answer -> cover...: what was lost
  *
  * A call that ends between the first and the second step is among the events; a file that turns out to be unreadable
- * while events are read is known in the third.
+ * while events are read is known in the third step.
  */
 import type { Coverage } from '../contract/coverage_schema.ts';
 import type { Population } from '../contract/population.ts';
@@ -22,31 +22,33 @@ export interface AnswerOptions {
   /** Selects the calls and requests in progress that the answer may lack. */
   filter?: EventFilter | undefined;
   /**
-   * Whether the answer is sent while events are recorded: its questions are then asked again, so that results must not
+   * Whether the answer is sent while events are recorded. Its queries are then repeated, and so their results must not
    * be cached.
    */
   isStream?: boolean;
 }
 
 export interface CoveredAnswer {
-  /** The store to read the answer from, whose questions may share the rows that they have read. */
+  /** The store to read the answer from; the queries of the answer may share rows that were already read. */
   readonly store: Store;
   readonly spans: readonly NodeSpan[];
-  /** Calls and requests that were in progress when the answer began, or began later. */
+  /** Calls and requests that were in progress when the answer began, or that began later. */
   readonly unended: FoundUnended;
   /** Set if the answer may lack shards of a fleet. */
   readonly shards: ShardWatch | undefined;
-  /** Coverage of an answer about events; if they are of one transaction, only gaps that concern it. */
+  /**
+   * Coverage of an answer about events; if the filter selects one transaction, only gaps that concern that transaction.
+   */
   coverEvents(filter: EventFilter): Promise<Coverage>;
   /** Coverage of an answer about one transaction. */
   coverTransaction(transaction: TransactionSummary): Promise<Coverage>;
-  /** Coverage of an answer about a population; `reach` is the reach of its transactions, null without any. */
+  /** Coverage of an answer about a population; `reach` is the reach of its transactions, or null if there are none. */
   coverPopulation(population: Population, reach: TransactionReach | null): Promise<Coverage>;
   /** Coverage of a list of the transactions that a filter selects. */
   coverList(filter: Population['filter'], reach: TransactionReach | null): Promise<Coverage>;
 }
 
-/** The answer's events must be read after this has resolved, and the coverage after the events. */
+/** Read the answer's events after this promise has resolved, and the coverage after the events. */
 export async function beginAnswer(
   plainStore: Store,
   { nowNs, nodes, filter, isStream = false }: AnswerOptions,

@@ -1,14 +1,14 @@
-/** Adds gaps to the coverage of an answer for nodes on a shard of the fleet that was away. */
+/** Adds gaps to the coverage of an answer for nodes whose shard of the fleet was unavailable. */
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import type { Coverage } from '../contract/coverage_schema.ts';
 import type { AwayNodes } from '../store/fleet_state.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
 const CAUSE: LossCause = 'unavailable';
-/** The cause that gaps of a node on an unavailable shard seem to have. */
+/** Apparent cause of the gaps of a node on an unavailable shard; these gaps are replaced. */
 const SEEMING: LossCause = 'not_recorded_yet';
 
-/** Adds a gap over the window for each node that is away, or one without a node if the nodes are not known. */
+/** Adds a gap over the window for each unavailable node, or one gap without a node if the nodes are not known. */
 export function addAwayNodes(coverage: Coverage, found: AwayNodes | undefined, window: CoverageQuery): Coverage {
   if (!found) return coverage;
   const { fromNs = 0n, toNs, nodes, excludedNodes = [], nowNs } = window;

@@ -1,4 +1,4 @@
-/** Computes which events are missing from the recording in a window, in the API's terms. */
+/** Computes, in the API's terms, which events of a window are missing from the recording. */
 
 import { type Coverage, GAPS_MAX } from '../contract/coverage_schema.ts';
 import type { ShardWatch } from '../store/fleet_state.ts';
@@ -6,17 +6,17 @@ import type { EventFilter, NodeLoss, NodeSpan, Store } from '../store/store.ts';
 import { addInProgress, type FoundUnended, findUnended } from './in_progress.ts';
 import { type CoverageQuery, findUnrecorded } from './unrecorded.ts';
 
-/** Gaps closer to each other than this are merged if there are too many. */
+/** Gaps closer to each other than this are merged if there are too many gaps. */
 const APART_NS_MIN = 1_000_000n;
-/** Larger than any distance between two gaps. */
+/** A distance larger than any between two gaps. */
 const APART_NS_MAX = 2n ** 66n;
-/** Number of unreadable files that one answer names. */
+/** Maximum number of unreadable files that one answer names. */
 const UNREADABLE_MAX = 100;
 
-/** The state that is read before the events of an answer. */
+/** State that is read before the events of an answer. */
 export interface AnswerSpans {
   spans: readonly NodeSpan[];
-  /** Calls and requests that were in progress then, or began later. */
+  /** Calls and requests that were in progress when the spans were read, or that began later. */
   unended: FoundUnended;
   /** Set if the answer may lack shards of a fleet. */
   shards: ShardWatch | undefined;
@@ -30,15 +30,18 @@ export async function readAnswerSpans(
 ): Promise<AnswerSpans> {
   const shards = store.fleet?.watchShards();
   const spans = await store.listSpans(nodes);
-  // Spans are read first: a call that began before a span ends is then in progress, or among the events, which are read
-  // next.
+  // Spans are read first: a call that began before a span ends is then either in progress or among the events, which
+  // are read next.
   const unended = await findUnended(store, nodes, filter);
-  // Later pages use the time of the first page and leave out events recorded after it.
+  // Later pages use the time of the first page, and leave out events that were recorded after that time.
   const cut = spans.map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));
   return { spans: cut, unended, shards };
 }
 
-/** `spans` must be read before the events: events committed in between may be missing from the answer. */
+/**
+ * `spans` must be read before the events: otherwise, events committed in between would not count as missing although
+ * the answer lacks them.
+ */
 export async function readCoverage(
   store: Store,
   { spans, unended }: Pick<AnswerSpans, 'spans' | 'unended'>,
@@ -80,7 +83,7 @@ export function buildCoverage(
   return { complete: gaps.length === 0, lost, gaps, ...findRecordedUntil(spans, window.nodes) };
 }
 
-/** Whether the answer may lack events by this loss: a loss of one service concerns no other service. */
+/** Whether the answer may lack events because of this loss: a loss of one service concerns no other service. */
 export function mayTouch({ service }: Pick<NodeLoss, 'service'>, { services, excludedServices }: OfServices): boolean {
   if (service === undefined) return true;
   return (services?.includes(service) ?? true) && !excludedServices?.includes(service);
@@ -92,7 +95,7 @@ type OfServices = Pick<CoverageQuery, 'services' | 'excludedServices'>;
 function mergeGaps(losses: readonly NodeLoss[]): CoverageGap[] {
   // An agent under load records a loss at every drain, so gaps that touch are merged.
   let gaps = joinGaps(losses.map(toGap), 0n);
-  // Each cause on each node keeps a gap, so there may still be more than GAPS_MAX.
+  // Gaps of different causes, nodes or services are not merged, so there may still be more than GAPS_MAX gaps.
   for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX && apartNs < APART_NS_MAX; apartNs *= 4n)
     gaps = joinGaps(gaps, apartNs);
   if (gaps.length <= GAPS_MAX || losses.every(({ service }) => service === undefined)) return gaps;
@@ -103,7 +106,10 @@ function toGap({ fromNs, toNs, lost, cause, service, node }: NodeLoss): Coverage
   return { from: fromNs, to: toNs, lost, cause, ...(service !== undefined && { service }), node };
 }
 
-/** Merges gaps of one node, cause and service that are at most `apartNs` apart. `gaps` are ordered by start, and so is the result. */
+/**
+ * Merges gaps of the same node, cause and service that are at most `apartNs` apart. `gaps` are ordered by start, and so
+ * is the result.
+ */
 function joinGaps(gaps: readonly CoverageGap[], apartNs: bigint): CoverageGap[] {
   const joint: CoverageGap[] = [];
   const lastOf = new Map<string, CoverageGap>();

@@ -1,6 +1,6 @@
 /**
- * Computes which calls and requests an answer is missing because they have begun in the window and not ended. The
- * owners of those that were in progress when an agent ended are known, too:
+ * Computes which calls and requests an answer lacks because they began in the window and have not ended. The owners of
+ * calls and requests that were in progress when an agent ended are also known:
  *
  *   window    from ............ to
  *   calls       [== in progress ======= ...     a gap from its start, and described
@@ -15,17 +15,17 @@ import type { CoverageQuery } from './unrecorded.ts';
 
 export const IN_PROGRESS: LossCause = 'in_progress';
 
-/** Calls and requests that a store has in progress, whenever they began. */
+/** Calls and requests in progress in a store, whenever they began. */
 export interface FoundUnended {
-  /** The part that belongs to the answer. */
+  /** The calls and requests that belong to the answer. */
   own: UnendedEvents;
   /** Calls and requests that were in progress when agents ended, whether they belong to the answer or not. */
   lost: readonly UnendedEvent[];
-  /** Whether all of `own` belongs to the window, whenever it began. */
+  /** Whether everything in `own` belongs to the window, whenever it began. */
   isSelected: boolean;
 }
 
-/** The losses of an answer, with its calls and requests in progress. */
+/** The losses of an answer, together with its calls and requests in progress. */
 interface InProgress {
   /** The losses of the window, except those that are known to concern other answers. */
   losses: NodeLoss[];
@@ -51,14 +51,14 @@ function selectLabelled(unlisted: UnendedEvents['unlisted']): UnendedEvents['unl
 }
 
 /**
- * Maximum number of transactions whose start is looked up. A call of any other transaction may be of one that began in
- * the window.
+ * Maximum number of transactions whose start is looked up. A call of any further transaction is selected if that
+ * transaction may have begun in the window.
  */
 const LOOKED_UP_MAX = 512;
 
 /**
- * Selects calls and requests that are, or may be, of transactions that began in the window, whenever they began
- * themselves.
+ * Selects calls and requests that belong, or may belong, to transactions that began in the window, whenever the calls
+ * and requests began.
  */
 export async function selectOfTransactions(
   store: Store,
@@ -66,7 +66,7 @@ export async function selectOfTransactions(
   { fromNs, toNs }: Pick<CoverageQuery, 'fromNs' | 'toNs'>,
 ): Promise<FoundUnended> {
   const isInWindow = (ns: bigint) => (fromNs === undefined || ns >= fromNs) && (toNs === undefined || ns < toNs);
-  // A transaction begins with its first call at the latest.
+  // A transaction begins no later than its first call.
   const mayBeginInWindow = ({ timestamp_ns }: UnendedEvent) => fromNs === undefined || timestamp_ns >= fromNs;
   const listTransactionIds = ({ transaction_id, origins }: UnendedEvent) =>
     [transaction_id, ...origins.map((origin) => origin.transaction_id)].filter((id) => id !== null);
@@ -94,7 +94,7 @@ export function addInProgress(
   const untils = new Map<string, bigint>();
   for (const { node, toNs: untilNs } of spans) if (untilNs > (untils.get(node) ?? -1n)) untils.set(node, untilNs);
   const getUntil = (node: string) => untils.get(node) ?? 0n;
-  // The window ends where the recording does if the query has no `to`.
+  // If the query has no `to`, the window ends where the recording ends.
   const isBefore = (ns: bigint, node: string) => (toNs === undefined ? ns <= getUntil(node) : ns < toNs);
   const isServed = (node: string) => untils.has(node);
   const isInAnswer = ({ timestamp_ns, node }: UnendedEvent) =>
@@ -122,7 +122,7 @@ export function addInProgress(
   };
 }
 
-/** Whether a loss is one call or request that was in progress when an agent ended. */
+/** Whether a loss stands for a single call or request that was in progress when an agent ended. */
 function isSingleLoss({ cause, fromNs, toNs, lost }: NodeLoss): boolean {
   return cause === IN_PROGRESS && fromNs === toNs && lost === 1;
 }

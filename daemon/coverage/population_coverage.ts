@@ -1,6 +1,6 @@
 /**
- * Computes which events of many transactions may be missing. The transactions began in the window, go on after it, and
- * take part on other nodes than those that are asked for:
+ * Computes which events of many transactions may be missing. The transactions began in the window, but they may
+ * continue after it, and on nodes that the query does not name:
  *
  *   window              from          to
  *   node asked for       [ ===  ===    |  === ]
@@ -8,7 +8,7 @@
  *   gaps            [-]       [-]        [-]      [-]
  *                 another   both may hide a part   another
  *
- * A transaction of an excluded node may have lost the event that shows it, so gaps of that node count too.
+ * The event that shows that a transaction ran on an excluded node may be lost, so gaps of excluded nodes count too.
  */
 
 import type { Coverage } from '../contract/coverage_schema.ts';
@@ -20,30 +20,30 @@ import { selectOfTransactions } from './in_progress.ts';
 import { readEventCoverage } from './transaction_coverage.ts';
 
 interface AnswerReach {
-  /** The reach of the transactions that the filter selects; null without any. */
+  /** Reach of the transactions that the filter selects; null if there are none. */
   reach: TransactionReach | null;
   nowNs: bigint;
 }
 
-/** `spans` must have the spans of all nodes. */
+/** `spans` must contain the spans of all nodes. */
 export async function readListCoverage(
   store: Store,
   { spans, unended, shards }: AnswerSpans,
   { filter, reach, nowNs }: AnswerReach & { filter: TransactionFilter },
 ): Promise<Coverage> {
   const { fromNs, toNs } = filter;
-  // A filter without nodes asks for every node.
+  // A filter without nodes selects every node.
   const nodes = filter.nodes && [...new Set([...filter.nodes, ...(reach?.nodes ?? [])])];
   const endNs = toNs !== undefined && reach && reach.toNs > toNs ? reach.toNs : toNs;
   const asked = nodes ? spans.filter(({ node }) => nodes.includes(node)) : spans;
   const own = await selectOfTransactions(store, unended, { fromNs, toNs });
   const read = { spans: asked, unended: own };
   const coverage = await readCoverage(store, read, { fromNs, toNs: endNs, nodes, nowNs });
-  // A transaction of any node may go on at others.
+  // A transaction may continue on any other node.
   return addAwayNodes(coverage, await shards?.findAwayNodes(), { fromNs, toNs: endNs, nowNs });
 }
 
-/** `spans` must have the spans of all nodes. */
+/** `spans` must contain the spans of all nodes. */
 export function readPopulationCoverage(
   store: Store,
   { spans, ...read }: AnswerSpans,

@@ -1,6 +1,6 @@
 /**
  * Computes which events of one transaction may be missing: the gaps that may hide a part of it. A transaction counts as
- * ended after one second without events on all its nodes and without gaps; later gaps do not concern it:
+ * ended once it has had no event, and its nodes have had no gap, for one second; later gaps do not concern it:
  *
  *   events           [ ==  = === ]
  *   gaps     [-]  [--]             [--]  [--]         [--]
@@ -16,10 +16,12 @@ import { type AnswerSpans, readCoverage } from './coverage.ts';
 import { IN_PROGRESS } from './in_progress.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
-/** A running transaction has an event at least this often. */
+/** A running transaction has at least one event in any period of this length. */
 const QUIET_NS = 1_000_000_000n;
 
-/** Coverage for an answer about events; if they are of one transaction, only gaps that concern it. */
+/**
+ * Coverage of an answer about events; if the filter selects one transaction, only gaps that concern that transaction.
+ */
 export async function readEventCoverage(
   store: Store,
   read: AnswerSpans,
@@ -27,7 +29,7 @@ export async function readEventCoverage(
 ): Promise<Coverage> {
   const { fromNs, toNs, nodes, transactionId, excluded } = filter;
   const coverage = await readRecordedCoverage(store, read, { filter, nowNs });
-  // Any node may know where a transaction begins and ends.
+  // Any node may have the first or the last event of a transaction.
   const asked = transactionId === undefined ? { nodes, excludedNodes: excluded?.nodes } : {};
   return addAwayNodes(coverage, await read.shards?.findAwayNodes(), { fromNs, toNs, ...asked, nowNs });
 }
@@ -40,7 +42,7 @@ async function readRecordedCoverage(
   const { fromNs, toNs, nodes, transactionId, excluded } = filter;
   const services = { services: filter.services, excludedServices: excluded?.services };
   const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, ...services, nowNs };
-  // The transaction may continue in an unreadable file, or be contained only in one.
+  // The transaction may continue in an unreadable file, or exist only in such a file.
   if ((await store.listUnreadable(nodes)).length > 0) return readCoverage(store, read, window);
   const transaction = transactionId === undefined ? undefined : await store.findTransaction(transactionId);
   return transaction ? readOwnCoverage(store, read, transaction, window) : readCoverage(store, read, window);
@@ -53,7 +55,7 @@ export async function readTransactionCoverage(
   nowNs: bigint,
 ): Promise<Coverage> {
   const coverage = await readOwnCoverage(store, read, transaction, { nowNs });
-  // The transaction may go on at any node.
+  // The transaction may continue on any node.
   return addAwayNodes(coverage, await read.shards?.findAwayNodes(), { nowNs });
 }
 
@@ -65,20 +67,21 @@ async function readOwnCoverage(
 ): Promise<Coverage> {
   const unendedOwn = [...unended.own.events, ...unended.own.lost];
   const { unlisted } = unended.own;
-  // A first call on another node is no event yet.
+  // A node whose calls are all still in progress has no event of the transaction yet.
   const knownNodes = [...new Set([...transaction.nodes, ...[...unendedOwn, ...unlisted].map(({ node }) => node)])];
-  // A loss of a service that was not seen in the transaction is listed in `others`: any user may name any transaction.
+  // A loss of a service that was not seen in the transaction goes to `others`, because any user may name any
+  // transaction.
   const seenServices = [...transaction.services, ...unendedOwn.map(({ service_name }) => service_name)];
   const services = window.services ?? (unlisted.length > 0 ? undefined : seenServices);
   const own = { ...window, nodes: window.nodes ?? knownNodes, services };
   const ownRead = { spans: spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan), unended };
-  // The transaction lasts at least until the start of its last call whose end is not known, however long it was quiet
-  // before.
+  // The transaction lasts at least until its last call without a known end began, however long the transaction was
+  // quiet before.
   const starts = unendedOwn.map(({ timestamp_ns }) => timestamp_ns);
   const firstNs = starts.reduce(min, transaction.firstTimestampNs);
   const lastNs = starts.reduce(max, computeWholeEndNs(transaction));
   const ownNs = { fromNs: firstNs - QUIET_NS, toNs: lastNs + QUIET_NS };
-  // The window may begin or end within a gap.
+  // The query's window may begin or end within a gap.
   const wide = {
     ...own,
     ...(own.fromNs !== undefined && { fromNs: min(own.fromNs, max(ownNs.fromNs, 0n)) }),
@@ -88,7 +91,7 @@ async function readOwnCoverage(
   const { fromNs, toNs } = narrowReach(around.gaps, ownNs);
   const isWide = wide.fromNs !== own.fromNs || wide.toNs !== own.toNs;
   const coverage = isWide ? await readCoverage(store, ownRead, own) : around;
-  // Any call whose owner is not known may be the transaction's.
+  // Any call without a known owner may belong to the transaction.
   const mayBeOwn = ({ cause, node, from, to }: Coverage['gaps'][number]) =>
     cause === IN_PROGRESS &&
     unlisted.some(({ sinceNs, ...one }) => one.node === node && from <= sinceNs && to >= sinceNs);
@@ -97,7 +100,8 @@ async function readOwnCoverage(
 }
 
 /**
- * A copy that was made while an agent was running may cut the transaction off; a file that records its end does not.
+ * A copy that was made while an agent was running may lack the end of the transaction; a file whose end is recorded
+ * does not.
  */
 function cutSpan(span: NodeSpan): NodeSpan {
   return span.end === 'unsaid' || span.end === 'damaged' ? { ...span, isWholeFile: false } : span;
@@ -108,7 +112,7 @@ interface Reach {
   toNs: bigint;
 }
 
-/** Returns the time in which a gap may hide a part of the transaction: up to a quiet period at either end. */
+/** Returns the period in which a gap may hide a part of the transaction; it includes a quiet period at either end. */
 function narrowReach(gaps: Coverage['gaps'], { fromNs, toNs }: Reach): Reach {
   for (const gap of gaps) if (gap.from < toNs && gap.to > fromNs) toNs = max(toNs, gap.to + QUIET_NS);
   const byEnd = gaps.toSorted((a, b) => (a.to > b.to ? -1 : a.to < b.to ? 1 : 0));

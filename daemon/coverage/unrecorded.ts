@@ -1,13 +1,13 @@
 /**
- * Finds the parts of a window in which a node was not recorded. Time between two runs of an agent is a loss in the
- * recording itself; these are the gaps that no agent can record:
+ * Finds the parts of a window in which a node was not recorded. The time between two runs of an agent is a loss in the
+ * recording itself; the gaps found here are those that no agent can record:
  *
  *   window   from ...................................... to, or now
  *   node       .  not_recorded_yet  [ recorded ] agent_stopped
  *
- * A query without `to` asks for everything that is recorded, and its answer reports until when the recording goes. Then
- * neither events that a running agent has not committed yet nor the time after the end of a named or imported file are
- * a gap.
+ * A query without `to` asks for everything that is recorded, and its answer reports where the recording ends. For such
+ * a query, events that a running agent has not committed yet are no gap, and neither is the time after the end of a
+ * named or imported file.
  */
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import { NODE_SILENT_NS } from '../store/fleet_state.ts';
@@ -18,13 +18,13 @@ export interface CoverageQuery {
   fromNs?: bigint | undefined;
   toNs?: bigint | undefined;
   nodes?: readonly string[] | undefined;
-  /** The query excludes these nodes. */
+  /** Nodes that the query excludes. */
   excludedNodes?: readonly string[] | undefined;
-  /** The query asks for events of these services only. */
+  /** Services to whose events the query is limited. */
   services?: readonly string[] | undefined;
-  /** The query excludes events of these services. */
+  /** Services whose events the query excludes. */
   excludedServices?: readonly string[] | undefined;
-  /** Time of the query: no recorded event is later. */
+  /** Time of the query: no recorded event is later than this. */
   nowNs: bigint;
 }
 
@@ -53,7 +53,7 @@ const AFTER: Readonly<Record<NodeSpan['end'], LossCause>> = {
 
 interface GapQuery extends Pick<CoverageQuery, 'fromNs' | 'nowNs'> {
   endNs: bigint;
-  /** Whether the query gives an end. */
+  /** Whether the query has a `to`. */
   asksUntil: boolean;
   /** Whether the query names the node. */
   isNamed: boolean;
@@ -82,7 +82,8 @@ function findNodeGaps(node: string, spans: readonly NodeSpan[], asked: GapQuery)
     if (lastNs !== undefined && toNs <= lastNs) continue;
     lastNs = toNs;
     cause = span.heardOf && end === 'open' ? 'not_arrived' : AFTER[end];
-    // Hosts of a fleet come and go: no answer would ever be complete if it missed the events of a node that has gone.
+    // Hosts of a fleet come and go: no answer would ever be complete if events of a node that has gone counted as
+    // missing.
     if (span.heardOf?.isGone && !isNamed) {
       goesOn = true;
       continue;

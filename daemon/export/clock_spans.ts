@@ -1,5 +1,6 @@
 /**
- * Determines the span of wall time in which each clock step was in force; after the clock was set back, spans overlap.
+ * Determines the span of wall-clock time in which each clock step was in force. Spans overlap if the clock was set
+ * back.
  */
 import type { ClockStep } from './source.ts';
 
@@ -23,7 +24,8 @@ function computeEndNs(step: ClockStep, next: ClockStep | undefined): bigint | un
   if (!next) return undefined;
   const endNs = toWallNs(step, next.bootNs);
   if (next.kind !== 'start') return endNs;
-  // A step of kind `start` is of another agent, perhaps after a reboot, so its boot clock is unrelated to this one.
+  // A step of kind `start` belongs to another agent, perhaps after a reboot, so the boot clocks of the two steps are
+  // unrelated.
   const nextNs = toWallNs(next, next.bootNs);
   const laterNs = endNs > nextNs ? endNs : nextNs;
   return laterNs > toWallNs(step, step.bootNs) ? laterNs : undefined;

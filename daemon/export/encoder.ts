@@ -1,4 +1,4 @@
-/** The interfaces of a format, which gets blocks of events and the data that surrounds them. */
+/** The interfaces of an export format, which receives blocks of events and the data that accompanies them. */
 import type { RecordingBlock, RecordingDictionary } from '../store/blocks/scanned_block.ts';
 import type { ClockStep, Loss } from './source.ts';
 
@@ -9,15 +9,17 @@ export interface Surroundings {
   readonly createdNs: bigint;
   /** Start of the first event. */
   readonly firstNs: bigint;
-  /** Must be called at the end, because damage is found only by reading. */
+  /** Must be called at the end, because damage is found only when the data is read. */
   losses(): readonly Loss[];
   readonly clockSteps: readonly ClockStep[];
 }
 
-/** Produces the pieces of a stream. */
+/** Produces the chunks of a stream. */
 export interface Encoder {
   head(): string | Buffer;
-  /** Encodes blocks, which must come in order, as short pieces, so that a slow reader holds up little. */
+  /**
+   * Encodes blocks, which must come in order, as short chunks, so that a slow reader delays other work only briefly.
+   */
   encodePieces(scanned: RecordingBlock): Iterable<string | Buffer>;
   tail(): string | Buffer;
 }

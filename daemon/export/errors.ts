@@ -1,4 +1,4 @@
-/** The errors of export and import: one line that says what to do next, and exit code 1. */
+/** The errors of export and import. Each is one line that says what to do next, with exit code 1. */
 import { UserError } from '../../agent/process/errors.ts';
 import { isOfSurroundings } from '../../agent/process/surroundings.ts';
 

@@ -1,4 +1,7 @@
-/** An event as one row: the columns that every event has, then the fields of each type, derived from the schema. */
+/**
+ * An event as one row: first the columns that every event has, then the fields of each type. The columns are derived
+ * from the schema.
+ */
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { commonFields } from '../../bpf/schema/common.ts';
 import type { Fields } from '../../bpf/schema/define.ts';
@@ -9,13 +12,13 @@ import { stringify } from '../base/exact_json.ts';
 
 export type FlatValue = string | number | bigint | null;
 
-/** An `unsigned` value may be larger than SQLite's integers hold. */
+/** An `unsigned` value may exceed the range of SQLite's integers. */
 export type FlatType = 'text' | 'integer' | 'unsigned';
 
 export interface FlatColumn {
   readonly name: string;
   readonly type: FlatType;
-  /** Null for an event that has no such field. */
+  /** Returns null for an event that has no such field. */
   getValue(event: ApiEvent): FlatValue;
 }
 
@@ -28,7 +31,7 @@ const COMMON_COLUMNS: readonly FlatColumn[] = [
   buildPlainColumn('node', 'text'),
 ];
 
-/** Further columns of each event type, by the type's name. */
+/** Maps the name of each event type to its further columns. */
 const OWN_COLUMNS: ReadonlyMap<string, readonly FlatColumn[]> = new Map(
   EVENTS.map(({ name, fields }) => [
     name,
@@ -36,7 +39,7 @@ const OWN_COLUMNS: ReadonlyMap<string, readonly FlatColumn[]> = new Map(
   ]),
 );
 
-/** Fields of the same name and kind in several types are one column. */
+/** If several types have fields of the same name and kind, these share one column. */
 export const EVENT_COLUMNS: readonly FlatColumn[] = [
   ...new Map([...COMMON_COLUMNS, ...[...OWN_COLUMNS.values()].flat()].map((column) => [column.name, column])).values(),
 ];
@@ -79,7 +82,7 @@ function buildPlainColumn(name: string, type: FlatType): FlatColumn {
   return { name, type, getValue: (event) => (getField(event, name) as FlatValue | undefined) ?? null };
 }
 
-/** Builds a column for one text of an object field, which an event may lack. */
+/** Builds a column for one text of an object field. An event may lack the object. */
 function buildPartColumn(name: string, part: string): FlatColumn {
   const getValue = (event: ApiEvent) => (getField(event, name) as Record<string, string | null> | null)?.[part] || null;
   return { name: `${name}_${part}`, type: 'text', getValue };

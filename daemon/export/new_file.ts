@@ -1,7 +1,7 @@
 /**
- * Makes files that appear whole or not at all: they are written under a hidden name in the same folder, then renamed.
- * The name contains the writer's process id, so that files of a killed process can be told from those that are being
- * written.
+ * Creates files that appear either complete or not at all: a file is written under a hidden name in the same folder,
+ * and then renamed. The name contains the writer's process id, so that files of a killed process can be distinguished
+ * from files that are being written.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -20,9 +20,9 @@ import { dirname, join } from 'node:path';
 import { ExportError, runWithWriteErrors } from './errors.ts';
 
 interface HiddenFile {
-  /** Path to write to: an empty file that no other process uses. */
+  /** Path to write to; at first an empty file that no other process uses. */
   readonly path: string;
-  /** Gives the file its name in the same folder; it then survives a crash. */
+  /** Gives the file its name in the same folder; afterwards, the file survives a crash. */
   show(target: string, options: { force: boolean }): void;
   /** Removes the file; does nothing after `show`. */
   discard(): void;
@@ -31,7 +31,7 @@ interface HiddenFile {
 /** Suffixes of files that SQLite may leave beside a database that was not closed. */
 const COMPANIONS = ['-journal', '-wal', '-shm'];
 
-/** Errors of file systems without hard links. */
+/** Error codes of file systems that do not support hard links. */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
 const HIDDEN_NAME = /^\.kreplay-(\d+)-/;
@@ -40,7 +40,7 @@ function buildHiddenName(rest: string): string {
   return `.kreplay-${process.pid}-${rest}`;
 }
 
-/** Error messages name the file `name`. */
+/** Error messages refer to the file as `name`. */
 export function createHiddenFile(folder: string, name: string): HiddenFile {
   removeAbandoned(folder);
   const path = join(folder, buildHiddenName(`${randomBytes(6).toString('hex')}.tmp`));
@@ -73,11 +73,11 @@ export function removeAbandoned(folder: string): void {
       const pid = HIDDEN_NAME.exec(name)?.[1];
       if (pid === undefined || isAlive(Number(pid))) continue;
       const path = join(folder, name);
-      // The name proves nothing in a folder that others may write to, so the owner is checked.
+      // The name proves nothing in a folder that other users may write to, so the owner is checked.
       if (lstatSync(path).uid === process.getuid!()) rmSync(path, { recursive: true, force: true });
     }
   } catch {
-    // The folder is missing, or belongs to another user: writing to it reports that.
+    // The folder is missing or belongs to another user. Writing to it will report the error.
   }
 }
 
@@ -90,11 +90,11 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Refuses a target that exists, unless it is a file that may be replaced. */
+/** Refuses a target that exists, unless the target is a file that may be replaced. */
 export function refuseTaken(target: string, { force }: { force: boolean }): void {
   const stats = runWithWriteErrors(target, () => lstatSync(target, { throwIfNoEntry: false }));
   if (!stats) return;
-  // Renaming over a device would remove it, which must not happen to root with `--output /dev/null`.
+  // Renaming a file over a device would remove the device, which must not happen when root uses `--output /dev/null`.
   if (!stats.isFile() && !stats.isSymbolicLink())
     throw new ExportError(`${target} is not a file: give another --output`);
   if (!force) throw createTakenError(target);

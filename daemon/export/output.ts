@@ -1,4 +1,4 @@
-/** Destinations of a stream of events: a file, or standard output at the pace of its reader. */
+/** Destinations of a stream of events: a file, or standard output, which is written as fast as its reader reads. */
 import { once } from 'node:events';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { Interrupted, runWithWriteErrors } from './errors.ts';
@@ -9,14 +9,14 @@ export interface Output {
   close(): void;
 }
 
-/** `path` must exist; `name` is the name that the user gave. */
+/** The file at `path` must exist; `name` is the name that the user gave. */
 export function openFileOutput(path: string, name: string): Output {
   const descriptor = runWithWriteErrors(name, () => openSync(path, 'r+'));
   let bytes = 0;
   return {
     async write(chunk) {
       const data = Buffer.from(chunk as string);
-      // A write to a full disk may write a part before the next one fails.
+      // When the disk becomes full, a write may store only a part of the data before the next write fails.
       for (let at = 0; at < data.length; ) at += runWithWriteErrors(name, () => writeSync(descriptor, data, at));
       bytes += data.length;
     },

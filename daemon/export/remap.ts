@@ -1,10 +1,10 @@
-/** Converts a block to the ids that another dictionary has for its texts, files and contexts. */
+/** Converts the ids in a block to the ids that another dictionary has for the same texts, files and contexts. */
 import { type ColumnArray, getColumnLength, type NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
 
-/** Maps an id of one dictionary to its id in the other; never called with 0, which is 0 everywhere. */
+/** Maps ids of one dictionary to ids of another; never called with 0, which is 0 in every dictionary. */
 export interface IdMap {
-  /** `of` is the name of the field with the text; `service` for every owner. */
+  /** `of` is the name of the field that contains the text, or `service` for every owner. */
   name(id: number, of: string): number;
   file(id: number): number;
   context(id: number): number;
@@ -22,7 +22,7 @@ export function remapBlock(block: NumberedBlock, ids: IdMap): NumberedBlock {
   return { ...block, columns };
 }
 
-/** Returns undefined for a column without ids. */
+/** Returns undefined for a column that contains no ids. */
 function chooseIdMap({ source, slot, field }: Column, ids: IdMap): MapId | undefined {
   switch (source) {
     case 'text':
@@ -36,7 +36,7 @@ function chooseIdMap({ source, slot, field }: Column, ids: IdMap): MapId | undef
     case 'queuer':
       return slot === 0 ? (id) => ids.name(id, 'service') : ids.context;
     case 'origins':
-      // Each origin has three columns: its service, its context, its bytes.
+      // Each origin has three columns, for its service, its context and its bytes.
       return [(id: number) => ids.name(id, 'service'), ids.context, undefined][slot % 3];
     case 'value':
     case 'boot_time':

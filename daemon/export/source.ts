@@ -1,4 +1,4 @@
-/** The recording that events are exported from; it is read directly, even while an agent writes it. */
+/** The recording from which events are exported. It is read directly, even while an agent is writing it. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type EventFilter, openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
@@ -22,8 +22,8 @@ export interface Source {
 }
 
 /**
- * `data` is a recording, or a folder that an agent records into. `isNamed` means that the user named it, so that it
- * should exist already.
+ * `data` is a recording, or a folder into which an agent records. `isNamed` means that the user named it, so it should
+ * already exist.
  */
 export function openSource(data: string, isNamed = true): Source {
   const readStats = (path: string) => runWithReadErrors(path, () => statSync(path, { throwIfNoEntry: false }));

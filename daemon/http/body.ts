@@ -1,4 +1,4 @@
-/** Parses request bodies into typed values, or throws a problem that names the invalid fields. */
+/** Parses request bodies into typed values. Throws a problem that names the invalid fields. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { MIMEType } from 'node:util';
 import { type Request, type RequestHandler, raw } from 'express';
@@ -9,14 +9,14 @@ import { createInputProblem } from '../contract/invalid_input.ts';
 
 export const BODY_BYTES_MAX = 64 * 1024;
 
-/** Time in which a client can read the answer. */
+/** Time that a client has to read the answer. */
 const LINGER_MS = 2_000;
 
 const readBytes = raw({ type: () => true, limit: BODY_BYTES_MAX });
 
 /**
- * Reads the body as bytes, which `parseBody` parses, because body-parser's JSON rounds integers. A body that is too
- * large is refused as soon as that is known, whereas body-parser would read all of it first.
+ * Reads the body as bytes, which `parseBody` then parses, because body-parser rounds integers in JSON. A body that is
+ * too large is refused as soon as its size is known, whereas body-parser would read all of it first.
  */
 export const readBody: RequestHandler = (req, res, next) => {
   let isSettled = false;
@@ -41,8 +41,8 @@ export const readBody: RequestHandler = (req, res, next) => {
 };
 
 /**
- * Closes the connection after the answer, and reads on for a moment: the kernel resets a connection that is closed with
- * unread bytes, and the client may then lose the answer.
+ * Closes the connection after the answer, but continues reading for a moment: the kernel resets a connection that is
+ * closed while it has unread bytes, and the client may then lose the answer.
  */
 function closeAfter({ socket }: IncomingMessage, res: ServerResponse): void {
   res.shouldKeepAlive = false;
@@ -91,9 +91,9 @@ function parseJsonBytes(bytes: Buffer): unknown {
 }
 
 /*
- * Rejects JSON that JSON.parse accepts but a request must not contain: duplicate names, of which the last would
- * silently win; `__proto__`, which is lost before the schema sees it; and nesting so deep that it overflows a reader's
- * stack.
+ * Rejects JSON that JSON.parse accepts but a request must not contain: duplicate names, of which the last one would
+ * silently take effect; `__proto__`, which is lost before the schema sees it; and nesting so deep that it overflows a
+ * reader's stack.
  */
 
 const DEPTH_MAX = 64;
@@ -108,14 +108,14 @@ interface Level {
 
 /** Throws a Problem, or a SyntaxError if the text is not JSON. Integers stay exact. */
 export function parseStrictly(text: string): unknown {
-  // Parses without a reviver first, which would recurse down the levels: after this, all strings are known to be
-  // terminated.
+  // The text is first parsed without a reviver, which would recurse into the levels. Afterwards, all strings are known
+  // to be terminated.
   JSON.parse(text);
   checkNames(text);
   return parseJson(text);
 }
 
-/** Scans a text that is valid JSON once. */
+/** Scans a text that is known to be valid JSON. */
 function checkNames(text: string): void {
   const levels: Level[] = [];
   for (let at = 0; at < text.length; ) {

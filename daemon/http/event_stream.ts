@@ -1,4 +1,4 @@
-/** Responses with server-sent events: their headers, and how frames reach the socket. */
+/** Responses with server-sent events: their headers, and the way in which frames reach the socket. */
 import type { Socket } from 'node:net';
 import type { Response } from 'express';
 import type { Sink } from '../base/sse.ts';
@@ -8,10 +8,10 @@ import { addDirectBytes, findPlainDescriptor } from './socket_progress.ts';
 export function openEventStream(res: Response): Sink {
   res.status(200).set({
     'Cache-Control': 'no-store',
-    // nginx would buffer frames.
+    // Without this header, nginx would buffer frames.
     'X-Accel-Buffering': 'no',
   });
-  // Express would add a charset, which the format does not have.
+  // Express would add a charset, but the format has none.
   res.setHeader('Content-Type', 'text/event-stream');
   res.flushHeaders();
   // A pipelined response that waits for an earlier one has no socket yet.
@@ -37,29 +37,30 @@ const CHUNK_SIZE_DIGITS = 8;
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 const LINE_END = Buffer.from('\r\n');
 const CHUNK_HEAD_BYTES = CHUNK_SIZE_DIGITS + LINE_END.length;
-/** Largest write whose buffer is reused, and the spare room that the buffer gets. */
+/** Maximum size of a write whose buffer is reused, and the extra size with which that buffer is allocated. */
 const OUTGOING_BYTES_MAX = 64 * 1024;
 const OUTGOING_BYTES_MORE = 1024;
 
 /**
- * Writes to the socket directly. The response would hold each write back to the end of the event loop's turn, after all
- * sessions that are due have run, and keep lists of held-back writes: a third of the garbage collector's work.
+ * Writes to the socket directly. The response would hold back each write until the end of the event-loop pass, after
+ * all due sessions have run, and would keep lists of held-back writes, which cause a third of the garbage collector's
+ * work.
  */
 function createSocketSink(res: Response, socket: Socket): Sink {
   // HTTP/1.0 has no chunks: its answers extend to the end of the connection.
   const [headBytes, endBytes] = res.chunkedEncoding ? [CHUNK_HEAD_BYTES, LINE_END.length] : [0, 0];
   let outgoing = Buffer.alloc(0);
 
-  /** Reuses a buffer, because a new one for each write would be most of the garbage collector's work. */
+  /** Reuses a buffer, because allocating one for each write would cause most of the garbage collector's work. */
   function reserveBuffer(bytes: number): Buffer {
-    // Part of the buffer is still to be sent.
+    // Part of the buffer has not been sent yet.
     if (socket.writableLength > 0 || bytes > OUTGOING_BYTES_MAX) return Buffer.allocUnsafeSlow(bytes);
     if (bytes > outgoing.length) outgoing = Buffer.allocUnsafeSlow(bytes + OUTGOING_BYTES_MORE);
     return outgoing.subarray(0, bytes);
   }
 
   function writeBytes(bytes: number, fill: (to: Buffer, at: number) => void): boolean {
-    // The connection may carry another answer by this time.
+    // The connection may already carry another answer.
     if (res.writableEnded) return false;
     const chunk = reserveBuffer(headBytes + bytes + endBytes);
     if (res.chunkedEncoding) {

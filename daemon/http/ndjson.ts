@@ -1,4 +1,4 @@
-/** Sends long answers piece by piece, as fast as the client reads. */
+/** Sends long answers in chunks, as fast as the client reads. */
 
 import type { Response } from 'express';
 import { yieldToEventLoop } from '../base/event_loop.ts';
@@ -21,8 +21,9 @@ export function sendNdjson(
 }
 
 /**
- * Requests a piece once the last piece but one has reached the kernel, so that the new piece may reuse its memory, and
- * stops when the client has disconnected. Pieces should be short: between them the event loop serves other requests.
+ * Requests a new chunk once the last chunk but one has reached the kernel, so that the new chunk may reuse that memory.
+ * Stops when the client has disconnected. Chunks should be short, because the event loop serves other requests between
+ * them.
  */
 export async function sendLines(
   res: Response,
@@ -44,8 +45,8 @@ export async function sendLines(
 }
 
 /**
- * Sends an answer of known size. Each piece is released once it has reached the kernel; `onLeft` gets the number of
- * bytes not written yet.
+ * Sends an answer of known size. Each chunk is released once it has reached the kernel; `onLeft` gets the number of
+ * bytes that have not been written yet.
  */
 export async function sendPieces(
   res: Response,
@@ -67,7 +68,7 @@ export async function sendPieces(
   res.end();
 }
 
-/** Resolves when the bytes are not needed any longer. */
+/** Resolves when the bytes are no longer needed. */
 async function writePiece(res: Response, bytes: Uint8Array): Promise<void> {
   if (!isOpen(res)) return;
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** Turns errors of requests into problem details (RFC 9457) and lines of the log. */
+/** Converts errors of requests to problem details (RFC 9457) and to lines in the log. */
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { buildProblemBody, ERRORS, type ErrorCode, Problem } from '../base/problem.ts';
@@ -7,7 +7,10 @@ import { describeRoute, getRequestId } from './request_log.ts';
 import { sendJson } from './send_json.ts';
 
 const RETRY_AFTER_S = '2';
-/** Problems worth a retry: other sessions end or are paused, and the next daemon restores kept sessions. */
+/**
+ * Problems after which a retry makes sense: other sessions end or are paused, and the next daemon restores kept
+ * sessions.
+ */
 const PASSING: ReadonlySet<ErrorCode> = new Set(['shutting_down', 'replay_capacity']);
 
 function sendProblem(res: Response, problem: Problem): void {
@@ -18,7 +21,7 @@ function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code);
 }
 
-/** Errors of the body reader have a `type`; errors of a recording have one of our codes. */
+/** Errors of the body reader have a `type`; errors of a recording have one of kreplay's own codes. */
 const BODY_READER_CODES: Record<string, ErrorCode> = {
   'entity.too.large': 'body_too_large',
   'encoding.unsupported': 'unsupported_media_type',
@@ -31,8 +34,8 @@ function toProblem(error: unknown): Problem | null {
   const { type, status, code } = error as { type?: unknown; status?: unknown; code?: unknown };
   if (isErrorCode(code)) return new Problem(code, error.message);
   if (typeof type === 'string' && BODY_READER_CODES[type]) return new Problem(BODY_READER_CODES[type], error.message);
-  // Express marks client errors by their status: a path that does not decode, a body that is truncated or badly
-  // compressed.
+  // Express marks client errors by their status, such as a path that does not decode, or a body that is truncated or
+  // badly compressed.
   if (typeof status === 'number' && status >= 400 && status < 500)
     return new Problem('malformed_request', error.message);
   return null;
@@ -45,7 +48,7 @@ export function createProblemHandler(log: Logger): ErrorRequestHandler {
     if (!problem) log.error({ err: error, ...where }, 'unforeseen failure');
     else if (res.headersSent) log.warn({ code: problem.code, detail: problem.message, ...where }, 'answer broke off');
     else res.locals.failure = describeFailure(problem);
-    // A partial answer cannot be replaced: cutting the connection shows the client that it is incomplete.
+    // A partial answer has already been sent; cutting the connection shows the client that it is incomplete.
     if (res.headersSent) abortResponse(res);
     else {
       if (problem && PASSING.has(problem.code)) res.set('Retry-After', RETRY_AFTER_S);
@@ -54,7 +57,10 @@ export function createProblemHandler(log: Logger): ErrorRequestHandler {
   };
 }
 
-/** Details for the request's line in the log. The detail of a client error is omitted: it may quote the request. */
+/**
+ * Returns details for the request's line in the log. The detail of a client error is omitted, because it may quote the
+ * request.
+ */
 function describeFailure({ code, message }: Problem): object {
   return ERRORS[code].status >= 500 ? { code, detail: message } : { code };
 }
@@ -64,15 +70,15 @@ export const notFoundHandler: RequestHandler = (req) => {
 };
 
 /**
- * Refuses `/api/events/`, which `/api/events/$id` becomes if the id is empty: the list would be an unexpectedly wide
- * answer.
+ * Refuses `/api/events/`, which is what `/api/events/$id` becomes if the id is empty: the answer would be the
+ * list, which is unexpectedly wide.
  */
 export const refuseEmptyName: RequestHandler = (req, res, next) => {
   if (req.path.startsWith('/api/') && req.path.endsWith('/')) notFoundHandler(req, res, next);
   else next();
 };
 
-/** Ends a route: `router.route('/x').get(...).all(refuseOtherMethods('GET', 'HEAD'))`. */
+/** Completes a route: `router.route('/x').get(...).all(refuseOtherMethods('GET', 'HEAD'))`. */
 export function refuseOtherMethods(...allowed: string[]): RequestHandler {
   return (req, res) => {
     res.set('Allow', allowed.join(', '));

@@ -1,9 +1,9 @@
-/** Gives each request an id, and reports how it ended, for the log and the metrics. */
+/** Gives each request an id, and reports to the log and the metrics how it ended. */
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
-/** Ids that a caller may choose are restricted, because they end up in the log. */
+/** Ids that a caller may choose. They are restricted because they appear in the log. */
 const ACCEPTABLE_ID = /^[\w.-]{1,64}$/;
 
 export const requestId: RequestHandler = (req, res, next) => {
@@ -14,20 +14,20 @@ export const requestId: RequestHandler = (req, res, next) => {
 
 export interface EndedRequest {
   method: string;
-  /** The route's pattern and never the URL: search terms of users must not appear in log and metrics. */
+  /** The route's pattern, never the URL: search terms of users must not appear in the log or the metrics. */
   route: string;
-  /** `aborted`: the client disconnected before the answer was complete. */
+  /** `aborted` means that the client disconnected before the answer was complete. */
   status: string;
-  /** Code of the problem that was the answer. */
+  /** Code of the problem with which the request was answered. */
   code: string | undefined;
   seconds: number;
-  /** Whether the answer lasts until either side ends it, so that its duration is meaningless. */
+  /** Whether the answer lasts until either side ends it; its duration is then meaningless. */
   isLive: boolean;
 }
 
 export interface RequestLogOptions {
   log: Logger;
-  /** Requests that take longer are logged. */
+  /** Duration in milliseconds from which a request is logged as slow. */
   slowMs: number;
   onEnd: (request: EndedRequest) => void;
 }

@@ -1,8 +1,8 @@
-/** Measures how many of the bytes written to a connection its client has taken. */
+/** Measures how many of the bytes written to a connection have been taken by its client. */
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 
-/** The addon native/system, as far as this file calls it. */
+/** The part of the addon native/system that this file calls. */
 interface NativeSystem {
   unsentBytes(fd: number): number;
 }
@@ -12,15 +12,15 @@ const native: NativeSystem = createRequire(import.meta.url)('#system');
 /** Node's internal handle of a TCP or Unix socket. */
 interface Handle {
   fd: number;
-  /** Bytes that were handed to the handle. */
+  /** Number of bytes that were passed to the handle. */
   bytesWritten: number;
-  /** Number of these bytes that the handle has not passed to the kernel yet. */
+  /** Number of these bytes that the handle has not yet passed to the kernel. */
   writeQueueSize: number;
-  /** The handle for the encrypted bytes, under TLS. */
+  /** Under TLS, the handle for the encrypted bytes. */
   _parent?: Handle;
 }
 
-/** Bytes that another thread has written to a socket, which Node does not know of. */
+/** Number of bytes that another thread has written to a socket. Node does not know about them. */
 const directBytes = new WeakMap<Socket, number>();
 
 export function addDirectBytes(socket: Socket, bytes: number): void {
@@ -28,7 +28,7 @@ export function addDirectBytes(socket: Socket, bytes: number): void {
 }
 
 /**
- * Counts the bytes that the client has taken, including those that the kernel had buffered: while a slow client reads
+ * Counts the bytes that the client has taken, including bytes that the kernel had buffered: while a slow client reads
  * these megabytes, it takes nothing from the process for minutes.
  */
 export function readBytesTaken(socket: Socket): number {
@@ -39,7 +39,7 @@ export function readBytesTaken(socket: Socket): number {
   return written - handle.writeQueueSize - native.unsentBytes(handle.fd);
 }
 
-/** The descriptor of a socket that is not encrypted; undefined under TLS, or when it is closed. */
+/** Returns the descriptor of a socket that is not encrypted; undefined under TLS, or when the socket is closed. */
 export function findPlainDescriptor(socket: Socket): number | undefined {
   const handle = (socket as Socket & { _handle?: Handle | null })._handle;
   return handle && !handle._parent && handle.fd >= 0 ? handle.fd : undefined;

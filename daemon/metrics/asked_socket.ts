@@ -1,4 +1,4 @@
-/** Asks a service of this host for its report, over the socket that the service has for reports. */
+/** Requests the report of a service on this host, over the service's socket for reports. */
 import { connect } from 'node:net';
 import { z } from 'zod';
 
@@ -7,14 +7,14 @@ const ANSWER_BYTES_MAX = 64 * 1024;
 
 export const count = z.number().nonnegative();
 
-/** A histogram that the service counted. */
+/** A histogram that the service has counted. */
 export const durations = z
   .object({ bounds_seconds: z.array(count), counts: z.array(count), sum_seconds: count })
   .refine(({ bounds_seconds, counts }) => counts.length === bounds_seconds.length + 1);
 
 export type Durations = z.infer<typeof durations>;
 
-/** Returns `silent` if the service exists but does not answer, undefined if there is none or access is denied. */
+/** Returns `silent` if the service exists but does not answer; undefined if there is no service or access is denied. */
 export async function askSocket<Report>(
   path: string,
   schema: z.ZodType<Report>,

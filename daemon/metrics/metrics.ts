@@ -1,6 +1,6 @@
 /**
- * Assembles the metrics for Prometheus. Names and units follow its conventions; no label has a value that a client
- * sent.
+ * Assembles the metrics for Prometheus. Names and units follow the conventions of Prometheus; no label has a value that
+ * a client sent.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -25,14 +25,14 @@ import { describeAgent } from './recording_agent.ts';
 import { createReportedHistogram } from './reported_histogram.ts';
 
 /**
- * The library samples the event loop every 10 and 100 ms by default, which costs an idle daemon half a percent of a
- * CPU.
+ * Interval at which the library samples the event loop. The defaults of 10 and 100 ms cost an idle daemon half a
+ * percent of a CPU.
  */
 const LOOK_MS = 60_000;
 
 /**
- * Metrics of the library that are removed: `promtool check metrics` rejects their names, or their few samples mean
- * nothing.
+ * Metrics of the library that are removed, because `promtool check metrics` rejects their names or their few samples
+ * mean nothing.
  */
 const UNWANTED = [
   'nodejs_active_handles_total',
@@ -49,9 +49,9 @@ export interface MetricSources {
   sessions: Sessions;
   /** Wall clock in nanoseconds since the epoch. */
   now: () => bigint;
-  /** The data folder, or a recording in it, whose agent is asked for its metrics. */
+  /** The data folder, or a recording in it. The metrics of its agent are requested. */
   data: string | undefined;
-  /** State folder of a shipper on this host, whose metrics are asked for. */
+  /** State folder of a shipper on this host, whose metrics are requested. */
   shipState?: string | undefined;
 }
 
@@ -70,10 +70,10 @@ export interface Metrics {
   watchUnsent(unsent: { readonly bytes: number }): void;
   /** Records the lateness of an event that a replay has just played. */
   recordLateness(latenessNs: number): void;
-  /** Records how long the server of a fleet took for a statement. */
+  /** Records how long the server of a fleet took to execute a statement. */
   recordFleetQuery(seconds: number): void;
   collectText(sources: MetricSources): Promise<string>;
-  /** Describes the metrics of kreplay itself. */
+  /** Describes kreplay's own metrics. */
   describeMetrics(): MetricDescription[];
 }
 
@@ -118,7 +118,7 @@ export function createMetrics(): Metrics {
     recordLateness: replay.played,
     recordFleetQuery: fleet.queried,
     describeMetrics: () => (registry.getMetricsAsArray() as unknown as MetricDescription[]).filter(isOurs),
-    /** Concurrent requests share one scrape, because the metrics are set for one at a time. */
+    /** Concurrent requests share one scrape, because the metrics can be set for only one scrape at a time. */
     collectText(sources) {
       scrape ??= collect(sources).finally(() => {
         scrape = undefined;
@@ -133,7 +133,8 @@ function isOurs({ name }: MetricDescription): boolean {
 }
 
 /**
- * Resolves to undefined if a recording is unreadable. That failure is itself a metric, and must not hide the others.
+ * Resolves to undefined if a recording is unreadable. That failure is itself a metric, and must not hide the other
+ * metrics.
  */
 async function readStates(store: Store): Promise<RecordingState[] | undefined> {
   try {
@@ -143,7 +144,7 @@ async function readStates(store: Store): Promise<RecordingState[] | undefined> {
   }
 }
 
-/** Resolves to undefined without a fleet, and where its server does not answer. */
+/** Resolves to undefined if there is no fleet or its server does not answer. */
 async function readFleetState({ fleet }: Store): Promise<FleetState | undefined> {
   try {
     return await fleet?.readState();
@@ -163,11 +164,11 @@ function buildInfo(registry: Registry): void {
 }
 
 /*
- * Metrics that the agent of the data folder reports. Its counts start at 0 with the agent; without an agent there are
- * no metrics.
+ * Metrics that the agent of the data folder reports. Its counts start at 0 when the agent starts; without an agent,
+ * there are no such metrics.
  */
 
-/** Type label of a lost definition, or of lost events of any type. */
+/** Type label of a lost definition, or of lost events that may be of any type. */
 const ANY_TYPE = 'any';
 
 function createAgentMetrics(registry: Registry) {
@@ -220,7 +221,7 @@ function createAgentMetrics(registry: Registry) {
       ringPeak.set({ node }, ring.peak_bytes);
       if (report.unsynced_seconds !== undefined) unsynced.set({ node }, report.unsynced_seconds);
       for (const [event_type, count] of Object.entries(report.recorded)) recorded.inc({ node, event_type }, count);
-      // If a series began with its first loss, increase() would not show that loss.
+      // If a series appeared only with its first loss, increase() would not show that loss.
       for (const cause of Object.keys(LOSS_CAUSES))
         for (const event_type of [ANY_TYPE, ...EVENTS.map(({ name }) => name)])
           lost.inc({ node, cause, event_type }, 0);
@@ -230,7 +231,10 @@ function createAgentMetrics(registry: Registry) {
   };
 }
 
-/* Counts connections that the daemon closed by itself. The client sees only a reset, and nothing else records it. */
+/*
+ * Counts connections that the daemon closed by itself. The client sees only a reset, and the closure is not recorded
+ * anywhere else.
+ */
 
 function createConnectionMetrics(registry: Registry) {
   const closed = new Counter({
@@ -241,7 +245,7 @@ function createConnectionMetrics(registry: Registry) {
     labelNames: ['reason'],
     registers: [registry],
   });
-  // Series start at 0, so that the first event is an increase.
+  // Series start at 0, so that the first event counts as an increase.
   for (const reason of Object.keys(CLOSE_REASONS)) closed.inc({ reason }, 0);
   let unsentBytes = () => 0;
   new Gauge({
@@ -260,7 +264,7 @@ function createConnectionMetrics(registry: Registry) {
   };
 }
 
-/* Metrics of a fleet, for a daemon that serves one: sums over all nodes, and no metric per node. */
+/* Metrics of a fleet, for a daemon that serves one. They are totals over all nodes; there are no metrics per node. */
 
 const QUERY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -292,7 +296,7 @@ export function createFleetMetrics(registry: Registry) {
     buckets: QUERY_SECONDS,
     registers: [registry],
   });
-  // The library resets a metric without labels to 0, which is a value here.
+  // The library resets a metric without labels to 0, but here 0 would be a valid value.
   const single = [shards, parts, disk, oldest];
   return {
     queried: (seconds: number): void => queries.observe(seconds),
@@ -311,7 +315,7 @@ export function createFleetMetrics(registry: Registry) {
   };
 }
 
-/** Quantiles over nodes that the server computed; the library computes them over time. */
+/** Quantiles over nodes, which the server has computed; the library's own summaries compute quantiles over time. */
 function createLagSummary(registry: Registry) {
   const name = 'kreplay_fleet_lag_seconds';
   const help = 'How far the events of current nodes are behind their clocks, as a quantile over these nodes.';
@@ -329,11 +333,11 @@ function createLagSummary(registry: Registry) {
   };
 }
 
-/* Metrics of answers: durations, and streams in progress. */
+/* Metrics of answers: their durations, and the number of streams in progress. */
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Maps the media type of an answer that lasts until either side ends it to its label in the metric. */
+/** Maps the media type of an answer that lasts until either side ends it to the label of the stream in the metric. */
 const STREAMS: Readonly<Record<string, string>> = {
   'text/event-stream': 'server_sent_events',
   'application/x-ndjson': 'ndjson',
@@ -354,7 +358,7 @@ function createHttpMetrics(registry: Registry) {
     labelNames: ['code'],
     registers: [registry],
   });
-  // Series start at 0, so that the first event is an increase.
+  // Series start at 0, so that the first event counts as an increase.
   for (const code of Object.keys(ERRORS)) problems.inc({ code }, 0);
   const open = new Gauge({
     name: 'kreplay_open_streams',
@@ -387,7 +391,9 @@ function readMediaType(res: Response): string {
   return String(res.headersSent ? res.getHeader('content-type') : '').split(';')[0]!;
 }
 
-/* Metrics of recordings. Files of one node and source are summed up, because the number of imports is unlimited. */
+/*
+ * Metrics of recordings. Files with the same node and source are added up, because the number of imports is unlimited.
+ */
 
 export function createRecordingMetrics(registry: Registry) {
   const createGauge = (name: string, help: string, ...labelNames: string[]) =>
@@ -508,11 +514,11 @@ function createReplayMetrics(registry: Registry) {
 }
 
 /*
- * Metrics that `kreplay ship` of this node reports. Its counts start at 0 with the process; without a process there are
- * no metrics.
+ * Metrics that this node's `kreplay ship` reports. Its counts start at 0 when the process starts; without the process,
+ * there are no such metrics.
  */
 
-/** Validates only the fields that are used: a newer shipper may report more. */
+/** Validates only the fields that are used, because a newer shipper may report more fields. */
 const shipReport: z.ZodType<Omit<ShipReport, 'start_time_seconds'>> = z.object({
   node: z.string().nullable(),
   events: count,
@@ -532,7 +538,8 @@ interface ShippingState {
 }
 
 /**
- * Asks the shipper whose state is in this folder. A shipper that is missing, hangs or sends nonsense counts as none.
+ * Requests the report of the shipper whose state is in this folder. A shipper that is missing, hangs or sends nonsense
+ * counts as absent.
  */
 async function readShippingState(folder: string): Promise<ShippingState> {
   const answer = await askSocket(join(folder, SHIP_SOCKET), shipReport);
@@ -575,7 +582,7 @@ function shipMetrics(registry: Registry) {
   );
   const all = [events, unshipped, bytes, waiting, waitingSeconds, blocked, retries, offset];
   return {
-    /** `state` is undefined if this daemon asks no shipper. */
+    /** `state` is undefined if this daemon is not configured to monitor a shipper. */
     set(state: ShippingState | undefined): void {
       for (const metric of all) metric.reset();
       const { ships = false, report } = state ?? {};

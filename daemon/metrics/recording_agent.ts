@@ -7,11 +7,11 @@ import { isSilent } from '../store/written_span.ts';
 
 export interface RecordingAgent {
   state: (typeof AGENT_STATES)[number];
-  /** The time until which an agent is known to have recorded. */
+  /** Time until which an agent is known to have recorded. */
   aliveNs: bigint | null;
 }
 
-/** `answer` is the report of the data folder's agent, if it was asked. */
+/** `answer` is the report of the data folder's agent, if a report was requested. */
 export function describeAgent(
   { lastWriter, source }: RecordingState,
   nowNs: bigint,

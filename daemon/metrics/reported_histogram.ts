@@ -1,9 +1,11 @@
-/** A histogram that another process counted; the library's own histograms count by themselves. */
+/**
+ * A histogram that another process has counted, unlike the library's own histograms, which do the counting themselves.
+ */
 import type { Registry } from '@prometheus-io/client';
 import type { Durations } from './asked_socket.ts';
 
 export interface ReportedHistogram {
-  /** A node without durations gets no series. */
+  /** Sets the series of a node. A node without durations gets no series. */
   set(node: string, durations: Durations | undefined): void;
 }
 

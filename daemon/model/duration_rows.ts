@@ -1,25 +1,25 @@
 /**
- * The rows of a map of durations. Their edges are fixed, 16 in each decade of nanoseconds, so that maps of parts add up
- * to that of the whole:
+ * The rows of a map of durations. The edges of the rows are fixed, 16 in each decade of nanoseconds, and so the maps of
+ * parts add up to the map of the whole:
  *
  *   row    0     1     2     3     4     5     6     7    ...   16    ...  32
  *   from   0     2     2     2     2     3     3     3          10         100
  *
- * An edge is the smallest integer that is not below 10^(row/16), and row 0 begins at 0. Rows between two equal edges
- * contain nothing.
+ * An edge is the smallest integer that is not below 10^(row/16), except that row 0 begins at 0. A row between two equal
+ * edges contains no durations.
  */
 export const ROWS_PER_DECADE = 16;
 
-/** Larger than any duration of 64 bits. */
+/** Limit above any duration of 64 bits. */
 const LIMIT = 2n ** 64n;
 
 /** The start of each row, and the end of the last one. */
 export const ROW_EDGES: readonly bigint[] = computeEdges();
 
-/** The last row can contain a duration of 64 bits. */
+/** Number of rows, of which the last can contain a duration of 64 bits. */
 export const ROW_COUNT = ROW_EDGES.length - 1;
 
-/** Edges that doubles hold exactly; durations below 2^53 are in rows between them. */
+/** Edges that doubles hold exactly; every duration below 2^53 lies between two of these edges. */
 const SMALL_EDGES = Float64Array.from(ROW_EDGES.filter((edge) => edge < 2n ** 54n).map(Number));
 
 function computeEdges(): bigint[] {
@@ -37,16 +37,14 @@ function computeEdgeNs(row: number): bigint {
   return edge;
 }
 
-/**
- * The high bits of a double, its exponent and the four bits that follow, are the key by which durations are looked up.
- */
+/** Durations are looked up by a key: the high bits of a double, which are its exponent and the four bits after it. */
 const KEY_SHIFT = 16;
 const KEYS_PER_POWER = 16;
 const FIRST_KEY = 1023 * KEYS_PER_POWER;
 const double = new Float64Array(1);
 const words = new Uint32Array(double.buffer);
 
-/** The row of the smallest double with each key, for doubles from 1 to below 2^53. */
+/** Row of the smallest double that has a key, by key, for doubles from 1 to below 2^53. */
 const KEY_ROWS = Uint16Array.from({ length: 53 * KEYS_PER_POWER }, (_, key) => {
   const least = 2 ** Math.floor(key / KEYS_PER_POWER) * (1 + (key % KEYS_PER_POWER) / KEYS_PER_POWER);
   return SMALL_EDGES.findLastIndex((edge) => edge <= least);

@@ -1,12 +1,12 @@
 /** Detects when the time line of a session changes. */
 
-/** The fields of a session that its time line depends on. */
+/** The fields of a session that determine its time line. */
 export interface LaidOut {
   state: string;
   extra_latency_ns: number | bigint;
   timeout_ns?: number | bigint | null;
   max_gap_ns?: number | bigint | null;
-  /** Lists of which events get the latency. */
+  /** Lists that determine which events get the latency. */
   only?: object;
   event_index: number;
   event_count: number;
@@ -15,18 +15,19 @@ export interface LaidOut {
 /** A frame of a session's stream. */
 export interface LayoutFrame {
   kind: string;
-  /** Present in a frame of the kind `state`. */
+  /** The session; present in a frame of the kind `state`. */
   session?: LaidOut;
 }
 
 /**
- * Returns a function that takes every frame of a session in turn, and returns whether the time line must be read again.
+ * Returns a function that must be given every frame of a session in order, and returns whether the time line must be
+ * read again.
  */
 export function createLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolean {
   let before = created;
-  /** Whether events have different settings: a seek lays all of them out with the latest ones. */
+  /** Whether events have different settings: a seek recomputes all of them with the latest settings. */
   let isMixed = false;
-  /** Whether frames were missed, which may have reported a change. */
+  /** Whether frames were missed that may have reported a change. */
   let hasMissed = false;
   return (frame) => {
     if (frame.kind === 'gap' || frame.kind === 'lost') hasMissed = true;
@@ -48,15 +49,15 @@ function buildSettingsKey({ extra_latency_ns, timeout_ns, max_gap_ns, only = {} 
 
 /**
  * Whether a latency set in this state applies to only some events. A latency set at the start or at the end applies to
- * all, but a session that plays may have passed the start already.
+ * all events, but a session that plays may have passed the start already.
  */
 function isOnTheWay({ state, event_index, event_count }: LaidOut): boolean {
   return state === 'playing' || (event_index > 0 && event_index < event_count);
 }
 
 /**
- * Whether a seek may have happened between the states. Frames do not name the command that caused them, so only a pause
- * and a resume exclude a seek.
+ * Whether a seek may have happened between the two states. Frames do not name the command that caused them, so only a
+ * pause or a resume excludes a seek.
  */
 function mayHaveSought(before: LaidOut, { state }: LaidOut): boolean {
   return state === before.state || state === 'finished' || before.state === 'finished';

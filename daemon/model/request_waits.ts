@@ -1,5 +1,5 @@
 /**
- * Whether the thread that queued a request waited for it, by what is recorded of the thread: its writes and its syncs.
+ * Determines whether the thread that queued a request waited for it, from the recorded writes and syncs of the thread.
  *
  *   calls     |---- fsync ----|            |- write -|
  *   requests    |-------|          |---|        |--------------|     |------|
@@ -7,8 +7,9 @@
  *                        |-------------------------|
  *                        nobody waited: the thread made a call meanwhile
  *
- * A request that begins within a call may be waited for until the call ends. One that begins between calls was queued in
- * something that is not recorded: in a read or a page fault, which waits, or by reading ahead, which does not.
+ * If a request begins within a call, the thread may wait for it until the call ends. If a request begins between calls,
+ * it was queued by something that is not recorded: by a read or a page fault, which waits for the request, or by
+ * read-ahead, which does not.
  */
 import { findFirstAbove } from '../base/binary_search.ts';
 
@@ -22,11 +23,11 @@ export interface CallTimes {
 
 export interface RequestWait {
   kind: (typeof WAITS)[keyof typeof WAITS];
-  /** End of the call in which the request began; the start of the request if it began in none. */
+  /** End of the call in which the request began; the start of the request if it began outside of any call. */
   untilNs: number;
 }
 
-/** `calls` has starts and ends of a thread's calls, alternating, in any order. */
+/** `calls` has the starts and ends of a thread's calls, alternating, with the calls in any order. */
 export function toCallTimes(calls: readonly number[]): CallTimes {
   const places = Array.from({ length: calls.length / 2 }, (_, call) => call * 2);
   places.sort((a, b) => calls[a]! - calls[b]! || calls[a + 1]! - calls[b + 1]!);

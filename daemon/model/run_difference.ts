@@ -1,9 +1,9 @@
 /**
  * Compares the report of a run with its incident, or with the report of another run. The web page uses the same code,
- * so this file needs nothing but the language.
+ * so this file uses nothing but the language itself.
  */
 
-/** Version of what `kreplay run --report` writes. */
+/** Version of the report that `kreplay run --report` writes. */
 export const RESULT_VERSION = 1;
 
 interface ComparedStream {
@@ -29,23 +29,23 @@ export interface StreamChange {
   path: string;
   role: string;
   calls: readonly [before: number, after: number];
-  /** The time before is null when it is unknown. */
+  /** Time that the calls took in total; the time before is null if it is unknown. */
   took_ns: readonly [before: number | null, after: number];
   change: 'new' | 'vanished' | 'same';
 }
 
 export interface Difference {
-  /** The side that the run is compared with: the incident itself, or an earlier run. */
+  /** The side with which the run is compared: the incident itself, or an earlier run. */
   beside: 'incident' | 'run';
   streams: StreamChange[];
   calls: readonly [before: number, after: number];
   took_ns: readonly [before: number, after: number];
   ended: readonly [before: ComparedReport['ended'], after: ComparedReport['ended']];
-  /** When the later run first did what the incident did not. */
+  /** Time at which the later run first did something that the incident did not. */
   first_divergence_ns: number | null;
 }
 
-/** Returns a report or a problem, which is the rest of a sentence that begins with the name of the file. */
+/** Returns a report or a problem; the problem's text completes a sentence that begins with the name of the file. */
 export function readReport(text: string): { report: ComparedReport } | { problem: string } {
   let json: unknown;
   try {
@@ -99,7 +99,7 @@ function parseCompared(json: unknown): Read | null {
   return isCompared(json) ? (json as Read) : null;
 }
 
-/** Without `before`, the run is compared with its incident. */
+/** Compares two runs; if there is no `before`, the run is compared with its incident. */
 export function computeDifference(after: ComparedReport, before?: ComparedReport): Difference {
   const later = groupByKey(after);
   const earlier = before ? groupByKey(before) : undefined;

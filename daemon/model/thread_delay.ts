@@ -1,5 +1,5 @@
 /**
- * How much a latency delays the events of a thread: by each latency that the thread waits for, counted once.
+ * Computes how much a latency delays the events of a thread: each latency for which the thread waits counts once.
  *
  *   call      |------------------ fsync -----------------|        |- write -|
  *   requests    |----|         |---|                           |------------------|
@@ -7,37 +7,37 @@
  *               a run            another run                 nobody waited for it
  *
  * A thread makes one call at a time, so a call that gets the latency delays the later events of its thread. Requests
- * that begin within a call are part of the call: they keep their offset from its start, and a latency of the call
- * itself comes after them. If requests get the latency, a call takes longer by one latency for each run of its
- * requests. A run is a time in which a request is always under way: the caller may have waited between two runs, but
- * did not wait for each request of a run in turn. The call did not wait for a request that ends after the call. The
- * same holds between two calls: the thread may have waited for a request that ends before the next call, for example
- * for a page that the program needs, but not for a request that goes on.
+ * that begin within a call are part of the call: they keep their offset from the call's start, and a latency of the
+ * call itself comes after them. If requests get the latency, a call takes longer by one latency for each run of its
+ * requests. A run is a period in which at least one request is under way at any time: the caller may have waited
+ * between two runs, but did not wait for the requests of a run one after the other. The call did not wait for a request
+ * that ends after the call. The same holds between two calls: the thread may have waited for a request that ends before
+ * the next call, for example for a page that the program needs, but not for a request that goes on.
  *
  * Write-back before the first own event of a transaction delays nothing: the transaction's caller had not begun.
  *
- * Times are by one clock, as offsets or absolute. Amounts are nanoseconds or numbers of latencies.
+ * All times come from one clock, and are either offsets or absolute. Amounts are nanoseconds or numbers of latencies.
  */
 export interface ThreadDelay<Time extends number | bigint> {
   /** The delay, as an amount, of an event that begins now. */
   added: number;
-  /** When the call under way ends, as recorded; null between calls. */
+  /** Recorded end of the call under way; null between calls. */
   callEnd: Time | null;
   /** The amount of the call's own latency. */
   callAdded: number;
-  /** The latest end of the run of requests, as recorded; null without one. */
+  /** The latest recorded end within the run of requests; null if there is no run. */
   runEnd: Time | null;
-  /** The earliest end of a request of the run that gets an amount, and the largest of the amounts. */
+  /** The earliest end of a request in the run that gets an amount; `runAdded` is the largest of the amounts. */
   runFirstEnd: Time | null;
   runAdded: number;
 }
 
-/** Whether events of this type are made by programs, not by the kernel on their behalf. */
+/** Whether programs make events of this type, and not the kernel on their behalf. */
 export function isCallType(eventType: string): boolean {
   return eventType !== 'block_io';
 }
 
-/** Whether events of a type get the latency; without a list of wanted types, calls do. */
+/** Whether events of a type get the latency; without a list of wanted types, only calls get it. */
 export function getsLatency(eventType: string, wanted: readonly string[] | undefined): boolean {
   return wanted ? wanted.includes(eventType) : isCallType(eventType);
 }
@@ -47,18 +47,18 @@ export function createThreadDelay<Time extends number | bigint>(): ThreadDelay<T
 }
 
 /**
- * Goes on to the start of the thread's next event: `added` is then the delay of that event. Returns whether a call has
- * ended, whose end has the same delay.
+ * Advances to the start of the thread's next event: `added` is then the delay of that event. Returns whether a call has
+ * ended; the call's end has the same delay.
  */
 export function goOn<Time extends number | bigint>(delay: ThreadDelay<Time>, start: Time, isCall: boolean): boolean {
   const { callEnd, runEnd } = delay;
-  // A thread that makes a call has returned from the call before, whatever its clock says.
+  // A thread that makes a call has returned from its previous call, whatever the clock says.
   if (callEnd !== null && (isCall || start >= callEnd)) return endCall(delay);
   if (runEnd !== null && (isCall || start >= runEnd)) endRun(delay, start);
   return false;
 }
 
-/** Takes the event that has begun; `amount` is its own latency. */
+/** Adds the event that has begun; `amount` is the event's own latency. */
 export function take<Time extends number | bigint>(
   delay: ThreadDelay<Time>,
   end: Time,
@@ -76,7 +76,7 @@ export function take<Time extends number | bigint>(
   if (amount > delay.runAdded) delay.runAdded = amount;
 }
 
-/** Ends the call under way: `added` is then the delay of its end. Returns whether there was one. */
+/** Ends the call under way: `added` is then the delay of the call's end. Returns whether a call was under way. */
 export function endCall<Time extends number | bigint>(delay: ThreadDelay<Time>): boolean {
   if (delay.callEnd === null) return false;
   endRun(delay, delay.callEnd);

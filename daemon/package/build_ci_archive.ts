@@ -1,7 +1,7 @@
 /**
  * `make ci-archive`: builds an archive for the runners of a CI system, with its own Node. Any user can unpack it
- * anywhere to replay incidents; it has neither the programs that record nor a service. A commit always yields the same
- * bytes.
+ * anywhere to replay incidents; it contains neither the programs that record nor a service. A commit always yields the
+ * same bytes.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

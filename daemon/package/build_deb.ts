@@ -1,6 +1,6 @@
 /**
- * `make deb`: builds one Debian package with everything that a host needs, its own Node included. A commit always
- * yields the same bytes, whenever and wherever on Debian 12 it is built.
+ * `make deb`: builds one Debian package with everything that a host needs, including Node. A commit always yields the
+ * same bytes, no matter when and on which Debian 12 host it is built.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -26,13 +26,16 @@ const UNITS = [
 ];
 const CONFIG = 'etc/kreplay/kreplay.toml';
 
-/** xz writes different bytes with more than one thread. The level is where time and size are both small. */
+/**
+ * With more than one thread, xz would write different bytes. The chosen level is a good compromise between time and
+ * size.
+ */
 const COMPRESSION = {
   xz: ['-Zxz', '-z3', '--threads-max=1'],
   none: ['-Znone'],
 } as const;
 
-/** Since Debian 13 the package of libelf has another name, but provides this one. */
+/** Since Debian 13, the package of libelf has another name, but it provides the old name. */
 const DEPENDS = [
   ...['libc6 (>= 2.36)', 'libelf1', 'libgcc-s1 (>= 3.4)', 'libstdc++6 (>= 12)', 'zlib1g (>= 1:1.2.0)'],
   ...['init-system-helpers (>= 1.52)', 'systemd | systemd-standalone-sysusers | systemd-sysusers'],
@@ -46,7 +49,7 @@ export interface DebOptions {
   /** Folder to stage the package in. */
   folder: string;
   output: string;
-  /** Compressing takes three quarters of the time. */
+  /** How to compress the package; compression takes three quarters of the time. */
   compression: keyof typeof COMPRESSION;
 }
 
@@ -70,7 +73,10 @@ function listBuiltFiles(): string[] {
   return ['build/kreplay', ...listModules().map((path) => `build/js/${path}`), ...imported];
 }
 
-/** Lists the files of a place in the project's `imports`: one file, or with `*` all files with the ending after it. */
+/**
+ * Lists the files of an entry in the project's `imports`: one file or, if the entry contains `*`, all files with the
+ * ending after the `*`.
+ */
 function listImportedFiles(place: string): string[] {
   const path = place.slice('./'.length);
   if (!path.startsWith('build/')) return [];

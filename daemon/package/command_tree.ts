@@ -1,33 +1,34 @@
 /**
- * Describes every command with its arguments and options, as commander has them: for man pages and shell completions.
+ * Describes every command with its arguments and options, as they are declared in commander. Man pages and shell
+ * completions are made from the descriptions.
  */
 import type { Command, Option } from 'commander';
 
 export interface CommandFacts {
-  /** Names of the command and those above it, such as `['config', 'print']`. */
+  /** Names of the parent commands and of the command itself, such as `['config', 'print']`. */
   path: readonly string[];
   description: string;
-  /** Arguments as the usage shows them. */
+  /** Arguments as shown in the usage line. */
   usage: string;
   options: readonly OptionFacts[];
   commands: readonly CommandFacts[];
 }
 
 export interface OptionFacts {
-  /** Flags as the help shows them, such as `-n, --node <name>`. */
+  /** Flags as shown in the help, such as `-n, --node <name>`. */
   flags: string;
   long: string;
   description: string;
-  /** Description with choices and default, as in the help. */
+  /** Description with choices and default, as shown in the help. */
   help: string;
   takesValue: boolean;
   isList: boolean;
   choices: readonly string[];
-  /** Name of the value, such as `file`; undefined without one. */
+  /** Name of the option's value, such as `file`; undefined if the option has no value. */
   argument: string | undefined;
 }
 
-/** Describes the command and all below it. */
+/** Describes the command and all its subcommands. */
 export function describeCommand(command: Command, above: readonly string[] = []): CommandFacts {
   const help = command.createHelp();
   return {

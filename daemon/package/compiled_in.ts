@@ -1,4 +1,4 @@
-/** Debian's libraries that are linked into kreplay's own binaries. */
+/** Debian libraries that are linked into kreplay's own binaries. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 

@@ -1,7 +1,7 @@
-/** Writes shell completions from the commands' own declarations, so that completing does not start kreplay. */
+/** Generates shell completions from the declarations of the commands, so that completing does not start kreplay. */
 import { type CommandFacts, type OptionFacts, walkCommands } from './command_tree.ts';
 
-/** Arguments of options that are paths. */
+/** Names of option arguments that are paths. */
 const FILE_ARGUMENTS = new Set(['file', 'files', 'path', 'paths', 'folder']);
 
 const BANNER = '# Made from the commands by daemon/package/completions.ts.';
@@ -18,12 +18,12 @@ function listLongOptions(options: readonly OptionFacts[]): string[] {
   return options.map(({ long }) => long);
 }
 
-/** Path as the case statements below have it: `config print` for `kreplay config print`. */
+/** Formats the path as it is used in the case statements below: `config print` for `kreplay config print`. */
 function formatPath({ path }: CommandFacts): string {
   return path.join(' ');
 }
 
-/** Quotes a text in single quotes, as all three shells read them. */
+/** Puts a text in single quotes, in the form that all three shells understand. */
 function quoteShell(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -6,7 +6,7 @@ import { describeCommand } from './command_tree.ts';
 import { buildBashCompletion, buildFishCompletion, buildZshCompletion } from './completions.ts';
 import { buildCommandPage, buildConfigurationPage, type PageFacts } from './man_pages.ts';
 
-/** Returns the documents by their path below `/`. */
+/** Maps the path of each document below `/` to its content. */
 export async function buildDocuments(facts: PageFacts): Promise<Map<string, string>> {
   const program = await createWholeProgram();
   const root = describeCommand(program);

@@ -1,6 +1,7 @@
 /**
- * `node daemon/package/guide.ts FOLDER`: writes the pages as HTML, which the daemon serves even without a network. Each
- * page keeps its path in the tree, so that links between pages stay the same; README.md is the index.
+ * `node daemon/package/guide.ts FOLDER`: writes the pages as HTML. The daemon serves them, so that they can be read
+ * without a network. Each page keeps its path in the tree, so that links between pages stay the same; README.md is the
+ * index.
  */
 import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';

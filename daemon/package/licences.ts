@@ -1,4 +1,7 @@
-/** Writes `/usr/share/doc/kreplay/copyright`: kreplay's licence, and those of everything that is shipped with it. */
+/**
+ * Writes `/usr/share/doc/kreplay/copyright`, which contains the licence of kreplay and the licences of everything that
+ * is shipped with it.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CompiledIn } from './compiled_in.ts';
@@ -42,7 +45,10 @@ function selectThirdParties(shipped: readonly ShippedPackage[]): ShippedPackage[
   return shipped.filter(({ name }) => name !== 'libbpf-ts');
 }
 
-/** Reads the licence files of a package. A package without any has only the author and the licence's name. */
+/**
+ * Reads the licence files of a package. For a package without licence files, only the author and the name of the
+ * licence are given.
+ */
 function readLicenseText(project: string, { from }: ShippedPackage): string {
   const folder = join(project, from);
   const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice|copying)/i.test(name));

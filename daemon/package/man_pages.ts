@@ -1,5 +1,6 @@
 /**
- * Writes kreplay(1) and kreplay.toml(5) from the commands' own declarations, in man(7), which every man program reads.
+ * Generates kreplay(1) and kreplay.toml(5) from the declarations of the commands, in man(7), which every man program
+ * reads.
  */
 
 import type { Command } from 'commander';
@@ -59,7 +60,7 @@ function buildFilesPart(): string[] {
   ].flatMap(([path, text]) => ['.TP', `.I ${path}`, escapeTroff(text!)]);
 }
 
-/** `sections` has for each section a command with its options. */
+/** `sections` maps each section to a command with the options of that section. */
 export function buildConfigurationPage(
   sections: ReadonlyMap<SectionName, Command>,
   { version, date }: PageFacts,
@@ -135,7 +136,7 @@ function toSentence(text: string): string {
   return whole[0]!.toUpperCase() + whole.slice(1);
 }
 
-/** Escapes text for troff: nothing in it is a request or an escape. */
+/** Escapes text for troff, so that it contains no requests or escapes. */
 function escapeTroff(text: string): string {
   const escaped = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll(/\s+/g, ' ');
   return /^[.']/.test(escaped) ? `\\&${escaped}` : escaped;

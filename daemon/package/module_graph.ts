@@ -1,21 +1,23 @@
-/** Follows the imports of compiled modules, to find what must be shipped so that some of the commands run. */
+/** Follows the imports of compiled modules, to find out what must be shipped for a selection of the commands. */
 import { readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
 export interface ModuleGraph {
-  /** Paths of modules, the entries included, below the folder that was searched. */
+  /** Paths of modules, including the entries, relative to the folder that was searched. */
   modules: string[];
-  /** Packages, and the names of package.json's `imports`. */
+  /** Names of packages, and names in the `imports` of package.json. */
   packages: string[];
 }
 
-/** Imports as tsc writes them, addons, and the modules of workers: `new URL(`./worker${extname(...)}`, ...)`. */
+/**
+ * Matches imports as tsc writes them, addons, and the modules of workers: `new URL(`./worker${extname(...)}`, ...)`.
+ */
 const IMPORTED =
   /^(?:import|export)(?: [^'\n]+ from)? '([^'\n]+)';$|\bimport\('([^'\n]+)'\)|\bcreateRequire\(import\.meta\.url\)(?:\.resolve)?\('([^'\n]+)'\)|\bnew URL\(`([^`\n]+)\$\{extname\(/gm;
 
 /**
- * `folder` has the compiled modules, and `entries` are paths below it. Dynamic imports of the module `chooser` are not
- * followed.
+ * `folder` contains the compiled modules, and `entries` are paths below it. Dynamic imports in the module `chooser` are
+ * not followed.
  */
 export function readModuleGraph(folder: string, entries: readonly string[], chooser?: string): ModuleGraph {
   const modules = new Set<string>();
@@ -34,7 +36,7 @@ export function readModuleGraph(folder: string, entries: readonly string[], choo
   return { modules: [...modules].sort(), packages: [...packages].sort() };
 }
 
-/** The package of an import, which may name a module in the package: `zod` for `zod/v4`. */
+/** Returns the package of an import. The import may name a module in the package, such as `zod/v4` in `zod`. */
 function parsePackageName(name: string): string {
   return /^(@[^/]+\/)?[^/]+/.exec(name)![0];
 }

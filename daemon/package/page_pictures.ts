@@ -1,4 +1,6 @@
-/** Takes the web page's pictures in Chromium: an incident is recorded, and found as a user would find it. */
+/**
+ * Takes the web page's pictures in Chromium. For this, an incident is recorded, and then found as a user would find it.
+ */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,12 +12,12 @@ import { PROJECT } from './program.ts';
 
 const KREPLAY = join(PROJECT, 'build/kreplay');
 const INCIDENT = join(import.meta.dirname, 'incident.sh');
-/** The newest events are sealed after five seconds. */
+/** Time to wait until the newest events are sealed, which happens after five seconds. */
 const SEALED_MS = 6000;
 const DRAWN_MS = 500;
 const DESKTOP = { width: 1280, height: 880 };
 const PHONE = { width: 390, height: 844 };
-/** A4 at 96 dots an inch. */
+/** A4 at 96 dots per inch. */
 const PAPER = { width: 794, height: 1123 };
 
 async function findFreePort(): Promise<number> {
@@ -26,7 +28,7 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** Runs `work` while an agent and a daemon run that have recorded the incident. */
+/** Runs `work` while an agent and a daemon are running that have recorded the incident. */
 async function runWithIncident(work: (url: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync('/var/tmp/shop-');
   const url = `http://127.0.0.1:${await findFreePort()}`;
@@ -50,9 +52,9 @@ async function runWithIncident(work: (url: string) => Promise<void>): Promise<vo
   }
 }
 
-/** Opens the slowest transaction. */
+/** Selector of the button that opens the slowest transaction. */
 const OPEN = '.overview button.primary:has-text("Open")';
-/** The lanes of the transaction. */
+/** Selector of the transaction's lanes. */
 const PICTURE = '.moving';
 const WHAT_IF = 'latency=20000000&timeout=200000000&only_event_type=sys_sync';
 const STEPS = 6;
@@ -64,7 +66,7 @@ async function openPage(browser: Browser, url: string, options: BrowserContextOp
   return page;
 }
 
-/** Waits until everything is read and drawn; pictures adapt to the size of their frame. */
+/** Waits until everything has been read and drawn; pictures adapt to the size of their frame. */
 async function isSettled(page: Page): Promise<void> {
   await page.waitForSelector('main[aria-busy=false]');
   await sleep(DRAWN_MS);

@@ -1,6 +1,6 @@
 /**
- * `make docs`: takes the pictures of the pages again, as root. A demo is recorded, and a terminal shows it in the
- * player, paused after the call that took most of the time. Then an incident is recorded, which the web page shows.
+ * `make docs`: takes the pictures of the pages again; must run as root. A demo is recorded, and a terminal shows it in
+ * the player, paused after the call that took most of the time. Then an incident is recorded, which the web page shows.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +21,7 @@ const LOOKS_MAX = 300;
 
 /** Runs `work` with the output of the demo, while the demo serves what it has recorded. */
 async function runWithDemo(work: (report: string) => Promise<void>): Promise<void> {
-  // A short path, which fits a line of the player.
+  // A short path is used, so that it fits into a line of the player.
   const folder = mkdtempSync('/var/tmp/demo-');
   const demo: ChildProcess = spawn(KREPLAY, ['demo', '--data', folder], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
@@ -38,7 +38,7 @@ async function runWithDemo(work: (report: string) => Promise<void>): Promise<voi
   }
 }
 
-/** Returns a terminal's screen, with its styles, once `isShown`. */
+/** Returns a terminal's screen with its styles, as soon as `isShown` is true of it. */
 async function captureScreen(command: readonly string[], isShown: (screen: string) => boolean): Promise<string> {
   const runTmux = (...args: string[]) =>
     execFileSync('tmux', ['-u', '-f', '/dev/null', '-L', `kreplay-${process.pid}`, ...args], { encoding: 'utf8' });

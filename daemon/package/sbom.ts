@@ -10,7 +10,7 @@ export interface Described {
   license: string;
 }
 
-/** Builds the list, which is always the same for the same package. */
+/** Builds the list, which is always identical for the same package. */
 export function buildSbom(
   own: Described,
   shipped: readonly ShippedPackage[],
@@ -60,7 +60,7 @@ function buildDebianUrl(name: string, version: string): string {
   return `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}`;
 }
 
-/** UUID version 8 of RFC 9562, whose bits the application may choose. */
+/** Returns a UUID of version 8 (RFC 9562), whose bits the application may choose. */
 function computeUuid(text: string): string {
   const hex = createHash('sha256').update(text).digest('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -1,4 +1,4 @@
-/** Draws a terminal's screen as SVG, from its text with the styles that `tmux capture-pane -e` writes. */
+/** Draws a terminal's screen as SVG, from the text and styles that `tmux capture-pane -e` writes. */
 import stringWidth from 'string-width';
 
 const FONT_PX = 14;
@@ -40,7 +40,7 @@ function styleAfter(style: Style, code: number): Style {
   return colour === undefined ? style : { ...style, colour };
 }
 
-/** A style lasts until it is changed, also on the lines that follow. */
+/** Parses the screen into spans. A style lasts until it is changed, even across lines. */
 function parseSpans(screen: string): Span[][] {
   let style = PLAIN;
   return screen.split('\n').map((line) =>
@@ -55,7 +55,7 @@ function parseSpans(screen: string): Span[][] {
 
 const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-/** Each span has a place of its own, so that the columns stay in line with any font. */
+/** Each span is positioned separately, so that the columns stay aligned with any font. */
 function drawSpans(spans: readonly Span[], row: number): string {
   let column = 0;
   const parts = spans.map(({ text, isBold, isDim, colour }) => {
@@ -70,7 +70,7 @@ function drawSpans(spans: readonly Span[], row: number): string {
   return `<text xml:space="preserve" y="${MARGIN_PX + FONT_PX + row * LINE_HEIGHT_PX}">${parts.join('')}</text>`;
 }
 
-/** `title` says what the picture shows, for readers that do not see it. */
+/** `title` describes the picture for readers who do not see it. */
 export function drawScreen(screen: string, columns: number, title: string): string {
   const lines = parseSpans(screen.trimEnd());
   const width = Math.ceil(columns * CELL_WIDTH_PX) + 2 * MARGIN_PX;

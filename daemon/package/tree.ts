@@ -1,4 +1,4 @@
-/** Stages the files of a package in a folder, with modes and times that are always the same. */
+/** Stages the files of a package in a folder, with modes and times that are the same in every build. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -20,7 +20,7 @@ export interface Tree {
   copy(from: string, path: string, mode?: number): void;
   link(target: string, path: string): void;
   addFolder(path: string): void;
-  /** Removes what only a debugger reads. */
+  /** Removes the parts of a binary that only a debugger reads. */
   strip(path: string): void;
 }
 
@@ -46,7 +46,7 @@ export function createTree(root: string): Tree {
   };
 }
 
-/** Yields every path in `folder`, folders before what is in them. */
+/** Yields every path in `folder`; a folder comes before its contents. */
 export function* listPaths(folder: string, below = ''): Generator<string> {
   for (const { name, ...entry } of readEntries(join(folder, below))) {
     const path = join(below, name);
@@ -65,7 +65,7 @@ function readEntries(folder: string): { name: string; isFolder: boolean }[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Must be called last: writing into a folder changes its time. */
+/** Must be called last, because writing into a folder changes the folder's time. */
 export function settle({ root }: Tree, epoch_s: number): void {
   const paths = [...listPaths(root)];
   for (const path of paths) if (lstatSync(join(root, path)).isDirectory()) chmodSync(join(root, path), 0o755);
@@ -73,7 +73,7 @@ export function settle({ root }: Tree, epoch_s: number): void {
   for (const path of [...paths.reverse(), '.']) lutimesSync(join(root, path), epoch_s, epoch_s);
 }
 
-/** Sums of all files as md5sum(1) prints them, for dpkg --verify. */
+/** Returns the checksums of all files as md5sum(1) prints them, for dpkg --verify. */
 export function computeMd5Sums(tree: Tree): string {
   return listFiles(tree.root)
     .filter((path) => lstatSync(join(tree.root, path)).isFile())
@@ -86,7 +86,10 @@ export function computeMd5Sums(tree: Tree): string {
     .join('');
 }
 
-/** Size as `Installed-Size` counts it: each file rounded up, anything else as one. */
+/**
+ * Returns the size as `Installed-Size` counts it: each file is rounded up to whole KiB, and anything else counts as one
+ * KiB.
+ */
 export function computeSizeKiB({ root }: Tree): number {
   return [...listPaths(root)].reduce((sum, path) => {
     const facts = lstatSync(join(root, path));

@@ -1,6 +1,7 @@
 /**
- * `node daemon/package/web_page.ts FOLDER`: bundles daemon/page for browsers. Every file but index.html is named by its
- * content, so that a browser may keep it, and has a compressed copy next to it. inputs.json lists what was bundled.
+ * `node daemon/package/web_page.ts FOLDER`: bundles daemon/page for browsers. Every file but index.html has a name
+ * derived from its content, so that a browser may cache it, and has a compressed copy next to it. inputs.json lists
+ * what was bundled.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -10,13 +11,16 @@ import { minify } from '@swc/core';
 import { type BuildOptions, build } from 'esbuild';
 
 const SOURCES = join(import.meta.dirname, '../page');
-/** Path of the served files, relative to the page, because a proxy may serve both below a path of its own. */
+/** Path of the served files, relative to the page, because a proxy may serve both under a path of its own. */
 const PLACE = 'page/';
 const INDEX = 'index.html';
-/** The oldest browsers that can parse integers exactly: `context.source` of a reviver. */
+/** The oldest browsers that can parse integers exactly, because their revivers receive `context.source`. */
 const TARGET = ['chrome114', 'firefox135', 'safari18.4'];
 const ENTRIES = ['page.tsx', 'worker.ts'];
-/** Placeholder in the page's script for the address of the worker's script, which is known once that is written. */
+/**
+ * Placeholder in the page's script for the address of the worker's script. The address is known only when that script
+ * has been written.
+ */
 const WORKER_ADDRESS = '{worker}';
 const OPTIONS = {
   bundle: true,
@@ -35,12 +39,12 @@ const OPTIONS = {
   legalComments: 'none',
   logLevel: 'warning',
 } as const satisfies BuildOptions;
-/** A second pass over what esbuild has bundled, which takes another 5 % off. */
+/** Options for a second pass over esbuild's output, which makes it another 5 % smaller. */
 const MINIFIED = { module: true, ecma: 2022, compress: { passes: 3, ecma: 2022 }, mangle: true } as const;
 
 /**
- * Bundles the page into an empty folder. Code that the page and its worker share is a file of its own, so that a
- * browser loads it once.
+ * Bundles the page into an empty folder. Code that the page shares with its worker is in a separate file, so that a
+ * browser loads it only once.
  */
 export async function writePage(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** The web page: asks for access, then shows the view that the address names. */
+/** The web page: asks for a token if it needs one, then shows the view that the address names. */
 
 import { render } from 'preact';
 import { useCallback, useEffect, useErrorBoundary, useMemo, useState } from 'preact/hooks';
@@ -35,7 +35,7 @@ const VIEW_OF_KEY: ReadonlyMap<string, ViewName> = new Map([
   ['4', 'health'],
 ]);
 
-/** Failures that a token mends. */
+/** Failures that the user can fix with a token. */
 const TOKEN_CODES = ['unauthorized', 'too_many_attempts'];
 
 type PageEntry = { access: Access } | { failure: Failure | null; isTokenNeeded: boolean };
@@ -64,7 +64,7 @@ function App() {
       if (tokens.get() === null) await tokens.askOthers();
       const hadToken = tokens.get() !== null;
       await enter();
-      // A tab that had no token shows the form without a failure.
+      // A tab that had no token shows the form without an error message.
       if (!hadToken) setEntry((now) => (now && isTokenMissing(now) ? { ...now, failure: null } : now));
     };
     void begin();
@@ -75,7 +75,7 @@ function App() {
     setParsed(({ link }) => {
       const { view, transaction, trace } = { ...link, ...change };
       const isOther = view !== link.view || transaction !== link.transaction || trace !== link.trace;
-      // The zoom and the position are times of the picture that is left.
+      // The zoom and the position are times of the previous picture.
       const left = isOther && { zoom_from: null, zoom_to: null, position: null };
       const changed = { ...link, ...left, ...change };
       address.write(changed, isNewEntry ?? isOther);
@@ -127,7 +127,7 @@ function App() {
   );
 }
 
-/** Shows a fault of the page itself, because a blank page would look like an answer. */
+/** Shows an error of the page itself, because a blank page would look like an answer. */
 function View({ link: { view: name, transaction, trace } }: { link: Link }) {
   const [error, reset] = useErrorBoundary();
   if (error)
@@ -152,7 +152,7 @@ function View({ link: { view: name, transaction, trace } }: { link: Link }) {
 const isTokenMissing = (entry: PageEntry): entry is { failure: Failure | null; isTokenNeeded: boolean } =>
   'isTokenNeeded' in entry && entry.isTokenNeeded;
 
-/** Asks for a token again after the last one expired or was revoked; several requests may find that out. */
+/** Asks for a token again after the last one expired or was revoked; several requests may detect this. */
 function refuseEntry(entry: PageEntry): PageEntry {
   if (!('access' in entry)) return { ...entry, isTokenNeeded: true };
   const detail = 'the token has expired or was revoked';

@@ -1,5 +1,5 @@
 /**
- * The page's second thread, which reads events and lays them out as lanes, so that no task of the first thread takes
+ * The page's second thread, which reads events and lays them out as lanes; no task of the first thread therefore takes
  * long.
  */
 import type { Coverage } from '../contract/received.ts';
@@ -18,7 +18,7 @@ import { describeFirstEvents, describeLanes } from './lanes/sentence.ts';
 import { formatName } from './views/names.ts';
 
 const MEDIA_TYPE = 'application/vnd.kreplay.columns';
-/** The first picture is drawn from this many events. */
+/** Number of events from which the first picture is drawn. */
 const FIRST_EVENTS = 4096;
 
 /** The global object of a worker, which the types of the page's first thread do not have. */
@@ -39,9 +39,9 @@ async function load(question: LanesQuestion): Promise<void> {
   const { othersPath, othersMax } = question;
   const notYet = { coverage: null, isOthersCut: null };
   const own = await readOwn(question, (columns) => answer(question, columns, notYet));
-  // The daemon answers while this thread lays out what it has.
+  // The daemon can work on the answer while this thread lays out the events that it already has.
   const response = requestColumns(question, othersPath);
-  // A copy, because what is posted is gone from this thread.
+  // A copy of the columns is posted, because this thread loses the memory that it posts.
   answer(question, own.columns(), { coverage: own.coverage, isOthersCut: null });
   const others = await readColumns(response, othersMax, () => {});
   const isOthersCut = others.coverage === null;
@@ -84,7 +84,10 @@ function answer(
   );
 }
 
-/** Reads the events of the transactions and the requests that their tasks queued: what their time was spent on. */
+/**
+ * Reads the events of the transactions and the requests that their tasks queued, which together show what the
+ * transactions' time was spent on.
+ */
 async function readOwn(question: LanesQuestion, onFirst: (columns: EventColumns) => void): Promise<ReadColumns> {
   const { ownPath, queuedPaths } = question;
   const own = await readColumns(requestColumns(question, ownPath), Number.POSITIVE_INFINITY, onFirst);
@@ -97,7 +100,7 @@ async function readOwn(question: LanesQuestion, onFirst: (columns: EventColumns)
 
 interface ReadColumns {
   columns(): EventColumns;
-  /** Null if reading ended early. */
+  /** Coverage of the answer; null if reading ended early. */
   coverage: Coverage | null;
 }
 
@@ -158,7 +161,7 @@ async function* readLines(response: Response): AsyncGenerator<string> {
     }
     if (rest !== '') yield rest;
   } finally {
-    // An answer that is not read to its end must not keep a connection.
+    // An answer that is not read to its end must not keep its connection open.
     void reader.cancel();
   }
 }

@@ -1,4 +1,4 @@
-/** The messages of the helper while it runs, one JSON text per line. */
+/** The messages that the helper sends while it runs, one JSON text per line. */
 import { z } from 'zod';
 
 const ns = z.number();
@@ -43,13 +43,16 @@ export const controlLineSchema = z.discriminatedUnion('kind', [
 export type ControlLine = z.infer<typeof controlLineSchema>;
 type LineOf<Kind extends ControlLine['kind']> = Extract<ControlLine, { kind: Kind }>;
 
-/** The last message of each kind so far, and the last one of each stream and of each uncovered kind of call. */
+/**
+ * The last message of each kind so far; for messages about streams and uncovered calls, the last one for each stream
+ * and for each kind of call.
+ */
 export interface RunnerStatus {
   calibrated?: LineOf<'calibrated'>;
   started?: LineOf<'started'>;
   ended?: LineOf<'ended'>;
   failed?: LineOf<'failed'>;
-  /** The streams by their numbers. */
+  /** The last message about each stream, by the stream's number. */
   streams: Map<number, LineOf<'stream'>>;
   uncovered: Map<string, number>;
 }
@@ -58,7 +61,7 @@ export function createRunnerStatus(): RunnerStatus {
   return { streams: new Map(), uncovered: new Map() };
 }
 
-/** Adds a message. A line that does not parse is from a newer helper, and is ignored. */
+/** Adds a message. A line that does not parse is from a newer helper and is ignored. */
 export function applyLine(said: RunnerStatus, text: string): void {
   const line = parseControlLine(text);
   if (!line) return;

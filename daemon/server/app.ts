@@ -1,4 +1,7 @@
-/** Assembles the HTTP interface. It does not listen and reads no clock of its own, so a test can control all of it. */
+/**
+ * Assembles the HTTP interface. It does not listen by itself and reads no clock of its own, so a test can control
+ * everything.
+ */
 
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -41,16 +44,16 @@ export interface AppOptions {
   /** Wall clock in nanoseconds since the epoch. */
   now: () => bigint;
   log: Logger;
-  /** If omitted, access is limited to local programs, without a token. */
+  /** If omitted, only local programs have access, and they need no token. */
   allowed?: AccessOptions;
   scanGate?: ScanGate;
-  /** Metrics that `sessions` count their events in; if omitted, played events are not counted. */
+  /** Metrics in which `sessions` count their events; if omitted, played events are not counted. */
   metrics?: Metrics | undefined;
-  /** The path served by --data, whose agent is asked for its metrics. */
+  /** The path served by --data, whose agent's metrics are requested. */
   data?: string | undefined;
-  /** State folder of a shipper on this host, which is asked for its metrics. */
+  /** State folder of a shipper on this host, whose metrics are requested. */
   shipState?: string | undefined;
-  /** Requests that take longer are logged. */
+  /** Duration in milliseconds from which a request is logged as slow. */
   slowMs?: number | undefined;
 }
 
@@ -92,10 +95,10 @@ export function buildApp(options: AppOptions): express.Express {
 function createSecurityHeaders(): express.RequestHandler[] {
   const createHeaders = (tls: boolean) =>
     helmet({
-      // Over plain HTTP, both would make a browser use a TLS port that does not exist.
+      // Over plain HTTP, both headers would make a browser use a TLS port that does not exist.
       strictTransportSecurity: tls && { includeSubDomains: false },
       contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': tls ? [] : null } },
-      // The Perfetto page must keep the handle of the window that opened it.
+      // The Perfetto page must retain its reference to the window that opened it.
       crossOriginOpenerPolicy: false,
     });
   const overTls = createHeaders(true);
@@ -110,8 +113,8 @@ function createSecurityHeaders(): express.RequestHandler[] {
 }
 
 /*
- * Serves the API's description as a document and as a page, and the guide; they load nothing from other sites. Their
- * addresses are relative, because a proxy may serve them below a path.
+ * Serves the API's description as a document and as a page, and serves the guide. The pages load nothing from other
+ * sites. Their addresses are relative, because a proxy may serve them under a path.
  */
 
 const PAGE = `<!doctype html>
@@ -130,7 +133,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** Without `validatorUrl: null`, the page would send the document to a server of Swagger UI's makers. */
+/** Without `validatorUrl: null`, the page would send the document to a server of Swagger UI's developers. */
 const SHOW = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#api', validatorUrl: null });
 `;
 
@@ -149,7 +152,10 @@ const FILES: Readonly<Record<string, File>> = {
   '/docs/swagger-ui-bundle.js': { type: 'js', read: createPackagedReader('swagger-ui-bundle.js') },
 };
 
-/** Redirects, because relative addresses in a page are resolved from the last slash of the page's own address. */
+/**
+ * Redirects addresses that have an extra final slash or lack one, because a page's relative addresses are resolved from
+ * the last slash of its own address.
+ */
 const LEAD_TO = new Map([
   ['/docs/', '../docs'],
   ['/docs/guide', 'guide/'],
@@ -166,7 +172,7 @@ function createDocumentRoutes(): Router {
   });
   router.use('/docs/guide', express.static(GUIDE, { dotfiles: 'ignore', redirect: false }));
   const serve = (path: string, { type, read }: File) => {
-    // Read on first use, to save 1.5 MiB of memory for a page that is rarely requested.
+    // The file is read on first use, which saves 1.5 MiB of memory for a page that is rarely requested.
     let body: string | Buffer | undefined;
     router
       .route(path)

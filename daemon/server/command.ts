@@ -49,29 +49,32 @@ import { close, type ListenOptions, listen } from './server.ts';
 export interface DaemonOptions {
   /** Recordings to serve. */
   places: ServedPaths;
-  /** A fleet to serve instead, and how much disk space copies of its transactions may take. */
+  /** The fleet to serve instead of recordings, and the disk space that copies of its transactions may take. */
   fleet?: { settings: FleetSettings; fetchedBytes: number; forgetNs: bigint; tailLagNs: bigint } | undefined;
   /** State folder of a shipper on this host. */
   shipState?: string | undefined;
   listen: ListenAddress;
   access: AccessFlags;
-  /** Where sessions are stored. */
+  /** Place where sessions are stored. */
   state?: StateChoice;
   limits?: Partial<SessionLimits>;
-  /** Ends the daemon when aborted. */
+  /** Signal that ends the daemon when it is aborted. */
   signal: AbortSignal;
   log: Logger;
-  /** Requests that take longer are logged. */
+  /** Duration in milliseconds from which a request is logged as slow. */
   slowMs?: number | undefined;
-  /** Whether long scans leave the main thread to others; a daemon with one client saves the start of a thread. */
+  /**
+   * Whether long scans run in other threads than the main thread; a daemon with a single client saves the time to start
+   * a thread.
+   */
   scansInThreads?: boolean;
   /** Called with the address for clients, once connections are accepted. */
   onListening: (address: string) => void;
-  /** Notified when the daemon listens, and as long as its event loop turns. */
+  /** Notified when the daemon is listening, and regularly as long as its event loop is running. */
   manager?: ServiceManager;
 }
 
-/** Runs until the signal aborts. If the daemon cannot start, throws an error with a one-line message. */
+/** Runs until the signal aborts. If the daemon fails to start, throws an error with a one-line message. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { places, listen: address, limits = {}, signal, log, slowMs, onListening, manager } = options;
   const { scansInThreads = true, shipState } = options;
@@ -129,7 +132,10 @@ function openServedRecordings(places: ServedPaths, scansInThreads: boolean, log:
   return { store, planner: createPlannerThread(places) };
 }
 
-/** Copies of transactions are stored next to the sessions, which continue with the copies after a restart. */
+/**
+ * Opens the fleet. Copies of transactions are stored next to the sessions, and the sessions still use them after a
+ * restart.
+ */
 async function openServedFleet(
   { settings, fetchedBytes, forgetNs, tailLagNs }: NonNullable<DaemonOptions['fleet']>,
   statePath: string | null,
@@ -145,7 +151,7 @@ async function openServedFleet(
   const nodesFile = statePath === null ? undefined : { path: join(dirname(statePath), 'fleet-nodes.json'), fleet };
   const timed = measureFleet(await openFleet(settings), onStatement);
   const store = createFleetStore(timed, { forgetNs, tailLagNs, nodesFile });
-  // The nodes are read at the start, so that they can be named while their shard is away.
+  // The nodes are read at the start, so that they can be named while their shard is unreachable.
   store.listSpans().catch(() => {});
   const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
@@ -190,7 +196,8 @@ interface Flags extends DaemonFlags, LogFlags {
 async function serve(flags: Flags, configuration: Configuration): Promise<void> {
   const { data: given, recording: recordings = [], listen, sessionsMax, replayRateMax } = flags;
   const ending = new AbortController();
-  // `disconnect`: the parent `kreplay up` is gone. The channel itself must not keep this process alive.
+  // The event `disconnect` means that the parent `kreplay up` is gone. The channel itself must not keep this process
+  // alive.
   for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.once(name, () => ending.abort());
   process.channel?.unref();
   const fleet = buildFleetSettings(flags);
@@ -233,7 +240,7 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   });
 }
 
-/** An invalid configuration changes nothing. */
+/** Rereads the log level from the configuration. An invalid configuration changes nothing. */
 function rereadLogLevel(configuration: Configuration, log: Logger): void {
   try {
     log.level = configuration.reread<Flags>(log).logLevel;
@@ -252,7 +259,7 @@ interface OpenedAccess {
   allowed: AccessOptions;
   scanGate: ScanGate;
   listening: ListenOptions;
-  /** Reloads files on SIGHUP; the returned function ends that. */
+  /** Reloads files on SIGHUP; the returned function stops this. */
   watchReloads(server: Server): () => void;
 }
 

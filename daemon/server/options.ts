@@ -16,7 +16,7 @@ export interface DaemonFlags extends AccessFlags {
   recording?: string[];
   listen: ListenAddress;
   logSlowerThan: bigint;
-  /** Commander sets this to true if neither option is given. */
+  /** Commander sets this field to true if neither option is given. */
   state: string | boolean;
   sessionsMax: number;
   replayRateMax?: number;
@@ -36,7 +36,7 @@ export interface DaemonFlags extends AccessFlags {
   shipState?: string;
 }
 
-/** Minimum of `--fetched-bytes`. Copies that replays use stay even beyond the limit. */
+/** Minimum of `--fetched-bytes`. Copies that replays are using stay even if they exceed the limit. */
 const FETCHED_BYTES_MIN = 64 << 20;
 const FETCHED_BYTES = createTextSchema(parseBytes, 'must be a size, such as 2GB').refine(
   (bytes) => bytes >= FETCHED_BYTES_MIN,
@@ -45,7 +45,7 @@ const FETCHED_BYTES = createTextSchema(parseBytes, 'must be a size, such as 2GB'
 
 const LISTEN_ADDRESS = createTextSchema(parseListen, 'must be HOST:PORT, [IPV6]:PORT or unix:/path');
 
-/** Adds all options except `--data` and those that an agent takes as well. */
+/** Adds all options except `--data` and the options that an agent also has. */
 export function addDaemonOptions(command: Command): Command {
   command
     .addOption(new Setting('--recording <file...>', 'recording to serve; several are merged into one time line'))
@@ -118,7 +118,7 @@ function addFleetOptions(command: Command): Command {
     );
 }
 
-/** Settings of the fleet that a daemon serves; undefined if it serves recordings. */
+/** Returns the settings of the fleet that a daemon serves; undefined if it serves recordings. */
 export function buildFleetSettings(flags: DaemonFlags): FleetSettings | undefined {
   const { fleetUrl: urls, fleetDatabase: database, fleetUser: user, fleetPasswordFile: passwordFile } = flags;
   if (!urls || urls.length === 0) return undefined;
@@ -129,8 +129,8 @@ export function buildFleetSettings(flags: DaemonFlags): FleetSettings | undefine
 }
 
 /**
- * The fleet that this host's daemon is configured to serve, for commands that read it without the daemon. Throws a
- * ConfigError if there is none.
+ * Returns the fleet that this host's daemon is configured to serve, for commands that read it without the daemon.
+ * Throws a ConfigError if no fleet is configured.
  */
 export function readConfiguredFleet(): FleetSettings {
   const declared = listDeclared(addDaemonCommandOptions(new Command('daemon')));

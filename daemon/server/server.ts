@@ -19,18 +19,18 @@ export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 30_000;
 /**
  * A proxy that takes an idle connection from its pool while the daemon closes it loses the request. So the daemon
- * closes later than proxies do: nginx after 60 s, proxies in Go after 90 s, Caddy after 120 s.
+ * closes idle connections later than proxies do: nginx after 60 s, proxies in Go after 90 s, Caddy after 120 s.
  */
 export const KEEP_ALIVE_TIMEOUT_MS = 125_000;
 const HEADERS_MAX = 100;
 export const CONNECTIONS_MAX = 1024;
 export const CONNECTIONS_PER_CLIENT_MAX = 256;
-/** Extra connections for programs that monitor the daemon, when all others are working. */
+/** Number of extra connections for programs that monitor the daemon, used when all other connections are working. */
 export const KEPT_MAX = 32;
 /**
- * Connections that the kernel queues until they are accepted, as many as its default limit allows. A client that finds
- * the queue full tries again only after 1, 3 and 7 s, and Node's default of 511 is too small for a thousand clients
- * that connect at once.
+ * Number of connections that the kernel queues until they are accepted, which is the maximum that its default limit
+ * allows. A client that finds the queue full tries again only after 1, 3 and 7 s, and Node's default of 511 is too
+ * small for a thousand clients that connect at once.
  */
 const BACKLOG = 4096;
 const ANSWERED_ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
@@ -51,9 +51,9 @@ export interface ListenOptions {
   tokens?: boolean;
   /** Permits tokens over plain HTTP from other machines. */
   insecureHttp?: boolean;
-  /** Whether the address is that of a proxy, which may have any number of connections. */
+  /** Returns whether the address is that of a proxy, which may have any number of connections. */
   isProxy?: (address: string | undefined) => boolean;
-  /** Called for each connection that is closed because of what its client does, or to make room. */
+  /** Called for each connection that is closed to make room or because of what its client does. */
   onClosed?: (reason: CloseReason) => void;
   /** Accounting of data that clients have not read; shared with the queries. */
   unsent?: Unsent | undefined;
@@ -89,7 +89,7 @@ export async function listen(
   const limits = { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX, keptMax: KEPT_MAX };
   const connections = limitConnections(server, { ...limits, ...(isProxy && { isProxy }), unsent, onClosed });
   server.on('connection', noteConnection);
-  // Without a listener, Node would refuse an unknown expectation with its own answer.
+  // Without a listener, Node would refuse an unknown `Expect` header with an answer of its own.
   server.on('checkExpectation', (req, res) => server.emit('request', req, res));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const reason = toCloseReason(error, socket);
@@ -126,7 +126,7 @@ export async function close(server: Server): Promise<void> {
 }
 
 /**
- * A client that can reach the daemon could read what this host does. So remote access requires tokens, and tokens
+ * A client that can reach the daemon can read what this host does. Therefore remote access requires tokens, and tokens
  * require a connection that hides them.
  */
 function refuseOpenAddress(address: ListenAddress, where: string, { tls, tokens, insecureHttp }: ListenOptions): void {
@@ -157,9 +157,9 @@ function listenError(address: ListenAddress, where: string, error: NodeJS.ErrnoE
   }
 }
 
-/** Removes the socket file of a killed daemon; a live one would accept the connection. */
+/** Removes the socket file of a killed daemon; a running daemon would accept the connection. */
 async function removeDeadSocket(path: string): Promise<void> {
-  // Connecting to a plain file is refused as well.
+  // A connection to a plain file is refused as well.
   if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return;
   const socket = connect(path);
   try {
@@ -176,7 +176,7 @@ function toCloseReason({ code = '' }: NodeJS.ErrnoException, socket: Duplex): Cl
   if (/TIMEOUT$/.test(code)) return 'timeout';
   if (code === 'HPE_HEADER_OVERFLOW') return 'header_too_large';
   if (/^(HPE|ERR_HTTP)_/.test(code)) return 'malformed';
-  // A client certificate of another CA appears as a connection reset, which this side caused.
+  // A client certificate of another CA appears as a connection reset that this side caused.
   const isRefused = socket instanceof TLSSocket && socket.authorizationError;
   return isRefused || /^ERR_(SSL|TLS)_/.test(code) ? 'tls' : undefined;
 }
@@ -197,9 +197,9 @@ function refuseForNow(res: ServerResponse): void {
   res.end(JSON.stringify(buildProblemBody(problem)));
 }
 
-/** Answers input that is not a request, and so does not reach Express, with a problem too. */
+/** Input that is not a request does not reach Express, but is also answered with a problem. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  // All errors but HTTP's own concern the connection: the client is gone, or TLS failed.
+  // All errors except HTTP's own concern the connection: the client has disconnected, or TLS failed.
   if (!socket.writable || !/^(HPE|ERR_HTTP)_/.test(error.code ?? '')) return void socket.destroy();
   const [status, reason] = UNREADABLE[error.code ?? ''] ?? [400, 'Bad Request'];
   const code = 'malformed_request';

@@ -1,6 +1,6 @@
 /**
- * Evaluates those conditions of a filter of transactions that need events: the filter gets the hashes of the
- * transactions that meet them.
+ * Evaluates those conditions of a transaction filter that need events, and adds the hashes of the transactions that
+ * meet them to the filter.
  */
 import { Problem } from '../base/problem.ts';
 import { needsEvents } from '../sums/differences/chosen_transactions.ts';
@@ -9,7 +9,10 @@ import type { Passes } from './passes.ts';
 import type { ChosenFilter, TransactionFilter } from './store.ts';
 
 export interface FilterChooser {
-  /** Gathers the transactions that the other conditions select; undefined if there are more than `eventsMax`. */
+  /**
+   * Gathers the transactions that the other conditions select; undefined if there are more than `eventsMax`
+   * transactions.
+   */
   gather(filter: TransactionFilter, eventsMax: number): AsyncGenerator<void, PopulationRows | undefined>;
   choose: Passes['choose'];
 }

@@ -17,12 +17,12 @@ export interface RecordingPart {
   summary: RecordedSummary;
 }
 
-/** Names of several parts, sorted and without duplicates. */
+/** Names from several parts, sorted and without duplicates. */
 function mergeNames(names: readonly string[]): string[] {
   return [...new Set(names)].sort();
 }
 
-/** Joins one or more parts. */
+/** Joins the parts of a transaction, at least one. */
 export function joinParts(unordered: readonly RecordingPart[]): TransactionSummary {
   const parts = unordered.toSorted((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
   const summaries = parts.map(({ summary }) => summary);

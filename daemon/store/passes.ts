@@ -1,10 +1,11 @@
 /**
- * The questions that sum up many events, each as passes over blocks of them. The blocks come from recordings of this
- * machine, in the thread that answers or in one of its own, or from the tables of a fleet: a pass is the same for all.
+ * The queries that sum up many events, each as one or more passes over blocks of events. The blocks come from
+ * recordings of this machine, in the answering thread or in a separate thread, or from the tables of a fleet: a pass is
+ * the same for all these sources.
  *
  *   source.read(what the pass needs) -> block, block, ... -> the sums of the pass -> answer
  *
- * A pass yields where other work may have its turn. It is done with a block when it asks for the next one.
+ * A pass yields where other work may run. When it requests the next block, it no longer needs the previous one.
  */
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import type { Box } from '../sums/box.ts';
@@ -37,9 +38,9 @@ import type { ScannedBlock } from './blocks/scanned_block.ts';
 
 export interface BlockScanRequest {
   filter: EventFilter;
-  /** Names of columns; all if omitted. */
+  /** Names of the columns to read; all columns if omitted. */
   columns?: readonly string[];
-  /** Whether blocks come in order of time. */
+  /** Whether blocks must come in order of time. */
   isOrdered: boolean;
   /** Returns a minimum duration that rises during the scan: the source may leave out shorter events. */
   risingMinNs?: () => bigint;
@@ -49,7 +50,10 @@ export interface BlockSource {
   read(request: BlockScanRequest): Blocks;
 }
 
-/** Recordings are read at once: a promise for each of many small blocks would cost more than reading them. */
+/**
+ * Blocks of recordings come without promises: a promise for each of many small blocks would cost more than reading the
+ * blocks.
+ */
 type Blocks = Iterable<ScannedBlock> | AsyncIterable<ScannedBlock>;
 
 export interface StatsRequest extends StatsOptions {
@@ -65,13 +69,13 @@ export interface EventHeatmapRequest {
   columns: HeatmapColumns;
 }
 
-/** Compares the events of a filter, or those of a population of transactions. */
+/** Requests a comparison of the events of a filter, or of the events of a population of transactions. */
 export type CompareRequest = { eventsMax: number; box: Box } & (
   | { filter: EventFilter }
   | { population: PopulationRows }
 );
 
-/** Asks which transactions of a population have the values of the filter in their events. */
+/** Requests those transactions of a population whose events have the values of the filter. */
 export interface ChoiceRequest {
   population: PopulationRows;
   filter: ValueFilter;
@@ -92,7 +96,7 @@ export type PassRequest<Name extends PassName> = Parameters<(typeof PASSES)[Name
 export type Pass<Name extends PassName> = (request: PassRequest<Name>) => ReturnType<(typeof PASSES)[Name]>;
 export type Passes = { [Name in PassName]: Pass<Name> };
 
-/** Builds all passes from a function that returns one by name. */
+/** Builds all passes from a function that returns one pass by its name. */
 export function bindPasses(run: <Name extends PassName>(name: Name) => Pass<Name>): Passes {
   return {
     stats: run('stats'),
@@ -108,7 +112,7 @@ async function* computeStats(
   { filter, bucketNs, groupBy }: StatsRequest,
 ): AsyncGenerator<void, StatsTable> {
   const stats = createStats({ bucketNs, groupBy });
-  // A bucket is closed when the next one begins.
+  // A bucket is complete when the next bucket begins, so blocks must be ordered.
   const isOrdered = bucketNs !== undefined;
   yield* addBlocks(stats, source.read({ filter, columns: listStatsColumns(groupBy), isOrdered }));
   return stats.finish();
@@ -122,7 +126,7 @@ async function* findSlowest(
   const maxNs =
     after && (maxDurationNs === undefined || maxDurationNs > after.duration_ns) ? after.duration_ns : maxDurationNs;
   const within = { ...filter, ...(maxNs !== undefined && { maxDurationNs: maxNs }) };
-  // One event more than the page has shows whether there are more.
+  // If there is one event more than the page can hold, there is a next page.
   const durations = createLongestDurations({ limit: limit + 1, after });
   const risingMinNs = durations.shortest;
   yield* addBlocks(
@@ -158,7 +162,7 @@ async function* compare(source: BlockSource, request: CompareRequest): AsyncGene
   return (yield* addFewBlocks(comparer, blocks, request.eventsMax)) ? yield* comparer.finish() : undefined;
 }
 
-/** Returns 1 for each row of the population that is chosen. */
+/** Returns 1 for each chosen row of the population. */
 async function* choose(
   source: BlockSource,
   { population, filter, eventsMax }: ChoiceRequest,
@@ -175,7 +179,7 @@ async function* choose(
 
 /**
  * Returns false if more than `eventsMax` events are read or kept; an event that is kept for several transactions counts
- * for each.
+ * once for each of them.
  */
 function addFewBlocks(
   sums: { readonly kept: number; add(scanned: ScannedBlock): void },

@@ -1,6 +1,7 @@
 /**
- * Sums up where a transaction's time went: its slowest calls, and the time by file. Calls are its own: their callers
- * waited for them. Block requests are counted apart, as the kernel makes most of them later.
+ * Sums up where a transaction's time went: its slowest calls, and the time spent on each file. Calls count as the
+ * transaction's own time, because their callers waited for them. Block requests are counted separately, because the
+ * kernel makes most of them later.
  */
 
 import type { ApiEvent } from '../../bpf/schema/api.ts';
@@ -26,15 +27,15 @@ export interface CallSums extends OperationSums {
 }
 
 export interface RequestSums extends OperationSums {
-  /** Requests that may not have carried data of the transaction. */
+  /** Number of requests that may not have carried data of the transaction. */
   ambiguous_count: number;
   ambiguous_bytes: bigint;
 }
 
 export interface FileSums extends CallSums {
-  /** Null for calls on no file, or on one whose path is not known. */
+  /** Path of the file; null for calls that use no file or a file whose path is not known. */
   file: string | null;
-  /** The syncs among the calls. */
+  /** Number of syncs among the calls. */
   sync_count: number;
   sync_duration_ns: bigint;
 }
@@ -42,14 +43,14 @@ export interface FileSums extends CallSums {
 export interface TransactionTimes {
   calls: CallSums;
   requests: RequestSums;
-  /** The longest first. */
+  /** The slowest calls, with the longest call first. */
   slowest: ApiEvent[];
-  /** Files with the most time come first. */
+  /** Files, with the file that took the most time first. */
   files: FileSums[];
   file_count: number;
 }
 
-/** `limit` is the maximum length of either list. */
+/** `limit` is the maximum length of `slowest` and of `files`. */
 export async function* sumTransactionTimes(
   store: Pick<Store, 'computeStats' | 'findSlowest'>,
   { transactionId, limit }: { transactionId: string; limit: number },

@@ -1,16 +1,16 @@
-/** Joins the calls and requests in progress of several recordings. */
+/** Joins the calls and requests that are in progress in several recordings. */
 import type { UnendedLists as RecordedUnended } from '../../agent/recording/read/unended.ts';
 import type { UnendedEvents } from './store.ts';
 
 export interface UnendedOfRecording extends RecordedUnended {
   node: string;
-  /** End of the recording. */
+  /** End time of the recording. */
   untilNs: bigint;
-  /** Whether an agent still records into it. */
+  /** Whether an agent still records into the recording. */
   isOpen: boolean;
 }
 
-/** Calls and requests in progress at the end of a recording are lost if a later recording of the node exists. */
+/** Calls and requests that are in progress at the end of a recording are lost if the node has a later recording. */
 export function joinUnended(all: readonly UnendedOfRecording[]): UnendedEvents {
   const joined: UnendedEvents = { events: [], lost: [], unlisted: [] };
   const latest = new Map<string, bigint>();

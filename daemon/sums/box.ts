@@ -1,4 +1,4 @@
-/** A box in a map of durations over time, and the test of which rows it contains. */
+/** A box in a map of durations over time, and a test that says which rows it contains. */
 
 import { toWords } from '../../agent/recording/words64.ts';
 import { U64_MAX } from '../base/bigints.ts';
@@ -21,7 +21,7 @@ export interface TimedRows {
   hasFailed: (row: number) => boolean;
 }
 
-/** Converts transactions to timed rows: a transaction has failed if one of its events has. */
+/** Converts transactions to timed rows: a transaction has failed if one of its events has failed. */
 export function toTimedRows<Rows extends { failed: Uint8Array }>({
   failed,
   ...rows
@@ -29,7 +29,7 @@ export function toTimedRows<Rows extends { failed: Uint8Array }>({
   return { ...rows, hasFailed: (row) => failed[row] === 1 };
 }
 
-/** Returns a test for rows; the test reads the arrays as they are when it is called. */
+/** Returns a test for rows; each call of the test reads the present contents of the arrays. */
 export function createBoxTest(
   { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX, failed }: Box,
   { startsNs, durationsNs, hasFailed }: Omit<TimedRows, 'length'>,
@@ -39,7 +39,7 @@ export function createBoxTest(
   return (row) => isInTime(row) && isInDuration(row) && (failed === undefined || hasFailed(row) === failed);
 }
 
-/** Whether the box has bounds of time only. */
+/** Whether the box is limited only by time. */
 export function isOfTimeAlone({ fromNs, toNs, minDurationNs, maxDurationNs, failed }: Box): boolean {
   const isOfTime = fromNs !== undefined || toNs !== undefined;
   return isOfTime && minDurationNs === undefined && maxDurationNs === undefined && failed === undefined;

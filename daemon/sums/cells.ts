@@ -24,7 +24,7 @@ export function addCell(cell: Cell, more: Cell): void {
   addHistogram(cell.durations, more.durations);
 }
 
-/** Quantiles are null if there are no events. */
+/** Sums of a cell; quantiles are null if there are no events. */
 export interface Summed {
   count: number;
   error_count: number;

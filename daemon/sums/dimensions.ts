@@ -1,4 +1,4 @@
-/** Dimensions by which events can be grouped: the columns of each, and the value of a row. */
+/** Dimensions by which events can be grouped: the columns of each dimension, and the value of a row. */
 import { type ColumnArray, type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
 import { EVENTS, findEventDefinition } from '../../bpf/schema/index.ts';
 import { ATTRIBUTION_QUALITIES } from '../../bpf/schema/owner.ts';
@@ -15,16 +15,19 @@ interface Dimension {
 
 /** The codes of a block's rows. */
 export interface RowCodes {
-  /** Returns a number for a row, the same for equal values within one dictionary; `describeCode` resolves it. */
+  /**
+   * Returns a number for a row, which is the same for equal values within one dictionary; `describeCode` converts it to
+   * the value.
+   */
   readCode: (row: number) => number;
   describeCode: (code: number) => DimensionValue;
-  /** All codes, if they are a column of the block. */
+  /** All codes, if a column of the block contains them. */
   codes?: ColumnArray;
 }
 
 const getCodes = (block: NumberedBlock, name: string) => block.columns.get(name) as Uint32Array;
 
-/** A dimension on a numeric column that all events have. */
+/** Creates a dimension for a numeric column that all events have. */
 function createCommonDimension(
   column: string,
   describeCode: (code: number, dictionary: Dictionary) => DimensionValue,
@@ -40,7 +43,7 @@ function createCommonDimension(
 
 const NOT_THERE = -1;
 
-/** A dimension on a field that only some types of event have; null for the others. */
+/** Builds a dimension for a field that only some types of events have; its value is null for events of other types. */
 function buildOwnDimension(name: string): Dimension {
   const owners = EVENTS.flatMap((event) =>
     selectFields(event, (other) => other === name).map((field) => ({ id: event.id, ...field })),
@@ -90,7 +93,7 @@ const DIMENSIONS = {
       const results = block.columns.get('result') as BigInt64Array;
       const words = new Int32Array(results.buffer, results.byteOffset, results.length * 2);
       return {
-        // A double holds all errors exactly, and other negative numbers down to -2^53.
+        // A double holds all error numbers exactly, and other negative numbers down to -2^53.
         readCode: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2 + 1]! * 2 ** 32 + (words[row * 2]! >>> 0) : 0),
         describeCode: (code) => nameError(BigInt(code)),
       };

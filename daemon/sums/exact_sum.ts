@@ -1,4 +1,7 @@
-/** A sum of integers as doubles that stays exact: it moves to a bigint before a double would round it. */
+/**
+ * A sum of integers that stays exact: it is a double at first, and moves to a bigint before the double would be
+ * rounded.
+ */
 import { wordsToBigint } from '../../agent/recording/words64.ts';
 
 export interface ExactSum {
@@ -11,7 +14,7 @@ export interface ExactSum {
 }
 
 const WORD = 2 ** 32;
-/** Integers below 2^53 have a high word below this. */
+/** Limit of the high word: for integers below 2^53, it is below this. */
 const SMALL_HIGH = 2 ** 21;
 
 export function createExactSum(): ExactSum {

@@ -1,4 +1,7 @@
-/** Counts transactions or events by start and duration, in the cells of a map: columns of time by rows of duration. */
+/**
+ * Counts transactions or events by start and duration in the cells of a map, which has columns of time and rows of
+ * duration.
+ */
 import { toWords } from '../../agent/recording/words64.ts';
 import { findDurationRow, findSmallDurationRow, ROW_COUNT } from '../model/duration_rows.ts';
 import { getBigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
@@ -15,7 +18,7 @@ export interface HeatmapColumns {
   count: number;
 }
 
-/** Returns columns of equal length, a whole number of nanoseconds, `countMax` at most. */
+/** Returns at most `countMax` columns of equal length, which is a whole number of nanoseconds. */
 export function computeHeatmapColumns(fromNs: bigint, toNs: bigint, countMax: number): HeatmapColumns {
   const lengthNs = toNs - fromNs;
   const most = BigInt(countMax);
@@ -31,15 +34,13 @@ export interface HeatmapTotal {
 }
 
 export interface Heatmap {
-  /**
-   * Column, row, count and failed count of each cell that is not empty, one cell after the other, by column and row.
-   */
+  /** Column, row, count and failed count of each cell that is not empty; cells are ordered by column, then by row. */
   cells: Float64Array;
   total: HeatmapTotal;
 }
 
 export interface HeatmapCounter {
-  /** Rows outside the columns are left out. */
+  /** Adds rows; rows outside the columns are left out. */
   add(rows: TimedRows): void;
   finish(): Heatmap;
 }
@@ -53,7 +54,7 @@ export function readTimedRows({ block }: ScannedBlock): TimedRows {
     length: block.rowCount,
     startsNs: getBigColumn(block, 'timestamp_ns'),
     durationsNs: getBigColumn(block, 'duration_ns'),
-    // The sign is in the high word.
+    // The high word contains the sign.
     hasFailed: (row) => results[row * 2 + 1]! >= 0x8000_0000,
   };
 }
@@ -103,7 +104,7 @@ export function createHeatmapCounter(columns: HeatmapColumns): HeatmapCounter {
   };
 }
 
-/** Returns a function that gives the column of a row's start, or -1 outside all columns. */
+/** Returns a function that returns the column of a row's start; -1 if the start is outside all columns. */
 function createColumnFinder({ fromNs, toNs, columnNs }: HeatmapColumns): (starts: Uint32Array, row: number) => number {
   const [fromHigh, fromLow] = [Number(fromNs >> 32n), Number(fromNs & 0xffff_ffffn)];
   const length = Number(toNs - fromNs);
@@ -115,7 +116,7 @@ function createColumnFinder({ fromNs, toNs, columnNs }: HeatmapColumns): (starts
     };
   }
   return (starts, row) => {
-    // Differences of up to 2^53 are exact, and larger ones are outside anyway.
+    // Differences of up to 2^53 are exact, and larger ones are outside all columns anyway.
     const offset = (starts[row * 2 + 1]! - fromHigh) * WORD + (starts[row * 2]! - fromLow);
     if (offset < 0 || offset >= length) return -1;
     const column = Math.floor(offset / width);

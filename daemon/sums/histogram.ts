@@ -1,7 +1,7 @@
 /**
  * Counts of 64-bit values in buckets that grow with the value (log-linear, like HDR histograms), as counted by
- * native/columns/sums.cc. Each power of two has 64 buckets, so a value is known to within 1/128 of itself, and exactly
- * below 128. Histograms of parts add up to that of the whole.
+ * native/columns/sums.cc. Each power of two has 64 buckets, so a value is known to within 1/128 of its size, and values
+ * below 128 are known exactly. The histograms of parts add up to the histogram of the whole.
  *
  *   value    0 ... 63 | 64 ... 127 | 128 130 ... 254 | 256 260 ...
  *   block        0    |     1      |        2        |      3
@@ -13,9 +13,12 @@ const BLOCKS = 64 - BLOCK_BITS + 1;
 
 export interface Histogram {
   count: number;
-  /** The exact maximum. */
+  /** The maximum value, which is exact. */
   max: bigint;
-  /** A block is created with its first value: values of one kind of event are close together. */
+  /**
+   * Counts by block. A block is created when its first value is added, because values of one kind of event are close
+   * together.
+   */
   readonly blocks: (Float64Array | undefined)[];
 }
 
@@ -23,7 +26,7 @@ export function createHistogram(): Histogram {
   return { count: 0, max: 0n, blocks: new Array(BLOCKS).fill(undefined) };
 }
 
-/** Builds a histogram of values whose largest is `max`, from the slots that have counts. */
+/** Builds a histogram from the slots that have counts; `max` is the largest value. */
 export function buildHistogram(max: bigint, slots: ArrayLike<number>, counts: ArrayLike<number>): Histogram {
   const histogram = createHistogram();
   histogram.max = max;
@@ -36,7 +39,7 @@ export function buildHistogram(max: bigint, slots: ArrayLike<number>, counts: Ar
   return histogram;
 }
 
-/** Adds the counts of `more`. */
+/** Adds the counts of `more` to `histogram`. */
 export function addHistogram(histogram: Histogram, more: Histogram): void {
   histogram.count += more.count;
   if (more.max > histogram.max) histogram.max = more.max;
@@ -49,7 +52,7 @@ export function addHistogram(histogram: Histogram, more: Histogram): void {
 }
 
 /**
- * Returns the smallest value that is not exceeded by at least this share (above 0, up to 1) of all values, as the
+ * Returns the smallest value such that at least this share (above 0, up to 1) of all values does not exceed it, as the
  * middle of its bucket.
  */
 export function quantile(histogram: Histogram, share: number): bigint {

@@ -1,6 +1,6 @@
 /**
- * Finds the events of a scan that took longest, in two passes: the first looks only at durations and finds how long an
- * event must have taken to be among them; the second reads those events.
+ * Finds the longest events of a scan in two passes. The first pass reads only durations, and finds how long an event
+ * must have taken to be in the list. The second pass reads the events of the list.
  *
  *   longest first; events of the same duration in their total order
  */
@@ -16,29 +16,29 @@ export interface SlowKey extends EventKey {
 
 export interface SlowestOptions {
   limit: number;
-  /** Limits the list to events that follow this one. */
+  /** Limits the list to events after this place. */
   after?: SlowKey | undefined;
 }
 
 export interface SlowestPage {
   events: ApiEvent[];
-  /** The last event's place; null if no events follow it. */
+  /** The last event's place; null if no more events follow. */
   next: SlowKey | null;
 }
 
 /** Columns that the first pass must read. */
 export const DURATION_COLUMNS = ['duration_ns'] as const;
 
-/** The durations of the events that follow `after`; blocks may come in any order. */
+/** Collects the durations of the events that follow `after`; blocks may come in any order. */
 export interface Durations {
   add(scanned: ScannedBlock): void;
-  /** Returns the shortest of the `limit` longest durations; 0 while there are fewer durations. */
+  /** Returns the shortest of the `limit` longest durations; 0 as long as fewer durations were added. */
   shortest(): bigint;
 }
 
 export function createLongestDurations({ limit, after }: SlowestOptions): Durations {
   const isWanted = createWantedTest(after);
-  /** A heap with the shortest on top. */
+  /** A heap with the shortest duration on top. */
   const longest: bigint[] = [];
 
   function add(duration: bigint): void {
@@ -57,7 +57,7 @@ export function createLongestDurations({ limit, after }: SlowestOptions): Durati
       const words = toWords(durations);
       const wanted = isWanted(scanned);
       for (let row = 0; row < scanned.block.rowCount; row++) {
-        // Most rows are decided by their high words: a bigint for each would take ten times as long.
+        // Most rows are decided by their high words: creating a bigint for each row would take ten times as long.
         const full = longest.length === limit;
         if (full && words[row * 2 + 1]! < Number(longest[0]! >> 32n)) continue;
         if (full && durations[row]! <= longest[0]!) continue;
@@ -68,7 +68,10 @@ export function createLongestDurations({ limit, after }: SlowestOptions): Durati
   };
 }
 
-/** The list itself; blocks with all columns must be added in ascending order, and may leave out shorter events. */
+/**
+ * Collects the events of the list. Blocks need all columns, must be added in ascending order, and may leave out shorter
+ * events.
+ */
 export interface SlowestEvents {
   add(scanned: ScannedBlock): void;
   page(): SlowestPage;
@@ -76,7 +79,7 @@ export interface SlowestEvents {
 
 export function createSlowestEvents({ limit, after }: SlowestOptions): SlowestEvents {
   const isWanted = createWantedTest(after);
-  /** One event more than the page has shows whether there are more. */
+  /** The longest events so far, up to one more than the page shows: the extra one means that more events follow. */
   const found: { duration: bigint; event: ApiEvent }[] = [];
 
   return {
@@ -107,7 +110,7 @@ export function toSlowKey({ duration_ns, timestamp_ns, event_id }: ApiEvent): Sl
   return { duration_ns: BigInt(duration_ns), timestamp_ns: BigInt(timestamp_ns), event_id };
 }
 
-/** Returns a test for the rows of a block: whether they follow `after` in the list. */
+/** Returns a function that takes a block and returns a test for its rows: whether they follow `after` in the list. */
 function createWantedTest(after: SlowKey | undefined): (scanned: ScannedBlock) => (row: number) => boolean {
   if (!after) return () => () => true;
   return (scanned) => {

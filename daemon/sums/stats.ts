@@ -1,4 +1,7 @@
-/** Sums up a scan bucket by bucket: events then arrive in order of time, so only one bucket is open. */
+/**
+ * Sums up a scan bucket by bucket: with buckets, events arrive in order of time, so only one bucket is open at any
+ * time.
+ */
 import { nativeSums } from '../../bpf/schema/native_sums.ts';
 import { findFirstNotBelow } from '../base/binary_search.ts';
 import { Problem } from '../base/problem.ts';
@@ -17,20 +20,20 @@ export interface StatsRow extends Summed {
   group: Partial<Record<DimensionName, DimensionValue>>;
 }
 
-/** `total` sums up all rows. */
+/** The rows of an answer; `total` is the sum of all rows. */
 export interface StatsTable {
   stats: StatsRow[];
   total: Summed;
 }
 
 export interface Stats {
-  /** Adds a block; with buckets, blocks must come in ascending order. */
+  /** Adds a block; if there are buckets, blocks must be added in ascending order. */
   add(scanned: ScannedBlock): void;
   finish(): StatsTable;
 }
 
 export interface StatsOptions {
-  /** Length of the buckets; undefined for one bucket over all time. */
+  /** Length of the buckets; undefined for a single bucket that covers all time. */
   bucketNs: bigint | undefined;
   groupBy: readonly DimensionName[];
 }
@@ -46,7 +49,7 @@ export interface GroupCell {
   cell: Cell;
 }
 
-/** Gets the groups of each bucket, in order; the start is null for one bucket over all time. */
+/** Receives the groups of each bucket, in order; the start is null for a single bucket that covers all time. */
 export type OnBucket = (startNs: bigint | null, groups: GroupCell[]) => void;
 
 export function createStats({ bucketNs, groupBy }: StatsOptions): Stats {
@@ -61,7 +64,7 @@ export function createStats({ bucketNs, groupBy }: StatsOptions): Stats {
   };
 }
 
-/** The rows of an answer; buckets must be added in ascending order. */
+/** Creates the rows of an answer; buckets must be added in ascending order. */
 export function createStatsTable(groupBy: readonly DimensionName[]): { add: OnBucket; finish(): StatsTable } {
   const total = createCell();
   const stats: StatsRow[] = [];
@@ -88,7 +91,7 @@ export function gatherCells(
   const sums = nativeSums.createSums();
   let startNs = 0n;
   let endNs = bucketNs === undefined ? NO_END : 0n;
-  /** Number of rows of closed buckets. */
+  /** Total number of rows in closed buckets. */
   let closed = 0;
 
   function closeBucket(): void {
@@ -128,17 +131,17 @@ function createTooManyProblem(): Problem {
 }
 
 interface GroupNumbers {
-  /** Returns the number of each row's group; the next call overwrites them. */
+  /** Returns the group number of each row, in an array that the next call overwrites. */
   assignNumbers(scanned: ScannedBlock): Uint32Array;
   getGroup(number: number): readonly DimensionValue[];
 }
 
-/** Numbers groups: equal values have the same number, in all recordings. */
+/** Assigns numbers to groups: groups with equal values have the same number in all recordings. */
 function createGroupNumbers(groupBy: readonly DimensionName[]): GroupNumbers {
   const dimensions = groupBy.map(getDimension);
   const groups: (readonly DimensionValue[])[] = [];
   const rows = createRowNumbers<readonly DimensionValue[]>(dimensions.length, (group) => {
-    // Each group is at least one row of the answer.
+    // Each group is at least one row of the answer, so more groups would be too many rows.
     if (groups.push(group) > STATS_ROWS_MAX) throw createTooManyProblem();
   });
   let numberOfRow = new Uint32Array(0);
@@ -162,7 +165,7 @@ function collectCodes(readCode: (row: number) => number, rowCount: number): Floa
   return codes;
 }
 
-/** Compares value by value; null comes first. */
+/** Compares two groups value by value; null comes first. */
 function compareGroups(a: readonly DimensionValue[], b: readonly DimensionValue[]): number {
   for (const [i, value] of a.entries()) {
     const other = b[i]!;

@@ -1,6 +1,6 @@
 /**
- * Live tails. Each consists of a position and a socket: events that a slow client has not received yet stay in the
- * recording, so it costs nothing until it reads again. Tails with the same filter and position share one read.
+ * Live tails. Each tail consists of a position and a socket: events that a slow client has not received yet stay in the
+ * recording, so the client costs nothing until it reads again. Tails with the same filter and position share one read.
  */
 import type { Logger } from 'pino';
 import { stringify } from '../base/exact_json.ts';
@@ -9,12 +9,12 @@ import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../base/sse.ts';
 import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, Store } from '../store/store.ts';
 
 export const TAILS_MAX = 256;
-/** Each tail of a fleet asks its servers every second. */
+/** Maximum number of tails of a fleet. Each of them queries the fleet's servers every second. */
 export const FLEET_TAILS_MAX = 32;
 
 /**
- * An event is held back this long after its start, for others that began before it: an agent writes its events every
- * 100 ms. An event recorded later than that is sent as late.
+ * Time for which an event is held back after its start, so that events that began earlier can precede it: an agent
+ * writes its events every 100 ms. An event that is recorded even later is sent as late.
  */
 export const REORDER_NS = 150_000_000n;
 
@@ -27,7 +27,7 @@ interface Tail {
   readonly filterText: string;
   readonly gone: AbortController;
   position: FollowPosition;
-  /** Whether its socket is full. */
+  /** Whether the tail's socket is full. */
   blocked: boolean;
   busy: boolean;
 }
@@ -42,13 +42,13 @@ export interface TailOptions {
 }
 
 export interface TailRequest {
-  /** A filter without times. */
+  /** A filter that does not restrict times. */
   filter: EventFilter;
   fromNs: bigint | undefined;
   lastEventId: string | undefined;
 }
 
-/** Where a tail starts. */
+/** The point at which a tail starts. */
 export interface TailStart {
   filter: EventFilter;
   position: FollowPosition;
@@ -61,7 +61,8 @@ export interface Tails {
   /** Throws a Problem if too many tails are open. */
   begin(start: TailStart): { join(sink: Sink): void };
   /**
-   * Ends every tail with a frame from which its client can continue after a restart. Tails that join later end at once.
+   * Ends every tail with a frame from which its client can continue after a restart. Tails that join later end at
+   * once.
    */
   close(): void;
 }
@@ -69,7 +70,7 @@ export interface Tails {
 export function createTails(options: TailOptions): Tails {
   const { store, now, log, heartbeatEveryMs = HEARTBEAT_EVERY_MS, tailsMax = TAILS_MAX } = options;
   const tails = new Set<Tail>();
-  /** Batches read in this turn, shared by tails with the same filter and position. */
+  /** Batches that were read in this pass, shared by tails with the same filter and position. */
   const shared = new Map<string, Promise<Frames | undefined>>();
   let timers: NodeJS.Timeout[] = [];
   let horizonNs = 0n;
@@ -81,7 +82,7 @@ export function createTails(options: TailOptions): Tails {
     for (const tail of tails) void advance(tail);
   }
 
-  /** Sends batches until nothing more is due or the socket is full. */
+  /** Sends batches until no more events are due or the socket is full. */
   async function advance(tail: Tail): Promise<void> {
     if (tail.busy) return;
     tail.busy = true;
@@ -95,7 +96,7 @@ export function createTails(options: TailOptions): Tails {
       }
     } catch (error) {
       log.warn({ err: error }, 'live tail broke off');
-      // The connection is cut, so that the client asks again and gets the error.
+      // The connection is cut, so that the client connects again and gets the error.
       tail.sink.destroy();
     } finally {
       tail.busy = false;
@@ -106,7 +107,7 @@ export function createTails(options: TailOptions): Tails {
     const key = `${position.sharedAs ?? position.id} ${horizonNs} ${filterText}`;
     const known = shared.get(key);
     if (known) return known;
-    // If this client disconnects, tails that share the batch get none and read again at the next turn.
+    // If this client disconnects, tails that share the batch do not get it, and read again in the next pass.
     const batch = followFrames(store, { filter, position, horizonNs, nowNs: now() }, gone.signal);
     shared.set(key, batch);
     return batch;
@@ -131,7 +132,7 @@ export function createTails(options: TailOptions): Tails {
     tails.add(tail);
     if (timers.length === 0) timers = [setInterval(look, LOOK_EVERY_MS), setInterval(sendHeartbeat, heartbeatEveryMs)];
     sink.on('close', () => leave(tail));
-    // A write may hit a connection that was just closed; `close` follows.
+    // A write may fail because the connection has just been closed; `close` follows.
     sink.on('error', () => {});
     sink.on('drain', () => {
       tail.blocked = false;
@@ -173,9 +174,9 @@ function createIdProblem(): Problem {
   return new Problem('invalid_parameter', `Last-Event-ID: ${message}`, [{ parameter: 'Last-Event-ID', message }]);
 }
 
-/* Writes the events and losses after a position as frames of a live tail. */
+/* Writes the events and losses that follow a position as frames of a live tail. */
 
-/** The id of each frame is the position after it. */
+/** The id of each frame is the position after that frame. */
 export interface Frames extends Omit<FollowedBatch, 'followed'> {
   text: string;
 }

@@ -1,7 +1,7 @@
 /**
- * Reads from a 64-bit x86 ELF file how it is loaded, its sections' names, its thread-local storage, one dynamic symbol,
- * and the relocations of thread-local variables: elf(5). Nothing in the file is trusted: whatever is out of bounds
- * counts as missing.
+ * Reads a 64-bit x86 ELF file: how it is loaded, the names of its sections, its thread-local storage, one dynamic
+ * symbol, and the relocations of thread-local variables: elf(5). Nothing in the file is trusted: whatever is out of
+ * bounds counts as missing.
  */
 import { readSync } from 'node:fs';
 
@@ -27,7 +27,7 @@ export interface TlsRelocation {
   readonly kind: TlsRelocationKind;
   /** File address of the slot that the dynamic linker fills in. */
   readonly address: number;
-  /** Undefined means the module itself. */
+  /** Undefined if the relocation is for the module itself. */
   readonly symbol: string | undefined;
   readonly addend: number;
 }
@@ -37,8 +37,8 @@ export interface Elf {
   readonly isExecutable: boolean;
   readonly tls: TlsSegment | undefined;
   /**
-   * Returns the load bias, which is added to the file's addresses, from where the file's code is mapped; undefined if
-   * the mapping at `fileOffset` is not code of the file.
+   * Computes the load bias, which is added to the file's addresses, from the address where the file's code is mapped;
+   * undefined if the mapping at `fileOffset` is not code of the file.
    */
   findLoadBias(start: number, fileOffset: number): number | undefined;
   /** Finds a thread-local variable that the file defines for other modules to use. */
@@ -47,8 +47,8 @@ export interface Elf {
   /** Returns an empty list for a file without section headers, which no loader needs; undefined if reading fails. */
   readSectionNames(): string[] | undefined;
   /**
-   * Returns the bytes that the first writable segment has in the file, at most `sizeMax`: no bytes if no segment is
-   * writable, undefined if they cannot be read.
+   * Returns the start of the first writable segment as it is in the file, at most `sizeMax` bytes: no bytes if no
+   * segment is writable, undefined if they are unreadable.
    */
   readDataStart(sizeMax: number): Uint8Array | undefined;
 }
@@ -110,7 +110,7 @@ interface ProgramSegment extends TlsSegment {
   readonly fileSize: number;
 }
 
-/** Returns Infinity for a value beyond all files and addresses, which is therefore out of every bound. */
+/** Returns Infinity for a value larger than any file or address, so that it is out of bounds everywhere. */
 export function readU64(view: DataView, at: number): number {
   const value = view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
   return Number.isSafeInteger(value) ? value : Number.POSITIVE_INFINITY;
@@ -218,7 +218,9 @@ function readSectionNames(read: ReadAt, header: DataView): string[] | undefined 
   });
 }
 
-/** Entries by tag. The last entry of a tag counts: none of the tags that are read here may be repeated. */
+/**
+ * Maps each tag to its value. If a tag is repeated, the last value counts; no tag that is read here may be repeated.
+ */
 function readDynamic(read: ReadAt, segments: readonly ProgramSegment[]): Map<number, number> {
   const entries = new Map<number, number>();
   const segment = segments.find(({ type }) => type === PT_DYNAMIC);
@@ -249,11 +251,11 @@ function findExportedTlsSymbol(read: ReadAddress, dynamic: Dynamic, name: string
   return { value: readU64(symbol, 8), size: readU64(symbol, 16) };
 }
 
-/** Returns undefined if the name is longer than any that is looked up. */
+/** Returns undefined if the name is longer than every name that is looked up. */
 function readSymbolName(read: ReadAddress, dynamic: Dynamic, index: number): string | undefined {
   const nameAt = read((dynamic.get(DT_SYMTAB) ?? Number.NaN) + index * SYMBOL_SIZE, 4)?.getUint32(0, true);
   const address = (dynamic.get(DT_STRTAB) ?? Number.NaN) + (nameAt ?? Number.NaN);
-  // The smaller sizes are only needed at the very end of a segment.
+  // Smaller reads are only needed at the very end of a segment.
   for (const size of [NAME_BYTES_MAX, 32, 16, 8]) {
     const view = read(address, size);
     if (!view) continue;
@@ -290,13 +292,14 @@ function* readTlsRelocations(read: ReadAddress, dynamic: Dynamic): Generator<Tls
 }
 
 /*
- * Looks up a symbol in the dynamic linker's hash tables: returns the index of the one that is `isNamed`, or undefined.
+ * Looks up a symbol in the dynamic linker's hash tables: returns the index of the symbol for which `isNamed` is true,
+ * or undefined.
  */
 
 /** Returns exactly `size` bytes at an address of the loaded file, or undefined. */
 type ReadAddress = (address: number, size: number) => DataView | undefined;
 
-/** A chain of a valid table has only a few entries. */
+/** Maximum length of a chain: in a valid table, chains have only a few entries. */
 const CHAIN_MAX = 1024;
 
 /**

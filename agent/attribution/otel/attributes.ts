@@ -2,15 +2,18 @@
 import { type FieldValue, type MessageFields, readMessage, readString } from './protobuf.ts';
 
 /**
- * Null stands for no value, or one that is not needed here: bytes, lists of keys and values, texts that are too long.
+ * Null stands for no value, or for one that is not needed here: bytes, lists of keys and values, or texts that are too
+ * long.
  */
 export type AttributeValue = string | boolean | bigint | number | null | readonly AttributeValue[];
 export type Attributes = ReadonlyMap<string, AttributeValue>;
 
-/** Limit for a list of attributes and for an array. The key map of threads is no larger: its indexes are bytes. */
+/**
+ * Maximum length of a list of attributes and of an array. The key map of threads is no larger: its indexes are bytes.
+ */
 export const VALUES_MAX = 256;
 const KEY_BYTES_MAX = 256;
-/** The reference publisher has the same limit. */
+/** Maximum size of a text; the reference publisher has the same limit. */
 const TEXT_BYTES_MAX = 4096;
 const ARRAY_DEPTH_MAX = 4;
 
@@ -22,7 +25,7 @@ const KEY_VALUE: MessageFields = new Map([
 ]);
 
 /**
- * Adds the attribute in a KeyValue message to `attributes`, unless it exceeds a limit. Returns false if it is
+ * Adds the attribute in a KeyValue message to `attributes`, unless it exceeds a limit. Returns false if the message is
  * malformed.
  */
 export function readAttribute(message: Uint8Array, attributes: Map<string, AttributeValue>): boolean {

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 
 const WAITING_FILE_SYSTEM = /^(fuse|nfs|cifs|smb|ceph|afs|9p|lustre|beegfs|gpfs|orangefs|coda|autofs|ncpfs|pvfs)/;
 
-/** Anonymous memory, and the kernel's own file system of memfds (the first to be mounted: mnt_init()). */
+/** Devices of anonymous memory, and of the kernel's own file system of memfds (the first to be mounted: mnt_init()). */
 const MEMORY_DEVICES = ['00:00', '00:01'];
 
 /**

@@ -1,4 +1,4 @@
-/** A value, or the reason why it is unavailable: other processes end, hide and lie, which is no error of this one. */
+/** A value, or the reason why it is unavailable: it is no error of this process that others end, hide and lie. */
 export type Outcome<Value, Reason extends string> =
   | { readonly value: Value; readonly reason?: undefined }
   | { readonly value: undefined; readonly reason: Reason };

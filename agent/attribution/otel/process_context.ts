@@ -16,13 +16,13 @@ import { openProcessMemory, type ProcessMemory } from './process_memory.ts';
 import { type MessageFields, readMessage } from './protobuf.ts';
 
 export interface ProcessContext {
-  /** CLOCK_BOOTTIME of the publisher; differs after every change. */
+  /** Time of publication by the publisher's CLOCK_BOOTTIME; differs after every change. */
   publishedAtNs: bigint;
   /** Attributes such as `service.name`. */
   resource: Attributes;
-  /** Attributes that are meant for readers such as this one and are not part of the resource. */
+  /** Attributes that are meant for readers such as the agent and are not part of the resource. */
   attributes: Attributes;
-  /** Names of the attributes in thread records, by index; undefined if threads publish none that can be read. */
+  /** Names of the attributes in thread records, by index; undefined if threads publish no records that can be read. */
   threadKeys: readonly string[] | undefined;
 }
 
@@ -32,11 +32,11 @@ export type ProcessContextReason =
   /** The publisher changed the context during each attempt: try again. */
   | 'updating'
   | 'unsupported_version'
-  /** The payload is not where the header says, too large, or in a file system that may block. */
+  /** The payload is not at the address in the header, is too large, or is in a file system that may block. */
   | 'unreadable'
   | 'malformed';
 
-/** Mapping names: of a memfd, of a memfd that also got a name, and of memory that got a name. */
+/** Names of the mapping: for a memfd, for a memfd that was also given a name, and for memory that was given a name. */
 const NAMES = ['/memfd:OTEL_CTX (deleted)', '/memfd:OTEL_CTX', '[anon_shmem:OTEL_CTX]', '[anon:OTEL_CTX]'];
 const MAPPINGS_MAX = 4;
 const ATTEMPTS_MAX = 8;
@@ -48,18 +48,19 @@ const VERSION_AT = 8;
 const SIZE_AT = 12;
 const PUBLISHED_AT = 16;
 const POINTER_AT = 24;
-/** The limit of OpenTelemetry's own reader. */
+/** Maximum size of a payload, the same as in OpenTelemetry's own reader. */
 export const PAYLOAD_BYTES_MAX = 1 << 16;
 
 /**
- * `tlsdesc_v1_dev` is to be renamed to `tls_v1`. Other schemas, such as Go's and Node's, use no thread-local variable.
+ * Schemas of thread records that can be read; `tlsdesc_v1_dev` is to be renamed to `tls_v1`. Other schemas, such as
+ * Go's and Node's, use no thread-local variable.
  */
 const THREAD_SCHEMAS: readonly AttributeValue[] = ['tlsdesc_v1_dev', 'tls_v1'];
 
 export function readProcessContext(pid: number): Outcome<ProcessContext, ProcessContextReason> {
   const maps = readMaps(pid);
   if (maps.value === undefined) return maps;
-  // Usually no mapping has the name, and then nothing needs to be parsed.
+  // Usually no mapping has the name, so nothing needs to be parsed.
   if (!maps.value.includes(SIGNATURE)) return missing('not_published');
   const mappings = parseMaps(maps.value);
   const published = mappings.filter(isPublished).slice(0, MAPPINGS_MAX);
@@ -77,7 +78,10 @@ function isPublished({ start, end, executable, path }: Mapping): boolean {
   return !executable && end - start >= HEADER_BYTES && NAMES.includes(path);
 }
 
-/** There should be only one mapping, but the process may be about to publish another one. */
+/**
+ * Reads the first mapping with a valid context. There should be only one mapping, but the process may be about to
+ * publish another one.
+ */
 function readFirst(memory: ProcessMemory, mappings: readonly Mapping[]): Outcome<ProcessContext, ProcessContextReason> {
   let outcome: Outcome<ProcessContext, ProcessContextReason> = missing('not_published');
   for (const { start } of mappings) {
@@ -158,7 +162,7 @@ export function decodeProcessContext(payload: Uint8Array): Omit<ProcessContext, 
   return isWell ? { resource, attributes, threadKeys: parseThreadKeys(attributes) } : undefined;
 }
 
-/** OTEP 4947. One unusable name makes the whole map unusable: it is unknown which index it was meant for. */
+/** Parses OTEP 4947's map of names. An unusable name makes the whole map unusable, because its index is unknown. */
 function parseThreadKeys(attributes: Attributes): readonly string[] | undefined {
   if (!THREAD_SCHEMAS.includes(attributes.get('threadlocal.schema_version') ?? null)) return undefined;
   const keys = attributes.get('threadlocal.attribute_key_map') ?? [];

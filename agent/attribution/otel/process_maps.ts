@@ -2,7 +2,10 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
 
-/** Enough for some 40,000 lines. A process may have 65,530 mappings, with paths of 4096 bytes in each. */
+/**
+ * Maximum size of the text, enough for some 40,000 lines. A process may have 65,530 mappings, each with a path of up to
+ * 4096 bytes.
+ */
 const MAPS_BYTES_MAX = 4 << 20;
 const CHUNK_BYTES = 1 << 16;
 
@@ -15,11 +18,11 @@ export interface Mapping {
   /** Major and minor number in hexadecimal digits, as in `fd:00`. */
   readonly device: string;
   readonly inode: string;
-  /** Path as Latin-1, since it may be any bytes; names such as `[heap]` are the kernel's. */
+  /** Path as Latin-1, since it may contain any bytes; names such as `[heap]` are the kernel's. */
   readonly path: string;
 }
 
-/** Returns Latin-1, so that no byte of a path is lost. */
+/** Returns the text as Latin-1, so that no byte of a path is lost. */
 export function readMaps(pid: number): Outcome<string, ProcessReason> {
   try {
     const file = openSync(`/proc/${pid}/maps`, 'r');
@@ -33,7 +36,7 @@ export function readMaps(pid: number): Outcome<string, ProcessReason> {
   }
 }
 
-/** The file reports no size, and the kernel returns one page of it at a time. */
+/** The file reports no size, and the kernel returns one page of the file at a time. */
 function readAll(file: number): Outcome<string, ProcessReason> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   const parts: string[] = [];
@@ -54,7 +57,7 @@ export function toProcessReason(error: unknown): ProcessReason {
 const LINE = /^([0-9a-f]+)-([0-9a-f]+) ..(.). ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) (\d+) *(.*)$/s;
 
 /**
- * Mappings are in the order of their addresses. A path may contain any byte but the line feed, which the kernel
+ * Mappings are in the order of their addresses. A path may contain any byte except the line feed, which the kernel
  * escapes.
  */
 export function parseMaps(maps: string): Mapping[] {
@@ -72,7 +75,7 @@ export function parseMaps(maps: string): Mapping[] {
       inode: inode!,
       path: path!,
     };
-    // Addresses of the kernel's own pages at the very top exceed the safe integers.
+    // Addresses of the kernel's own pages at the very top are too large to be safe integers.
     if (Number.isSafeInteger(mapping.end)) mappings.push(mapping);
   }
   return mappings;

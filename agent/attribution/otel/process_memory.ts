@@ -4,7 +4,7 @@ import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
 import { type Mapping, toProcessReason } from './process_maps.ts';
 
 export interface ProcessMemory {
-  /** Fills `into` or returns false. Concurrent writes of the process may or may not be included. */
+  /** Fills `into`, or returns false. Concurrent writes by the process may or may not be included. */
   read(address: number, into: Uint8Array): boolean;
   close(): void;
 }

@@ -2,25 +2,25 @@
 
 export type WireType = 'varint' | 'fixed64' | 'bytes' | 'fixed32';
 
-/** Wire types by number. 3 and 4 are groups, which none of the messages that are read here ever had. */
+/** Wire types by number. Types 3 and 4 are groups, which no message that is read here has ever had. */
 const WIRE_TYPES: readonly (WireType | undefined)[] = ['varint', 'fixed64', 'bytes', undefined, undefined, 'fixed32'];
 
-/** The fields of a message to read, each with its type. */
+/** Fields of a message that are to be read: the number of each and its type. */
 export type MessageFields = ReadonlyMap<number, WireType>;
 
 /** A varint (a bigint if it is long), or the bytes of a field of any other type, as a view of the message. */
 export type FieldValue = number | bigint | Uint8Array;
 
-/** This many bytes of seven bits each are exact in a number. */
+/** Maximum size of a varint whose value is exact as a number; each byte has seven bits. */
 const NUMBER_BYTES_MAX = 7;
 const VARINT_BYTES_MAX = 10;
 const U64_LIMIT = 1n << 64n;
-/** A tag is a varint of 32 bits. */
+/** Limit for tags, which are varints of 32 bits. */
 const TAG_LIMIT = 2 ** 32;
 
 /**
  * Calls `onField` for each of `fields`, in the order of the message. Returns false if the message is malformed, a field
- * has another type, or `onField` returned false.
+ * has a wrong type, or `onField` returned false.
  */
 export function readMessage(
   message: Uint8Array,

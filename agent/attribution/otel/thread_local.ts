@@ -1,5 +1,5 @@
 /**
- * Finds the thread-local variable of OpenTelemetry's thread context (OTEP 4947) in a process, whichever module has it.
+ * Finds the thread-local variable of OpenTelemetry's thread context (OTEP 4947) in a process, in any of its modules.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readlinkSync, statSync } from 'node:fs';
 import { createFileReader, type Elf, type ReadAt, readElf } from '../elf/elf.ts';
@@ -12,31 +12,31 @@ import { computeProgramBlockDistance, readSlotAccess, type ThreadLocal, type Thr
 export type { ThreadLocal } from './tls_access.ts';
 
 export const THREAD_CONTEXT_SYMBOL = 'otel_thread_ctx_v1';
-/** The variable is a pointer. */
+/** Size of the variable, which is a pointer. */
 const SYMBOL_SIZE = 8;
 
 export type ThreadLocalReason =
   | ProcessReason
-  /** No program or library in the process has the variable; one that is loaded later may. */
+  /** No program or library in the process has the variable; a library that is loaded later may have it. */
   | 'not_exported'
-  /** Some files cannot be read, or not without risking to block, and no other file has the variable. */
+  /** Some files are unreadable, or reading them might block, and no other file has the variable. */
   | 'unreadable'
   /** The dynamic linker is still at work: try again. */
   | 'not_bound'
-  /** The variable exists, but its location is not recorded, or the C library has thread vectors of another layout. */
+  /** The variable exists, but its location is not recorded, or the C library's thread vectors have another layout. */
   | 'unsupported';
 
 export interface ThreadLocalResolver {
-  /** The answer holds until the process executes another program or unloads the library that has the variable. */
+  /** The result holds until the process executes another program or unloads the library that has the variable. */
   resolve(pid: number): Outcome<ThreadLocal, ThreadLocalReason>;
 }
 
-/** Limit on modules: a browser or a .NET process has some hundred. */
+/** Maximum number of modules: a browser or a .NET process has a few hundred. */
 const MODULES_MAX = 1024;
-/** Limit on the bytes read of all files of a process; a file without thread-local variables costs some 3000. */
+/** Maximum number of bytes read from all files of a process; a file without thread-local variables costs about 3000. */
 const BYTES_MAX = 16 << 20;
 
-/** A file that is mapped into the process, with code in it. */
+/** A file that is mapped into the process and has code in it. */
 interface Module {
   readonly mapping: Mapping;
   readonly isProgram: boolean;
@@ -88,8 +88,8 @@ function readExecutablePath(pid: number): string | undefined {
 }
 
 /**
- * Returns one mapping per file, the program first. For the program any mapping will do: its code may have been moved to
- * larger pages.
+ * Returns one mapping per file, the program first. Any mapping of the program will do, because its code may have been
+ * moved to larger pages.
  */
 function selectModules(mappings: readonly Mapping[], executable: string | undefined): Module[] {
   const libraries = new Map<string, Module>();
@@ -107,9 +107,7 @@ function selectModules(mappings: readonly Mapping[], executable: string | undefi
 
 type Settled = ThreadLocalAccess | FileProblem | 'not_exported';
 
-/**
- * The first module that has the variable counts, in the dynamic linker's search order as far as the mappings show it.
- */
+/** Uses the first module that has the variable, in the dynamic linker's search order as far as the mappings show it. */
 function findAccessByDefiners(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
   let settled: Settled = 'not_exported';
   for (const module of modules) {
@@ -118,7 +116,7 @@ function findAccessByDefiners(files: ModuleFiles, { pid, modules, memory, budget
       : 'unreadable';
     if (typeof access === 'object') return access;
     if (access !== undefined) settled = access;
-    // The module has the variable itself, so its code uses no other module's.
+    // The module itself has the variable, so its code does not use another module's variable.
     if (access === 'not_bound' || access === 'not_told') return access;
   }
   return settled;
@@ -160,10 +158,13 @@ function findAccessByUsers(files: ModuleFiles, { pid, modules, memory, budget, i
   return settled;
 }
 
-/** Debian 11 and older have the version in the file name. */
+/** Matches glibc's dynamic linker, whose file name contains the version in Debian 11 and older. */
 const GLIBC_LINKER = /\/ld-(linux-x86-64\.so\.2|2\.\d+\.so)( \(deleted\))?$/;
 
-/** Only glibc's vectors have entries of 16 bytes: musl's, read like this, would yield pointers of another module. */
+/**
+ * Only glibc's thread vectors have entries of 16 bytes: musl's, read the same way, would yield pointers of another
+ * module.
+ */
 function toOutcome(settled: Settled, modules: readonly Module[]): Outcome<ThreadLocal, ThreadLocalReason> {
   if (settled === 'not_told') return missing('unsupported');
   if (typeof settled === 'string') return missing(settled);
@@ -172,16 +173,17 @@ function toOutcome(settled: Settled, modules: readonly Module[]): Outcome<Thread
 }
 
 /*
- * Opens the files of mapped programs and libraries by their mappings, so it does not matter what became of their paths.
+ * Opens the files of mapped programs and libraries through their mappings, so it does not matter what became of their
+ * paths.
  */
 
-/** Limit for remembered files that lack what was looked for. The libraries of a host number some hundred. */
+/** Maximum number of remembered files that lack what was looked for. A host has a few hundred libraries. */
 const NEGATIVES_MAX = 1 << 14;
 
-/** Cost of a read in addition to its bytes, in bytes: many small reads take time, too. */
+/** Cost of a read, in bytes, in addition to the bytes that are read: many small reads take time, too. */
 const READ_COST_BYTES = 512;
 
-/** Bytes that may still be read for one process. A negative number means that they were not enough. */
+/** Bytes that may still be read for one process. A negative number means that the budget was not enough. */
 interface Budget {
   bytes: number;
 }
@@ -190,8 +192,8 @@ type FileProblem = 'not_permitted' | 'unreadable';
 
 interface ModuleFiles {
   /**
-   * Applies `examine` to the file of a mapping. An undefined result is remembered for the file in its present state, so
-   * all calls must pass the same `examine`.
+   * Applies `examine` to the file of a mapping. If the result is undefined, it is remembered for the file in its
+   * present state, so all calls must pass the same `examine`.
    */
   examine<Result extends object | string>(
     pid: number,
@@ -205,7 +207,7 @@ function createModuleFiles(): ModuleFiles {
   const negatives = new Set<string>();
 
   function remember(identity: string): void {
-    // Evict the oldest.
+    // Evict the oldest file.
     if (negatives.size >= NEGATIVES_MAX) negatives.delete(negatives.values().next().value!);
     negatives.add(identity);
   }

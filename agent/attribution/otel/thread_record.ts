@@ -12,7 +12,8 @@ export interface ThreadRecord {
   spanId: string | null;
   attributes: ReadonlyMap<string, string>;
   /**
-   * Whether an attribute was left out for lack of its name: the process context has new keys and must be read again.
+   * Whether an attribute was left out because its name is unknown: the process context has new keys and must be read
+   * again.
    */
   hasUnknownKey: boolean;
 }
@@ -26,15 +27,15 @@ const SIZE_AT = 26;
 export const THREAD_RECORD_HEAD_BYTES = 28;
 
 /**
- * `record` is as much of the record as was read, `keys` the `threadKeys` of its process context. Returns undefined if
- * the thread has no record or was changing it.
+ * `record` is the part of the record that was read, and `keys` the `threadKeys` of its process context. Returns
+ * undefined if the thread has no record or was changing it.
  */
 export function decodeThreadRecord(record: Uint8Array, keys: readonly string[]): ThreadRecord | undefined {
   if (record.length < THREAD_RECORD_HEAD_BYTES || record[VALID_AT] !== 1) return undefined;
   const bytes = Buffer.from(record.buffer, record.byteOffset, record.length);
   const traceId = readHexId(bytes, 0, SPAN_AT);
   const spanId = readHexId(bytes, SPAN_AT, VALID_AT);
-  // Either both are set or neither is.
+  // Either both ids are set or neither is.
   const hasSpan = traceId !== null && spanId !== null;
   const end = THREAD_RECORD_HEAD_BYTES + bytes.readUInt16LE(SIZE_AT);
   return {
@@ -51,7 +52,7 @@ function readHexId(bytes: Buffer, from: number, to: number): string | null {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Stops at an incomplete attribute. The last of a repeated key counts, even if it is unusable. */
+/** Stops at an incomplete attribute. If a key is repeated, the last attribute counts, even if it is unusable. */
 function decodeAttributes(bytes: Buffer, keys: readonly string[]): Pick<ThreadRecord, 'attributes' | 'hasUnknownKey'> {
   const attributes = new Map<string, string>();
   let hasUnknownKey = false;

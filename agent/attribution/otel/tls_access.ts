@@ -2,16 +2,16 @@
  * Locates a thread-local variable for every thread of a process: at a fixed distance from the thread pointer, or in the
  * block that the thread's vector (dtv) has for the module. Covers x86-64, whose blocks lie below the thread pointer.
  *
- * In a program, the distance is fixed when it is linked. In a library, only the dynamic linker knows it, and writes it
- * where the code looks for it: in the slots of the library's relocations (Ulrich Drepper, ELF Handling For Thread-Local
- * Storage; Alexandre Oliva, Thread-Local Storage Descriptors for IA32 and AMD64/EM64T).
+ * A program's distance is fixed when the program is linked. A library's distance is known only to the dynamic linker,
+ * which writes it where the code looks for it: in the slots of the library's relocations (Ulrich Drepper, ELF Handling
+ * For Thread-Local Storage; Alexandre Oliva, Thread-Local Storage Descriptors for IA32 and AMD64/EM64T).
  */
 import { type Elf, readI64, readU64, type TlsRelocationKind, type TlsSegment } from '../elf/elf.ts';
 
 export type ThreadLocal =
-  /** The variable is at the thread pointer + `offset`, which is negative. */
+  /** The variable is at `offset` from the thread pointer; `offset` is negative. */
   | { readonly mode: 'static'; readonly offset: number }
-  /** The variable is in the block of that module, once the thread has one. */
+  /** The variable is in the thread's block for the module, once the thread has such a block. */
   | { readonly mode: 'dynamic'; readonly moduleId: number; readonly offset: number };
 
 export type ThreadLocalAccess =
@@ -21,10 +21,12 @@ export type ThreadLocalAccess =
   /** No slot in the module locates the variable. */
   | 'not_told';
 
-/** Fills `into` with the contents of an address of the process, or returns false. */
+/** Fills `into` with the process's memory at `address`; returns false if the memory is unreadable. */
 export type ReadMemory = (address: number, into: Uint8Array) => boolean;
 
-/** No program's block is larger. A slot that has not been filled in may contain anything. */
+/**
+ * Limit that no program's block reaches. It matters because a slot that has not been filled in may contain anything.
+ */
 const DISTANCE_MAX = 2 ** 31;
 const MODULES_MAX = 2 ** 16;
 const SLOTS_MAX = 64;
@@ -41,8 +43,8 @@ export function computeProgramBlockDistance({ address, memorySize, alignment }: 
 }
 
 /**
- * Reads the slots of one module for `name`. `own` is the variable's offset in this module's block; undefined when
- * another module has the variable and this one uses it.
+ * Reads the slots of one module for `name`. `own` is the variable's offset in this module's block; it is undefined when
+ * another module has the variable and this module uses it.
  */
 export function readSlotAccess(
   elf: Elf,
@@ -63,13 +65,13 @@ export function readSlotAccess(
 }
 
 interface SlotMeaning {
-  /** Offset in the module's block that the slot is for, if the file specifies it. */
+  /** Offset in the module's block that the slot refers to, if the file specifies it. */
   blockOffset: number | undefined;
   /** Distance from the slot's target to the variable. */
   further: number;
 }
 
-/** A slot is for a symbol, wherever that is found, or for the module's own block; in both cases, plus the addend. */
+/** A slot refers to a symbol in any module, or to the module's own block; the addend is added in both cases. */
 function computeSlotMeaning(symbol: string | undefined, addend: number, own: number | undefined): SlotMeaning {
   if (symbol !== undefined) return { blockOffset: undefined, further: -addend };
   return { blockOffset: addend, further: own! - addend };
@@ -98,7 +100,7 @@ function toStaticThreadLocal(offset: number): ThreadLocal | undefined {
   return offset < 0 && offset > -DISTANCE_MAX ? { mode: 'static', offset } : undefined;
 }
 
-/** Module id and offset in its block. The second word of a slot for the module itself may be unused. */
+/** Reads the module id and the offset in its block. The second word of a slot for the module itself may be unused. */
 function readDynamicThreadLocal(pair: DataView, { blockOffset, further }: SlotMeaning): ThreadLocal | undefined {
   const moduleId = readU64(pair, 0);
   const offset = (blockOffset ?? readU64(pair, 8)) + further;

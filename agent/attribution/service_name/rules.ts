@@ -1,5 +1,7 @@
 /** Names that an operator gives to services: they take precedence over everything derived from the host. */
-/** A rule applies if all of its patterns match; they are regular expressions that may match a part of the text. */
+/**
+ * A rule applies if all of its patterns match; the patterns are regular expressions that may match a part of the text.
+ */
 export interface ServiceRule {
   service: string;
   /** Matches the file name of the program. */
@@ -18,7 +20,7 @@ interface Facts {
   cgroupPath: string | undefined;
 }
 
-/** The first rule that matches counts. */
+/** Returns the service of the first rule that matches. */
 export function findServiceByRule(
   rules: readonly ServiceRule[],
   { executable, args, cgroupPath }: Facts,

@@ -1,10 +1,12 @@
-/** Finds the script or jar that an interpreter runs, since the executable only shows the language. */
+/** Finds the script or jar that an interpreter runs, since the executable shows only the language. */
 import { basename } from 'node:path';
 import { cleanName } from './clean_name.ts';
 
 const EXTENSION = /(?<=.)\.(py|js|mjs|cjs|ts|rb|pl|php|sh)$/;
 
-/** `args` is argv, the program's own name first. Returns undefined for no interpreter, or one that runs no file. */
+/**
+ * `args` is argv, the program's own name first. Returns undefined if the program is no interpreter, or runs no file.
+ */
 export function findScriptName(executable: string, args: readonly string[]): string | undefined {
   const name = executable === 'java' ? findJavaProgram(args) : findInterpretedName(executable, args);
   return cleanName(name ?? '') || undefined;
@@ -14,7 +16,7 @@ function findInterpretedName(executable: string, args: readonly string[]): strin
   const interpreter = INTERPRETERS.find((each) => each.executable.test(executable));
   const program = interpreter && findProgram(interpreter, args);
   if (program?.kind !== 'script') return program?.value;
-  // Standard input and the shell's `<(...)` have numbers, not names.
+  // Standard input and the shell's `<(...)` have numbers, not file names.
   return program.value.startsWith('/dev/') ? undefined : basename(program.value).replace(EXTENSION, '');
 }
 
@@ -47,7 +49,9 @@ interface Option {
   attached: string;
 }
 
-/** Parses `--name`, `--name=value`, or letters: the first letter that takes a value has the rest as its value. */
+/**
+ * Parses `--name`, `--name=value`, or letters: the first letter that takes a value has all that follows as its value.
+ */
 function* parseOptionArgument(argument: string, options: Interpreter['options']): Generator<Option> {
   if (argument.startsWith('--')) {
     const [name = '', attached = ''] = argument.split(/=(.*)/s);
@@ -61,7 +65,7 @@ function* parseOptionArgument(argument: string, options: Interpreter['options'])
   }
 }
 
-/* Options of interpreters, as far as they decide which argument is the script. */
+/* Lists the options of interpreters that affect which argument is the script. */
 
 /**
  * Kinds of what follows an option:
@@ -75,9 +79,9 @@ function* parseOptionArgument(argument: string, options: Interpreter['options'])
 type OptionKind = 'value' | 'next' | 'rest' | 'code' | 'module' | 'script';
 
 interface Interpreter {
-  /** File names of the programs. */
+  /** Matches the file names of the interpreter. */
   executable: RegExp;
-  /** Options by letter or by whole long name; one that is not listed takes no value. */
+  /** Options by letter or by whole long name; an option that is not listed takes no value. */
   options: ReadonlyMap<string, OptionKind>;
   /**
    * Whether it is a shell: `+x` is an option too, and a lone dash ends the options instead of meaning standard input.
@@ -96,8 +100,8 @@ const INTERPRETERS: readonly Interpreter[] = [
     options: parseOptionKinds({ value: 'W X --check-hash-based-pycs', code: 'c', module: 'm' }),
   },
   {
-    // These are the options of Node 24 that take a value, and --loader of older ones; V8's own options only have
-    // attached values.
+    // This list has the options of Node 24 that take a value, and `--loader` of older versions; V8's own options only
+    // have attached values.
     executable: /^node(js)?$/,
     options: parseOptionKinds({
       code: 'e p --eval --print --run',
@@ -172,7 +176,9 @@ function findJavaProgram(args: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** Main class in `module/class`; without one, the module's name, as the module itself names its main class. */
+/**
+ * Returns the main class in `module/class`; without one, the module's name, as the module names its main class itself.
+ */
 function parseMainClass(module: string): string {
   return module.slice(module.indexOf('/') + 1) || module;
 }

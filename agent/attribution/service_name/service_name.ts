@@ -7,7 +7,7 @@ export interface ProcessFacts {
   /** File name of the program; empty if it is unknown. */
   executable: string;
   isKernelThread: boolean;
-  /** argv, the program's own name first; may be empty or cut short. */
+  /** argv, which begins with the program's own name; may be empty or cut short. */
   args: readonly string[];
   /** The variables of ENVIRONMENT_NAMES that are set. */
   environment: ReadonlyMap<string, string>;
@@ -31,10 +31,10 @@ export interface ServiceName {
   source: ServiceSource;
 }
 
-/** GitLab, GitHub Actions, Jenkins, Buildkite. */
+/** Variables with a job's name: GitLab, GitHub Actions, Jenkins and Buildkite. */
 const CI_JOB_NAMES: readonly EnvironmentName[] = ['CI_JOB_NAME', 'GITHUB_JOB', 'JOB_NAME', 'BUILDKITE_LABEL'];
 
-/** Container tools show this many digits. */
+/** Number of digits that container tools show. */
 const SHORT_ID_LENGTH = 12;
 
 /** Never fails, whatever a program did to its arguments and its environment. */
@@ -79,7 +79,7 @@ function* listCgroupCandidates(path: string): Generator<[source: ServiceSource, 
   yield ['systemd_unit', unit?.replace(/\.service$/, '')];
 }
 
-/** An LXC container has a name in place of an id. */
+/** Shortens a container's id. An LXC container has a name in place of an id, which stays as it is. */
 function shortenContainerId(containerId: string): string {
   return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, SHORT_ID_LENGTH) : containerId;
 }
@@ -105,27 +105,29 @@ export interface CgroupPath {
   unit?: string;
 }
 
-/** The prefixes are listed because others exist: `crio-conmon-ID.scope` holds the container's monitor. */
+/**
+ * The prefixes are listed because others have another meaning: `crio-conmon-ID.scope` holds the container's monitor.
+ */
 const CONTAINER =
   /^(?:(?:docker|containerd|cri-containerd|nerdctl|crio|libpod|libpod-payload)-)?([0-9a-f]{64})(?:\.scope)?$/;
 
 /** Folder name that runc creates when it gets a systemd path without the systemd driver: `SLICE:PREFIX:ID`. */
 const CONTAINER_AFTER_SLICE = /:([0-9a-f]{64})$/;
 
-/** A static pod's uid is a hash without dashes. */
+/** Matches a pod's uid; a static pod's uid is a hash without dashes. */
 const POD = /(?:^|-)pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?(?:$|:)/;
 
 const LXC_PAYLOAD = /^lxc\.payload\.(.+)$/;
 
 const UNIT = /.\.service$/;
 
-/** Units below these belong to a user's desktop or shell and come and go with it. */
+/** Folders of a login session: the units below belong to a user's desktop or shell and come and go with it. */
 const LOGIN_SESSION = /^(?:user\.slice|user@.*\.service|session-.*\.scope)$/;
 
-/** Suffix of the path of a folder that was removed under a process: cgroups(7), /proc/PID/cgroup. */
+/** Suffix of a folder's path if the folder was removed while a process was in it: cgroups(7), /proc/PID/cgroup. */
 const REMOVED = / \(deleted\)$/;
 
-/** The innermost of each kind counts. */
+/** If several folders name the same kind of owner, the innermost folder counts. */
 export function parseCgroupPath(path: string): CgroupPath {
   const owner: CgroupPath = {};
   const folders = path.replace(REMOVED, '').split('/');
@@ -147,8 +149,8 @@ function parseContainerId(folder: string): string {
 }
 
 /**
- * Undoes systemd.unit(5), "String Escaping for Inclusion in Unit Names", and the _ before names that could be a
- * cgroup's own files.
+ * Undoes systemd.unit(5), "String Escaping for Inclusion in Unit Names", and removes the _ from names that could
+ * otherwise be a cgroup's own files.
  */
 function unescapeUnit(folder: string): string {
   return folder
@@ -166,7 +168,7 @@ function unescapeUnit(folder: string): string {
 
 /**
  * Returns null when any part is malformed: the specification then discards the whole variable, so the program itself
- * does not have these attributes either. The last of a repeated key wins.
+ * does not have these attributes either. If a key is repeated, its last value counts.
  */
 export function parseResourceAttributes(text: string): Map<string, string> | null {
   const attributes = new Map<string, string>();

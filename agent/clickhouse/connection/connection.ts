@@ -1,4 +1,4 @@
-/** Statements to a ClickHouse server over HTTP: its blocks as they arrive, and blocks into its tables. */
+/** Runs statements on a ClickHouse server over HTTP: reads blocks as they arrive, and inserts blocks into tables. */
 import type { Transform } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
@@ -18,14 +18,14 @@ import { readPassword } from './password.ts';
 import { isOfOneReplica, ServerError } from './server_error.ts';
 import { type ConnectionSettings, parseReplicaUrl, type Replica } from './settings.ts';
 
-/** ClickHouse 18.16 knows gzip only. */
+/** ClickHouse 18.16 supports only gzip. */
 export type Compression = 'none' | 'gzip' | 'zstd';
 
 export interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Longest wait for useful data from the server; default 60 s. */
   timeoutMs?: number | undefined;
-  /** Settings of ClickHouse; an account that may only read must send none. */
+  /** Settings of ClickHouse; a read-only account must not send any. */
   settings?: Readonly<Record<string, string | number>> | undefined;
 }
 
@@ -35,17 +35,17 @@ export interface SelectOptions extends CallOptions {
    * whole answer must arrive within the time-out.
    */
   whole?: boolean | undefined;
-  /** Longest answer; default 16 MiB for a whole one. */
+  /** Maximum size of the answer, in bytes; default 16 MiB if `whole` is set. */
   bytesMax?: number | undefined;
-  /** Throws a NativeError for a block that was not asked for: the answer then counts as malformed. */
+  /** Throws a NativeError for an unexpected block; the answer then counts as malformed. */
   check?: ((block: NativeBlock) => void) | undefined;
 }
 
 export interface InsertOptions extends CallOptions {
-  /** Names the insert in the server's list of running queries, where it must be unique. */
+  /** Identifies the insert in the server's list of running queries, where the id must be unique. */
   id?: string | undefined;
   compression?: Compression | undefined;
-  /** Called with the compressed size of each piece of the body that is sent, also when it is sent again. */
+  /** Called with the compressed size of each chunk of the body that is sent, including chunks that are sent again. */
   onSent?: ((bytes: number) => void) | undefined;
 }
 
@@ -53,13 +53,13 @@ export type Blocks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 export interface Target {
   table: string;
-  /** All columns of the blocks: 18.16 drops a column that the table lacks, unless it is named here. */
+  /** All columns of the blocks: 18.16 drops a column that the table lacks, unless the column is named here. */
   columns: readonly string[];
 }
 
 /**
- * All methods throw a ServerError, or the signal's reason if it is aborted. After a failure that comes from the state
- * of one replica, the next statements go to another one.
+ * All methods throw a ServerError, or the signal's reason if it is aborted. If a failure is due to the state of one
+ * replica, the next statements go to another replica.
  */
 export interface Connection {
   readonly database: string;
@@ -77,20 +77,20 @@ export interface Connection {
 }
 
 const TIMEOUT_MS = 60_000;
-/** Default limit of a whole answer, whose rows take several times as much memory as objects. */
+/** Default size limit of a whole answer: as objects, its rows take several times as much memory. */
 const WHOLE_BYTES_MAX = 16 * 1024 * 1024;
-/** Blocks that have arrived are read for this long before other work gets its turn. */
+/** Longest time for which blocks that have arrived are read without letting other work run. */
 const TURN_MS = 10;
 /** The server's buffer for a whole answer: with its default of 1 MiB, a server writes even a few bytes to a file. */
 const WHOLE_MEMORY_BYTES = 2 * 1024 * 1024;
 
-/** Longest wait for an answer that needs no table of events, so that a server that hangs is noticed soon. */
+/** Longest wait for an answer that needs no table of events: short, so that a server that hangs is noticed soon. */
 export const QUESTION_MS = 10_000;
 
 /** Reads password and certificates once; throws a UserError if they cannot be used. */
 export function connect(settings: ConnectionSettings): Connection {
   const { database, user, passwordFile } = settings;
-  // Headers, because servers and proxies log query strings.
+  // The account is sent in headers, because servers and proxies log query strings.
   const account = {
     ...(user !== undefined && { 'x-clickhouse-user': encodeHeaderText(user) }),
     ...(passwordFile !== undefined && { 'x-clickhouse-key': encodeHeaderText(readPassword(passwordFile)) }),
@@ -207,7 +207,7 @@ function createPacker(compression: Compression): Transform | undefined {
   return createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 1 }, chunkSize: CHUNK_BYTES });
 }
 
-/** Passes an error of the blocks to `note`, but no error of the body that they go into. */
+/** Passes errors of the blocks to `note`, but not errors of the body that the blocks are written to. */
 async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncGenerator<Uint8Array> {
   const source = Symbol.asyncIterator in blocks ? blocks[Symbol.asyncIterator]() : blocks[Symbol.iterator]();
   try {
@@ -233,7 +233,7 @@ async function readNothing(answer: ServerAnswer, { isInsert }: Call): Promise<vo
   // A server that has begun to answer can report an error only in the body.
   if (start.includes('DB::')) throw createBrokenAnswerError(replica, start, 'it reports something');
   if (!response.complete && start.length < ANSWER_START_BYTES) throw createCutError(replica);
-  // A proxy may answer with a page of its own, and then the rows are not stored.
+  // A proxy may answer with its own page; the rows are then not stored.
   if (isInsert && start.length > 0)
     throw createBrokenAnswerError(replica, start, 'no ClickHouse answers an insert with a text');
   if (!response.complete) throw createBrokenAnswerError(replica, start, 'it is long');
@@ -264,7 +264,7 @@ function createCutError({ origin }: ServerAnswer['replica']): ServerError {
   return new ServerError('cut', 'repeat', `${origin} closed the connection within its answer`);
 }
 
-/* Which replica the next statement goes to. */
+/* Chooses the replica that the next statement goes to. */
 
 interface Replicas {
   /** Returns all replicas, the preferred one first. */
@@ -273,7 +273,7 @@ interface Replicas {
   passOver(replica: Replica, error: unknown): error is ServerError;
 }
 
-/** Throws a UserError for a URL that cannot be, or must not be, used. */
+/** Throws a UserError for a URL that is invalid or not allowed. */
 function createReplicas(urls: readonly string[]): Replicas {
   const replicas = urls.map(parseReplicaUrl);
   if (replicas.length === 0) throw new Error('there is no URL');

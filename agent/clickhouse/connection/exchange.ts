@@ -1,4 +1,4 @@
-/** One request over HTTP to a replica, and its answer. */
+/** Sends one HTTP request to a replica, and reads the answer. */
 import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -13,7 +13,7 @@ const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule('nod
 
 /** A body of blocks, which `packer` may compress. */
 export interface Body {
-  /** Each block is written before the next one is asked for, so the next one may reuse its memory. */
+  /** Each block is written before the next one is requested, so the next one may reuse its memory. */
   blocks: AsyncIterable<Uint8Array>;
   packer?: Transform | undefined;
 }
@@ -22,7 +22,7 @@ export interface Call {
   /** Query string without `?`. */
   query: string;
   headers: Readonly<Record<string, string>>;
-  /** Opens the body from its start; called once per attempt. */
+  /** Returns the body from its start; called once per attempt. */
   body: () => string | Body;
   /** The statement only reads, so it is retried even if the server may have run it. */
   isRead: boolean;
@@ -33,7 +33,7 @@ export interface Call {
   /** Whether the statement is an insert, whose answer is empty. */
   isInsert?: boolean | undefined;
   signal?: AbortSignal | undefined;
-  /** Called with the number of bytes of each piece of a streamed body. */
+  /** Called with the size of each chunk of a streamed body, in bytes. */
   onSent?: ((bytes: number) => void) | undefined;
 }
 
@@ -50,11 +50,11 @@ export interface Exchange {
 }
 
 const CONNECT_MS_MAX = 5000;
-/** Limit on attempts on kept connections, all of which the server may have closed. */
+/** Maximum number of attempts on kept connections, all of which the server may have closed. */
 const TRIES_MAX = 4;
-/** How many bytes are read of an answer that should be empty, or an error message. */
+/** Maximum number of bytes that are read of an error message, or of an answer that should be empty. */
 export const ANSWER_START_BYTES = 64 * 1024;
-/** Limit on interim answers (status 1xx); a server sends one at most. */
+/** Maximum number of interim answers (status 1xx); a server sends at most one. */
 const INTERIM_ANSWERS_MAX = 10;
 /** How often to check, while a body is sent, whether an answer has begun. */
 const LOOK_MS = 1000;
@@ -87,7 +87,7 @@ export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
       } catch (error) {
         call.signal?.throwIfAborted();
         if (error instanceof ServerError) throw error;
-        // The server closes a kept connection that was idle for some seconds, maybe just as it is used again.
+        // The server closes a kept connection that was idle for some seconds, possibly just as it is used again.
         const isClosed = request.reusedSocket && isCut(error) && tries < TRIES_MAX;
         if (!isClosed || !(call.isRead || progress.isUnsent())) throw describeFailure(replica, progress, error);
       }
@@ -131,9 +131,9 @@ async function awaitAnswer(request: ClientRequest, call: Call, progress: Progres
   /** The error of a body that is cut off does not say why; the request's outcome does. */
   const deferToAnswer = (error: unknown) => (isCut(error) ? answered : Promise.reject(error));
   try {
-    // A server that refuses a request may answer before the end of its body.
+    // A server that refuses a request may answer before the whole body is sent.
     const [response] = await Promise.race([answered, sendBody(request, call).then(() => answered, deferToAnswer)]);
-    // From now on, silence may also be a caller that reads slowly.
+    // From now on, silence may also mean that the caller reads slowly.
     request.setTimeout(0);
     return response;
   } finally {
@@ -142,7 +142,7 @@ async function awaitAnswer(request: ClientRequest, call: Call, progress: Progres
   }
 }
 
-/** Limits the time for the header of an answer: a byte now and then would renew the time-out of the socket. */
+/** Limits the time until the header of an answer is complete: a byte now and then would renew the socket's time-out. */
 function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => void): () => void {
   let [late, looks]: (NodeJS.Timeout | undefined)[] = [];
   let interim = 0;
@@ -176,7 +176,7 @@ function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => 
 
 async function sendBody(request: ClientRequest, { body: openBody, onSent }: Call): Promise<void> {
   const body = openBody();
-  // A Buffer, because Node encodes headers like a text that is sent with them, and these headers are bytes.
+  // The text becomes a Buffer: Node encodes headers like a string that is sent with them, but these headers are bytes.
   if (typeof body === 'string') {
     request.end(Buffer.from(body));
     return;
@@ -187,18 +187,18 @@ async function sendBody(request: ClientRequest, { body: openBody, onSent }: Call
     return;
   }
   const sent = pipeline(packer, request);
-  // Added after the pipe, because an earlier listener would start the flow without the pipe.
+  // The listener is added after the pipe, because an earlier one would start the flow without the pipe.
   if (onSent) packer.on('data', (piece: Buffer) => onSent(piece.length));
   await Promise.all([writeBlocks(packer, blocks), sent]);
 }
 
-/** Destroys the stream when the blocks fail, and asks for no more of them when the stream fails. */
+/** Destroys the stream when the blocks fail, and requests no more blocks when the stream fails. */
 async function writeBlocks(to: Writable, blocks: Body['blocks'], onSent?: Call['onSent']): Promise<void> {
   try {
     for await (const block of blocks) {
       await writeBlock(to, block);
       onSent?.(block.length);
-      // Another attempt may have begun, which uses the same memory.
+      // Another attempt, which uses the same memory, may have begun.
       if (to.destroyed) throw createPrematureCloseError();
     }
   } catch (error) {
@@ -240,7 +240,7 @@ function isCut(error: unknown): boolean {
   return ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(getErrorCode(error));
 }
 
-/** Before the connection is made, an error may be of this replica only; later, the statement may have been executed. */
+/** Before the connection is made, an error may concern only this replica; later, the statement may have been run. */
 function describeFailure({ origin }: Replica, { isConnected }: Progress, error: unknown): Error {
   const code = getErrorCode(error);
   const { reason, message } = error as Error & { reason?: string };
@@ -319,7 +319,7 @@ async function readRefusal(answer: ServerAnswer): Promise<ServerError> {
   );
 }
 
-/** The beginning of an answer; the rest is not read. */
+/** Returns the beginning of an answer; the rest is not read. */
 export async function readAnswerStart(answer: ServerAnswer): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -331,7 +331,7 @@ export async function readAnswerStart(answer: ServerAnswer): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Returns the error that the server reports at the end of the answer, or else one that says that `what` is wrong. */
+/** Returns the error that the server reports at the end of the answer, or else an error whose reason is `what`. */
 export function createBrokenAnswerError(
   { origin }: Replica,
   tail: Buffer,

@@ -6,12 +6,12 @@ import { UserError } from '../../process/errors.ts';
 const PASSWORD_BYTES_MAX = 4096;
 const KEY_BYTES_MAX = 65_536;
 
-/** systemd gives a service its credentials in this folder, which it closes to all others. */
+/** Names the folder with the credentials that systemd gives a service; the folder is closed to all other users. */
 const CREDENTIALS_VARIABLE = 'CREDENTIALS_DIRECTORY';
 
 /**
  * A path without a folder names a credential of the service, if there is one of this name. Throws a UserError if the
- * file is missing or open to others.
+ * file is missing, or if it is open to other users or belongs to one.
  */
 export function readPassword(path: string, environment: NodeJS.ProcessEnv = process.env): string {
   const text = readSecret(path, { bytesMax: PASSWORD_BYTES_MAX, what: 'a password' }, environment).toString();
@@ -54,7 +54,7 @@ function readClosed(path: string, kind: SecretKind, isCredential: boolean): Buff
   }
 }
 
-/** Checks the opened file, so that another one under the same name cannot slip in between. */
+/** Checks the file that is already open, so that another file of the same name cannot be substituted. */
 function check(path: string, fd: number, { bytesMax, what }: SecretKind, isCredential: boolean): void {
   const { mode, uid, size } = fstatSync(fd);
   if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new UserError(`${path} is not a file`);

@@ -1,20 +1,20 @@
 /**
- * How long the rest of an answer is waited for. Bytes alone are no sign of life: a byte now and then would let an answer
- * last for ever. Time that the reader takes is not counted.
+ * Limits the wait for the rest of an answer. Bytes alone are no sign of life: with a byte now and then, an answer could
+ * last forever. Time that the reader takes is not counted.
  */
 
 export interface Patience {
   /** Time within which useful data must arrive. */
   leftMs(): number;
-  /** Notes a wait, and how many bytes it brought. */
+  /** Notes how long a wait lasted and how many bytes arrived during it. */
   spend(waitedMs: number, bytes: number): void;
-  /** Notes that useful data has arrived, which begins the time-out again. */
+  /** Notes that useful data has arrived, which restarts the time-out. */
   renew(): void;
 }
 
-/** This many bytes are useful data, even if a large block on a slow line is not complete. */
+/** This many bytes count as useful data, even if they are only part of a large block on a slow line. */
 const BYTES_OF_USE = 256 * 1024;
-/** A time-out of 0 would come before a chunk that has already arrived. */
+/** A time-out of 0 would expire before a chunk that has already arrived is read. */
 const LEFT_MS_MIN = 1;
 
 export function createPatience({ timeoutMs, isWhole }: { timeoutMs: number; isWhole?: boolean | undefined }): Patience {

@@ -1,4 +1,4 @@
-/** Small answers as objects, for commands and checks; large ones are read as columns. */
+/** Reads small answers as objects, for commands and checks; large answers are read as columns. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { NativeBlock } from '../native/decode.ts';
 import type { SimpleValues } from '../native/encode.ts';
@@ -12,9 +12,9 @@ import { ServerError } from './server_error.ts';
 export type AnswerCell = bigint | string | readonly AnswerCell[];
 export type AnswerRow = Readonly<Record<string, AnswerCell>>;
 
-/** How the cells of a column are returned; `id` is a text of fixed length, as hexadecimal digits. */
+/** The form in which a column's cells are returned; `id` is a text of fixed length, as hexadecimal digits. */
 type CellKind = 'number' | 'text' | 'id' | 'numbers' | 'texts';
-/** The columns that a statement selects. A server may answer with others. */
+/** The columns that a statement selects. A server's answer may have other columns. */
 export type Shape = Readonly<Record<string, CellKind>>;
 interface Cells {
   number: bigint;
@@ -29,13 +29,13 @@ export interface RowsOptions extends Omit<SelectOptions, 'whole'> {
   rowsMax?: number | undefined;
 }
 
-/** No answer to these statements has as many rows, and this many still fit into memory. */
+/** More rows than any expected answer has, but few enough to fit into memory. */
 const ROWS_MAX = 150_000;
 /** Limits for an answer of few rows where memory is scarce. */
 export const FEW_ROWS = { rowsMax: 10_000, bytesMax: 2 * 1024 * 1024 } as const;
 const ROWS_PER_TURN = 4096;
 
-/** Returns only the columns of the shape. Throws a ServerError, also if the answer lacks one of them. */
+/** Returns only the columns of the shape. Throws a ServerError, also if the answer lacks one of these columns. */
 export async function readTypedRows<const Own extends Shape>(
   connection: Connection,
   statement: Sql,
@@ -46,7 +46,7 @@ export async function readTypedRows<const Own extends Shape>(
   return found as unknown as RowOf<Own>[];
 }
 
-/** Throws a ServerError if there is not one row. */
+/** Throws a ServerError unless there is exactly one row. */
 export async function readSingleRow<const Own extends Shape>(
   connection: Connection,
   statement: Sql,
@@ -82,7 +82,7 @@ async function readRows(
     if (rowCount > rowsMax) throw new NativeError(`it has more than ${rowsMax} rows`, 'too_large');
     if (shape) refuseOthers(block.columns, shape);
   }
-  // Rows take several times as much memory as columns, so they are made of an answer that is whole and not too large.
+  // Rows take several times as much memory as columns, so they are made only from a whole answer of limited size.
   const blocks: NativeBlock[] = [];
   for await (const block of connection.select(statement, { ...options, whole: true, check })) blocks.push(block);
   const rows: AnswerRow[] = [];

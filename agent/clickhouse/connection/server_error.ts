@@ -7,7 +7,7 @@ import { UserError } from '../../process/errors.ts';
  */
 export type Meaning = 'wait' | 'blocked' | 'repeat';
 
-/** Codes of errors that ClickHouse has no code for. */
+/** Codes for errors that have no ClickHouse code. */
 export const OWN_CODES = [
   'unreachable',
   'cut',
@@ -20,7 +20,7 @@ export const OWN_CODES = [
   'behind',
 ] as const;
 
-/** A number is a code of ClickHouse. */
+/** The code of an error; numbers are ClickHouse codes. */
 export type ErrorCode = number | (typeof OWN_CODES)[number];
 
 export class ServerError extends UserError {
@@ -39,7 +39,7 @@ const SCHEMA =
   'the tables do not fit this kreplay: run `kreplay fleet upgrade`, or `kreplay fleet init` if there are none';
 const ACCOUNT = 'the server refuses the account: check user, password and rights';
 
-/** Codes of src/Common/ErrorCodes.cpp, with advice for an operator. Others mean `wait`, with the server's message. */
+/** Codes from src/Common/ErrorCodes.cpp, with advice for operators. Others mean `wait`, with the server's message. */
 const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
   [159, ['wait', 'the server took too long for it']],
   [202, ['wait', 'the server runs too many queries at once']],
@@ -85,13 +85,13 @@ const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
   [516, ['blocked', ACCOUNT]],
 ]);
 
-/** Codes that come from the state of one server: it is overloaded, ends, has no keeper, peer, network or disk. */
+/** Codes due to the state of one server: it is overloaded or shutting down, or has no keeper, peer, network or disk. */
 const OF_ONE_REPLICA: ReadonlySet<ErrorCode> = new Set([
   ...(['unreachable', 'cut', 'timeout', 'malformed', 'too_large'] as const),
   ...[202, 203, 209, 210, 225, 236, 242, 243, 279, 999],
 ]);
 
-/** Whether another replica may well execute the statement. */
+/** Whether another replica is likely to execute the statement. */
 export function isOfOneReplica(error: unknown): error is ServerError {
   if (!(error instanceof ServerError)) return false;
   return OF_ONE_REPLICA.has(error.code) || (error.code === 'refused' && error.meaning === 'wait');
@@ -99,7 +99,7 @@ export function isOfOneReplica(error: unknown): error is ServerError {
 
 const WORDS_MAX = 300;
 
-/** This error has the code of too many parts, but waiting does not help. 18.16 has no such limit. */
+/** This error has code 252, like the error for too many parts, but waiting does not help. 18.16 has no such limit. */
 const TOO_MANY_PARTITIONS = /Too many partitions for single INSERT/i;
 
 /** Creates the error for a message such as `Code: 60, e.displayText() = DB::Exception: ...`, or for a newer form. */
@@ -120,7 +120,7 @@ function parseMessageWords(text: string): string {
   return words.trim().slice(0, WORDS_MAX);
 }
 
-/** Finds a server's message at the end of an answer that began well. */
+/** Finds a server's error message at the end of an answer that began without an error. */
 export function findServerMessage(tail: Buffer): { code: number; text: string } | undefined {
   const text = tail.toString('latin1');
   const at = text.search(/Code: \d+[.,] (?:e\.displayText\(\) = )?DB::\w*Exception/);

@@ -1,4 +1,4 @@
-/** Addresses of the servers and the account to use, as an operator set them. */
+/** The addresses of the servers and the account to use, as configured by an operator. */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
@@ -7,17 +7,17 @@ import { isLoopback } from '../../process/loopback.ts';
 import { readKey } from './password.ts';
 
 export interface ConnectionSettings {
-  /** Replicas of one shard: `https://db1.example:8443`. */
+  /** URLs of the replicas of one shard, such as `https://db1.example:8443`. */
   urls: readonly string[];
   database: string;
   user?: string | undefined;
   passwordFile?: string | undefined;
-  /** Paths of PEM files; a key that others may read is refused. */
+  /** Paths of PEM files; a key that other users may read is refused. */
   tls?: { ca?: string | undefined; cert?: string | undefined; key?: string | undefined } | undefined;
 }
 
 export interface Replica {
-  /** URL for messages, without secrets. */
+  /** URL without secrets, for messages. */
   origin: string;
   host: string;
   port: number;
@@ -26,7 +26,7 @@ export interface Replica {
 
 const PORTS = { http: 8123, https: 8443 } as const;
 
-/** Throws a UserError for a URL that cannot be, or must not be, used. */
+/** Throws a UserError for a URL that is invalid or not allowed. */
 export function parseReplicaUrl(text: string): Replica {
   const url = URL.parse(text);
   const scheme = url?.protocol.slice(0, -1);
@@ -62,7 +62,7 @@ export function createTlsContext(tls: NonNullable<ConnectionSettings['tls']>): S
   try {
     return createSecureContext(files);
   } catch (error) {
-    // Certificates that can be parsed fail only together with a key.
+    // The certificates could be parsed, so only the combination with a key can fail.
     throw new UserError(`cannot use ${cert ?? ca} with the key ${key}: ${getErrorReason(error)}`);
   }
 }
@@ -75,7 +75,7 @@ function readCertificates(path: string): Buffer {
     throw new UserError(`cannot read ${path}: ${(error as NodeJS.ErrnoException).code}`);
   }
   try {
-    // Parsed here, because a TLS context leaves out malformed certificates.
+    // The certificate is parsed here, because a TLS context ignores malformed certificates.
     new X509Certificate(pem);
   } catch (error) {
     throw new UserError(`${path} is no certificate in PEM: ${getErrorReason(error)}`);

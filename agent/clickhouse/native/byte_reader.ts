@@ -3,21 +3,21 @@ import { NativeError } from './errors.ts';
 
 /** Size of the tail that is kept, which holds an error message of a server. */
 const TAIL_BYTES = 8192;
-/** How many bytes are read after malformed ones, in search of the server's error message. */
+/** Maximum number of bytes that are read after malformed ones, in search of the server's error message. */
 const READ_ON_BYTES_MAX = 1024 * 1024;
 
-/** Bytes that have arrived and were not read yet are in `buffer` from `at` on: loops may read there and move `at`. */
+/** Bytes that have arrived but are still unread start at `at` in `buffer`; loops may read them there and move `at`. */
 export class ByteReader {
   buffer: Buffer = Buffer.alloc(0);
   at = 0;
   readonly #chunks: AsyncIterator<Uint8Array>;
   #allowed = Number.POSITIVE_INFINITY;
-  /** How many bytes may still arrive in all. */
+  /** Number of bytes that may still arrive in total. */
   #left: number;
   /** The chunks that contain the last TAIL_BYTES. */
   readonly #last: Buffer[] = [];
 
-  /** `bytesMax` limits all bytes; the last chunk may exceed it. */
+  /** `bytesMax` limits the total number of bytes; the last chunk may exceed it. */
   constructor(chunks: AsyncIterable<Uint8Array>, bytesMax = Number.POSITIVE_INFINITY) {
     this.#chunks = chunks[Symbol.asyncIterator]();
     this.#left = bytesMax;
@@ -37,7 +37,7 @@ export class ByteReader {
     return chunk;
   }
 
-  /** Returns undefined at the end. */
+  /** Returns the next chunk, or undefined at the end. */
   async #receiveChunk(): Promise<Buffer | undefined> {
     const { done, value } = await this.#chunks.next();
     if (done) return undefined;
@@ -86,7 +86,7 @@ export class ByteReader {
     return this.buffer.readBigUInt64LE(this.at - 8);
   }
 
-  /** Reads a count; one above `max` makes `what` wrong. */
+  /** Reads a count; throws a NativeError about `what` if the count is above `max`. */
   async readCount64(max: number, what: string): Promise<number> {
     const value = await this.readU64();
     if (value > BigInt(max)) throw new NativeError(`${what} is ${value}, above ${max}`);

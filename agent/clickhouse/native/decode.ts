@@ -25,25 +25,25 @@ export interface NativeBlock {
   readonly columns: ReadonlyMap<string, DecodedColumn>;
 }
 
-/** Limits for what a server may send; a server makes blocks of 65 536 rows unless it is set otherwise. */
+/** Limits on what a server may send; unless configured otherwise, a server makes blocks of 65 536 rows. */
 const COLUMNS_MAX = 1000;
 const ROWS_MAX = 2 ** 18;
 const NAME_BYTES_MAX = 4096;
 const ITEMS_MAX = 2 ** 22;
 /** The longest text is a node's list of calls in progress: agent/recording/read/unended_text.ts. */
 const TEXT_BYTES_MAX = 4 * 1024 * 1024;
-/** Two blocks may be in memory, and one of them twice while it grows. */
+/** Maximum size of a block. Two blocks may be in memory, and one of them takes its size twice while it grows. */
 const BLOCK_BYTES_MAX = 64 * 1024 * 1024;
-/** A server sends a block without rows before the others, or at their end. */
+/** A server sends a block without rows before or after all other blocks. */
 const EMPTY_BLOCKS_MAX = 100;
 
 export interface DecodeLimits {
   blockBytesMax?: number | undefined;
-  /** All blocks together. */
+  /** Maximum size of all blocks together. */
   answerBytesMax?: number | undefined;
 }
 
-/** Throws a NativeError for bytes that are no blocks. Ends the source when the caller takes no more blocks. */
+/** Throws a NativeError for bytes that are not valid blocks. Ends the source when the caller takes no more blocks. */
 export async function* decodeBlocks(
   chunks: AsyncIterable<Uint8Array>,
   { blockBytesMax = BLOCK_BYTES_MAX, answerBytesMax }: DecodeLimits = {},
@@ -83,7 +83,7 @@ async function readBlock(reader: ByteReader): Promise<NativeBlock> {
 
 async function readColumn(reader: ByteReader, type: NativeType, rowCount: number): Promise<ColumnValues> {
   if (type.kind !== 'list') return readSimple(reader, type, rowCount);
-  // The upper halves of the ends are 0 unless there is something wrong.
+  // The upper halves of the ends are 0 in a valid answer.
   const halves = new Uint32Array((await readBytes(reader, 8 * rowCount)).buffer);
   const ends = new Uint32Array(rowCount);
   let last = 0;
@@ -122,7 +122,7 @@ async function readIntegers(reader: ByteReader, name: IntegerName, count: number
 
 const FIRST_READ_BYTES = 8 * 1024 * 1024;
 
-/** Takes memory beyond some megabytes only when the bytes before have arrived: a length may be a lie. */
+/** Allocates memory beyond some megabytes only when the preceding bytes have arrived, because a length may be false. */
 async function readBytes(reader: ByteReader, length: number): Promise<Uint8Array<ArrayBuffer>> {
   let bytes = new Uint8Array(Math.min(length, FIRST_READ_BYTES));
   await reader.fill(bytes);
@@ -162,7 +162,7 @@ async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
   return { table: { bytes, starts, ends, length: count } };
 }
 
-/** Makes room for what is expected when `share` of all texts take `size` bytes. */
+/** Grows the buffer for all texts, `share` of which take `size` bytes, but at most to twice `size`. */
 function growBuffer(bytes: Buffer, used: number, size: number, share: number): Buffer<ArrayBuffer> {
   const expected = share > 0 ? Math.ceil((size / share) * 1.1) : size;
   const larger = Buffer.allocUnsafe(Math.max(size, Math.min(expected, 2 * size)));
@@ -170,7 +170,7 @@ function growBuffer(bytes: Buffer, used: number, size: number, share: number): B
   return larger;
 }
 
-/** Returns where the text begins whose length is at `at`, or -1 if the length is not all there. */
+/** Returns the start of the text whose length is stored at `at`, or -1 if the length has not arrived completely. */
 function findTextStart(buffer: Buffer, at: number): number {
   for (let i = at; i < buffer.length; i++) {
     if (buffer[i]! < 0x80) return i + 1;

@@ -13,7 +13,7 @@ import {
   UPDATES_DICTIONARY,
 } from './types.ts';
 
-/** Values of lists: row i has the items from `ends[i - 1]`, or 0, up to `ends[i]`. */
+/** Values of a list column: row i has the items from `ends[i - 1]` (0 for the first row) up to `ends[i]`. */
 export interface Lists {
   readonly ends: Uint32Array;
   readonly items: SimpleValues;
@@ -75,7 +75,7 @@ export function createBlockEncoder(): BlockEncoder {
       for (const { name, type, values } of columns) {
         writer.writeText(name);
         writer.writeText(formatTypeName(type));
-        // The server reads no values, and no version of a dictionary, of a block without rows.
+        // The server reads neither values nor a dictionary version from a block without rows.
         if (rowCount === 0) continue;
         if (type.kind !== 'list') {
           if ('items' in values) throw new EncodeError(`lists cannot be a column of ${formatTypeName(type)}`);
@@ -108,7 +108,7 @@ function writeTexts(writer: ByteWriter, texts: Texts, count: number): void {
   }
 }
 
-/** Shorter texts end with zeros, as FixedString has them. */
+/** Pads shorter texts with zeros, as FixedString requires. */
 function writeFixedTexts(writer: ByteWriter, size: number, values: SimpleValues, count: number): void {
   if (values instanceof Uint8Array) {
     if (values.length < count * size) throw new EncodeError(`the bytes are too few for ${count} rows of ${size}`);
@@ -132,7 +132,8 @@ function writeFixedTexts(writer: ByteWriter, size: number, values: SimpleValues,
  * the dictionary ends the process of a server of 18.16, so the indexes are computed here and never taken from a caller.
  */
 function createDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count: number): void } {
-  // Place in this block's dictionary by id in the table; 0 = not there yet. All are 0 between blocks.
+  // Place in this block's dictionary, indexed by the text's id in the table; 0 = not there yet. All are 0 between
+  // blocks.
   let placeOf = new Uint32Array(1024);
   let used = new Uint32Array(256);
   let indexes = new Uint32Array(4096);
@@ -190,10 +191,10 @@ function createDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count
   };
 }
 
-/* Bytes that are written one after another, in memory that grows. */
+/* Writes bytes one after another into memory that grows. */
 
 const FIRST_BYTES = 64 * 1024;
-/** Up to this many bytes, copying one by one is cheaper than a call of Buffer. */
+/** Up to this number of bytes, copying them one by one is cheaper than calling a method of Buffer. */
 const COPIED_BY_HAND = 48;
 
 class ByteWriter {
@@ -222,7 +223,7 @@ class ByteWriter {
     this.#buffer[this.#at++] = value;
   }
 
-  /** Writes a natural number below 2^32 as one of 64 bits. */
+  /** Writes a natural number below 2^32 as a 64-bit integer. */
   writeU64(value: number): void {
     this.#reserve(8);
     this.#at = this.#buffer.writeUInt32LE(value, this.#at);
@@ -240,7 +241,7 @@ class ByteWriter {
     this.#copy(source, start, end);
   }
 
-  /** Writes `size` bytes: those of the source, then zeros. */
+  /** Writes `size` bytes: the bytes of the source, then zeros. */
   writePadded(source: Buffer, start: number, end: number, size: number): void {
     this.#reserve(size);
     const after = this.#at + size;
@@ -261,7 +262,7 @@ class ByteWriter {
     this.#at = 0;
   }
 
-  /** Returns the written bytes, and begins again with a buffer that is about as large as these bytes. */
+  /** Returns the written bytes, and starts again with a buffer of about the same size. */
   take(): Buffer {
     const written = this.#buffer.subarray(0, this.#at);
     this.#buffer = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, this.#at + (this.#at >>> 3)));

@@ -1,9 +1,9 @@
-/** Errors of bytes that should be blocks, and of columns that should become a block. */
+/** Errors about bytes that are not valid blocks, and about columns that do not form a block. */
 
 /** The message is a clause about the bytes: "it ends within a block". */
 export class NativeError extends Error {
   override readonly name = 'NativeError';
-  /** The last bytes of the answer: a server that fails in the middle of an answer writes its error message behind it. */
+  /** The last bytes of the answer: a server that fails in the middle of an answer appends its error message. */
   tail: Buffer = Buffer.alloc(0);
   /** `too_large`: the bytes may be right, but there are too many. */
   readonly kind: 'malformed' | 'too_large';

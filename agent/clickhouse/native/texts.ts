@@ -1,4 +1,4 @@
-/** Texts of a column without an object for each: all bytes in one array, and where each text lies. */
+/** Stores the texts of a column without an object for each: all bytes in one array, and the bounds of each text. */
 
 /** Text `id` is the bytes from `starts[id]` up to `ends[id]`; other bytes may lie between texts. */
 export interface TextTable {
@@ -10,7 +10,7 @@ export interface TextTable {
 
 export type Ids = Uint8Array | Uint16Array | Uint32Array;
 
-/** A column of texts: row i has the text `ids[i]` of the table, or the text i if there are no ids. */
+/** A column of texts: row i has the text `ids[i]` of the table, or text i if there are no ids. */
 export interface Texts {
   readonly table: TextTable;
   readonly ids?: Ids | undefined;
@@ -23,7 +23,7 @@ export function decodeText({ table, ids }: Texts, row: number): string {
 
 /** A table that grows. Its arrays are replaced as it grows, so it must be read through the object. */
 export interface GrowingTable extends TextTable {
-  /** Returns the id of the new text; the same text twice gets two ids. */
+  /** Returns the id of the new text; a text that is added twice gets two ids. */
   add(text: string | Uint8Array): number;
   /** Forgets all texts and keeps the memory. */
   clear(): void;

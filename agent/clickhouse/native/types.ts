@@ -1,7 +1,7 @@
 /** The column types of ClickHouse that kreplay uses, by their names in SQL and in FORMAT Native. */
 import { NativeError } from './errors.ts';
 
-/** Arrays of a column's values, which lie in memory as they go over the wire: least significant byte first. */
+/** Array types for the values of a column. Memory and wire format are the same: least significant byte first. */
 export const INTEGERS = {
   UInt8: Uint8Array,
   UInt16: Uint16Array,
@@ -28,14 +28,14 @@ export type NativeType =
   | { readonly kind: 'dictionary' }
   | { readonly kind: 'list'; readonly item: SimpleType };
 
-/** Longest FixedString that is accepted, as the type has no limit of its own; kreplay's are ids. */
+/** Longest FixedString that is accepted, because the type itself has no limit; kreplay uses it for ids. */
 const FIXED_BYTES_MAX = 4096;
 
 function isIntegerName(name: string): name is IntegerName {
   return Object.hasOwn(INTEGERS, name);
 }
 
-/** Throws a NativeError for a type that is not one of ours. */
+/** Throws a NativeError for a type that kreplay does not use. */
 export function parseType(name: string): NativeType {
   const list = /^Array\((.*)\)$/.exec(name);
   const type =
@@ -73,11 +73,11 @@ export function formatTypeName(type: NativeType): string {
   }
 }
 
-/** Flags of a LowCardinality column's block: its dictionary is in the block, not in one before. */
+/** Flags of a block of a LowCardinality column: the dictionary is in this block, not in an earlier one. */
 export const DICTIONARY_VERSION = 1;
 export const HAS_GLOBAL_DICTIONARY = 1 << 8;
 export const HAS_OWN_KEYS = 1 << 9;
 export const UPDATES_DICTIONARY = 1 << 10;
 
-/** Arrays of a dictionary column's indexes, by the width that its flags name. */
+/** Array types for the indexes of a dictionary column, in the order of the width codes in its flags. */
 export const INDEX_ARRAYS = [Uint8Array, Uint16Array, Uint32Array] as const;

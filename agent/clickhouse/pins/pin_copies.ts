@@ -1,4 +1,4 @@
-/** Copies the rows that a pin keeps. Copying again replaces the copies, and adds rows that have come since. */
+/** Copies the rows that a pin keeps. Copying again replaces the copies, and adds rows that have arrived since. */
 
 import { max, min } from '../../../daemon/base/bigints.ts';
 import type { Connection } from '../connection/connection.ts';
@@ -11,7 +11,7 @@ import { type FleetPin, PINNED, writePin } from './pins.ts';
 
 export interface CopiedFrom {
   bucketNs: bigint;
-  /** Whether to copy rows of all shards; the copies are in one shard. */
+  /** Whether to copy rows of all shards; all copies are stored in one shard. */
   isCluster: boolean;
 }
 
@@ -40,7 +40,7 @@ SELECT toUInt64(${pin.pin}) AS pin, ${copied} FROM ${buildSourceSql(from, into)}
   }
 }
 
-/** Counts the events that the copy would have. Throws a ServerError. */
+/** Counts the events that would be copied. Throws a ServerError. */
 export async function countPinned(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<bigint> {
   const known = await readKnownPin(connection, from, pin);
   const wheres = known ? buildCopies(from, known).filter(({ into }) => into === 'pinned_event') : [];
@@ -53,13 +53,13 @@ export async function countPinned(connection: Connection, from: CopiedFrom, pin:
 }
 
 interface KnownPin extends FleetPin {
-  /** Start of the transaction, which is before the pin's `startNs` if earlier events have come since. */
+  /** Start of the transaction, which is before the pin's `startNs` if earlier events have arrived since. */
   firstNs: bigint;
   owners: readonly string[];
   traces: readonly string[];
 }
 
-/** Returns the pin, extended by what has come for its transaction; undefined if nothing has. */
+/** Returns the pin, extended by the rows that have arrived for its transaction; undefined if there are none. */
 async function readKnownPin(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<KnownPin | undefined> {
   const statement = sql`SELECT node, owners, t_min, t_max, trace_id FROM ${buildSourceSql(from, 'pinned_by_id')}
 WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
@@ -112,7 +112,7 @@ function buildSourceSql({ isCluster }: CopiedFrom, into: Kept): Sql {
   return identifier(isCluster ? nameDistributedTable(PINNED[into]) : PINNED[into]);
 }
 
-/** Columns that the server does not compute. */
+/** Lists the columns that the server does not compute. */
 function listStoredColumns(name: string): string[] {
   const table = buildTables(BUCKET_NS_DEFAULT).find((one) => one.name === name)!;
   return table.columns.filter(({ computed }) => !computed).map((column) => column.name);

@@ -1,4 +1,4 @@
-/** Pins of a fleet: a row for each, and copies of what it keeps, which retention does not drop. */
+/** Pins of a fleet: one row for each pin, and copies of the rows that it keeps, which retention does not drop. */
 import { createHash } from 'node:crypto';
 import type { Connection } from '../connection/connection.ts';
 import { readTypedRows } from '../connection/rows.ts';
@@ -8,13 +8,13 @@ import { dropPartition, nameDistributedTable } from '../tables/ddl.ts';
 export interface FleetPin {
   pin: bigint;
   transactionId: string;
-  /** The nodes of the transaction. */
+  /** The nodes that the transaction ran on. */
   nodes: readonly string[];
-  /** Everything that the nodes did from here on is kept ... */
+  /** Start of the period, before the transaction, in which everything that the nodes did is kept. */
   fromNs: bigint;
-  /** ... until the transaction starts ... */
+  /** Start of the transaction. From here on, only the transaction's events are kept. */
   startNs: bigint;
-  /** ... and the transaction's own events until the last one begins. */
+  /** Start of the last event of the transaction that is kept. */
   endNs: bigint;
   pinnedNs: bigint;
 }
@@ -29,7 +29,7 @@ export function computePinNumber(transactionId: string): bigint {
   return createHash('sha256').update(transactionId).digest().readBigUInt64BE();
 }
 
-/** Returns the oldest pin first. The rows of a pin, which grows with what is known of its transaction, become one. */
+/** Returns the oldest pin first. A pin gets a new row as more of its transaction becomes known; its rows are merged. */
 export async function readPins(
   connection: Connection,
   { isCluster, transactionId }: { isCluster: boolean; transactionId?: string | undefined },

@@ -8,13 +8,13 @@ import { formatTypeName, INTEGERS, type IntegerName, type NativeType } from '../
 
 const MADE_HERE = Symbol('sql');
 
-/** A statement or a part of one. The mark keeps other objects with a `text` out. */
+/** A statement or a part of one. The mark excludes other objects that have a `text`. */
 export interface Sql {
   readonly text: string;
   readonly [MADE_HERE]: true;
 }
 
-/** A value that does not fit its place in the SQL; this is a bug of the caller. */
+/** An error about a value that does not fit its place in the SQL; it is a bug in the caller. */
 export class SqlError extends Error {
   override readonly name = 'SqlError';
 }
@@ -23,9 +23,9 @@ function createSql(text: string): Sql {
   return { text, [MADE_HERE]: true };
 }
 
-/** A number in a hole is a literal, in parentheses if it is negative. */
+/** Builds SQL from a template; a number in it becomes a literal, in parentheses if it is negative. */
 export function sql(strings: TemplateStringsArray, ...parts: readonly (Sql | number | bigint)[]): Sql {
-  // Called as a function, `sql` could get any texts; the texts of a template in the source code are frozen.
+  // A direct call of `sql` could pass any texts; only the texts of a template in the source code are frozen.
   if (!Object.isFrozen(strings) || !Array.isArray(strings.raw)) throw new SqlError('SQL is written as a template');
   let text = strings[0]!;
   for (const [i, part] of parts.entries()) text += toSqlText(part) + strings[i + 1]!;
@@ -56,7 +56,7 @@ export function typeName(type: NativeType): Sql {
 
 const WORD = /^[A-Za-z0-9_/{}.:+-]{1,500}$/;
 
-/** A literal in quotes, for places where SQL takes no expression: paths, hashes, words of settings. */
+/** A quoted literal, for places where SQL allows no expression: paths, hashes and words of settings. */
 export function word(value: string): Sql {
   if (!WORD.test(value))
     throw new SqlError(`${JSON.stringify(value.slice(0, 500))} has characters that a word has not`);
@@ -67,7 +67,7 @@ export function columns(names: readonly string[]): Sql {
   return list(names.map(identifier));
 }
 
-/** Any text of any bytes. Hexadecimal digits need no escapes, which differ between versions of the server. */
+/** A text of any bytes, as hexadecimal digits: these need no escapes, which differ between server versions. */
 export function text(value: string | Uint8Array): Sql {
   return createSql(`unhex('${Buffer.from(value as string).toString('hex')}')`);
 }
@@ -80,13 +80,13 @@ export function fixedText(bytes: Uint8Array): Sql {
 export function number(value: number | bigint): Sql {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new SqlError(`${value} is not a whole number`);
   if (value < I64_MIN || value > U64_MAX) throw new SqlError(`${value} has more than 64 bits`);
-  // Debian's server reads the digits of the smallest number without their sign, and then as a float.
+  // Debian's server reads the digits of the smallest number without the minus sign, and therefore as a float.
   if (BigInt(value) === I64_MIN) return createSql(`(-${-(I64_MIN + 1n)} - 1)`);
   // Without parentheses, a minus before a negative number would begin a comment.
   return createSql(value < 0 ? `(${value})` : String(value));
 }
 
-/** A number of this very type: servers of 18.16 compare no tuples of different types. */
+/** A number of exactly this type: servers of version 18.16 do not compare tuples of different types. */
 export function integer(type: Exclude<IntegerName, 'DateTime'>, value: number | bigint): Sql {
   const bits = INTEGERS[type].BYTES_PER_ELEMENT * 8;
   const digits = number(value).text;
@@ -96,13 +96,13 @@ export function integer(type: Exclude<IntegerName, 'DateTime'>, value: number | 
   return createSql(`to${type}(${digits})`);
 }
 
-/** Parts with commas in between. SQL has no empty lists. */
+/** Joins parts with commas. SQL has no empty lists. */
 export function list(parts: readonly Sql[]): Sql {
   if (parts.length === 0) throw new SqlError('a list in SQL has at least one item');
   return createSql(parts.map(toSqlText).join(', '));
 }
 
-/** The rows of several SELECTs, as they are. */
+/** Returns the rows of several SELECTs together, without removing duplicates. */
 export function unionAll(selects: readonly Sql[]): Sql {
   if (selects.length === 0) throw new SqlError('a union in SQL has at least one SELECT');
   return createSql(selects.map(toSqlText).join('\nUNION ALL\n'));

@@ -1,4 +1,4 @@
-/** The accounts of a fleet and what each may do: as statements, or as a file for servers that know no rights by table. */
+/** The accounts of a fleet and their rights: as statements, or as a file for servers that lack rights by table. */
 import { createHash } from 'node:crypto';
 import { UserError } from '../../process/errors.ts';
 import type { Connection } from '../connection/connection.ts';
@@ -21,13 +21,13 @@ export interface Accounts {
 }
 
 const SHIPPED = ['event', 'by_id', 'transaction', 'stat', 'name', 'loss', 'clock', 'node', 'segment'] as const;
-/** Columns of `event` that show neither what the events are nor whose they are. */
+/** Columns of `event` that reveal neither the content of events nor their owners. */
 const COUNTED = ['recording', 'number', 'timestamp_ns', 'duration_ns'] as const;
 /** Columns of `segment` that show which segments a server has. */
 const COMMITTED = ['recording', 'first_number', 'end_number'] as const;
 const PINNED = ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'] as const;
 
-/** Limits of a read: a daemon that asks for more is stopped, not the server. */
+/** Limits of a read: a daemon's query that exceeds them is stopped, which protects the server. */
 const READ_SECONDS_MAX = 60;
 const READ_BYTES_MAX = 4_000_000_000;
 
@@ -37,7 +37,7 @@ export function hashPassword(password: string): string {
   return createHash('sha256').update(password).digest('hex');
 }
 
-/** Throws a UserError if an account of these names is used with another database. Only newer servers can be asked. */
+/** Throws a UserError if another database uses an account of one of these names. Only newer servers report it. */
 export async function refuseSharedAccounts(
   connection: Connection,
   { database, prefix }: Pick<Accounts, 'database' | 'prefix'>,
@@ -58,7 +58,7 @@ export function buildSharedAccountsSql(database: string, prefix: string): Sql {
     WHERE user_name IN (${names}) AND database NOT IN ('', 'system', ${text(database)}) ORDER BY account, other LIMIT 1`;
 }
 
-/** Statements for newer servers. They may be repeated: changed passwords and limits take effect. */
+/** Builds the statements for newer servers. They may be run again: changed passwords and limits then take effect. */
 export function buildAccountStatements({ database, prefix, hashes, cluster }: Accounts): Sql[] {
   const name = identifier(database);
   const all = sql`${name}.*`;
@@ -75,7 +75,7 @@ export function buildAccountStatements({ database, prefix, hashes, cluster }: Ac
     sql`cancel_http_readonly_queries_on_client_close = 1`,
   ];
   const limits = list(limited);
-  // While a shard is away, a daemon may set `skip_unavailable_shards`, to read what the others have.
+  // While a shard is unreachable, a daemon may set `skip_unavailable_shards` to read the data of the other shards.
   const inCluster = list([...limited, sql`skip_unavailable_shards = 0 CHANGEABLE_IN_READONLY`]);
   const [ship, read, pin, admin] = ROLES.map((role) => identifier(prefix + role)) as [Sql, Sql, Sql, Sql];
   return [
@@ -85,7 +85,7 @@ export function buildAccountStatements({ database, prefix, hashes, cluster }: Ac
     sql`ALTER USER ${read} SETTINGS PROFILE ${word(`${prefix}read`)}`,
     ...SHIPPED.map((own) => sql`GRANT INSERT ON ${table(own)} TO ${ship}`),
     ...['meta', 'node'].map((own) => sql`GRANT SELECT ON ${table(own)} TO ${ship}`),
-    // If the answer to a group was lost, the shipper asks which of its rows the server has.
+    // If the answer to an insert was lost, the shipper queries which rows of the group the server has.
     sql`GRANT SELECT(${columns(COUNTED)}) ON ${table('event')} TO ${ship}`,
     sql`GRANT SELECT(${columns(COMMITTED)}) ON ${table('segment')} TO ${ship}`,
     ...['processes', 'replicas'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${ship}`),
@@ -98,14 +98,14 @@ export function buildAccountStatements({ database, prefix, hashes, cluster }: Ac
     ...['meta', 'loss', ...PINNED].map((own) => sql`GRANT INSERT ON ${table(own)} TO ${admin}`),
     // For a server, a table over all shards is a remote source, even if the table exists already.
     ...(cluster === undefined ? [] : [sql`GRANT REMOTE ON *.* TO ${admin}`]),
-    // Last, as a server with settings_constraints_replace_previous turned off refuses it.
+    // This statement is the last, because a server with settings_constraints_replace_previous turned off refuses it.
     ...(cluster === undefined ? [] : [sql`ALTER SETTINGS PROFILE ${read} SETTINGS ${inCluster}`]),
   ];
 }
 
 /**
- * Returns the file for the folder users.d of a server of 18.16, which knows rights by database only. In a cluster, the
- * account `read` may send any settings, because this version has no way to allow a single one.
+ * Returns the file for the folder users.d of a server of version 18.16, which has rights only for whole databases. In a
+ * cluster, the account `read` may send any settings, because this version has no way to allow only one of them.
  */
 export function buildAccountsFile({ database, prefix, hashes, cluster }: Accounts): string {
   const users = ROLES.map(

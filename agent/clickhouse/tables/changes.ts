@@ -13,7 +13,7 @@ import { buildTables, SCHEMA_VERSION, type Table, type TableColumn } from './sch
 import { chooseTableSettings, toDefaultDatabase } from './server_version.ts';
 
 export interface Changes {
-  /** Tables and `table.column`s that were added. */
+  /** Names of the tables that were added, and of the columns, as `table.column`. */
   added: string[];
   meta: Meta;
 }
@@ -25,7 +25,7 @@ const TIMEOUT_MS = 300_000;
 const LOOKS_MAX = 20;
 const LOOK_MS = 100;
 
-/** Creates missing tables, and the database. Throws a UserError if there are other tables with these names. */
+/** Creates the database and the tables that are missing. Throws a UserError if unrelated tables have these names. */
 export async function createTables(
   settings: ConnectionSettings,
   place: TablePlace,
@@ -52,7 +52,7 @@ async function makeDatabase(settings: ConnectionSettings, place: TablePlace): Pr
   }
 }
 
-/** Adds tables and columns. Throws a UserError if there is nothing to add to, or a newer kreplay was here. */
+/** Adds tables and columns. Throws a UserError if there are no tables yet, or if they belong to a newer kreplay. */
 export async function upgradeTables(connection: Connection, place: TablePlace, nowNs: bigint): Promise<Changes> {
   const found = await readDatabaseState(connection, place.database);
   refuseUnmade(found, place.database);
@@ -60,7 +60,7 @@ export async function upgradeTables(connection: Connection, place: TablePlace, n
   return complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
 }
 
-/** Throws a UserError if `kreplay fleet init` has not completed there. */
+/** Throws a UserError if `kreplay fleet init` has not completed in this database. */
 export function refuseUnmade({ draft }: Found, database: string): void {
   if (draft?.schemaVersion === undefined)
     throw new UserError(`there are no tables in ${database}, or not all: run \`kreplay fleet init\``);
@@ -82,8 +82,8 @@ async function complete(connection: Connection, { place, layout, found, nowNs }:
   const [metaTable, ...tables] = buildTables(layout.bucketNs) as [Table, ...Table[]];
   refuseOthers([metaTable, ...tables], found.tables, place);
   const added = await completeTable(connection, place, metaTable, found);
-  // The layout is written before the other tables are created, which must have it even if another attempt creates them.
-  // The version is written last, when all columns are there.
+  // The layout is written before the other tables are created, because they must have it even if another attempt
+  // creates them. The version is written last, when all columns are there.
   const { draft } = found;
   const keys = ['bucketNs', 'cluster', 'storagePolicy'] as const;
   if (keys.some((key) => layout[key] !== draft?.[key])) await writeMeta(connection, layout, nowNs);
@@ -93,7 +93,7 @@ async function complete(connection: Connection, { place, layout, found, nowNs }:
   return { added, meta };
 }
 
-/** Returns what was added. */
+/** Creates the table or adds its missing columns. Returns the names of what was added. */
 async function completeTable(connection: Connection, place: TablePlace, table: Table, found: Found): Promise<string[]> {
   const options = { settings: chooseTableSettings(place.version), timeoutMs: TIMEOUT_MS };
   for (const statement of createTable(place, table)) await connection.run(statement, options);
@@ -112,7 +112,7 @@ async function completeTable(connection: Connection, place: TablePlace, table: T
   return added;
 }
 
-/** A replica, or another kreplay, may add the column at the same time. Returns false if it did. */
+/** Adds a column. Returns false if a replica, or another kreplay, has added it at the same time. */
 async function addOnce(
   connection: Connection,
   table: string,
@@ -133,7 +133,7 @@ async function addOnce(
   }
 }
 
-/** Throws a UserError for a column of another type, which is not kreplay's to change. */
+/** Throws a UserError for a column of an unexpected type, because kreplay must not change such a column. */
 function refuseOthers(
   tables: readonly Table[],
   found: ReadonlyMap<string, FoundTable>,

@@ -1,4 +1,4 @@
-/** Statements that make the tables, for a version of the server, alone or in a cluster. */
+/** Statements that create the tables, for a given version of the server, on one server or in a cluster. */
 import { identifier, list, columns as namesOf, type Sql, sql, typeName, word } from '../statements/sql.ts';
 import type { Table, TableColumn } from './schema.ts';
 import type { ServerVersion } from './server_version.ts';
@@ -6,9 +6,9 @@ import type { ServerVersion } from './server_version.ts';
 export interface TablePlace {
   database: string;
   version: ServerVersion;
-  /** Name of the cluster in the server's configuration; its macros name shard and replica. */
+  /** Name of the cluster in the server's configuration, whose macros name the shard and the replica. */
   cluster?: string | undefined;
-  /** Storage policy of the disks that events lie on; newer servers only. */
+  /** Storage policy of the disks that hold the events; newer servers only. */
   storagePolicy?: string | undefined;
 }
 
@@ -16,7 +16,7 @@ export function createDatabase({ database }: TablePlace): Sql {
   return sql`CREATE DATABASE IF NOT EXISTS ${identifier(database)}`;
 }
 
-/** The statements are run on every server, as `ON CLUSTER` would wait for servers that are down. */
+/** The statements are run on every server, because `ON CLUSTER` would wait for servers that are down. */
 export function createTable(place: TablePlace, table: Table): Sql[] {
   const { database, version, cluster } = place;
   const name = qualifyName(database, table.name);
@@ -44,12 +44,12 @@ export function addColumn({ database, version }: TablePlace, tableName: string, 
   return sql`ALTER TABLE ${qualifyName(database, tableName)} ADD COLUMN ${ifMissing}${buildColumnSql(version, column)}`;
 }
 
-/** The partitions of the table are numbers. A missing partition is no error. */
+/** Drops a partition of a table whose partitions are numbers. A missing partition is no error. */
 export function dropPartition(tableName: string, partition: bigint): Sql {
   return sql`ALTER TABLE ${identifier(tableName)} DROP PARTITION ${partition}`;
 }
 
-/** The table of all shards, which is for reading only. */
+/** Returns the name of the table that spans all shards, which is only for reading. */
 export function nameDistributedTable(name: string): string {
   return `${name}_all`;
 }
@@ -62,7 +62,8 @@ function buildColumnSql(version: ServerVersion, { name, type, computed, isDelta 
   const value = computed
     ? sql` ${computed.when === 'DEFAULT' ? sql`DEFAULT` : sql`MATERIALIZED`} ${computed.value}`
     : sql``;
-  // Delta shrinks numbers that stay close to a byte or two; T64 drops the bits that no number of a block has.
+  // Delta shrinks numbers that are close to each other to one or two bytes; T64 drops the bits that no number of a
+  // block has.
   const codec =
     !version.isCurrent || type.kind !== 'integer'
       ? sql``
@@ -75,7 +76,7 @@ function buildColumnSql(version: ServerVersion, { name, type, computed, isDelta 
 function buildEngineSql({ database, cluster }: TablePlace, { name, versionColumn }: Table): Sql {
   const version = versionColumn === undefined ? [] : [identifier(versionColumn)];
   if (cluster === undefined) return sql`ReplacingMergeTree(${version.length > 0 ? list(version) : sql``})`;
-  // The path has the name of the database, because 18.16 lacks the macro for it.
+  // The path contains the name of the database, because 18.16 lacks the macro for it.
   const path = word(`/clickhouse/kreplay/{shard}/${database}/${name}`);
   return sql`ReplicatedReplacingMergeTree(${list([path, word('{replica}'), ...version])})`;
 }

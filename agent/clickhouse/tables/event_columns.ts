@@ -1,6 +1,6 @@
 /**
- * Columns of the table `event`, from the columns of a recording. A new event type or column appears here by itself:
- * numbers as they are, and references resolved.
+ * Columns of the table `event`, derived from the columns of a recording. A new event type or column is added
+ * automatically: numbers are taken as they are, and references are resolved.
  */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
@@ -8,7 +8,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import type { Storage } from '../../../bpf/schema/kinds.ts';
 import { type IntegerName, type NativeType, parseType } from '../native/types.ts';
 
-/** The part that a column holds of the context, file, process or text that its source refers to. */
+/** The part of a context, file, process or text that a column holds; the column's source refers to that object. */
 export type SourcePart =
   | 'number'
   | 'event_type'
@@ -101,7 +101,7 @@ function buildSourceColumns(source: Column): EventColumn[] {
   }
 }
 
-/** The first column of a name counts. */
+/** If several columns have the same name, the first one is used. */
 export function buildEventColumns(columns: readonly Column[]): readonly EventColumn[] {
   const byName = new Map<string, EventColumn>();
   for (const column of columns.flatMap(buildSourceColumns))

@@ -4,12 +4,12 @@ import { integer, type Sql, sql } from '../statements/sql.ts';
 const BUCKET_MAX = 2n ** 32n - 1n;
 
 export interface StartBounds {
-  /** Inclusive bounds of the start. */
+  /** Inclusive bounds of the events' start times. */
   firstNs: bigint;
   lastNs: bigint;
 }
 
-/** The condition on buckets uses the first part of the key, and the one on times selects the partitions. */
+/** The condition on buckets uses the first part of the key, and the condition on times selects the partitions. */
 export function buildTimeRangeSql(bucketNs: bigint, { firstNs, lastNs }: StartBounds): Sql {
   const first = firstNs / bucketNs;
   const last = lastNs / bucketNs;

@@ -1,4 +1,4 @@
-/** The layout that all tables of a fleet share for good. It is read from all servers before any server is changed. */
+/** The permanent layout of all tables of a fleet. It is read from all servers before any server is changed. */
 import { UserError } from '../../process/errors.ts';
 import { nameDistributedTable } from './ddl.ts';
 import type { Found } from './found.ts';
@@ -10,10 +10,10 @@ export interface TableLayout {
   storagePolicy?: string | undefined;
 }
 
-/** The layout that an operator asks for. */
+/** The layout that an operator requests. */
 export type WantedLayout = { [Name in keyof TableLayout]?: TableLayout[Name] | undefined };
 
-/** The layout that a server's tables show: undefined if they do not show it, '' for no cluster or policy. */
+/** The layout that a server's tables show: a value is undefined if they do not show it, '' for no cluster or policy. */
 interface Said {
   place: string;
   bucketNs: bigint | undefined;
@@ -25,7 +25,7 @@ interface Said {
 const NAMES = buildTables(BUCKET_NS_DEFAULT).map(({ name }) => name);
 const BUCKETED = ['event', 'pinned_event'];
 
-/** Throws a UserError if servers differ from each other, or from what is wanted. */
+/** Throws a UserError if the layouts of the servers differ from each other, or from the wanted layout. */
 export function chooseLayout(founds: readonly Found[], wanted: WantedLayout, database: string): TableLayout {
   for (const { place, draft } of founds)
     if ((draft?.schemaVersion ?? 0) > SCHEMA_VERSION)
@@ -115,7 +115,7 @@ function interpretFound({ place, tables, draft }: Found, database: string): Said
   };
 }
 
-/** The length of a bucket is in `meta`, and in the expression of each column `bucket`. */
+/** Finds the length of a bucket, which is in `meta` and in the expression of each column `bucket`. */
 function findBucketNs({ place, tables, draft }: Omit<Found, 'hasDatabase'>, database: string): bigint | undefined {
   const places = new Map<string, bigint>(draft ? [['meta', draft.bucketNs]] : []);
   for (const name of BUCKETED.flatMap((name) => [name, nameDistributedTable(name)])) {

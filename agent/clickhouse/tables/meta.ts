@@ -1,4 +1,4 @@
-/** The table `meta`: values that concern all tables, by key. */
+/** The table `meta`: values that concern all tables, stored by key. */
 import { type Connection, QUESTION_MS } from '../connection/connection.ts';
 import { type RowsOptions, readTypedRows } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
@@ -27,16 +27,16 @@ const KEYS = {
   storagePolicy: 'storage_policy',
 } as const;
 
-/** Codes for a table, and for a database, that is not there. */
+/** Error codes for a missing table and for a missing database. */
 const MISSING: readonly unknown[] = [60, NO_DATABASE];
 
-/** Returns undefined if there are no tables yet, or not all. Throws a ServerError, also for another `meta`. */
+/** Returns undefined until all tables are created. Throws a ServerError, also if `meta` is not a table of kreplay. */
 export async function readMeta(connection: Connection, options: RowsOptions = {}): Promise<Meta | undefined> {
   const draft = await readDraft(connection, options);
   return draft?.schemaVersion === undefined ? undefined : { ...draft, schemaVersion: draft.schemaVersion };
 }
 
-/** Returns undefined if nothing was written. Throws a ServerError, also for a table `meta` that is not of kreplay. */
+/** Returns undefined if nothing was written. Throws a ServerError, also if `meta` is not a table of kreplay. */
 export async function readDraft(connection: Connection, options: RowsOptions = {}): Promise<MetaDraft | undefined> {
   const values = new Map<string, string>();
   try {
@@ -87,7 +87,7 @@ async function insert(
   await connection.insert({ table: 'meta', columns: columns.map(({ name }) => name) }, () => [block]);
 }
 
-/** A value with a key of its own; undefined if there is none. Throws a ServerError. */
+/** Returns the value of a key; undefined if there is none. Throws a ServerError. */
 export async function readValue(connection: Connection, key: string): Promise<string | undefined> {
   return (await readLatestValue(connection, key))?.value;
 }
@@ -109,7 +109,7 @@ WHERE key = ${text(key)} HAVING count() > 0`;
   return row && { value: row.value, atNs: row.latest };
 }
 
-/** Names and types of the columns that a table of the database has. */
+/** Returns the names and types of the columns of each table in the database. */
 export async function readServerColumns(
   connection: Connection,
   options: RowsOptions = {},

@@ -1,27 +1,27 @@
 /**
- * The oldest kept time: events that began before it were dropped, except those that pins keep. The time is written
- * before anything is dropped, and readers remember it for a moment only.
+ * The oldest kept time: events that began before it were dropped, except for events that pins keep. The time is written
+ * before anything is dropped, and readers cache it only for a moment.
  */
 import type { Connection } from '../connection/connection.ts';
 import { readValue, writeValue } from './meta.ts';
 
-/** How long a reader may remember the time. Rows are dropped when all readers know the new one. */
+/** How long a reader may cache the oldest kept time. Rows are dropped when all readers know the new time. */
 export const REMEMBERED_MS_MAX = 1000;
 
 const KEY = 'oldest_ns';
 
-/** Returns 0 if nothing was dropped yet. Throws a ServerError. */
+/** Returns 0 if nothing has been dropped yet. Throws a ServerError. */
 export async function readOldest(connection: Connection): Promise<bigint> {
   const value = await readValue(connection, KEY);
   return value !== undefined && /^\d{1,20}$/.test(value) ? BigInt(value) : 0n;
 }
 
-/** The time only grows. Throws a ServerError. */
+/** Raises the oldest kept time, which never decreases. Throws a ServerError. */
 export async function raiseOldest(connection: Connection, oldestNs: bigint, nowNs: bigint): Promise<void> {
   if (oldestNs > (await readOldest(connection))) await writeValue(connection, KEY, String(oldestNs), nowNs);
 }
 
-/** Reads the time again when it may have changed. */
+/** Returns a function that reads the oldest kept time and caches it for `REMEMBERED_MS_MAX`. */
 export function createOldestReader(connection: Connection): () => Promise<bigint> {
   let [known, readMs] = [Promise.resolve(0n), Number.NEGATIVE_INFINITY];
   return () => {

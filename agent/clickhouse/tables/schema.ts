@@ -3,7 +3,7 @@ import { type NativeType, parseType } from '../native/types.ts';
 import { identifier, type Sql, sql } from '../statements/sql.ts';
 import { EVENT_COLUMNS, type EventColumn } from './event_columns.ts';
 
-/** Raised when tables change in another way than by new columns, which `fleet upgrade` adds. */
+/** Raised when tables change in any way other than new columns, which `fleet upgrade` adds. */
 export const SCHEMA_VERSION = 1;
 
 /** Value of `owner` if several services own an event, or parts of it. */
@@ -18,7 +18,7 @@ export interface TableColumn {
   readonly type: NativeType;
   /** When and how the server computes the column: always, or if an insert leaves it out. */
   readonly computed?: { readonly when: 'MATERIALIZED' | 'DEFAULT'; readonly value: Sql } | undefined;
-  /** Neighbouring rows have close values. */
+  /** Whether neighbouring rows have close values. */
   readonly isDelta?: boolean;
 }
 
@@ -27,13 +27,13 @@ export interface Table {
   readonly columns: readonly TableColumn[];
   /** Rows with equal values in these columns are one row. */
   readonly key: readonly string[];
-  /** Among rows with equal keys, the one with the largest value here counts; without this column, the last one. */
+  /** Among rows with equal keys, the row with the largest value here counts; without this column, the last row. */
   readonly versionColumn?: string;
-  /** The part of the key that is in memory, if not all. */
+  /** The part of the key that is in memory, if it is not the whole key. */
   readonly keyInMemory?: readonly string[];
   readonly partition?: Sql;
   readonly rowsPerMark?: number;
-  /** Indexes of newer servers. */
+  /** Indexes, which only newer servers have. */
   readonly indexes?: readonly { readonly column: string; readonly kind: Sql; readonly granularity: number }[];
 }
 
@@ -45,7 +45,7 @@ function column(name: string, type: string, more: Partial<TableColumn> = {}): Ta
   return { name, type: parseType(type), ...more };
 }
 
-/** Several columns as `name type` in lines. */
+/** Parses several columns, written as lines of `name type`. */
 function columns(lines: string): TableColumn[] {
   return lines.split('\n').flatMap((line) => {
     const [name, type] = line.trim().split(' ');
@@ -81,7 +81,7 @@ function buildEventTable(bucketNs: bigint): Table {
   };
 }
 
-/** A segment's summary of a transaction or of a trace: the columns of the recording's own summary. */
+/** A segment's summary of a transaction or of a trace; its columns are those of the summary in the recording. */
 const SUMMARY = columns(`
   node LowCardinality(String)
   services Array(String)
@@ -102,7 +102,7 @@ const SUMMARY = columns(`
 const BY_ID: Table = {
   name: 'by_id',
   columns: [
-    // 1: transaction, 2: trace, whose id is in hexadecimal digits.
+    // 1: transaction; 2: trace, with its id in hexadecimal digits.
     ...columns(`kind UInt8
       id String
       day UInt32
@@ -112,7 +112,7 @@ const BY_ID: Table = {
     ...SUMMARY,
   ],
   key: ['kind', 'id', 'day', 'recording', 'first_number'],
-  // A look-up touches each partition, so there is one a day.
+  // A look-up touches every partition, so each partition has a whole day.
   partition: sql`day`,
   indexes: [{ column: 'id', kind: sql`bloom_filter`, granularity: 1 }],
 };
@@ -155,7 +155,7 @@ const STAT: Table = {
 
 const ARRIVED = column('arrived', 'DateTime', { computed: { when: 'DEFAULT', value: sql`now()` } });
 
-/** The small tables that go with segments. */
+/** The small tables that accompany segments. */
 const BESIDE: readonly Table[] = [
   {
     name: 'name',
@@ -181,8 +181,8 @@ const BESIDE: readonly Table[] = [
     key: ['recording', 'loss_id'],
     // A loss only grows, and an earlier state of it may arrive again.
     versionColumn: 'count',
-    // The start decides: a loss grows at its end, and must stay in the partition of its earlier row. Losses of whole
-    // nodes stay when days are dropped.
+    // The start of the loss determines the partition: a loss grows at its end, and must stay in the partition of its
+    // earlier row. Losses of whole nodes stay when days are dropped.
     partition: sql`if(recording = 0, 0, ${buildDaySql('from_ns')})`,
   },
   {
@@ -248,7 +248,8 @@ const META: Table = {
 
 const PIN: Table = {
   name: 'pin',
-  // A pin keeps everything from `from_ns` to `start_ns`, where the transaction starts, and the transaction to `end_ns`.
+  // A pin keeps everything from `from_ns` to `start_ns`, where the transaction starts, and the transaction's own events
+  // up to `end_ns`.
   columns: columns(`pin UInt64
     transaction_id String
     nodes Array(String)
@@ -260,7 +261,7 @@ const PIN: Table = {
   partition: sql`pin`,
 };
 
-/** A pin and what it keeps lie in partitions of their own, so that unpinning drops them. */
+/** Builds a table of pinned rows. The rows of each pin are in a partition of their own, which unpinning drops. */
 function buildPinnedTable(table: Table): Table {
   return {
     ...table,

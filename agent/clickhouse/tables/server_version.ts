@@ -1,4 +1,7 @@
-/** Abilities of a server by version. 18.16 is Debian's; versions in between are unsupported, but not refused. */
+/**
+ * Capabilities of a server by version. Debian has 18.16; the versions between it and the oldest supported one are not
+ * refused, although they are unsupported.
+ */
 import { type Compression, connect, QUESTION_MS } from '../connection/connection.ts';
 import { readSingleRow } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
@@ -7,7 +10,7 @@ import { sql } from '../statements/sql.ts';
 
 export interface ServerVersion {
   text: string;
-  /** Whether it has all that is expected of a server in use: codecs, indexes, grants, zstd, disks. */
+  /** Whether the server has everything that production use requires: codecs, indexes, grants, zstd and disks. */
   isCurrent: boolean;
 }
 
@@ -18,7 +21,7 @@ export function parseServerVersion(text: string): ServerVersion {
   return { text, isCurrent: Number(/^(\d+)\./.exec(text)?.[1] ?? 0) >= CURRENT_MAJOR };
 }
 
-/** The database need not exist. Throws a ServerError, or a UserError for the settings. */
+/** Reads a server's version; the database need not exist. Throws a ServerError, or a UserError for the settings. */
 export async function readServerVersion(settings: ConnectionSettings): Promise<ServerVersion> {
   try {
     return await queryVersion(settings);
@@ -28,10 +31,10 @@ export async function readServerVersion(settings: ConnectionSettings): Promise<S
   }
 }
 
-/** The code of a server for a database that is not there. */
+/** The server's error code for a missing database. */
 export const NO_DATABASE = 81;
 
-/** Used only if the own database does not exist, because an account may be shut out of the default one. */
+/** Used only if the configured database does not exist, because an account may have no access to the default one. */
 export function toDefaultDatabase(settings: ConnectionSettings): ConnectionSettings {
   return { ...settings, database: 'default' };
 }
@@ -59,15 +62,15 @@ export function chooseInsertCompression({ isCurrent }: ServerVersion): Compressi
 }
 
 /**
- * Settings of an insert that is repeated until it is acknowledged. `token` names the rows, so that a server drops rows
- * that it already has; `quorum` is the number of replicas that must have them.
+ * Settings of an insert that is repeated until it is acknowledged. `token` identifies the rows, so that a server drops
+ * rows that it already has; `quorum` is the number of replicas that must have the rows.
  */
 export function chooseInsertSettings(
   { isCurrent }: ServerVersion,
   { token, quorum }: { token: string; quorum?: number | undefined },
 ): Record<string, string | number> {
   return {
-    // Servers from 26.3 on acknowledge rows that are in memory only, unless told otherwise.
+    // Unless configured otherwise, servers since 26.3 acknowledge rows that are only in memory.
     ...(isCurrent && { async_insert: 0, insert_deduplication_token: token }),
     ...(quorum !== undefined && { insert_quorum: quorum }),
   };

@@ -1,6 +1,6 @@
 /**
  * The events that retention has dropped from a fleet, as one loss for each node. They are counted in the sums by
- * minute, because a segment may go on in an hour that is kept.
+ * minute, because a segment may continue into an hour that is kept.
  */
 import { createHash } from 'node:crypto';
 import type { Connection } from '../../clickhouse/connection/connection.ts';
@@ -23,8 +23,8 @@ const MINUTES_OF_HOUR = 60n;
 const DROPPED = { node: 'text', first: 'number', last: 'number', lost: 'number' } as const;
 
 /**
- * Returns, for each node, the recorded loss and the loss by dropping the hours before `firstHour`. Throws a
- * ServerError.
+ * Returns, for each node, two losses: the recorded one, and the one that dropping the hours before `firstHour` causes.
+ * Throws a ServerError.
  */
 export async function readDropped(
   connection: Connection,
@@ -94,7 +94,7 @@ export async function writeDropped(connection: Connection, dropped: readonly Dro
   await connection.insert({ table: 'loss', columns: columns.map(({ name }) => name) }, () => [block]);
 }
 
-/** Encodes each text as a place in a table of texts, whose first text is the empty one. */
+/** Encodes each text as an index into a table of texts, whose first text is empty. */
 function buildTextColumn(texts: readonly string[]) {
   const places = new Map([['', 0]]);
   for (const one of texts) if (!places.has(one)) places.set(one, places.size);

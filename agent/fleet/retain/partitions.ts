@@ -9,7 +9,7 @@ import { HOUR_NS } from './plan.ts';
 export interface Partition {
   table: string;
   number: bigint;
-  /** The partition may be dropped if this is the first hour that is kept: all its rows are of earlier hours. */
+  /** All rows of the partition are of earlier hours, so it may be dropped if this is the first hour that is kept. */
   endHour: bigint;
   bytes: bigint;
 }
@@ -18,11 +18,11 @@ const HOURS_OF_DAY = 24n;
 
 /** Tables whose partitions are the hours of their rows. */
 const BY_HOUR = ['event', 'transaction', 'stat'];
-/** Tables whose partitions are the hours in which segments begin; a segment may go on for longer. */
+/** Tables whose partitions are the hours in which segments begin; a segment may continue into later hours. */
 const BY_SEGMENT = ['segment', 'name'];
 const BY_DAY = ['by_id', 'loss'];
 
-/** The partition of the table `loss` with the losses by retention itself, which is kept. */
+/** The partition of the table `loss` that has the losses caused by retention itself; it is kept. */
 const KEPT_LOSSES = 0n;
 
 const TIMEOUT_MS = 600_000;
@@ -49,7 +49,7 @@ export function parsePartitionNumber(partition: string): bigint {
   throw createUnexpectedAnswerError('a partition has no number');
 }
 
-/** Returns the hour of the last event in the segments that begin in each hour. */
+/** Returns, for each hour, the hour of the last event in the segments that begin in it. */
 async function readSegmentEnds(connection: Connection): Promise<Map<bigint, bigint>> {
   const hours = sql`SELECT intDiv(t_min, ${HOUR_NS}) AS hour, intDiv(max(t_max), ${HOUR_NS}) AS last FROM segment GROUP BY hour`;
   return new Map(

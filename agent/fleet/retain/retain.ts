@@ -30,7 +30,7 @@ export interface RetainOptions extends Limits {
 }
 
 export interface Retained {
-  /** Servers of the shard. */
+  /** The shard's servers. */
   urls: string[];
   /** Start of the kept time, in nanoseconds since the epoch; 0 if nothing was dropped yet. */
   oldestNs: bigint;
@@ -92,7 +92,7 @@ async function retainFrom(shards: readonly Shard[], firstHour: bigint, options: 
   return retained;
 }
 
-/** Copies late events for the pins of each shard: a pin is on one shard, and keeps events from all. */
+/** Copies late events for the pins of each shard: a pin is on one shard, and keeps events from all shards. */
 async function copyLateFromShards(works: readonly Work[]): Promise<number[]> {
   const hours = [...new Set(works.flatMap(({ partitions }) => listEventHours(partitions)))];
   const copied: number[] = [];
@@ -147,7 +147,7 @@ async function apply(
 
 /*
  * The retention that is about to run on a shard. The journal is written before anything is changed, and has totals
- * instead of additions: a retention that is repeated after an interruption ends in the same state and counts nothing
+ * instead of increments: a retention that is repeated after an interruption ends in the same state and counts nothing
  * twice.
  */
 
@@ -160,7 +160,7 @@ interface Journal {
 
 const KEY = 'retaining';
 
-/** Undefined if nothing was interrupted. Throws a ServerError. */
+/** Returns undefined if no retention was interrupted. Throws a ServerError. */
 async function readJournal(connection: Connection): Promise<Journal | undefined> {
   const value = await readValue(connection, KEY);
   if (value === undefined || value === '') return undefined;
@@ -195,11 +195,12 @@ function write(connection: Connection, value: string): Promise<void> {
 
 /* Copies events that arrived for pins after they were made, before the hours of these events are dropped. */
 
-/** Ids in one statement: a server takes 256 KiB, in which each byte of an id is two digits. */
+/** Maximum number of ids in one statement: a server takes 256 KiB, in which each byte of an id is two digits. */
 const IDS_MAX = 100;
 
 /**
- * Returns how many of this shard's pins were copied again; `hours` will be dropped, on any shard. Throws a ServerError.
+ * Copies again those of this shard's pins whose period includes any of `hours`, which some shard is about to drop.
+ * Returns the number of pins that were copied. Throws a ServerError.
  */
 async function copyLate(connection: Connection, from: CopiedFrom, hours: readonly bigint[]): Promise<number> {
   const pins = await readPins(connection, { isCluster: false });
@@ -219,7 +220,7 @@ async function copyLate(connection: Connection, from: CopiedFrom, hours: readonl
   return copied;
 }
 
-/** Returns when the last event of each transaction began, of those that have arrived. */
+/** Returns the start of each transaction's last event, as far as events have arrived. */
 async function readTransactionEnds(
   connection: Connection,
   { isCluster }: CopiedFrom,

@@ -23,14 +23,14 @@ export interface FoundServers {
   shards: Shard[];
   /** The disks of all servers; undefined if the version of a server does not report disks. */
   disks: DiskSpace[] | undefined;
-  /** The oldest version. */
+  /** The version of the first server that does not report disks, or else of the first server. */
   version: string;
   close(): void;
 }
 
 interface Server {
   url: string;
-  /** The same for replicas of a shard. */
+  /** The shard, which is the same for all its replicas. */
   shard: string;
   shardCount: bigint;
   meta: Meta;
@@ -38,9 +38,9 @@ interface Server {
   disks: DiskSpace[] | undefined;
 }
 
-/** Retention could drop hours that should be kept if clocks differed by more. */
+/** Maximum difference between clocks: if they differed by more, retention could drop hours that should be kept. */
 const CLOCKS_APART_MS_MAX = 3_600_000;
-/** A server needs no more time to answer. */
+/** Longest time that a server needs to answer. */
 const TIMEOUT_MS = 60_000;
 
 /** Throws a UserError. */
@@ -70,7 +70,7 @@ export async function findServers(settings: readonly ConnectionSettings[]): Prom
 }
 
 /**
- * Throws if a shard is missing, because hours are dropped from all shards at once. A replica that is away drops them
+ * Throws if a shard is missing, because hours are dropped from all shards at once. An unreachable replica drops them
  * when it is back.
  */
 function refuseMissing(servers: readonly Server[], shardCount: number, away: readonly ServerError[]): void {

@@ -1,4 +1,4 @@
-/** The value that a column reads as when it is not stored, because the file is older or the value was unknown. */
+/** The value that a column has when it is not stored, because the file is older or the value was unknown. */
 import { type ColumnArray, createColumn } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';

@@ -14,12 +14,12 @@ const BASE_BYTES = 8;
 
 export const STORAGE_WIDTH: Record<Storage, number> = { u8: 1, u16: 2, u32: 4, i32: 4, u64: 8, i64: 8 };
 
-/** The most bytes that `encodeColumn` writes; `output` must have that much room. */
+/** The maximum number of bytes that `encodeColumn` writes; `output` must have that much room. */
 export function computeEncodedBytesMax(rows: number, width: number): number {
   return HEAD_BYTES + BASE_BYTES + rows * width;
 }
 
-/** Writes `values` (at least one) to `output` at `offset`; returns the offset after them. */
+/** Writes `values` (at least one) to `output` at `offset`; returns the offset after the written bytes. */
 export function encodeColumn(values: ColumnArray, encoding: Encoding, output: Uint8Array, offset: number): number {
   const delta = encoding === 'delta' && values.BYTES_PER_ELEMENT === 8;
   return nativeColumns.encodeColumn(values, delta, output, offset);
@@ -40,8 +40,8 @@ export function decodeColumn(encoded: Uint8Array, values: ColumnArray): void {
 }
 
 /**
- * Sets `target[targets[i]]` to the value of row `rows[i]` in a column of `count` values; returns false when a value
- * depends on those before it.
+ * Sets `target[targets[i]]` to the value of row `rows[i]` in a column of `count` values; returns false when a value of
+ * the column depends on the values before it.
  */
 export function pickValues(
   encoded: Uint8Array,
@@ -55,7 +55,7 @@ export function pickValues(
   return picked;
 }
 
-/** Writes a frame to `output` at `offset`; returns its size, or 0 when there is no room for it. */
+/** Compresses data to a frame in `output` at `offset`; returns the frame's size, or 0 when there is no room for it. */
 export const compressFrame = nativeColumns.compressFrame;
 
 /** Fills `output` with the content of the frame. */

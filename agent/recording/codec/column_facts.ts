@@ -1,5 +1,5 @@
 /**
- * What the columns of a segment contain, in a small blob of its entry: a query whose values are not among them does not
+ * A small blob in a segment's entry says which values the segment's columns contain. A query for other values does not
  * read the segment.
  *
  *   [crc32 of the rest u32, from a seed] [column id u16][form u8][bytes u16][these bytes] ...
@@ -10,9 +10,9 @@
  *   FILTER     a Bloom filter of the values that occur: bits for each value u8, then the bits, the lowest of a byte
  *              first
  *
- * Values count as unsigned. A filter has the value v when all of the bits (h + i * g) mod 2^32 mod (number of bits) are
- * set, for i from 0 to the bits for each value - 1, where h is the finalizer of MurmurHash3 of v, and g that of h, made
- * odd.
+ * Values are treated as unsigned. A filter contains the value v when all of the bits (h + i * g) mod 2^32 mod (number
+ * of bits) are set, for i from 0 to (bits for each value) - 1. Here h is the finalizer of MurmurHash3 applied to v, and
+ * g is the finalizer applied to h, made odd.
  */
 import { crc32 } from 'node:zlib';
 import { toWords } from '../words64.ts';
@@ -26,20 +26,27 @@ const FILTER = 3;
 const EXTREMES_BYTES = 18;
 
 /**
- * Values in more ranges become a Bloom filter. Ranges are exact, and take 3 bytes or so each. A filter wrongly finds
- * one in 40 of the values that do not occur, as long as it has no more than `FILTER_BYTES_MAX` values.
+ * The most ranges of a column; if there are more, the values become a Bloom filter. Ranges are exact, and take about 3
+ * bytes each. A filter wrongly finds one in 40 of the values that do not occur, as long as it contains at most
+ * `FILTER_BYTES_MAX` values.
  */
 export const RANGES_MAX = 64;
 const FILTER_BYTES_MAX = 512;
 const FILTER_BITS_MAX = 4;
-/** Share of (bits of the filter / values) that each value sets: half of the bits are then set, which is best. */
+/**
+ * Number of bits that each value sets, divided by the filter's bits per value. Half of all bits are then set, which is
+ * best.
+ */
 const FILTER_BITS_SHARE = Math.LN2;
 
 const VARINT_BITS = 7;
 const VARINT_BASE = 2 ** VARINT_BITS;
 const U32_END = 2 ** 32;
 
-/** A hash table of the values that were found: 1 + the index of each. A segment's rows fill at most half of it. */
+/**
+ * A hash table of the values found: each slot has 1 + the index of a value. A segment's rows fill at most half of the
+ * slots.
+ */
 const SLOT_BITS = 13;
 const slots = new Uint16Array(2 ** SLOT_BITS);
 const found = new Uint32Array(SEGMENT_ROWS_MAX);
@@ -65,7 +72,7 @@ export interface Filter {
   bitsOfValue: number;
 }
 
-/** Facts about a column; a form that this program does not know gives none. */
+/** Facts about a column; empty if the stored form is unknown to this program. */
 export interface ColumnFacts {
   ranges?: readonly Range[];
   extremes?: readonly Extremes[];
@@ -73,7 +80,7 @@ export interface ColumnFacts {
 }
 
 /**
- * Returns the distinct values of rows [from, to), in ascending order; the next call overwrites them. A `Set` takes
+ * Returns the distinct values of rows [from, to), in ascending order; the next call overwrites them. A `Set` would take
  * several times as long, and more memory.
  */
 export function findDistinctValues(values: Uint32Array, from: number, to: number): Uint32Array {
@@ -90,7 +97,7 @@ export function findDistinctValues(values: Uint32Array, from: number, to: number
   return found.subarray(0, count).sort();
 }
 
-/** Returns the sorted values as ranges if those are few, else as a filter. */
+/** Returns the sorted values as ranges if there are few ranges, or else as a filter. */
 export function buildMemberFacts(sorted: Uint32Array): ColumnFacts {
   const ranges: Range[] = [];
   let from = 0;
@@ -137,7 +144,7 @@ function mixBits(value: number): number {
   return (bits ^ (bits >>> 16)) >>> 0;
 }
 
-/** The smallest and the largest value of each event type in rows [from, to). */
+/** Returns the smallest and the largest value of each event type in rows [from, to). */
 export function findExtremesByType(
   types: Uint8Array,
   values: BigUint64Array | BigInt64Array,
@@ -172,7 +179,7 @@ function isLess(words: Uint32Array, row: number, than: number): boolean {
   return high < highThan || (high === highThan && words[2 * row]! < words[2 * than]!);
 }
 
-/** The checksum is seeded with `seed`, so that the blob is only valid in its place. */
+/** Encodes facts as a blob. The checksum is seeded with `seed`, and so the blob is valid only in its place. */
 export function encodeFacts(facts: ReadonlyMap<number, ColumnFacts>, seed: number): Buffer {
   const bytes: number[] = [];
   for (const [columnId, { ranges, extremes, filter }] of facts) {
@@ -221,7 +228,7 @@ function encodeExtremes(extremes: readonly Extremes[]): Buffer {
 }
 
 /**
- * Reads the facts of a blob about the columns that `isWanted` selects. Returns undefined when the blob is damaged: no
+ * Reads from a blob the facts about the columns that `isWanted` selects. Returns undefined when the blob is damaged; no
  * facts are known then.
  */
 export function decodeFacts(

@@ -11,7 +11,7 @@ import { ENTRY_HEAD_BYTES, GROUP_BYTES_MAX, GROUP_HEAD_BYTES, HEAD_BYTES, SEGMEN
 interface StoredGroup {
   rows: number;
   rawBytes: number;
-  /** Undefined once it is decompressed. */
+  /** The stored bytes of the group; undefined once they are decompressed. */
   body: Buffer | undefined;
   /** The bytes of each column by column id; set when the group is first decompressed. */
   columns?: Map<number, Uint8Array>;
@@ -21,19 +21,22 @@ export interface SegmentData {
   rowCount: number;
   /** Memory that the data takes when all of it is decompressed. */
   bytes: number;
-  /** Number of rows of an event type; 0 for one that has no columns here. */
+  /** Number of rows of an event type; 0 for a type that has no columns in this data. */
   typeRowCount(eventType: number): number;
   readColumn(column: Column): ColumnArray;
   /** Whether the column is stored; if not, all its values are the value of an absent column. */
   has(column: Column): boolean;
   /**
-   * Sets `target[to[i]]` to `column[from[i]]` without decoding the rest; returns false when the column is not stored or
-   * its form does not allow that.
+   * Sets `target[to[i]]` to `column[from[i]]` without decoding the other values; returns false when the column is not
+   * stored or its form does not allow that.
    */
   pick(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): boolean;
 }
 
-/** `make` allocates memory for values and decompressed groups, `label` distinguishes this data from others there. */
+/**
+ * `make` allocates memory for values and decompressed groups; `label` distinguishes the groups of this data from the
+ * groups of other data in that memory.
+ */
 export function openSegmentData(
   data: Buffer,
   columnIds: ReadonlyMap<string, number>,

@@ -1,6 +1,7 @@
 /**
- * Encodes the columns of a segment into a blob, compressed by groups: the common columns, then each event type's own.
- * A query decompresses only the groups, and undoes only the planes of the columns, that it needs.
+ * Encodes the columns of a segment into a blob, compressed by groups. The first group has the common columns; each
+ * further group has the columns of one event type. A query decompresses only the groups that it needs, and undoes only
+ * the planes of the columns that it needs.
  *
  *   [crc32 of the rest u32, from a seed][rows u16][groups u16] [group head]... [group body]...
  *   group head   event type u16 (0: common), rows u16, body bytes u32, raw bytes u32 (0: the body is not compressed)
@@ -19,17 +20,19 @@ import { compressFrame, computeEncodedBytesMax, encodeColumn, repeatsByte, STORA
 /** The most rows of a segment, and of a block that a scan returns. */
 export const SEGMENT_ROWS_MAX = 4096;
 
-/** A valid group is never larger, which bounds what a reader allocates. */
+/** The most bytes of a valid group. The limit bounds how much memory a reader allocates. */
 export const GROUP_BYTES_MAX = SEGMENT_ROWS_MAX * 8 * 128;
 
 export const HEAD_BYTES = 8;
 export const GROUP_HEAD_BYTES = 12;
 export const ENTRY_HEAD_BYTES = 6;
 
-/** Below this size zstd saves too little to be worth the call. */
+/** Below this size, zstd saves too little to be worth the call. */
 const COMPRESS_BYTES_MIN = 128;
 
-/** Rows [from, to) of a block: of the common columns, and of each event type's own. */
+/**
+ * A range of a block's rows: [from, to) in the common columns, [typeFrom, typeTo) in the columns of each event type.
+ */
 export interface BlockRange {
   from: number;
   to: number;
@@ -56,8 +59,8 @@ function allocateWorkMemory(): { raw: Buffer; blob: Buffer } {
 }
 
 /**
- * Returns a function that encodes some columns of a range of a block. The checksum is seeded with `seed`, so that a
- * blob is only valid in its place. The next encoding in this thread overwrites the returned blob.
+ * Returns a function that encodes some columns of a range of a block. The checksum is seeded with `seed`, and so a blob
+ * is valid only in its place. The next encoding in this thread overwrites the returned blob.
  */
 export function createSegmentEncoder(
   columnIds: ReadonlyMap<string, number>,
@@ -102,7 +105,7 @@ function computeColumnBytesMax({ storage }: Column): number {
   return computeEncodedBytesMax(SEGMENT_ROWS_MAX, STORAGE_WIDTH[storage]) + ENTRY_HEAD_BYTES;
 }
 
-/** Returns the number of bytes written; 0 when compression would not make them fewer. */
+/** Returns the number of bytes written, or 0 when compression would not save any. */
 function compress(raw: Uint8Array, output: Buffer, offset: number): number {
   if (raw.length < COMPRESS_BYTES_MIN) return 0;
   return compressFrame(raw, output.subarray(0, offset + raw.length - 1), offset);
@@ -123,7 +126,7 @@ function encodeGroup(
     if (!values) continue;
     const start = end + ENTRY_HEAD_BYTES;
     const next = encodeColumn(values.subarray(from, to), encoding, raw, start);
-    // A column that equals an absent one need not be stored.
+    // A column whose values are all those of an absent column need not be stored.
     if (repeatsByte(raw, start, ABSENT_BYTE.get(name)!)) continue;
     raw.writeUInt16LE(columnIds.get(name)!, end);
     raw.writeUInt32LE(next - start, end + 2);

@@ -7,7 +7,7 @@ import { findExtremes } from '../words64.ts';
 import { buildMemberFacts, type ColumnFacts, findDistinctValues, findExtremesByType } from './column_facts.ts';
 import type { BlockRange } from './encode_segment.ts';
 
-/** The highest bit of an SQLite integer below its sign; event types with larger ids share it. */
+/** The highest bit below the sign of an SQLite integer; event types with this id or a larger one share it. */
 const TYPE_ID_MAX = 62;
 
 export interface SegmentFacts {
@@ -15,7 +15,7 @@ export interface SegmentFacts {
   maxTimestampNs: bigint;
   maxDurationNs: bigint;
   typeMask: bigint;
-  /** Name ids of the services of all owners and origins. */
+  /** Name ids of the services of all owners and origins in the rows. */
   services: Uint32Array;
 }
 
@@ -36,7 +36,7 @@ export function computeSegmentFacts(block: Block, range: BlockRange): SegmentFac
   };
 }
 
-/** Common columns whose values are noted, and common columns whose extremes are noted for each event type. */
+/** Common columns whose values are recorded, and common columns whose extremes are recorded for each event type. */
 export const WITH_MEMBERS = ['pid', 'comm'];
 export const WITH_EXTREMES = ['duration_ns', 'result'];
 
@@ -59,7 +59,7 @@ export function computeColumnFacts(
   return facts;
 }
 
-/** Sorted ids other than 0 that occur in the rows, as owner or as origin. */
+/** Returns the ids, other than 0, of all owners and origins in the rows, sorted. */
 export function collectDistinctIds(
   block: Block,
   range: BlockRange,

@@ -21,11 +21,11 @@ CROSS JOIN ${level.table} ON key BETWEEN start AND start + ${level.size - 1}
 JOIN context ON context.context_id = ${buildKeyContextSql(level)}
 WHERE context.${column} = :text`;
 
-/** A context is in two levels while its group is being merged; UNION leaves one. */
+/** While the group of a context is being merged, two levels contain the context; UNION removes the duplicate. */
 const findInLevels = (column: 'transaction_id' | 'trace_id') =>
   LEVELS.map((level) => `SELECT * FROM (${findContexts(level, column)})`).join('\nUNION\n');
 
-/** Contexts that a finder has not read yet, and that may have no hashes. */
+/** Contexts after `:after` whose hashes may not be in the tables yet. */
 const NEWER = `
 SELECT context_id, transaction_key, transaction_id, trace_id
 FROM context
@@ -58,7 +58,7 @@ export function createContextFinder(database: Database.Database): ContextFinder 
   };
 }
 
-/** Contexts that were read before they were hashed are found twice, and returned once. */
+/** Joins two results. A context that was read before it was hashed is found in both, but returned only once. */
 function mergeFoundContexts(hashed: FoundContext[], others: readonly FoundContext[] = []): FoundContext[] {
   const known = new Set(hashed.map(({ context_id }) => context_id));
   return [...hashed, ...others.filter(({ context_id }) => !known.has(context_id))];
@@ -69,8 +69,9 @@ type ContextsByText = Map<string, FoundContext[]>;
 type NewerContext = [contextId: number, transactionKey: number, transactionId: string | null, traceId: string | null];
 
 /**
- * Returns a function that gives the contexts without hashes, by text: fewer than two batches, each read once. Contexts
- * that were hashed meanwhile stay in the result for a while, which does no harm: contexts never change.
+ * Returns a function that returns the contexts without hashes, grouped by text. It keeps the contexts that it has read,
+ * and starts over once they are more than two batches. Contexts that have been hashed meanwhile stay in the result for
+ * a while, which does no harm because contexts never change.
  */
 function createUnhashedReader(database: Database.Database) {
   const newer = database.prepare<[object], NewerContext>(NEWER).raw();

@@ -11,7 +11,7 @@
 
 const HASH_BITS = 31;
 const CONTEXT_ID_BITS = 32;
-/** Number of groups that are merged into one of the next level, as a power of two. */
+/** Binary logarithm of the number of groups that are merged into one group of the next level. */
 export const MERGED_BITS = 4;
 
 export interface HashLevel {
@@ -19,7 +19,7 @@ export interface HashLevel {
   placeBits: number;
   /** Number of contexts in a group. */
   size: number;
-  /** Bits of a key below its group. */
+  /** Number of bits in a key below the group. */
   groupShift: number;
 }
 
@@ -31,7 +31,8 @@ const createHashLevel = (table: string, placeBits: number): HashLevel => ({
 });
 
 /**
- * Groups of 8192 contexts, of 131,072 and of two million. The groups of the first level are written whole, as batches.
+ * Sizes of the groups: 8192 contexts, 131,072 contexts, and two million. Groups of the first level are written whole,
+ * as batches.
  */
 export const LEVELS: readonly [HashLevel, HashLevel, HashLevel] = [
   createHashLevel('context_hash', 13),
@@ -42,13 +43,13 @@ export const LEVELS: readonly [HashLevel, HashLevel, HashLevel] = [
 /** Number of contexts in a batch. Contexts after the last complete batch are compared one by one. */
 export const BATCH_SIZE = LEVELS[0].size;
 
-/** Number of different hashes. */
+/** Number of possible hashes. */
 export const HASHES = 2 ** HASH_BITS;
 
-/** SQL for the last context whose hashes are in the tables; 0 without any. */
+/** SQL for the id of the last context whose hashes are in the tables; 0 if there are no hashes. */
 export const HASHED_CONTEXTS = "SELECT coalesce((SELECT value FROM meta WHERE key = 'hashed_contexts'), 0)";
 
-/** SQL for the start of the keys of the group that contains a context. */
+/** SQL for the key at which the group of a context starts. */
 export const groupStart = ({ placeBits, groupShift }: HashLevel, contextId: string) =>
   `((${contextId} - 1) >> ${placeBits} << ${groupShift})`;
 
@@ -56,7 +57,7 @@ export const groupStart = ({ placeBits, groupShift }: HashLevel, contextId: stri
 export const buildKeyContextSql = ({ placeBits, size, groupShift }: HashLevel) =>
   `((key >> ${groupShift} << ${placeBits}) + (key & ${size - 1}) + 1)`;
 
-/** SQL of a recursive table with the groups that have keys; each is found with one seek in the index. */
+/** SQL of a recursive table of the groups that have keys; each group is found with one seek in the index. */
 export const buildGroupsSql = ({ table, placeBits, groupShift }: HashLevel) => `
 groups (number) AS (
   SELECT min(key) >> ${groupShift} FROM ${table}
@@ -66,7 +67,7 @@ groups (number) AS (
   WHERE number >= 0 AND number < ${2 ** (CONTEXT_ID_BITS - placeBits) - 1}
 )`;
 
-/** The high 31 bits of FNV-1a over UTF-16 code units. */
+/** Returns the high 31 bits of FNV-1a over the text's UTF-16 code units. */
 export function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

@@ -8,12 +8,12 @@ import Database from 'better-sqlite3';
 const EXTENSION = createRequire(import.meta.url).resolve('#pages');
 
 /**
- * The most bytes of a text, a blob or a row. The longest that kreplay uses are a segment's columns and the list of
- * context ids in a query.
+ * The most bytes of a text, a blob or a row. The longest values that kreplay uses are a segment's columns and the list
+ * of context ids in a query.
  */
 const LENGTH_MAX = 16 * 1024 * 1024;
 
-/** Once this was called, SQLite opens all files of the process through the extension. */
+/** Loads the extension, through which SQLite then opens all files of the process. */
 function load(): void {
   const database = new Database(':memory:');
   database.loadExtension(EXTENSION);
@@ -36,12 +36,12 @@ export function openDatabase(path: string, options: Database.Options): Database.
   }
 }
 
-/** Whether the pages that were read have checksums, all of them correct. */
+/** Whether all pages read so far have checksums that are correct. */
 export function hasChecksums(database: Database.Database): boolean {
   return database.prepare<[], number>('SELECT checksums()').pluck().get() === 1;
 }
 
-/** Must be called before anything is written to a new file. */
+/** Adds checksums to the pages of a new file; must be called before anything is written to the file. */
 export function setChecksums(database: Database.Database): void {
   database.prepare('SELECT set_checksums()').get();
 }
@@ -57,13 +57,13 @@ export function copyTo(database: Database.Database, path: string): void {
   }
 }
 
-/** Numbers of the first `most` pages of the file that do not match their checksums. */
+/** Returns the numbers of the first `most` pages of the file that do not match their checksums. */
 export function findDamagedPages(database: Database.Database, most: number): number[] {
   return JSON.parse(database.prepare<[number], string>('SELECT damaged_pages(?)').pluck().get(most)!);
 }
 
 /**
- * Returns the frame of the write-ahead log that keeps the commits after it from being read; undefined when all can be
+ * Returns the damaged frame of the write-ahead log after which no commit can be read; undefined when all commits can be
  * read. Must be called after something was read.
  */
 export function findDamagedFrame(database: Database.Database): number | undefined {
@@ -71,9 +71,9 @@ export function findDamagedFrame(database: Database.Database): number | undefine
 }
 
 /**
- * Whether SQLite may have copied the log past the frame to the file: the file then has all pages of the frames up to
- * some later frame, each as it was logged last. Without these frames, some pages of the file would be older than
- * others.
+ * Whether SQLite may have copied frames after `frame` from the log to the file. The file then has all pages of the
+ * frames up to some later frame, each in its last logged version. Without those frames, some pages of the file would be
+ * older than others.
  */
 export function isCopiedPast(database: Database.Database, frame: number): boolean {
   const text = database.prepare<[number], string>('SELECT logged_pages(?)').pluck().get(frame)!;

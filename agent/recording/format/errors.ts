@@ -36,7 +36,10 @@ export function createCorruptError(what: string, cause?: unknown): RecordingErro
   );
 }
 
-/** Prefixes of SQLite's result codes, of which the first match counts; an extended code begins with its primary one. */
+/**
+ * Prefixes of SQLite's result codes. The first prefix that matches counts; an extended code begins with its primary
+ * code.
+ */
 const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice: string][] = [
   ['SQLITE_FULL', 'recording_full', 'no space is left on the device: free some, or move the data folder'],
   ['SQLITE_BUSY', 'recording_busy', 'another process holds the file: try again'],
@@ -84,7 +87,7 @@ export class SegmentGone extends Error {
   override readonly name = 'SegmentGone';
 }
 
-/** Values of a file that kreplay did not write may have types that its tables never contain. */
+/** Converts errors about values of unexpected types, which a file that kreplay did not write may contain. */
 export function toDamageError(error: unknown): unknown {
   const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
   return isOfValues ? createCorruptError('it has values that no recording has', error) : error;

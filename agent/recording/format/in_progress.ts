@@ -1,23 +1,26 @@
-/** Keys of `meta` under which a recording keeps calls and requests in progress; a key without any is absent. */
+/** Keys of `meta` under which a recording keeps calls and requests in progress. A key that has none is absent. */
 
 /** The latest time at which a writer is known to have been recording, in nanoseconds since the epoch. */
 export const ALIVE = 'alive_ns';
 
-/** Calls and requests that have begun and not ended, encoded as a segment's data, the most important first. */
+/** Calls and requests that have begun and not ended, encoded like a segment's data, the most important first. */
 export const IN_PROGRESS = 'in_progress';
 
 /** Key of the count of calls and requests that the list leaves out: a text, see `encodeUnlisted`. */
 export const IN_PROGRESS_UNLISTED = 'in_progress_unlisted';
 
-/** Some of the calls and requests that were in progress when earlier writers ended, encoded as those of IN_PROGRESS. */
+/** Some of the calls and requests that were in progress when earlier writers ended, encoded like `IN_PROGRESS`. */
 export const UNFINISHED = 'unfinished';
 
 /** Calls and requests that are counted, but not listed one by one. */
 export interface Unlisted {
   count: number;
-  /** How many of them have a label or are requests, which may carry labelled data. */
+  /**
+   * Number of unlisted calls that have a label, plus the number of unlisted requests: a request may carry labelled
+   * data.
+   */
   labelled: number;
-  /** When the first of them began; 0 if there are none. */
+  /** Start of the earliest unlisted call or request; 0 if there is none. */
   sinceNs: bigint;
 }
 

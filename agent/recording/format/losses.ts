@@ -8,7 +8,7 @@ export const WORD_MAX = 64;
 /** Why events are missing, and which service they belong to. */
 export interface LossReason {
   cause: LossCause;
-  /** The service that all missing events belong to; if undefined, they may belong to any. */
+  /** The service that all missing events belong to; undefined if they may belong to any service. */
   service?: string | undefined;
 }
 
@@ -21,7 +21,8 @@ export interface Loss extends LossReason {
 }
 
 /**
- * Returns the stored form of the reason. A reader that knows only causes takes one with a service for an unknown cause.
+ * Returns the stored form of the reason. A reader that knows only causes treats a reason with a service as an unknown
+ * cause.
  */
 export function encodeReason({ cause, service }: LossReason): string {
   if (service === undefined) return cause;
@@ -42,6 +43,6 @@ export interface ClockStep {
   /** Wall clock minus boot clock. */
   offsetNs: bigint;
   kind: 'start' | 'slew' | 'step' | 'suspend';
-  /** How long the node slept before this step. */
+  /** How long the node was suspended before this step. */
   suspendedNs: bigint;
 }

@@ -1,11 +1,11 @@
-/** The columns with contexts and services: those that an event belongs to, itself or by its origins, and its queuer's. */
+/** Columns with contexts and services: of the event itself, of its origins, and of the task that queued it. */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 
 const ORIGIN_SOURCE = ATTRIBUTION_SOURCES.indexOf('origin');
 
 export interface OwnerColumns {
-  /** 0 stands for the event's own context and service. */
+  /** The event type that has the columns; 0 for the columns of the event's own context and service. */
   eventType: number;
   context: Column;
   service: Column;
@@ -27,18 +27,19 @@ function selectOwnerColumns(source: Column['source']): OwnerColumns[] {
   }));
 }
 
-/** Columns of each origin slot of each event type that has origins. */
+/** The columns of each origin slot, for each event type that has origins. */
 export const ORIGINS: readonly (OwnerColumns & { bytes: Column })[] = selectOwnerColumns('origins').map((owner) => ({
   ...owner,
   bytes: findColumn(owner.context.name.replace(/_context$/, '_bytes')),
 }));
 
-/** Columns of the queuer, for each event type that has them. */
+/** The columns of the queuer, for each event type that has a queuer. */
 export const QUEUERS: readonly OwnerColumns[] = selectOwnerColumns('queuer');
 
 /**
- * Whether the event of a row carries data that its owner wrote earlier. That is work of the transaction, but its caller
- * does not wait for it: other threads do it, mostly seconds later. `source` is a value of the column `context_source`.
+ * Whether the event of a row carries data that its owner wrote earlier. The event is then work of the transaction, but
+ * the transaction's caller does not wait for it: other threads do it, mostly seconds later. `source` is a value of the
+ * column `context_source`.
  */
 export function isWrittenBack(source: number): boolean {
   return source === ORIGIN_SOURCE;

@@ -1,6 +1,6 @@
 /**
- * Assigns columns to pieces: a sealed segment of many rows is stored in pieces, so that a query reads and decompresses
- * only those with the columns it needs. Columns that are used together, or are alike, share a piece.
+ * Assigns columns to pieces. A sealed segment of many rows is stored in pieces, and so a query reads and decompresses
+ * only the pieces with the columns that it needs. Columns that are used together, or are alike, share a piece.
  */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 
@@ -17,7 +17,7 @@ export const NUMBER: Column = {
 
 export const STORED_COLUMNS: readonly Column[] = [...COLUMNS, NUMBER];
 
-/** Pieces of common columns; those that are not listed are in the last one. */
+/** Pieces of common columns; columns that are not listed are in the piece `COMMON_REST`. */
 const COMMON: Readonly<Record<string, number>> = {
   event_type: 1,
   timestamp_ns: 1,
@@ -31,7 +31,10 @@ const COMMON: Readonly<Record<string, number>> = {
 };
 const COMMON_REST = 4;
 
-/** The first piece of event types. Each type has two: the columns that owner filters read, and the rest. */
+/**
+ * The first piece of the event types. Each type has two pieces: one for the columns that owner filters read, and one
+ * for the other columns.
+ */
 const FIRST_OWN = 8;
 
 /**
@@ -40,12 +43,12 @@ const FIRST_OWN = 8;
  */
 export const PIECES_MAX = 256;
 
-/** The last piece that columns may be in. */
+/** The last piece that can contain columns. */
 const PIECE_LAST = PIECES_MAX - 2;
 
 /**
- * The piece in which a writer of this version stores a new column. Each file records where its columns are, so this may
- * change for columns that a file does not have yet.
+ * Returns the piece in which a writer of this version stores a new column. Each file records where its columns are, so
+ * the choice may change for columns that a file does not have yet.
  */
 export function choosePiece({ name, eventType, source }: Column): number {
   if (eventType === 0) return COMMON[name] ?? COMMON_REST;
@@ -55,12 +58,14 @@ export function choosePiece({ name, eventType, source }: Column): number {
   return isOwner ? own : own + 1;
 }
 
-/** Seed of the checksum of a piece. */
+/** Computes the seed for the checksum of a piece. */
 export function computePieceSeed(firstNumber: number, piece: number): number {
   return (firstNumber % 2 ** 24) * PIECES_MAX + piece;
 }
 
-/** Seed of the checksum of what a segment's entry says about its columns: that of a piece which no column is in. */
+/**
+ * Computes the seed for the checksum of the column facts in a segment's entry, with a piece number that no columns use.
+ */
 export function computeFactsSeed(firstNumber: number): number {
   return computePieceSeed(firstNumber, PIECE_LAST + 1);
 }

@@ -1,4 +1,4 @@
-/** The task that queued a block request, by the ids of a recording. */
+/** Finds the task that queued a block request, given the ids in a recording. */
 import type { Queuer } from '../../../bpf/schema/kinds.ts';
 
 interface Names {

@@ -2,7 +2,10 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
 import { RecordingError } from './errors.ts';
 
-/** A second descriptor of the log: no locks are on that file, so closing it releases none. */
+/**
+ * The log, open with a second descriptor. SQLite holds no locks on the log file, so closing the descriptor releases
+ * none.
+ */
 export interface RecordingLog {
   /** Calls `done` later, with the reason if it failed. The log must stay open until then. */
   beginSync(done: (failure: RecordingError | undefined) => void): void;

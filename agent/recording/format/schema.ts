@@ -4,7 +4,10 @@ import { I64_MAX, U64_MAX } from '../../../daemon/base/bigints.ts';
 import { describeDamagedLog, findDamagedFrame, hasChecksums } from './database.ts';
 import { createCorruptError, RecordingError } from './errors.ts';
 
-/** A longer statement is read as an empty text; all statements of kreplay are shorter. */
+/**
+ * The most characters of a statement in the schema. A longer statement is read as an empty text; all statements of
+ * kreplay are shorter.
+ */
 const SQL_MAX = 4096;
 
 const OBJECTS_MAX = 64;
@@ -22,8 +25,8 @@ export const FORMAT_VERSION = 1;
 
 /**
  * Pages are small because a flush on a quiet host changes the last page of a handful of tables, however little it adds,
- * and the write-ahead log contains whole pages. Half this size would save a sixth of that, and cost a fifth more on a
- * busy host.
+ * and the write-ahead log contains whole pages. Half this size would save a sixth of the log on a quiet host, but cost
+ * a fifth more on a busy host.
  */
 export const PAGE_BYTES = 1024;
 
@@ -192,20 +195,21 @@ export function unpackIds(blob: Buffer): Uint32Array {
 }
 
 /**
- * SQLite has no unsigned integers: a value that does not fit is stored as the largest, which keeps comparisons right.
+ * Converts a value to its stored form. SQLite has no unsigned integers: a value that does not fit is stored as the
+ * largest integer, which keeps comparisons right.
  */
 export function toStored(value: bigint): bigint {
   return value > I64_MAX ? I64_MAX : value < 0n ? 0n : value;
 }
 
-/** Reads an upper bound: the largest stored value may stand for anything above it. */
+/** Reads an upper bound; the largest stored value may stand for any larger value. */
 export function decodeStoredMax(value: bigint): bigint {
   return value === I64_MAX ? U64_MAX : value;
 }
 
 /**
- * Whether the database has no tables: its creator has not created them yet, or was killed before. They may also be in a
- * log that cannot be read, in which case this throws.
+ * Whether the database has no tables, because its creator has not created them yet, or was killed before that. The
+ * tables may also be in an unreadable log; the function then throws.
  */
 export function isBlank(database: Database.Database): boolean {
   const tables = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get();
@@ -259,7 +263,7 @@ interface Shape {
 }
 
 interface SchemaCheck {
-  /** Describes something in the file that kreplay does not make; undefined when there is nothing. */
+  /** Describes something in the file that kreplay does not make; undefined when there is nothing of the kind. */
   describeForeign(database: Database.Database): string | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Reads events in the order in which they were recorded, for readers that follow the writer. Numbers are never reused,
- * so "all below this one" states exactly what such a reader has seen.
+ * so a single number says exactly what such a reader has seen: all events below it.
  */
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
@@ -16,12 +16,12 @@ import { buildReadableBlock, type ScanSource, type SegmentRun } from './scan.ts'
 import { type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
-/** The most segments opened for one block; the block is then returned, even when it is empty. */
+/** The most segments opened for one block. The block is then returned, even when it is empty. */
 const OPENED_A_BLOCK_MAX = 16;
 
 const LAST_LOSS = 'SELECT coalesce(max(loss_id), 0) FROM loss';
 
-/** How many events with numbers in [from, end) are stored. */
+/** Number of stored events with numbers in [from, end). */
 const STORED = `
 SELECT coalesce(sum(
   min(coalesce(end_number, first_number + event_count), :end) - max(first_number, :from)
@@ -30,7 +30,7 @@ FROM segment
 WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE first_number <= :from), 0)
   AND first_number < :end AND coalesce(end_number, first_number + event_count) > :from`;
 
-/** The number after the last event with a number in [from, end) that is gone. */
+/** The number after the last removed event with a number in [from, end). */
 const REMOVED_END = `
 SELECT max(first_number)
 FROM (
@@ -56,7 +56,7 @@ const LAST_REMOVED_NS = "SELECT to_ns FROM loss WHERE cause = 'retention'";
 
 export interface ArrivalRequest {
   filter: EventFilter;
-  /** The numbers [from, end). */
+  /** The range of event numbers, [from, end). */
   from: number;
   end: number;
   rowsMax: number;
@@ -64,7 +64,7 @@ export interface ArrivalRequest {
 
 export interface ArrivedRows {
   block: NumberedBlock;
-  /** The number to continue from; `end` when that was all. */
+  /** The number from which to continue; `end` when the whole range was read. */
   next: number;
 }
 
@@ -73,13 +73,13 @@ export interface NotedLoss extends Loss {
 }
 
 export interface ArrivalReader {
-  /** The number after the last event, and the id of the last loss. */
+  /** Returns the number after the last event, and the id of the last loss. */
   extent(): { end: number; lossId: number };
-  /** Returns undefined when nothing in the recording can match. */
+  /** Returns undefined when nothing in the recording can match the request. */
   arrivals(request: ArrivalRequest): ArrivedRows | undefined;
   /**
-   * Returns how many events with numbers in [from, end) retention has removed, the number after the last of them, and
-   * the start of the last event that retention has removed.
+   * Returns how many of the events with numbers in [from, end) were removed by retention, the number after the last
+   * such event, and the start of the last event that retention removed from the recording.
    */
   countRemoved(from: number, end: number): { count: number; next: number; toNs: bigint };
   listLossesAfter(lossId: number): NotedLoss[];

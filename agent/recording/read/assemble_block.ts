@@ -1,6 +1,6 @@
 /**
- * Assembles a block from rows of several segments, one segment after the other, so that few of them are decoded at a
- * time.
+ * Assembles a block from rows of several segments. Segments are copied one after the other, so only a few are decoded
+ * at a time.
  */
 import { createBlock, createColumn, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
@@ -10,7 +10,7 @@ import { NUMBER } from '../format/pieces.ts';
 import { toWords } from '../words64.ts';
 import type { Segment } from './segment.ts';
 
-/** The methods of a segment that rows are copied with. */
+/** The members of a segment that are needed to copy its rows. */
 export type RowSource = Pick<Segment, 'copy' | 'readEventNumber' | 'eventTypes' | 'typeRowCount' | 'places'>;
 
 /** Consecutive rows of the result that come from one segment. */
@@ -20,8 +20,8 @@ export interface RowRun<Source extends RowSource = Segment> {
 }
 
 /**
- * Where a segment's rows go: row `rows[i]` becomes row `targets[i]`, and row `typeTargets[i]` of its type's own
- * columns.
+ * Target positions of a segment's rows: row `rows[i]` becomes row `targets[i]` in the common columns, and row
+ * `typeTargets[i]` in the columns of its event type.
  */
 interface Share {
   count: number;
@@ -32,7 +32,7 @@ interface Share {
 
 const EVERY_ROW = Uint32Array.from({ length: SEGMENT_ROWS_MAX }, (_, row) => row);
 
-/** Columns that are always included: without them a block cannot be read or continued from. */
+/** Columns that are always included. Without them it is impossible to read a block, or to continue a scan after it. */
 const ALWAYS = ['event_type', 'timestamp_ns'];
 
 export function selectColumns(names: readonly string[] | 'all'): readonly Column[] {
@@ -78,7 +78,7 @@ export function takeRows(block: NumberedBlock, rows: Uint32Array): NumberedBlock
   return gather([{ segment: source, rows }], COLUMNS, () => {});
 }
 
-/** Makes a block of all rows of a segment, in recorded order; the block shares the segment's arrays. */
+/** Makes a block of all rows of a segment, in recorded order. The block shares the segment's arrays. */
 export function buildWholeBlock(segment: Segment, columns: readonly Column[], make = createColumn): NumberedBlock {
   const { rowCount } = segment;
   const numbers = make(NUMBER.name, NUMBER.storage, rowCount) as BigUint64Array;

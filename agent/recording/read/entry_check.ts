@@ -1,6 +1,6 @@
 /**
- * Checks the entries of segments against their events: a scan relies on an entry to skip its segment, so one that
- * denies an event hides it.
+ * Checks the entries of segments against their events. A scan relies on an entry to skip its segment, so a wrong entry
+ * can hide events.
  */
 import type { Block, ColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -27,7 +27,7 @@ const NEEDED = new Set([
 const READ = COLUMNS.filter(({ name }) => NEEDED.has(name));
 
 export interface EntryCheck {
-  /** Describes wrong entries, `most` at most. Unreadable segments are left out. */
+  /** Describes wrong entries, at most `most` of them. Unreadable segments are left out. */
   findWrongEntries(most: number): string[];
 }
 
@@ -61,7 +61,7 @@ export function openEntryCheck(source: ScanSource, everything: () => ResolvedFil
   };
 }
 
-/** Says what is wrong with the entry; undefined when nothing is. */
+/** Describes what is wrong with the entry; returns undefined when nothing is. */
 function describeMismatch(segment: Segment, columnIds: ReadonlyMap<string, number>): string | undefined {
   const { meta, rowCount } = segment;
   if (rowCount === 0) return undefined;

@@ -8,7 +8,7 @@ import { U64_MAX } from '../../../daemon/base/bigints.ts';
 import { typeMask } from '../codec/segment_facts.ts';
 import type { Lookup } from './lookup.ts';
 
-/** Values of events; an event has a service if the service owns it, wholly or in part. */
+/** Values of events. An event has a service if that service owns the event or a part of it. */
 export interface EventValues extends OwnTexts {
   services?: readonly string[];
   nodes?: readonly string[];
@@ -22,20 +22,20 @@ export interface EventValues extends OwnTexts {
 export interface EventFilter extends EventValues {
   transactionId?: string;
   traceId?: string;
-  /** An event with one of these values is excluded. */
+  /** Values that exclude an event: an event with any of them does not match. */
   excluded?: EventValues;
-  /** Half-open range of the start: [fromNs, toNs). */
+  /** Range of the event's start, [fromNs, toNs). */
   fromNs?: bigint;
   toNs?: bigint;
   /** Inclusive bounds of the duration. */
   minDurationNs?: bigint;
   maxDurationNs?: bigint;
   pid?: number;
-  /** Whether the result is negative. */
+  /** True selects events with a negative result, false all other events. */
   failed?: boolean;
 }
 
-/** Ids of a dictionary in ascending order, each once. */
+/** Ids of a dictionary in ascending order, without duplicates. */
 export type Ids = Uint32Array;
 
 export interface ResolvedFilter {
@@ -46,10 +46,11 @@ export interface ResolvedFilter {
   lastNs: bigint;
   minDurationNs: bigint;
   maxDurationNs: bigint;
-  /** Each of these must contain a context of the event. */
+  /** Sets of contexts; the event must have a context in each set. */
   contexts: readonly Ids[];
   /**
-   * A segment with a matching event has one of these contexts, as owner, origin or queuer; undefined for any segment.
+   * Contexts of which a segment with a matching event has at least one, as owner, origin or queuer; undefined if any
+   * segment may match.
    */
   inSegments: Ids | undefined;
   services: Ids | undefined;
@@ -57,13 +58,13 @@ export interface ResolvedFilter {
   comms: Ids | undefined;
   failed: boolean | undefined;
   results: ReadonlySet<bigint> | undefined;
-  /** Each of these must hold. */
+  /** Conditions that must all hold. */
   own: readonly OwnCondition[];
-  /** None of these may hold. */
+  /** Conditions of which none may hold. */
   excluded: { own: readonly OwnCondition[] } & Pick<ResolvedFilter, 'services' | 'comms' | 'results'>;
 }
 
-/** Returns undefined when nothing in this recording can match. */
+/** Resolves a filter; returns undefined when nothing in this recording can match. */
 export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string): ResolvedFilter | undefined {
   const own = ownConditions(filter, lookup);
   const ids = selectEventTypeIds(filter, own);
@@ -107,12 +108,15 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
   return impossible ? undefined : resolved;
 }
 
-/** Finds the files of a filter in steps, before the filter is resolved: this takes the longest part of resolving it. */
+/**
+ * Finds the files of a filter in steps, before the filter is resolved, because that is the longest part of resolving
+ * it.
+ */
 export function* lookForFiles({ files, excluded }: EventFilter, lookup: Lookup): Generator<void, void> {
   for (const patterns of [files, excluded?.files]) if (patterns) yield* lookup.files.look(patterns);
 }
 
-/** Ids of the types that a matching event can have: wanted types with every field that a condition is about. */
+/** Ids of the types that a matching event can have: the wanted types that have every field with a condition. */
 function selectEventTypeIds({ eventTypes, excluded }: EventFilter, own: readonly OwnCondition[]): number[] {
   return EVENTS.filter(
     ({ name, id }) =>
@@ -128,7 +132,7 @@ function collectQueuers(own: readonly OwnCondition[]): Ids | undefined {
   return condition && toSortedIds(condition.flatMap(({ numbers }) => [...numbers]));
 }
 
-/** Returns undefined for an empty list: names that no event has exclude nothing. */
+/** Returns undefined for an empty list, because excluding names that no event has excludes nothing. */
 function omitEmpty(ids: Ids | undefined): Ids | undefined {
   return ids && ids.length > 0 ? ids : undefined;
 }
@@ -145,9 +149,12 @@ function clampToU64(value: bigint): bigint {
   return value > U64_MAX ? U64_MAX : value;
 }
 
-/* Conditions on fields that only some types of event have: their texts become numbers, type by type. */
+/*
+ * Conditions on fields that only some types of event have. The texts of a condition become numbers, for each type
+ * separately.
+ */
 
-/** Texts of a field; those of files are patterns. */
+/** Texts that a field may have; the texts of files are patterns. */
 export interface OwnTexts {
   operations?: readonly string[];
   syscalls?: readonly string[];
@@ -157,7 +164,7 @@ export interface OwnTexts {
   queuers?: readonly string[];
 }
 
-/** The field that each list is about. */
+/** The field that each list applies to. */
 export const OWN_FIELDS = {
   operations: 'operation',
   syscalls: 'syscall',
@@ -168,7 +175,7 @@ export const OWN_FIELDS = {
 
 export type OwnField = (typeof OWN_FIELDS)[keyof OwnTexts];
 
-/** Name of the column that conditions on a field look at. */
+/** Returns the name of the column that conditions on a field check. */
 export function nameConditionColumn(event: string, field: string, { source }: Kind): string {
   return `${event}.${field}${source === 'queuer' ? '_context' : ''}`;
 }
@@ -188,22 +195,22 @@ const findFieldColumns = (field: string): OwnColumn[] =>
       }),
   );
 
-/** The columns that the conditions of each list look at, one for each type of event that has the field. */
+/** The columns that the conditions of each list check, one for each type of event that has the field. */
 export const CONDITION_COLUMNS = Object.entries(OWN_FIELDS).map(([texts, field]) => ({
   texts: texts as keyof OwnTexts,
   columns: findFieldColumns(field),
 }));
 
-/** Values of a column that one type of event has; the numbers are in ascending order, each once. */
+/** Values of a column that belongs to one type of event; the numbers are in ascending order, without duplicates. */
 interface OwnValues {
   column: Column;
   numbers: Uint32Array;
 }
 
-/** Whether an event has one of these values. */
+/** A condition that an event meets if it has any of these values. */
 export type OwnCondition = readonly OwnValues[];
 
-/** Returns a condition for each field that is given; one that no event of this recording can meet is empty. */
+/** Returns a condition for each given field; a condition is empty if no event of this recording can meet it. */
 function ownConditions(given: OwnTexts, lookup: Lookup): OwnCondition[] {
   return CONDITION_COLUMNS.flatMap(({ texts, columns }) => {
     const wanted = given[texts];
@@ -212,7 +219,7 @@ function ownConditions(given: OwnTexts, lookup: Lookup): OwnCondition[] {
 }
 
 function findOwnValues({ column, kind }: OwnColumn, wanted: readonly string[], lookup: Lookup): OwnValues[] {
-  // The ids of files are sorted and unique already, and may be very many.
+  // The ids of files are sorted and unique already, and there may be very many.
   const numbers =
     kind.source === 'file'
       ? lookup.files.find(wanted)

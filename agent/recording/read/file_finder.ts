@@ -1,19 +1,19 @@
 /**
- * Finds files by path. No index has paths, so the ids found are kept, and each file is matched once with each list of
- * patterns.
+ * Finds files by path. Paths are not indexed, so the ids that were found are kept, and each list of patterns is matched
+ * only once with each file.
  */
 import type Database from 'better-sqlite3';
 import { createPathTest } from '../../../daemon/base/file_pattern.ts';
 
 const OLDEST = 'SELECT coalesce(min(file_id), 0) FROM file';
 
-/** Files of one step, which takes some 10 ms. */
+/** Number of files that a step reads, which takes about 10 ms. */
 const FILES_A_STEP = 16_384;
 const NEXT = `SELECT file_id, path FROM file WHERE file_id > ? ORDER BY file_id LIMIT ${FILES_A_STEP}`;
 
-/** The most lists of patterns that are kept: more than there are live tails. */
+/** The most lists of patterns that are kept. There are fewer live tails than that. */
 const LISTS_MAX = 512;
-/** The most ids that all lists together keep, 32 MiB. The list that was used last stays in any case. */
+/** The most ids that are kept in all lists together (32 MiB). The list that was used last is kept in any case. */
 const IDS_MAX = 8_388_608;
 const ID_BYTES = 4;
 
@@ -37,7 +37,7 @@ export function createFileFinder(database: Database.Database, { idsMax = IDS_MAX
     return found;
   }
 
-  /** Marks a list as the last used; also restores a list that was forgotten between two of its steps. */
+  /** Marks a list as the most recently used; also restores a list that was forgotten between two of its steps. */
   function keep(found: FoundFiles): void {
     known.delete(found.key);
     known.set(found.key, found);
@@ -78,7 +78,7 @@ export function createFileFinder(database: Database.Database, { idsMax = IDS_MAX
 
 interface FoundFiles {
   readonly key: string;
-  /** The last file that was looked at. */
+  /** Id of the last file that was checked. */
   readonly last: number;
   /** Memory that the ids and patterns take, in units of one id. */
   readonly size: number;
@@ -86,7 +86,10 @@ interface FoundFiles {
   ids(): Uint32Array;
 }
 
-/** `oldest` returns the id of the oldest file that is left: ids before it are dropped when room is needed. */
+/**
+ * `oldest` returns the id of the oldest file that is still in the recording; smaller ids are dropped when room is
+ * needed.
+ */
 function createFoundFiles(key: string, patterns: readonly string[], oldest: () => number): FoundFiles {
   const isWanted = createPathTest(patterns);
   let ids = new Uint32Array(16);

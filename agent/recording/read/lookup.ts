@@ -1,5 +1,6 @@
 /**
- * The reader's dictionaries. Entries never change, so those that were read are cached; missing ones are queried again.
+ * The reader's dictionaries. Entries never change, so entries that were read are cached; missing entries are queried
+ * again.
  */
 import type Database from 'better-sqlite3';
 import { type Block, getColumnLength } from '../../../bpf/schema/block.ts';
@@ -13,7 +14,7 @@ import { RecentMap } from '../recent_map.ts';
 import { createFileFinder, type FileFinder } from './file_finder.ts';
 import { isShort, type Keep, TEXT_MAX } from './sizes.ts';
 
-/** The most cached entries of each dictionary, for a reader that may read an event again. */
+/** The most cached entries of each dictionary, for a reader that may read an event more than once. */
 export const CACHED_MAX = 65_536;
 
 const NAME = 'SELECT text FROM name WHERE name_id = ?';
@@ -33,9 +34,9 @@ export interface RecordedFile {
 }
 
 export interface Lookup {
-  /** The text of a name; empty for 0. */
+  /** Returns the text of a name; an empty text for 0. */
   name(id: number): string;
-  /** The file with an id; undefined for 0. */
+  /** Returns the file with an id; undefined for 0. */
   file(id: number): RecordedFile | undefined;
   context(id: number): ContextText;
   nameIds(text: string): number[];
@@ -48,7 +49,7 @@ export interface Lookup {
   remember(block: Block): void;
 }
 
-/** The dictionary that the ids of a column refer to, by the column's source. */
+/** The dictionary that the ids of a column refer to, depending on the column's source. */
 const KINDS: Readonly<Partial<Record<ColumnSource, 'name' | 'file' | 'context'>>> = {
   text: 'name',
   process: 'name',
@@ -73,7 +74,7 @@ function readEach(ids: Uint32Array, length: number, seen: Uint32Array, read: (id
   }
 }
 
-/** The dictionary that the ids of a column refer to; undefined for other values. */
+/** Returns the dictionary that the ids of a column refer to; undefined for a column whose values are not ids. */
 export function findDictionaryKind({ name, source, storage }: Column): 'name' | 'file' | 'context' | undefined {
   if (source !== 'origins' && source !== 'queuer') return storage === 'u32' ? KINDS[source] : undefined;
   if (name.endsWith('_context')) return 'context';
@@ -82,7 +83,7 @@ export function findDictionaryKind({ name, source, storage }: Column): 'name' | 
 
 const NO_CONTEXT: ContextText = { transactionId: null, traceId: null, spanId: null };
 
-/** `keep` caches the contexts of transaction ids and trace ids. */
+/** `keep` caches the contexts found for a transaction id or a trace id. */
 export function openLookup(database: Database.Database, keep: Keep = (work) => work, cachedMax = CACHED_MAX): Lookup {
   const nameIds = database.prepare<[string], number>(NAME_IDS).pluck();
   const services = database.prepare<[], string>(SERVICES).pluck();
@@ -97,7 +98,9 @@ export function openLookup(database: Database.Database, keep: Keep = (work) => w
     file: createReferenceCheck(file),
     context: createReferenceCheck(context),
   };
-  /** Ids of the block that were already read, each in the slot of its lowest bits: most ids occur many times. */
+  /**
+   * Ids of the block that were already read; the lowest bits of an id determine its slot. Most ids occur many times.
+   */
   const seen = {
     name: new Uint32Array(SEEN_SLOTS),
     file: new Uint32Array(SEEN_SLOTS),
@@ -123,7 +126,10 @@ export function openLookup(database: Database.Database, keep: Keep = (work) => w
   };
 }
 
-/** A missing entry is damage: entries are written together with the event that refers to them, and stay as long. */
+/**
+ * A missing entry is damage: an entry is written together with the event that refers to it, and stays as long as that
+ * event.
+ */
 function createReferenceCheck(getEntry: (id: number) => unknown): (id: number) => void {
   return (id) => {
     if (id !== 0 && getEntry(id) === undefined) throw createCorruptError('an event names what is not there');
@@ -133,14 +139,14 @@ function createReferenceCheck(getEntry: (id: number) => unknown): (id: number) =
 const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= TEXT_MAX;
 const isTextOrNull = (value: unknown): boolean => value === null || isText(value);
 
-/** Whether all values of a name or a file are texts. */
+/** Whether all values of an entry (a name or a file) are texts. */
 function isEntry(entry: unknown): boolean {
   return typeof entry === 'object' && entry !== null ? Object.values(entry).every(isText) : isText(entry);
 }
 
 /**
- * A scan needs contexts nearly in the order of their ids: while it does, the contexts that follow are read ahead, which
- * takes a fifth of the time.
+ * A scan needs contexts nearly in the order of their ids. As long as it does, the contexts that follow are read ahead,
+ * which takes a fifth of the time.
  */
 function createContextReader(database: Database.Database, cachedMax: number): (id: number) => ContextText | undefined {
   const statement = database.prepare<[number, number], [number, ...(string | null)[]]>(CONTEXTS).raw();

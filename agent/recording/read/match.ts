@@ -1,5 +1,5 @@
 /**
- * Selects the rows of a segment that match a filter. Each condition looks only at the rows that the ones before it
+ * Selects the rows of a segment that match a filter. Each condition checks only the rows that the previous conditions
  * kept.
  */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
@@ -22,23 +22,23 @@ const RESULT = findColumn('result');
 const PID = findColumn('pid');
 const COMM = findColumn('comm');
 
-/** Reused for each segment, because usually few rows of a segment match. */
+/** Row numbers, in memory that all segments reuse because usually few rows of a segment match. */
 const candidates = new Uint32Array(SEGMENT_ROWS_MAX);
 const ALL = candidates.map((_, row) => row);
 
 const SIGN = 2n ** 63n;
-/** The high word of a negative number is no smaller than this. */
+/** The smallest high word of a negative number. */
 const SIGN_HIGH = 2 ** 31;
 const MARKED = Uint32Array.of(1);
 const UNMARKED = Uint32Array.of(0);
 
-/** Matching rows in arrival order; only those with a number below `endNumber`. */
+/** Returns the matching rows with a number below `endNumber`, in arrival order. */
 export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
   const rows = candidates;
   let count = countRowsBelow(segment, endNumber);
   rows.set(ALL.subarray(0, count));
 
-  /** Columns are decoded only while rows are left. */
+  /** Keeps the rows with a value in [min, max]. The column is decoded only if there are rows left. */
   function keepWithin(column: Column, min: bigint, max: bigint): void {
     if (count === 0 || (min === 0n && max === U64_MAX)) return;
     count = nativeColumns.keepRowsWithin(segment.readColumn(column), min, max, rows, count);
@@ -48,7 +48,7 @@ export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNu
     if (count > 0) count = nativeColumns.keepSortedRows(segment.readColumn(column), ids, rows, count);
   }
 
-  /** Keeps the rows whose mark is in `wanted`: the marked rows, or the others. */
+  /** Keeps the rows whose mark is in `wanted`, which selects either the marked rows or the unmarked rows. */
   function keepMarked(markedRows: () => Uint8Array, wanted: Uint32Array): void {
     if (count > 0) count = nativeColumns.keepSortedRows(markedRows(), wanted, rows, count);
   }
@@ -57,7 +57,7 @@ export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNu
     if (count > 0) count = keepRowsWith(results, areWanted, segment.readColumn(RESULT) as BigInt64Array, rows, count);
   }
 
-  // Both checks are mostly skipped: most scans want all types, and most segments are wholly inside the wanted time.
+  // Both checks are mostly skipped: most scans want all types, and most segments are wholly inside the requested time.
   const { typeMask, minNs, maxNs } = segment.meta;
   if ((typeMask & ~filter.typeMask) !== 0n && count > 0) {
     count = nativeColumns.keepSortedRows(segment.eventTypes(), filter.eventTypes, rows, count);
@@ -87,7 +87,7 @@ export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNu
   return rows.slice(0, count);
 }
 
-/** Keeps the rows whose result is one of `results`, all of them negative; without `areWanted`, the other rows. */
+/** Keeps the rows with a result in `results`, which are all negative. If `areWanted` is false, keeps the other rows. */
 function keepRowsWith(
   results: ReadonlySet<bigint>,
   areWanted: boolean,
@@ -105,7 +105,7 @@ function keepRowsWith(
   return kept;
 }
 
-/** Returns 1 for each row that has one of the values of a condition. */
+/** Returns an array that has 1 for each row with one of the values of a condition. */
 function markConditionRows(segment: Segment, condition: OwnCondition): Uint8Array {
   const marks = new Uint8Array(segment.rowCount);
   for (const { column, numbers } of condition) {
@@ -127,7 +127,7 @@ function countRowsBelow({ rowCount, readEventNumber }: Segment, endNumber: numbe
   return count;
 }
 
-/** Returns 1 for each row that one of the ids owns, wholly or in part. */
+/** Returns an array that has 1 for each row that one of the ids owns, wholly or in part. */
 function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventType'>, ids: Ids): Uint8Array {
   const owned = new Uint8Array(segment.rowCount);
   nativeColumns.markSortedRows(segment.readColumn(OWN[kind]), ids, undefined, owned);
@@ -140,14 +140,17 @@ function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventTy
 }
 
 /*
- * Selects the segments that may contain a match by their entries. An entry whose facts are missing, damaged or in an
- * unknown form rules nothing out.
+ * Selects, by their entries, the segments that may contain a match. An entry rules nothing out if its facts are
+ * missing, damaged or in an unknown form.
  */
 
-/** Results are compared as unsigned numbers, so negative results begin here. */
+/** The smallest negative result as an unsigned number: results are compared as unsigned numbers. */
 const NEGATIVE_MIN = 2n ** 63n;
 
-/** A column's filter is not asked for more values: a text has few ids, and of many values some are always found. */
+/**
+ * The most values that are looked up in a column's filter: a text has few ids, and a lookup of many values always finds
+ * some of them.
+ */
 const TRIED_MAX = 64;
 
 /** Whether a segment whose column has these facts may contain a match. */
@@ -186,13 +189,13 @@ function* listRules(filter: ResolvedFilter): Generator<[column: string, Rule]> {
   if (comms) yield ['comm', createMembershipRule(comms)];
 }
 
-/** Whether an event of one of the types may have a value in [min, max]. */
+/** Whether an event of any of the types may have a value in [min, max]. */
 function createRangeRule(eventTypes: Ids, min: bigint, max: bigint): Rule {
   return ({ extremes }) =>
     extremes?.some((one) => eventTypes.includes(one.eventType) && one.max >= min && one.min <= max) ?? true;
 }
 
-/** Whether an event may have one of the values, which are in ascending order. */
+/** Whether an event may have any of the values, which are in ascending order. */
 function createMembershipRule(sorted: Ids | readonly number[]): Rule {
   const isReached = ({ from, to }: Range) =>
     (sorted[findFirstNotBelow(sorted, from)] ?? Number.POSITIVE_INFINITY) <= to;

@@ -50,7 +50,7 @@ const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 
 
 const RETAIN_BYTES = "SELECT value FROM meta WHERE key = 'retain_bytes'";
 
-/** The recording id becomes a part of file names. */
+/** The form of a recording id, which becomes a part of file names. */
 const RECORDING_ID = /^[0-9a-f]{16}$/;
 
 const EXTENT = `
@@ -61,8 +61,8 @@ FROM segment`;
 const BUSY_TIMEOUT_MS = 2000;
 
 /**
- * SQLite's page cache: a lookup by text seeks in each batch of hashes, whose upper pages stay cached in large
- * recordings.
+ * Size of SQLite's page cache. A lookup by text seeks in each batch of hashes; in large recordings, the cache keeps the
+ * upper pages of the batches.
  */
 const CACHE_KIBIBYTES = 16_384;
 /** Sizes of the page cache and of each dictionary's cache for a reader that reads each segment once. */
@@ -74,7 +74,7 @@ export interface RecordingInfo {
   bootId: string;
   machineId: string;
   createdNs: bigint;
-  /** Size limit that the last agent recorded with; null without a limit, as in a bundle. */
+  /** Size limit that the last agent recorded with; null if there is no limit, as in a bundle. */
   retainBytes: number | null;
   /** Starts of the first and the last event; null when the recording has no events. */
   firstTimestampNs: bigint | null;
@@ -89,16 +89,21 @@ export interface ScanRequest {
    * used.
    */
   order?: 'asc' | 'desc' | 'none';
-  /** Only events that come after this one in the scan's order are returned. */
+  /** Key of an event: only events that come after it in the scan's order are returned. */
   after?: RecordingKey;
   limit?: number;
-  /** The default is 4096. */
+  /** The most rows of a block; 4096 by default. */
   blockRowsMax?: number;
   /** Columns to return; `event_type` and `timestamp_ns` are always included. */
   columns?: readonly string[] | 'all';
-  /** Whether each block reuses the memory of the previous block, which the consumer must then be done with. */
+  /**
+   * Whether each block reuses the memory of the previous block. The consumer must then be done with the previous block.
+   */
   reusesMemory?: boolean;
-  /** Minimum duration for order `none`: shorter events may be left out, by the value when their segment is read. */
+  /**
+   * Minimum duration, for order `none` only. A segment's events may be left out if they are shorter than the value at
+   * the time when the segment is read.
+   */
   risingMinNs?: () => bigint;
 }
 
@@ -117,19 +122,20 @@ export interface RecordingReader
   readonly node: string;
   readonly transactionIndex: TransactionIndex;
   info(): RecordingInfo;
-  /** Damage found in this file so far, without the damage of its source that the file itself reports. */
+  /** Damage found in this file so far, except damage that the file itself reports about its source. */
   foundDamage(): { any: boolean; losses: Loss[] };
   /** The damage to pass to other readers of this file; undefined if none was found. */
   damage(): FoundDamage | undefined;
   /** Adds the damage that another reader of this file found. */
   addDamage(found: FoundDamage): void;
   scan(request: ScanRequest): Generator<NumberedBlock>;
-  /** Finds the files that a filter matches before the filter is used, in steps: the first search may take long. */
+  /** Finds the files that a filter matches, in steps, before the filter is used: the first search may take long. */
   lookForFiles(filter: EventFilter): Generator<void, void>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
   /**
-   * Whether the recording's id has changed since the file was opened: a log next to the file belonged to another file.
+   * Whether the recording's id has changed since the file was opened. If so, a log next to the file belonged to another
+   * file.
    */
   isReplaced(): boolean;
   close(): void;
@@ -137,7 +143,7 @@ export interface RecordingReader
 
 /**
  * `isForeign`: the file may come from an untrusted source, so all its tables are checked once. `isDamaged`: a writer
- * has found the recording damaged. `takesOnce`: each event is read once, so that little is kept for later.
+ * has found the recording damaged. `takesOnce`: the caller reads each event once, so little is kept for later.
  */
 export function openReader(
   path: string,
@@ -157,7 +163,7 @@ export function openReader(
   }
 }
 
-/** Reads the recording's id, and where and when it was begun. */
+/** Reads the recording's id, and where and when the recording began. */
 function readOrigin(database: Database.Database) {
   const meta = new Map(database.prepare<[], [string, string | bigint]>(META).raw().safeIntegers().all());
   const recordingId = String(meta.get('recording_id'));
@@ -280,7 +286,7 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
   return { recordingId, node, ...guardedReader, ...entries, ...passed, transactionIndex };
 }
 
-/** Reads of everything that is recorded; `everything` is a filter that all events match. */
+/** Opens the reads that cover the whole recording; `everything` is a filter that all events match. */
 function openWholeReads(source: ScanSource, everything: () => ResolvedFilter): EntryCheck & SealedReader {
   return { ...openEntryCheck(source, everything), ...openSealedSegments(source, everything) };
 }
@@ -308,7 +314,7 @@ function createFilterResolver(guarded: ReturnType<typeof createGuard>, lookup: L
     while (!step().done) yield;
   }
 
-  /** Yields the blocks of a scan, and before them an empty block for each step of resolving the filter. */
+  /** Yields an empty block for each step of resolving the filter, and then the blocks of the scan. */
   function* scanResolved(
     filter: EventFilter,
     columns: ReturnType<typeof selectColumns>,
@@ -347,7 +353,7 @@ function readEvent(source: ScanSource, meta: SegmentMeta, number: number): Numbe
   }
 }
 
-/** Event numbers ascend with the rows, so a binary search finds the row. */
+/** Finds the row of an event with a binary search, because event numbers ascend with the rows. */
 function findRow({ rowCount, readEventNumber }: Segment, number: number): number | undefined {
   const row = findFirstPlace(0, rowCount - 1, (at) => readEventNumber(at) >= number);
   return readEventNumber(row) === number ? row : undefined;
@@ -355,7 +361,7 @@ function findRow({ rowCount, readEventNumber }: Segment, number: number): number
 
 export type { EventFilter, RecordingKey as EventKey };
 
-/** Replaces SQLite's errors about writing, which a user who only reads does not understand. */
+/** Replaces SQLite's errors about writing, which would confuse a user who only reads. */
 function openError(error: unknown, path: string): unknown {
   const code = String((error as { code?: unknown }).code);
   const has = (end: string) => existsSync(path + end);
@@ -371,7 +377,7 @@ function openError(error: unknown, path: string): unknown {
   return toRecordingError(error, path);
 }
 
-/** Only regular files are opened: opening a pipe or a device would wait for a process at its other end. */
+/** Checks that the files are regular files: opening a pipe or a device would wait for a process at its other end. */
 function checkFiles(path: string): void {
   if (isRegular(path) === undefined)
     throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
@@ -380,7 +386,7 @@ function checkFiles(path: string): void {
       throw new RecordingError('not_a_recording', `${name} is not a regular file: give the path of a recording`);
 }
 
-/** Returns undefined when there is no such file, or this user may not look at it. */
+/** Returns undefined when the file does not exist, or when this user has no access to it. */
 function isRegular(path: string): boolean | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isFile();
@@ -389,13 +395,13 @@ function isRegular(path: string): boolean | undefined {
   }
 }
 
-/* The state of a recording: whether an agent has written it, how large it is, and what it is missing in total. */
+/* The state of a recording: whether an agent has written it, how large it is, and how much it has lost in total. */
 
 const WRITTEN = "SELECT 1 FROM meta WHERE key = 'alive_ns'";
 const quoteWords = (words: readonly string[]) => words.map((word) => `'${word}'`).join();
-/** The first word of a reason: see `encodeReason`. */
+/** SQL for the first word of a reason, which is the cause; see `encodeReason`. */
 const CAUSE = "substr(cause, 1, instr(cause || ' ', ' ') - 1)";
-/** Unknown words are one group: a file from an untrusted source may have any number of them. */
+/** All unknown words form one group, because a file from an untrusted source may have any number of them. */
 const LOST = `
 SELECT
   CASE WHEN ${CAUSE} IN (${quoteWords(Object.keys(LOSS_CAUSES))}) THEN ${CAUSE} ELSE 'unknown' END AS known_cause,
@@ -438,9 +444,11 @@ const FIRST_AND_LAST = 'SELECT min(min_timestamp_ns), max(max_timestamp_ns) FROM
 
 export interface RecordedSpan {
   fromNs: bigint;
-  /** The latest time at which a writer is known to have been at work. */
+  /** The latest time at which a writer is known to have been active. */
   toNs: bigint;
-  /** `unsaid`: a writer is at work, or it was killed, or this is a copy that was made while it was at work. */
+  /**
+   * `unsaid`: a writer is active, or the last writer was killed, or this file is a copy made while a writer was active.
+   */
   end: 'closed' | 'unsaid';
   /** When the recording's writer last committed, by CLOCK_MONOTONIC of the boot with this id. */
   committed?: { monotonicNs: bigint; bootId: string };
@@ -473,7 +481,7 @@ function openRecordedSpan(database: Database.Database): RecordedSpanReader {
           ...(isKnown && { committed: { monotonicNs, bootId } }),
         };
       }
-      // A bundle has selected events, and no information about the time around them.
+      // A bundle has selected events, but no information about the time around them.
       const [first, last] = firstAndLast.get()!;
       if (first === null || last === null) return undefined;
       return { fromNs: first, toNs: decodeStoredMax(last), end: 'closed' };
@@ -481,11 +489,11 @@ function openRecordedSpan(database: Database.Database): RecordedSpanReader {
   };
 }
 
-/* Runs several statements in one read transaction, so that they see nothing of what a writer commits meanwhile. */
+/* Runs several statements in one read transaction, so that they do not see what a writer commits meanwhile. */
 
 /**
- * SQLite ends the transaction when a page cannot be read. Everything else that was read is still of one snapshot,
- * unless a writer has committed meanwhile.
+ * SQLite ends the transaction when a page is unreadable. All other reads still belong to one snapshot, unless a writer
+ * has committed meanwhile.
  */
 function readTransactions(database: Database.Database): <T>(work: () => T) => T {
   const begin = database.prepare('BEGIN');
@@ -506,7 +514,10 @@ function readTransactions(database: Database.Database): <T>(work: () => T) => T 
   };
 }
 
-/* Follows what a newer writer may do to the file of an open reader: add columns, or replace it. */
+/*
+ * Follows the changes that a newer writer may make to the file of an open reader: it may add columns or replace the
+ * file.
+ */
 
 const RECORDING_ID_NOW = "SELECT value FROM meta WHERE key = 'recording_id'";
 
@@ -518,7 +529,7 @@ interface FollowedFile {
 }
 
 export interface FollowedWriter {
-  /** Must be called before the file is read; the other methods answer as of the last call. */
+  /** Must be called before the file is read; the other methods describe the file as of the last call. */
   follow(): void;
   /** A number that changes whenever another connection has committed. */
   version(): number;
@@ -551,7 +562,7 @@ function createFollowedWriter(database: Database.Database, { path, recordingId }
   };
 }
 
-/** The number of a column has two bytes in a segment. */
+/** The largest id of a column, which takes two bytes in a segment. */
 const COLUMN_ID_MAX = 0xffff;
 
 const isColumnId = (id: number) => Number.isInteger(id) && id > 0 && id <= COLUMN_ID_MAX;
@@ -561,7 +572,7 @@ function readColumnLocations(database: Database.Database, path: string): ColumnL
   const ids = new Map<string, number>();
   const pieces = new Map<string, number>();
   let lastId = 0;
-  // A damaged list may lack a column, which would then read as one that the file never had.
+  // A damaged list may lack a column. Without this check, the file would seem never to have had that column.
   const check = database.prepare<[], string>("PRAGMA main.integrity_check('column_name')").pluck();
   if (check.get() !== 'ok') throw createCorruptError('its list of columns cannot be read');
   const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
@@ -645,11 +656,14 @@ function openLossReader(database: Database.Database): LossReader {
   };
 }
 
-/* Collects what a reader found damaged and left out, to be reported as losses with every answer that it affects. */
+/* Collects what a reader found damaged and left out. It is reported as losses with every answer that it affects. */
 
 type DamagedSegment = Pick<SegmentMeta, 'firstNumber' | 'eventCount' | 'minNs' | 'maxNs'>;
 
-/** The damage that one reader found, for another reader of the same file. Every reader checks the log by itself. */
+/**
+ * The damage that one reader found, for another reader of the same file. Damage of the log is not included, because
+ * every reader checks the log itself.
+ */
 export interface FoundDamage {
   segments: readonly DamagedSegment[];
   entries: boolean;
@@ -657,9 +671,9 @@ export interface FoundDamage {
 }
 
 export interface DamageNotes {
-  /** Adds a segment whose columns cannot be read. */
+  /** Adds a segment whose columns are unreadable. */
   add(meta: DamagedSegment): void;
-  /** Notes an entry of which not even the time is known. */
+  /** Notes a damaged entry whose time is unknown. */
   addEntry(): void;
   /** Notes whether the log has unreadable commits. */
   setLog(isDamaged: boolean): void;
@@ -667,7 +681,7 @@ export interface DamageNotes {
   addFailure(): void;
   has(meta: SegmentMeta): boolean;
   listLosses(fromNs?: bigint, toNs?: bigint): Loss[];
-  /** Whether any damage was found, even if no answer lacks anything. */
+  /** Whether any damage was found, even if it affects no answer. */
   hasAny(): boolean;
   /** Returns undefined if no damage was found. */
   found(): FoundDamage | undefined;
@@ -720,7 +734,7 @@ function createDamageNotes(): DamageNotes {
   };
 }
 
-/** Adds the damage that was found to what the recording itself reports as lost. */
+/** Adds the damage that was found to the losses that the recording itself reports. */
 function includeDamage(
   damage: DamageNotes,
   readLosses: LossReader['losses'],
@@ -739,7 +753,7 @@ function includeDamage(
   };
 }
 
-/** Unreadable losses are noted as damage without a time: every answer may have a gap. */
+/** Returns no losses if they are unreadable, and notes that as damage without a time: every answer may have a gap. */
 function readKnownLosses<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
   try {
     return losses();
@@ -751,8 +765,8 @@ function readKnownLosses<Noted>(losses: () => Noted[], damage: DamageNotes): Not
 }
 
 /**
- * Keeps the damage notes in step with the log, because a writer may end a damaged log before its damaged frame. Returns
- * a function to be called before each read. The file must have been read before `followLog` is called.
+ * Keeps the damage notes in step with the log, because a writer may cut off a damaged log before its damaged frame.
+ * Returns a function to be called before each read. The file must have been read before `followLog` is called.
  */
 function followLog(
   database: Database.Database,

@@ -1,7 +1,7 @@
 /**
  * Merges segments into blocks in the total order (timestamp, number). Segments overlap in time, because events are
- * stored as they end and ordered as they start: a row may be returned as soon as no unopened segment can begin before
- * it.
+ * stored in the order of their ends and sorted by their starts. A row may be returned as soon as no unopened segment
+ * can begin before it.
  *
  * A scan returns the events that were recorded when the scan began. Each block is made within one read transaction,
  * which ends before the consumer gets the block: an open transaction would keep the writer from shortening its log.
@@ -18,8 +18,8 @@ import { createDecodedSegments, runWithSegmentErrors, type Segment, UnreadableSe
 import type { SegmentBounds, SegmentIndex, SegmentMeta } from './segment_index.ts';
 
 /**
- * The most segments opened, or windows of segments passed, for one block; the block is then returned, even when it is
- * empty, so that the consumer can do other work.
+ * The most segments opened and windows of segments passed, counted together, for one block. The block is then returned,
+ * even when it is empty, so that the consumer can do other work.
  */
 const OPENED_A_BLOCK_MAX = 32;
 
@@ -35,14 +35,15 @@ export interface ScanSource {
   /** Ids of the file's columns by name. */
   columnIds(): ReadonlyMap<string, number>;
   /**
-   * Returns undefined when retention has removed the segment, or when it is known to be damaged. `make` gives memory that
-   * is used again for the next segment.
+   * Returns undefined when retention has removed the segment, or when the segment is known to be damaged. `make`
+   * allocates memory that is used again for the next segment.
    */
   open(meta: SegmentMeta, make?: ColumnMaker): Segment | undefined;
   /** Called for a damaged segment that the scan leaves out. */
   onDamaged(meta: SegmentMeta): void;
   /**
-   * Called in the read transaction of each block: dictionary entries that the block refers to may be gone afterwards.
+   * Called in the read transaction of each block, because dictionary entries that the block refers to may be gone
+   * later.
    */
   onBlock(block: NumberedBlock): void;
   /** Runs `work` in a read transaction. */
@@ -62,7 +63,7 @@ export interface ScanOptions {
   reusesMemory: boolean;
 }
 
-/** An open segment: its matching rows in the scan's order, and how many of them were returned. */
+/** An open segment: its matching rows in the scan's order, and the number of rows that were already returned. */
 interface SegmentCursor {
   segment: Segment;
   rows: Uint32Array;
@@ -139,7 +140,10 @@ class Merge {
     return meta;
   }
 
-  /** Lists the unsealed parts again if a writer has committed since the last block: it may have merged them. */
+  /**
+   * Lists the unsealed parts again if a writer has committed since the last block, because the writer may have merged
+   * them.
+   */
   #followWriter(): void {
     const dataVersion = this.#source.dataVersion();
     if (dataVersion === this.#dataVersion) return;
@@ -193,7 +197,7 @@ class Merge {
     return nearest;
   }
 
-  /** Counts the rows of the nearest cursor that come before those of all other segments, open or not. */
+  /** Counts the rows of the nearest cursor that come before the rows of all other segments, open or not. */
   #countBeforeOthers(cursor: SegmentCursor): number {
     const other = this.#findNearest(cursor);
     const unopened = this.#plan.peek();
@@ -205,8 +209,8 @@ class Merge {
   }
 
   /**
-   * Counts the rows from the cursor's position on that do not come after `key`: with doubling steps, then a binary
-   * search.
+   * Counts the rows, from the cursor's position on, that do not come after `key`: first with doubling steps, then with
+   * a binary search.
    */
   #countUntil(cursor: SegmentCursor, key: RecordingKey): number {
     const length = cursor.rows.length;
@@ -214,7 +218,7 @@ class Merge {
     return findFirstPlaceNear(cursor.position, length, isAfter) - cursor.position;
   }
 
-  /** Returns a key before every event of the segment, in the scan's order. */
+  /** Returns a key that comes before every event of the segment in the scan's order. */
   #toEdgeKey({ minNs, maxNs }: SegmentMeta): RecordingKey {
     return this.#options.order === 'asc'
       ? { timestampNs: minNs, number: -1n }
@@ -241,7 +245,10 @@ function sortRows(segment: Segment, rows: Uint32Array, descending: boolean): Big
   return sorted;
 }
 
-/* Makes a block of the rows that can be read, with the names that they refer to; unreadable segments are left out. */
+/*
+ * Makes a block of the rows that can be read, together with the names that they refer to. Unreadable segments are left
+ * out.
+ */
 
 export interface SegmentRun extends RowRun {
   segment: Segment;
@@ -249,7 +256,7 @@ export interface SegmentRun extends RowRun {
 
 interface BlockSteps {
   gather(runs: readonly SegmentRun[]): NumberedBlock;
-  /** Reads what the ids of the block refer to. */
+  /** Reads the dictionary entries that the block refers to. */
   onBlock(block: NumberedBlock): void;
   /** Returns the segment to leave out; rethrows an error that is not about a single segment. */
   leaveOut(error: unknown): SegmentMeta;
@@ -278,7 +285,9 @@ export function leaveOut(error: unknown, onDamaged: (meta: SegmentMeta) => void)
   return error.meta;
 }
 
-/** Returns the error of the first segment whose names cannot be read; `error` itself when there is none. */
+/**
+ * Returns the error of the first segment whose names are unreadable, or `error` itself when there is no such segment.
+ */
 function findUnreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockSteps, error: unknown): unknown {
   for (const run of runs) {
     try {
@@ -291,20 +300,26 @@ function findUnreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockS
 }
 
 /*
- * Scans segments one after the other, in no order: sums need none, and merging costs more than reading.
+ * Scans segments one after the other, in no order: sums need no order, and merging costs more than reading.
  *
- * Sealed segments never change, so each block of them has a read transaction of its own. All parts are read in one
- * transaction, because a writer may merge them into segments between two.
+ * Sealed segments never change, so each block of sealed segments has its own read transaction. All parts are read in
+ * one transaction, because a writer may merge parts into segments between two transactions.
  */
 
-/** The most segments in one block, and the windows passed before an empty block lets the consumer do other work. */
+/**
+ * The most segments in one block, and the number of windows passed before an empty block lets the consumer do other
+ * work.
+ */
 const SEGMENTS_A_STEP = 16;
 const PASSED_A_STEP = 32;
-/** Segments are added to a block until it has this many rows: a transaction and a block for each would cost more. */
+/**
+ * Segments are added to a block until it has this many rows: a transaction and a block for each segment would cost
+ * more.
+ */
 const ROWS_ENOUGH = 1024;
 
 interface UnorderedOptions extends Pick<ScanOptions, 'filter' | 'columns' | 'reusesMemory'> {
-  /** Events shorter than this duration, which may rise during the scan, are left out. */
+  /** Minimum duration, which may rise during the scan; shorter events are left out. */
   risingMinNs?: (() => bigint) | undefined;
 }
 
@@ -344,7 +359,7 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
     });
   }
 
-  /** Takes segments from the front of a list that is not empty, until their rows are enough for a block. */
+  /** Takes segments from the front of the list, which must not be empty, until their rows are enough for a block. */
   function collectNextBlock(segments: SegmentMeta[]): NumberedBlock {
     const runs: SegmentRun[] = [];
     for (let [opened, rows] = [0, 0]; rows < ROWS_ENOUGH && opened < SEGMENTS_A_STEP; opened++) {
@@ -374,9 +389,9 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
 }
 
 /*
- * The segments that a scan has not opened yet, nearest first, while a writer goes on writing. Events with a number
- * below `sealedEnd` are in sealed segments, those up to `end` were in parts at the start, and later events are not in
- * this scan.
+ * The segments that a scan has not opened yet, nearest first, while a writer keeps writing. Events with a number below
+ * `sealedEnd` are in sealed segments. Events from there to `end` were in parts when the scan began. Later events are
+ * not in this scan.
  *
  * Sealed segments never change and can only be removed, so they are read in windows. The few parts may be merged at any
  * time into a segment that begins with the same number, so they are listed again when the file has changed.
@@ -384,8 +399,8 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
 
 interface PlannedSegment extends SegmentMeta {
   /**
-   * Set on an entry that stands for a window of segments without a match, and is not opened. A file may have a million
-   * such segments; the scan counts the entry, so that the consumer can do other work meanwhile.
+   * Set on an entry that stands for a window of segments without a match; the entry is not opened. A file may have a
+   * million such segments; the scan counts the entries, so that the consumer can do other work meanwhile.
    */
   isPassed?: true;
 }
@@ -393,12 +408,12 @@ interface PlannedSegment extends SegmentMeta {
 interface ScanPlan {
   /** The scan returns only events with a number below this one. */
   readonly end: number;
-  /** Returns the nearest segment that was not taken. */
+  /** Returns the nearest segment that is not taken yet. */
   peek(): PlannedSegment | undefined;
   take(): void;
   /**
    * Lists the tail again. Segments that begin at or after the returned number must be forgotten: the plan returns them
-   * again, perhaps merged. The result is undefined when nothing of this scan can have changed.
+   * again, perhaps merged. The result is undefined when nothing that belongs to this scan can have changed.
    */
   refresh(): number | undefined;
 }
@@ -409,7 +424,7 @@ interface PlanOptions {
   columnIds: ReadonlyMap<string, number>;
   filter: ResolvedFilter;
   order: 'asc' | 'desc';
-  /** Events before this time, in the scan's order, are not wanted. */
+  /** Events that come before this time in the scan's order are not wanted. */
   startNs: bigint | undefined;
 }
 
@@ -425,7 +440,7 @@ function planScan({ index, columnIds, filter, order, startNs }: PlanOptions): Sc
   };
   const ofInterest = createSegmentMatcher(filter, columnIds);
   const nextSealed = createSealedSource({ index, filter, order, bounds, sealedEnd });
-  // Both lists have the nearest segment last, where removing it is cheap.
+  // Both lists have the nearest segment last, because removing the last element is cheap.
   const selectFurthestFirst = (segments: SegmentMeta[]) =>
     segments.filter(ofInterest).sort((a, b) => compareNearest(b, a));
   let sealed: PlannedSegment[] = [];
@@ -465,7 +480,7 @@ function planScan({ index, columnIds, filter, order, startNs }: PlanOptions): Sc
 interface UnorderedPlan {
   /** The scan returns only events with a number below this one. */
   readonly end: number;
-  /** Returns sealed segments window by window, then undefined. */
+  /** Returns the sealed segments window by window, and undefined at the end. */
   readNextSealed(): SegmentMeta[] | undefined;
   /** The segments that were not sealed when the scan began, read in the transaction of this call. */
   tail(): SegmentMeta[];
@@ -500,7 +515,7 @@ interface SealedOptions extends Omit<PlanOptions, 'columnIds' | 'startNs'> {
   sealedEnd: number;
 }
 
-/** Returns the sealed segments window by window, then undefined. */
+/** Returns the sealed segments window by window, and undefined at the end. */
 function createSealedSource({
   index,
   filter,

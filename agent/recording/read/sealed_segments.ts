@@ -1,6 +1,6 @@
 /**
- * Reads sealed segments by the numbers of their events, for a reader that takes each of them once: they never change,
- * and retention removes them in nearly this order.
+ * Reads sealed segments in the order of their event numbers, for a reader that takes each segment once. Sealed segments
+ * never change, and retention removes them in nearly this order.
  */
 
 import { createColumnReuser, type NumberedBlock } from '../../../bpf/schema/block.ts';
@@ -22,26 +22,29 @@ export type SealedSegment = Pick<
   'firstNumber' | 'endNumber' | 'eventCount' | 'typeMask' | 'minNs' | 'maxNs' | 'maxDurationNs'
 >;
 
-/** `block` lacks events of types that this kreplay does not know. */
+/** `block` has no events of types that this kreplay does not know. */
 export type SealedEvents = { kind: 'events'; block: NumberedBlock } | { kind: 'damaged' } | { kind: 'removed' };
 
 export interface SealedReader {
-  /** Segments with events whose number is at least `from`, in the order of numbers, `limit` at most. */
+  /** Returns at most `limit` segments that have events with numbers of at least `from`, in the order of numbers. */
   listSealedSegments(from: number, limit: number): SealedSegment[];
   /**
-   * Returns all events of a segment in recorded order, and caches the entries that they refer to. The block is valid
-   * until the next call.
+   * Returns all events of a segment in recorded order, and caches the dictionary entries that the events refer to. The
+   * block is valid until the next call.
    */
   readSealedEvents(segment: SealedSegment): SealedEvents;
   /** The number after the last event, and the number up to which segments are sealed. */
   ends(): { end: number; sealedEnd: number };
-  /** A time before which no event with at least this number began, sealed or not; undefined if there is none. */
+  /**
+   * Returns a time before which no event with at least this number began, sealed or not; undefined if there is no such
+   * event.
+   */
   findEarliestNs(from: number): bigint | undefined;
 }
 
 const EVENT_TYPES = EVENTS.map(({ id }) => id).sort((a, b) => a - b);
 
-/** Bounds that each segment reaches into. */
+/** Bounds that every segment overlaps. */
 const EVERYWHERE = { firstNs: 0n, lastNs: I64_MAX, typeMask: -1n, minDurationNs: 0n };
 
 /** `everything` is a filter that all events of known types match. */
@@ -84,12 +87,12 @@ export function openSealedSegments(source: ScanSource, everything: () => Resolve
   };
 }
 
-/** Whether all events of a segment are within the bounds of its entry: looking up single events relies on that. */
+/** Whether all events of a segment are within the bounds of its entry. Lookups of single events rely on that. */
 function isWithin(
   { columns, numbers, rowCount }: NumberedBlock,
   { firstNumber, endNumber, typeMask, minNs, maxNs, maxDurationNs }: SealedSegment,
 ): boolean {
-  // A loop takes a tenth of the time of Uint32Array.from: this is done for each event.
+  // A loop takes a tenth of the time that Uint32Array.from takes, which matters because every event is checked.
   const rows = new Uint32Array(rowCount);
   for (let row = 0; row < rowCount; row++) rows[row] = row;
   const types = EVENT_TYPES.filter((type) => (maskOf([type]) & typeMask) !== 0n);

@@ -1,4 +1,4 @@
-/** A segment as a scan holds it: columns are decoded on demand, and may be dropped and decoded again. */
+/** A segment that a scan has opened: columns are decoded on demand, and may be dropped and decoded again. */
 import { type ColumnArray, createColumn, createColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
@@ -9,15 +9,16 @@ import { computePieceSeed, NUMBER, PIECES_MAX } from '../format/pieces.ts';
 import type { SegmentBytes, SegmentMeta } from './segment_index.ts';
 
 /**
- * Number of a scan's segments whose decoded columns are kept, about 0.5 MB each; the others keep only the stored bytes.
+ * Number of a scan's segments whose decoded columns are kept, about 0.5 MB each. The other segments keep only the
+ * stored bytes.
  */
 const DECODED_SEGMENTS_MAX = 16;
 
 const EVENT_TYPE = COLUMNS.find(({ name }) => name === 'event_type')!;
 
 /**
- * Whether every segment with events stores the column. Zeros are not stored, so timestamps that are all zero are
- * absent.
+ * Whether every segment with events stores the column. Zeros are not stored, so a column of timestamps that are all
+ * zero is absent.
  */
 function isNeverAbsent({ name }: Column, { maxNs }: SegmentMeta): boolean {
   return name === 'event_type' || (name === 'timestamp_ns' && maxNs > 0n);
@@ -27,19 +28,19 @@ export interface Segment {
   readonly firstNumber: number;
   readonly rowCount: number;
   readColumn(column: Column): ColumnArray;
-  /** Like `readColumn`, but returns undefined for a column that is absent, so that all its values are the default. */
+  /** Like `readColumn`, but returns undefined for an absent column, all of whose values are the default. */
   readStoredColumn(column: Column): ColumnArray | undefined;
-  /** Sets `target[to[i]]` to `column[from[i]]`; a few values are copied without decoding the others. */
+  /** Sets `target[to[i]]` to `column[from[i]]`; a few values are copied without decoding the other values. */
   copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   /** Number of the event in a row. */
   readEventNumber(row: number): number;
-  /** The segment's entry in the table, which is known without reading the rows. */
+  /** The segment's entry in the segment table, which is known without reading the rows. */
   readonly meta: SegmentMeta;
   eventTypes(): Uint8Array;
   typeRowCount(eventType: number): number;
-  /** The index of each row in its type's own columns. */
+  /** Returns, for each row, its index in the columns of its event type. */
   places(): Uint32Array;
-  /** The inverse of `places`: the rows of an event type. */
+  /** The inverse of `places`: returns the rows of an event type. */
   listRowsOfType(eventType: number): Uint32Array;
   dropDecoded(): void;
 }
@@ -47,7 +48,7 @@ export interface Segment {
 /** Where columns are in the file. */
 export interface ColumnLocations {
   ids: ReadonlyMap<string, number>;
-  /** The piece of each column by name; columns that the file does not have are missing. */
+  /** The piece of each column by name; columns that the file does not have are not in the map. */
   pieces: ReadonlyMap<string, number>;
 }
 
@@ -80,7 +81,7 @@ export function openSegment(
     return source;
   }
 
-  /** A part is not cached, because it is soon replaced by a segment that begins with the same number. */
+  /** Parts are not cached, because a part is soon replaced by a segment that begins with the same number. */
   function openCachedSource(piece: number): SegmentData {
     if (!cache || !meta.sealed) return openSource(piece);
     let source = cache.get(firstNumber, piece);
@@ -99,7 +100,7 @@ export function openSegment(
     });
   }
 
-  /** The data with the column; undefined when the file does not have it. */
+  /** Returns the data that contains the column; undefined when the file does not have the column. */
   function findColumnData(column: Column): SegmentData | undefined {
     const piece = bytes.whole ? 0 : locations.pieces.get(column.name);
     if (piece === undefined) return undefined;
@@ -119,7 +120,7 @@ export function openSegment(
   }
 
   function copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {
-    // Picking some values costs less than decoding all, also if the next block picks the rest.
+    // Picking some values costs less than decoding all values, even if the next block picks the rest.
     const isPart = from.length < typeRowCount(column.eventType);
     const picked = isPart && !columns.has(column.name) && findColumnData(column)?.pick(column, from, target, to);
     if (!picked) nativeColumns.scatterValues(decodeOnce(column), from, target, to);
@@ -175,7 +176,7 @@ export function openSegment(
 export class UnreadableSegment extends Error {
   override readonly name = 'UnreadableSegment';
   readonly meta: SegmentMeta;
-  /** Undefined when retention has removed the segment, which is reported elsewhere. */
+  /** The damage that was found; undefined when retention has removed the segment, which is reported elsewhere. */
   readonly damage: RecordingError | undefined;
 
   constructor(meta: SegmentMeta, damage: RecordingError | undefined) {
@@ -185,7 +186,7 @@ export class UnreadableSegment extends Error {
   }
 }
 
-/** Damaged bytes make one segment unreadable, not the whole file. */
+/** Damaged bytes make one segment unreadable, but not the whole file. */
 export function runWithSegmentErrors<T>(meta: SegmentMeta, work: () => T): T {
   try {
     return work();
@@ -199,7 +200,7 @@ export function runWithSegmentErrors<T>(meta: SegmentMeta, work: () => T): T {
 
 const TYPES_MAX = 256;
 
-/** Number of rows of each event type. */
+/** Returns the number of rows of each event type. */
 function countRowsByType(types: Uint8Array): Uint32Array {
   const counts = new Uint32Array(TYPES_MAX);
   nativeColumns.placeRows(types, counts, undefined);
@@ -235,15 +236,15 @@ export function createDecodedSegments(): { use(segment: Segment): void } {
 
 /*
  * Keeps decompressed pieces of sealed segments in memory, because queries return to the same few minutes. A piece is
- * kept when it is read for the second time in a while, so that a scan over everything neither fills the cache nor
+ * kept when it is read again while its key is still in `seen`. So a scan over everything neither fills the cache nor
  * empties it. All readers of a thread share the memory.
  */
 
 const BYTES_MAX_DEFAULT = 64 * 1024 * 1024;
-/** Number of pieces that were read once and are remembered by their key. */
+/** Number of pieces that were read once and whose keys are remembered. */
 const SEEN_MAX = 8192;
 /**
- * Once the memory is full, only one in this many pieces is kept: if the pieces in use exceed the memory, most of them
+ * Once the memory is full, only one in this many pieces is kept. If the pieces in use exceed the memory, most of them
  * would be dropped before they are read again, and allocating memory for them costs more than reading them.
  */
 const KEPT_OF_MANY = 8;
@@ -254,7 +255,7 @@ interface PieceCache {
   close(): void;
 }
 
-/** Least recently used first, in the order of insertion. */
+/** Kept pieces in the order of insertion, which has the least recently used piece first. */
 const kept = new Map<string, SegmentData>();
 const seen = new Set<string>();
 let bytes = 0;
@@ -270,7 +271,7 @@ export function limitPieceCache(bytes: number): void {
 
 export function openPieceCache(): PieceCache {
   const reader = `${readers++}:`;
-  // Keys are texts: a number made of an event number, up to 2^53, and a piece would be rounded.
+  // Keys are texts: a number made of an event number, which may be up to 2^53, and a piece number would be rounded.
   const buildPieceKey = (firstNumber: number, piece: number) => `${reader}${firstNumber}:${piece % PIECES_MAX}`;
   return {
     get(firstNumber, piece) {

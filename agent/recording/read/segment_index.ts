@@ -1,4 +1,6 @@
-/** Queries of the segment table: which segments may contain what a scan looks for, without decoding any. */
+/**
+ * Queries the segment table for the segments that may contain what a scan searches for, without decoding any segment.
+ */
 import type Database from 'better-sqlite3';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { createCorruptError, SegmentGone, toRecordingError } from '../format/errors.ts';
@@ -43,13 +45,13 @@ CROSS JOIN segment_context ON segment_context.context_id = wanted.value
 JOIN segment ON segment.first_number = segment_context.first_number
 WHERE sealed = 1 AND segment.first_number < :sealedEnd AND ${CAN_MATCH}`;
 
-/** Parts, and the segments that they have become since. */
+/** Unsealed parts, and the segments that parts have become since. */
 const TAIL = `
 SELECT ${COLUMNS}
 FROM segment
 WHERE first_number >= :sealedEnd AND first_number < :end AND ${CAN_MATCH}`;
 
-/** Segments by number, starting with the one that holds `:from`. */
+/** Segments in the order of numbers, starting with the segment that holds `:from`. */
 const ARRIVED = `
 SELECT ${COLUMNS}
 FROM segment
@@ -75,8 +77,8 @@ FROM segment
 WHERE sealed = 1`;
 
 /**
- * Parts come after all sealed segments and are few, so the query goes backwards by number, never through an index by
- * time.
+ * Finds the first part. Parts come after all sealed segments and are few, so the query goes backwards by number, never
+ * through an index by time.
  */
 const FIRST_PART = `
 SELECT first_number
@@ -88,9 +90,7 @@ WHERE +sealed = 0 AND first_number > (
 ORDER BY first_number
 LIMIT 1`;
 const DATA = 'SELECT data FROM segment WHERE first_number = ? AND sealed = ? AND event_count = ?';
-/**
- * The casts are needed because numbers are bound as doubles, and the key may be too large for a double to hold exactly.
- */
+/** The casts are needed because numbers are bound as doubles, and a double may not hold a large key exactly. */
 const PIECE = `
 SELECT data FROM segment_piece WHERE piece_key = CAST(? AS INTEGER) * ${PIECES_MAX} + CAST(? AS INTEGER)`;
 const MISSING_NUMBERS = 'SELECT 1 FROM segment WHERE end_number IS NOT NULL LIMIT 1';
@@ -105,7 +105,7 @@ export interface SegmentMeta {
   firstNumber: number;
   sealed: boolean;
   eventCount: number;
-  /** The number after the last event; numbers are missing in between when it is not `firstNumber + eventCount`. */
+  /** The number after the last event. If it is not `firstNumber + eventCount`, some numbers in between are missing. */
   endNumber: number;
   typeMask: bigint;
   minNs: bigint;
@@ -123,7 +123,7 @@ export interface SegmentBytes {
   readPiece(piece: number): Buffer;
 }
 
-/** Bounds that a segment must overlap to be read, as stored values (see `toStored`). */
+/** Bounds, as stored values (see `toStored`). Only segments that overlap them are read. */
 export interface SegmentBounds {
   firstNs: bigint;
   lastNs: bigint;
@@ -145,14 +145,15 @@ export interface SegmentIndex {
   tail(sealedEnd: number, end: number, bounds: SegmentBounds): SegmentMeta[];
   /** Segments that contain numbers of [from, end), in the order in which they arrived. */
   listArrived(from: number, end: number, bounds: SegmentBounds, limit: number): SegmentMeta[];
-  /** A time before which no event with at least this number began; undefined if there is none. */
+  /** Returns a time before which no event with at least this number began; undefined if there is no such event. */
   findEarliestNs(from: number): bigint | undefined;
   /** Whether the segment still exists; retention may have removed it. */
   exists(firstNumber: number): boolean;
   /** Returns undefined when retention has removed the segment. */
   readBytes(segment: SegmentMeta): SegmentBytes | undefined;
   /**
-   * Segments whose range of numbers includes this one: in a bundle there may be several, or the number may be missing.
+   * Returns the segments whose range of numbers includes the given number. A bundle may have several such segments, or
+   * may lack the number.
    */
   findAround(number: number): SegmentMeta[];
 }
@@ -170,7 +171,7 @@ type SegmentRow = [
   facts: Buffer | null,
 ];
 
-/** Number of values at the beginning of a row that are integers. */
+/** Number of integer values at the beginning of a row. */
 const INTEGERS = 8;
 
 /** Calls `onDamagedEntry` for each entry with impossible values; such entries are left out. */
@@ -189,7 +190,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   const salvage = openSalvage(database, prepareRows(ENTRY), onDamagedEntry);
   let hasMissingNumbers: boolean | undefined;
   const around = database.prepare<[number], SegmentRow>(AROUND).raw().safeIntegers();
-  /** Returns true when numbers may be missing, also when that cannot be determined. */
+  /** Whether numbers may be missing; true also when that is impossible to determine. */
   function canMissNumbers(): boolean {
     hasMissingNumbers ??= readOrSalvage(
       () => missingNumbers.get() === 1,
@@ -207,7 +208,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   return {
     ends() {
       const endNumber = end.get() ?? 0;
-      // Doubles are not exact above this limit and no event has a larger number, so entries that claim one are damaged.
+      // Doubles are not exact above this limit. No event has a larger number, so an entry that claims one is damaged.
       if (endNumber > Number.MAX_SAFE_INTEGER) onDamagedEntry();
       const sound = Math.min(endNumber, Number.MAX_SAFE_INTEGER);
       return { end: sound, sealedEnd: Math.min(firstPart.get() ?? sound, sound) };
@@ -316,8 +317,8 @@ function toSegmentMeta(row: SegmentRow): SegmentMeta {
 }
 
 /*
- * Reads segment entries when a page of their table cannot be read: they are found through an index, which has their
- * times and numbers, and read one by one. This is used only for files whose pages have checksums.
+ * Reads segment entries when a page of their table is unreadable. An index has the times and numbers of the entries;
+ * with these, the entries are found and read one by one. This is used only for files whose pages have checksums.
  */
 
 const ORDERS = {
@@ -342,7 +343,7 @@ LIMIT 64`;
 };
 
 interface Salvage<Row> {
-  /** Returns the next readable entries after a key; none at the end. */
+  /** Returns the next readable entries after a key; the list is empty at the end. */
   readInOrder(order: 'asc' | 'desc', after: { afterNs: bigint; afterNumber: number }, bounds: object): Row[];
   readWithContexts(wanted: { contexts: string; sealedEnd: number }, bounds: object): Row[];
 }

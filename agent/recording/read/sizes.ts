@@ -1,6 +1,6 @@
 /**
- * Limits that no recording of kreplay exceeds. A file that does comes from elsewhere, and is refused before its values
- * are read.
+ * Limits that no recording of kreplay exceeds. A file that exceeds a limit comes from elsewhere, and is refused before
+ * its values are read.
  */
 import type Database from 'better-sqlite3';
 import { buildGroupsSql, type HashLevel, LEVELS } from '../format/context_hash.ts';
@@ -12,7 +12,7 @@ import { isDamage } from './segment_index.ts';
 /** The most bytes of a name, a path or an identifier: 64 KiB. */
 export const TEXT_MAX = 65_536;
 
-/** The most bytes of a value in each column that has texts or blobs, also in `meta`, which has few rows. */
+/** The most bytes of a value, for each column with texts or blobs, and for `meta`, which has few rows. */
 const LIMITS: readonly (readonly [table: string, column: string, bytes: number])[] = [
   ['meta', 'value', TEXT_MAX],
   ['name', 'text', TEXT_MAX],
@@ -38,8 +38,9 @@ const ROWS_MAX = 100_000;
 const WHOLE_TABLES = ['meta', 'column_name', 'service', 'pin', 'loss', 'clock'];
 
 /**
- * A lookup by text seeks in each group of hashes, so their number is limited. Contexts are numbered without gaps, and
- * those that pins keep long after their neighbours have been removed are in few groups.
+ * Number of groups that may be less than half full. A lookup by text seeks in each group of hashes, so the number of
+ * groups is limited. Contexts are numbered without gaps, and the contexts that pins keep long after their neighbours
+ * were removed are in few groups.
  */
 const SPARSE_GROUPS_MAX = 4096;
 
@@ -54,7 +55,9 @@ const COLUMNS = `
 SELECT entry.name || '.' || attribute.name
 FROM main.sqlite_schema AS entry JOIN pragma_table_info(entry.name, 'main') AS attribute`;
 
-/** Values beyond a page that cannot be read are not read later either, so they need no check. */
+/**
+ * Returns undefined for values that follow an unreadable page: they are not read later either, so they need no check.
+ */
 function readUnlessDamaged(look: () => unknown): unknown {
   try {
     return look();
@@ -64,7 +67,7 @@ function readUnlessDamaged(look: () => unknown): unknown {
   }
 }
 
-/** Checks lengths, which are at the beginning of a row: values that are too long are not read. */
+/** Checks lengths, which are at the beginning of a row, so that values that are too long are never read. */
 export function checkSizes(database: Database.Database): void {
   const tables = new Set(database.prepare<[], string>('SELECT name FROM main.sqlite_schema').pluck().all());
   // A damaged schema may lack a column: reading the column reports that.
@@ -99,12 +102,9 @@ function hasTooManyHashes(database: Database.Database): boolean {
   });
 }
 
-/*
- * Keeps answers for as long as no writer commits: many questions are about the same transaction, and most files have no
- * writer.
- */
+/* Keeps answers until a writer commits: many queries are about the same transaction, and most files have no writer. */
 
-/** Together these bound the memory, whatever clients ask. */
+/** Limits that together bound the memory, whatever clients request. */
 const ANSWERS_MAX = 512;
 const LIST_MAX = 100;
 const KEY_LENGTH_MAX = 1000;
@@ -112,15 +112,15 @@ const KEY_LENGTH_MAX = 1000;
 type Argument = string | number | bigint | undefined;
 
 /**
- * Returns a function that answers as `work` does. Its callers share an answer and must not change it. An answer that
- * `isSmall` refuses is not kept.
+ * Returns a function that answers as `work` does. Its callers share an answer and must not change it. An answer is not
+ * kept if `isSmall` returns false for it.
  */
 export type Keep = <Arguments extends readonly Argument[], Answer>(
   work: (...args: Arguments) => Answer,
   isSmall?: (answer: Answer) => boolean,
 ) => (...args: Arguments) => Answer;
 
-/** Longer lists are read again for each query. */
+/** Whether a list is short enough to be kept. Longer lists are read again for each query. */
 export const isShort = ({ length }: readonly unknown[]): boolean => length <= LIST_MAX;
 
 /** `version` returns a number that changes whenever another connection has committed. */

@@ -25,19 +25,19 @@ LIMIT :limit`;
 const PINS = 'SELECT transaction_id, from_ns, pinned_ns FROM pin ORDER BY pinned_ns, transaction_id';
 
 export interface TransactionSummary {
-  /** Position in the order of first appearance, from which a list continues. */
+  /** Position in the order of first appearance; a list continues from it. */
   key: number;
   transactionId: string;
-  /** Trace id of the first context that the transaction was seen with. */
+  /** Trace id of the first context in which the transaction was seen. */
   traceId: string | null;
-  /** Start of the first of its own events; of the first event when it has none. */
+  /** Start of the transaction's first own event, or of its first event if it has no own events. */
   firstTimestampNs: bigint;
-  /** The last end of its own events; `firstTimestampNs` when it has none. */
+  /** End of the transaction's last own event; equal to `firstTimestampNs` if it has no own events. */
   lastEndNs: bigint;
   writtenBack: WrittenBack;
   eventCount: number;
   errorCount: number;
-  /** The longest of its own events, or of the write-back when it has none. */
+  /** Duration of the transaction's longest own event, or of its longest write-back if it has no own events. */
   slowestDurationNs: bigint;
   slowestNumber: bigint;
   services: string[];
@@ -47,7 +47,7 @@ export interface TransactionSummary {
 export interface WrittenBack {
   count: number;
   bytes: bigint;
-  /** 0n when there are none. */
+  /** End of the last of these requests; 0n if there are no such requests. */
   lastEndNs: bigint;
 }
 
@@ -61,20 +61,20 @@ export interface TransactionReader {
   readTransaction(id: string): TransactionSummary | undefined;
   /** Like `readTransaction`, for the keys of the transaction's summaries. */
   readTransactionByKeys(keys: readonly number[]): TransactionSummary | undefined;
-  /** Returns the newest first, by first appearance. */
+  /** Returns transactions in the order of their first appearance, the newest first. */
   listTransactions(request: TransactionsRequest): TransactionSummary[];
 }
 
 export interface RecordingPin {
   transactionId: string;
-  /** Start of the time that is kept, in nanoseconds since the epoch. */
+  /** Start of the period that is kept, in nanoseconds since the epoch. */
   fromNs: bigint;
   /** When the transaction was first pinned. */
   pinnedNs: bigint;
 }
 
 export interface PinReader {
-  /** All pins, the oldest first. */
+  /** Returns all pins, the oldest first. */
   pins(): RecordingPin[];
 }
 
@@ -98,7 +98,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n) || typeof transactionId !== 'string')
       throw createCorruptError('a summary of a transaction is malformed');
     if (services.length > TEXT_MAX) throw createCorruptError('a transaction has more services than any has');
-    // A service gets a new id when its old one has aged, and the name of the old id may be gone.
+    // A service gets a new id when its old id is too old, and the name of the old id may be gone.
     const names = Array.from(unpackIds(services), lookup.name).filter((name) => name !== '');
     return {
       key: Number(key),
@@ -122,7 +122,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
   }
 
   return {
-    // There are several keys when the writer had forgotten the transaction and met it again.
+    // There are several keys when the writer had forgotten the transaction before its next event.
     readTransaction: (id) => readTransactionByKeys(lookup.findTransactionKeys(id)),
     readTransactionByKeys,
     listTransactions: ({ limit, beforeKey = Number.MAX_SAFE_INTEGER }) =>
@@ -161,14 +161,14 @@ function hasOwn({ writtenBack, eventCount }: Pick<TransactionSummary, 'writtenBa
   return eventCount > writtenBack.count;
 }
 
-/** Start of the first own event of all parts; of the first event if no part has own events. */
+/** Returns the start of the first own event in any part, or of the first event if no part has own events. */
 export function computeFirstStartNs(parts: readonly (Ends & Pick<TransactionSummary, 'firstTimestampNs'>)[]): bigint {
   const own = parts.filter(hasOwn);
   const starts = (own.length > 0 ? own : parts).map(({ firstTimestampNs }) => firstTimestampNs);
   return starts.reduce(min);
 }
 
-/** End of the last own event of all parts; at least `firstNs`. */
+/** Returns the end of the last own event in any part, but at least `firstNs`. */
 export function computeLastEndNs(parts: readonly Ends[], firstNs: bigint): bigint {
   const ends = parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs);
   return ends.reduce(max, firstNs);
@@ -189,7 +189,7 @@ export function joinWrittenBack(parts: readonly Pick<TransactionSummary, 'writte
   return joined;
 }
 
-/** When the last of all events of the transaction ended. */
+/** Returns the latest end of all events of the transaction. */
 export function computeWholeEndNs({
   lastEndNs,
   writtenBack,
@@ -198,25 +198,25 @@ export function computeWholeEndNs({
 }
 
 /*
- * Transactions in memory, as columns sorted by key, with which lists of transactions are filtered and sorted. A row
- * takes some 50 bytes, so a recording with a million transactions is searched without reading its file.
+ * Transactions in memory, as columns sorted by key. Lists of transactions are filtered and sorted with these columns. A
+ * row takes about 50 bytes, so a recording with a million transactions is searched without reading its file.
  */
 
 const ROWS_MIN = 1024;
-/** Rows that are gone are skipped; once they exceed this share of the rows, they are removed. */
+/** Rows of removed transactions are skipped. Once they exceed this share of all rows, they are deleted. */
 const GONE_SHARE_MAX = 1 / 3;
 
 interface TransactionRow {
   key: number;
-  /** Hash of the transaction's id: the same in every recording. */
+  /** Hash of the transaction's id, which is the same in every recording. */
   hash: number;
-  /** The first start of its own events; of all when it has none. */
+  /** Start of the transaction's first own event, or of its first event if it has no own events. */
   firstNs: bigint;
-  /** The last end of its own events; 0n when it has none. */
+  /** End of the transaction's last own event; 0n if it has no own events. */
   endNs: bigint;
   eventCount: number;
   hasError: boolean;
-  /** Number of the transaction's set of services; equal sets have the same number. */
+  /** An id for the transaction's set of services; equal sets have the same id. */
   serviceSet: number;
 }
 
@@ -235,11 +235,14 @@ export interface TransactionColumns {
 
 interface TransactionTable {
   readonly columns: TransactionColumns;
-  /** Changes whenever a row does. */
+  /** Changes whenever a row changes. */
   readonly version: number;
-  /** Place of the key, or where it would be inserted. */
+  /** Returns the place of the key, or the place where it would be inserted. */
   findPlace(key: number): number;
-  /** Replaces the row of this key, or adds it: at the end directly, elsewhere by moving the rows after it. */
+  /**
+   * Replaces the row with this key, or adds the row. At the end a row is simply appended; elsewhere the rows after it
+   * move.
+   */
   put(row: TransactionRow): void;
   /** Removes the rows from this place on. */
   truncate(length: number): void;
@@ -336,7 +339,7 @@ function createTransactionColumns(rows: number): Growing {
   };
 }
 
-/** The arrays, typed as if they were of one kind: values only move within their own array. */
+/** Returns the arrays, typed as if they were of one kind: values only move within their own array. */
 function listColumnArrays({ length: _, ...arrays }: TransactionColumns): Float64Array[] {
   return Object.values(arrays) as unknown as Float64Array[];
 }
@@ -348,12 +351,12 @@ function copyRows(from: Growing, to: Growing): void {
 }
 
 /*
- * Keeps a table of a recording's transactions up to date, a little at each step. The whole file is read once; later,
- * only the transactions that new events can have changed.
+ * Keeps a table of a recording's transactions up to date, a little at each step. The whole file is read once; later
+ * steps read only the transactions that new events can have changed.
  *
- * An event refers only to the latest `IDS_IN_USE_MAX` contexts, so `changedFrom` is that many before the `context_from`
- * of the first new segment. Transactions from `changedFrom` on are read again; older ones only if a newer context says
- * that they go on.
+ * An event refers only to the latest `IDS_IN_USE_MAX` contexts, so `changedFrom` is that many ids before the
+ * `context_from` of the first new segment. Transactions from `changedFrom` on are read again; older transactions only
+ * if a newer context belongs to them.
  */
 
 /** Number of rows read in a step, which takes some milliseconds. */
@@ -381,7 +384,7 @@ WHERE transaction_key IN (
 const CONTEXT_FROM = `
 SELECT context_from FROM segment WHERE first_number <= ? ORDER BY first_number DESC LIMIT 1`;
 
-/** Retention removes summaries from this end. */
+/** The oldest keys. Retention removes summaries from this end. */
 const OLDEST_KEYS = `
 SELECT transaction_key FROM transaction_summary ORDER BY transaction_key LIMIT ${ROWS_A_STEP}`;
 
@@ -390,7 +393,9 @@ const KEY_MAX = 2n ** 32n - 1n;
 
 type IndexRow = [bigint, string, bigint, bigint, bigint, bigint, string];
 
-/** A pass over the rows: the last key that was read, and the number after the last event when the pass began. */
+/**
+ * A pass over the rows: the last key that was read, and the number that followed the last event when the pass began.
+ */
 interface Reading {
   after: number;
   end: number;
@@ -398,13 +403,12 @@ interface Reading {
 
 export interface TransactionIndex {
   columns(): TransactionColumns;
-  /** Stays the same as long as the columns do. */
+  /** Stays the same as long as the columns stay the same. */
   version(): number;
-  /** The services of each set, by its number. */
+  /** Returns the services of each set, indexed by the set's number. */
   serviceSets(): readonly (readonly string[])[];
   /**
-   * Reads some rows; returns false until the columns have caught up with the file as it was at the first step of the
-   * pass.
+   * Reads some rows; returns false until the columns have caught up with the file as it was at the start of the pass.
    */
   step(): boolean;
   /** Marks a row whose transaction is gone from the file. */
@@ -431,14 +435,14 @@ export function openTransactionIndex({ database, lookup, runInTransaction }: Ind
   let seenVersion: number | undefined;
   /** The table covers the events below this number. */
   let seenEnd = 0;
-  /** The pass that is not finished. */
+  /** The current pass; undefined after it has finished. */
   let reading: Reading | undefined;
 
-  /** All transactions share a few sets of services. */
+  /** Returns the number of a set of services. All transactions share a few sets. */
   function internServiceSet(ids: string): number {
     let number = setNumbers.get(ids);
     if (number === undefined) {
-      // A service gets a new id when its old one has aged, and the name of the old id may be gone.
+      // A service gets a new id when its old id is too old, and the name of the old id may be gone.
       const names = Array.from(unpackIds(Buffer.from(ids, 'hex')), lookup.name).filter((name) => name !== '');
       number = serviceSets.push([...new Set(names)].sort()) - 1;
       setNumbers.set(ids, number);

@@ -1,4 +1,7 @@
-/** Reads calls and requests that have begun and not ended: those in progress now, and those when a writer ended. */
+/**
+ * Reads calls and requests that have begun and not ended: those in progress now, and those in progress when a writer
+ * ended.
+ */
 import type Database from 'better-sqlite3';
 import { type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -44,10 +47,10 @@ export interface UnendedEvent extends UnendedOwner {
   pid: number;
   tid: number;
   comm: string;
-  /** Only calls have these two; the file is null if it is not known. */
+  /** Only calls have `syscall` and `file`; `file` is null if it is not known. */
   syscall?: string;
   file?: string | null;
-  /** Only block requests have these two. */
+  /** Only block requests have `operation` and `device`. */
   operation?: string;
   device?: string;
   queued_by?: Queuer | null;
@@ -56,11 +59,17 @@ export interface UnendedEvent extends UnendedOwner {
 }
 
 export interface UnendedLists {
-  /** In progress as of the writer's last commit, sorted by their starts; the last commit of a stopped writer is its end. */
+  /**
+   * Calls and requests in progress at the writer's last commit, sorted by their starts. A stopped writer made its
+   * last commit at its end.
+   */
   events: UnendedEvent[];
-  /** Calls and requests that were in progress when an earlier writer ended; each is a loss as well, at its start. */
+  /**
+   * Calls and requests that were in progress when an earlier writer ended. Each one is also recorded as a loss at its
+   * start.
+   */
   lost: UnendedEvent[];
-  /** Others in progress, of any kind. */
+  /** All other calls and requests in progress, of any kind. */
   unlisted: Unlisted;
 }
 
@@ -77,7 +86,7 @@ export function openUnended(
   const values = database.prepare<[], [string, unknown]>(VALUES).raw();
   const removedUntil = database.prepare<[], bigint | null>(REMOVED_UNTIL).pluck().safeIntegers();
 
-  /** Reads one of the two lists. A damaged list is noted as damage, and counts as one unknown call. */
+  /** Reads one of the two lists. A damaged list is noted as damage and counts as one unknown call. */
   function readList(bytes: unknown): Omit<UnendedLists, 'lost'> {
     if (bytes === undefined) return { events: [], unlisted: NONE_UNLISTED };
     try {
@@ -178,7 +187,7 @@ function buildUnendedEvents(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 
 
 type OwnText = Pick<UnendedEvent, OwnField>;
 
-/** The fields of an event that filters have conditions on, as texts. */
+/** Returns, as texts, the fields of an event that filters have conditions on. */
 function ownTexts(
   type: NonNullable<ReturnType<typeof findEventDefinition>>,
   readNumber: (column: string) => number,
@@ -205,7 +214,7 @@ export interface UnendedFilter extends Omit<EventValues, 'nodes' | 'results'> {
   excluded?: Omit<EventValues, 'nodes' | 'results'>;
 }
 
-/** Returns a test whether a filter selects an event, as far as that can be judged before the event has ended. */
+/** Returns a test for whether a filter selects an event, as far as that can be judged before the event has ended. */
 export function createUnendedTest(filter: UnendedFilter): (event: UnendedEvent) => boolean {
   const { transactionId, traceId, pid, excluded = {} } = filter;
   const services = omitEmptyNames(filter.services);
@@ -230,12 +239,15 @@ export function createUnendedTest(filter: UnendedFilter): (event: UnendedEvent) 
     !hasExcluded.some((has) => has(event));
 }
 
-/** A filter for empty names selects events that have none, and an event in progress has all its names. */
+/**
+ * Removes empty names from a filter: an empty name selects events without a name, and an event in progress has all its
+ * names.
+ */
 function omitEmptyNames(names: readonly string[] | undefined): readonly string[] | undefined {
   return names?.filter((name) => name !== '');
 }
 
-/** A test for each field that is given: an event of a type without the field has none of its values. */
+/** Returns a test for each given field. An event whose type lacks the field has none of the wanted values. */
 function ownTest(given: OwnTexts): ((event: UnendedEvent) => boolean)[] {
   return Object.entries(OWN_FIELDS).flatMap(([texts, field]) => {
     const wanted = omitEmptyNames(given[texts as keyof OwnTexts]);

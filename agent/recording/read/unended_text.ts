@@ -4,10 +4,10 @@ import type { Queuer } from '../../../bpf/schema/kinds.ts';
 import { NONE_UNLISTED } from '../format/in_progress.ts';
 import type { UnendedEvent, UnendedLists, UnendedOwner } from './unended.ts';
 
-/** A longer text does not come from `encodeUnended`. */
+/** The most characters of a text; a longer text does not come from `encodeUnended`. */
 const LENGTH_MAX = 4_000_000;
 
-/** The most entries of `lost` in a text; all entries are reported as losses, too. */
+/** The most entries of `lost` in a text. All entries are also reported as losses. */
 const LOST_MAX = 64;
 
 const NOTHING: UnendedLists = { events: [], lost: [], unlisted: NONE_UNLISTED };
@@ -20,7 +20,7 @@ export function encodeUnended({ events, lost, unlisted }: UnendedLists): string 
   );
 }
 
-/** Returns undefined for a malformed text: it comes from a server, which may send anything. */
+/** Returns undefined for a malformed text, because the text comes from a server, which may send anything. */
 export function parseUnended(text: string): UnendedLists | undefined {
   if (text === '') return NOTHING;
   if (text.length > LENGTH_MAX) return undefined;
@@ -101,7 +101,7 @@ function parseTimeNs(value: unknown): bigint {
   return BigInt(value as string);
 }
 
-/** Malformed values throw the same error as a text that is not JSON. */
+/** Creates the error for malformed values, which is the same as for a text that is not JSON. */
 function createMalformedError(what: string): SyntaxError {
   return new SyntaxError(`a ${what} is malformed`);
 }

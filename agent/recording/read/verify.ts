@@ -7,7 +7,7 @@ import { openReader, type RecordingReader } from './reader.ts';
 import { isDamage } from './segment_index.ts';
 import { checkSizes } from './sizes.ts';
 
-/** The most entries listed of each kind: a file that has more is as good as lost. */
+/** The most entries that are listed of each kind; a file that has more is as good as lost. */
 const LISTED_MAX = 100;
 
 const BUSY_TIMEOUT_MS = 2000;
@@ -35,16 +35,18 @@ export interface Verified {
   /** Number of events that were read. */
   events: number;
   pages: number;
-  /** Page numbers; only the first ones are listed. */
+  /** Numbers of damaged pages; only the first ones are listed. */
   damagedPages: number[];
-  /** Tables and indexes that cannot be read to their ends. */
+  /** Tables and indexes that are not readable to the end. */
   damagedParts: string[];
-  /** Errors in its structure that SQLite reports, wrong entries, and reasons why other parts could not be read. */
+  /**
+   * Errors that SQLite reports in the file's structure, wrong entries, and reasons why other parts could not be read.
+   */
   problems: string[];
   lost: LostTime[];
 }
 
-/** @throws RecordingError when the file cannot be opened at all */
+/** @throws RecordingError when it is impossible to open the file at all */
 export function verifyRecording(path: string): Verified {
   const reader = openReader(path);
   try {
@@ -81,7 +83,7 @@ function verifyDatabase(database: Database.Database, reader: RecordingReader, pa
   problems.push(...findStructureProblems(database));
   const frame = findDamagedFrame(database);
   if (frame !== undefined) problems.push(describeDamagedLog(frame));
-  // Reading everything through the reader shows what the damage costs: further problems, and the losses that it found.
+  // Reading everything through the reader shows the effects of the damage: further problems, and the losses found.
   const events = attempt(() => countEvents(reader)) ?? 0;
   problems.push(...(attempt(() => reader.findWrongEntries(LISTED_MAX)) ?? []));
   attempt(() => void reader.clockSteps());
@@ -104,7 +106,10 @@ function verifyDatabase(database: Database.Database, reader: RecordingReader, pa
   };
 }
 
-/** Without an order, each segment is decoded once, however many cover the same time. */
+/**
+ * Counts all events. Because no order is requested, each segment is decoded once, however many segments cover the same
+ * time.
+ */
 function countEvents(reader: RecordingReader): number {
   let events = 0;
   for (const block of reader.scan({ order: 'none' })) events += block.rowCount;
@@ -137,7 +142,7 @@ function canRead(database: Database.Database, query: string): boolean {
   }
 }
 
-/** SQLite checks the order of keys, and whether an index lacks entries. */
+/** Lets SQLite check whether keys are in order, and whether an index lacks entries. */
 function findStructureProblems(database: Database.Database): string[] {
   try {
     const found = database.prepare<[], string>(`PRAGMA main.integrity_check(${LISTED_MAX})`).pluck().all();

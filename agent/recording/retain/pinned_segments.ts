@@ -1,4 +1,4 @@
-/** Finds the segments that the pins of a recording keep, and the dictionary ids that those may refer to. */
+/** Finds the segments that the pins of a recording keep, and the dictionary ids that these segments may refer to. */
 import type Database from 'better-sqlite3';
 import { createContextFinder } from '../format/context_finder.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
@@ -7,7 +7,10 @@ const PINS = 'SELECT transaction_id AS transactionId, from_ns AS fromNs, to_ns A
 
 const WITH_CONTEXT = 'SELECT first_number FROM segment_context WHERE context_id = ?';
 
-/** Segments that overlap the time before a transaction; they end at most the longest segment's span after that time. */
+/**
+ * Segments that overlap the period before a transaction. They end after that period by at most the longest segment's
+ * span.
+ */
 const BEFORE = `
 SELECT first_number
 FROM segment
@@ -28,16 +31,16 @@ export interface IdRange {
 }
 
 export interface PinnedContent {
-  /** First numbers of the segments. */
+  /** First numbers of the kept segments. */
   segments: ReadonlySet<number>;
   /** Keys of the pinned transactions. */
   transactionKeys: ReadonlySet<number>;
-  /** Ranges in ascending order, without overlaps. */
+  /** Ranges of ids in ascending order, without overlaps. */
   names: readonly IdRange[];
   files: readonly IdRange[];
 }
 
-/** Returns the segments that hold a pinned transaction, or what the node did right before it. */
+/** Returns the segments that contain a pinned transaction, or what the node did right before the transaction. */
 export function findPinnedSegments(database: Database.Database): PinnedContent {
   const segments = new Set<number>();
   const transactionKeys = new Set<number>();

@@ -1,6 +1,6 @@
 /**
- * Pins a transaction: retention then keeps it, and what the node did right before it. A server of the recording writes
- * pins while the agent writes events, so a pin is one short database transaction.
+ * Pins a transaction: retention then keeps the transaction, and what the node did right before it. A server of the
+ * recording writes pins while the agent writes events, so a pin is one short database transaction.
  */
 import { existsSync } from 'node:fs';
 import type Database from 'better-sqlite3';
@@ -15,7 +15,7 @@ import { findPinnedSegments } from './pinned_segments.ts';
 /** How long to wait for the agent's commit. The server of the recording is blocked meanwhile. */
 const BUSY_TIMEOUT_MS = 500;
 
-/** Share of the recording's limit that pins may take: the rest is for new events. */
+/** Share of the recording's size limit that pins may take; the rest is for new events. */
 export const PINNED_SHARE_MAX = 0.5;
 
 const PIN = `
@@ -42,13 +42,13 @@ SELECT
 
 export interface PinRequest {
   transactionId: string;
-  /** How much time before the transaction's first event is kept too. */
+  /** Length of the period before the transaction's first event that is also kept. */
   beforeNs: bigint;
   nowNs: bigint;
 }
 
 export interface PinResult {
-  /** Start of the time that is kept, in nanoseconds since the epoch. */
+  /** Start of the period that is kept, in nanoseconds since the epoch. */
   fromNs: bigint;
   /** Bytes that all pins of the recording keep. */
   pinnedBytes: number;
@@ -56,7 +56,7 @@ export interface PinResult {
 
 /**
  * Returns undefined when the recording does not contain the transaction. A transaction that is pinned again stays
- * pinned, with the longer time before it.
+ * pinned, with the longer of the two periods before it.
  * @throws RecordingError recording_not_writable, recording_busy, pins_full ...
  */
 export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }: PinRequest): PinResult | undefined {
@@ -79,12 +79,12 @@ export function unpinTransaction(path: string, transactionId: string): boolean {
 }
 
 /**
- * Resolves once all pins of the recording, and the events that they keep, are on disk, where no loss of power takes
- * them. Another thread waits for the disk.
+ * Resolves once all pins of the recording, and the events that they keep, are on disk and so survive a loss of power.
+ * Another thread waits for the disk.
  * @throws RecordingError recording_io_error, recording_full
  */
 export async function syncPins(path: string): Promise<void> {
-  // The file itself has all pins if there is no log, and was synced.
+  // Without a log, the file itself has all pins, and it was synced.
   if (!existsSync(`${path}-wal`)) return;
   const log = openLog(path);
   const failure = await new Promise<RecordingError | undefined>((done) => log.beginSync(done));

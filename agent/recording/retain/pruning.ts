@@ -1,7 +1,7 @@
 /**
- * Removes dictionary entries and summaries that no event refers to. Events refer only to recent ids, so the oldest
- * segment that is kept shows which ids are too old for it and for all that came after; see format/ids.ts. Each call
- * goes upwards through a limited number of ids, and leaves those that pinned segments may refer to.
+ * Removes dictionary entries and summaries that no event refers to. Events refer only to recent ids, so the oldest kept
+ * segment shows which ids are too old for that segment and for all later segments; see format/ids.ts. Each call checks
+ * a limited number of ids in ascending order, and spares the ids that pinned segments may refer to.
  */
 import type Database from 'better-sqlite3';
 import { buildKeyContextSql, groupStart, type HashLevel, LEVELS } from '../format/context_hash.ts';
@@ -9,10 +9,10 @@ import type { NextIds } from '../format/ids.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import type { IdRange, PinnedContent } from './pinned_segments.ts';
 
-/** Number of ids of each kind that a call checks. The segments that one step removes bring no more than that. */
+/** Number of ids of each kind that a call checks. The segments that one step removes do not have more ids than that. */
 const IDS_A_CALL = 20_000;
 
-/** Number of summaries checked at once, and how long a call continues to check them. */
+/** Number of summaries checked at once, and time for which a call continues to check summaries. */
 const SUMMARIES_AT_ONCE = 1000n;
 const SUMMARIES_BUDGET_MS = 10;
 
@@ -27,7 +27,7 @@ WHERE context_id >= :from AND context_id < :end
   AND NOT EXISTS (SELECT 1 FROM segment_context WHERE segment_context.context_id = context.context_id)`,
 ];
 
-/** Number of hashes of each level that a call checks: as many as its contexts have. */
+/** Number of hashes of each level that a call checks: two for each context. */
 const HASHES_A_CALL = 2 * IDS_A_CALL;
 
 const buildNextHashesSql = (level: HashLevel) => `
@@ -37,13 +37,15 @@ FROM (
   ORDER BY key LIMIT ${HASHES_A_CALL}
 )`;
 
-/** Deletes the hashes of removed contexts, in groups of which all contexts were checked. */
+/** Deletes the hashes of removed contexts from groups whose contexts were all checked. */
 const buildPruneHashesSql = (level: HashLevel) => `
 DELETE FROM ${level.table}
 WHERE key > :after AND key <= :upTo
   AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${buildKeyContextSql(level)})`;
 
-/** Deletes transactions without events; pinned segments may have events of a transaction that is not pinned itself. */
+/**
+ * Deletes transactions without events. Pinned segments may have events of transactions that are not pinned themselves.
+ */
 const PRUNE_SUMMARIES = `
 DELETE FROM transaction_summary
 WHERE transaction_key > :after AND transaction_key <= :upTo AND last_number < :oldest
@@ -59,18 +61,20 @@ FROM (
   ORDER BY transaction_key LIMIT ${SUMMARIES_AT_ONCE}
 )`;
 
-/** Losses and clock steps older than all kept events are deleted, unless there are pins, whose events may be as old. */
+/**
+ * Losses and clock steps older than all kept events are deleted, unless there are pins: pinned events may be as old.
+ */
 const PRUNE_NOTES = [
   `
 DELETE FROM loss
 WHERE to_ns < :minNs AND cause <> 'retention' AND NOT EXISTS (SELECT 1 FROM pin)`,
-  // The offset that was in force at that time is kept.
+  // The clock offset that was in force at that time is kept.
   `
 DELETE FROM clock
 WHERE clock_id < (SELECT max(clock_id) FROM clock WHERE boot_ns + offset_ns <= :minNs) AND NOT EXISTS (SELECT 1 FROM pin)`,
 ];
 
-/** The oldest events that are kept, apart from pinned ones. */
+/** The oldest events that are kept, apart from pinned events. */
 export interface OldestKept {
   number: bigint;
   minNs: bigint;
@@ -81,7 +85,7 @@ export interface OldestKept {
 export interface Pruning {
   /** Must be called when segments were removed; runs in its own transaction. */
   prune(oldest: OldestKept, pinned: PinnedContent): void;
-  /** Must be called when pins have changed: entries that they kept may have become removable. */
+  /** Must be called when pins have changed, because entries that the old pins kept may have become removable. */
   restart(): void;
 }
 
@@ -104,7 +108,7 @@ export function openPruning(database: Database.Database): Pruning {
     prepareSmallestId('file', 'file_id'),
     prepareSmallestId('segment_context', 'context_id'),
   ];
-  /** Ids below these were checked. */
+  /** All ids below these were checked. */
   const done: NextIds = { name: 1, file: 1, context: 1 };
   restart();
   let summariesAfter = 0n;
@@ -161,11 +165,13 @@ export function openPruning(database: Database.Database): Pruning {
   };
 }
 
-/** Returns a function that removes the hashes of removed contexts, in the groups below that of the given context. */
+/**
+ * Returns a function that removes the hashes of removed contexts from the groups before the group of the given context.
+ */
 function hashPruning(database: Database.Database, level: HashLevel): (contextId: number) => void {
   const next = database.prepare<[object], bigint | null>(buildNextHashesSql(level)).pluck().safeIntegers();
   const prune = database.prepare(buildPruneHashesSql(level));
-  /** Keys up to this one were checked. */
+  /** All keys up to this one were checked. */
   let after = -1n;
   return (end) => {
     const upTo = next.get({ after, end })!;
@@ -175,7 +181,7 @@ function hashPruning(database: Database.Database, level: HashLevel): (contextId:
   };
 }
 
-/** Returns the parts of a range that are in none of the others, which are sorted. */
+/** Returns the parts of a range that no range in `others` covers; `others` is sorted. */
 function subtractRanges({ from, end }: IdRange, others: readonly IdRange[]): IdRange[] {
   const left: IdRange[] = [];
   let start = from;

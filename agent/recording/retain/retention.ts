@@ -1,7 +1,7 @@
 /**
  * Keeps a recording within its limits by removing whole segments, oldest first, a few at a time, so that nothing waits
- * for it. The space that they leave is reused; excess space is returned to the file system in small steps, never by
- * copying the file. Pinned segments stay. Entries that nothing refers to any more are removed too.
+ * for it. The freed space is reused; excess space is returned to the file system in small steps, never by copying the
+ * file. Pinned segments stay. Entries that nothing refers to any more are removed too.
  */
 import { readFileSync, statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
@@ -12,40 +12,49 @@ import { findPinnedSegments, type PinnedContent } from './pinned_segments.ts';
 import { type OldestKept, openPruning } from './pruning.ts';
 
 export interface RetentionLimits {
-  /** Limit of the size of the file and its log. */
+  /** Maximum size of the file and its log together. */
   bytes?: number;
-  /** Limit of the age of events, by their end. */
+  /** Maximum age of an event, measured from its end. */
   ageNs?: bigint;
-  /** Position file of a shipper: the age limit spares events that it has not shipped; the size limit does not. */
+  /**
+   * Position file of a shipper. The age limit spares events that the shipper has not shipped; the size limit does not.
+   */
   unshipped?: string;
 }
 
-/** A smaller recording would contain little but its own tables. */
+/** The smallest size limit: a smaller recording would contain little but its own tables. */
 export const RETAIN_BYTES_MIN = 64 << 20;
 
-/** Number of segments that one step removes, and of pages that it returns to the file system. */
+/** Number of segments that one step removes, and number of pages that it returns to the file system. */
 const SEGMENTS_A_STEP = 16;
 const PAGES_A_STEP = 512;
 
-/** Share of the limit that is kept free, so that the file need not grow between two steps. */
+/** Share of the size limit that is kept free, so that the file need not grow between two steps. */
 const FREE_SHARE = 0.02;
-/** The largest share of the limit for the write-ahead log, whose size is fixed otherwise. */
+/** The largest share of the size limit for the write-ahead log. If the limit is large, the log's size is fixed. */
 const LOG_SHARE = 1 / 32;
-/** Size of the header of a frame in the log, which precedes the page. */
+/** Size of a frame's header, which precedes each page in the log. */
 const FRAME_OVERHEAD_BYTES = 24;
 
 /**
- * Number of newest segments that the size limit never removes: if only these are left, something else takes the space.
+ * Number of newest segments that the size limit never removes: if only these are left, something else takes up the
+ * space.
  */
 const SEGMENTS_MIN = 16;
 
-/** How often pins are looked up again: a pinned transaction's new segments are not among the oldest, which go first. */
+/**
+ * Interval between two lookups of pins. It may be long because new segments of a pinned transaction are not among the
+ * oldest, which are removed first.
+ */
 const PINS_EVERY_NS = 10_000_000_000n;
 
 const SET_LIMIT = `
 INSERT INTO meta VALUES ('retain_bytes', CAST(? AS INTEGER)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
 
-/** This reads by number: `+` keeps SQLite from using the indexes by time, whose rows it would have to sort. */
+/**
+ * This query reads in the order of numbers: `+` keeps SQLite from using the indexes by time, whose rows it would have
+ * to sort.
+ */
 const OLDEST = `
 SELECT
   first_number AS firstNumber, event_count AS eventCount, coalesce(end_number, first_number + event_count) AS endNumber,
@@ -72,7 +81,7 @@ const WIDEN_REMOVED = `
 UPDATE loss SET from_ns = min(from_ns, :minNs), to_ns = max(to_ns, :maxNs), count = count + :eventCount
 WHERE loss_id = :lossId`;
 
-/** `stuck`: the segments that must be kept take more than the limit. */
+/** `stuck`: the segments that must be kept take up more than the limit. */
 export type RetentionState = 'done' | 'more' | 'stuck';
 
 interface OldSegment {
@@ -145,7 +154,7 @@ export function openRetention(
   }
 
   const logBytes = () => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-  // Removing events does not shrink a log that a reader holds up, so at most its normal size counts.
+  // Removing events does not shrink a log that a reader holds up, so no more than the log's normal size counts.
   const computeUsedBytes = () => (pageCount.get()! - freePages.get()!) * pageBytes + Math.min(logBytes(), logBytesMax);
   const isTooMuch = () => computeUsedBytes() > bytes * (1 - FREE_SHARE);
   const isTooOld = ({ maxNs, maxDurationNs, endNumber: end }: OldSegment, nowNs: bigint) =>
@@ -203,7 +212,7 @@ export function openRetention(
   };
 }
 
-/** Limits the write-ahead log; returns the bytes that it takes unless a reader holds it up. */
+/** Limits the write-ahead log; returns the most bytes that it takes unless a reader holds it up. */
 function limitLog(database: Database.Database, bytes: number, pageBytes: number): number {
   const frameBytes = pageBytes + FRAME_OVERHEAD_BYTES;
   const current = database.pragma('wal_autocheckpoint', { simple: true }) as number;
@@ -217,14 +226,17 @@ function limitLog(database: Database.Database, bytes: number, pageBytes: number)
   return logBytesMax;
 }
 
-/* How far a recording is shipped, by the shipper's position file: the age limit spares events that are not shipped. */
+/*
+ * How far a recording was shipped, as the shipper's position file says: the age limit spares events that are not
+ * shipped.
+ */
 
-/** The file changes with every group that arrives, but need not be read as often. */
+/** Interval between two reads of the file. It changes with every group that arrives, but need not be read as often. */
 const LOOK_EVERY_NS = 10_000_000_000n;
 
 /**
- * Returns a function that gives the number up to which events have arrived. The number is 0 if the file is missing,
- * unreadable or of another recording, because then no event is known to have arrived.
+ * Returns a function that returns the number up to which events have arrived. The number is 0 if the file is missing,
+ * is unreadable or belongs to another recording, because then no event is known to have arrived.
  */
 function createShippedNumberReader(path: string, recordingId: string): (nowNs: bigint) => bigint {
   let readNs: bigint | undefined;

@@ -1,6 +1,7 @@
 /**
- * The content of one commit: the half of a writer that gathers events makes it, and the half that owns the database
- * writes it. The halves may be in two threads, so a batch is plain data, and names events by the block that holds them.
+ * The content of one commit. The half of a writer that gathers events makes a batch, and the half that owns the
+ * database writes it. The halves may be in two threads, so a batch is plain data, and refers to events by the block
+ * that holds them.
  */
 import type { Block } from '../../../bpf/schema/block.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
@@ -16,7 +17,7 @@ export interface RowsToWrite {
   /** The next dictionary ids when the block's first row was gathered, and when this batch was made. */
   idsFrom: NextIds;
   idsEnd: NextIds;
-  /** Rows that no part contains yet. */
+  /** Rows that are in no part yet. */
   unwritten: BlockRange;
   /** Whether all rows of the block, [0, unwritten.to), become a sealed segment. */
   seal: boolean;
@@ -31,7 +32,7 @@ export interface NewEntries<Entry> {
 /** Entries of a dictionary, with their ids. */
 export type StoredEntries<Entry> = readonly { id: number; entry: Entry }[];
 
-/** Rows are arrays, because objects with named properties cost several times as much to send to another thread. */
+/** Rows are arrays, because sending objects with named properties to another thread costs several times as much. */
 export type FileRow = readonly [path: string, kind: FileKind];
 export type ContextRow = readonly [
   transactionKey: number,
@@ -42,13 +43,15 @@ export type ContextRow = readonly [
 
 /** Calls and requests that have begun and not ended. */
 export interface UnendedRows {
-  /** The most important first, with durations and results of 0, and with arrays of their own. */
+  /**
+   * Rows in the order of importance, the most important first. Durations and results are 0; the block shares no arrays.
+   */
   block: Block;
   unlisted: Unlisted;
 }
 
 export interface Batch {
-  /** Sorted from the oldest to the newest rows. */
+  /** Sorted from the oldest rows to the newest. */
   rows: readonly RowsToWrite[];
   names: NewEntries<string>;
   files: NewEntries<FileRow>;
@@ -57,7 +60,7 @@ export interface Batch {
   clockSteps: readonly ClockStep[];
   /** Calls and requests in progress; undefined if they have not changed since the last batch. */
   unended: UnendedRows | undefined;
-  /** Wall clock when the batch was made, which shows that the writer was alive. */
+  /** The time when the batch was made, by the wall clock. It shows that the writer was alive. */
   nowNs: bigint;
 }
 

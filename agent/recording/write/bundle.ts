@@ -1,6 +1,6 @@
 /**
- * Writes a recording that contains selected events of another one and keeps their numbers, so that event ids stay the
- * same. Numbers are then missing in between, and segments store them row by row.
+ * Writes a recording that contains selected events of another recording and keeps their numbers, so that event ids stay
+ * the same. The numbers then have gaps, so segments store the number of every row.
  */
 import type { Block, NumberedBlock } from '../../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
@@ -24,7 +24,7 @@ export interface BundleOptions extends RecordingOrigin {
 
 export interface BundleWriter extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId'> {
   /**
-   * Adds events whose dictionary ids are the bundle's. No number may be added twice.
+   * Adds events; their dictionary ids must belong to the bundle. No number may be added twice.
    * @throws RecordingError recording_full, recording_io_error ...; the file is unusable then
    */
   append(block: NumberedBlock): void;

@@ -33,26 +33,26 @@ export interface CommitterOptions {
   machineId: string;
   /** Wall clock at the start, in nanoseconds since the epoch. */
   startNs: bigint;
-  /** CLOCK_MONOTONIC at the start, or right before: a thread may take seconds to open the recording. */
+  /** CLOCK_MONOTONIC at the start or shortly before it: a thread may take seconds to open the recording. */
   startMonotonicNs: bigint;
-  /** If undefined, everything is kept. */
+  /** Limits of the recording; if undefined, everything is kept. */
   retention?: RetentionLimits;
 }
 
 export interface Committer {
   readonly opened: OpenedRecording;
   readonly log: RecordingLog;
-  /** Whether another recording was copied over the file: a commit would damage that one. */
+  /** Whether another recording was copied over the file, in which case a commit would damage that recording. */
   isOverwritten(): boolean;
   /** Writes all of the batch, or throws and writes nothing. */
   commit(batch: Batch): void;
-  /** Removes a few of the segments that exceed the limits of age or size. */
+  /** Removes a few of the segments that exceed the limit on age or size. */
   retain(nowNs: bigint): RetentionState;
-  /** Copies the log to the file and syncs both; returns whether all of it could be copied. */
+  /** Copies the log to the file and syncs both; returns whether the whole log could be copied. */
   checkpoint(): boolean;
   /**
-   * Closes the file. Without `endedNs` events are missing at the end, and the next writer records a gap as after a
-   * killed writer. Returns what is left behind if the path no longer refers to the file.
+   * Closes the file. Without `endedNs`, events are missing at the end, and the next writer records a gap, as it does
+   * after a killed writer. Returns what is left behind if the path no longer refers to the file.
    */
   close(endedNs?: bigint): LeftBehind | undefined;
 }
@@ -60,14 +60,17 @@ export interface Committer {
 /** A recording that was removed, replaced, moved or overwritten while it was written. */
 export interface LeftBehind {
   fromNs: bigint;
-  /** Number of events that the recording held; for an overwritten recording, those that its last writer committed. */
+  /**
+   * Number of events that the recording had; for an overwritten recording, number of events that its last writer
+   * committed.
+   */
   events: number;
-  /** Its current path; undefined when it is gone. */
+  /** Current path of the recording; undefined when the file has no path any more. */
   place: string | undefined;
   isOverwritten: boolean;
 }
 
-/** `blocks` are the blocks that a batch's slots refer to. */
+/** `blocks`: the blocks that the slots in batches refer to. */
 export function openCommitter(options: CommitterOptions, blocks: readonly Block[]): Committer {
   const { path } = options;
   const lock = lockRecording(path);
@@ -125,8 +128,8 @@ function createCommitter(
     }
     const left = findLeftBehind();
     if (endedNs !== undefined) recordCleanEnd(database, endedNs);
-    // Leaving WAL mode allows reading by users who may not create the log's files; it fails while a reader has the file
-    // open.
+    // Leaving WAL mode makes the recording readable for users who may not create the log's files. It fails while a
+    // reader has the file open.
     database.pragma('busy_timeout = 0');
     // If a file was moved, replaced or removed, the log is emptied: a log without its name would be lost, and SQLite
     // would take a log that still has its name for that of the file now at this path.
@@ -179,7 +182,7 @@ function createCommitter(
   };
 }
 
-/** The range of all rows of the block up to the range's end. */
+/** Returns the range of all rows from the start of the block to the end of the given range. */
 function extendToStart({ to, typeFrom, typeTo }: BlockRange): BlockRange {
   return { from: 0, to, typeFrom: new Uint32Array(typeFrom.length), typeTo };
 }
@@ -187,7 +190,7 @@ function extendToStart({ to, typeFrom, typeTo }: BlockRange): BlockRange {
 /** Returns whether the log is gone. */
 function tryLeaveWal(database: Database.Database): boolean {
   try {
-    // For the next connection MEMORY is the same as DELETE, but leaves no journal that keeps readers out after a kill.
+    // MEMORY is the same as DELETE for the next connection, but leaves no journal that keeps readers out after a kill.
     database.pragma('journal_mode = MEMORY');
     return true;
   } catch (error) {
@@ -198,7 +201,7 @@ function tryLeaveWal(database: Database.Database): boolean {
 
 /*
  * Reads the recording id from the file itself, not through SQLite. Overwriting the file in place (`cp backup
- * recording.kreplay`) does not change its log, so an open connection continues with the log and its cache.
+ * recording.kreplay`) does not change its log, so an open connection would go on with the log and its cache.
  */
 
 export interface RawId {
@@ -210,18 +213,18 @@ export interface RawId {
 /** The table with the id is created first, so the id is near the start of the file. */
 const HEAD_BYTES = 1 << 16;
 
-/** The key and the value of its row are adjacent. */
+/** The key `recording_id` and its value are adjacent in the file. */
 const ID = /recording_id([0-9a-f]{16})/;
 const ID_BYTES = 'recording_id'.length + 16;
 
 /**
- * Keeps the file open: closing any descriptor of a file releases the locks that SQLite holds on it in this process. So
- * the returned object must be closed after the connection.
+ * Keeps the file open, because closing any descriptor of a file releases the locks that SQLite holds on it in this
+ * process. So the returned object must be closed after the connection.
  */
 export function openRawId(path: string): RawId {
   const fd = open(path);
   const head = Buffer.alloc(HEAD_BYTES);
-  /** Offset at which the id was last found; -1 until it was copied from the log to the file. */
+  /** Offset at which the id was last found; -1 until the id has been copied from the log to the file. */
   let place = -1;
 
   function readRawId(from: number, bytes: number): string | undefined {

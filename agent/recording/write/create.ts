@@ -1,4 +1,4 @@
-/** Opens a recording for the writer: creates it, or checks that it is one of kreplay's. */
+/** Opens a recording for the writer: creates the file, or checks that it is a recording of kreplay. */
 import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { Column } from '../../../bpf/schema/columns.ts';
@@ -8,10 +8,13 @@ import { choosePiece, STORED_COLUMNS } from '../format/pieces.ts';
 import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from '../format/schema.ts';
 import { mayHaveLostPower } from './gaps.ts';
 
-/** With a log of 4 MB, pages that every flush changes are copied to the main file only once in many flushes. */
+/**
+ * Size of the log at which it is copied. With a log of 4 MB, pages that every flush changes are copied to the main file
+ * only once in many flushes.
+ */
 const CHECKPOINT_PAGES = 4000;
 
-/** Enough for the pages of one commit: a writer reads little back. */
+/** Size of the page cache, enough for the pages of one commit: a writer reads little back. */
 const CACHE_KIBIBYTES = 2048;
 
 /** A reader may hold a lock for a moment while it recovers a log. */
@@ -22,7 +25,7 @@ const ADD_COLUMN = 'INSERT INTO column_name (name, storage, piece) VALUES (?, ?,
 const COLUMN_PLACES = 'SELECT name, column_id, piece FROM column_name ORDER BY column_id';
 
 export interface RecordingOrigin {
-  /** Random by default. */
+  /** The id of a new recording, which is random by default. */
   recordingId?: string;
   node: string;
   bootId: string;
@@ -38,7 +41,8 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     if (!blank) checkFormat(database, path);
     const lostPower = !blank && mayHaveLostPower(database, origin.bootId);
     const frame = findDamagedFrame(database);
-    // Other damage is refused: new commits would replace the unreadable ones, and build on pages of different age.
+    // A log with other damage is refused: new commits would replace the unreadable commits, and build on pages of
+    // different age.
     const isTorn = frame !== undefined && lostPower && !isCopiedPast(database, frame);
     if (frame !== undefined && !isTorn) throw createCorruptError(describeDamagedLog(frame));
     if (lostPower) endLog(database);
@@ -62,9 +66,9 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
 }
 
 /**
- * Copies the log that a loss of power has left to the file. A disk writes unsynced frames in any order, so the log ends
- * at its first missing frame, and the frames after that one would count as damage once new commits precede them. No
- * sync had covered the missing frame: otherwise SQLite might have copied it and later ones.
+ * Copies to the file the log that was left after a loss of power. A disk writes unsynced frames in any order, so the
+ * log ends at its first missing frame, and the frames after that one would count as damage once new commits precede
+ * them. No sync had covered the missing frame: otherwise SQLite might have copied it and later frames to the file.
  */
 function endLog(database: Database.Database): void {
   database.pragma('wal_checkpoint(TRUNCATE)');
@@ -104,11 +108,11 @@ function create(database: Database.Database, origin: RecordingOrigin): void {
 export interface ColumnPlaces {
   /** Id of each column in this file. */
   ids: ReadonlyMap<string, number>;
-  /** Columns of each piece of a sealed segment. */
+  /** The columns in each piece of a sealed segment. */
   pieces: ReadonlyMap<number, readonly Column[]>;
 }
 
-/** Reads where a file keeps its columns; columns that it does not have yet are added. */
+/** Reads where a file keeps its columns, and adds the columns that the file does not have yet. */
 export function readColumnPlaces(database: Database.Database): ColumnPlaces {
   const read = database.prepare<[], [string, number, number]>(COLUMN_PLACES).raw();
   const known = new Set(read.all().map(([name]) => name));

@@ -1,13 +1,16 @@
-/** The dictionaries of the half of a writer that gathers events: names, files and contexts. */
+/** The dictionaries in the half of a writer that gathers events: names, files and contexts. */
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { type ContextText, IDS_IN_USE_MAX, type NextIds } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
 import type { Batch, ContextRow, FileRow, NewEntries, OpenedRecording } from './batch.ts';
 
-/** Number of contexts that an agent remembers: most of them are used once, and their texts are long. */
+/**
+ * Number of contexts that an agent remembers. It is small because most contexts are used once, and their texts are
+ * long.
+ */
 export const CONTEXTS_KNOWN_MAX = 8192;
 
-/** The oldest dictionary ids that events may still be given: an entry with a smaller id must be interned again. */
+/** The oldest dictionary ids that new events may refer to. An entry with a smaller id must be interned again. */
 export interface OldestIds {
   name: number;
   context: number;
@@ -26,11 +29,11 @@ export interface Dictionaries {
 }
 
 const buildFileKey = (path: string, kind: string) => `${kind}\n${path}`;
-/** The lengths ensure that two contexts never have the same key. */
+/** The lengths ensure that two different contexts never have the same key. */
 const buildContextKey = (transactionId: string | null, traceId: string | null, spanId: string | null) =>
   `${traceId?.length}.${spanId?.length} ${traceId}${spanId}${transactionId === null ? '' : `/${transactionId}`}`;
 
-/** `contextsKnownMax`: number of contexts that are remembered, and get the same id again. */
+/** `contextsKnownMax`: number of contexts that are remembered and so get the same id again. */
 export function createDictionaries(opened: OpenedRecording, contextsKnownMax = CONTEXTS_KNOWN_MAX): Dictionaries {
   const names = new Dictionary<string>(opened.lastNameId);
   const files = new Dictionary<FileRow>(opened.lastFileId);
@@ -72,7 +75,7 @@ export function createDictionaries(opened: OpenedRecording, contextsKnownMax = C
       const { transactionId, traceId, spanId } = context;
       if (transactionId === null && traceId === null && spanId === null) return 0;
       const key = buildContextKey(transactionId, traceId, spanId);
-      // This lookup is done even for a known context: a transaction that is in use must not be forgotten.
+      // This lookup is needed even for a known context, because a transaction in use must not be forgotten.
       const transactionKey = transactionId === null ? 0 : (transactionKeys.get(transactionId) ?? contexts.nextId);
       return contexts.find(key) ?? addContext(key, context, transactionKey);
     },
@@ -84,15 +87,18 @@ export function createDictionaries(opened: OpenedRecording, contextsKnownMax = C
   };
 }
 
-/* Assigns small ids to entries; new ones are written with the flush that first uses them. */
+/* Assigns small ids to entries. New entries are written with the flush that first uses them. */
 
 /**
- * Ids are renewed earlier than necessary, because events wait between getting their ids and being sealed with newer
- * ones.
+ * Ids are renewed earlier than necessary, because events wait after they get their ids, and are then sealed together
+ * with newer events.
  */
 const RENEW_AFTER = IDS_IN_USE_MAX / 2;
 
-/** The most new entries that wait for a flush; while the disk is full, further ones get id 0, unknown. */
+/**
+ * The most new entries that wait for a flush. While the disk is full, further entries get the id 0, which means
+ * unknown.
+ */
 const PENDING_MAX = 65_536;
 
 class Dictionary<Entry> {
@@ -101,7 +107,9 @@ class Dictionary<Entry> {
   #takenCount = 0;
   #nextId: number;
 
-  /** `knownMax`: number of entries that are remembered; a forgotten one that comes back gets another id. */
+  /**
+   * `knownMax`: number of entries that are remembered. An entry that was forgotten and occurs again gets another id.
+   */
   constructor(lastId: number, knownMax = IDS_IN_USE_MAX) {
     this.#nextId = lastId + 1;
     this.#known = new RecentMap(knownMax);
@@ -111,7 +119,7 @@ class Dictionary<Entry> {
     return this.#nextId;
   }
 
-  /** Smaller ids must not be used any more: their entries need a new one. */
+  /** The smallest id that may still be used; an entry with a smaller id needs a new one. */
   get oldestUsable(): number {
     return Math.max(1, this.#nextId - RENEW_AFTER);
   }
@@ -134,7 +142,7 @@ class Dictionary<Entry> {
     return id;
   }
 
-  /** Returns the entries that are not committed; the next `noteCommit` refers to these. */
+  /** Returns the entries that are not committed; the next `noteCommit` refers to these entries. */
   take(): NewEntries<Entry> {
     this.#takenCount = this.#pending.length;
     return { firstId: this.#nextId - this.#pending.length, entries: this.#pending.slice() };

@@ -4,8 +4,8 @@
  *   append -> [open block] --full, old or large--> [closed blocks] --committed--> free again
  *                  \--a flush writes its new rows as a part
  *
- * One batch is under way at a time, and events continue to gather meanwhile. When it fails, the next batch contains the
- * same and what came since.
+ * One batch is under way at a time, and events continue to gather meanwhile. When a batch fails, the next one contains
+ * the same events and those that came since.
  */
 import { type Block, createBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -23,24 +23,35 @@ import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 /** Parts older than this are merged at the next flush. */
 export const SEAL_AFTER_NS = 5_000_000_000n;
 
-/** A flush of at least this many rows is sealed at once: writing them as a part first would write them twice. */
+/**
+ * A flush with at least this many rows is sealed at once, because the rows would be written twice if they became a part
+ * first.
+ */
 export const SEAL_ROWS_MIN = 512;
 
-/** How often a quiet recording commits that nothing happened: answers are complete up to the last commit. */
+/**
+ * Interval at which a quiet recording commits that nothing has happened: answers are complete up to the last commit.
+ */
 const QUIET_BATCH_EVERY_NS = 1_000_000_000n;
 
 export interface Gatherer
   extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId' | 'oldestIds'>,
     Pick<PendingLosses, 'addLoss' | 'addClockStep'> {
-  /** Copies the rows from `fromRow` on as far as there is room; returns the first that had none, or the block's end. */
+  /**
+   * Copies the rows from `fromRow` on, as far as there is room. Returns the first row without room, or the end of the
+   * block.
+   */
   append(block: Block, fromRow: number): number;
-  /** Counts the rows from `fromRow` on as lost because the file cannot be written. */
+  /** Counts the rows from `fromRow` on as lost because the file is not writable. */
   drop(block: Block, fromRow: number): void;
   /** Number of rows for which there is room. */
   freeRows(): number;
   /** Sets the calls and requests in progress for the next batch. */
   setInProgress(unended: UnendedRows): void;
-  /** Returns everything that waits; undefined when nothing does. The caller must then call `noteCommit` or `noteFailure`. */
+  /**
+   * Returns everything that waits; undefined when nothing waits. The caller must then call `noteCommit` or
+   * `noteFailure`.
+   */
   take(options?: { sealAll?: boolean }): Batch | undefined;
   noteCommit(): void;
   noteFailure(): void;
@@ -67,7 +78,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   /** Returns the block for the next row; undefined when all blocks wait. */
   function ensureOpenRows(): OpenRows | undefined {
     if (!open) {
-      // The block that was used last is taken first, so that the memory of others may never be needed.
+      // The block that was used last is taken first. So the memory of other blocks may never be needed.
       open = free.pop();
       if (open) reuse(open, nextNumber);
     }
@@ -83,7 +94,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   function mustSeal({ block, writtenRows, openedNs }: OpenRows): boolean {
     if (writtenRows === 0) return block.rowCount >= SEAL_ROWS_MIN;
     const age = nowNs() - openedNs;
-    // The wall clock may step back.
+    // The age is negative if the wall clock was set back.
     return age >= SEAL_AFTER_NS || age < 0n;
   }
 
@@ -129,7 +140,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       unended = what;
     },
     take({ sealAll = false } = {}) {
-      // While the file cannot be written, room is scarce: only full blocks are closed.
+      // While the file is not writable, room is scarce: only full blocks are closed.
       const mayClose = sealAll || (!hasFailed && open !== undefined && mustSeal(open));
       if (open && open.block.rowCount > 0 && mayClose) closeOpen();
       const idsEnd = dictionaries.nextIds();
@@ -178,7 +189,10 @@ function toWrite(rows: OpenRows, seal: boolean, idsEnd: NextIds): RowsToWrite {
   return { slot, firstNumber, idsFrom, idsEnd, unwritten, seal };
 }
 
-/* Rows that are not sealed yet, in arrival order: [0, writtenRows) are already in parts, the rest is only here. */
+/*
+ * Rows that are not sealed yet, in arrival order. The rows [0, writtenRows) are already in parts; the others are only
+ * here.
+ */
 
 export interface OpenRows {
   /** Index of the block among the writer's blocks. */
@@ -213,7 +227,7 @@ function reuse(rows: OpenRows, firstNumber: number): void {
   rows.writtenTypeRows.fill(0);
 }
 
-/** Appends rows of another block, which must fit. Columns that it lacks get absent values. */
+/** Appends rows of another block, which must fit. Columns that `source` lacks get absent values. */
 export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void {
   const { block } = rows;
   for (const column of COLUMNS) {
@@ -233,7 +247,7 @@ export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void
   block.rowCount += range.to - range.from;
 }
 
-/** Returns the range of a block's rows [from, to), whose rows by type begin at `typeFrom`. */
+/** Returns the range of a block's rows [from, to). In each event type's columns, the range begins at `typeFrom`. */
 function computeBlockRange(source: Block, from: number, to: number, typeFrom: Uint32Array): BlockRange {
   const eventType = source.columns.get('event_type')! as Uint8Array;
   const typeTo = typeFrom.slice();
@@ -243,23 +257,29 @@ function computeBlockRange(source: Block, from: number, to: number, typeFrom: Ui
 
 /* Losses and clock steps that wait for the next flush. */
 
-/** The most losses that wait; a further one widens a loss that has the same cause and event type. */
+/**
+ * The most losses that wait. Each further loss is joined to a waiting loss with the same cause, event type and service,
+ * if there is one.
+ */
 const PENDING_LOSSES_MAX = 1024;
 
 /** The most clock steps that wait; when there are more, the oldest are forgotten. */
 const PENDING_CLOCK_STEPS_MAX = 1024;
 
-/** Causes whose events cannot be counted: the loss is the time itself. */
+/** Causes whose events are impossible to count: the loss is the period itself. */
 const UNCOUNTED: readonly LossCause[] = ['recording_removed', 'recording_damaged'];
 
 interface PendingLosses {
   addLoss(loss: Loss): void;
   addClockStep(step: ClockStep): void;
   hasPending(): boolean;
-  /** Returns what is not committed. The next `noteCommit` refers to these notes, which do not change any more. */
+  /**
+   * Returns the notes that are not committed. The next `noteCommit` refers to these notes, which do not change any
+   * more.
+   */
   take(): Pick<Batch, 'losses' | 'clockSteps'>;
   noteCommit(): void;
-  /** Must be called when the taken notes were not committed: they wait again. */
+  /** Must be called when the taken notes were not committed; they then wait again. */
   noteFailure(): void;
 }
 
@@ -275,7 +295,7 @@ function createPendingLosses(): PendingLosses {
       const isSame = (other: Loss) =>
         other.cause === cause && other.eventType === eventType && other.service === service;
       const same = losses.slice(takenLosses).findLast(isSame);
-      // Dropping block after block is one continuing loss, and so are the losses of a service: they are joined.
+      // The losses of blocks dropped in a row are joined into one continuing loss, and so are the losses of a service.
       const continues = cause === 'store_failed' || service !== undefined;
       if (!same || (losses.length < PENDING_LOSSES_MAX && !continues)) losses.push({ ...loss });
       else widen(same, loss);

@@ -12,32 +12,39 @@ const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
 const SET = `INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ${OR_REPLACE}`;
 const SET_TEXT = `INSERT INTO meta VALUES (?, ?) ${OR_REPLACE}`;
 
-/** Keys for the moment of ALIVE by CLOCK_MONOTONIC, which is never set, and for the boot of that clock. */
+/**
+ * Keys of the `ALIVE` time by CLOCK_MONOTONIC (a clock that is never set), and of the boot that this time belongs to.
+ */
 const ALIVE_MONOTONIC = 'alive_monotonic_ns';
 const ALIVE_BOOT = 'alive_boot_id';
-/** 1 when the last writer closed the recording; 0 while one has it open, or after it was killed. */
+/**
+ * 1 when the last writer closed the recording; 0 while a writer has the recording open, or after the writer was killed.
+ */
 const ENDED = 'ended';
 
 const NEXT_NUMBER = 'next_number';
 
 const LAST_WRITER = `SELECT key, value FROM meta WHERE key IN ('${ENDED}', '${ALIVE_BOOT}')`;
 
-/** The time is written with a flush at most this often: it changes a page that a flush would not touch. */
+/**
+ * Minimum interval between two writes of the `ALIVE` time: each one changes a page that its flush would not change
+ * otherwise.
+ */
 const ALIVE_EVERY_NS = 200_000_000n;
 
-/** One moment by both clocks. */
+/** One moment, by both clocks. */
 interface Moment {
   wallNs: bigint;
   monotonicNs: bigint;
 }
 
-/** Whether the last writer did not close the recording, and the node has booted since. */
+/** Whether the last writer did not close the recording, and the node was booted after that. */
 export function mayHaveLostPower(database: Database.Database, bootId: string): boolean {
   const said = new Map(database.prepare<[], [string, unknown]>(LAST_WRITER).raw().all());
   return said.get(ENDED) === 0 && said.has(ALIVE_BOOT) && said.get(ALIVE_BOOT) !== bootId;
 }
 
-/** Records what happened between the last writer and the `start` of this one, in its own transaction. */
+/** Records what happened between the last writer and the `start` of this writer, in its own transaction. */
 export function recordGap(database: Database.Database, start: Moment, bootId: string): void {
   const value = database.prepare<[string], bigint | string>('SELECT value FROM meta WHERE key = ?').pluck();
   value.safeIntegers();

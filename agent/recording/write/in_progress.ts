@@ -1,6 +1,6 @@
 /**
  * Writes the calls and requests in progress into the recording: those that the writer knows to have begun and not
- * ended. The next writer finds them unfinished: each becomes a loss at its start, and stays listed with its owners
+ * ended. The next writer finds them unfinished. Each one becomes a loss at its start, and stays listed with its owners
  * until retention removes that time.
  */
 import type Database from 'better-sqlite3';
@@ -30,9 +30,9 @@ import { createLossWriter } from './loss_tables.ts';
 /** A value of `meta` has 64 KiB at most. */
 const BYTES_MAX = 65_536;
 /**
- * When a writer has ended, at most `ENDED_MAX` calls and requests become losses of their own, and the others one loss;
- * the last `UNFINISHED_MAX` stay listed. So neither a machine with thousands of calls in progress nor an agent that is
- * restarted all the time fills the recording.
+ * When a writer has ended, at most `ENDED_MAX` calls and requests become separate losses, and all others together
+ * become one loss; the last `UNFINISHED_MAX` stay listed. So neither a machine with thousands of calls in progress nor
+ * an agent that is restarted all the time fills the recording.
  */
 const ENDED_MAX = 64;
 const UNFINISHED_MAX = 256;
@@ -74,7 +74,9 @@ function addUnlistedRows(unlisted: Unlisted, block: Block, from: number): Unlist
   return all;
 }
 
-/** Records the calls and requests in progress when the last writer ended as losses, in its own transaction. */
+/**
+ * Records as losses the calls and requests that were in progress when the last writer ended, in its own transaction.
+ */
 export function endInProgress(database: Database.Database, { ids }: ColumnPlaces): void {
   const get = database.prepare<[string], unknown>(GET).pluck().safeIntegers();
   const readInProgressBlock = (key: string) => {
@@ -84,7 +86,7 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
   const listed = readInProgressBlock(IN_PROGRESS);
   const all = listed ?? createBlock(0);
   const counted = parseUnlisted(get.get(IN_PROGRESS_UNLISTED)) ?? UNKNOWN_UNLISTED;
-  // A list that cannot be read counts as one unknown call.
+  // An unreadable list counts as one unknown call.
   const unlisted = listed ? counted : joinUnlisted(counted, UNKNOWN_UNLISTED);
   if (all.rowCount === 0 && unlisted.count === 0) return;
   const [ended, rest] = divideRows(all);
@@ -110,7 +112,9 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
   })();
 }
 
-/** Takes the most important rows and those that began first: the rows left over began late, so their loss is short. */
+/**
+ * Takes the most important rows and those that began first. The rows that are left began late, so their loss is short.
+ */
 function divideRows(block: Block): [taken: Block, left: Block] {
   const starts = block.columns.get('timestamp_ns') as BigUint64Array;
   const rows = range(0, block.rowCount);

@@ -1,6 +1,6 @@
 /**
- * Ensures one writer per recording, with SQLite's own lock on a second, empty file: the kernel releases it however the
- * holder dies, and it does not block readers of the recording.
+ * Ensures that a recording has only one writer, with SQLite's own lock on a second, empty file. The kernel releases the
+ * lock however its holder dies, and the lock does not block readers of the recording.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,10 +11,10 @@ export interface RecordingLock {
   close(): void;
 }
 
-/** A reader that checks whether the lock is held holds it for microseconds. */
+/** Time to wait for the lock. A reader that checks whether the lock is held takes the lock for microseconds. */
 const LOOK_TIMEOUT_MS = 250;
 
-/** Whether an agent on this machine records to `path`; undefined where that cannot be determined. */
+/** Whether an agent on this machine records to `path`; undefined where that is impossible to determine. */
 export function isRecorded(path: string): boolean | undefined {
   const lockPath = buildLockPath(path);
   if (!existsSync(lockPath)) return false;

@@ -1,7 +1,7 @@
 /**
  * Syncs a recording's write-ahead log once a second: answers may contain events as soon as they are committed, and a
- * loss of power takes only those that are not on the disk yet. SQLite itself syncs a log only before copying it to the
- * file, which may never happen. The sync runs on a thread of libuv, so that no commit waits for it.
+ * loss of power destroys only events that are not on the disk yet. SQLite itself syncs a log only before copying it to
+ * the file, which may never happen. The sync runs on a thread of libuv, so that no commit waits for it.
  */
 import { RecordingError } from '../format/errors.ts';
 import type { RecordingLog } from '../format/recording_log.ts';
@@ -33,7 +33,7 @@ const TIMER: Timer = {
 
 export interface LogSyncOptions {
   log: Pick<RecordingLog, 'beginSync'>;
-  /** Copies all of the log to the file and syncs both; returns whether that could be done now. */
+  /** Copies the whole log to the file and syncs both; returns whether that could be done now. */
   checkpoint(): boolean;
   /** Called after each sync, with the reason if it failed. */
   onSynced(failure: RecordingError | undefined): void;
@@ -43,12 +43,12 @@ export interface LogSyncOptions {
 export function logSync({ log, checkpoint, onSynced, timer = TIMER }: LogSyncOptions): LogSync {
   let begunMs = Number.NEGATIVE_INFINITY;
   let callOff: (() => void) | undefined;
-  /** Times since which commits wait for the sync under way, and for the next one. */
+  /** Times at which commits began to wait: for the sync under way, and for the next sync. */
   let syncingSinceNs: bigint | undefined;
   let waitingSinceNs: bigint | undefined;
   /**
-   * The kernel reports a page that it could not write once, and then counts it as written: a later sync that succeeds
-   * says nothing about that page. So everything must be written once more, to another place.
+   * When the kernel could not write a page, it reports that once and then counts the page as written: a later sync that
+   * succeeds says nothing about that page. So everything must be written once more, to another place.
    */
   let failure: RecordingError | undefined;
   let hasEnded = false;

@@ -3,11 +3,11 @@ import { constants, copyFileSync, readdirSync, readlinkSync, renameSync, rmSync,
 import { dirname, join } from 'node:path';
 
 export interface OwnFiles {
-  /** Whether all files that were opened are still where they were. */
+  /** Whether all files that were opened still have their paths. */
   areThere(): boolean;
 }
 
-/** Must be called when all files are open: while they are, no other file can have their inode numbers. */
+/** Must be called when all files are open: as long as they are, no other file can have their inode numbers. */
 export function ownFiles(path: string): OwnFiles {
   const places = [path, `${path}-wal`, `${path}-shm`, join(dirname(path), 'recording.lock')];
   const files = places.map((place) => ({ place, identity: readFileIdentity(place) }));
@@ -17,7 +17,7 @@ export function ownFiles(path: string): OwnFiles {
   };
 }
 
-/** Identity of the file that has this name. */
+/** Returns the identity of the file that has this name. */
 export function readFileIdentity(place: string): string | undefined {
   const stats = statSync(place, { bigint: true, throwIfNoEntry: false });
   return stats && `${stats.dev}:${stats.ino}`;
@@ -38,8 +38,8 @@ export function findOpenFilePath(identity: string): string | undefined {
 }
 
 /**
- * For a file that was overwritten in place: its current content gets a file of its own without a log, so that a
- * connection that is still open to the old file writes nothing into it.
+ * Copies the current content of a file that was overwritten in place to a new file without a log. So a connection that
+ * still has the old file open writes nothing into the new one.
  */
 export function makeOwnFile(path: string): void {
   const copy = `${path}.overwritten`;

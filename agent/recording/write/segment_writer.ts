@@ -1,4 +1,4 @@
-/** Writes rows of a block as a part or as a sealed segment; runs inside the commit's transaction. */
+/** Writes rows of a block as a part or as a sealed segment, inside the commit's transaction. */
 
 import type Database from 'better-sqlite3';
 import { type Block, createBlock } from '../../../bpf/schema/block.ts';
@@ -16,7 +16,10 @@ import type { ColumnPlaces } from './create.ts';
 import { copyRows, createOpenRows, type OpenRows } from './event_buffer.ts';
 import { createLossWriter } from './loss_tables.ts';
 
-/** A smaller segment is read whole anyway, and pieces would only waste the ends of pages. */
+/**
+ * The fewest rows of a segment that is stored in pieces. A smaller segment is read whole anyway, and pieces would only
+ * waste the ends of pages.
+ */
 const PIECES_ROWS_MIN = 1024;
 
 const ADD_SEGMENT = `
@@ -37,7 +40,7 @@ const ADD_SERVICE = 'INSERT OR IGNORE INTO service VALUES (?)';
 
 const ADD_CONTEXTS = 'INSERT INTO segment_context SELECT value, ? FROM json_each(?)';
 
-/** The number is stored so that it is not used twice even when retention has removed the last segment. */
+/** The next number is stored so that no number is used twice, even when retention has removed the last segment. */
 const SET_NEXT_NUMBER = "UPDATE meta SET value = max(value, CAST(? AS INTEGER)) WHERE key = 'next_number'";
 
 const PARTS = `
@@ -56,9 +59,9 @@ export interface SegmentRows {
   range: BlockRange;
   /** Number of the first row of the range. */
   firstNumber: number;
-  /** The number after the last row; undefined when numbers are consecutive. */
+  /** The number after the last row; undefined when the numbers of the rows are consecutive. */
   endNumber?: number;
-  /** See RowsToWrite. */
+  /** See `idsFrom` and `idsEnd` of `RowsToWrite`. */
   idsFrom: NextIds;
   idsEnd: NextIds;
 }
@@ -68,7 +71,7 @@ export interface SegmentWriter {
   /** Replaces the parts that contain some of the rows. */
   writeSealed(rows: SegmentRows): void;
   nextNumber(): number;
-  /** Seals the parts of a writer that did not close, in its own transaction. */
+  /** Seals the parts that were left by a writer that did not close, in its own transaction. */
   sealLeftParts(nextIds: NextIds): void;
 }
 
@@ -98,7 +101,7 @@ export function createSegmentWriter(database: Database.Database, { ids, pieces }
     addSegment.run({
       ...facts,
       services: packIds(facts.services),
-      // A part has no facts, because it is small and soon gone.
+      // A part has no facts, because it is small and soon replaced.
       facts: sealed ? encodeFacts(computeColumnFacts(block, range, ids), computeFactsSeed(firstNumber)) : null,
       nameFrom: idsFrom.name,
       fileFrom: idsFrom.file,
@@ -184,7 +187,7 @@ function buildSealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): Segm
   return { block, range: buildWholeRange(block), firstNumber, idsFrom: { name: 0, file: 0, context: 0 }, idsEnd };
 }
 
-/** The part's entry may be damaged too, and contain anything. */
+/** Converts a damaged part to a loss. The part's entry may be damaged too, and contain anything. */
 function toLoss({ eventCount, minNs, maxNs }: PartRow): Loss {
   const toInteger = (value: unknown) => (typeof value === 'bigint' ? value : 0n);
   const fromNs = toInteger(minNs);

@@ -1,6 +1,6 @@
 /**
- * Sets aside a recording that cannot be continued: it gets another name, so that it can still be read, and a new one
- * begins.
+ * Sets aside a recording that is impossible to continue: the recording gets another name, under which it can still be
+ * read, and a new recording begins.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -11,7 +11,7 @@ import { lockRecording } from './lock.ts';
 /** A recording that was set aside. */
 export interface SetAside {
   place: string;
-  /** The latest time at which it is known to have been written; 0 when even that cannot be read. */
+  /** The latest time at which the recording is known to have been written; 0 when even that is unreadable. */
   writtenUntilNs: bigint;
 }
 

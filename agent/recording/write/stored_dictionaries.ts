@@ -1,4 +1,4 @@
-/** The tables of the dictionaries, for the half of a writer that owns the database. */
+/** The tables of the dictionaries, in the half of a writer that owns the database. */
 import type Database from 'better-sqlite3';
 import {
   BATCH_SIZE,
@@ -22,7 +22,7 @@ SELECT transaction_key AS transactionKey, transaction_id AS transactionId, trace
 FROM context
 WHERE context_id = ?`;
 
-/** The newest entries, sorted with the oldest first, so that the newest are the last to be forgotten. */
+/** SQL for the newest entries, the oldest of them first, so that the newest are the last to be forgotten. */
 const buildNewestSql = (table: string, id: string) =>
   `SELECT * FROM (SELECT * FROM ${table} ORDER BY ${id} DESC LIMIT ${IDS_IN_USE_MAX / 2}) ORDER BY ${id}`;
 
@@ -32,12 +32,12 @@ export interface StoredDictionaries {
   write(entries: Pick<Batch, 'names' | 'files' | 'contexts'>): void;
   /** Returns undefined for a context without a transaction. */
   findTransaction(contextId: number): ContextTransaction | undefined;
-  /** The ids after the last written entries. */
+  /** Returns the ids that follow those of the last written entries. */
   nextIds(): NextIds;
 }
 
 export interface ContextTransaction {
-  /** The same number for all contexts of a transaction. */
+  /** A number that all contexts of the transaction share. */
   transactionKey: number;
   transactionId: string;
   traceId: string | null;
@@ -51,7 +51,7 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
   const addContext = database.prepare(ADD_CONTEXT);
   const stored = database.prepare<[number], ContextTransaction | { transactionId: null }>(TRANSACTION);
   const hashes = openContextHashes(database);
-  /** Null for a context without a transaction. */
+  /** Transactions by context id; null for a context without a transaction. */
   const transactions = new RecentMap<number, ContextTransaction | null>(CONTEXTS_KNOWN_MAX);
   const last = {
     name: readLastId('name', 'name_id'),
@@ -100,7 +100,7 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
   };
 }
 
-/* Writes the hashes of contexts, and merges groups of them into larger ones: see ../format/context_hash.ts. */
+/* Writes the hashes of contexts, and merges groups of hashes into larger ones: see ../format/context_hash.ts. */
 
 const [BATCHES] = LEVELS;
 
@@ -118,9 +118,9 @@ FROM json_each(:hashes)`;
 
 const SET_HASHED = "INSERT OR REPLACE INTO meta VALUES ('hashed_contexts', CAST(? AS INTEGER))";
 
-/** A step of a merge copies about this many keys, or removes at most as many that were copied. */
+/** A step of a merge copies about this many keys, or removes at most this many keys that were copied. */
 const KEYS_A_STEP = 2048;
-/** One step for this many added contexts lets the merges of all levels keep up. */
+/** Number of added contexts after which a step is made. With this number, the merges of all levels keep up. */
 const CONTEXTS_A_STEP = 512;
 
 interface ContextHashes {
@@ -152,7 +152,7 @@ export function openContextHashes(database: Database.Database): ContextHashes {
 
   return {
     add(contextId, transactionId, traceId) {
-      // A retry after a failed commit adds its contexts again, so the ids are not always consecutive.
+      // A retry after a failed commit adds the same contexts again, so the ids are not always consecutive.
       if (recent.length > 0 && contextId !== recent.at(-1)![0] + 1) recent = [];
       recent.push([contextId, transactionId, traceId]);
       added++;
@@ -166,7 +166,8 @@ export function openContextHashes(database: Database.Database): ContextHashes {
           if (transactionId !== null) hashes.push(hashText(transactionId) * BATCH_SIZE + place);
           if (traceId !== null) hashes.push(hashText(traceId) * BATCH_SIZE + place);
         }
-        // The keys are sorted so that each page is changed once, and as doubles because that needs no comparator.
+        // The keys are sorted so that each page is changed only once. They are sorted as doubles because that needs no
+        // comparator.
         addHashes.run({ after, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });
         setHashed.run(after + BATCH_SIZE);
         recent = recent.filter(([contextId]) => contextId > after + BATCH_SIZE);
@@ -181,21 +182,21 @@ export function openContextHashes(database: Database.Database): ContextHashes {
 
 interface LevelMerge {
   /**
-   * Takes a step, where the lower level has the hashes of contexts up to `hashed`; returns false if nothing can be
-   * merged.
+   * Takes a step of the merge; returns false if nothing can be merged. The lower level must have the hashes of all
+   * contexts up to `hashed`.
    */
   step(hashed: number): boolean;
-  /** Contexts up to this one are in the higher level. */
+  /** Returns the context up to which all contexts are in the higher level. */
   merged(): number;
 }
 
-/** SQL for the numbers of the groups that are merged into one. */
+/** SQL for the numbers of the groups that are merged into one group. */
 const PARTS = Array.from({ length: 2 ** MERGED_BITS }, (_, part) => `(${part})`).join(', ');
 
 /**
- * Merges groups of a level into the next one, in the order of their contexts. The keys of a group are copied first, a
- * range of hashes at a time, then removed where they came from, so a lookup finds them at any time, also after a writer
- * was killed. `meta` has the position: for each group its ranges, then one for the removal.
+ * Merges groups of a level into the next level, in the order of their contexts. The keys of a group are first copied,
+ * one range of hashes at a time, and then removed from the lower level. So a lookup finds them at any time, even after
+ * a writer was killed. `meta` has the position, which counts the ranges of each group and one more for the removal.
  */
 function openMerge(database: Database.Database, from: HashLevel, to: HashLevel): LevelMerge {
   const ranges = (2 * to.size) / KEYS_A_STEP;
@@ -227,7 +228,7 @@ WHERE key IN (
   SELECT key FROM ${from.table} WHERE key < (:into + 1) << ${to.groupShift} ORDER BY key LIMIT ${KEYS_A_STEP}
 )`);
 
-  /** Returns the group being merged, or the next one with keys: those of many old contexts may be gone. */
+  /** Returns the group that is being merged, or the next group with keys: the keys of many old contexts may be gone. */
   function findMergeGroup(at: number): number {
     const group = Math.floor(at / (ranges + 1));
     return at % (ranges + 1) === 0 ? Math.max(group, firstGroup.get() ?? group) : group;

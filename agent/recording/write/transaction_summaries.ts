@@ -9,7 +9,7 @@ import { RecentMap } from '../recent_map.ts';
 import { toWords, wordsToBigint } from '../words64.ts';
 import type { StoredDictionaries } from './stored_dictionaries.ts';
 
-/** An own event ranks above all write-back. */
+/** A transaction's own event ranks above all its write-back. */
 const [NEW_HAS_OWN, OLD_HAS_OWN] = ['excluded', 'transaction_summary'].map(
   (row) => `(${row}.event_count > ${row}.written_back_count)`,
 );
@@ -37,7 +37,7 @@ ON CONFLICT (transaction_key) DO UPDATE SET
   written_back_bytes = written_back_bytes + excluded.written_back_bytes,
   written_back_end_ns = max(written_back_end_ns, excluded.written_back_end_ns)`;
 
-/** Number of transactions whose services are cached; transactions that continue are among the last written. */
+/** Number of transactions whose services are cached. Transactions that continue are among those written last. */
 const WRITTEN_MAX = 4096;
 
 /** Number of cached lists with a single service, which is what most transactions have. */
@@ -49,7 +49,7 @@ const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key
 
 const LAST_KEY = 'SELECT coalesce(max(transaction_key), 0) FROM transaction_summary';
 
-/** Returns a function that writes the summaries of a range; it must run inside the flush's transaction. */
+/** Returns a function that writes the summaries of a range. The function must run inside the flush's transaction. */
 export function createSummaryWriter(
   database: Database.Database,
   findTransaction: StoredDictionaries['findTransaction'],
@@ -60,7 +60,7 @@ export function createSummaryWriter(
   /** Services of the transactions that were written last, in their stored form. */
   const written = new RecentMap<number, Buffer>(WRITTEN_MAX);
   const single = new RecentMap<number, Buffer>(SINGLE_MAX);
-  /** Keys ascend: transactions above this one have no row yet. */
+  /** The largest key with a row. Keys ascend, so transactions with larger keys have no row yet. */
   let lastKey = lastStoredKey.get()!;
 
   function readStoredServices(transactionKey: number): Buffer {
@@ -116,26 +116,29 @@ export function createSummaryWriter(
 }
 
 /*
- * Sums up the events of each transaction in some rows. An event counts for every transaction that owns a part of it; if
- * it only writes back a transaction's data, it adds nothing to the transaction's time.
+ * Sums up the events of each transaction in some rows. An event counts for every transaction that owns a part of it. An
+ * event that only writes back a transaction's data adds nothing to the transaction's time.
  */
 
 interface Keyed {
   transactionKey: number;
 }
 
-/** The latest end of some events: 64 bits in two words. */
+/** The latest end of some events: a number of 64 bits in two words. */
 interface End {
   low: number;
   high: number;
 }
 
-/** `Transaction`: the type of what is summarized; equal keys mean the same transaction. */
+/** `Transaction`: the type of the transactions that are summarized. Equal keys mean the same transaction. */
 interface Summary<Transaction extends Keyed> {
   transaction: Transaction;
   eventCount: number;
   errorCount: number;
-  /** Rows of the earliest and of the slowest own event; of the write-back events, if there is no own one. */
+  /**
+   * Rows of the transaction's earliest own event and of its slowest own event; if it has no own event, of its
+   * write-back events.
+   */
   firstRow: number;
   slowestRow: number;
   ownEnd: End;
@@ -143,7 +146,7 @@ interface Summary<Transaction extends Keyed> {
   writtenBackBytes: number;
   writtenBackEnd: End;
   lastRow: number;
-  /** Whether `lastRow` is write-back; then its bytes are added up. */
+  /** Whether `lastRow` is write-back; if so, its bytes are added up. */
   isLastWrittenBack: boolean;
   lastService: number;
   services: number[];
@@ -159,7 +162,7 @@ interface SummaryPass<Transaction extends Keyed> {
   onRow: OnRow<Transaction> | undefined;
   /** Cache in front of `findTransaction`, whose map is far larger; null means no transaction. */
   byContext: Map<number, Summary<Transaction> | null>;
-  /** Neighbouring rows mostly have the same owner, which is therefore cached. */
+  /** Neighbouring rows mostly have the same owner, so the last owner is cached. */
   lastContext: number;
   lastSummary: Summary<Transaction> | null;
 }
@@ -168,7 +171,7 @@ interface SummaryPass<Transaction extends Keyed> {
 type TransactionOf<Transaction extends Keyed> = (context: number) => Transaction | undefined;
 type OnRow<Transaction extends Keyed> = (summary: Summary<Transaction>, row: number) => void;
 
-/** Returns the summaries by their keys; calls `onRow` once for each row that a transaction owns a part of. */
+/** Returns the summaries by their keys; calls `onRow` once for each row of which a transaction owns a part. */
 function summarize<Transaction extends Keyed>(
   block: Block,
   range: BlockRange,
@@ -285,7 +288,8 @@ function addRow<Transaction extends Keyed>(
   summary.isLastWrittenBack = isBack;
   summary.eventCount++;
   if (result[row * 2 + 1]! >>> 31 === 1) summary.errorCount++;
-  // An own event counts as earlier and slower than any write-back: a transaction's time is what its caller waited for.
+  // An own event counts as earlier and slower than any write-back, because a transaction's time is what its caller
+  // waited for.
   const isFirst = isBack === hasOwn ? !isBack : isLess(timestamp, row, summary.firstRow);
   if (isFirst) summary.firstRow = row;
   const isSlower = isBack === hasOwn ? !isBack : isLess(duration, summary.slowestRow, row);

@@ -9,7 +9,7 @@ import { openCommitter } from './committer.ts';
 import type { Dictionaries } from './dictionaries.ts';
 import { createGatherer } from './event_buffer.ts';
 
-/** Number of segments that may wait in memory while the file cannot be written; further events are counted as lost. */
+/** Number of segments that may wait in memory while the file is not writable. Further events are counted as lost. */
 export const WAITING_SEGMENTS_MAX = 16;
 
 export interface WriterOptions {
@@ -19,19 +19,19 @@ export interface WriterOptions {
   node: string;
   bootId: string;
   machineId: string;
-  /** Wall clock, in nanoseconds since the epoch. */
+  /** Returns the time of the wall clock, in nanoseconds since the epoch. */
   nowNs: () => bigint;
   retention?: RetentionLimits;
 }
 
 export interface RecordingWriter extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId' | 'oldestIds'> {
-  /** Copies the rows. It never throws when the disk is full: the next `flush` reports that. */
+  /** Copies the rows. A full disk never makes it throw: the next `flush` reports the failure. */
   append(block: Block): void;
-  /** Commits what was gathered. If it throws, everything is kept for the next try. */
+  /** Commits the gathered rows and notes. If it throws, everything is kept for the next try. */
   flush(): void;
   recordLoss(loss: Loss): void;
   recordClock(step: ClockStep): void;
-  /** Sets the calls and requests in progress, replacing those set before. */
+  /** Sets the calls and requests in progress, and replaces those that were set before. */
   setInProgress(unended: UnendedRows): void;
   close(): void;
 }
@@ -57,7 +57,7 @@ export function openWriter({ nowNs, ...options }: WriterOptions): RecordingWrite
     committer.retain(nowNs());
   }
 
-  /** Makes room for the rest of a block; a failure is not thrown, because the caller's own flush reports it. */
+  /** Makes room for the rest of a block. A failure is not thrown, because the caller's own flush reports it. */
   function tryFlush(): void {
     try {
       flush();

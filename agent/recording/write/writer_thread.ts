@@ -16,52 +16,58 @@ import type { CommitterOptions, LeftBehind } from './committer.ts';
 import { createGatherer, type Gatherer } from './event_buffer.ts';
 import type { RecordingWriter, WriterOptions } from './writer.ts';
 
-/** Number of blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stall for 0.4 s. */
+/** Number of blocks (of 4096 events each) that gather or wait: at 300,000 events/s, the disk may stall for 0.4 s. */
 const BLOCKS = 32;
 
 /** Interval at which writing is tried again after a failure. */
 const RETRY_MS = 500;
 
-/** Number of tries at the end when the file cannot be written. */
+/** Number of tries at the end when the file is not writable. */
 const LAST_TRIES = 3;
 
 type ClosedMessage = Extract<FromWriterThread, { kind: 'closed' }>;
 
 export interface WriterThreadOptions extends WriterOptions {
-  /** Called when writing begins to fail or fails with another code; undefined when it works again. */
+  /** Called when writing begins to fail or fails with another code, and with undefined when writing works again. */
   onTrouble(problem: RecordingError | undefined): void;
-  /** Called when retention fails to keep the limit; without a reason, segments that must be kept take too much. */
+  /**
+   * Called when retention fails to keep the limit. Without a reason, the segments that must be kept take up too much
+   * space.
+   */
   onNotRetained?(reason: string | undefined): void;
   onCommitted?(commit: Committed): void;
 }
 
 export interface Committed {
   batch: Batch;
-  /** Duration of the commit. */
+  /** Duration of the commit, in seconds. */
   seconds: number;
 }
 
 export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   /**
-   * Begins to commit what was gathered, as soon as the previous commit has ended. Nothing is missing until
+   * Begins to commit what was gathered, as soon as the previous commit has ended. The recording is complete up to
    * `completeNs`, by default the current time: when this process is killed, the gap begins there.
    */
   flush(completeNs?: bigint): void;
   /**
-   * Number of rows that can be appended. While the file cannot be written there is always room: excess rows are
-   * counted.
+   * Number of rows that can be appended. While the file is not writable, there is always room, and excess rows are
+   * counted as lost.
    */
   freeRows(): number;
-  /** Whether another recording was copied over the file: nothing is written to it any more. */
+  /** Whether another recording was copied over the file. If so, nothing is written to the file any more. */
   isOverwritten(): boolean;
-  /** How long the thread has not answered the last message; 0 when it has. */
+  /** Time for which the thread has not answered the last message; 0 when it has answered. */
   waitingMs(): number;
-  /** Time of the first commit that a loss of power may take, by CLOCK_MONOTONIC; undefined if there is none. */
+  /**
+   * Time of the first commit that a loss of power may destroy, by CLOCK_MONOTONIC; undefined if there is no such
+   * commit.
+   */
   unsyncedSinceNs(): bigint | undefined;
-  /** The reason why nothing can be written to this file ever again. */
+  /** The damage of the file; nothing can ever be written to a damaged file again. */
   damage(): RecordingError | undefined;
   /**
-   * Commits everything, unless the file is damaged; `completeNs` is as for `flush`. Rejects when that cannot be done.
+   * Commits everything, unless the file is damaged; `completeNs` is as for `flush`. Rejects when that fails.
    * Returns what is left behind of a file that lost its name.
    */
   close(completeNs?: bigint): Promise<LeftBehind | undefined>;
@@ -94,15 +100,15 @@ function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadO
   let flushWanted = false;
   let sealAll = false;
   let trouble: RecordingError | undefined;
-  /** Why the log cannot be synced; commits go on meanwhile. */
+  /** The reason why syncs of the log fail; commits continue meanwhile. */
   let syncTrouble: RecordingError | undefined;
   const tell = createChangeReporter(options.onTrouble);
   let unsyncedSinceNs: bigint | undefined;
-  /** With damage, trying again would not help. */
+  /** The damage of the file, if there is any: trying again would not help. */
   let damage: RecordingError | undefined;
   let triedMs = 0;
   let completeNs: bigint | undefined;
-  /** A bug in the thread, which callers of the writer get as an error. */
+  /** The error of a bug in the thread; callers of the writer get this error. */
   let broken: unknown;
   let isOverwritten = false;
   let isClosed = false;
@@ -236,7 +242,7 @@ function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadO
   };
 }
 
-/** Passes a trouble on only when its code has changed. */
+/** Passes a problem on only when its code has changed. */
 function createChangeReporter(onTrouble: WriterThreadOptions['onTrouble']): WriterThreadOptions['onTrouble'] {
   let code: RecordingErrorCode | undefined;
   return (trouble) => {
@@ -258,7 +264,7 @@ function createThreadError({ message }: FailureMessage): Error {
   return new Error(`the writer's thread failed: ${message}`);
 }
 
-/* The messages between the two threads of a writer. One batch is under way at a time. */
+/* The messages between the two threads of a writer. Only one batch is under way at a time. */
 
 export interface WriterThreadData extends CommitterOptions {
   /** The blocks in which events gather, shared by both threads. */
@@ -269,7 +275,7 @@ export type ToWriterThread =
   | {
       kind: 'write';
       batch: Omit<Batch, 'contexts'>;
-      /** JSON of the batch's new contexts: cloning thousands of small lists costs a quarter more. */
+      /** JSON of the batch's new contexts: cloning thousands of small lists would cost a quarter more. */
       contexts: { firstId: number; entries: string };
     }
   | { kind: 'close'; endedNs: bigint | undefined };
@@ -285,7 +291,9 @@ export function decodeBatch({ batch, contexts }: Extract<ToWriterThread, { kind:
 
 /** A failure as plain data: errors lose their class between threads. */
 export interface FailureMessage {
-  /** Undefined for an unexpected error, which is a bug rather than a failure of the recording. */
+  /**
+   * The code of the failure; undefined for an unexpected error, which is a bug rather than a failure of the recording.
+   */
   code: RecordingErrorCode | undefined;
   message: string;
 }
@@ -300,8 +308,8 @@ export type FromWriterThread =
   | { kind: 'failed'; failure: FailureMessage }
   /** Nothing was written: another recording has been copied over the file. */
   | { kind: 'overwritten' }
-  /** Retention found a part that cannot be read, so that nothing would ever be removed again. */
+  /** Retention found an unreadable part, and so could never remove anything again. */
   | { kind: 'damaged'; failure: FailureMessage }
-  /** Retention fails to keep the limit; without a reason, segments that must be kept take too much. */
+  /** Retention fails to keep the limit. Without a reason, the segments that must be kept take up too much space. */
   | { kind: 'not_retained'; reason: string | undefined }
   | { kind: 'closed'; left: LeftBehind | undefined; failure: FailureMessage | undefined };

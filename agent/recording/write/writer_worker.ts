@@ -20,9 +20,9 @@ const blocks = memory.map((shared) => createSharedBlock(shared, SEGMENT_ROWS_MAX
 
 let retaining: NodeJS.Immediate | undefined;
 /**
- * The last batch. Its wall clock is recent, as a quiet writer sends a batch now and then. It is kept whole because V8
- * drops the code that it compiled for objects of a shape as soon as a collection finds none of them, and compiling
- * again costs 20 ms.
+ * The last batch. Its wall clock is recent, because even a quiet writer sends a batch now and then. It is kept whole
+ * because of V8: as soon as a collection finds no object of a shape, V8 drops the code that it compiled for the shape,
+ * and compiling the code again costs 20 ms.
  */
 let last: Batch | undefined;
 
@@ -38,7 +38,7 @@ if (committer) {
       });
     },
   });
-  // The commits of an earlier writer may be in the log only, and that log may not be on the disk.
+  // The commits of an earlier writer may be only in the log, and that log may not be on the disk.
   sync.noteCommit();
   send({ kind: 'opened', opened: committer.opened });
   port.on('message', (message: ToWriterThread) => {
@@ -78,8 +78,8 @@ function write(writer: Committer, sync: LogSync, message: Extract<ToWriterThread
 }
 
 /**
- * Whether the batch has something new for answers. A writer repeats its other notes every second, and an idle node need
- * not wake its disk for them.
+ * Whether the batch contains anything new for answers. A writer repeats its other notes every second, and an idle node
+ * need not wake its disk for these.
  */
 function tells({ rows, losses, clockSteps }: Batch): boolean {
   return rows.length > 0 || losses.length > 0 || clockSteps.length > 0;
@@ -99,7 +99,7 @@ function retainLater(writer: Committer): void {
         send({ kind: 'damaged', failure: toFailureMessage(error) });
         return;
       }
-      // Another process may hold the file for a moment, and on a full disk commits fail too, and report it.
+      // Another process may hold the file for a moment. On a full disk, commits fail too, and report the failure.
       const passes = error.code === 'recording_busy' || error.code === 'recording_full';
       if (!passes) send({ kind: 'not_retained', reason: error.message });
     }

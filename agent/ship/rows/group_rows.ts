@@ -96,8 +96,8 @@ function lookUp(shipment: NativeShipment, recording: ShippedRecording): boolean 
 }
 
 /**
- * The columns store bytes, so an id of other than the exact digits would be read back differently. A context without
- * any id was removed after its segment was read.
+ * The columns store bytes, so an id with anything but the exact digits would be read back differently. A context
+ * without any id was removed after its segment was read.
  */
 function isFitting({ transactionId, traceId, spanId }: ContextText): boolean {
   if (transactionId === null && traceId === null && spanId === null) return false;

@@ -16,7 +16,7 @@ import { selectSentColumns } from './table_rows.ts';
 /** Tables other than `event` that are filled from events, in the order in which they are sent. */
 export const BESIDE_EVENTS = ['by_id', 'transaction', 'stat', 'name'] as const;
 
-/** Any bucket will do, because columns do not depend on its length. */
+/** The tables with the default length of a bucket; their columns do not depend on this length. */
 const TABLES = new Map(buildTables(BUCKET_NS_DEFAULT).map((table) => [table.name, table]));
 
 export function findTable(name: string): Table {
@@ -85,7 +85,7 @@ function matchesTypes({ part, source }: EventColumn, mask: bigint): boolean {
   return types.includes(0) || (typeMask(types) & mask) !== 0n;
 }
 
-/** Returns the columns of events of these types, as places in the plan; columns that are not sent become 0 or ''. */
+/** Returns the columns that events of these types fill, and their places in the plan; other columns become 0 or ''. */
 export function selectEventColumns(mask: bigint): { names: string[]; places: Uint32Array } {
   const own = EVENT_COLUMNS.flatMap((column, i) => (matchesTypes(column, mask) ? [FIXED.length + i] : []));
   const places = Uint32Array.from([...FIXED.keys(), ...own]);

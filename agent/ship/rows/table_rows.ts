@@ -1,4 +1,4 @@
-/** Collects the rows of a table that has few, one by one, into columns. */
+/** Collects the rows of a table with few rows, one by one, into columns. */
 import type { Column as SentColumn, SimpleValues } from '../../clickhouse/native/encode.ts';
 import { createTextTable, doubleArray, type GrowingTable } from '../../clickhouse/native/texts.ts';
 import { INTEGERS, type IntegerArray, type NativeType } from '../../clickhouse/native/types.ts';
@@ -21,7 +21,7 @@ interface ValueCollector<Value> {
   values(): SentColumn['values'];
 }
 
-/** Columns that the server computes are left out. */
+/** Selects the columns that are sent; columns that the server computes are left out. */
 export function selectSentColumns(columns: readonly TableColumn[]): readonly TableColumn[] {
   return columns.filter(({ computed }) => computed === undefined);
 }

@@ -1,6 +1,6 @@
 import { UserError } from '../../../agent/process/errors.ts';
 
-/** Ends a command; the message is the one line that the user sees. */
+/** Ends a command. The message is the single line that the user sees. */
 export class CommandError extends UserError {
   override readonly name = 'CommandError';
   override readonly exitCode: number;
@@ -13,7 +13,7 @@ export class CommandError extends UserError {
 
 /** The daemon was reached but refused the request. */
 export class RefusedError extends CommandError {
-  /** An error code of the API; undefined if the server is not a kreplay daemon. */
+  /** Error code of the API; undefined if the server is not a kreplay daemon. */
   readonly code: string | undefined;
 
   constructor(message: string, code?: string) {

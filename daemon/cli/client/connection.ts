@@ -22,7 +22,7 @@ export interface DaemonRequest {
   signal?: AbortSignal;
 }
 
-/** `below`: where a proxy has the daemon, such as `/kreplay`. */
+/** `below` is the path at which a proxy serves the daemon, such as `/kreplay`. */
 type Endpoint = { socketPath: string } | { host: string; port: number; tls: boolean; below: string };
 
 /** Parses the value of `--url`; returns undefined if no daemon could listen there. */
@@ -36,7 +36,7 @@ export function parseDaemonUrl(text: string): Endpoint | undefined {
   return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || (tls ? 443 : 80)), tls, below };
 }
 
-/** Returns a 2xx answer whose body is still to be read; throws a CommandError in all other cases. */
+/** Returns a 2xx answer whose body has not been read yet; throws a CommandError in all other cases. */
 export async function callDaemon(url: string, call: DaemonRequest): Promise<IncomingMessage> {
   const place = parseDaemonUrl(url);
   if (!place) throw new CommandError(`--url or KREPLAY_URL ${url}: must be ${DAEMON_URLS}`);
@@ -63,7 +63,8 @@ export async function callDaemon(url: string, call: DaemonRequest): Promise<Inco
   } catch (error) {
     throw createUnreachableError(url, error as NodeJS.ErrnoException);
   }
-  // A reset in mid-answer raises an error on the request as well as on the answer, whose reader reports it.
+  // A reset in the middle of an answer raises an error on both the request and the answer; the reader of the answer
+  // reports it.
   sent.on('error', () => {});
   const { statusCode = 0 } = res;
   if (statusCode >= 200 && statusCode < 300) return res;
@@ -101,7 +102,7 @@ export async function* readLines(res: IncomingMessage): AsyncGenerator<string, v
   if (rest !== '') yield rest;
 }
 
-/** Uses OpenSSL's `reason`, because its message also contains source locations. */
+/** Uses OpenSSL's `reason`, because the error's message also contains source locations. */
 function createUnreachableError(url: string, error: NodeJS.ErrnoException & { reason?: string }): CommandError {
   switch (error.code) {
     case 'ECONNREFUSED':
@@ -138,12 +139,13 @@ async function readRefusal(res: IncomingMessage, status: number): Promise<Refuse
 }
 
 /*
- * Credentials of the client commands. They come from the environment, because all users of a host can read arguments.
+ * Credentials of the client commands. They come from the environment, because all users of a host can read the
+ * arguments of a process.
  */
 
 interface Credentials {
   authorization: { authorization?: string };
-  /** Reads the files only if they are needed. */
+  /** Reads the files. Called only if they are needed. */
   readTlsFiles: () => { ca?: Buffer; cert?: Buffer; key?: Buffer };
 }
 

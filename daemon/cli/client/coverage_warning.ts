@@ -1,5 +1,5 @@
 /**
- * Warns about missing events on stderr, so that an incomplete answer in a pipeline does not pass for a complete one.
+ * Warns about missing events on stderr, so that an incomplete answer in a pipeline is not mistaken for a complete one.
  */
 
 import { escapeControls } from '../../../agent/output/printable.ts';
@@ -10,7 +10,7 @@ import { callDaemon, readJson } from './connection.ts';
 
 const GAPS_SHOWN_MAX = 5;
 
-/** Gets the coverage for an answer that does not contain it, and warns. */
+/** Requests the coverage of an answer that does not contain it, and prints a warning if events are missing. */
 export async function warnOfLosses(url: string, query: URLSearchParams): Promise<void> {
   const res = await callDaemon(url, { path: `/api/events?${new URLSearchParams([...query, ['limit', '1']])}` });
   warnIfIncomplete(((await readJson(res)) as { coverage: Coverage }).coverage);

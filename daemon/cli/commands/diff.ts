@@ -1,4 +1,4 @@
-/** `kreplay diff`: compares two runs, or a run with its incident. */
+/** `kreplay diff`: compares two runs, or compares a run with its incident. */
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { addHelpEnd, EXIT_CODES } from '../../../agent/config/help.ts';

@@ -91,7 +91,7 @@ async function runExport(options: Options, command: Command): Promise<void> {
   ]);
   await runWithFleetCopies(readConfiguredFleet(), transaction!, async (copies) => {
     for (const { path, node } of copies) {
-      // A node may have begun another recording within the transaction.
+      // A node may have begun another recording during the transaction.
       const isAlone = copies.filter((other) => other.node === node).length === 1;
       const part = isAlone ? node : `${node}-${parse(path).name}`;
       await exportOne({ ...options, recording: path }, format, copies.length > 1 ? namePartFile(output, part) : output);
@@ -99,7 +99,7 @@ async function runExport(options: Options, command: Command): Promise<void> {
   });
 }
 
-/** Names the file for a part of the events: the part's name goes before the ending. */
+/** Returns the file name for a part of the events: the part's name goes before the file's ending. */
 function namePartFile(output: string, part: string): string {
   const { dir, name, ext } = parse(output);
   return join(dir, `${name}-${part.replaceAll(/[^\w.-]/g, '_')}${ext}`);
@@ -153,7 +153,7 @@ function refuseMeaningless(options: Options, output: string, format: Format, com
     throw new ExportError('this format is not for a terminal: give --output a path, or a pipe');
 }
 
-/** Handles the signals, so that an incomplete file is removed. */
+/** Catches the signals that end a process, so that an incomplete file is removed. */
 function createEndingSignal(): AbortSignal {
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort());

@@ -18,7 +18,9 @@ interface Options {
 }
 
 interface PinAnswer {
-  /** Null if nothing is ever removed from the recordings that contain the transaction. */
+  /**
+   * Time from which events are kept; null if nothing is ever removed from the recordings that contain the transaction.
+   */
   from: number | bigint | null;
   nodes: string[];
 }

@@ -53,7 +53,10 @@ export function createRunCommand(): Command {
   });
 }
 
-/** Gives failures of kreplay itself the exit codes that are reserved for them: all others are the command's own. */
+/**
+ * Maps failures of kreplay itself to the exit codes that are reserved for them; all other exit codes are those of the
+ * command.
+ */
 async function runOrFail(words: string[], options: RunOptions, command: BaseCommand): Promise<void> {
   try {
     await run(words, options, command);

@@ -1,4 +1,4 @@
-/** `kreplay show`: shows where the time of one transaction went. */
+/** `kreplay show`: shows how one transaction spent its time. */
 
 import { Command, Option } from 'commander';
 import { addHelpEnd } from '../../../agent/config/help.ts';

@@ -13,9 +13,12 @@ import { limitTime } from '../print/time_limit.ts';
 
 const TIMEOUT_NS_DEFAULT = 60_000_000_000n;
 
-/** Maximum number of rows aligned in one table, and of rows between checks whether the reader has gone. */
+/**
+ * Maximum number of rows that are aligned in one table, and of rows that are printed between checks whether the reader
+ * has left.
+ */
 const ROWS = 256;
-/** Rows of a table wait at most this long for others to align with. */
+/** Maximum time that rows wait for further rows to be aligned with. */
 const ALIGN_MS_MAX = 100;
 
 const NOTES = `
@@ -25,7 +28,7 @@ Besides their columns, the event tables take these conditions with =:
 
 interface Options extends RecordingOptions {
   format: RowFormat;
-  /** Nanoseconds until the query is ended. */
+  /** Maximum time to wait for the next row, in nanoseconds. */
   timeout: bigint;
 }
 
@@ -95,6 +98,6 @@ function* groupRows(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
 
 async function printText(text: string): Promise<void> {
   await print(text);
-  // Gives the event loop a turn, in which it learns that the reader has gone.
+  // Yields to the event loop, which notices here that the reader has left.
   await setImmediate();
 }

@@ -123,7 +123,10 @@ function collectScopes(value: string, before: string[] = []): string[] {
   throw new InvalidArgumentError(`known are: ${SCOPES.join(', ')}`);
 }
 
-/** Longer lifetimes are refused, because no clock goes that far; such a token should never expire. */
+/**
+ * Maximum lifetime of a token. Longer lifetimes are refused, because no clock goes that far; a token that should last
+ * longer should never expire.
+ */
 const LIFETIME_MS_MAX = 100 * 365 * 86_400_000;
 
 function parseLifetimeMs(value: string): number {

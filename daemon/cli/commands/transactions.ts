@@ -94,7 +94,10 @@ export function createTransactionsCommand(): Command {
   });
 }
 
-/** Formats the number of bytes, and how long after the transaction's own last event they were written back. */
+/**
+ * Formats the number of bytes that were written back, and the time from the end of the transaction's last event to the
+ * end of the last write-back.
+ */
 function formatWrittenBack({ written_back, last_end_ns }: Transaction): string {
   const { count, bytes, last_end_ns: backEndNs } = written_back;
   if (count === 0 || backEndNs === null) return '-';
@@ -120,7 +123,7 @@ interface CsvColumn {
   value: (transaction: Transaction) => unknown;
 }
 
-/** Columns as in the API; an object has one column for each of its fields. */
+/** The columns are the same as in the API; an object has one column for each of its fields. */
 const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).flatMap((name): CsvColumn[] => {
   if (name !== 'written_back') return [{ name, value: (transaction) => transaction[name as keyof Transaction] }];
   return Object.keys(writtenBackSchema.shape).map((field) => ({

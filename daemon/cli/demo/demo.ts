@@ -60,7 +60,7 @@ async function runDemo({ data, serve }: Options): Promise<void> {
 
 function createEndingSignal(): AbortSignal {
   const ending = new AbortController();
-  // SIGPIPE: the output has no reader left. The demo cleans up in all of these cases.
+  // SIGPIPE means that the output has no reader left. The demo cleans up after all of these signals.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE']) process.on(name, () => ending.abort());
   return ending.signal;
 }
@@ -68,7 +68,8 @@ function createEndingSignal(): AbortSignal {
 function createEmptyFolder(folder: string): string {
   try {
     mkdirSync(folder, { recursive: true });
-    // The folder must be empty, because the demo removes files that it has written, and no others.
+    // The folder must be empty, because the demo later removes the files that it has written, and must not remove
+    // others.
     if (readdirSync(folder).length === 0) return resolve(folder);
   } catch (error) {
     throw new CommandError(`--data ${folder}: ${(error as Error).message}`);
@@ -76,7 +77,10 @@ function createEmptyFolder(folder: string): string {
   throw new CommandError(`--data ${folder}: it is not empty; name a new folder`);
 }
 
-/** Runs `work` with the URL of a daemon that serves the folder: the commands' default URL, if its port is free. */
+/**
+ * Runs `work` with the URL of a daemon that serves the folder. It is the default URL of the commands, if its port is
+ * free.
+ */
 async function runWithDaemon(folder: string, work: (url: string) => Promise<void>): Promise<void> {
   const { host, port } = parseDaemonUrl(DEFAULT_URL) as { host: string; port: number };
   const daemon = await startDaemon(folder, { host, port }).catch((error: Error) => {
@@ -137,9 +141,9 @@ async function show(url: string, script: string, { folder, kept, serve, signal }
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
-/* The demo's agent, which runs as a process of its own, as it does outside the demo. */
+/* The demo's agent, which runs in a separate process, as agents do outside the demo. */
 
-/** An agent that does not end within this time is killed, which a recording survives. */
+/** Time after which an agent that has not ended is killed; the recording survives this. */
 const END_TIMEOUT_MS = 10_000;
 
 interface AgentProcess {
@@ -147,10 +151,10 @@ interface AgentProcess {
   end(): Promise<void>;
 }
 
-/** Resolves when all probes are attached. The agent records only what carries a label, nothing else on this host. */
+/** Resolves when all probes are attached. The agent records only labelled events, and nothing else on this host. */
 async function startAgent(dataFolder: string): Promise<AgentProcess> {
-  // Runs in its own process group, so that Ctrl-C reaches only the demo. If the demo is killed, the agent ends by
-  // itself.
+  // The agent runs in its own process group, so that Ctrl-C reaches only the demo. If the demo is killed, the agent
+  // ends by itself.
   const child = fork(process.argv[1]!, ['agent', `--data=${dataFolder}`, '--only-labelled'], {
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -197,7 +201,7 @@ ${describeSlowSpot(summary)}
 interface NextStepOptions {
   /** Command that starts kreplay in this shell. */
   program: string;
-  /** `--url ...` or `--recording ...`; empty if the default is right. */
+  /** `--url ...` or `--recording ...`; empty if the default applies. */
   asked: string;
   /** The same option for `kreplay run`. */
   run: string;
@@ -209,7 +213,7 @@ function quoteShellWord(text: string): string {
   return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** The timeout of a caller that would have waited for twice as long. */
+/** Returns the timeout of a caller that would have waited twice as long. */
 function computeTimeout({
   summary: {
     transaction: { duration_ns },

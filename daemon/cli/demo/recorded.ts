@@ -6,7 +6,7 @@ import type { ListedTransaction } from '../../contract/received.ts';
 import { callDaemon, readJson } from '../client/connection.ts';
 import { SYNCS, TRANSACTION } from './workload.ts';
 
-/** An event can be queried within 250 ms of its end, but the host may be busy. */
+/** Time to wait for an event. Events can be queried within 250 ms of their end, but the host may be busy. */
 const PATIENCE_MS = 5000;
 const LOOK_MS = 50;
 
@@ -21,8 +21,8 @@ export interface RecordedTransaction {
 
 /**
  * `fromNs` and `toNs` are the times between which the transaction ran. Events are recorded in the order of their ends,
- * and its last one is a sync: once all syncs are there, so is everything. Whether anything is missing is known once the
- * recording extends to the transaction's end.
+ * and the transaction's last event is a sync: once all syncs are recorded, all events are. It is known whether events
+ * are missing once the recording extends to the transaction's end.
  */
 export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint): Promise<RecordedTransaction> {
   const query = new URLSearchParams({ transaction_id: TRANSACTION, from: `${fromNs}`, to: `${toNs}`, limit: '10000' });

@@ -11,7 +11,7 @@ export const TRANSACTION = 'order-1';
 export const SERVICE = 'shop';
 const BACKUP_MIB = 128;
 const FILES = 'files';
-/** Number of syncs in the script; the last of them is its last action. */
+/** Number of syncs in the script, whose last action is a sync. */
 export const SYNCS = 3;
 
 /**
@@ -28,7 +28,7 @@ dd if=/dev/zero of=${FILES}/invoice.pdf bs=16k count=8 conv=fsync status=none
 dd if=/dev/zero of=${FILES}/backup.tar bs=1M count=${BACKUP_MIB} conv=fsync status=none
 `;
 
-/** File system types in statfs(2) that have no disk: tmpfs and ramfs. */
+/** File system types in statfs(2) that are not backed by a disk: tmpfs and ramfs. */
 const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
 
 /** Returns the demo's default folder. /tmp is often in memory, where no write waits for a disk. */
@@ -66,7 +66,7 @@ export function clearWorkload(folder: string): void {
 /** The label is not part of the script, so running the script again does not add to the order's transaction. */
 const LABELLED = `echo 'KREPLAY1 txn=${TRANSACTION} svc=${SERVICE}' >/dev/null; exec sh "$1"`;
 
-/** Returns the wall clock times between which the script ran, in nanoseconds since the epoch. */
+/** Returns the wall-clock times of the script's start and end, in nanoseconds since the epoch. */
 export async function runWorkload(script: string, ending: AbortSignal): Promise<{ fromNs: bigint; toNs: bigint }> {
   const fromNs = readWallClockNs();
   const program = spawn('sh', ['-c', LABELLED, 'sh', script], { stdio: ['ignore', 'ignore', 'inherit'] });

@@ -1,4 +1,4 @@
-/** Options that select events; all commands that query events have the same ones. */
+/** Options that select events. All commands that query events have the same options. */
 import { type Command, Option } from 'commander';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { collectLists, parseDurationMs, positiveInteger, timeText } from './option_values.ts';

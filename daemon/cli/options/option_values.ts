@@ -1,4 +1,7 @@
-/** Parsers of option values. A value that makes no sense is wrong usage, reported before any request to the daemon. */
+/**
+ * Parsers of option values. A value that makes no sense is reported as wrong usage before any request is sent to the
+ * daemon.
+ */
 import { InvalidArgumentError, Option } from 'commander';
 import { createOptionParser, DURATION, POSITIVE_INTEGER } from '../../../agent/config/values.ts';
 import { formatMilliseconds } from '../../base/duration.ts';
@@ -6,12 +9,12 @@ import { listPossibleNames, parseListItems } from '../../base/list_text.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression } from '../../base/time.ts';
 import { DAEMON_URLS, DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
 
-/** Gathers the lists of a repeated option without parsing them, because the daemon does. */
+/** Collects the lists of a repeated option without parsing them, because the daemon parses them. */
 export function collectLists(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
 
-/** Parses a list of words, which commas separate; the option may be repeated. */
+/** Parses a comma-separated list of words; the option may be repeated. */
 export function collectWords(value: string, before: string[] = []): string[] {
   return [...before, ...parseListItems(value)];
 }
@@ -22,7 +25,7 @@ export function time(value: string): TimeExpression {
   return expression;
 }
 
-/** Returns the text unchanged: the daemon's clock resolves relative times. */
+/** Returns the text unchanged, because relative times are resolved with the daemon's clock. */
 export function timeText(value: string): string {
   time(value);
   return value;
@@ -52,8 +55,8 @@ function checkDaemonUrl(value: string): string {
 }
 
 /**
- * `--url`, for every command that queries a daemon. KREPLAY_URL sets the default and does not count as given, because
- * the variable may be in the environment of a command that reads a file instead.
+ * `--url`, for every command that queries a daemon. KREPLAY_URL sets the default but does not count as a given option,
+ * because the variable may also be set for a command that reads a file.
  */
 export function createUrlOption(): Option {
   const option = new Option('--url <url>', 'address of the daemon: http://HOST:PORT, https://HOST:PORT or unix:/path');

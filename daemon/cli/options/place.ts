@@ -1,4 +1,4 @@
-/** Determines where a command's answers come from: a daemon, or recordings that the command serves to itself. */
+/** Determines the source of a command's answers: a daemon, or recordings that the command serves to itself. */
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
@@ -40,7 +40,7 @@ export async function runAtPlace<Result>(
     onListening: listening.resolve,
   });
   try {
-    // A daemon that cannot start rejects with the reason.
+    // A daemon that fails to start rejects with the reason.
     const at = await Promise.race([listening.promise, daemon]);
     return await work(at ?? url);
   } finally {
@@ -51,7 +51,9 @@ export async function runAtPlace<Result>(
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Creates a private folder for a socket. It is removed however the process ends, except by SIGKILL. */
+/**
+ * Creates a private folder for a socket. The folder is removed no matter how the process ends, except after SIGKILL.
+ */
 function createSocketFolder(): { socketPath: string; remove: () => void } {
   const path = createPrivateFolder('kreplay-');
   // A socket's address has room for 107 bytes, and the temporary folder's path may be longer: unix(7).

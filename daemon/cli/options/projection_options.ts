@@ -1,11 +1,11 @@
-/** Options that determine how a transaction is laid out on its own time line, for `replay` and `whatif`. */
+/** Options that determine how a transaction is laid out on its time line, for `replay` and `whatif`. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { parseDuration } from '../../base/duration.ts';
 import { EXTRA_LATENCY_NS_MAX } from '../../contract/replay_requests.ts';
 
 type ClockOffset = typeof MEASURED | Readonly<Record<string, bigint>>;
 
-/** Each node's own offset, as a fleet has measured it. */
+/** Value that selects, for each node, the offset that a fleet has measured. */
 const MEASURED = 'measured';
 
 export interface ProjectionOptions {

@@ -16,7 +16,10 @@ export function addRecordingOptions(command: Command): Command {
   );
 }
 
-/** Accepts one file. `kreplay daemon` takes several, so it would go unnoticed that only the last one is read. */
+/**
+ * Accepts a single file. `kreplay daemon` takes several files, so users might not notice that only the last one is
+ * read.
+ */
 function checkSingleFile(value: string, before: string | undefined): string {
   if (before !== undefined) throw new InvalidArgumentError('only one can be read: give it once');
   return value;

@@ -1,4 +1,7 @@
-/** The options of `kreplay run`: which incident, how its latencies are given to calls, and what makes the run fail. */
+/**
+ * The options of `kreplay run`: the incident, the way in which its latencies are assigned to calls, and the conditions
+ * on which the run fails.
+ */
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { escapeControls } from '../../../agent/output/printable.ts';

@@ -1,4 +1,4 @@
-/** Options that select by values of events, and that exclude values; the API has the same parameters. */
+/** Options that select or exclude events by their values; the API has the same parameters. */
 import type { Command } from 'commander';
 import { collectLists } from './option_values.ts';
 
@@ -26,8 +26,8 @@ type Excluded = { [Name in keyof typeof EXCLUDED as `exclude${Capitalize<Name>}`
 export type ValueFilters = Selected & Excluded;
 
 /**
- * `what` is what the command lists: events, or transactions that have events with these values. Each option takes one
- * line, so that the help fits on a screen.
+ * `what` is what the command lists: events, or transactions that have events with the selected values. Each option
+ * takes one line, so that the help fits on a screen.
  */
 export function addValueFilters(command: Command, what: 'events' | 'transactions'): Command {
   const having = what === 'events' ? 'only' : 'with';

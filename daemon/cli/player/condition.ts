@@ -5,8 +5,8 @@
  *   operator  = "=" | "!=" | ">" | ">=" | "<" | "<="
  *   value     = a word, or a JSON string where blanks, & or quotes are in it
  *
- * A field that the event's type does not have matches nothing. `null` is a value of its own: equal to itself, neither
- * more nor less than anything else.
+ * A condition on a field that the event's type does not have is never true. `null` is a separate value: it equals
+ * itself, and it is neither greater nor less than any other value.
  */
 
 import { z } from 'zod';
@@ -14,7 +14,7 @@ import { replayedEventSchema } from '../../contract/replay_answers.ts';
 import type { PlayedEvent } from './remote_session.ts';
 
 export interface BreakCondition {
-  /** The text from which it was parsed. */
+  /** Text from which the condition was parsed. */
   text: string;
   matches(event: PlayedEvent): boolean;
 }
@@ -101,7 +101,7 @@ function parseInteger({ scale }: EventField, name: string, text: string): bigint
   return sign === '-' ? -BigInt(digits) : BigInt(digits);
 }
 
-/** Returns undefined if this type of event has no such field. */
+/** Returns undefined if events of this type have no such field. */
 function getFieldValue(event: PlayedEvent, { path, kind }: EventField): Value | undefined {
   let found: unknown = event;
   for (const name of path) found = (found as Record<string, unknown> | undefined)?.[name];
@@ -127,11 +127,14 @@ interface EventField {
   nullable: boolean;
   /** All possible values, if they are known. */
   values?: readonly string[];
-  /** Factor from the number in a condition to the event's value: a field in milliseconds is stored in nanoseconds. */
+  /**
+   * Factor that converts the number in a condition to the event's value: a field in milliseconds is stored in
+   * nanoseconds.
+   */
   scale: 1 | 1_000_000;
 }
 
-/** Returns the fields by name. Every `_ns` has an `_ms` next to it; lists cannot be used in a condition. */
+/** Maps names to fields. Every `_ns` field also exists as an `_ms` field; lists are not available in conditions. */
 function collectEventFields(): ReadonlyMap<string, EventField> {
   const fields = new Map<string, EventField>();
   for (const { shape } of replayedEventSchema.options) addFields(fields, shape, []);
@@ -152,7 +155,7 @@ function addField(fields: Map<string, EventField>, path: readonly string[], sche
   if (!described) return;
   const name = path.join('.');
   const known = fields.get(name);
-  // Unites the values of all types of event: each type has its own `event_type`.
+  // Combines the values of all event types, because each type has a different `event_type`.
   const values = described.values && [...new Set([...(known?.values ?? []), ...described.values])];
   const field: EventField = { ...described, path, nullable, scale: 1, ...(values && { values }) };
   fields.set(name, field);

@@ -1,4 +1,4 @@
-/** Signals that end a replay. kreplay.ts also raises SIGPIPE when the reader of the output has closed it. */
+/** Signals that end a replay. kreplay.ts also raises SIGPIPE when the reader of the output has closed its end. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE'] as const;
 export type EndSignal = (typeof SIGNALS)[number];
 

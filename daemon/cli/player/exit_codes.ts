@@ -2,9 +2,11 @@
 import { EXIT_CODES } from '../../../agent/config/help.ts';
 
 export const EXIT = {
-  /** Played to the end or to the event of --until-event, left with `q`, or the reader closed the output. */
+  /**
+   * The replay reached its end or the event of --until-event, the user pressed `q`, or the reader closed the output.
+   */
   played: 0,
-  /** Interrupted by Ctrl-C or a signal, or failed before the replay began. */
+  /** The replay was interrupted by Ctrl-C or a signal, or failed before it began. */
   interrupted: 1,
   broken: 3,
   sessionLost: 4,

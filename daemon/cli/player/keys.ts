@@ -21,7 +21,7 @@ export interface KeyContext {
   durationNs: bigint;
 }
 
-/** Entries of the line at the bottom; each of them stays on one line. */
+/** Entries of the line at the bottom. An entry is never split between lines. */
 export const KEYS: readonly string[] = [
   'space pause/play',
   'left/right step (playing: 1 %)',
@@ -48,10 +48,10 @@ export const KEYS_HELP = `Keys of the player:
 `;
 
 const STEPS_WITH_SHIFT = 10;
-/** A seek moves by the replay's duration divided by this. */
+/** A seek moves the position by the replay's duration divided by this number. */
 const SEEK_DIVISOR = 100n;
 const FAR_SEEK_DIVISOR = 10n;
-/** The first step of extra latency above 0. */
+/** First step of extra latency above 0. */
 const LATENCY_NS_MIN = 100_000n;
 
 export function chooseAction(key: KeyPress, place: KeyContext): Action | null {
@@ -102,7 +102,7 @@ function buildArrowRequest(direction: 1 | -1, { shift }: KeyPress, place: KeyCon
     return seekBy(BigInt(direction) * ns, place);
   }
   const left = direction > 0 ? session.event_count - session.event_index : session.event_index;
-  // No event is left in this direction: the daemon would refuse the request, or send nothing.
+  // No event is left in this direction, so the daemon would refuse the request or send nothing.
   if (left === 0) return null;
   return { step: direction * (shift ? STEPS_WITH_SHIFT : 1) };
 }
@@ -118,7 +118,7 @@ function buildSpeedRequest(factor: number, { session }: KeyContext): SessionRequ
   return speed_factor === session.speed_factor ? null : { change: { speed_factor } };
 }
 
-/** Moves to the next step in that direction, also from a value between two steps. */
+/** Moves to the next step in the given direction, even if the current value is between two steps. */
 function buildLatencyRequest(direction: 1 | -1, { session }: KeyContext): SessionRequest | null {
   const nowNs = BigInt(session.extra_latency_ns);
   const steps = listLatencyStepsNs();

@@ -5,7 +5,7 @@
  *   node-a/101 node    ====  x==========  ---     -
  *   node-a/102 node          !           --------
  *
- * Events left of the position (v) have been played, those right of it are to come.
+ * Events to the left of the position (v) have been played; events to the right have not been played yet.
  */
 import { formatDuration } from '../print/display.ts';
 import { fitText, type Line, measureWidth, type Span, type Style, span } from './styled_text.ts';
@@ -47,11 +47,12 @@ export interface View {
   columns: number;
 }
 
-/** With a larger zoom, a column would be less than a nanosecond of any replay. */
+/** Maximum zoom. With a larger zoom, a column would be less than a nanosecond of any replay. */
 export const ZOOM_MAX = 40;
 
 /**
- * Returns the part of the replay around the position: the whole is halved until a lane has about two columns per event.
+ * Returns the visible part of the replay around the position: the whole replay is halved until a lane has about two
+ * columns per event.
  */
 export function computeView(
   placeNs: number,
@@ -63,7 +64,7 @@ export function computeView(
   const halvings = Math.min(Math.max(crowded + replay.zoom, 0), ZOOM_MAX);
   const spanNs = Math.max(durationNs / 2 ** halvings, columns);
   if (spanNs >= durationNs) return { fromNs: 0, toNs: Math.max(durationNs, columns), columns };
-  // The view moves by whole columns; otherwise bars would change their length as they move.
+  // The view moves by whole columns; otherwise, moving it would change the length of the bars.
   const columnNs = spanNs / columns;
   const middleNs = Math.floor((placeNs - spanNs / 2) / columnNs) * columnNs;
   const fromNs = Math.min(Math.max(middleNs, 0), durationNs - spanNs);
@@ -90,7 +91,8 @@ export function buildAxisLine(view: View, placeNs: number, labelWidth: number, g
 }
 
 /**
- * Returns at most `rows` lines. Threads with something to show in the view take precedence; the order never changes.
+ * Returns at most `rows` lines. Threads that have events in the view take precedence, but the order of the threads
+ * never changes.
  */
 export function buildLaneLines(
   threads: readonly PlayedThread[],
@@ -128,7 +130,7 @@ function selectShownThreads(
 ): number[] {
   const all = threads.map((_, at) => at);
   if (all.length <= rows) return all;
-  // One row reports how many threads are left out.
+  // One row reports the number of threads that are left out.
   const busy = all.filter((at) => lanes[at]);
   const idle = all.filter((at) => !lanes[at]);
   return [...busy, ...idle].slice(0, rows - 1).sort((a, b) => a - b);
@@ -143,7 +145,7 @@ function draw(lanes: (LaneCell[] | undefined)[], mark: Mark, view: View): void {
   if (last < 0 || first >= view.columns) return;
   lanes[mark.thread] ??= [];
   const lane = lanes[mark.thread]!;
-  // An event's outcome is shown at its start, or in its first visible column.
+  // The outcome of an event is shown at the event's start, or in its first visible column.
   const told: LaneCell = mark.failed ? 'failed' : mark.afterTimeout ? 'after_timeout' : 'bar';
   const start = Math.max(first, 0);
   for (let column = start; column <= Math.min(last, view.columns - 1); column++) {

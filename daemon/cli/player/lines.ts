@@ -9,15 +9,18 @@ import type { Stop, StopRule } from './stop_rule.ts';
 const CLEAR_LINE = '\r\u001b[K';
 const PROGRESS_INTERVAL_MS = 100;
 
-/** Plays and prints the replay and returns the exit code. Throws a CommandError if it was not played as requested. */
+/**
+ * Plays and prints the replay, and returns the exit code. Throws a CommandError if the replay was not played as
+ * requested.
+ */
 export async function printReplay(
   session: RemoteSession,
   stopAt: StopRule,
   output: 'text' | 'ndjson',
 ): Promise<number> {
   const ending = endOnSignals((signal) => {
-    // If the reader has gone, closes at once. Otherwise the stop ends the stream; if the daemon is gone, closes as
-    // well.
+    // If the reader has left, the session is closed at once. Otherwise the stop request ends the stream; if the daemon
+    // is unreachable, the session is closed as well.
     if (hasNoReader(signal)) session.close();
     else session.send({ command: 'stop' }).catch(() => session.close());
   });
@@ -47,12 +50,12 @@ async function printFrames(
   let begun = false;
   /** Index of the next event to print. */
   let next = 0;
-  /** Whether the session was finished before: its end is then reported once more before it plays. */
+  /** Whether the session had already finished: its end is then reported once more before the session plays again. */
   let wasOver = false;
   for await (const frame of remote.frames()) {
     if (frame.kind === 'state') {
       session = frame.session;
-      // Play only once the stream is open, because the first event is due at once.
+      // The session starts to play only when the stream is open, because the first event is due at once.
       if (!begun) {
         wasOver = session.state === 'finished' && next < session.event_count;
         await playFrom(remote, session, next);
@@ -60,7 +63,7 @@ async function printFrames(
       begun = true;
     } else if (frame.kind === 'gap' && frame.missed === null) {
       say('kreplay: warning: the daemon was started again; going on after the last event');
-      // After a restart the session is paused, and at another position.
+      // After a restart the session is paused at another position.
       begun = false;
     } else if (frame.kind === 'gap') say(`kreplay: warning: missed ${frame.missed} frames, too slow to read them`);
     else if (frame.kind === 'lost') say(`kreplay: warning: ${frame.cause}; trying again`);
@@ -98,12 +101,12 @@ function hasNoReader(signal: EndSignal): boolean {
   return signal === 'SIGPIPE' || signal === 'SIGHUP';
 }
 
-/** A reader that has read enough counts as success. */
+/** If the reader closed the output because it has read enough, this counts as success. */
 function exitCode({ signal }: SignalWatch): number {
   return signal === undefined || signal === 'SIGPIPE' ? EXIT.played : EXIT.interrupted;
 }
 
-/** Stops after the event; the daemon may be some events ahead of what is printed, which do not count. */
+/** Stops after the event. The daemon may already have played further events that are not printed; they do not count. */
 async function stopBehind(remote: RemoteSession, { index }: Stop): Promise<ReplaySession> {
   return { ...(await remote.send({ command: 'stop' })), event_index: index + 1 };
 }
@@ -118,7 +121,7 @@ function createProgress(session: ReplaySession) {
     },
     show(played: PlayedEvent) {
       if (!process.stderr.isTTY) return;
-      // If events and progress share a terminal, every event has erased the line.
+      // If events and progress share a terminal, every event has erased the progress line.
       const nowMs = performance.now();
       if (!process.stdout.isTTY && nowMs - shownAtMs < PROGRESS_INTERVAL_MS) return;
       shownAtMs = nowMs;

@@ -1,4 +1,4 @@
-/** The player on a terminal: turns keys into requests to the session, and draws the session's frames on a screen. */
+/** The player on a terminal: converts keys to requests to the session, and draws the session's frames on a screen. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseJson } from '../../base/exact_json.ts';
@@ -20,12 +20,12 @@ import { openTerminal, writesUnicode } from './terminal.ts';
 import { readAhead } from './time_line.ts';
 
 const PAINT_INTERVAL_MS = 40;
-/** Limits the requests that a held key queues while the daemon has not handled earlier ones. */
+/** Limits the number of requests that a held key queues while the daemon is handling earlier requests. */
 const WAITING_REQUESTS_MAX = 4;
 
 const now = () => performance.now();
 
-/** Runs until the user leaves. Returns the exit code, or throws a CommandError if the session ends before that. */
+/** Runs until the user leaves, and returns the exit code. Throws a CommandError if the session ends earlier. */
 export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Promise<number> {
   const player = createPlayer(remote.created, now());
   const left = Promise.withResolvers<number>();
@@ -63,7 +63,7 @@ export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Pro
   }
 }
 
-/** Returns the final state of a replay that was left early, or the last known one if the daemon does not answer. */
+/** Returns the final state of a replay that was left early, or the last known state if the daemon does not answer. */
 async function stopReplay({ state }: Player, remote: RemoteSession) {
   if (state.session.state === 'finished') return state.session;
   try {
@@ -95,7 +95,7 @@ function act({ state, showAnswer }: Player, key: KeyPress, { remote, queue, leav
   else if (kind === 'zoom out') state.zoom = findNextZoom(state, -1, columns());
   else
     queue.add(async () => {
-      // The action is determined only here, because earlier requests change what the key means.
+      // The action is determined only at this point, because earlier requests may change the meaning of the key.
       const asked = chooseKeyAction();
       if (asked?.kind === 'send') showAnswer(await remote.send(asked.request), now());
     });
@@ -107,7 +107,7 @@ interface FollowState {
   toCome: UpcomingEvents;
 }
 
-/** Shows the frames of the session; returns the reason for their end. */
+/** Shows the frames of the session; returns the reason why they ended. */
 async function follow(player: Player, remote: RemoteSession, following: FollowState): Promise<CommandError> {
   const { queue, stopAt, toCome } = following;
   const { state } = player;
@@ -147,7 +147,7 @@ async function follow(player: Player, remote: RemoteSession, following: FollowSt
     const error = show(frame);
     if (error) return error;
     if (isLaidOutAnew(frame)) toCome.readAgain();
-    // Play only once the stream is open, because the first event is due at once.
+    // The session starts to play only when the stream is open, because the first event is due at once.
     if (!begun && frame.kind === 'state') {
       begun = true;
       queue.add(async () => player.showAnswer(await remote.send({ command: 'play' }), now()));
@@ -157,7 +157,10 @@ async function follow(player: Player, remote: RemoteSession, following: FollowSt
   return new CommandError('the replay was left', EXIT.interrupted);
 }
 
-/** Pauses after an event; the daemon may be some events ahead of what was shown, or at the end of the replay. */
+/**
+ * Pauses after an event. The daemon may already have played further events that were not shown, or may have reached the
+ * end of the replay.
+ */
 async function halt(player: Player, remote: RemoteSession, { index }: Stop): Promise<void> {
   const next = index + 1;
   let reached = player.state.session.event_count;
@@ -168,8 +171,8 @@ async function halt(player: Player, remote: RemoteSession, { index }: Stop): Pro
   } catch (error) {
     if (!(error instanceof RefusedError) || error.code !== 'invalid_transition') throw error;
   }
-  // Steps back, because a seek would lay out events again whose latency changed meanwhile, and the index would then be
-  // another event's.
+  // The replay steps back instead of seeking: a seek would lay out again events whose latency changed in the meantime,
+  // and the index would then refer to another event.
   while (reached > next) {
     const stepped = await remote.send({ step: Math.max(next - reached, -STEP_EVENTS_MAX) });
     player.showAnswer(stepped, now());
@@ -177,7 +180,7 @@ async function halt(player: Player, remote: RemoteSession, { index }: Stop): Pro
   }
 }
 
-/** Reads which services and nodes took part. */
+/** Reads the names of the services and nodes that took part. */
 async function readTitle({ state }: Player, { url }: RemoteSession, signal: AbortSignal): Promise<void> {
   try {
     const path = `/api/transactions/${encodeURIComponent(state.session.transaction_id)}`;
@@ -188,7 +191,7 @@ async function readTitle({ state }: Player, { url }: RemoteSession, signal: Abor
     state.firstTimestampNs = BigInt(found.first_timestamp_ns);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    // The replay continues without services and nodes.
+    // The replay continues without the names of services and nodes.
     if (!signal.aborted) state.message = error.message;
   }
 }
@@ -196,11 +199,13 @@ async function readTitle({ state }: Player, { url }: RemoteSession, signal: Abor
 interface Queue {
   /** Drops the request if too many are waiting. */
   add(request: () => Promise<void>): void;
-  /** Puts the request before all others that wait. */
+  /** Puts the request before all other waiting requests. */
   addFirst(request: () => Promise<void>): void;
 }
 
-/** Runs one request at a time, in the order of the keys. A failure is reported, and the next request runs. */
+/**
+ * Runs one request at a time, in the order of the key presses. A failure is reported, and then the next request runs.
+ */
 function createQueue(tell: (message: string) => void): Queue {
   const waiting: (() => Promise<void>)[] = [];
   let busy = false;
@@ -229,9 +234,11 @@ function createQueue(tell: (message: string) => void): Queue {
   };
 }
 
-/* Reads the events to come from the daemon, and again when the time line changes. */
+/* Reads the upcoming events from the daemon, and reads them again when the time line changes. */
 
-/** A held key changes the time line again and again, so it is read only once that stops. */
+/**
+ * A held key changes the time line repeatedly, so the events are read only when the changes have stopped for this long.
+ */
 const REST_MS = 100;
 
 export interface UpcomingEvents {

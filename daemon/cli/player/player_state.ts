@@ -1,9 +1,9 @@
-/** The state of the player; the screen is drawn from nothing else. */
+/** The state of the player, from which alone the screen is drawn. */
 import { createLateness } from '../../replay/clock/lateness.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
 import { buildMark, createThreads, type Mark, type Threads } from './time_line.ts';
 
-/** Number of events kept for the list and the lanes; older ones are only in the recording. */
+/** Number of events that are kept for the list and the lanes; older events are available only in the recording. */
 export const RECENT_MAX = 1000;
 
 export interface MarkedEvent {
@@ -13,36 +13,36 @@ export interface MarkedEvent {
 
 export interface PlayerState {
   session: ReplaySession;
-  /** Duration of the events that the caller waited for; keeps its last value while the daemon recomputes it. */
+  /** Duration of the events that the caller waited for. The last value is kept while the daemon recomputes it. */
   durationNs: bigint;
-  /** End of the whole replay, including later write-back; keeps its last value likewise. */
+  /** End of the whole replay, including later write-back. The last value is kept while the daemon recomputes it. */
   endNs: bigint;
   services: readonly string[];
   nodes: readonly string[];
-  /** Start of the recorded transaction, since the epoch. */
+  /** Wall-clock start of the recorded transaction, in nanoseconds since the epoch. */
   firstTimestampNs: bigint;
   threads: Threads;
-  /** Marks from the first event on, played or not, as far as they have been read. */
+  /** Marks of all events that have been read, from the first event on, whether played or not. */
   ahead: Mark[];
-  /** The events played last, the latest at the end. */
+  /** The most recently played events, the latest at the end. */
   recent: MarkedEvent[];
-  /** Lateness, counted here while the session plays: the daemon reports it only on changes. */
+  /** Lateness, which is counted here while the session plays, because the daemon reports it only on changes. */
   readonly lateness: ReplaySession['lateness'];
   /** Id of the newest frame that was shown. */
   lastFrameId: number;
   /** Message to the user; empty if there is none. */
   message: string;
   helpShown: boolean;
-  /** How many times the time line is halved beyond the automatic zoom. */
+  /** Number of times the time line is halved in addition to the automatic zoom. */
   zoom: number;
-  /** Position of the replay at a time of the player's clock. */
+  /** Position of the replay at a given time of the player's clock. */
   reference: { positionNs: number; atMs: number };
 }
 
 export interface Player {
   readonly state: PlayerState;
   showSession(session: ReplaySession, nowMs: number): void;
-  /** Shows the session in a command's answer, unless newer frames have been shown. */
+  /** Shows the session as a command's answer contains it, unless newer frames have been shown. */
   showAnswer(session: ReplaySession, nowMs: number): void;
   showEvent(event: PlayedEvent, nowMs: number): void;
 }
@@ -70,13 +70,13 @@ export function createPlayer(session: ReplaySession, nowMs: number): Player {
   };
 
   function showSession(next: ReplaySession, nowMs: number): void {
-    // The daemon resets its lateness at the same transition.
+    // The daemon resets its own lateness counts at the same transition.
     if (state.session.state === 'finished' && next.state === 'playing') lateness.reset();
     state.session = next;
     state.durationNs = BigInt(next.replay_duration_ns ?? state.durationNs);
     state.endNs = BigInt(next.replay_end_ns ?? state.endNs);
     state.reference = { positionNs: Number(next.position_ns), atMs: nowMs };
-    // After a move back, events played before are to come again.
+    // After a move back, events that were played before will be played again.
     while ((state.recent.at(-1)?.event.replay.index ?? -1) >= next.event_index) state.recent.pop();
   }
 
@@ -90,7 +90,7 @@ export function createPlayer(session: ReplaySession, nowMs: number): Player {
       const { index, offset_ns, lateness_ns } = event.replay;
       const mark = buildMark(state.threads, event);
       state.recent.push({ event, mark });
-      // Replaces a mark that may have been read for an outdated time line.
+      // Replaces a mark that may have been read when the time line was different.
       if (index < state.ahead.length) state.ahead[index] = mark;
       if (state.recent.length > RECENT_MAX) state.recent.shift();
       state.session = { ...state.session, event_index: index + 1 };
@@ -103,7 +103,9 @@ export function createPlayer(session: ReplaySession, nowMs: number): Player {
   };
 }
 
-/** Returns the position on the replay's own time line. Between frames it advances with the player's own clock. */
+/**
+ * Returns the position on the replay's own time line. Between frames, the position advances with the player's clock.
+ */
 export function computePositionNs({ session, endNs, reference }: PlayerState, nowMs: number): number {
   if (session.state !== 'playing') return reference.positionNs;
   const passedNs = (nowMs - reference.atMs) * 1e6 * session.speed_factor;

@@ -1,4 +1,4 @@
-/** A client's replay session at the daemon: commands, and frames over connections that may break. */
+/** A client's replay session in the daemon: sends commands, and receives frames over connections that may break. */
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
@@ -31,7 +31,7 @@ export type SessionFrame = { id?: number } & (
   /** `missed` is null if the daemon was restarted: the session then continues from the next state. */
   | { kind: 'gap'; missed: number | null }
   | { kind: 'end'; reason: EndReason }
-  /** The connection broke and is tried again. */
+  /** The connection broke, and the client tries to connect again. */
   | { kind: 'lost'; attempt: number; cause: string }
 );
 
@@ -39,27 +39,31 @@ export interface RemoteSession {
   readonly url: string;
   /** The session as it was created. */
   readonly created: ReplaySession;
-  /** Returns the session afterwards. Throws a RefusedError, or a CommandError if the daemon cannot be reached. */
+  /**
+   * Returns the session's state after the request. Throws a RefusedError, or a CommandError if the daemon is
+   * unreachable.
+   */
   send(request: SessionRequest): Promise<ReplaySession>;
   /**
-   * Yields frames from the state at the call on, until the session is over or `close` is called. A finished session is
-   * not over: it can be played again. Frames sent while a connection was broken are not lost, and none comes twice,
-   * unless the daemon was restarted: the session then goes back by what was not saved yet, about a second at most.
+   * Yields frames, beginning with the state at the time of the call, until the session ends or `close` is called. A
+   * finished session has not ended: it can be played again. Frames that were sent while a connection was broken are not
+   * lost, and no frame is repeated, unless the daemon was restarted: the session then moves back to its last saved
+   * state, by about a second at most.
    */
   frames(): AsyncGenerator<SessionFrame, void>;
   /** Ends `frames`. */
   close(): void;
-  /** Deletes the session; it is no error if it is gone already or the daemon cannot be reached. */
+  /** Deletes the session. It is not an error if the session no longer exists or the daemon is unreachable. */
   remove(): Promise<void>;
 }
 
 const SESSIONS_PATH = '/api/replay/sessions';
-/** Errors despite which the session exists, or will exist again with the next daemon. */
+/** Errors that do not mean that the session is lost: it exists, or will exist again in the next daemon. */
 const PASSING: ReadonlySet<string | undefined> = new Set(['busy', 'shutting_down']);
-/** The attempts take about 9 s in total, by which time a restarted daemon is back. */
+/** Number of attempts. They take about 9 s in total, by which time a restarted daemon is running again. */
 export const RECONNECT_ATTEMPTS = 8;
 const RECONNECT_FIRST_MS = 100;
-/** Commands are answered at once, so after this time the network has lost the answer. */
+/** Time to wait for an answer. Commands are answered at once, so after this time the network has lost the answer. */
 const ANSWER_MS_MAX = 10_000;
 const RECONNECT_MAX_MS = 2000;
 
@@ -82,7 +86,8 @@ export async function createRemoteSession(url: string, body: object): Promise<Re
     close: () => closing.abort(),
     async remove() {
       try {
-        // The answer is read to its end: unread, it would keep its connection, and so this process, alive for seconds.
+        // The answer is read to its end: an unread answer would keep its connection, and therefore this process, alive
+        // for seconds.
         await readText(await callDaemon(url, { method: 'DELETE', path, signal: AbortSignal.timeout(ANSWER_MS_MAX) }));
       } catch (error) {
         if (!(error instanceof CommandError)) throw error;
@@ -110,7 +115,7 @@ async function* readFrames(url: string, path: string, signal: AbortSignal): Asyn
         attempt = 0;
         lastId = message.id ?? lastId;
         for (const frame of parseFrames(message)) {
-          // The daemon's sessions may return when it is restarted, so this counts as a broken connection.
+          // The daemon's sessions may return when it is restarted, so this end counts as a broken connection.
           if (frame.kind === 'end' && frame.reason === 'shutdown') throw new CommandError('the daemon has ended');
           yield { ...frame, ...(message.id && { id: Number(message.id) }) };
           if (frame.kind !== 'end') continue;
@@ -163,7 +168,7 @@ async function* readMessages(stream: IncomingMessage): AsyncGenerator<EventSourc
   }
 }
 
-/** Returns why a session ended that its client did not end; null if it played to its end. */
+/** Returns the error for a session whose end its client did not request; null if the session played to its end. */
 export function endError(reason: EndReason, { failure }: ReplaySession): CommandError | null {
   const causes: Record<EndReason, string | null> = {
     finished: null,

@@ -72,7 +72,7 @@ function buildLaneArea(state: PlayerState, placeNs: number, columns: number, row
   return [buildAxisLine(view, placeNs, labelWidth, glyphs), ...buildLaneLines(threads, mergeMarks(state), layout)];
 }
 
-/** The axis covers the duration, until the position enters the later write-back. */
+/** The axis covers the duration until the position enters the later write-back; then it also covers the write-back. */
 function computeScreenView(
   { session, durationNs, endNs, threads }: PlayerState,
   placeNs: number,
@@ -94,7 +94,9 @@ export function findNextZoom(state: PlayerState, by: 1 | -1, columns: number): n
   return computeShownNs(state.zoom + by) === computeShownNs(state.zoom) ? state.zoom : state.zoom + by;
 }
 
-/** Marks read ahead take precedence: after a seek, an event may have another place than when it was played. */
+/**
+ * Marks that were read ahead take precedence: after a seek, an event may have another place than when it was played.
+ */
 function* mergeMarks({ ahead, recent }: PlayerState): Generator<Mark> {
   yield* ahead;
   for (const { event, mark } of recent) if (event.replay.index >= ahead.length) yield mark;
@@ -114,7 +116,7 @@ function buildProgressLine(state: PlayerState, placeNs: number, columns: number,
   ];
 }
 
-/** Shows the recorded time of day, and the wall time of the replay at this speed. */
+/** Shows the recorded time of day, and the wall-clock time that the replay takes at this speed. */
 function placeLine(state: PlayerState, placeNs: number): Line {
   const { speed_factor } = state.session;
   const passed = formatNs(Math.floor(placeNs / speed_factor));
@@ -127,7 +129,7 @@ function placeLine(state: PlayerState, placeNs: number): Line {
 
 /**
  * With extra latency, moments of the replay do not correspond to moments of the recording; the time of the previous
- * event is the nearest. Events that a latency has moved stay where they are when it is removed.
+ * event is the nearest. Events that a latency has moved stay where they are when the latency is removed.
  */
 function computeRecordedTimeNs({ session, recent, firstTimestampNs }: PlayerState, placeNs: number): bigint {
   const before = recent.at(-1)?.event;
@@ -137,7 +139,7 @@ function computeRecordedTimeNs({ session, recent, firstTimestampNs }: PlayerStat
   return firstTimestampNs + BigInt(Math.floor(placeNs));
 }
 
-/** Columns of an event's line besides those of its call; wide enough for an error. */
+/** Number of columns of an event's line without the description of its call; wide enough for an error. */
 const EVENT_COLUMNS = 69;
 const WHAT_COLUMNS_MIN = 16;
 

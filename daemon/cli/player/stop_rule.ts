@@ -1,4 +1,7 @@
-/** Determines where a replay stops by itself: right after the event of --until-event, or one that --break matches. */
+/**
+ * Determines where a replay stops by itself: right after the event of --until-event, or after an event that matches
+ * --break.
+ */
 import { parseEventId } from '../../base/event_id.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
 import type { BreakCondition } from './condition.ts';
@@ -17,7 +20,7 @@ export interface Stop {
   text: string;
 }
 
-/** Returns null to play on. */
+/** Returns null to continue playing. */
 export type StopRule = (played: PlayedEvent) => Stop | null;
 
 export async function stopRule(session: RemoteSession, options: StopOptions): Promise<StopRule> {
@@ -31,7 +34,7 @@ export async function stopRule(session: RemoteSession, options: StopOptions): Pr
   };
 }
 
-/** Whether the text can denote an event: an index from 0, or an event id. */
+/** Returns whether the text can denote an event: an index from 0, or an event id. */
 export function isEventPlace(text: string): boolean {
   return /^\d{1,9}$/.test(text) || parseEventId(text) !== undefined;
 }
@@ -44,7 +47,8 @@ async function createEventMatcher(session: RemoteSession, place: string): Promis
     throw new CommandError(`--until-event ${place}: the transaction has ${count} events, 0 to ${count - 1}`);
   }
   try {
-    // Checks the id by seeking there and back before the session begins; the index may change with the latency.
+    // The id is checked by seeking to the event and back before the session begins; its index may change with the
+    // latency.
     await session.send({ seek: { event_id: place } });
     await session.send({ seek: { event_index: 0 } });
     return ({ event_id }) => event_id === place;

@@ -10,9 +10,9 @@ const CLEAR = '\u001b[2J';
 export interface Terminal {
   readonly size: Size;
   readonly hasColours: boolean;
-  /** Whether the terminal has hung up, so that writing to it is an error. */
+  /** Whether the terminal has hung up; writing to it would then be an error. */
   readonly isGone: boolean;
-  /** Draws lines from the top; writes only those that have changed. */
+  /** Draws the lines from the top; writes only lines that have changed. */
   paint(lines: readonly string[]): void;
   /** Restores the terminal; may be called more than once. */
   close(): void;
@@ -29,7 +29,7 @@ export function hasScreen(): boolean {
   return Boolean(process.stdin.isTTY && process.stdout.isTTY) && process.env.TERM !== 'dumb';
 }
 
-/** Whether the terminal's locale uses UTF-8, by the rules of the C library. */
+/** Returns whether the terminal's locale uses UTF-8, determined as in the C library. */
 export function writesUnicode(env: NodeJS.ProcessEnv): boolean {
   return /utf-?8/i.test(env.LC_ALL || env.LC_CTYPE || env.LANG || '');
 }
@@ -56,15 +56,15 @@ export function openTerminal({ onKey, onResize, onGone }: TerminalEvents): Termi
     process.off('exit', close).off('uncaughtExceptionMonitor', close);
     stdin.off('keypress', onKeypress);
     stdout.off('resize', resize);
-    // Writes to a terminal are synchronous, so this arrives even if the process is exiting.
+    // Writes to a terminal are synchronous, so this text is written even if the process is exiting.
     stdout.write(LEAVE);
     stdin.setRawMode(false);
     stdin.pause();
   };
 
-  // Registered first, so that the terminal is restored whatever fails afterwards.
+  // These listeners are registered first, so that the terminal is restored whatever fails afterwards.
   process.on('exit', close).on('uncaughtExceptionMonitor', close);
-  // These listeners stay, because restoring a terminal that has hung up is an error too.
+  // These listeners stay, because restoring a terminal that has hung up is also an error.
   stdin.on('error', markGone).on('end', markGone);
   emitKeypressEvents(stdin);
   stdin.setRawMode(true);

@@ -1,6 +1,6 @@
 /**
- * Threads and the times in which they were busy, from which the lanes are drawn. Plain numbers are exact enough for
- * that.
+ * Threads and the times during which they were busy, from which the lanes are drawn. Plain numbers are exact enough for
+ * drawing.
  */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../base/exact_json.ts';
@@ -24,7 +24,10 @@ export interface Mark {
   afterTimeout: boolean;
 }
 
-/** Number of events read ahead of the replay; later events of a longer transaction are drawn as they are played. */
+/**
+ * Maximum number of events that are read ahead of the replay; later events of a longer transaction are drawn when they
+ * are played.
+ */
 export const MARKS_AHEAD_MAX = 20_000;
 
 /** An event on the session's time line. */
@@ -64,7 +67,10 @@ export function buildMark(threads: Threads, { replay, ...event }: PlayedEvent): 
   };
 }
 
-/** Calls `onMark` for the session's events in their current layout, from the first on, up to MARKS_AHEAD_MAX. */
+/**
+ * Calls `onMark` for up to MARKS_AHEAD_MAX events of the session in their current layout, beginning with the first
+ * event.
+ */
 export async function readAhead(
   url: string,
   session: ReplaySession,

@@ -7,7 +7,8 @@ const UNITS = [
 ] as const;
 
 /**
- * Formats a duration, such as `1.234ms`: cut to three decimal places, never rounded up to a unit that it did not reach.
+ * Formats a duration, such as `1.234ms`. The value is truncated to three decimal places, so it is never rounded up to a
+ * unit that it did not reach.
  */
 export function formatDuration(ns: bigint): string {
   const sign = ns < 0n ? '-' : '';
@@ -21,7 +22,7 @@ export function formatDuration(ns: bigint): string {
 /** Formats a time in RFC 3339 with all nine digits, so that it can be pasted into --from. */
 export function formatTime(ns: bigint): string {
   const ms = ns / 1_000_000n;
-  // After the year 9999, and beyond the range of Date, the number is clearer.
+  // After the year 9999, and outside the range of Date, the plain number is clearer.
   if (ns < 0n || ms > 253_402_300_799_999n) return ns.toString();
   const below_ms = (ns % 1_000_000n).toString().padStart(6, '0');
   return `${new Date(Number(ms)).toISOString().slice(0, -1)}${below_ms}Z`;

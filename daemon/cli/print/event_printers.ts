@@ -1,4 +1,4 @@
-/** Prints the daemon's lines, one event each, in the format that the user chose. */
+/** Prints the lines of the daemon, each of which is an event, in the format that the user chose. */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import { formatCsvEvents, formatCsvHead } from '../../export/formats/csv_lines.ts';
@@ -12,10 +12,10 @@ export type Output = (typeof OUTPUTS)[number];
 /** Prints all given lines. */
 export type Printer = (lines: AsyncIterable<string>) => Promise<void>;
 
-/** Number of rows that are aligned and printed together. */
+/** Maximum number of rows that are aligned and printed together. */
 const TABLE_ROWS = 100;
 
-/** Number of lines that are written at once. */
+/** Maximum number of lines that are written at once. */
 const LINES = 256;
 
 export const PRINTERS: Readonly<Record<Output, Printer>> = {

@@ -23,7 +23,7 @@ export function formatEventBytes(event: ApiEvent): string {
   return event.event_type === 'sys_sync' || BigInt(event.result) < 0n ? NONE : event.result.toString();
 }
 
-/** The call or the request of an event, and what it was made on. */
+/** Describes the call or the request of an event, and its target. */
 export function describeEvent(event: ApiEvent): string {
   return event.event_type === 'block_io'
     ? `${event.operation} ${event.device}`

@@ -41,7 +41,7 @@ function createTablePrinter(columns: readonly string[]): RowPrinter {
   const table = createTextTable<SqlRow>(
     columns.map((heading, i) => ({ heading, cell: (row) => String(toPrintedValue(row[i]!) ?? '') })),
   );
-  // Without any row, the headings are printed at the end.
+  // If there are no rows, the headings are printed at the end.
   return { formatHead: () => '', formatRows: (rows) => table.lines(rows), formatTail: () => table.lines([]) };
 }
 
@@ -58,12 +58,12 @@ function createJsonPrinter(columns: readonly string[]): RowPrinter {
   };
 }
 
-/** Writes the object member by member: a query may give two columns the same name, and both must appear. */
+/** Writes the object member by member, because a query may give two columns the same name, and both must appear. */
 function buildRowJson(columns: readonly string[], row: SqlRow): string {
   return `{${columns.map((name, i) => `${JSON.stringify(name)}:${stringify(toJsonValue(row[i]!))}`).join(',')}}`;
 }
 
-/** Infinities become text, because JSON has none. */
+/** Infinities become text, because JSON has no infinities. */
 function toJsonValue(value: SqlValue): string | number | bigint | null {
   return typeof value === 'number' && !Number.isFinite(value) ? String(value) : toPrintedValue(value);
 }

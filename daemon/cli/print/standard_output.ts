@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { escapeControlsAsJson } from '../../../agent/output/printable.ts';
 
 /**
- * Prints at the reader's pace. Recorded text must not control a terminal, whatever the format; a pipe gets it
- * unchanged.
+ * Prints as fast as the reader reads. On a terminal, recorded text must not act as control sequences, whatever the
+ * format; a pipe gets the text unchanged.
  */
 export async function print(text: string): Promise<void> {
   if (text === '') return;

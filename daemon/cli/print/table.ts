@@ -8,7 +8,7 @@ export interface TextColumn<Row> {
 }
 
 export interface Table<Row> {
-  /** Returns the text for these rows. A cell wider than those before widens its column from there on. */
+  /** Returns the text for these rows. A cell that is wider than all cells before it widens its column from there on. */
   lines(rows: readonly Row[]): string;
 }
 

@@ -1,11 +1,12 @@
-/** Ends a command that spends its time in one call into SQLite, which nothing on the same thread could interrupt. */
+/** Ends a command that is busy in a single call into SQLite, which no code on the same thread could interrupt. */
 import { Worker } from 'node:worker_threads';
 
-/** How many times the clock is checked per time limit. */
+/** Number of times that the clock is checked during one time limit. */
 const LOOKS = 20;
 
 /**
- * SQLite blocks the command's thread, so the clock runs in another one. While `steps` is odd, an item is awaited.
+ * SQLite blocks the command's thread, so another thread watches the clock. While `steps` is odd, the command waits for
+ * an item.
  */
 const WATCH = `
 const { workerData: { ms, line, steps, looks } } = require('node:worker_threads');

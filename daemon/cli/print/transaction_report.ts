@@ -1,4 +1,4 @@
-/** Formats where a transaction's time went, from the answer of `GET /api/transactions/{transaction_id}/summary`. */
+/** Formats how a transaction spent its time, from the answer of `GET /api/transactions/{transaction_id}/summary`. */
 
 import { basename } from 'node:path';
 import { escapeControls } from '../../../agent/output/printable.ts';
@@ -15,7 +15,7 @@ const NO_FILE = '-';
 
 const formatNs = (ns: ExactInteger) => formatDuration(BigInt(ns));
 
-/** The part of the caller's time; the calls of several threads may add up to more than all of it. */
+/** Formats the share of the caller's time; the shares of calls of several threads may add up to more than 100 %. */
 const share = ({ transaction }: ListedTransaction, ns: ExactInteger) =>
   `${(BigInt(ns) * PERCENT) / (BigInt(transaction.duration_ns) || 1n)}%`;
 
@@ -59,7 +59,7 @@ export function formatFileTable(summary: ListedTransaction): string {
   );
 }
 
-/** Names the file that took most of the time. */
+/** Describes the file that took most of the time. */
 export function describeSlowSpot(summary: ListedTransaction): string {
   const [slowest] = summary.files;
   if (!slowest) return 'No call of it was recorded.';
@@ -73,7 +73,7 @@ export function describeSlowSpot(summary: ListedTransaction): string {
   return `${share(summary, duration_ns)} of the time went into ${name}: ${parts.filter(Boolean).join(', and ')}.`;
 }
 
-/** Formats how much of its data the kernel wrote back later; undefined if none was. */
+/** Formats the amount of the transaction's data that the kernel wrote back later; undefined if there was none. */
 export function formatLaterWrites({ transaction }: ListedTransaction): string | undefined {
   const { written_back: back, last_end_ns } = transaction;
   if (back.count === 0 || back.last_end_ns === null) return undefined;

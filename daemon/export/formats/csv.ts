@@ -1,4 +1,4 @@
-/** Writes a recording's events as CSV without making events; the layout of a line follows from bpf/schema. */
+/** Writes a recording's events as CSV without creating event objects; the layout of a line follows from bpf/schema. */
 import { commonFields } from '../../../bpf/schema/common.ts';
 import { type Fields, getApiName } from '../../../bpf/schema/define.ts';
 import { EVENTS, findEventDefinition } from '../../../bpf/schema/index.ts';
@@ -29,7 +29,7 @@ export function createCsvEncoder(): Encoder {
   return {
     head: formatCsvHead,
     *encodePieces(scanned) {
-      // The encoder reuses the memory of a piece, which an output may still have to write.
+      // The encoder reuses the memory of a chunk, but an output may still have to write that chunk.
       for (const piece of encodePieces(scanned)) yield Buffer.from(piece);
     },
     tail: takeRest,
@@ -38,7 +38,7 @@ export function createCsvEncoder(): Encoder {
 
 const EMPTY = ',';
 
-/** Parts of a line by the name of their column. */
+/** Maps the name of a column to its parts of a line. */
 type Cells = ReadonlyMap<string, readonly RowPart[]>;
 
 function buildLineLayout(): RowLayout {
@@ -70,7 +70,7 @@ const formatNextCell = (value: string | null): string => `,${formatCsvCell(value
 
 type NamedParts = [name: string, parts: readonly RowPart[]];
 
-/** `nameColumn` returns the name of the column that has a field's values. */
+/** `nameColumn` returns the name of the column that contains a field's values. */
 function buildCells(build: LayoutBuilder, fields: Fields, nameColumn: (name: string) => string): NamedParts[] {
   return Object.entries(fields).flatMap(([fieldName, field]) => {
     const name = getApiName(fieldName, field);

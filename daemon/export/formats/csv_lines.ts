@@ -1,8 +1,9 @@
 /**
  * Lines of comma-separated values as in RFC 4180, with quotes where they are needed, CRLF, and one header.
  *
- * Names come from recorded processes, and a spreadsheet takes a text that begins with = + - @ for a formula. Such a
- * text gets an apostrophe in front, and so does one that begins with an apostrophe: removing one restores the text.
+ * Names come from recorded processes, and a spreadsheet treats a text that begins with = + - @ as a formula. Such a
+ * text is prefixed with an apostrophe, and so is a text that begins with an apostrophe: removing one apostrophe
+ * restores the text.
  */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { EVENT_COLUMNS } from '../flat_columns.ts';
@@ -18,7 +19,7 @@ export function formatCsvCell(value: unknown): string {
   return text === '' || QUOTED.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Cells, and the end of the line. */
+/** Returns the cells, followed by the end of the line. */
 export function formatCsvLine(values: readonly unknown[]): string {
   return `${values.map(formatCsvCell).join(',')}${END_OF_LINE}`;
 }
@@ -29,7 +30,7 @@ export function formatCsvHead(): string {
   return formatCsvLine(EVENT_COLUMNS.map(({ name }) => name));
 }
 
-/** Formats events that a client has received; csv.ts writes those of a recording. */
+/** Formats events that a client has received; csv.ts writes the events of a recording. */
 export function formatCsvEvents(events: readonly ApiEvent[]): string {
   return events.map((event) => formatCsvLine(EVENT_COLUMNS.map((column) => column.getValue(event)))).join('');
 }

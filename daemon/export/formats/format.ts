@@ -43,7 +43,7 @@ function createNdjsonEncoder(): Encoder {
   return {
     head: () => '',
     *encodePieces(scanned) {
-      // The encoder reuses the memory of a piece, which an output may still have to write.
+      // The encoder reuses the memory of a chunk, but an output may still have to write that chunk.
       for (const piece of encodePieces(scanned)) yield Buffer.from(piece);
     },
     tail: takeRest,
@@ -84,8 +84,8 @@ function openBundleWriter(path: string, { dictionary, createdNs, losses, clockSt
 }
 
 /**
- * Runs work on the bundle, never reads of the recording: advice about a data folder does not help here, and the caller,
- * which has the target's name, describes SQLite's own error.
+ * Runs work on the bundle, but no reads of the recording: advice about a data folder does not help here, and the
+ * caller, which has the target's name, describes SQLite's own error.
  */
 function runWithoutAdvice<Result>(work: () => Result): Result {
   try {

@@ -1,9 +1,9 @@
 /**
- * A plain database of events as rows. `events` has a column for every field of every type, and a view for each type has
- * only its own columns: the same tables as in `kreplay sql`.
+ * A plain database with one row per event. `events` has a column for every field of every type, and each type has a
+ * view with only the columns of that type: the same tables as in `kreplay sql`.
  *
- * Integers are exact. SQLite's are signed: an unsigned field has no declared type, so that a value above 2^63 - 1 is
- * stored as text instead of being rounded to a REAL.
+ * Integers are exact. SQLite's integers are signed; therefore an unsigned field has no declared type, and a value above
+ * 2^63 - 1 is stored as text instead of being rounded to a REAL.
  */
 
 import { statSync } from 'node:fs';
@@ -42,7 +42,7 @@ CREATE INDEX events_by_transaction ON events (transaction_id, timestamp_ns);`;
 
 export function openSqliteWriter(path: string, { losses, clockSteps }: Surroundings): EventWriter {
   const database = new Database(path);
-  // The file is visible only when it is complete, so it needs no journal.
+  // The file becomes visible only when it is complete, so it needs no journal.
   database.pragma('journal_mode = OFF');
   database.pragma('synchronous = OFF');
   database.exec(`BEGIN; ${createEvents()} ${BESIDE_EVENTS}`);

@@ -1,4 +1,4 @@
-/** Exports events of a recording: scans, redacts and writes them, and only then gives the file its name. */
+/** Exports events of a recording: scans, redacts and writes the events, and gives the file its name only at the end. */
 import { dirname } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
@@ -21,7 +21,7 @@ export interface ExportOptions {
   output: string;
   force: boolean;
   redact: boolean;
-  /** Ends the export early, which then leaves nothing behind. */
+  /** Aborts the export early; an aborted export leaves nothing behind. */
   signal: AbortSignal;
   onProgress(done: { events: number; bytes: number }): void;
 }
@@ -29,9 +29,9 @@ export interface ExportOptions {
 export interface ExportSummary {
   events: number;
   bytes: number;
-  /** Number of events that the recording is missing in the window. */
+  /** Number of events in the window that are missing from the recording. */
   lost: number;
-  /** Number of losses that overlap the window; for some of them the number of events is unknown. */
+  /** Number of losses that overlap the window; some of them have an unknown number of events. */
   gaps: number;
 }
 
@@ -52,7 +52,8 @@ export async function exportEvents(options: ExportOptions): Promise<ExportSummar
 
 async function writeEvents(options: ExportOptions, path: string): Promise<ExportSummary> {
   const { source, selection, signal, onProgress } = options;
-  // Calls in progress are read before the events: one that ends meanwhile is then in both, not in neither.
+  // Calls in progress are read before the events: a call that ends in the meantime is then in both lists instead of
+  // neither.
   const unended = source.reader.unended();
   const losses = () => listLosses(source, selection, unended);
   const clockSteps = selectClockSteps(source, selection.window);
@@ -71,7 +72,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
         events += scanned.block.rowCount;
         onProgress({ events, bytes: writer.bytes() });
       }
-      // The event loop gets a turn to handle signals.
+      // The event loop can handle signals here.
       await setImmediate();
     }
     if (!writer) throw createEmptyExportError(source, losses());

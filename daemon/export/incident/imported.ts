@@ -1,4 +1,7 @@
-/** Recordings that were imported into a data folder: each is checked completely, copied, and named by its content. */
+/**
+ * Recordings that were imported into a data folder. Each recording is checked completely, copied, and named after its
+ * content.
+ */
 import { createHash } from 'node:crypto';
 import {
   closeSync,
@@ -42,7 +45,7 @@ export interface ListedImport {
   info: RecordingInfo | RecordingError;
 }
 
-/** Copies the whole recording into `data`; the file itself stays as it is. */
+/** Copies the whole recording into `data`; the original file is not changed. */
 export function importRecording(file: string, data: string): Imported {
   const folder = join(data, 'imported');
   runWithWriteErrors(folder, () => mkdirSync(folder, { recursive: true }));
@@ -53,7 +56,7 @@ export function importRecording(file: string, data: string): Imported {
     const info = checkCopy(copy.path, file);
     const path = join(folder, `${info.recordingId}-${hashContent(copy.path)}.kreplay`);
     const known = existsSync(path);
-    // A concurrent import of the same file makes the same copy, so replacing it is safe.
+    // A concurrent import of the same file creates an identical copy, so replacing it is safe.
     if (!known) copy.show(path, { force: true });
     return { path, info, known };
   } finally {
@@ -91,9 +94,9 @@ function readRecordingInfo(path: string): RecordingInfo {
 }
 
 /**
- * Copies a killed host's recording to where it can be read: SQLite creates an index (-shm) beside a write-ahead log
- * before it reads one, which the folder may not allow. If there is an index, there may be a writer too, and a copy
- * might be torn.
+ * Copies a killed host's recording to a folder where it can be read: before SQLite reads a write-ahead log, it creates
+ * an index (-shm) next to the log, which the recording's folder may not allow. If there already is an index, there may
+ * also be a writer, and a copy might be inconsistent.
  */
 function makeReachable(file: string, folder: string): { path: string; discard(): void } {
   runWithReadErrors(file, () => statSync(file, { throwIfNoEntry: false }));
@@ -117,10 +120,10 @@ function makeReachable(file: string, folder: string): { path: string; discard():
   }
 }
 
-/** Codes of VACUUM INTO that concern the file it reads; all others concern the file it writes. */
+/** Error codes of VACUUM INTO that concern the file that it reads; all other codes concern the file that it writes. */
 const OF_SOURCE = /^SQLITE_(CORRUPT|NOTADB|BUSY|TOOBIG|IOERR_DATA|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
 
-/** Copies a recording with the data that is still in its log, and without data that was removed from the file. */
+/** Copies a recording, including data that is still in its log, and excluding data that was removed from the file. */
 function copyDatabase(from: string, to: string, folder: string): void {
   const database = runWithRecordingErrors(from, () => openDatabase(from, { readonly: true }));
   try {
@@ -150,7 +153,7 @@ function checkCopy(path: string, name: string): RecordingInfo {
     reader.clockSteps();
     reader.recordedSpan();
     while (!reader.transactionIndex.step());
-    // Reading the losses finds damage in their list too.
+    // Reading the losses also finds damage in the list of losses.
     reader.losses();
     const isDamaged = reader.foundDamage().any;
     if (events === info.eventCount && !isDamaged) return info;

@@ -1,12 +1,12 @@
-/** A line that shows the progress to a person at a terminal; it is never written to a pipe. */
+/** A line that shows progress to a person at a terminal; the line is never written to a pipe. */
 
 const CLEAR_LINE = '\r\u001b[K';
-/** An operation that ends sooner needs no line. */
+/** Time after which the line appears; a shorter operation needs no line. */
 const QUIET_MS = 1000;
 const INTERVAL_MS = 200;
 
 export interface Progress {
-  /** Shows `text`. Calls may be frequent: `text` is called only when it is shown. */
+  /** Shows the result of `text`. Frequent calls are cheap, because `text` is called only when the line is shown. */
   tell(text: () => string): void;
   clear(): void;
 }

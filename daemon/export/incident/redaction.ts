@@ -1,6 +1,6 @@
 /**
  * Replaces every text of a recording with a pseudonym before any format sees it, so that no format can leak it. Numbers
- * stay: times, sizes, results, process and thread ids, inodes of sockets and pipes.
+ * are kept: times, sizes, results, process and thread ids, and inodes of sockets and pipes.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -15,7 +15,7 @@ import { remapBlock } from '../remap.ts';
 /** Maximum number of pseudonyms of each kind, which are kept in memory until the export ends. */
 const PSEUDONYMS_MAX = 1_000_000;
 
-/** Names that the kernel assigns, which contain nothing but a number. */
+/** Names that the kernel assigns, which identify a file only by a number. */
 const NUMBERED_FILE = /^(socket|pipe):\[\d+\]$/;
 /** Marks that the recording itself adds to a path. */
 const DELETED = ' (deleted)';
@@ -47,7 +47,7 @@ export function createRedaction(source: RecordingDictionary): Redaction {
   function redactContext({ transactionId, traceId, spanId }: Context): Context {
     return {
       transactionId: transactionId === null ? null : `transaction-${numbers.transaction(transactionId)}`,
-      // The pseudonyms keep the form of a trace id and a span id, which tools check.
+      // The pseudonyms have the form of a trace id and a span id, because tools check this form.
       traceId: traceId === null ? null : formatHex(numbers.trace(traceId), 32),
       spanId: spanId === null ? null : formatHex(numbers.span(spanId), 16),
     };
@@ -72,8 +72,8 @@ export function createRedaction(source: RecordingDictionary): Redaction {
     },
   };
   const dictionary = createRecordingDictionary({
-    // Each export has its own recording id: a pseudonym stands for another text in the next export, which may be served
-    // beside this one.
+    // Each export has its own recording id, because the same pseudonym represents another text in the next export, and
+    // both exports may be served together.
     recordingId: randomBytes(8).toString('hex'),
     node: 'node-1',
     name: (id) => names.getEntry(id) ?? '',
@@ -85,7 +85,7 @@ export function createRedaction(source: RecordingDictionary): Redaction {
 
 const NO_CONTEXT: Context = { transactionId: null, traceId: null, spanId: null };
 
-/** Replaces every name in the path, so that files in one folder still share a folder. */
+/** Replaces every name in the path. Files in the same folder still have a common folder afterwards. */
 function redactPath(path: string, number: (text: string) => number): string {
   if (NUMBERED_FILE.test(path)) return path;
   const end = path.endsWith(DELETED) ? DELETED : '';
@@ -97,7 +97,7 @@ function formatHex(number: number, digits: number): string {
   return number.toString(16).padStart(digits, '0');
 }
 
-/** Numbers texts 1, 2, 3 in the order of first appearance. */
+/** Assigns the numbers 1, 2, 3 and so on to texts, in the order of their first appearance. */
 function createNumbering(): (text: string) => number {
   const known = new Map<string, number>();
   return (text) => {

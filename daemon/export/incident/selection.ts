@@ -1,4 +1,7 @@
-/** Selects the events to export and the time that they cover; losses and clock steps of that time are exported too. */
+/**
+ * Selects the events to export and the period that they cover; losses and clock steps of that period are exported as
+ * well.
+ */
 
 import { computeWholeEndNs } from '../../../agent/recording/read/transactions.ts';
 import { createUnendedTest, type UnendedEvent, type UnendedLists } from '../../../agent/recording/read/unended.ts';
@@ -15,8 +18,8 @@ import type { ClockStep, Loss, Source } from '../source.ts';
 export interface SelectionOptions {
   transactionId?: string | undefined;
   /**
-   * If more than 0, everything is exported from this long before the transaction to this long after it, whichever
-   * process did it.
+   * If greater than 0, the events of all processes are exported, from this long before the transaction to this long
+   * after it.
    */
   contextNs: bigint;
   from?: TimeExpression | undefined;
@@ -27,7 +30,7 @@ export interface SelectionOptions {
 
 export interface ExportSelection {
   readonly filter: EventFilter;
-  /** The window `[fromNs, toNs)`, as far as it is bounded. */
+  /** The window `[fromNs, toNs)`; an undefined end means that the window is not bounded there. */
   readonly window: TimeRange;
 }
 
@@ -61,8 +64,8 @@ function findTransactionWindow(source: Source, transactionId: string, contextNs:
 }
 
 /**
- * Lists the losses of the window, with calls and requests that are in progress or were when an agent ended: each is
- * missing from its start on.
+ * Lists the losses of the window. The list includes calls and requests that are in progress, or that were in progress
+ * when an agent ended: each of them is missing from its start on.
  */
 export function listLosses(
   { reader }: Source,
@@ -75,7 +78,7 @@ export function listLosses(
   const isWanted = createUnendedTest(filter);
   const own = (all: readonly UnendedEvent[]) =>
     all.filter((event) => isWanted(event) && (isOfTransaction || isWithin(event)));
-  // A loss after the end of the window begins at that end, however long the transaction was quiet in between.
+  // A loss after the end of the window begins at that end, no matter how long the transaction was quiet in between.
   const buildLoss = (startNs: bigint, endNs: bigint, eventType: Loss['eventType'], count: number): Loss => ({
     cause: IN_PROGRESS,
     eventType,
@@ -83,7 +86,7 @@ export function listLosses(
     fromNs: toNs < startNs ? toNs : startNs,
     toNs: endNs > startNs ? endNs : startNs,
   });
-  // Lost events that began within the window are among its losses already.
+  // Lost events that began within the window are already among the window's losses.
   const later = own(lost).filter((event) => !isWithin(event));
   const count = isOfTransaction ? unlisted.labelled : unlisted.count;
   const others = count > 0 && unlisted.sinceNs < toNs ? [{ ...unlisted, count }] : [];

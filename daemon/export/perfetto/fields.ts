@@ -1,4 +1,7 @@
-/** Field numbers of Perfetto's protos/perfetto/trace that are used here. Numbers never change there. */
+/**
+ * Field numbers of Perfetto's protos/perfetto/trace, as far as they are used here. Perfetto never changes these
+ * numbers.
+ */
 
 export const TRACE = { packet: 1 } as const;
 

@@ -5,11 +5,11 @@ const FIXED64 = 1;
 const LENGTH_DELIMITED = 2;
 
 const INITIAL_BYTES = 64 * 1024;
-/** The longest varint has ten bytes, and the tag of its field precedes it. */
+/** Maximum size of a scalar: the longest varint has ten bytes, and the tag of its field precedes it. */
 const SCALAR_BYTES_MAX = 16;
 
 export interface MessageWriter {
-  /** An unsigned integer, or a signed one of protobuf's int32 and int64 types. */
+  /** Writes an unsigned integer, or a signed integer of protobuf's types int32 and int64. */
   writeInteger(field: number, value: number | bigint): void;
   writeFixed64(field: number, value: bigint): void;
   writeText(field: number, value: string): void;
@@ -30,7 +30,7 @@ export function createMessageWriter(): MessageWriter {
     buffer = larger;
   }
 
-  /** The value comes as two words: bigints would cost one allocation per byte. */
+  /** The value is passed as two words: bigints would cost one allocation per byte. */
   function writeVarint(low: number, high: number): void {
     while (high !== 0 || low > 0x7f) {
       buffer[end++] = (low & 0x7f) | 0x80;
@@ -73,7 +73,7 @@ export function createMessageWriter(): MessageWriter {
       writeTag(field, LENGTH_DELIMITED);
       const start = end;
       write();
-      // The length precedes the message, and is known only after the message was written.
+      // The length precedes the message, but is known only after the message has been written.
       const length = end - start;
       reserve(SCALAR_BYTES_MAX);
       end = start;

@@ -2,7 +2,8 @@
  * A trace for Perfetto (https://ui.perfetto.dev). An event is a slice whose arguments are its fields, and a flow leads
  * from each event of a transaction to the next.
  *
- * Perfetto uses the boot clock and shows the wall clock by snapshots of both, one for each step of the wall clock.
+ * Perfetto uses the boot clock. It derives the wall clock from snapshots of both clocks, one for each step of the wall
+ * clock.
  */
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -17,10 +18,10 @@ import { createMessageWriter, type MessageWriter } from './messages.ts';
 import { ARGUMENT_NAMES, ARGUMENTS, CATEGORIES, LOSS_CATEGORY, LOST_EVENTS, SLICE_NAMES, sliceName } from './names.ts';
 import { createTracks, type PerfettoTrack } from './tracks.ts';
 
-/** Any number except zero: all packets are of one sequence. */
+/** Any number except zero: all packets belong to one sequence. */
 const SEQUENCE_ID = 1;
 
-/** The latest time, because Perfetto's times are signed. */
+/** The latest possible time, because Perfetto's times are signed. */
 const TIME_NS_MAX = I64_MAX;
 
 export function createPerfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Surroundings): Encoder {
@@ -56,7 +57,7 @@ export function createPerfettoEncoder({ dictionary, firstNs, losses, clockSteps 
     writeEdge(proto.SLICE_END, endNs, trackUuid, () => {});
   }
 
-  /** Converts a wall time to trace time; no time is before the boot. */
+  /** Converts a wall-clock time to trace time. Times before the boot become 0. */
   function toTraceNs(wallNs: bigint): bigint {
     return max(0n, wallNs - clock.findOffsetNs(wallNs));
   }
@@ -105,7 +106,7 @@ export function createPerfettoEncoder({ dictionary, firstNs, losses, clockSteps 
   };
 }
 
-/** Neighbouring events mostly belong to one transaction, so its flow is cached. */
+/** Adjacent events mostly belong to the same transaction, so the flow of the last transaction is cached. */
 function createFlowFinder(): (transactionId: string) => bigint {
   let last: string | undefined;
   let flow = 0n;
@@ -167,7 +168,9 @@ function writeTrack(writer: MessageWriter, { uuid, parentUuid, name, process, th
   }
 }
 
-/** Names a slice. A name that is not interned is from a newer schema, so the category is used instead. */
+/**
+ * Writes the name of a slice. A name that is not interned comes from a newer schema, so the category is used instead.
+ */
 function writeNames(writer: MessageWriter, category: string, name: string): void {
   writer.writeInteger(proto.TRACK_EVENT.category_iids, CATEGORIES.get(category)!);
   writer.writeInteger(proto.TRACK_EVENT.name_iid, (SLICE_NAMES.get(name) ?? SLICE_NAMES.get(category))!);
@@ -189,19 +192,21 @@ function writeArgument(writer: MessageWriter, name: string, type: FlatType, valu
 }
 
 /*
- * Trace time is the boot clock, which cannot be set: an event's place follows from the step of the wall clock that was
- * in force. A time that the clock showed twice counts as that of the earlier step. Boot clocks restart at a reboot, so
- * what another agent recorded later comes as much later as the wall clock says.
+ * Trace time is the boot clock, which is never set: the place of an event follows from the wall-clock step that was in
+ * force. If the clock showed a time twice, the earlier step is used. Boot clocks restart at a reboot, so the distance
+ * to what another agent recorded later is taken from the wall clock.
  */
 
 interface TraceClock {
-  /** Wall clock minus trace time at a wall time. */
+  /** Returns wall clock minus trace time, at the given wall-clock time. */
   findOffsetNs(wallNs: bigint): bigint;
-  /** The same moments on both clocks. */
+  /** Pairs of times at which both clocks showed the same moment. */
   readonly readings: readonly { wallNs: bigint; traceNs: bigint }[];
 }
 
-/** `firstNs` is the start of the first event. If no step puts it after the boot, trace time is the wall clock. */
+/**
+ * `firstNs` is the start of the first event. If no step places that event after the boot, trace time is the wall clock.
+ */
 function createTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceClock {
   const spans = buildClockSpans(steps);
   const offsets = computeOffsetsNs(steps);
@@ -214,8 +219,8 @@ function createTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceCl
 }
 
 /**
- * Returns the wall clock minus trace time for each step. A step moves the wall clock relative to trace time, but the
- * start of an agent does not.
+ * Returns wall clock minus trace time for each step. A step moves the wall clock relative to trace time, but the start
+ * of an agent does not.
  */
 function computeOffsetsNs(steps: readonly ClockStep[]): bigint[] {
   let offsetNs = steps[0]?.offsetNs ?? 0n;
@@ -226,8 +231,8 @@ function computeOffsetsNs(steps: readonly ClockStep[]): bigint[] {
 }
 
 /**
- * Returns the index of the step that covers a time. Before the first step, and in time that the clock skipped, the step
- * before is used.
+ * Returns the index of the step that covers a time. Before the first step, and within time that the clock skipped, the
+ * preceding step is used.
  */
 function findSpanIndex(spans: readonly ClockSpan[], wallNs: bigint): number {
   const covering = spans.findIndex(({ fromNs, toNs }) => fromNs <= wallNs && (toNs === undefined || wallNs < toNs));

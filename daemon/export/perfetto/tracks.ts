@@ -1,7 +1,7 @@
 /**
  * Selects the track on which an event is drawn. A thread does one thing at a time, so its calls are on the thread's
- * track; a device serves many at once. Slices of one track must not overlap, so a track is a set of lanes, and an event
- * takes the first that is free; Perfetto draws lanes of the same name together.
+ * track. A device serves many requests at once. Slices of one track must not overlap, so a track is a set of lanes, and
+ * an event takes the first lane that is free. Perfetto draws lanes of the same name together.
  */
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -20,9 +20,9 @@ interface TrackLane {
 }
 
 interface Tracks {
-  /** Uuid of the lane for an event that lasts from `startNs` to `endNs` in the trace. */
+  /** Returns the UUID of the lane for an event that lasts from `startNs` to `endNs` in the trace. */
   findOrAddEventLane(event: ApiEvent, startNs: bigint, endNs: bigint): bigint;
-  /** Uuid of a lane of a track that has only a name. */
+  /** Returns the UUID of a lane in a track that has only a name. */
   findOrAddNamedLane(name: string, startNs: bigint, endNs: bigint): bigint;
 }
 
@@ -31,7 +31,7 @@ export function createTracks(recordingId: string, declare: (track: PerfettoTrack
   const lanes = new Map<string, TrackLane[]>();
   const processes = new Set<number>();
 
-  /** Ids are random enough that traces of several recordings can be combined. */
+  /** Ids are random enough for combining traces of several recordings. */
   function computeUuid(key: string): bigint {
     return createHash('sha256').update(`${recordingId}\n${key}`).digest().readBigUInt64LE() | 1n;
   }

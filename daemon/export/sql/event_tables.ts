@@ -1,7 +1,7 @@
 /**
- * The event tables: one of all events, and one for each type. Conditions on their columns become the filter of a scan,
- * which reads only the columns that the query uses. Parameters are hidden columns that take `=`, or positional
- * arguments: `events('order-1')`.
+ * The event tables: one table of all events, and one table for each type. Conditions on their columns are converted to
+ * the filter of a scan, which reads only the columns that the query uses. Parameters are hidden columns that take `=`,
+ * or positional arguments: `events('order-1')`.
  */
 import type Database from 'better-sqlite3';
 import { EVENTS } from '../../../bpf/schema/index.ts';
@@ -118,19 +118,19 @@ function* readBlocks(
   for (const block of reader.scan({ filter, order, columns, reusesMemory: true })) yield { block, dictionary };
 }
 
-/** Returns null if no row can fulfil the conditions. */
+/** Returns null if no row can satisfy the conditions. */
 function narrowFilter({ columns, filter }: EventTable, conditions: ColumnCondition[], nowNs: bigint): Narrowed {
   let narrowed: Narrowed = filter;
   for (const [place, operator, operand] of conditions) {
-    // Nothing equals NULL, which a join may ask for.
+    // No value equals NULL, but a join may compare with it.
     if (operand === null || !narrowed) return null;
     const column = columns[place];
     narrowed = column
       ? PUSHED[column.name]!.narrow(narrowed, operator, operand)
       : addParameter(narrowed, PARAMETERS[place - columns.length]!, operand as Operand, nowNs);
   }
-  // SQLite does not check parameters again, and a look-up by event id would ignore them: a query with parameters always
-  // scans.
+  // SQLite does not check parameters again, and a look-up by event id would ignore them, so a query with parameters
+  // always scans.
   if (narrowed && conditions.some(([place]) => place >= columns.length)) delete narrowed.eventNumber;
   return narrowed;
 }

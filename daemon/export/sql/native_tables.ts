@@ -1,4 +1,7 @@
-/** Virtual tables of SQLite in C++ (native/tables): rows come in batches of columns, conditions go to their source. */
+/**
+ * Virtual tables of SQLite in C++ (native/tables): rows arrive in batches of columns, and conditions are passed to the
+ * source of the rows.
+ */
 import { createRequire } from 'node:module';
 import type Database from 'better-sqlite3';
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
@@ -6,18 +9,18 @@ import type { ColumnArray } from '../../../bpf/schema/block.ts';
 export interface VirtualColumn {
   name: string;
   /**
-   * Whether the column takes `=` only and is the next argument of the table as a function; parameters follow the other
-   * columns.
+   * Whether the column is a parameter: it accepts only `=`, and its value can be given as the next argument when the
+   * table is called as a function. Parameters follow the other columns.
    */
   isParameter: boolean;
-  /** Letters of the operators that may become conditions. */
+  /** Letters of the operators that may be passed on as conditions. */
   operators: string;
 }
 
 export interface TableDefinition {
   name: string;
   columns: readonly VirtualColumn[];
-  /** Index of the column by which the table can return rows in order; -1 without one. */
+  /** Index of the column by which the table can return its rows in order; -1 if there is no such column. */
   orderColumn: number;
 }
 
@@ -32,31 +35,34 @@ export type ColumnCondition = [column: number, operator: Operator, operand: Oper
 
 export interface ValuesPart {
   values: ColumnArray;
-  /** Values that equal this one are NULL. */
+  /** Values that equal `unknown` are NULL. */
   unknown?: bigint | undefined;
 }
 
-/** `own` has a part for each event type, by its id, with a value for each row of this type; NULL without a part. */
+/**
+ * `own` contains one part for each event type, indexed by the type's id, with a value for each row of that type. Values
+ * of a type without a part are NULL.
+ */
 type Parts = ValuesPart | { own: (ValuesPart | undefined)[] };
 
 export type BatchColumn =
   | ({ form: 'number' } & Parts)
-  /** `makeText` gets each key once. */
+  /** `makeText` is called once for each key. */
   | ({ form: 'key' } & Parts)
-  /** Like `key`, but NULL unless the key is negative. */
+  /** The same as `key`, but NULL unless the key is negative. */
   | ({ form: 'negative_key' } & ValuesPart)
-  /** `text`, then the number in 16 hexadecimal digits. */
+  /** The `text`, followed by the number in 16 hexadecimal digits. */
   | ({ form: 'numbered'; text: string } & ValuesPart)
   | { form: 'constant'; text: string | null }
   | { form: 'made'; rows: (string | bigint | null)[] };
 
 export interface RowBatch {
   rowCount: number;
-  /** The columns that are used, in their order. */
+  /** The columns that the query uses, in their order. */
   columns: BatchColumn[];
   /** The event type of each row. */
   types: ColumnArray;
-  /** The id of each row, by which SQLite recognises it. */
+  /** Id of each row, by which SQLite recognises the row. */
   numbers: BigUint64Array;
 }
 
@@ -67,11 +73,11 @@ export interface RowBatches {
   close(): void;
 }
 
-/** `none`: the query cannot see the order of the rows, or sorts them. */
+/** `none` means that the order of the rows is invisible to the query, or that SQLite sorts the rows. */
 export type RowOrder = 'asc' | 'desc' | 'none';
 
 type Open = (table: number, order: RowOrder, used: number[], conditions: ColumnCondition[]) => RowBatches;
-/** `type` is 0 for a column that all event types have; a key of 64 bits is a bigint. */
+/** `type` is 0 for a column that all event types have; a key is a bigint if it has 64 bits. */
 type MakeText = (table: number, column: number, type: number, key: number | bigint) => string | null;
 
 interface NativeTables {
@@ -85,8 +91,8 @@ const require = createRequire(import.meta.url);
 const native: NativeTables = require('#tables');
 
 /**
- * SQLite checks the conditions again, except those on parameters, so a source may return rows that they exclude. An
- * error that the functions throw ends the query; `takeTableFailure` returns it.
+ * SQLite checks the conditions again, except those on parameters, so a source may return rows that do not satisfy them.
+ * If one of the functions throws an error, the query ends and `takeTableFailure` returns the error.
  */
 export function defineNativeTables(
   database: Database.Database,
@@ -98,7 +104,7 @@ export function defineNativeTables(
   database.loadExtension(require.resolve('#tables'));
 }
 
-/** Returns the error that a table's functions have thrown, if the query failed because of it, else `error`. */
+/** Returns the error that a table's functions have thrown, if it made the query fail; otherwise returns `error`. */
 export function takeTableFailure(error: unknown): unknown {
   return native.takeFailure() ?? error;
 }

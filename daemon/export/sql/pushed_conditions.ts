@@ -1,6 +1,6 @@
 /**
- * Converts conditions of an SQL query to the filter of a scan. SQLite checks them again, so a filter may let rows pass
- * that they exclude, but never the other way round.
+ * Converts conditions of an SQL query to the filter of a scan. SQLite checks the conditions again, so the filter may
+ * pass rows that do not satisfy them, but must not drop rows that do.
  */
 
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
@@ -8,7 +8,7 @@ import { parseEventId } from '../../base/event_id.ts';
 import type { EventFilter } from '../../store/store.ts';
 import type { Operand, Operator } from './native_tables.ts';
 
-/** Null if no row can fulfil the conditions. */
+/** Null if no row can satisfy the conditions. */
 export type Narrowed = (EventFilter & { eventNumber?: bigint }) | null;
 
 interface Pushed {
@@ -26,10 +26,13 @@ interface Bounds {
   max?: bigint;
 }
 
-/** Values above 2^63 - 1 are texts in rows, and any text is greater than any number: they fulfil every lower bound. */
+/**
+ * Values above 2^63 - 1 are texts in rows, and any text is greater than any number, so these values satisfy every lower
+ * bound.
+ */
 const clampToTexts = (min: bigint) => (min > 2n ** 63n ? 2n ** 63n : min);
 
-/** Returns open bounds for an operand that is not a number: SQLite then excludes rows by its own rules. */
+/** Returns unlimited bounds for an operand that is not a number: SQLite then excludes rows by its own rules. */
 function computeBounds(operator: Operator, operand: Operand | Operand[]): Bounds | null {
   if (operand === null) return null;
   if (typeof operand === 'number' && !Number.isFinite(operand)) return {};
@@ -76,12 +79,12 @@ function addBounds<Key extends 'fromNs' | 'toNs' | 'minDurationNs' | 'maxDuratio
   return { ...filter, ...Object.fromEntries(given) };
 }
 
-/** Returns the operands that are texts; other operands equal no text. */
+/** Returns the operands that are texts; operands of other types do not equal any text. */
 function selectTexts(operand: Operand | Operand[]): string[] {
   return (Array.isArray(operand) ? operand : [operand]).filter((text) => typeof text === 'string');
 }
 
-/** `many` means that the filter takes a list, so that IN needs only one scan. No filter finds an empty name. */
+/** `many` means that the filter accepts a list, so that IN needs only one scan. No filter matches an empty name. */
 function createTextCondition(
   many: boolean,
   apply: (filter: EventFilter, texts: [string, ...string[]]) => Narrowed,
@@ -96,12 +99,12 @@ function createTextCondition(
   };
 }
 
-/** Returns the items of both lists; the first list may be absent. */
+/** Returns the items that are in both lists; the first list may be absent. */
 function intersectLists<Item>(before: readonly Item[] | undefined, items: readonly Item[]): readonly Item[] {
   return before ? before.filter((item) => items.includes(item)) : items;
 }
 
-/** A filter that already asks for another text is left as it is: SQLite excludes the rest. */
+/** A filter that already selects another text is left unchanged: SQLite excludes the other rows. */
 const createTextFilter =
   (name: 'transactionId' | 'traceId') =>
   (filter: EventFilter, [text]: [string, ...string[]]): EventFilter => ({ [name]: text, ...filter });
@@ -136,8 +139,8 @@ export const PUSHED: Readonly<Record<string, Pushed>> = {
   comm: createTextCondition(true, (filter, names) => ({ ...filter, comms: intersectLists(filter.comms, names) })),
   transaction_id: createTextCondition(false, createTextFilter('transactionId')),
   trace_id: createTextCondition(false, createTextFilter('traceId')),
-  // The filter also passes events of which a service owns only a part, as `of_service` wants it: a filter by
-  // `of_service` stays.
+  // This filter also passes events of which a service owns only a part, as a condition on `of_service` requires.
+  // Therefore an existing filter from `of_service` is kept.
   service_name: createTextCondition(true, (filter, names) => ({ services: names, ...filter })),
   node: createTextCondition(true, (filter, names) => ({ ...filter, nodes: intersectLists(filter.nodes, names) })),
 };

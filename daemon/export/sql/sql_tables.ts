@@ -1,4 +1,6 @@
-/** A recording as tables of an SQLite database in memory, whose rows are made as a query asks for them. */
+/**
+ * Presents a recording as tables of an in-memory SQLite database, whose rows are created when a query requests them.
+ */
 import type Database from 'better-sqlite3';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { formatEventId } from '../../base/event_id.ts';
@@ -11,7 +13,7 @@ import { defineEventTables } from './event_tables.ts';
 
 const TRANSACTIONS_AT_ONCE = 1000;
 
-/** `sql` is the query that the tables are for. */
+/** `sql` is the query that will use the tables. */
 export function defineTables(database: Database.Database, source: Source, sql: string, nowNs: bigint): void {
   refuseNullArguments(sql);
   defineEventTables(database, source, nowNs);
@@ -29,7 +31,9 @@ export function defineTables(database: Database.Database, source: Source, sql: s
   }
 }
 
-/** `events(NULL, '-15m')` looks like a query for any transaction; for SQLite it is a comparison that is never true. */
+/**
+ * `events(NULL, '-15m')` looks like a query for any transaction, but for SQLite it is a comparison that is never true.
+ */
 const NULL_ARGUMENT = new RegExp(`\\b(events|${EVENT_TYPES.join('|')})\\s*\\([^()]*\\bnull\\b`, 'i');
 const LITERAL = /'[^']*'/g;
 
@@ -60,8 +64,8 @@ function* readTransactionRows({ reader, dictionary }: Source): Generator<FlatVal
   for (;;) {
     const page = reader.listTransactions({ limit: TRANSACTIONS_AT_ONCE, beforeKey });
     for (const { key, transactionId } of page) {
-      // A transaction that the writer had forgotten and met again has several summaries; it is listed once, at the
-      // place of the first.
+      // A transaction that the writer had forgotten and then encountered again has several summaries; it is listed
+      // once, at the place of its first summary.
       const whole = reader.readTransaction(transactionId);
       if (whole?.key !== key) continue;
       yield [

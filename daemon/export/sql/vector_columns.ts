@@ -1,6 +1,6 @@
 /**
- * The columns of the event tables as vectors: the columns that each needs of a scan, and how its values are found in a
- * block.
+ * The columns of the event tables as vectors: for each of them, the columns that a scan must read, and the way in which
+ * its values are found in a block.
  */
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -17,10 +17,10 @@ import { toStorable } from '../formats/sqlite.ts';
 import type { BatchColumn, ValuesPart } from './native_tables.ts';
 
 export interface VectorColumn {
-  /** Columns of the recording. */
+  /** Columns of the recording that the vector needs. */
   readonly needs: readonly string[];
   read(scanned: RecordingBlock): BatchColumn;
-  /** Returns the text for a key of an event type; only for columns of keys. */
+  /** Returns the text for a key of an event type; exists only for columns of keys. */
   getKeyText?(dictionary: RecordingDictionary, type: number, key: number | bigint): string | null;
 }
 
@@ -121,7 +121,7 @@ function own(fields: readonly OwnField[], name: string): VectorColumn | undefine
   };
 }
 
-/** A column whose values are made one by one, from whole events. */
+/** Builds a column whose values are created one by one, from whole events. */
 function buildMadeColumn({ getValue }: FlatColumn): VectorColumn {
   return {
     needs: COLUMNS.map(({ name }) => name),
@@ -132,7 +132,7 @@ function buildMadeColumn({ getValue }: FlatColumn): VectorColumn {
   };
 }
 
-/** Builds the column from the fields of these types only. */
+/** Builds the column from the fields of the given types only. */
 export function buildVectorColumn(column: FlatColumn, types: readonly number[]): VectorColumn {
   const { name } = column;
   const fieldName = name === 'file_kind' ? 'file' : name;

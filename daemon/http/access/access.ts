@@ -1,5 +1,6 @@
 /**
- * Access control: local clients need no token, remote clients do, and browser pages must come from an allowed origin.
+ * Access control: local clients need no token, remote clients need one, and browser pages must come from an allowed
+ * origin.
  */
 import type { Request, RequestHandler } from 'express';
 import { Problem } from '../../base/problem.ts';
@@ -11,25 +12,25 @@ import { createProxies, isPassedOn, type Proxies } from './proxies.ts';
 import { OPEN_METRICS, OPEN_ON_LOOPBACK } from './scopes.ts';
 
 export interface AccessOptions {
-  /** The check of tokens. If omitted, the daemon can only be reached from this machine and requires no token. */
+  /** Checks tokens. If omitted, the daemon can only be reached from this machine and requires no token. */
   bearer?: BearerCheck;
   /** Sites whose pages may use the daemon. */
   origins?: ReadonlySet<string>;
-  /** Proxies whose headers about their clients are trusted; none if omitted. */
+  /** Proxies that are trusted in what their headers say about clients; none if omitted. */
   proxies?: Proxies;
-  /** Whether programs on this machine need no token for the metrics. */
+  /** Whether programs on this machine may read the metrics without a token. */
   openMetrics?: boolean;
 }
 
 export function createAccessHandlers(options: AccessOptions): RequestHandler[] {
   const { bearer, origins = new Set(), proxies = createProxies(), openMetrics = false } = options;
-  // A proxy on this machine passes on requests of other machines, and may not show that it does.
+  // A proxy on this machine forwards requests of other machines, perhaps without a sign that it does.
   const isOpenHere = (req: Request) => {
     const isOpen = OPEN_ON_LOOPBACK.has(req.path) || (openMetrics && OPEN_METRICS.has(req.path) && !isPassedOn(req));
     return isOpen && isLocalClient(req.socket.remoteAddress);
   };
   const check: RequestHandler = (req, res, next) => {
-    // An intermediary might use the other Host header (RFC 9112, 3.2).
+    // With several Host headers, an intermediary might use another one than the daemon (RFC 9112, 3.2).
     if (req.headersDistinct.host?.length !== undefined && req.headersDistinct.host.length > 1)
       throw new Problem('malformed_request', 'Host is given twice');
     const isPage = isPageRequest(req);
@@ -37,7 +38,7 @@ export function createAccessHandlers(options: AccessOptions): RequestHandler[] {
     const forLoopback = isForLoopback(req);
     if (!bearer && !forLoopback)
       throw new Problem('forbidden_host', 'Host is not a loopback name: use 127.0.0.1, [::1] or localhost');
-    // Browsers never send a token by themselves, so a page that uses another name for this host has none.
+    // Browsers never send a token by themselves, so a page that reaches this host under another name has no token.
     if (!bearer || isPage || (forLoopback && isOpenHere(req))) next();
     else bearer.check(req, res, next);
   };

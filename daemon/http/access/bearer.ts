@@ -15,16 +15,16 @@ interface Options {
   tokens: Tokens;
   nowMs: () => number;
   log: Logger;
-  /** Proxies whose headers about their clients are trusted; none if omitted. */
+  /** Proxies that are trusted in what their headers say about clients; none if omitted. */
   proxies?: Proxies;
 }
 
-/** Answers in progress, by the token that authorized them: a stream does not outlive its token. */
+/** Answers in progress and the tokens that authorized them: a stream must not outlive its token. */
 export interface OpenAnswers {
   add(res: Response, token: Token): void;
   /** Returns the token that authorized an answer in progress. */
   getToken(res: Response): Token | undefined;
-  /** Cuts answers whose token is not valid any longer. */
+  /** Cuts off answers whose token is no longer valid. */
   cut(): void;
 }
 
@@ -38,7 +38,7 @@ export function createBearerCheck({ tokens, nowMs, log, proxies = createProxies(
   const answers = createOpenAnswers(tokens);
 
   function authenticate(req: Request, res: Response): Token {
-    // Node would use the first of several Authorization headers.
+    // If there were several Authorization headers, Node would use the first.
     const given = req.headersDistinct.authorization ?? [];
     if (given.length === 0)
       throw createUnauthorizedProblem(res, REALM, 'a token is needed: send Authorization: Bearer ...');
@@ -90,17 +90,19 @@ function createUnauthorizedProblem(res: Response, challenge: string, detail: str
 }
 
 /**
- * Limits wrong tokens per client: a few at once, then one at a time. This keeps the log short; it does not protect the
- * secret, which cannot be guessed. So a right token always works, and no client can lock out others at the same
- * address.
+ * Limits the number of wrong tokens per client: a few at once, then one at a time. This keeps the log short; it does
+ * not protect the secret, which is impossible to guess. Therefore a valid token always works, and no client can lock
+ * out other clients at the same address.
  */
 const BURST = 10;
 const REFILL_MS = 6_000;
-/** At most this many clients are remembered; the one that failed longest ago is forgotten first. */
+/** Maximum number of clients that are remembered; the client that failed longest ago is forgotten first. */
 const CLIENTS_MAX = 4096;
 
 interface FailureLimit {
-  /** Records a failure and returns how many seconds the client should wait, 0 while more failures are allowed. */
+  /**
+   * Records a failure and returns the number of seconds that the client should wait; 0 while more failures are allowed.
+   */
   note(client: string): number;
   readonly size: number;
 }

@@ -6,8 +6,8 @@ import { type Asker, readHost } from './proxies.ts';
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
 
 /**
- * Detects DNS rebinding: a page of any site can point its own name at 127.0.0.1, but Host, which no page can forge,
- * shows it.
+ * Detects DNS rebinding: a page of any site can point its own name to 127.0.0.1, but the Host header, which no page can
+ * forge, reveals that name.
  */
 export function isForLoopback(req: Request): boolean {
   const host = readHost(req);
@@ -15,32 +15,33 @@ export function isForLoopback(req: Request): boolean {
 }
 
 /**
- * Detects CSRF: a page of any site can post here without reading the answer, but Origin and Sec-Fetch-Site show it.
- * Sec-Fetch-Site comes first: the browser compares the addresses that it knows, and a proxy may change scheme, host and
- * port on the way. Browsers send it only over TLS or to this machine, so a page behind a rebound name does not have it.
+ * Detects CSRF: a page of any site can post here without reading the answer, but Origin and Sec-Fetch-Site reveal the
+ * page's site. Sec-Fetch-Site takes precedence: for it, the browser compares the addresses that it knows, whereas a
+ * proxy may change scheme, host and port on the way. Browsers send it only over TLS or to this machine, so a page
+ * behind a rebound name does not have it.
  */
 export function refuseForeignPage(req: Request, { scheme, host }: Asker, origins: ReadonlySet<string>): void {
   const { origin, 'sec-fetch-site': site } = req.headers;
   if (origin !== undefined && origins.has(origin)) return;
   if (site === 'same-origin') return;
-  // Browsers send Origin for the page's own scripts too, which any page could get elsewhere.
+  // Browsers also send Origin for the page's own scripts, which any page could obtain elsewhere.
   if (site === undefined && isPageRequest(req)) return;
   const sameOrigin = origin === undefined || origin.toLowerCase() === `${scheme}://${host?.toLowerCase()}`;
   if (sameOrigin && (site === undefined || site === 'none')) return;
   throw new Problem('forbidden_origin', 'a page of another site may not use this daemon');
 }
 
-/** Files of the web page: the daemon's own, with nothing that was recorded. */
+/** Path of the web page's files, which are part of the daemon and contain nothing that was recorded. */
 export const PAGE_FILES = '/page/';
 
-/** Whether a browser requests the web page or one of its files; a program at `/` gets links instead. */
+/** Whether a browser requests the web page or one of its files; a program that requests `/` gets links instead. */
 export function isPageRequest(req: Request): boolean {
   if (req.method !== 'GET' && req.method !== 'HEAD') return false;
   if (req.path.startsWith(PAGE_FILES)) return true;
   return req.path === '/' && req.accepts(['application/json', 'text/html']) === 'text/html';
 }
 
-/** Whether the request follows a link to a page of its own, which the linking site can neither read nor frame. */
+/** Whether the request follows a link that opens a whole page, which the linking site can neither read nor frame. */
 export function isFollowedLink({ headers }: Request): boolean {
   return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }

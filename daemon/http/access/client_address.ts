@@ -2,12 +2,12 @@
 import { isIP } from 'node:net';
 
 const MAPPED = /^::ffff:(?=\d+\.)/i;
-/** A site has at least this much of an IPv6 address to itself. */
+/** Number of groups of an IPv6 address that identify a site: a site has at least the rest of the address to itself. */
 const IPV6_GROUPS = 4;
 
 /**
- * Returns one text per client: an IPv4 address, the first 64 bits of an IPv6 address, or `unix` for a socket without
- * one.
+ * Returns one text per client: an IPv4 address, the first 64 bits of an IPv6 address, or `unix` for a socket without an
+ * address.
  */
 export function toClientKey(address: string | undefined): string {
   if (address === undefined) return 'unix';
@@ -20,7 +20,7 @@ export function toClientKey(address: string | undefined): string {
   return groups.slice(0, IPV6_GROUPS).join(':');
 }
 
-/** The address in plain form: IPv4 instead of an IPv4-mapped IPv6 address, and without a zone. */
+/** Returns the address in plain form: IPv4 instead of an IPv4-mapped IPv6 address, and without a zone. */
 export function toPlainAddress(address: string): string {
   return address.replace(MAPPED, '').replace(/%.*$/, '');
 }

@@ -1,6 +1,7 @@
 /**
- * Connections are limited, and an idle client can hold each of them. So a connection is only safe while the daemon
- * works for it: among those that wait for their client, the one that has waited longest makes room for a new one.
+ * The number of connections is limited, and idle clients could hold all of them. So a connection is only safe while the
+ * daemon works for it: of the connections that wait for their client, the one that has waited longest is closed to make
+ * room for a new one.
  *
  *   waiting   c1 c4 c2        c1 goes first; a connection comes here when it opens and when its answer is done
  *   working      c3 c5        closed for room only when the client has read next to nothing for long
@@ -31,9 +32,12 @@ export interface ConnectionLimits {
   connectionsMax: number;
   /** Limit for one remote address. */
   perClientMax: number;
-  /** Whether the address belongs to a proxy for many clients, which has no `perClientMax`, like local addresses. */
+  /**
+   * Whether the address belongs to a proxy for many clients. `perClientMax` does not apply to a proxy or to local
+   * addresses.
+   */
   isProxy?: (address: string | undefined) => boolean;
-  /** Number of extra connections, each for one answer that costs nothing; none if omitted. */
+  /** Number of extra connections, each for a single answer that costs nothing; none if omitted. */
   keptMax?: number;
   /** Detects answers that their clients do not read. */
   unsent?: Pick<Unsent, 'watch' | 'findStalled' | 'close'>;
@@ -46,12 +50,12 @@ interface Connection {
   client: string;
   /** Answers in progress. */
   answers: Set<ServerResponse>;
-  /** Whether the connection opened while all others were working. */
+  /** Whether the connection was opened while all others were working. */
   isKept: boolean;
 }
 
 export interface LimitedConnections {
-  /** Whether the request came over an extra connection, which is kept for answers that cost nothing. */
+  /** Whether the request came over an extra connection, which is reserved for answers that cost nothing. */
   isKept(req: IncomingMessage): boolean;
 }
 
@@ -89,7 +93,7 @@ export function limitConnections(
       return connection !== undefined && mayGo(connection);
     });
     if (!stalled) return false;
-    // The closed connection is forgotten at once, because the new one is counted before `close` is emitted.
+    // The closed connection is removed at once, because the new connection is counted before `close` is emitted.
     forget(findConnection(stalled)!);
     unsent!.close(stalled);
     return true;
@@ -97,7 +101,7 @@ export function limitConnections(
 
   const areAllTaken = () => open.size - keptCount >= connectionsMax;
 
-  /** Returns why there is no room; closes another connection to make room if possible. */
+  /** Returns the reason why there is no room; closes another connection to make room if possible. */
   function findRoom(socket: Socket, client: string): 'client_limit' | 'turned_away' | 'kept' | undefined {
     const isShared = isLocalClient(socket.remoteAddress) || isProxy(socket.remoteAddress);
     const ownFull = !isShared && (perClient.get(client) ?? 0) >= perClientMax;
@@ -123,7 +127,7 @@ export function limitConnections(
   });
 
   const closeKnown = server.closeAllConnections.bind(server);
-  // The HTTP server does not list connections whose TLS handshake is not done.
+  // The HTTP server does not list connections whose TLS handshake is not complete.
   server.closeAllConnections = () => {
     for (const { answers } of open.values()) for (const res of answers) abortResponse(res);
     closeKnown();
@@ -141,12 +145,12 @@ export function limitConnections(
     if (hasBody(req)) req.once('end', beginAnswer);
     else beginAnswer();
     res.once('close', () => {
-      // If a request's body was never read, its end may come after the answer.
+      // If a request's body was never read, its `end` event may come after the answer.
       req.off('end', beginAnswer);
       connection.answers.delete(res);
       // A pipelined request may still be in progress.
       if (connection.answers.size > 0) return;
-      // The connection goes to the end of the queue, because it has just been used.
+      // The connection moves to the end of the queue, because it has just been used.
       waiting.delete(connection);
       if (open.get(connection.key) === connection) waiting.add(connection);
     });
@@ -155,7 +159,10 @@ export function limitConnections(
   return { isKept: (req) => open.get(toSocketKey(req.socket))?.isKept === true };
 }
 
-/** Under TLS, a request has another socket object than its connection, so the key is the remote address and port. */
+/**
+ * Under TLS, the socket object of a request differs from that of its connection, so the key is the remote address and
+ * port.
+ */
 function toSocketKey(socket: Socket): Socket | string {
   return socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`;
 }

@@ -1,14 +1,17 @@
 /** CORS: pages of other sites may use the daemon only if the user has listed their origins. */
 import type { RequestHandler } from 'express';
 
-/** Long enough that a page does not ask before each request, short enough that removing an origin takes effect soon. */
+/**
+ * Lifetime of a preflight's answer: long enough that a page does not send a preflight before each request, and short
+ * enough that removing an origin soon takes effect.
+ */
 const PREFLIGHT_AGE_S = 600;
 const METHODS = 'GET, HEAD, POST, PATCH, DELETE';
 const REQUEST_HEADERS = 'Authorization, Content-Type, Last-Event-ID, X-Request-Id';
 const RESPONSE_HEADERS =
   'Kreplay-Complete, Kreplay-Lost, Kreplay-Recorded-Until, Location, Retry-After, WWW-Authenticate, X-Request-Id';
 
-/** The exact form that a browser sends: `https://grafana.example`, no path, no `*`. */
+/** Whether the text has the exact form that a browser sends: `https://grafana.example`, with no path and no `*`. */
 export function isOrigin(text: string): boolean {
   const url = URL.parse(text);
   return (url?.protocol === 'http:' || url?.protocol === 'https:') && url.origin === text;

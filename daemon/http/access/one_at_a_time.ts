@@ -1,6 +1,7 @@
 /**
  * Answers the requests of a connection one at a time. A client that pipelines receives its answers in order anyway, so
- * working on all of them at once helps no client, and a thousand clients could cause it for a hundred requests each:
+ * working on all its requests at once helps no client, and a thousand clients could make the daemon work on a hundred
+ * requests each:
  *
  *   connection a   [a1] a2 a3 ... a32      one more, and the connection is closed
  *   connection b   [b1]                    at the same time as a1
@@ -9,11 +10,13 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net';
 import { begin } from '../../base/event_loop.ts';
 
-/** Requests of one connection that may wait for the answers before them. */
+/** Maximum number of requests of one connection that may wait for earlier answers. */
 export const PIPELINED_MAX = 32;
 
 interface Options {
-  /** Whether a request costs next to nothing, and so begins at once unless it has waited for earlier answers. */
+  /**
+   * Whether a request costs next to nothing. Such a request begins at once, unless it has waited for earlier answers.
+   */
   isCheap?: (req: IncomingMessage) => boolean;
   /** Called for a connection that is closed because it sent too many requests. */
   onFlooded: () => void;
@@ -25,7 +28,7 @@ export function answerOneAtATime(
   listener: RequestListener,
   { isCheap = () => false, onFlooded }: Options,
 ): RequestListener {
-  /** The requests of each connection that wait until an earlier one is answered. */
+  /** Maps each connection to the requests that wait until an earlier request is answered. */
   const behind = new WeakMap<Socket, Request[]>();
 
   function take([req, res]: Request, line: Request[]): void {
@@ -39,7 +42,7 @@ export function answerOneAtATime(
     });
   }
 
-  /** Skips a request whose client has gone meanwhile, because `close` would never be emitted again. */
+  /** Skips a request whose client has disconnected in the meantime, because `close` would never be emitted again. */
   function start([req, res]: Request): void {
     if (!res.closed) listener(req, res);
   }
@@ -67,6 +70,6 @@ export function answerOneAtATime(
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } | null };
-  // The result 2 makes the parser skip all that follows, as when a connection switches to another protocol.
+  // The result 2 makes the parser skip everything that follows, as when a connection switches to another protocol.
   if (parser) parser.onIncoming = () => 2;
 }

@@ -1,27 +1,27 @@
 /**
- * Reverse proxies in front of the daemon: which of them are trusted, and what they say about their clients in
+ * Reverse proxies in front of the daemon: which proxies are trusted, and what they report about their clients in
  * `X-Forwarded-For`, `-Proto` and `-Host` or in `Forwarded` (RFC 7239). Any client can send these headers, so they
- * count only if the operator has named the address that they come from.
+ * count only if the operator has named the address from which they come.
  */
 import { BlockList, isIP } from 'node:net';
 import type { Request } from 'express';
 import { toPlainAddress } from './client_address.ts';
 
-/** The client of a request, and the address of the daemon that it has used. */
+/** The client of a request, and the address of the daemon that the client used. */
 export interface Asker {
-  /** Undefined for the other end of a unix socket. */
+  /** Undefined for a client of a unix socket. */
   address: string | undefined;
   scheme: string;
   host: string | undefined;
 }
 
 export interface Proxies {
-  /** `address` is undefined for the other end of a unix socket. */
+  /** `address` is undefined for a client of a unix socket. */
   isTrusted(address: string | undefined): boolean;
   findAsker(req: Request): Asker;
 }
 
-/** Value of `--trusted-proxy` for the programs that connect to the unix socket. */
+/** Value of `--trusted-proxy` that trusts the programs that connect to the unix socket. */
 const UNIX = 'unix';
 const ADDRESS_BITS = new Map([
   [4, 32],
@@ -60,7 +60,7 @@ export function createProxies(trusted: readonly string[] = []): Proxies {
       const asker = { address: remoteAddress, scheme: req.protocol, host: readHost(req) };
       if (!isTrusted(remoteAddress)) return asker;
       const { clients, scheme, host } = readForwarded(req);
-      // Each proxy appends the address that it saw. A client can forge all addresses before the last untrusted one.
+      // Each proxy appends the address that it saw. A client can forge all addresses before the last untrusted address.
       for (const address of clients.toReversed()) {
         if (isIP(address) === 0) break;
         asker.address = address;
@@ -72,10 +72,10 @@ export function createProxies(trusted: readonly string[] = []): Proxies {
   };
 }
 
-/** Headers with which a proxy says that it passes a request on. */
+/** Headers by which a proxy indicates that it forwards a request. */
 const PASSED_ON = /^(x-forwarded(-.+)?|forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip)$/;
 
-/** Whether the request shows that a proxy passed it on. nginx may use HTTP/1.0 and send none of the headers. */
+/** Whether the request shows that a proxy forwarded it. nginx may use HTTP/1.0 and send none of the headers. */
 export function isPassedOn(req: Request): boolean {
   return req.httpVersion === '1.0' || Object.keys(req.headers).some((name) => PASSED_ON.test(name));
 }
@@ -94,8 +94,8 @@ interface Forwarded {
 }
 
 /**
- * Reads the headers of a trusted proxy. A proxy that writes one kind of header passes on the other kind from its
- * client, so if both are present, neither counts.
+ * Reads the headers of a trusted proxy. A proxy that writes one kind of header forwards the other kind from its client
+ * unchanged, so if both kinds are present, neither counts.
  */
 function readForwarded({ headers }: Request): Forwarded {
   const getHeader = (name: string) => headers[name] as string | undefined;
@@ -114,7 +114,7 @@ const splitList = (text: string | undefined) => text?.split(',').map((one) => on
 
 const PAIR = /^\s*([\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*))\s*$/;
 
-/** The elements of `Forwarded`, each with its parameters. An element that is malformed has none. */
+/** Returns the elements of `Forwarded`, each with its parameters. A malformed element has no parameters. */
 function parseForwarded(text: string | undefined): Map<string, string>[] {
   return splitUnquoted(text ?? '', ',').map((element) => {
     const pairs = splitUnquoted(element, ';').map((pair) => PAIR.exec(pair));
@@ -123,13 +123,13 @@ function parseForwarded(text: string | undefined): Map<string, string>[] {
   });
 }
 
-/** Splits outside of quotes. */
+/** Splits the text at separators that are outside quotes. */
 function splitUnquoted(text: string, separator: ',' | ';'): string[] {
   const parts = text.match(separator === ',' ? /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g : /(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/g);
   return parts ?? [];
 }
 
-/** `192.0.2.1:4711` and `[2001:db8::1]:4711` have the port of the client as well. */
+/** Removes the client's port, as in `192.0.2.1:4711` and `[2001:db8::1]:4711`. */
 function removePort(text: string): string {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d+)?$/.exec(text) ?? [];
   return bracketed ?? plain ?? text;

@@ -1,4 +1,4 @@
-/** Limits the cost of queries: the number of concurrent scans, and the time until one yields something. */
+/** Limits the cost of queries: the number of concurrent scans, and the time until a scan yields something. */
 import type { Response } from 'express';
 import { favour } from '../../base/event_loop.ts';
 import { Problem } from '../../base/problem.ts';
@@ -7,23 +7,27 @@ import type { Unsent } from './unsent.ts';
 export const SCANS_MAX_DEFAULT = 16;
 export const QUERY_TIMEOUT_MS_DEFAULT = 30_000;
 
-/** Queue length per scan that may run. Queries further back would wait unacceptably long. */
+/**
+ * Maximum number of waiting queries per scan that may run. Queries further back in the queue would wait unacceptably
+ * long.
+ */
 export const WAITING_PER_SCAN = 4;
 export const WAIT_MS_MAX_DEFAULT = 2_000;
 /**
  * Limits for answers that keep events, or a set of transactions, until they have read the last event: an answer may
- * need 250 MB (see KEPT_EVENTS_MAX). These answers have a queue of their own and may wait longer, so that few of them
- * run at once and other answers are not refused because of them.
+ * need 250 MB (see KEPT_EVENTS_MAX). These answers have a separate queue and may wait longer. Therefore few of them run
+ * at once, and other answers are not refused because of them.
  */
 export const KEEPING_MAX = 2;
 export const KEEPING_WAITING_MAX = 16;
 export const KEEPING_WAIT_MS_MAX = 10_000;
 /**
- * Small answers wait in a queue of their own, and not for memory that others hold, because they have few rows and are
- * complete before they are sent. An answer that turns out to need more pieces than this continues like any other.
+ * Small answers have a separate queue and do not wait for memory that other answers hold, because they have few rows
+ * and are complete before they are sent. An answer that turns out to need more chunks than this continues like any
+ * other answer.
  */
 export const SMALL_PIECES_MAX = 64;
-/** Rows of a small answer. */
+/** Maximum number of rows of a small answer. */
 export const SMALL_ROWS_MAX = 100;
 const RETRY_AFTER_S = 2;
 /**
@@ -37,31 +41,34 @@ const NO_MEMORY = 'answers that their clients do not read hold all the memory th
 
 export interface Scan {
   /**
-   * Pieces of an answer that is sent as a whole: throws if they take too long in total, counted from the start of the
-   * turn.
+   * Passes on the chunks of an answer that is sent as a whole. Throws if they take too long in total, measured from the
+   * start of the answer's slot.
    */
   limitWhole<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void>;
-  /** Pieces of a stream: throws if nothing was found for too long. Time that the reader takes does not count. */
+  /**
+   * Passes on the chunks of a stream. Throws if nothing was found for too long; the time that the reader takes does not
+   * count.
+   */
   limitStream<Piece extends { length: number }>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void>;
   /**
    * Reports bytes that the answer holds in memory until they are written; they count towards the limit for all answers.
    */
   reportGathered(bytes: number): void;
-  /** Reports that the answer keeps no events any more, before its end. */
+  /** Reports, before the end of the answer, that it no longer keeps any events. */
   endKeeping(): void;
 }
 
 export interface ScanGate {
-  /** Waits a short while for a turn, or throws a Problem. The turn ends with the answer. */
+  /** Waits a short time for a slot, or throws a Problem. The slot is released when the answer ends. */
   enter(res: Response, what?: { keepsEvents?: boolean; isSmall?: boolean }): Promise<Scan>;
 }
 
 interface Options {
   scansMax?: number;
   queryTimeoutMs?: number;
-  /** Maximum time that a query waits for its turn. */
+  /** Maximum time that a query waits for its slot. */
   waitMsMax?: number;
-  /** Maximum time that an answer waits for a turn to keep events, before it waits for the query's turn. */
+  /** Maximum time that an answer waits for a slot in which it may keep events, before it waits for the query's slot. */
   keepingWaitMsMax?: number;
   /** Memory shared by all long answers; unlimited if omitted. */
   unsent?: Pick<Unsent, 'hold' | 'gather' | 'makeRoom'> | undefined;
@@ -78,7 +85,7 @@ export function createScanGate({
 }: Options): ScanGate {
   const tooManyScans = `${scansMax} queries are running already: try again`;
 
-  /** An answer that waits for its reader does nothing, so it does not count as running. */
+  /** Whether enough answers are running. An answer that waits for its reader does nothing, so it does not count. */
   function areEnough(running: ReadonlySet<Response>): boolean {
     let count = 0;
     for (const res of running) if (!res.writableNeedDrain && ++count >= scansMax) return true;
@@ -86,7 +93,7 @@ export function createScanGate({
   }
 
   const scanning = createTurns({
-    // No event tells that a reader has fallen behind or that memory was released, so this is checked again and again.
+    // No event signals that a reader has fallen behind or that memory was released, so this is checked periodically.
     isFull: (running) => areEnough(running) || unsent?.makeRoom() === false,
     waitMsMax,
     waitingMax: scansMax * WAITING_PER_SCAN,
@@ -148,7 +155,7 @@ export function createScanGate({
 
   return {
     async enter(res, { keepsEvents = false, isSmall = false } = {}) {
-      // An answer that waits for its turn to keep events must not take the turn of a scan meanwhile.
+      // While an answer waits for a slot in which it may keep events, it must not occupy the slot of a scan.
       if (keepsEvents && !(await keeping.enter(res))) refuse(res, 'busy', res.closed ? GONE : TOO_MANY_KEEPING);
       await takeTurn(res, isSmall ? small : scanning);
       const beganMs = nowMs();
@@ -162,28 +169,28 @@ export function createScanGate({
   };
 }
 
-/* The turns of answers, and the line of answers that wait for a turn, in order of arrival. */
+/* The slots of answers, and the queue of answers that wait for a slot, in order of arrival. */
 
 interface Turns {
   readonly running: ReadonlySet<Response>;
   /**
-   * Resolves to whether the answer has a turn: false if the line is full, the wait was too long or the client has gone.
-   * The turn ends with the answer, or before.
+   * Resolves to whether the answer has a slot: false if the queue is full, the wait was too long or the client has
+   * disconnected. The slot is released when the answer ends, or earlier.
    */
   enter(res: Response): Promise<boolean>;
   leave(res: Response): void;
 }
 
 interface TurnsOptions {
-  /** Whether another answer has to wait while these run. */
+  /** Whether another answer has to wait while the `running` answers run. */
   isFull: (running: ReadonlySet<Response>) => boolean;
   waitMsMax: number;
-  /** Maximum number of answers in the line. */
+  /** Maximum number of answers in the queue. */
   waitingMax: number;
   onTurn?: (res: Response) => void;
 }
 
-/** The gate looks again this often, as room may appear without an event. */
+/** Interval at which the gate checks for room again, because room may appear without an event. */
 const LOOK_INTERVAL_MS = 100;
 
 function createTurns({ isFull, waitMsMax, waitingMax, onTurn }: TurnsOptions): Turns {
@@ -195,7 +202,10 @@ function createTurns({ isFull, waitMsMax, waitingMax, onTurn }: TurnsOptions): T
     if (running.delete(res)) wakeNext();
   }
 
-  /** Wakes waiting answers while there is room. Waking all, to check for themselves, would cost more than a scan. */
+  /**
+   * Wakes waiting answers while there is room. Waking all of them, so that each checks for itself, would cost more than
+   * a scan.
+   */
   function wakeNext(): void {
     for (const wake of waiting) {
       if (isFull(running)) return;
@@ -238,9 +248,9 @@ function createTurns({ isFull, waitMsMax, waitingMax, onTurn }: TurnsOptions): T
     running,
     leave,
     async enter(res) {
-      // Answers that already wait come first.
+      // Answers that are already waiting come first.
       wakeNext();
-      // The client is gone: `close`, which ends a turn, would never be emitted again.
+      // The client has disconnected: `close`, which releases a slot, would never be emitted again.
       if (res.closed) return false;
       if (waiting.size > 0 || isFull(running)) return waiting.size < waitingMax && turn(res);
       take(res);

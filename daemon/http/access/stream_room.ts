@@ -1,6 +1,6 @@
 /**
- * Live streams last as long as their clients like and mostly have nothing to send, so they never look stalled. Together
- * they may take half of the connections; the rest is reserved for answers that end.
+ * Limits the number of live streams. They last as long as their clients like and mostly have nothing to send, so they
+ * never look stalled. Together they may use half of the connections; the rest is reserved for answers that end.
  */
 import type { Response } from 'express';
 import { type ErrorCode, Problem } from '../../base/problem.ts';
@@ -8,7 +8,7 @@ import { type ErrorCode, Problem } from '../../base/problem.ts';
 export const STREAMS_MAX = 512;
 
 export interface StreamRoom {
-  /** Counts the answer as a stream until it closes; throws a Problem if there are too many. */
+  /** Counts the answer as a stream until it closes; throws a Problem if there are too many streams. */
   enter(res: Response, code: ErrorCode): void;
 }
 
@@ -16,7 +16,7 @@ export function createStreamRoom(streamsMax: number = STREAMS_MAX): StreamRoom {
   let count = 0;
   return {
     enter(res, code) {
-      // If the client has gone, `close` would never be emitted again.
+      // If the client has disconnected, `close` would never be emitted again.
       if (res.closed) throw new Problem('busy', 'the client has gone');
       if (count >= streamsMax) throw new Problem(code, `${streamsMax} live streams are open already`);
       count++;

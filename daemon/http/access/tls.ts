@@ -1,4 +1,4 @@
-/** Reads certificates at the start and again on demand. */
+/** Reads certificates at the start, and again on demand. */
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { ListenError } from '../listen_address.ts';
@@ -10,7 +10,7 @@ export interface TlsFiles {
   clientCa?: string | undefined;
 }
 
-/** Throws a ListenError that names the file. Messages never quote a file's content. */
+/** Throws a ListenError that names the file. Error messages never quote a file's content. */
 export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
   const options: SecureContextOptions = {
     minVersion: 'TLSv1.2',
@@ -27,7 +27,10 @@ export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions
   return options;
 }
 
-/** Checks for PEM, because OpenSSL ignores a CA file without any certificate and would then reject every client. */
+/**
+ * Checks that the file is PEM, because OpenSSL ignores a CA file without any certificate and would then reject every
+ * client.
+ */
 function readPem(option: string, path: string): Buffer {
   let pem: Buffer;
   try {

@@ -1,4 +1,4 @@
-/** The secret and stored form of tokens: only the client has the secret, the daemon stores its hash. */
+/** The secret and the stored form of tokens: only the client has the secret, and the daemon stores its hash. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** A prefix by which scanners for leaked secrets can recognize the token. */
@@ -14,12 +14,12 @@ export function isSecret(text: string): boolean {
   return SECRET.test(text);
 }
 
-/** A fast hash is sufficient, because 256 random bits cannot be guessed. */
+/** A fast hash is sufficient, because 256 random bits are impossible to guess. */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-/** Compares all hashes, each in constant time, so that the duration reveals nothing about any of them. */
+/** Compares all hashes, each in constant time, so that the duration reveals nothing about any hash. */
 export function findHash<Known extends { hash: Buffer }>(known: readonly Known[], hash: Buffer): Known | undefined {
   let found: Known | undefined;
   for (const one of known) if (timingSafeEqual(one.hash, hash)) found = one;

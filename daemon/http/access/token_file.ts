@@ -18,7 +18,7 @@ import { z } from 'zod';
 import { UserError } from '../../../agent/process/errors.ts';
 import { SCOPES } from '../../contract/words.ts';
 
-/** An unusable token file; the message is the one line that the user sees. */
+/** An unusable token file. The message is the single line that the user sees. */
 export class TokenFileError extends UserError {
   override readonly name = 'TokenFileError';
 }
@@ -43,7 +43,10 @@ export function isTokenName(text: string): boolean {
   return TOKEN_NAME.test(text);
 }
 
-/** Throws a TokenFileError if the file is missing, others may read or change it, or it is no list of tokens. */
+/**
+ * Throws a TokenFileError if the file is missing, if other users may read or change it, or if it is not a list of
+ * tokens.
+ */
 export function readTokenFile(path: string): StoredToken[] {
   return readTokens(path, isOwnOrRoots);
 }
@@ -60,7 +63,7 @@ function isOwnOrRoots(uid: number): boolean {
 function readTokens(path: string, isOwner: (uid: number) => boolean): StoredToken[] {
   let fd: number;
   try {
-    // O_NONBLOCK, because opening a pipe would wait for its other end.
+    // O_NONBLOCK is set because opening a pipe would otherwise wait for its other end.
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     throw toTokenFileError(path, error);
@@ -75,12 +78,12 @@ function readTokens(path: string, isOwner: (uid: number) => boolean): StoredToke
   }
 }
 
-/** Checks the opened file, so that another one under the same name cannot slip in between. */
+/** Checks the opened file, so that no other file can take its name in between. */
 function checkFile(path: string, fd: number, isOwner: (uid: number) => boolean): void {
   const { mode, uid, size } = fstatSync(fd);
   if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new TokenFileError(`${path} is not a file`);
   if ((mode & 0o077) !== 0) throw new TokenFileError(`${path} is open to other users: \`chmod 600 ${path}\` closes it`);
-  // Root could read another user's file, but that user would then control access.
+  // Root could read another user's file, but then that user would control access.
   if (!isOwner(uid)) throw new TokenFileError(`${path} belongs to another user`);
   if (size > BYTES_MAX) throw new TokenFileError(`${path} is too large for a list of tokens`);
 }
@@ -105,11 +108,11 @@ function parseTokens(path: string, text: string): StoredToken[] {
 
 /**
  * Replaces the file with the tokens that `change` returns. The new file is written next to it and renamed, so that
- * readers see either version; creating the file to be renamed also serves as the lock between writers.
+ * readers see either the old or the new version. Creating the new file also serves as a lock between writers.
  */
 export function changeTokenFile(path: string, change: (tokens: readonly StoredToken[]) => StoredToken[]): void {
   const before = statSync(path, { throwIfNoEntry: false });
-  // Resolves a symbolic link, so that the link is kept.
+  // Symbolic links are resolved, so that the link itself is kept.
   const target = before ? realpathSync(path) : path;
   const lock = `${target}.lock`;
   let fd: number;
@@ -123,7 +126,7 @@ export function changeTokenFile(path: string, change: (tokens: readonly StoredTo
   try {
     const tokens = change(before ? viewTokenFile(target) : []);
     if (tokens.length > TOKENS_MAX) throw new TokenFileError(`${path} is full: ${TOKENS_MAX} tokens are the most`);
-    // Root may change the file of the daemon's user, who must still be able to read it.
+    // Root may change the token file of the daemon's user, and that user must still be able to read it.
     if (before && before.uid !== process.geteuid!()) fchownSync(fd, before.uid, before.gid);
     writeSync(fd, `${JSON.stringify({ version: 1, tokens }, null, 2)}\n`);
     fsyncSync(fd);

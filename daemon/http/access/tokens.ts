@@ -15,9 +15,9 @@ export interface Token {
 }
 
 export interface Tokens {
-  /** Returns undefined for a secret that is not valid now. */
+  /** Returns undefined for a secret that is not currently valid. */
   find(secret: string): Token | undefined;
-  /** Whether a token found earlier is still valid, with its scopes. */
+  /** Whether a token that was found earlier is still valid and still has its scopes. */
   isGood(token: Token): boolean;
   /** Reads the file even if it looks unchanged. */
   reload(): void;
@@ -30,14 +30,14 @@ interface Options {
   log: Logger;
 }
 
-/** Throws a TokenFileError. If the file becomes unusable later, that is logged and the tokens stay as they are. */
+/** Throws a TokenFileError. If the file becomes unusable later, this is logged, and the tokens stay as they are. */
 export function openTokens({ path, nowMs, log }: Options): Tokens {
   let seen = readFileState(path);
   let tokens = readTokenFile(path).map(toToken);
   if (tokens.length === 0) log.warn({ tokens: path }, 'there are no tokens: every client is refused');
 
   function read(state: string): void {
-    // `seen` is also set if reading fails, so that the log has one line per change of the file.
+    // `seen` is also set if reading fails, so that the log has one line for each change of the file.
     seen = state;
     try {
       tokens = readTokenFile(path).map(toToken);
@@ -82,7 +82,7 @@ function toToken({ name, sha256, scopes, expires_at }: StoredToken): Token {
   };
 }
 
-/** Changes when the file is written, replaced or removed, or its mode changes. */
+/** Returns a text that changes when the file is written, replaced or removed, or when its mode changes. */
 function readFileState(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });

@@ -1,7 +1,7 @@
 /**
  * Accounts for the memory of answers that their clients do not read. A client may stop reading forever: `less` does so
- * as long as its user reads. So no client is cut off for being slow, but when memory or connections are short, answers
- * make room whose clients have taken next to nothing for long, the slowest first.
+ * as long as its user reads. So no client is cut off for being slow, but when memory or connections are scarce, answers
+ * whose clients have taken next to nothing for a long time are closed, the slowest first.
  */
 import type { ServerResponse } from 'node:http';
 import { setFlagsFromString } from 'node:v8';
@@ -10,38 +10,44 @@ import { abortResponse } from '../abort_response.ts';
 import { readBytesTaken } from '../socket_progress.ts';
 
 export const UNSENT_BYTES_MAX_DEFAULT = 96 * 1024 * 1024;
-/** A client is observed for this long, and must take this much meanwhile; otherwise it may be closed to make room. */
+/**
+ * A client is observed for this long and must take at least this many bytes in that time; otherwise its answer may be
+ * closed to make room.
+ */
 const STALLED_MS_DEFAULT = 10_000;
 const TAKEN_BYTES_MIN_DEFAULT = 64 * 1024;
 const LOOK_EVERY_MS = 1_000;
 /**
- * Once usage peaked at GIVE_BACK_BYTES and stayed little for LITTLE_MS, a garbage collection is worthwhile: V8 would
- * wait for more garbage. Collecting more often would delay the daemon's other work.
+ * A garbage collection is worthwhile once usage has peaked above GIVE_BACK_BYTES and then stayed low for LITTLE_MS: V8
+ * would wait for more garbage. Collecting more often would delay the daemon's other work.
  */
 const GIVE_BACK_BYTES = 32 * 1024 * 1024;
 const LITTLE_BYTES = 8 * 1024 * 1024;
 const LITTLE_MS = 1_000;
 /** Memory of an answer that is read from a recording while it is sent: blocks, columns and texts of its scan. */
 const LONG_ANSWER_BYTES = 2 * 1024 * 1024;
-/** Memory in addition to the limit, reserved for small answers, which unread answers would otherwise keep out. */
+/** Memory in addition to the limit. It is reserved for small answers, which unread answers would otherwise block. */
 export const SMALL_BYTES_MAX = 32 * 1024 * 1024;
-/** The sum is reused for this long, because computing it visits all answers. */
+/** Time for which the sum is reused, because computing it visits all answers. */
 const SUM_MS = 10;
 
 export interface Unsent {
-  /** Tracks an answer, from its request to its end. */
+  /** Tracks an answer from its request to its end. */
   watch(res: ServerResponse): void;
   /** Marks the answer as a long one. */
   hold(res: ServerResponse): void;
   /** Records the bytes that the answer holds in memory until they are written. */
   gather(res: ServerResponse, bytes: number): void;
-  /** Bytes that wait for clients, plus the memory of long answers. */
+  /** Number of bytes that are waiting for clients, plus the memory of long answers. */
   readonly bytes: number;
-  /** Whether there is memory for another answer, a long one by default; may close an answer that is not read. */
+  /**
+   * Returns whether there is memory for another answer, by default a long one; may close an answer that its client does
+   * not read.
+   */
   makeRoom(what?: { isSmall: boolean }): boolean;
   /**
-   * Returns the answer whose client has taken least for long, if `mayGo` permits closing it; undefined if all clients
-   * read.
+   * Returns the answer whose client has taken the least for a long time, if `mayGo` permits closing that answer;
+   * undefined if all clients are reading.
    */
   findStalled(mayGo?: (res: ServerResponse) => boolean): ServerResponse | undefined;
   /** Closes the answer and its connection. */
@@ -51,7 +57,7 @@ export interface Unsent {
 interface Watched {
   isLong: boolean;
   gatheredBytes: number;
-  /** Bytes that the client has taken, at each look since the answer last had nothing unsent. */
+  /** Numbers of bytes that the client had taken, one for each check since the answer last had nothing unsent. */
   looks: { atMs: number; takenBytes: number }[];
 }
 
@@ -74,7 +80,7 @@ export function createUnsent({
 }: Options = {}): Unsent {
   const answers = new Map<ServerResponse, Watched>();
   let timer: NodeJS.Timeout | undefined;
-  /** The peak since memory was given back. */
+  /** Peak usage since memory was last given back. */
   let mostBytes = 0;
   let muchMs = Number.NEGATIVE_INFINITY;
   let [sum, summedMs] = [0, Number.NEGATIVE_INFINITY];
@@ -110,7 +116,7 @@ export function createUnsent({
     let [slowest, leastBytes, longestMs]: [ServerResponse | undefined, number, number] = [undefined, takenBytesMin, 0];
     for (const [res, { looks }] of answers) {
       const first = looks[0];
-      // The client is up to date, or was within the last `stalledMs`.
+      // The client has taken everything, or had taken everything at some time within the last `stalledMs`.
       if (!first || first.atMs > sinceMs || res.writableLength === 0) continue;
       const taken = readBytesTaken(res.req.socket) - first.takenBytes;
       if (taken > leastBytes || (taken === leastBytes && first.atMs >= longestMs) || !mayGo(res)) continue;
@@ -123,10 +129,10 @@ export function createUnsent({
     answers.delete(res);
     summedMs = Number.NEGATIVE_INFINITY;
     onClosed();
-    // A pipelined answer that waits for earlier ones has no socket of its own yet.
+    // A pipelined answer that waits for earlier answers has no socket yet.
     const { socket } = res.req;
     abortResponse(res);
-    // Otherwise unsent data would be kept until the client reads.
+    // If the socket stayed open, unsent data would be kept until the client reads.
     socket.destroy();
   }
 
@@ -165,7 +171,7 @@ export function createUnsent({
   };
 }
 
-/** Adds a look and drops all looks before the last one that is at least as old as `sinceMs`. */
+/** Adds a sample, and drops all samples before the last one that is at least as old as `sinceMs`. */
 function addLook(watched: Watched, look: Watched['looks'][number], sinceMs: number): void {
   const { looks } = watched;
   looks.push(look);

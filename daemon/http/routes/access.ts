@@ -1,4 +1,4 @@
-/** Tells a client what it may do, so that a page can hide functions that its token does not permit. */
+/** Reports to a client what it may do, so that a page can hide functions that its token does not permit. */
 
 import { Router } from 'express';
 import type { z } from 'zod';

@@ -1,13 +1,13 @@
-/** The clock offsets that a request asks for: its own, or those that a fleet has measured. */
+/** The clock offsets that a request specifies: either explicit values, or the values that a fleet has measured. */
 import { Problem } from '../../base/problem.ts';
 import type { AskedOffsets } from '../../contract/replay_requests.ts';
 import { type AppliedOffsets, selectMeasuredOffsets } from '../../replay/plan/clock_offsets.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Resolves with offsets for `nodes`, which are known only when the transactions have been looked up. */
+/** Resolves with the offsets for `nodes`, which are known only once the transactions have been looked up. */
 export type OffsetsOfNodes = (nodes: () => Promise<readonly string[]>) => Promise<AppliedOffsets>;
 
-/** Throws a Problem if the store measures no clocks, so that the request is refused before it waits for a turn. */
+/** Throws a Problem if the store measures no clocks, so that the request is refused before it waits for a slot. */
 export function createOffsetsReader({ fleet }: Pick<Store, 'fleet'>, asked: AskedOffsets): OffsetsOfNodes {
   if (asked !== 'measured') return async () => ({ clockOffsetsNs: asked });
   if (!fleet) throw createNotMeasuredProblem();

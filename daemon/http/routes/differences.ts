@@ -1,4 +1,4 @@
-/** Finds what distinguishes the transactions or events in a box from the others. */
+/** Finds what distinguishes the transactions or events in a box from those outside the box. */
 import { Router } from 'express';
 import type { z } from 'zod';
 import type { differencesSchema } from '../../contract/differences.ts';

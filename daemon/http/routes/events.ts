@@ -27,12 +27,15 @@ import { runToEnd } from './run_in_steps.ts';
 
 const LOST = 'Kreplay-Lost';
 const COMPLETE = 'Kreplay-Complete';
-/** The time until which all nodes of the query are recorded; it does not change while events are sent. */
+/**
+ * Name of the header with the time until which all nodes of the query are recorded; the time does not change while
+ * events are sent.
+ */
 const RECORDED_UNTIL = 'Kreplay-Recorded-Until';
 const EVENT_STREAM = 'text/event-stream';
 const COLUMNS = 'application/vnd.kreplay.columns';
 const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM, COLUMNS];
-/** Number of rows written between checks of a page's size. */
+/** Number of rows that are written between two checks of a page's size. */
 const PART_ROWS = 256;
 
 interface Options {
@@ -56,7 +59,7 @@ export function createEventRoutes({ store, now, scanGate, streamRoom, tails }: O
       const query = parseEventQuery(req.query as never, now());
       if (mediaType === COLUMNS) refuseOtherOrders(query);
       const turn = await scanGate.enter(res, { isSmall: isSmall(query, mediaType) });
-      // The first piece opens the scan.
+      // Reading the first chunk opens the scan.
       await yieldToEventLoop(res);
       if (mediaType === COLUMNS) await sendColumns(req, res, store, query, turn);
       else if (query.slowest) await sendSlowest(req, res, store, { ...query, slowest: query.slowest }, turn);
@@ -78,7 +81,9 @@ export function createEventRoutes({ store, now, scanGate, streamRoom, tails }: O
   return router;
 }
 
-/** Whether the answer has few events in order of time: they are found soon, unless the filter makes them rare. */
+/**
+ * Whether the answer has few events in order of time: such events are found soon, unless the filter makes them rare.
+ */
 function isSmall({ slowest, limit }: EventQuery, mediaType: string): boolean {
   return mediaType === 'application/json' && !slowest && limit <= SMALL_ROWS_MAX;
 }
@@ -86,7 +91,8 @@ function isSmall({ slowest, limit }: EventQuery, mediaType: string): boolean {
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
   const answer = await beginEventAnswer(store, query);
-  // One event more than requested shows whether there is a next page. Each block is written before the next is read.
+  // One event more than requested shows whether there is a next page. Each block is written before the next block is
+  // read.
   const scan = answer.store.scan({ ...buildScanRequest(query), limit: query.limit + 1, reusesMemory: true });
   const pieces: Uint8Array[] = [];
   for await (const piece of turn.limitWhole(encodePagePieces(selectRows(scan, page)))) {
@@ -103,11 +109,11 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
     coverage: await answer.coverEvents(query.filter),
   });
   const events = pieces.filter(({ length }) => length > 0);
-  // Drops the last comma.
+  // Removes the last comma.
   const lastPiece = events.pop();
   if (lastPiece) events.push(lastPiece.subarray(0, -1));
   res.type('application/json');
-  // Not awaited: a pending frame of this function would keep the pieces in memory.
+  // The promise is not awaited, because a pending frame of this function would keep the chunks in memory.
   return sendPieces(
     res,
     [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)],
@@ -115,7 +121,10 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   );
 }
 
-/** Both forms of a list by duration are complete before they are sent, because its order depends on all events. */
+/**
+ * Sends a list by duration. Both of its forms are complete before they are sent, because the order depends on all
+ * events.
+ */
 async function sendSlowest(
   req: Request,
   res: Response,
@@ -157,7 +166,7 @@ interface Page {
   hasMore: boolean;
 }
 
-/** Yields the rows of the page: as many as were requested, or as fit. */
+/** Yields the rows of the page: as many as were requested, or as many as fit. */
 async function* selectRows(blocks: AsyncIterable<ScannedBlock>, page: Page): AsyncGenerator<ScannedBlock> {
   for await (const scanned of blocks) {
     const { block } = scanned;
@@ -186,7 +195,7 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   };
   const { recorded_until } = await answer.coverEvents(query.filter);
   if (recorded_until !== null) res.set(RECORDED_UNTIL, recorded_until.toString());
-  // Lines contain only events, so coverage is in headers before them, and in trailers when it is fully known.
+  // Lines contain only events, so the coverage is in headers before them, and in trailers once it is fully known.
   res.set(await readCoverageHeaders());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   // HTTP/1.0 has no trailers.
@@ -195,7 +204,7 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   await sendNdjson(res, turn.limitStream(pieces), readCoverageHeaders);
 }
 
-/** Columns are for a time line: each of their lines counts its times from the line's first event. */
+/** Columns are intended for a time line: in each of their lines, times are relative to the line's first event. */
 function refuseOtherOrders({ order, slowest }: EventQuery): void {
   const message = 'columns come in order of time only';
   if (slowest) throw createParameterProblem('sort', message);
@@ -214,7 +223,7 @@ async function sendColumns(req: Request, res: Response, store: Store, query: Eve
   );
 }
 
-/** Ends with the coverage, so that a client can detect a truncated answer even behind a proxy. */
+/** Ends the answer with the coverage, so that a client can detect a truncated answer even behind a proxy. */
 async function* addCoverageLine(
   lines: AsyncIterable<Uint8Array>,
   coverage: () => Promise<Coverage>,

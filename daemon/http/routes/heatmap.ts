@@ -43,7 +43,7 @@ export function createHeatmapRoutes({ store, now, scanGate }: Options): Router {
       const found = await runToEnd(res, turn, answer.store.computeHeatmap(request));
       if (!found) return;
       const { map, columns, reach } = found;
-      // Coverage is of the query's time range: without `to` it ends where recording ends.
+      // Coverage refers to the query's time range; without `to`, the range ends where the recording ends.
       const coverage = await answer.coverPopulation(population, reach);
       sendJson(res, 200, { of: query.of, ...buildHeatmapView(map, columns), coverage } satisfies HeatmapBody);
     })

@@ -1,4 +1,4 @@
-/** The web page, and links for programs that ask for the daemon's address itself. */
+/** Serves the web page, and links for programs that request the daemon's bare address. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,10 @@ import { isPageRequest, PAGE_FILES } from '../access/browsers.ts';
 import { notFoundHandler, refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
-/** Links for a person who requests the daemon's address with a command; relative, as a proxy may add a path. */
+/**
+ * Links for a person who requests the daemon's address with a command. They are relative, because a proxy may add a
+ * path.
+ */
 const LINKS = {
   events: 'api/events',
   transactions: 'api/transactions',
@@ -32,18 +35,18 @@ const LINKS = {
 const INDEX_NAME = 'index.html';
 const INDEX = fileURLToPath(import.meta.resolve('#page/index.html'));
 
-/** The page loads only its own files, runs no text as a script, and no other page can frame it. */
+/** With this policy, the page loads only its own files and runs no text as a script, and no other page can frame it. */
 const POLICY = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:"],
   ...["connect-src 'self'", "worker-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
   ...["require-trusted-types-for 'script'", 'trusted-types kreplay'],
 ].join('; ');
 
-/** Files whose names are derived from their content never change. */
+/** Header value for files whose names are derived from their content, and which therefore never change. */
 const FOREVER = 'public, max-age=31536000, immutable';
 
 export function createPageRoutes(folder = dirname(INDEX)): Router {
-  // All files are read at once: a package that is replaced while the daemon runs has files with other names.
+  // All files are read at once, because a package that is replaced while the daemon runs has files with other names.
   const names = readdirSync(folder).filter((name) => /^index\.html$|-[0-9a-f]{16}\.(js|css|svg)$/.test(name));
   const files = new Map(names.map((name) => [name, readFileSync(join(folder, `${name}.gz`))]));
   const send = (req: Request, res: Response, name: string) => {

@@ -1,8 +1,8 @@
-/** Answers that cannot say what they lack are refused while a shard of a fleet is away. */
+/** Refuses answers that are unable to say what they lack while a shard of a fleet is unreachable. */
 import { Problem } from '../../base/problem.ts';
 import type { ShardWatch } from '../../store/fleet_state.ts';
 
-/** Throws a Problem if a shard is away, because `what` was not found on the shards that answered. */
+/** Throws a Problem if a shard is unreachable, because `what` was not found on the shards that answered. */
 export function refuseIfPartial(shards: ShardWatch | undefined, what: string): void {
   if (!shards?.isPartial()) return;
   const detail = `${what} may be on a shard of which no replica answers: /readyz says when all do again`;

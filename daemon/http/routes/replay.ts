@@ -31,7 +31,9 @@ import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { createTransactionOffsetsReader } from './asked_offsets.ts';
 
-/** A larger step waits for its turn like a query, because its answer is as large. */
+/**
+ * Maximum step that is answered at once. A larger step waits for a slot like a query, because its answer is as large.
+ */
 const STEP_EVENTS_AT_ONCE = 256;
 
 interface Options {
@@ -57,11 +59,11 @@ export function createReplayRoutes({ store, sessions, scanGate, streamRoom }: Op
     .post(refuseParameters, async (req, res) => {
       const { clock_offsets_ns, ...request } = parseBody(req, createRequest);
       const offsets = createTransactionOffsetsReader(store, clock_offsets_ns, request.transaction_id);
-      // Takes a turn, because all events of the transaction are read.
+      // The request takes a slot, because all events of the transaction are read.
       await scanGate.enter(res);
       const session = await sessions.create(request, await offsets());
       const view = session.view();
-      // The location is relative, because a proxy may serve the API below a path that the daemon does not know.
+      // The location is relative, because a proxy may serve the API under a path that the daemon does not know.
       res.location(`sessions/${view.session_id}`);
       sendJson(res, 201, view);
     })
@@ -94,7 +96,8 @@ export function createReplayRoutes({ store, sessions, scanGate, streamRoom }: Op
       .all(refuseParameters)
       .post(async (req, res) => {
         const answer = await act(await openSession(req), req, res);
-        // Saved before the answer, so that an acknowledged change survives any end of the daemon.
+        // The sessions are saved before the answer, so that an acknowledged change survives no matter how the daemon
+        // ends.
         await sessions.save();
         res.status(200).type('application/json').send(answer);
       })
@@ -174,7 +177,7 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
     .status(200)
     .type(mediaType)
     .send(`{"events":[${events.join(',')}],"next_event_index":${next}}`);
-  // Unsent bytes are counted with the answer itself from here on.
+  // From here on, unsent bytes are counted with the answer itself.
   turn.reportGathered(0);
 }
 

@@ -1,4 +1,7 @@
-/** Runs work whose complete result an answer needs, in steps between which other requests are served. */
+/**
+ * Runs work whose complete result is needed for an answer. The work is divided into steps, between which other requests
+ * are served.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Response } from 'express';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
@@ -25,7 +28,7 @@ export async function runToEnd<Result>(
 /** Interval at which a wait for another thread yields, so that a timeout or a disconnected client is noticed. */
 const PAUSE_MS = 50;
 
-/** Waits for work in another thread, which is aborted if the caller leaves. */
+/** Waits for work in another thread; the work is aborted if the caller leaves. */
 export async function* waitForWork<Result>(
   begin: (signal: AbortSignal) => Promise<Result>,
 ): AsyncGenerator<void, Result> {

@@ -90,7 +90,7 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
   return router;
 }
 
-/** A transaction is known only by events that have ended, so the detail mentions calls in progress. */
+/** A transaction becomes known only when one of its events has ended, so the detail mentions calls in progress. */
 function createNotFoundProblem(id: string, { events }: UnendedEvents): Problem {
   const none = `no events of transaction ${id} are recorded`;
   const unended = events.length === 1 ? 'a call is' : `${events.length} calls are`;

@@ -33,7 +33,7 @@ export function createWhatIfRoutes(options: Options): Router {
     .post(async (req, res) => {
       parseQuery(req.query, noParameters);
       const { transaction_id, where, ...asked } = parseBody(req, whatIfRequest);
-      // Both answers take a turn, because all events of the transactions are read.
+      // Both kinds of answers take a slot, because all events of the transactions are read.
       if (where) await sendCurves(res, options, { where, ...asked });
       else await sendProjection(res, options, transaction_id!, asked);
     })
@@ -96,7 +96,7 @@ async function sendProjection(
   } satisfies z.input<typeof whatIfSchema>);
 }
 
-/** Whether a call in progress has not ended by the deadline; null if that is not known. */
+/** Whether a call in progress has not ended by the deadline; null if this is not known. */
 function goesOnAfter(
   transaction: TransactionSummary | undefined,
   timeoutNs: bigint,
@@ -107,7 +107,8 @@ function goesOnAfter(
   );
   const starts = calls.map(({ timestamp_ns }) => timestamp_ns);
   const nodes = new Set([...(transaction?.nodes ?? []), ...calls.map(({ node }) => node)]);
-  // The clocks of several nodes may differ, so a call only counts as late by the time that it has lasted itself.
+  // The clocks of several nodes may differ, so in this case a call counts as late only if its own duration exceeds the
+  // timeout.
   const startNs = nodes.size > 1 ? undefined : starts.reduce(min, transaction?.firstTimestampNs ?? starts[0]!);
   if (calls.some(({ timestamp_ns, untilNs }) => untilNs - (startNs ?? timestamp_ns) > timeoutNs)) return true;
   const isKnown = own.unlisted.every(({ isLost }) => isLost) && (calls.length === 0 || startNs !== undefined);

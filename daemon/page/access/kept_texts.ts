@@ -5,7 +5,7 @@
 
 export interface KeptTexts {
   get(key: string): string | null;
-  /** Keeps a text; null forgets it. */
+  /** Keeps a text; null removes the text of the key. */
   set(key: string, text: string | null): void;
 }
 
@@ -25,7 +25,7 @@ export function createKeptTexts(name: 'localStorage' | 'sessionStorage'): KeptTe
         if (text === null) window[name].removeItem(key);
         else window[name].setItem(key, text);
       } catch {
-        // The map above keeps the text until the page is closed.
+        // The map above already keeps the text until the page is closed.
       }
     },
   };

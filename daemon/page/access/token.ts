@@ -1,10 +1,10 @@
 /**
- * The token of this tab, kept until the tab is closed. A cookie would be sent to every server of this host, so none is
- * used; a new tab asks the other tabs for the token.
+ * The token of this tab, kept until the tab is closed. A cookie is not used, because it would be sent to every server
+ * on this host; a new tab requests the token from the other tabs.
  */
 import { createKeptTexts } from './kept_texts.ts';
 
-/** The key has the path, because a proxy may serve several daemons at one address, each below a path. */
+/** The key includes the path, because a proxy may serve several daemons at one address, each under its own path. */
 const buildTokenKey = ({ pathname }: Location) => `kreplay.token${pathname}`;
 const ANSWER_MS_MAX = 200;
 const FORM = /^[\w.~+/-]{1,512}=*$/;
@@ -13,11 +13,11 @@ export interface TokenKeeper {
   get(): string | null;
   set(token: string): void;
   forget(): void;
-  /** Asks other tabs of this daemon; resolves to whether one had a token. */
+  /** Requests the token from other tabs of this daemon; resolves to whether one of them had a token. */
   askOthers(): Promise<boolean>;
 }
 
-/** Whether a text has the form of a token, so that it can be sent in a header. */
+/** Whether a text has the form of a token, and can therefore be sent in a header. */
 export function isTokenForm(text: string): boolean {
   return FORM.test(text);
 }

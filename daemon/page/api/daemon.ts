@@ -1,11 +1,11 @@
-/** Asks the daemon, with the token of this tab, and reads its JSON exactly. */
+/** Sends requests to the daemon with this tab's token, and parses its JSON without rounding integers. */
 import { parseJson } from '../../base/exact_json.ts';
 import type { TokenKeeper } from '../access/token.ts';
 import { createUnreachableFailure, FailedRequest, type Failure, readFailure } from './failure.ts';
 
 export interface AskOptions {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Written as JSON, bigints as integers. */
+  /** Sent as JSON, in which bigints are integers. */
   body?: object;
   headers?: Record<string, string>;
   signal?: AbortSignal;
@@ -16,15 +16,18 @@ export interface AskOptions {
 export interface Daemon {
   /** Throws a FailedRequest unless the daemon answers with success. */
   ask(path: string, asked?: AskOptions): Promise<Response>;
-  /** The answer's body, parsed; undefined if it is empty. */
+  /** Returns the parsed body of the answer; undefined if it is empty. */
   askJson<Body>(path: string, asked?: AskOptions): Promise<Body>;
-  /** The error for a failure that another thread reports; a missing token is handled as for this thread's requests. */
+  /**
+   * Creates the error for a failure that another thread reports; a missing token is handled as in this thread's
+   * requests.
+   */
   createFailedRequest(failure: Failure): FailedRequest;
-  /** The headers that authorize this tab. */
+  /** Returns the headers that authorize this tab. */
   authorization(): Record<string, string>;
 }
 
-/** `onUnauthorized` is called when a token is needed that the tab does not have. */
+/** Calls `onUnauthorized` when a token is needed and the tab has none. */
 export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): Daemon {
   const authorization = (): Record<string, string> => {
     const token = tokens.get();
@@ -35,8 +38,8 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
     const request: RequestInit = {
       method,
       headers: { Accept: 'application/json', ...authorization(), ...headers },
-      // A proxy before the daemon may identify people by cookie, password or certificate. Answers change, so none is
-      // cached.
+      // A proxy in front of the daemon may identify people by cookie, password or certificate. Answers change, so they
+      // are not cached.
       credentials: 'same-origin',
       cache: 'no-store',
       redirect: 'manual',
@@ -50,7 +53,7 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
     }
     let response: Response;
     try {
-      // The path is relative to the page, which a proxy may serve below a path.
+      // The path is relative to the page, because a proxy may serve the page below a path.
       response = await fetch(`.${path}`, request);
     } catch (error) {
       if (signal?.aborted) throw error;

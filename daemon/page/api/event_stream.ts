@@ -3,31 +3,33 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { Daemon } from './daemon.ts';
 import { type Failure, toFailure } from './failure.ts';
 
-/** How a message ends its connection: `again` asks for a new connection, `over` says that nothing more will come. */
+/**
+ * How a message ends its connection: `again` asks for a new connection, `over` says that no more messages will come.
+ */
 export type ConnectionEnding = 'again' | 'over';
 
 export interface EventStream {
-  /** Called for each connection. */
+  /** Returns the path for the next connection. */
   path: () => string;
-  /** Id of the newest message that is known; null for none. */
+  /** Id of the newest message that the page has; null if it has none. */
   lastId: string | null;
   onOpen?: (response: Response) => void;
-  /** Returns how the message ends the connection, if it does. */
+  /** Returns how the message ends the connection; undefined if it does not. */
   onMessage: (message: EventSourceMessage) => ConnectionEnding | undefined;
-  /** Called when a connection broke or was refused, and is tried again. */
+  /** Called when a connection breaks or is refused, before the next attempt. */
   onLost: (failure: Failure) => void;
-  /** Codes of failures after which asking again does not help. */
+  /** Failure codes after which another attempt does not help. */
   final: ReadonlySet<string>;
 }
 
-/** A daemon sends something every 15 seconds, so silence for longer is a broken connection. */
+/** A daemon sends something every 15 seconds, so a longer silence means that the connection is broken. */
 const SILENCE_MS_MAX = 40_000;
-/** Yields to the browser this often, so that a backlog does not freeze drawing and input. */
+/** Time after which the reading of a backlog pauses, so that the browser can draw and handle input. */
 const WORK_MS_MAX = 10;
 
 /**
- * Reads a stream until the signal aborts, or nothing more will come; resolves to the failure that ended the stream, or
- * to null. Messages sent while a connection was broken come with the next one, none twice.
+ * Reads a stream until the signal aborts or the stream is over; resolves to the failure that ended it, or to null.
+ * Messages sent while a connection was broken come with the next connection, and no message comes twice.
  */
 export async function followStream(daemon: Daemon, stream: EventStream, signal: AbortSignal): Promise<Failure | null> {
   let { lastId: seen } = stream;
@@ -62,7 +64,7 @@ export async function followStream(daemon: Daemon, stream: EventStream, signal: 
   return null;
 }
 
-/** Time to wait before a question is asked again, milliseconds; the first attempt is 0. */
+/** Time to wait before the next attempt, in milliseconds; the first attempt is number 0. */
 export function retryMs(attempt: number): number {
   return RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)]!;
 }
@@ -100,7 +102,7 @@ async function readMessages(
   }
 }
 
-/** Resolves after a time, or when the signal aborts. */
+/** Resolves after `ms` milliseconds, or when the signal aborts. */
 export function delay(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

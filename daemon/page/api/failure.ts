@@ -1,16 +1,16 @@
-/** Reasons why the daemon did not answer as asked, in words for a person. */
+/** Reasons why a request to the daemon failed, in words for a person. */
 
 export interface Failure {
   /**
-   * The code of a problem of the API; `unreachable` without an answer, `cut` or `malformed` if the answer is not
-   * readable, `signed_out` if a proxy asks people to sign in.
+   * Problem code of the API; `unreachable` without an answer, `cut` or `malformed` if the answer is not readable, and
+   * `signed_out` if a proxy asks people to sign in.
    */
   code: string;
-  /** The status of the answer; 0 without one. */
+  /** HTTP status of the answer; 0 without an answer. */
   status: number;
   detail: string;
   requestId: string | null;
-  /** Seconds after which it is worth to ask again; null if that would not help. */
+  /** Seconds after which a retry may succeed; null if a retry would not help. */
   retryAfter_s: number | null;
 }
 
@@ -26,7 +26,7 @@ export class FailedRequest extends Error {
 /** The code of an answer that ended early. */
 export const CUT = 'cut';
 
-/** Advice on what to do next, by the code of a problem. */
+/** Advice on what to do next, by problem code. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['unauthorized', 'enter a token'],
   ['forbidden', 'use a token with this scope'],
@@ -51,17 +51,19 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   [CUT, 'if it stays so, ask for less, and see the log of the daemon'],
 ]);
 
-/** Statuses with which a proxy asks people to sign in; 0 is a redirect. */
+/** Statuses with which a proxy asks people to sign in; 0 stands for a redirect. */
 const SIGNED_OUT = [0, 401, 403, 407];
 
-/** Failures that pass without a change of the question. */
+/** Codes of failures that may pass without a change to the request. */
 const PASSING = ['tail_limit', 'unreachable', CUT];
 
 export function isPassing({ code }: Failure): boolean {
   return PASSING.includes(code);
 }
 
-/** `isRetried`: whether the page asks again by itself after a failure that passes. */
+/**
+ * Chooses the advice for a failure; `isRetried` says whether the page retries by itself after failures that may pass.
+ */
 export function chooseAdvice(failure: Failure, isRetried: boolean): string | null {
   const { code, retryAfter_s } = failure;
   const advice = ADVICE.get(code) ?? null;
@@ -70,7 +72,7 @@ export function chooseAdvice(failure: Failure, isRetried: boolean): string | nul
   return `try again in ${retryAfter_s} s`;
 }
 
-/** The failure that an answer of the API reports. */
+/** Reads the failure that an answer of the API reports. */
 export async function readFailure(response: Response): Promise<Failure> {
   const retryAfter = Number(response.headers.get('Retry-After') ?? Number.NaN);
   const { status } = response;
@@ -84,9 +86,9 @@ export async function readFailure(response: Response): Promise<Failure> {
     if (typeof body === 'object' && body !== null && 'code' in body && 'detail' in body)
       return { ...about, code: String(body.code), detail: String(body.detail) };
   } catch {
-    // A proxy's own page, or an answer that was cut: the status is all that is known.
+    // The answer is a proxy's own page or was cut, so only its status is known.
   }
-  // A redirect, which leads to where people sign in, has no status here.
+  // A redirect to a sign-in page has no status here.
   const by = `a proxy before the daemon answers with ${status ? `status ${status}` : 'a redirect'}`;
   if (SIGNED_OUT.includes(status)) return { ...about, code: 'signed_out', detail: by };
   if (status > 501) return { ...about, code: 'unreachable', detail: by };

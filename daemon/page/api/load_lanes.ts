@@ -10,22 +10,22 @@ import { askThread } from './second_thread.ts';
 
 export interface LanesQuestion {
   transactions: readonly string[];
-  /** Number of their events. */
+  /** Number of the transactions' events. */
   eventCount: number;
-  /** Start of the transactions' first event, nanoseconds since the epoch; given where only a later part is read. */
+  /** Start of the transactions' first event, in nanoseconds since the epoch; given if only a later part is read. */
   firstNs?: bigint;
-  /** Name of the transactions for the sentence, safe to read. */
+  /** Name of the transactions in the sentence, safe to read. */
   name: string;
   /**
-   * Paths of the transactions' events, of the requests that their tasks queued, and of all requests to the devices of
-   * their nodes in their time.
+   * Paths of three kinds of events: the transactions' own events, the requests that their tasks queued, and all
+   * requests to the devices of their nodes during their time.
    */
   ownPath: string;
   queuedPaths: readonly string[];
   othersPath: string;
-  /** Number of requests of others after which reading ends. */
+  /** Number of requests from `othersPath` after which reading ends. */
   othersMax: number;
-  /** Nanoseconds that are added to the times of a node. */
+  /** Nanoseconds that are added to the times of each node. */
   clockOffsetsNs: ReadonlyMap<string, bigint>;
   headers: Record<string, string>;
 }
@@ -34,27 +34,28 @@ export interface ReadLanes {
   model: LanesModel;
   outline: LanesOutline;
   choices: Choices;
-  /** Null while only the first events are read, and without own events. */
+  /** Null while only the first events are read, and if the transactions have no events of their own. */
   breakdown: Breakdown | null;
   /** Sentence that says what the picture shows. */
   sentence: string;
   /** Coverage of the transactions' own events; null while they are read. */
   coverage: Coverage | null;
   /**
-   * Whether requests of others were left unread, because more were under way than are read; null until they are read.
+   * Whether requests from `othersPath` were left unread because reading ended at `othersMax`; null until these requests
+   * have been read.
    */
   isOthersCut: boolean | null;
 }
 
 export type LanesAnswer =
   | { kind: 'lanes'; lanes: ReadLanes }
-  /** The lanes of the last answer stay, because the requests of others add no event. */
+  /** The lanes of the previous answer stay, because the requests from `othersPath` add no event. */
   | { kind: 'others'; isOthersCut: boolean }
   | { kind: 'failed'; failure: Failure };
 
 /**
- * Calls `taken` with the first events of a long answer, then with all events of the transactions, at last also with the
- * requests of others, and resolves. The signal ends the thread.
+ * Calls `taken` several times: with the first events of a long answer, then with all events of the transactions, and
+ * finally also with the requests from `othersPath`. Resolves after the last call. The signal ends the thread.
  */
 export function loadLanes(
   daemon: Daemon,

@@ -1,9 +1,11 @@
-/** Reads Prometheus' text format, as far as the page needs it. */
+/** Parses those parts of Prometheus' text format that the page needs. */
 
-/** A sample: a name, labels whose quoted texts may have any character, and a value. */
+/** Matches a sample: a name, labels whose quoted texts may have any character, and a value. */
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\})? (\S+)/;
 
-/** The sum of each metric over its labels, by name; a metric that is not there is not known. */
+/**
+ * Returns the sum of each metric over its labels, by name; a metric that is missing in the text is missing in the map.
+ */
 export function parseMetricSums(text: string): ReadonlyMap<string, number> {
   const sums = new Map<string, number>();
   for (const line of text.split('\n')) {
@@ -18,12 +20,14 @@ export interface AgentCost {
   /** Share of one CPU since the agent's start. */
   cpu: number;
   memoryBytes: number;
-  /** The largest share of the event ring that was filled in the last minute; null if that is not known. */
+  /** The largest share of the event ring that was in use during the last minute; null if that is not known. */
   ringPeak: number | null;
   recordedCount: number | null;
 }
 
-/** Cost of the agent next to the daemon, and how close it came to losing events; null while no agent answers. */
+/**
+ * Cost of the agent that runs beside the daemon, and how close it came to losing events; null while no agent answers.
+ */
 export function computeAgentCost(metrics: string, nowMs: number): AgentCost | null {
   const sums = parseMetricSums(metrics);
   const getMetric = (name: string) => sums.get(`kreplay_${name}`) ?? null;

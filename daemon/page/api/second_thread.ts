@@ -1,4 +1,4 @@
-/** The page's second thread, one for each question. */
+/** The page's second thread: a new one is started for each question. */
 
 /** The bundler puts the address of the second thread's script here. */
 declare const WORKER_ADDRESS: string;
@@ -11,14 +11,14 @@ interface TrustedTypes {
 }
 
 /**
- * The page's security policy allows only script addresses that this policy makes, which is that of the page's own
- * worker.
+ * The page's security policy allows only script addresses that this object makes, and it makes only the address of the
+ * page's own worker.
  */
 const policy = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes?.createPolicy('kreplay', {
   createScriptURL: () => WORKER_ADDRESS,
 });
 
-/** Gives each answer to `taken`, and resolves when `taken` returns true. The signal ends the thread. */
+/** Passes each answer to `taken`, and resolves when `taken` returns true. The signal ends the thread. */
 export function askThread<Answer>(
   question: object,
   taken: (answer: Answer) => boolean,

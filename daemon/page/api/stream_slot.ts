@@ -1,13 +1,13 @@
 /**
- * Most streams that all tabs of a browser hold together. A browser opens six HTTP/1.1 connections to a host, and a
- * seventh request would wait forever, without an error.
+ * Maximum number of streams that all tabs of a browser hold together. A browser opens six HTTP/1.1 connections to a
+ * host, and a seventh request would wait forever, without an error.
  */
 const SLOTS = 4;
 const NAME = 'kreplay-stream';
 
-/** Resolves to a function that gives the slot back, or to null if other tabs have all slots. */
+/** Resolves to a function that gives the slot back, or to null if other tabs hold all slots. */
 export async function takeSlot(locks: LockManager | undefined = navigator.locks): Promise<(() => void) | null> {
-  // Browsers have locks only where the page comes from this host or over HTTPS.
+  // Browsers have locks only if the page comes from this host or over HTTPS.
   if (!locks) return () => {};
   for (let slot = 0; slot < SLOTS; slot++) {
     const release = await requestLock(locks, `${NAME}-${slot}`);
@@ -29,7 +29,7 @@ function requestLock(locks: LockManager, name: string): Promise<(() => void) | n
   });
 }
 
-/** Aborts when the tab is hidden, or with the signal that is given. */
+/** Creates a signal that aborts when the tab is hidden, or when the given signal aborts. */
 export function createShownSignal(signal: AbortSignal): AbortSignal {
   const hidden = new AbortController();
   const listener = () => {

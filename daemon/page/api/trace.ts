@@ -1,10 +1,10 @@
-/** The transactions of a trace, and what the daemon knows of each. */
+/** The transactions of a trace, with the daemon's record of each. */
 import type { Coverage, Transaction } from '../../contract/received.ts';
 import type { Daemon } from './daemon.ts';
 
 export interface Trace {
   transactions: Transaction[];
-  /** Number of events that carry the trace, as owner or as origin. */
+  /** Number of events whose owner or origin has the trace. */
   eventCount: number;
   coverage: Coverage;
 }
@@ -15,7 +15,7 @@ interface TraceSums {
   coverage: Coverage;
 }
 
-/** Requests that are in flight at once, because a browser opens only six connections to a host. */
+/** Number of requests in flight at once, because a browser opens only six connections to a host. */
 const AT_ONCE = 4;
 
 export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSignal): Promise<Trace> {
@@ -25,7 +25,7 @@ export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSi
   const typesOf = Map.groupBy(named, ({ group }) => group.transaction_id!);
   const found = await askEach([...typesOf], async ([id, rows]) => {
     const transaction = await daemon.askJson<Transaction>(`/api/transactions/${encodeURIComponent(id)}`, { signal });
-    // A request that carries data of the trace may itself be of any other transaction.
+    // A request to a device that carries data of the trace may itself belong to any other transaction.
     const isOfCall = rows.some(({ group }) => !group.event_type.startsWith('block_'));
     return isOfCall || transaction.trace_id === traceId ? [transaction] : [];
   });
@@ -35,7 +35,7 @@ export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSi
   return { transactions, eventCount: total.count, coverage };
 }
 
-/** Calls `ask` for each, some at a time, and returns the answers in order. */
+/** Calls `ask` for each element, a few at a time, and returns the answers in order. */
 async function askEach<One, Answer>(all: readonly One[], ask: (one: One) => Promise<Answer>): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (let at = 0; at < all.length; at += AT_ONCE)

@@ -1,7 +1,7 @@
 /**
  * Builds columns from the lines of an answer of type `application/vnd.kreplay.columns`. Each line is checked in full
- * before its events count, so that an answer of another version ends in an error that says what is wrong, and not in a
- * wrong picture.
+ * before its events are added, so an answer of another version causes an error that says what is wrong, and not a wrong
+ * picture.
  */
 import { parseJson } from '../../base/exact_json.ts';
 import {
@@ -18,14 +18,17 @@ import {
 import { INTEGER, type Parsed, parseIndex, parseInteger, parseList, parseRecord, parseText } from './parsed.ts';
 
 export interface ColumnsBuilder {
-  /** Reads one line. Throws an Error that names the line and its fault; the builder must not be used afterwards. */
+  /**
+   * Reads one line. Throws an Error that names the line and what is wrong with it; the builder must not be used after
+   * an error.
+   */
   add(line: string): void;
-  /** Copies the events so far; it may be called before the last line, for a first picture. */
+  /** Returns a copy of the events so far; it may be called before the last line, for a first picture. */
   finish(): EventColumns;
   readonly count: number;
   /**
-   * Coverage of the answer, with exact integers as in a JSON page. Null until the last line, so an answer that ends
-   * with null was cut.
+   * Coverage of the answer, with exact integers as in a JSON page. It is null until the last line has been read, so an
+   * answer that leaves it null was cut off.
    */
   readonly coverage: object | null;
 }
@@ -94,7 +97,7 @@ export function createColumnsBuilder(): ColumnsBuilder {
     try {
       if (coverage) throw new Error('it comes after the last one');
       const parsed = parseRecord(JSON.parse(line), 'it');
-      // The gaps of the coverage have times, which are bare integers that plain JSON.parse rounds.
+      // The gaps of the coverage have times, which are bare integers that plain JSON.parse would round.
       if (Object.hasOwn(parsed, 'coverage'))
         coverage = parseRecord(parseRecord(parseJson(line), 'it').coverage, 'coverage');
       else addEvents(parsed);
@@ -160,7 +163,7 @@ function createEmptyArrays(): Omit<Store, 'exact'> {
 
 type ArrayName = (typeof ROW_ARRAYS)[number] | (typeof ORIGIN_ARRAYS)[number];
 
-/** Grows the arrays to at least `length` places, and to at least twice their length. */
+/** Grows the arrays to at least `length` places, and to at least twice their present length. */
 function grow(store: Store, names: readonly ArrayName[], length: number): void {
   for (const name of names) {
     const old = store[name];
@@ -188,7 +191,7 @@ function readIntegers(store: Store, field: ExactField, line: Parsed, count: numb
   }
 }
 
-/** Turns offsets from the base of the line into offsets from the base of the first line. */
+/** Converts offsets from the base of a line to offsets from the base of the first line. */
 function rebase({ start, exact }: Store, count: number, length: number, deltaNs: bigint): void {
   const delta = Number(deltaNs);
   let last = count > 0 ? start[count - 1]! : 0;
@@ -207,7 +210,7 @@ function rebase({ start, exact }: Store, count: number, length: number, deltaNs:
   }
 }
 
-/* The dictionaries of an answer: each line brings the entries that are new in it. */
+/* The dictionaries of an answer: each line brings the entries that are new in that line. */
 
 interface ColumnDictionaries {
   types: Map<number, string>;
@@ -229,7 +232,7 @@ const createDictionaries = (): ColumnDictionaries => ({
   originOwners: [],
 });
 
-/** Adds the new entries of a line, which leaves out each dictionary without new ones. */
+/** Adds the new entries of a line; the line leaves out each dictionary that has no new entries. */
 function readDictionaries(dictionaries: ColumnDictionaries, line: Parsed): void {
   for (const entry of parseEntries(line, 'recordings', 2)) {
     const [recordingId, node] = entry.map((value) => parseText(value, 'recordings'));

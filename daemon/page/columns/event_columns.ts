@@ -1,6 +1,6 @@
 /**
- * Events in the browser: one array per field, one place per event, in order of start. Names are kept once, in
- * dictionaries that the arrays refer to by index.
+ * Events in the browser: one array per field, with one place per event, in order of start. Each name is kept once, in a
+ * dictionary to which the arrays refer by index.
  */
 import { formatEventId } from '../../base/event_id.ts';
 
@@ -20,20 +20,20 @@ export interface Thread {
 }
 
 export interface What {
-  /** The operation of a block request, the system call otherwise; empty for an event type with neither. */
+  /** The operation of a block request, otherwise the system call; empty for an event type that has neither. */
   operation: string;
-  /** The file or device; null if there is none, or if it is not known. */
+  /** The file or device; null if there is none or it is not known. */
   target: string | null;
   fileKind: string | null;
 }
 
 export interface EventOwner {
   transactionId: string | null;
-  /** `attribution.source` of the API. */
+  /** The API's `attribution.source`. */
   source: string;
-  /** `attribution.quality` of the API. */
+  /** The API's `attribution.quality`. */
   quality: string;
-  /** Transaction of the task that queued the request; null if that task had none, and for calls. */
+  /** Transaction of the task that queued the request; null if that task had no transaction, and for calls. */
   queuedBy: string | null;
 }
 
@@ -54,16 +54,16 @@ export interface Origins {
 export const EXACT_FIELDS = ['start', 'duration', 'result', 'bytes', 'queue', 'number'] as const;
 export type ExactField = (typeof EXACT_FIELDS)[number];
 
-/** Values beyond 2^53 by row: the arrays have them rounded, which is enough for pixels and not for text. */
+/** Values beyond 2^53 by row. The arrays hold them rounded, which is exact enough for pixels but not for text. */
 export type ExactValues = Record<ExactField, Map<number, bigint>>;
 
 export interface EventColumns {
   count: number;
-  /** Time of offset 0, nanoseconds since the epoch. */
+  /** Time of offset 0, in nanoseconds since the epoch. */
   baseNs: bigint;
-  /** Offset from `baseNs`, nanoseconds. It is exact for 104 days. */
+  /** Offset from `baseNs`, in nanoseconds; exact up to 104 days. */
   start: Float64Array;
-  /** Nanoseconds. */
+  /** Duration in nanoseconds. */
   duration: Float64Array;
   /** Key in `types`. */
   type: Uint8Array;
@@ -72,9 +72,9 @@ export interface EventColumns {
   owner: Uint32Array;
   /** Bytes transferred, 0 for a sync, or a negative errno. */
   result: Float64Array;
-  /** Bytes that were asked for; NaN if there are none, or if they are not known. */
+  /** Number of bytes requested; NaN if the event has no such number or it is not known. */
   bytes: Float64Array;
-  /** Wait of a request before the device got it, nanoseconds; NaN if there is none. */
+  /** Time that a request waited before the device got it, in nanoseconds; NaN if there is no such time. */
   queue: Float64Array;
   /** The event's number in its recording. */
   number: Float64Array;
@@ -84,7 +84,7 @@ export interface EventColumns {
   threads: Thread[];
   whats: What[];
   owners: EventOwner[];
-  /** Names of negative results. */
+  /** Names of errors, by negative result. */
   errors: Map<number, string>;
   origins: Origins;
 }
@@ -98,13 +98,13 @@ export const createExactValues = (): ExactValues => ({
   number: new Map(),
 });
 
-/** The memory of the columns, for `postMessage`, which leaves the sender without them. */
+/** Returns the memory of the columns, for `postMessage`, which transfers it away from the sender. */
 export function listBuffers({ origins, ...columns }: EventColumns): ArrayBuffer[] {
   const arrays = [...Object.values(columns), origins.row, origins.owner, origins.bytes];
   return arrays.filter((value) => ArrayBuffer.isView(value)).map(({ buffer }) => buffer as ArrayBuffer);
 }
 
-/** The value without rounding; null where there is none. */
+/** Returns the value without rounding; null if the event has none. */
 export function getExactValue(columns: EventColumns, field: ExactField, row: number): bigint | null {
   const exact = columns.exact[field].get(row);
   if (exact !== undefined) return exact;
@@ -112,7 +112,7 @@ export function getExactValue(columns: EventColumns, field: ExactField, row: num
   return Number.isNaN(value) ? null : BigInt(value);
 }
 
-/** Start of the event, nanoseconds since the epoch. */
+/** Start of the event, in nanoseconds since the epoch. */
 export function startNs(columns: EventColumns, row: number): bigint {
   return columns.baseNs + getExactValue(columns, 'start', row)!;
 }
@@ -133,7 +133,7 @@ export function getRecording(columns: EventColumns, row: number): Recording {
   return columns.recordings[getThread(columns, row).recording]!;
 }
 
-/** Name of the event type; a newer daemon may have types without a name here. */
+/** Name of the event type; a newer daemon may have types that have no name here. */
 export function typeName({ types, type }: EventColumns, row: number): string {
   return types.get(type[row]!) ?? `type ${type[row]}`;
 }
@@ -142,13 +142,13 @@ export function getEventId(columns: EventColumns, row: number): string {
   return formatEventId(getRecording(columns, row).recordingId, getExactValue(columns, 'number', row)!);
 }
 
-/** Name of the error with which the event ended; null if it did not fail. */
+/** Name of the error with which the event ended; null if the event did not fail. */
 export function getErrorName({ errors, result }: EventColumns, row: number): string | null {
   const value = result[row]!;
   return value < 0 ? (errors.get(value) ?? `errno ${-value}`) : null;
 }
 
-/** The owners of the data that a request carries, with the bytes of each. */
+/** Returns the owners of the data that a request carries, with the number of bytes of each owner. */
 export function collectOrigins({ origins }: EventColumns, row: number): (OriginOwner & { bytes: bigint })[] {
   const found: (OriginOwner & { bytes: bigint })[] = [];
   for (let at = findFirstAtLeast(origins.row, row); origins.row[at] === row; at++)
@@ -156,7 +156,10 @@ export function collectOrigins({ origins }: EventColumns, row: number): (OriginO
   return found;
 }
 
-/** Index of the first value of an ascending array that is at least `bound`; its length if none is. */
+/**
+ * Index of the first value of an ascending array that is at least `bound`; the array's length if there is no such
+ * value.
+ */
 export function findFirstAtLeast(values: ArrayLike<number>, bound: number): number {
   let [from, to] = [0, values.length];
   while (from < to) {

@@ -1,4 +1,6 @@
-/** Puts the events of two answers on one time line: those of a transaction, and those that were in its way. */
+/**
+ * Puts the events of two answers on one time line: the events of a transaction, and the events that were in its way.
+ */
 import {
   createExactValues,
   type EventColumns,
@@ -9,8 +11,8 @@ import {
 } from './event_columns.ts';
 
 /**
- * Returns the events of both answers in order of start, and an event that both have only once. If `first` has all
- * events, it is returned itself.
+ * Returns the events of both answers in order of start; an event that both answers have is returned once. If `first`
+ * has all events, `first` itself is returned.
  */
 export function mergeColumns(first: EventColumns, second: EventColumns): EventColumns {
   if (second.count === 0 || first.count === 0) return second.count === 0 ? first : second;
@@ -78,7 +80,7 @@ function keepExact(merged: EventColumns, to: number, source: EventColumns, row: 
   }
 }
 
-/** The side and row of each merged event. */
+/** Returns the side and the row of each merged event. */
 function order(first: EventColumns, second: EventColumns): { sides: Uint8Array; rows: Uint32Array } {
   const size = first.count + second.count;
   const sides = new Uint8Array(size);
@@ -97,7 +99,7 @@ function order(first: EventColumns, second: EventColumns): { sides: Uint8Array; 
   return { sides: sides.subarray(0, count), rows: rows.subarray(0, count) };
 }
 
-/** Whether `first` has the event of `row`: only its rows before `end` with the same start are compared. */
+/** Whether `first` has the event of `row`; only rows of `first` before `end` with the same start are compared. */
 function isKnown(
   first: EventColumns,
   end: number,
@@ -115,7 +117,8 @@ function isKnown(
 }
 
 /**
- * Returns a comparison of two starts: below 0 if the row of `first` starts earlier, 0 if both start at the same time.
+ * Returns a function that compares two starts: its result is below 0 if the row of `first` starts earlier, and 0 if
+ * both start at the same time.
  */
 function startDifference(first: EventColumns, second: EventColumns): (one: number, other: number) => number {
   const delta = Number(second.baseNs - first.baseNs);
@@ -123,7 +126,7 @@ function startDifference(first: EventColumns, second: EventColumns): (one: numbe
   return (one, other) => {
     const a = first.start[one]!;
     const b = second.start[other]!;
-    // A sum of rounded numbers may look exact.
+    // The parts are checked too, because a sum of rounded numbers may look exact.
     if (isExact && Number.isSafeInteger(a) && Number.isSafeInteger(b) && Number.isSafeInteger(b + delta))
       return a - (b + delta);
     const difference = startNs(first, one) - startNs(second, other);

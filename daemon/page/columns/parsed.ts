@@ -1,9 +1,9 @@
-/** Checks of JSON from an answer. The errors name the field, so that they show when the daemon has another version. */
+/** Checks JSON from an answer. Errors name the field, so that they show when the daemon has another version. */
 
-/** An object from `JSON.parse`: only its own fields are read, as it may have one of the name `__proto__`. */
+/** An object from `JSON.parse`. Only its own properties are read, because one of them may be named `__proto__`. */
 export type Parsed = Readonly<Record<string, unknown>>;
 
-/** A decimal integer of at most 64 bits, or a little more. */
+/** A decimal integer of up to 20 digits, which is slightly more than 64 bits. */
 export const INTEGER = /^-?\d{1,20}$/;
 
 export function parseRecord(value: unknown, name: string): Parsed {
@@ -30,7 +30,7 @@ export function parseIndex(value: unknown, size: number, name: string): number {
   return value;
 }
 
-/** An integer that is a number where a double can hold it, and decimal text otherwise. */
+/** An integer, given as a number if a double can hold it and as decimal text otherwise. */
 export function parseInteger(value: unknown, name: string, isSigned: boolean): bigint {
   const isInteger =
     (typeof value === 'number' && Number.isSafeInteger(value)) || (typeof value === 'string' && INTEGER.test(value));

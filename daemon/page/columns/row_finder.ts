@@ -3,17 +3,17 @@ import { parseEventId } from '../../base/event_id.ts';
 import { type EventColumns, findFirstAtLeast, getExactValue } from './event_columns.ts';
 
 export interface RowFinder {
-  /** Row of the event; -1 if the columns do not have it. */
+  /** Returns the row of the event; -1 if the columns do not have the event. */
   find(eventId: string): number;
 }
 
-/** Rows after the last found one that are tried first, because events are played nearly in order of rows. */
+/** Number of rows after the last found row that are tried first, because events are played nearly in order of rows. */
 const NEAR = 16;
 
 /**
  * Searches without a map of ids, which would take as long to build as the rest of a large picture. Event numbers grow
- * with time, though not strictly, and each recording has its own: the search starts where the number should be and goes
- * to both sides.
+ * with time, though not strictly, and each recording numbers its events separately: the search starts where the number
+ * should be and goes to both sides.
  */
 export function createRowFinder(columns: EventColumns): RowFinder {
   const { count, number, thread, threads, recordings } = columns;

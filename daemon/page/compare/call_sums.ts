@@ -1,4 +1,4 @@
-/** Sums of a transaction's own calls and requests: by call, file or device, and service. */
+/** Sums of a transaction's own calls and requests, grouped by call, by file or device, and by service. */
 import { getExactValue, getThread, getWhat } from '../columns/event_columns.ts';
 import { callName, type LanesModel } from '../lanes/model.ts';
 import { OWN } from '../lanes/shares.ts';
@@ -25,7 +25,7 @@ function groupCalls({ columns, shares }: LanesModel): CallGroup[] {
     if (!services.has(service)) services.set(service, services.size);
     return services.get(service)!;
   });
-  /** Groups by number, because building text keys for a million events would take longer than everything else. */
+  /** Groups by number, because building text keys for a million events would take longer than all other work. */
   const known: CallGroup[] = [];
   const getOrCreateGroup = (row: number): CallGroup => {
     const [call, { target }, { service }] = [callName(columns, row), getWhat(columns, row), getThread(columns, row)];
@@ -44,7 +44,7 @@ function groupCalls({ columns, shares }: LanesModel): CallGroup[] {
   return [...groups.values()];
 }
 
-/** Computes with exact integers where a double would round. */
+/** Uses exact integers where doubles would be rounded. */
 function computeDurationStats({ columns }: LanesModel, rows: readonly number[]) {
   const { duration, exact } = columns;
   if (exact.duration.size > 0) {

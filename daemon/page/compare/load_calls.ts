@@ -1,5 +1,6 @@
 /**
- * Reads the calls of a transaction as sums, in the page's second thread, so that a million events stay in that thread.
+ * Reads the calls of a transaction as sums, in the page's second thread; a million events therefore never leave that
+ * thread.
  */
 import type { Coverage } from '../../contract/received.ts';
 import type { Daemon } from '../api/daemon.ts';
@@ -15,10 +16,10 @@ export interface CallsQuestion extends LanesQuestion {
 
 export interface ReadCalls {
   sums: CallSums[];
-  /** Null without own events. */
+  /** Parts of the transaction's time; null without own events. */
   breakdown: Breakdown | null;
   coverage: Coverage | null;
-  /** Whether requests of others were left unread, because more were under way than are read. */
+  /** Whether some requests of others were not read, because more were under way than the limit allows. */
   isOthersCut: boolean;
 }
 

@@ -9,7 +9,7 @@ export interface Band {
   p10: number;
   median: number;
   p90: number;
-  /** Number of runs. */
+  /** Number of runs from which the band was computed. */
   count: number;
 }
 
@@ -20,18 +20,18 @@ export interface ReportRow {
   path: string;
   role: string;
   calls: readonly [a: Band | null, b: Band | null];
-  /** A band is null where no report knows how long the calls took. */
+  /** Time that the calls took on each side. A band is null where no report knows this time. */
   took_ns: readonly [a: Band | null, b: Band | null];
-  /** Median of B minus that of A; 0 where one is not known. */
+  /** Median of B minus median of A; 0 if one of them is not known. */
   changeNs: number;
   verdict: Verdict;
 }
 
 export interface ReportComparison {
   beside: 'incident' | 'run';
-  /** The largest change first. */
+  /** Rows, with the largest change first. */
   rows: ReportRow[];
-  /** Time of all calls of a run together. */
+  /** Total time of all calls of a run. */
   took_ns: readonly [a: Band, b: Band];
   verdict: Verdict;
 }
@@ -48,7 +48,7 @@ interface ReportsSide {
   totals: number[];
 }
 
-/** Compares the runs `b`, at least one, with the runs `a`, or with their incident if `a` is empty. */
+/** Compares the runs in `b`, which has at least one, with the runs in `a`, or with their incident if `a` is empty. */
 export function compareReports(a: readonly ComparedReport[], b: readonly ComparedReport[]): ReportComparison {
   const runs = collectSide(b, 1);
   const before = a.length > 0 ? collectSide(a, 1) : collectSide(b, 0);
@@ -95,7 +95,7 @@ function collectSide(reports: readonly ComparedReport[], side: 0 | 1): ReportsSi
   return { rows, totals };
 }
 
-/** A run without such calls counts as zero calls that took no time. */
+/** Fills in runs without such calls as runs with zero calls that took no time. */
 function fillMissingRuns(values: RunValues | undefined, runs: number): RunValues {
   const { calls, took_ns } = values ?? createValues();
   const missing = Array<number>(Math.max(runs - calls.length, 0)).fill(0);

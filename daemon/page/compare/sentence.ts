@@ -1,9 +1,9 @@
-/** The sentence that a comparison begins with: what took longer, by how much, and in what. */
+/** The sentence with which a comparison begins: what took longer, by how much, and in which part. */
 import { formatShortDuration } from '../numbers/exact_times.ts';
 
 export interface ChangePart {
   name: string;
-  /** Phrase that ends `11.8 ms of it`; `in` with the name unless given. */
+  /** Phrase that follows `11.8 ms of it`; unless it is given, `in` with the name. */
   phrase?: string;
   changeNs: bigint;
 }
@@ -11,13 +11,13 @@ export interface ChangePart {
 interface Words {
   a: string;
   b: string;
-  /** Whether the changes are per second of a window. */
+  /** Whether the changes are given per second of a window. */
   isPerSecond?: boolean;
 }
 
 /**
- * For example `B took 12.4 ms longer than A: 11.8 ms of it in fsync.` The changes of the parts add up to the whole
- * change, so `of it` is said only of a part that changed no more than the whole.
+ * Builds, for example, `B took 12.4 ms longer than A: 11.8 ms of it in fsync.` The changes of the parts add up to the
+ * whole change, so the words `of it` are used only for a part that changed no more than the whole.
  */
 export function changeSentence(parts: readonly ChangePart[], { a, b, isPerSecond = false }: Words): string {
   const changeNs = parts.reduce((sum, part) => sum + part.changeNs, 0n);
@@ -40,7 +40,7 @@ export function changeSentence(parts: readonly ChangePart[], { a, b, isPerSecond
   return `${whole}: ${main.name} took ${formatDifference(main.changeNs)}, and the others ${formatDifference(changeNs - main.changeNs)}.`;
 }
 
-/** The part that changed most in a direction; undefined if none did. */
+/** Returns the part that changed most in one direction; undefined if no part changed in that direction. */
 function findExtreme(parts: readonly ChangePart[], sign: 1n | -1n): ChangePart | undefined {
   let found: ChangePart | undefined;
   for (const part of parts)

@@ -1,8 +1,8 @@
-/** Sums of calls with the same name, target and service, and the join of two lists of such sums. */
+/** Sums of calls with the same name, target and service, and a function that joins two lists of such sums. */
 
 export interface CallSums {
   call: string;
-  /** The file or device; null if there is none, or if it is not known. */
+  /** The file or device; null if there is none or it is not known. */
   target: string | null;
   service: string;
   count: number;
@@ -16,14 +16,14 @@ export interface JoinedRow {
   call: string;
   target: string | null;
   service: string;
-  /** Null where only the other side has such calls. */
+  /** The calls of side A; null if only the other side has such calls. */
   a: CallSums | null;
   b: CallSums | null;
-  /** Total time of B minus that of A, nanoseconds; if the windows differ in length, per second of each. */
+  /** Total time of B minus total time of A, in nanoseconds; if the windows differ in length, both are per second. */
   changeNs: bigint;
 }
 
-/** Lengths of the windows that are compared, nanoseconds. */
+/** Lengths of the compared windows, in nanoseconds. */
 export interface Lengths {
   a: bigint;
   b: bigint;
@@ -32,7 +32,8 @@ export interface Lengths {
 const SECOND_NS = 1_000_000_000n;
 
 /**
- * Joins the sums of both sides, the largest change first. With `lengths` of windows, changes are per second of each.
+ * Joins the sums of both sides, with the largest change first. If `lengths` of windows are given, changes are per
+ * second of each window.
  */
 export function joinSums(a: readonly CallSums[], b: readonly CallSums[], lengths: Lengths | null): JoinedRow[] {
   const rows = new Map<string, JoinedRow>();
@@ -62,7 +63,9 @@ function compareSizes(one: bigint, other: bigint): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The quantile for a share of all values: the value at place `ceil(share * count)`, counted from the smallest. */
+/**
+ * Returns the quantile for a share of all values: the value at place `ceil(share * count)`, counted from the smallest.
+ */
 export function selectQuantile<Value>(ascending: ArrayLike<Value>, share: number): Value {
   return ascending[Math.max(Math.ceil(share * ascending.length), 1) - 1]!;
 }

@@ -1,5 +1,5 @@
 /**
- * The time axis of a picture: the time in view, and right of a break the folded part, which is so much later that one
+ * The time axis of a picture: the time in view and, right of a break, the folded part, which is so much later that one
  * scale for both would leave no room for the rest.
  */
 import type { TimeSpan } from '../lanes/model.ts';
@@ -7,14 +7,14 @@ import { computeTimeNs, computeXPx, type View } from './view.ts';
 
 export interface Axis {
   view: View;
-  /** Begins at the end of `view` or later; null without a break. */
+  /** Starts at the end of `view` or later; null without a break. */
   folded: View | null;
 }
 
-/** Width of the break, CSS pixels. */
+/** Width of the break, in CSS pixels. */
 export const BREAK_PX = 12;
 const FOLDED_PX = 72;
-/** The largest share of a narrow picture that the folded part takes. */
+/** The largest share of a narrow picture's width that the folded part takes. */
 const FOLDED_SHARE = 0.2;
 
 /** Divides the width of a picture; a picture without room for the folded part has no break. */
@@ -26,12 +26,12 @@ export function computeAxis(view: View, folded: TimeSpan | null): Axis {
   return { view: { ...view, widthPx }, folded: { ...view, ...folded, widthPx: foldedPx } };
 }
 
-/** Left edge of the folded part, CSS pixels. */
+/** Left edge of the folded part, in CSS pixels. */
 export function computeFoldedLeftPx({ view }: Axis): number {
   return view.widthPx + BREAK_PX;
 }
 
-/** Width of the picture, CSS pixels. */
+/** Width of the picture, in CSS pixels. */
 export function computeAxisWidthPx(axis: Axis): number {
   return axis.folded ? computeFoldedLeftPx(axis) + axis.folded.widthPx : axis.view.widthPx;
 }
@@ -45,7 +45,7 @@ export function computeAxisXPx(axis: Axis, ns: number): number {
   return view.widthPx + ((ns - view.toNs) / (folded.fromNs - view.toNs)) * BREAK_PX;
 }
 
-/** Time at a position, in whole nanoseconds. */
+/** Time at a position, in whole nanoseconds on the model's time line. */
 export function computeAxisTimeNs(axis: Axis, xPx: number): number {
   const { view, folded } = axis;
   if (!folded || xPx <= view.widthPx) return computeTimeNs(view, xPx);
@@ -54,7 +54,7 @@ export function computeAxisTimeNs(axis: Axis, xPx: number): number {
   return Math.round(view.toNs + ((xPx - view.widthPx) / BREAK_PX) * (folded.fromNs - view.toNs));
 }
 
-/** Whether any of the time from `startNs` to `endNs` is seen. */
+/** Whether any part of the time from `startNs` to `endNs` is visible. */
 export function isOnAxis({ view, folded }: Axis, startNs: number, endNs: number): boolean {
   const isVisible = ({ fromNs, toNs }: TimeSpan) => endNs >= fromNs && startNs <= toNs;
   return isVisible(view) || (folded !== null && isVisible(folded));

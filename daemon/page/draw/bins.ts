@@ -1,6 +1,6 @@
 /**
- * Gathers the events of a track by pixel column. Up to two events per column, each event is visited; with more, each
- * column is, and a search finds its events, so that a million events cost as much as a thousand.
+ * Groups the events of a track by pixel column. With up to two events per column, it visits each event; with more, it
+ * visits each column and finds its events by a search, so that a million events cost as much as a thousand.
  */
 import { findFirstPlace } from '../../base/binary_search.ts';
 import { findFirstAtLeast } from '../columns/event_columns.ts';
@@ -8,13 +8,13 @@ import type { TimeSpan } from '../lanes/model.ts';
 import { findFirstFailed, findLongest, type LaneTrack } from '../lanes/tracks.ts';
 import { computeColumnCount, computeViewScale, type View } from './view.ts';
 
-/** A value for each column; a place is an index of the track's arrays. */
+/** Arrays with one value for each column; a place is an index of the track's arrays. */
 export interface Bins {
   /** Number of events that overlap the column. */
   counts: Uint32Array;
   /** Place of the longest event; -1 if the column is empty. */
   longest: Int32Array;
-  /** Place of the first failed event, which is marked whatever else is in the column; -1 if none failed. */
+  /** Place of the first failed event, which is marked whatever else the column has; -1 if no event failed. */
   worst: Int32Array;
 }
 
@@ -25,21 +25,21 @@ export function createBins(columns: number): Bins {
 }
 
 /**
- * First column of an event of a track, which may be left of the picture. Rounding never moves an event that begins in
- * view beyond the last column.
+ * First column of an event of a track; the column may be left of the picture. Rounding never moves an event that begins
+ * in view beyond the last column.
  */
 export function computeFirstColumn({ starts }: LaneTrack, place: number, view: View): number {
   const columns = computeColumnCount(view);
   return Math.min(Math.floor((starts[place]! - view.fromNs) * computeViewScale(view)), columns - 1);
 }
 
-/** Last column of an event, which may be right of the picture. The shortest event still has one column. */
+/** Last column of an event; the column may be right of the picture. Even the shortest event has one column. */
 export function computeLastColumn(track: LaneTrack, place: number, view: View): number {
   const last = Math.ceil((track.ends[place]! - view.fromNs) * computeViewScale(view)) - 1;
   return Math.max(last, computeFirstColumn(track, place, view));
 }
 
-/** The first place of a track that may be in view, and the place after the last one. */
+/** Finds the first place of a track that may be in view, and the place after the last one in view. */
 export function findPlacesInView(track: LaneTrack, view: TimeSpan): [number, number] {
   return [findFirstInView(track, view), findFirstAtLeast(track.starts, view.toNs)];
 }
@@ -51,12 +51,12 @@ export function isInView(track: LaneTrack, view: TimeSpan): boolean {
   return from < starts.length && starts[from]! < view.toNs;
 }
 
-/** The first place whose event begins in view or reaches into it. */
+/** Finds the first place whose event begins in view or reaches into it. */
 function findFirstInView({ starts, reach }: LaneTrack, { fromNs }: TimeSpan): number {
   return findFirstPlace(0, starts.length, (place) => reach[place]! > fromNs || starts[place]! >= fromNs);
 }
 
-/** Fills the bins, which have a value for each column of the view, with the events in view. */
+/** Fills the bins with the events in view; the bins have one value for each column of the view. */
 export function binTrack(track: LaneTrack, view: View, bins: Bins): void {
   const columns = computeColumnCount(view);
   bins.counts.fill(0);
@@ -96,7 +96,7 @@ function binByColumn(track: LaneTrack, view: View, { counts, longest, worst }: B
     let first = next;
     next = column === columns - 1 ? to : gallop(starts, fromNs, scale, column + 1, first, to, size);
     size = next - first;
-    // Events do not overlap here, so only the event before can reach into the column.
+    // Events do not overlap here, so only the preceding event can reach into the column.
     if (first > from && Math.ceil((ends[first - 1]! - fromNs) * scale) - 1 >= column) first--;
     if (first === next) continue;
     counts[column] = next - first;
@@ -106,8 +106,8 @@ function binByColumn(track: LaneTrack, view: View, { counts, longest, worst }: B
 }
 
 /**
- * The first place from `from` on that starts at or after a column. The search starts `guess` places on, because
- * neighbouring columns have about as many events, and doubles its steps.
+ * Finds the first place, at `from` or later, whose event starts at or after a column. The search starts `guess` places
+ * after `from`, because neighbouring columns have about as many events, and its steps double.
  */
 function gallop(
   starts: Float64Array,
@@ -123,7 +123,7 @@ function gallop(
   let step = 1;
   let probe = from + guess;
   if (probe < end && (starts[probe]! - fromNs) * scale >= column) {
-    // The place is the guess or before it.
+    // The place is at the guess or before it.
     high = probe;
     for (probe -= step; probe >= from && (starts[probe]! - fromNs) * scale >= column; probe -= step) {
       high = probe;

@@ -1,15 +1,15 @@
-/** The part of a minimap that is in view, dragged as a whole or by an edge. */
+/** The part of a minimap that is in view; it is dragged as a whole or by one of its edges. */
 import type { TimeSpan } from '../lanes/model.ts';
 import { LEAST_NS } from './view.ts';
 
 export type Grip = 'from' | 'to' | 'whole';
 
-/** Half of the 24 pixels that WCAG asks for: an edge can be gripped this far on both sides. */
+/** Half of the 24 pixels that WCAG requires: an edge can be gripped this far away on both sides. */
 const EDGE_PX = 12;
 
 /**
- * The grip under a pointer; null outside of the part. An edge reaches at most a quarter into a narrow part, so that its
- * middle can still be dragged.
+ * Finds the grip under a pointer; null outside the part in view. An edge reaches at most a quarter into a narrow part,
+ * so that its middle can still be dragged.
  */
 export function findGrip(fromPx: number, toPx: number, xPx: number): Grip | null {
   const insidePx = Math.min(EDGE_PX, (toPx - fromPx) / 4);
@@ -18,7 +18,10 @@ export function findGrip(fromPx: number, toPx: number, xPx: number): Grip | null
   return xPx >= fromPx && xPx <= toPx ? 'whole' : null;
 }
 
-/** The span after its grip was moved by `byNs`: within the bounds, and never shorter than the least view. */
+/**
+ * Returns the span after its grip was moved by `byNs`: it stays within the bounds, and is never shorter than the
+ * shortest view.
+ */
 export function dragSpan({ fromNs, toNs }: TimeSpan, grip: Grip, byNs: number, bounds: TimeSpan): TimeSpan {
   const by = Math.round(byNs);
   if (grip === 'from')

@@ -1,4 +1,4 @@
-/** Events that are too many to be drawn one by one, as counts by process and time. */
+/** Counts by process and time, for events that are too many to be drawn one by one. */
 import type { Density } from './density.ts';
 
 /** A row of `/api/stats` by bucket, node, service, process and event type. */
@@ -17,25 +17,25 @@ export interface ProcessCounts {
   failedCount: number;
   /** Number of events of each type. */
   types: Map<string, number>;
-  /** A value for each bucket. */
+  /** Numbers of events, with one value for each bucket. */
   density: Density;
 }
 
 export interface BucketCounts {
-  /** Start of the first bucket, nanoseconds since the epoch. */
+  /** Start of the first bucket, in nanoseconds since the epoch. */
   baseNs: bigint;
   bucketNs: bigint;
   bucketCount: number;
-  /** Processes with the most events come first. */
+  /** Processes in descending order of their numbers of events. */
   processes: ProcessCounts[];
   /** Density of all processes together. */
   all: Density;
 }
 
-/** The length of the shortest bucket such that at most `most` buckets cover the time from `firstNs` to `lastNs`. */
+/** Shortest bucket length with which at most `most` buckets cover the time from `firstNs` to `lastNs`. */
 export function computeBucketNs(firstNs: bigint, lastNs: bigint, most: number): bigint {
   const length = lastNs - firstNs + 1n;
-  // The first bucket may begin before the first event, which takes one bucket more.
+  // The first bucket may begin before the first event, so one more bucket may be needed.
   const bucketNs = length / BigInt(Math.max(most - 1, 1)) + 1n;
   return bucketNs;
 }
@@ -44,7 +44,10 @@ interface Ended {
   last_end_ns: number | bigint | null;
 }
 
-/** The last end of a transaction's events: its data may be written back after its own end. */
+/**
+ * End of a transaction's last event or last write-back, whichever is later: data may be written back after the
+ * transaction has ended.
+ */
 export function computeLastEndNs({ last_end_ns, written_back }: Ended & { written_back: Ended }): bigint {
   const own = BigInt(last_end_ns ?? 0);
   const later = BigInt(written_back.last_end_ns ?? 0);
@@ -52,8 +55,8 @@ export function computeLastEndNs({ last_end_ns, written_back }: Ended & { writte
 }
 
 /**
- * Buckets begin at whole multiples of their length since the epoch, as those of the daemon do. Rows after `lastNs`,
- * recorded since it was read, extend the buckets.
+ * Sums rows in buckets that begin at whole multiples of their length since the epoch, as the daemon's buckets do. Rows
+ * later than `lastNs`, which were recorded after that time was read, extend the buckets.
  */
 export function sumCounts(
   rows: readonly CountedRow[],
@@ -95,8 +98,8 @@ export function sumCounts(
 }
 
 /**
- * Upper bound for the events that began from `fromNs` to before `toNs`, nanoseconds since the epoch: it sums whole
- * buckets.
+ * Upper bound for the number of events that began at `fromNs` or later and before `toNs`, in nanoseconds since the
+ * epoch: it sums whole buckets.
  */
 export function countMostEvents(
   { baseNs, bucketNs, bucketCount, all }: BucketCounts,

@@ -1,7 +1,7 @@
 /** The number of events at each place of a minimap. */
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 
-/** A value for each column of equal time. */
+/** Counts with one value for each column; all columns cover equal times. */
 export interface Density {
   /** Number of events that overlap the column. */
   counts: Uint32Array;
@@ -9,17 +9,17 @@ export interface Density {
   failed: Uint32Array;
 }
 
-/** Columns of a strip, whose picture is stretched to its width. */
+/** Number of columns in a strip, whose picture is stretched to the strip's width. */
 export const DENSITY_COLUMNS = 1024;
 
-/** Counts the events of all lanes; an event without duration counts in the column where it begins. */
+/** Counts the events of all lanes; an event without duration counts in the column in which it begins. */
 export function computeDensity(
   { starts, ends, columns: { result } }: Pick<LanesModel, 'starts' | 'ends'> & { columns: { result: Float64Array } },
   { fromNs, toNs }: TimeSpan,
   columns: number,
 ): Density {
   const scale = columns / (toNs - fromNs);
-  // Records only where an event begins and ends, so that a long event costs no more than a short one.
+  // Only the begin and the end of each event are recorded, so that a long event costs no more than a short one.
   const changes = new Int32Array(columns + 1);
   const failedChanges = new Int32Array(columns + 1);
   for (let row = 0; row < starts.length; row++) {
@@ -47,7 +47,9 @@ function computePrefixSums(changes: Int32Array): Uint32Array {
   return sums;
 }
 
-/** Height of a column as a share of the largest, by the logarithm, so that one event is seen next to a million. */
+/**
+ * Height of a column as a share of the largest, on a logarithmic scale, so that one event is visible next to a million.
+ */
 export function computeHeightShare(count: number, largest: number): number {
   return count === 0 ? 0 : Math.log1p(count) / Math.log1p(largest);
 }

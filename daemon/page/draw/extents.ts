@@ -1,4 +1,4 @@
-/** The time that a picture of lanes shows: at first, at most, and right of a break. */
+/** The times that a picture of lanes shows: at first, at most, and right of the break. */
 
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 import { computeDensity, DENSITY_COLUMNS, type Density } from './density.ts';
@@ -9,21 +9,21 @@ export interface Extents {
   normal: TimeSpan;
   /** The time of `normal` extended by everything that was written back later. */
   unfolded: TimeSpan;
-  /** Every event of the picture. */
+  /** The time of `unfolded` extended to every event of the picture. */
   all: TimeSpan;
   /** The time after `normal` in which data was written back; null if none was. */
   folded: TimeSpan | null;
 }
 
-/** Results that take a look at every event, which the second thread computes for the page. */
+/** Results for which every event is visited; the second thread computes them for the page. */
 export interface LanesOutline {
   extents: Extents;
-  /** Density of `normal` and of `unfolded`. */
+  /** Density during `extents.normal`; `unfolded` is that during `extents.unfolded`. */
   normal: Density;
   unfolded: Density;
 }
 
-/** `laterNs` is when the caller's wait would end with a what-if's latency. */
+/** Computes the outline; `laterNs` is when the caller's wait would end with the latency of a what-if. */
 export function computeOutline(model: LanesModel, laterNs?: number): LanesOutline {
   const extents = computeExtents(model, laterNs);
   const normal = computeDensity(model, extents.normal, DENSITY_COLUMNS);
@@ -33,7 +33,7 @@ export function computeOutline(model: LanesModel, laterNs?: number): LanesOutlin
 
 const MARGIN = 0.03;
 
-/** A what-if makes a picture at most this many times as long, so that recorded events stay readable. */
+/** Maximum factor by which a what-if lengthens a picture, so that recorded events stay readable. */
 const LONGER_MOST = 4;
 
 export function computeExtents(

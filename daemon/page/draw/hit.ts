@@ -3,12 +3,16 @@ import type { LaneTrack } from '../lanes/tracks.ts';
 import { computeFirstColumn, computeLastColumn, findPlacesInView } from './bins.ts';
 import { computeColumnCount, type View } from './view.ts';
 
-/** A failed event of up to this many columns is hardly hit by chance, so it comes before all others. */
+/**
+ * Width up to which a failed event is narrow, in columns: a pointer hardly hits it by chance, so it comes before all
+ * others.
+ */
 const NARROW_COLUMNS = 3;
 
 /**
- * Place in the track of the event at a position in CSS pixels; -1 if none is within the tolerance. A narrow failed
- * event within the tolerance comes first, then the smallest event under the pointer, then the nearest one.
+ * Finds the place in the track of the event at a position in CSS pixels; -1 if no event is within the tolerance. A
+ * narrow failed event within the tolerance comes first, then the smallest event under the pointer, and then the nearest
+ * event.
  */
 export function findHitPlace(track: LaneTrack, view: View, xPx: number, tolerancePx = 3): number {
   const { fromNs, toNs } = view;
@@ -18,7 +22,7 @@ export function findHitPlace(track: LaneTrack, view: View, xPx: number, toleranc
   const left = Math.max(column - tolerance, 0);
   const right = Math.min(column + tolerance, columns - 1);
   const nsPerColumn = (toNs - fromNs) / columns;
-  // The search is wider by a column on both sides, as times are rounded to columns.
+  // The search is one column wider on both sides, because times are rounded to columns.
   const near = {
     fromNs: Math.max(fromNs + (left - 1) * nsPerColumn, fromNs),
     toNs: Math.min(fromNs + (right + 2) * nsPerColumn, toNs),

@@ -1,4 +1,4 @@
-/** Texts within the bars of events: only where they fit, and only of events that are seen. */
+/** Texts within the bars of events: a bar has a text only if the text fits and the event is visible. */
 import { getThread } from '../columns/event_columns.ts';
 import { callName, type Lane, type LanesModel } from '../lanes/model.ts';
 import type { LaneTrack } from '../lanes/tracks.ts';
@@ -8,21 +8,21 @@ import type { Bins } from './bins.ts';
 import type { View } from './view.ts';
 
 export interface Label {
-  /** CSS pixels. */
+  /** Left edge of the text, in CSS pixels. */
   xPx: number;
   widthPx: number;
   text: string;
   row: number;
 }
 
-/** More labels than these would not be read, and would slow down a frame. */
+/** Maximum number of labels: more would not be read, and would slow down a frame. */
 export const LABELS_MAX = 300;
 const LEAST_WIDTH_PX = 24;
 const PADDING_PX = 4;
 
 /**
- * Labels of a track: for each bar that is wide enough the first text that fits it. `measure` gives the width of a text
- * in CSS pixels, `most` the number of labels that may be added.
+ * Places the labels of a track: each bar that is wide enough gets the first text that fits it. `measure` returns the
+ * width of a text in CSS pixels; `most` is the number of labels that may be added.
  */
 export function placeLabels(
   { rows }: LaneTrack,
@@ -36,7 +36,7 @@ export function placeLabels(
   const { longest } = bins;
   const least = Math.ceil((LEAST_WIDTH_PX + 2 * PADDING_PX) * view.dpr);
   for (let from = 0, to = 0; from + least <= longest.length && labels.length < most; from = to) {
-    // A bar with room for a text is at least `least` columns wide, so most columns need no look.
+    // A bar with room for a text is at least `least` columns wide, so most columns need not be visited.
     const place = longest[from + least - 1]!;
     to = from + least - 1;
     while (to > from && longest[to - 1] === place) to--;
@@ -52,7 +52,7 @@ export function placeLabels(
   return labels;
 }
 
-/** The texts of an event in a lane, the longest first. */
+/** Lists the texts of an event in a lane; the longest text comes first. */
 export function labelTexts(
   { columns }: LanesModel,
   { kind }: Lane,
@@ -66,7 +66,7 @@ export function labelTexts(
     return [`${call} ${duration}`, call];
   }
   const queueNs = columns.queue[row]!;
-  // The label names queue or service, whichever colours most of the bar.
+  // The label names the queue or the service time, whichever colours most of the bar.
   const isQueued = queueNs > durationNs / 2;
   if (kind === 'own_requests') return isQueued ? [`queued ${formatShortDuration(queueNs)}`, duration] : [duration];
   const { service, comm } = getThread(columns, row);

@@ -10,9 +10,9 @@ export interface Sizes {
   trackPx: number;
   /** Gap between lanes. */
   gapPx: number;
-  /** Height of a folded lane, with the gap to the next. */
+  /** Height of a folded lane, including the gap to the next lane. */
   thinPx: number;
-  /** Room below each track of the transaction, for the bars that show its events with extra latency. */
+  /** Height of the room below each track of the transaction for the bars that show its events with extra latency. */
   belowPx?: number;
 }
 
@@ -30,14 +30,14 @@ export interface PlacedLane {
 export interface PlacedGroup {
   group: LaneGroup;
   topPx: number;
-  /** Number of lanes of the group without an event in view, which are drawn as thin lines. */
+  /** Number of the group's lanes that have no event in view and are drawn as thin lines. */
   foldedCount: number;
 }
 
 export interface Layout {
   groups: PlacedGroup[];
   lanes: PlacedLane[];
-  /** Lanes that are folded. */
+  /** Folded lanes, which are drawn as thin lines. */
   thin: PlacedLane[];
   /** Tracks in the order of their painted strips. */
   tracks: PlacedTrack[];
@@ -54,7 +54,8 @@ export interface Unfolded {
 }
 
 /**
- * A lane without an event in any part of the picture is folded where it is, so that the order of lanes never changes.
+ * Places all lanes. A lane without an event in any part of the picture is folded in place, so that the order of lanes
+ * never changes.
  */
 export function layOut(
   { groups }: LanesModel,
@@ -90,7 +91,7 @@ export function layOut(
   return layout;
 }
 
-/** Index in `tracks` of the track at a height; -1 if none is there. */
+/** Index in `tracks` of the track at a height; -1 if there is no track. */
 export function findTrack({ tracks }: Layout, yPx: number): number {
   return tracks.findIndex(({ topPx, heightPx }) => yPx >= topPx && yPx < topPx + heightPx);
 }

@@ -1,19 +1,19 @@
-/** Paints where events would be with the latency of a what-if: a row of pixels for each track. */
+/** Paints where events would be with the latency of a what-if: one row of pixels for each track. */
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 import type { LaneTrack } from '../lanes/tracks.ts';
 import type { PaintedTrack } from './strips.ts';
 import { KINDS } from './theme.ts';
 import { computeColumnCount, computeViewScale, type View } from './view.ts';
 
-/** Projected starts and ends of events: by row, on the model's time line. */
+/** Projected starts and ends of events on the model's time line, indexed by row. */
 export interface ProjectedTimes {
-  /** Rows of the transaction by projected start, ties in recorded order. */
+  /** Rows of the transaction in the order of their projected starts; equal starts are in recorded order. */
   rows: Uint32Array;
   starts: Float64Array;
   ends: Float64Array;
 }
 
-/** Whether an event of the track would be in view. */
+/** Whether an event of the track would be in view with the latency of the what-if. */
 export function isProjectedInView(
   { rows }: LaneTrack,
   { starts, ends }: ProjectedTimes,
@@ -22,7 +22,10 @@ export function isProjectedInView(
   return rows.some((row) => ends[row]! >= fromNs && starts[row]! <= toNs);
 }
 
-/** Leaves empty pixels as they are. The added latency is painted over the rest, at least one pixel wide. */
+/**
+ * Paints the projected events; pixels without an event stay as they are. The added latency is painted over the rest, at
+ * least one pixel wide.
+ */
 export function paintProjected(
   tracks: readonly PaintedTrack[],
   model: LanesModel,

@@ -1,6 +1,6 @@
 /**
- * Paints tracks into strips: two rows of pixels for each track, one for its events and one for the marks of failures,
- * which the page stretches to their height without smoothing.
+ * Paints tracks into strips. A track has two rows of pixels, one for its events and one for the marks of failures; the
+ * page stretches them to their height without smoothing.
  */
 import type { Lane, LanesModel } from '../lanes/model.ts';
 import type { LaneTrack } from '../lanes/tracks.ts';
@@ -18,7 +18,7 @@ export interface PaintedTrack {
 export interface StripPainter {
   /**
    * Paints the tracks into `pixels`, which has `ROWS_PER_TRACK` rows of `computeColumnCount(view)` pixels for each
-   * track; empty columns are transparent. `onTrack` sees the bins of each track, which the next one overwrites.
+   * track; empty columns are transparent. `onTrack` gets the bins of each track, which the next track overwrites.
    */
   paint(
     tracks: readonly PaintedTrack[],
@@ -62,7 +62,7 @@ export function createStripPainter(model: LanesModel): StripPainter {
     }
   }
 
-  /** A column has the colour of queue or service, whichever takes more of its time. */
+  /** Paints requests; each column has the colour of queue or service, whichever takes more of the column's time. */
   function paintRequests(body: Uint32Array, track: LaneTrack, view: View, bins: Bins, palette: Uint32Array): void {
     const { queue } = model.columns;
     const nsPerColumn = 1 / computeViewScale(view);
@@ -89,7 +89,10 @@ function paintOthers(body: Uint32Array, { longest }: Bins, palette: Uint32Array)
   for (let column = 0; column < body.length; column++) body[column] = longest[column]! < 0 ? 0 : palette[KINDS.other]!;
 }
 
-/** A mark is wider than the failure on both sides, so that a failure of a single pixel is seen. */
+/**
+ * Paints the marks of failures; a mark is wider than its failure on both sides, so that a failure of a single pixel is
+ * visible.
+ */
 function paintMarks(marks: Uint32Array, { worst }: Bins, colour: number, widerBy: number): void {
   marks.fill(0);
   for (let column = 0; column < marks.length; column++)

@@ -1,4 +1,4 @@
-/** Colours, which say what time was spent on, never which service spent it. */
+/** Colours, which show what time was spent on, but never which service spent it. */
 import type { EventColumns } from '../columns/event_columns.ts';
 
 export type ThemeName = 'light' | 'dark';
@@ -11,7 +11,7 @@ export const KINDS = {
   read: 3,
   queue: 4,
   service: 5,
-  /** Requests of others. */
+  /** Requests that do not belong to the picture's transactions. */
   other: 6,
   error: 7,
   /** Time that a what-if adds. */
@@ -51,14 +51,17 @@ export const THEMES: Readonly<Record<ThemeName, Readonly<Record<ColorKind, strin
   },
 };
 
-/** A pixel of a `Uint32Array` over image data: red is the first byte on every machine that runs a browser. */
+/**
+ * Converts a colour to a pixel of a `Uint32Array` over image data: red is the first byte on every machine that runs a
+ * browser.
+ */
 export function toPixel(hex: string, alpha = 255): number {
   const value = Number.parseInt(hex, 16);
   const [red, green, blue] = [value >>> 16, (value >>> 8) & 255, value & 255];
   return ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** The pixels of a theme, by the numbers of `KINDS`. */
+/** Builds the pixels of a theme, indexed by the numbers of `KINDS`. */
 export function buildPalette(theme: ThemeName): Uint32Array {
   const palette = new Uint32Array(Object.keys(KINDS).length);
   for (const [kind, at] of Object.entries(KINDS)) palette[at] = toPixel(THEMES[theme][kind as ColorKind]);
@@ -71,7 +74,7 @@ const KIND_OF_TYPE: ReadonlyMap<string, ColorKind> = new Map([
   ['sys_read', 'read'],
 ]);
 
-/** The kind of each event type, by its number; a type that is not known here is neutral. */
+/** Builds the kind of each event type, indexed by the type's number; a type that is not known here is neutral. */
 export function buildTypeKinds({ types }: EventColumns): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, id) => KINDS[KIND_OF_TYPE.get(types.get(id) ?? '') ?? 'neutral']);
 }

@@ -1,11 +1,11 @@
-/** Marks of the time axis: at multiples of 1, 2 or 5 times a power of ten nanoseconds. */
+/** Marks of the time axis, at multiples of 1, 2 or 5 times a power of ten nanoseconds. */
 import { formatDecimal } from '../numbers/exact_times.ts';
 import { computeXPx, type View } from './view.ts';
 
 export interface Tick {
-  /** Offset from the axis' origin, nanoseconds. */
+  /** Offset from the axis' origin, in nanoseconds. */
   ns: number;
-  /** CSS pixels. */
+  /** Position of the tick, in CSS pixels. */
   xPx: number;
   /** Exact offset, such as `85.42 ms`. */
   label: string;
@@ -20,7 +20,7 @@ const UNITS = [
   ['ns', 0],
 ] as const;
 
-/** Ticks in view; `originNs` is the offset that the labels count from. */
+/** Computes the ticks in view; `originNs` is the offset from which the labels count. */
 export function computeTicks(view: View, originNs = 0): Tick[] {
   const from = view.fromNs - originNs;
   const to = view.toNs - originNs;
@@ -28,7 +28,7 @@ export function computeTicks(view: View, originNs = 0): Tick[] {
   const [unit, places] = UNITS.find(([, power]) => largest >= 10 ** power) ?? UNITS[3];
   const nsPerPx = (to - from) / view.widthPx;
   let step = stepAtLeast(nsPerPx * LEAST_DISTANCE_PX);
-  // Long labels, as those of a short view far from the origin, need more room.
+  // Long labels, such as those of a short view far from the origin, need more room.
   const computeLabelLength = () => formatTickLabel(Math.trunc(largest), step, unit, places).length;
   while (step < (computeLabelLength() + 2) * PX_PER_CHARACTER * nsPerPx) step = stepAtLeast(step * 1.5);
   const ticks: Tick[] = [];
@@ -39,14 +39,14 @@ export function computeTicks(view: View, originNs = 0): Tick[] {
   return ticks;
 }
 
-/** The smallest of 1, 2, 5, 10, 20, 50... nanoseconds that is at least `ns`. */
+/** Finds the smallest number of 1, 2, 5, 10, 20, 50... nanoseconds that is at least `ns`. */
 export function stepAtLeast(ns: number): number {
   let power = 1;
   while (power * 10 < ns) power *= 10;
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= ns)!;
 }
 
-/** Formats as many decimals as the step needs, so that labels differ and are exact. */
+/** Formats a label with as many decimals as the step needs, so that labels differ and are exact. */
 function formatTickLabel(ns: number, step: number, unit: string, unitPlaces: number): string {
   const zeros = Math.min(String(step).length - 1, unitPlaces);
   const whole = BigInt(ns) / 10n ** BigInt(zeros);

@@ -1,4 +1,7 @@
-/** The part of the time line that is in view, and its mapping to pixels. The columns of a picture are device pixels. */
+/**
+ * The part of the time line that is in view, and its mapping to pixels. Each column of a picture is one device pixel
+ * wide.
+ */
 import type { TimeSpan } from '../lanes/model.ts';
 
 export interface View extends TimeSpan {
@@ -8,18 +11,18 @@ export interface View extends TimeSpan {
   dpr: number;
 }
 
-/** The least time that a view shows, nanoseconds. */
+/** The shortest time that a view shows, in nanoseconds. */
 export const LEAST_NS = 2000;
 
-/** The faint part of a picture, after the playhead, is drawn with this opacity. */
+/** Opacity of the faint part of a picture, which is after the playhead. */
 export const FAINT_ALPHA = 0.4;
 
-/** Number of columns of the picture: device pixels. */
+/** Number of columns of the picture, which is its width in device pixels. */
 export function computeColumnCount({ widthPx, dpr }: View): number {
   return Math.max(1, Math.round(widthPx * dpr));
 }
 
-/** Columns per nanosecond. */
+/** Scale of the view, in columns per nanosecond. */
 export function computeViewScale(view: View): number {
   return computeColumnCount(view) / (view.toNs - view.fromNs);
 }
@@ -34,7 +37,10 @@ export function computeTimeNs({ fromNs, toNs, widthPx }: View, xPx: number): num
   return Math.round(fromNs + (xPx / widthPx) * (toNs - fromNs));
 }
 
-/** A view that shows a span, at least `LEAST_NS` long, with a margin on both sides as a share of the span. */
+/**
+ * Makes the view show a span, with a margin on both sides that is given as a share of the span. The view is at least
+ * `LEAST_NS` long.
+ */
 export function fitView(view: View, { fromNs, toNs }: TimeSpan, margin = 0): View {
   const marginNs = Math.round((toNs - fromNs) * margin);
   const length = Math.max(toNs - fromNs + 2 * marginNs, LEAST_NS);
@@ -42,7 +48,10 @@ export function fitView(view: View, { fromNs, toNs }: TimeSpan, margin = 0): Vie
   return { ...view, fromNs: from, toNs: from + length };
 }
 
-/** Shows `factor` times as much time: below 1 it zooms in. The time at `xPx` stays where it is, if the bounds allow. */
+/**
+ * Makes the view show `factor` times as much time; a factor below 1 zooms in. The time at `xPx` stays in place if the
+ * bounds allow it.
+ */
 export function zoomView(view: View, factor: number, xPx: number, bounds: TimeSpan): View {
   const length = view.toNs - view.fromNs;
   const most = Math.max(bounds.toNs - bounds.fromNs, LEAST_NS);
@@ -51,7 +60,7 @@ export function zoomView(view: View, factor: number, xPx: number, bounds: TimeSp
   return clampView({ ...view, fromNs: from, toNs: from + next }, bounds);
 }
 
-/** Moves by a share of what is in view: 0.5 is half a picture later. */
+/** Moves the view by a share of its length: 0.5 moves it half a picture later. */
 export function panView(view: View, share: number, bounds: TimeSpan): View {
   const by = Math.round((view.toNs - view.fromNs) * share);
   return clampView({ ...view, fromNs: view.fromNs + by, toNs: view.toNs + by }, bounds);

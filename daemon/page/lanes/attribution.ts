@@ -1,19 +1,19 @@
-/** Says in words how the owner of an event is known, and how sure that is. */
+/** Describes how the owner of an event is known, and how certain that is. */
 import { QUALITY_MEANINGS, SOURCE_MEANINGS } from '../../../bpf/schema/owner.ts';
 import type { EventOwner } from '../columns/event_columns.ts';
 
 export interface AttributionText {
   /** Sentence that says how the owner is known. */
   source: string;
-  /** Sentence that says how sure the owner is; null where nothing named an owner. */
+  /** Sentence that says how certain the owner is; null if nothing named an owner. */
   quality: string | null;
-  /** Whether the event may be the work of others too. */
+  /** Whether the event may also be the work of other owners. */
   isDoubtful: boolean;
 }
 
 const DOUBTFUL: readonly string[] = ['shared', 'ambiguous'];
 
-/** Puts the attribution into words. Words of a newer daemon that are not known here stand for themselves. */
+/** Puts the attribution into words. A word of a newer daemon that is not known here is shown as it is. */
 export function describeAttribution({ source, quality }: EventOwner): AttributionText {
   const bySource = formatMeaning(SOURCE_MEANINGS, source);
   const ofQuality = formatMeaning(QUALITY_MEANINGS, quality);
@@ -25,7 +25,7 @@ export function describeAttribution({ source, quality }: EventOwner): Attributio
   };
 }
 
-/** Drops the backticks, because the meanings are written for pages with marked-up code. */
+/** Removes the backticks, which the meanings contain for pages that mark up code. */
 function formatMeaning(meanings: Readonly<Record<string, string>>, word: string): string {
   return Object.hasOwn(meanings, word) ? meanings[word]!.replaceAll('`', '') : word;
 }

@@ -1,6 +1,6 @@
 /**
- * Divides the time of a transaction by cause. Every view takes its parts from here, so that recorded waits can replace
- * this rule.
+ * Divides the time of a transaction by cause. Every view takes its parts from here, so recorded waits could replace
+ * this rule in one place.
  */
 import { intersectSets, mergeIntervals, sumLengthNs, type TimeSet, uniteIntervals, uniteSets } from './intervals.ts';
 import type { LanesModel, TimeSpan } from './model.ts';
@@ -12,17 +12,17 @@ export type BreakdownPart = (typeof PARTS)[number];
 export interface Breakdown {
   /** Time from the first own start to the last own end. */
   span: TimeSpan;
-  /** Length of the span, nanoseconds. */
+  /** Length of the span, in nanoseconds. */
   durationNs: number;
   /**
-   * Nanoseconds of each part, which add up to `durationNs`: each moment belongs to the first part that applies. A
-   * request waits in a queue, a device works on a request, a sync runs, a write runs, a request is under way for which
-   * it is not known whether anyone waits, or nothing is recorded, such as time on a CPU.
+   * Nanoseconds of each part, which add up to `durationNs`: each moment belongs to the first part that applies. The
+   * parts, in order: a request waits in a queue; a device works on a request; a sync runs; a write runs; a request is
+   * under way but it is not known whether anyone waits for it; nothing is recorded, such as time on a CPU.
    */
   parts: Record<BreakdownPart, number>;
 }
 
-/** Null without own events. */
+/** Returns null if there are no own events. */
 export function computeBreakdown(model: LanesModel): Breakdown | null {
   const { ownSpan: span } = model;
   if (!span) return null;

@@ -1,4 +1,4 @@
-/** Types, services and nodes of a transaction, to which the latency can be limited. */
+/** Types, services and nodes of a transaction to which the latency can be limited. */
 import type { LanesModel } from './model.ts';
 import { OTHER } from './shares.ts';
 
@@ -8,10 +8,10 @@ export interface Choices {
   nodes: string[];
 }
 
-/** Event types are bytes. */
+/** Number of possible event types, which are one byte each. */
 const TYPE_IDS = 256;
 
-/** Collects each list in the order of first events. */
+/** Collects each list in the order in which its values first occur. */
 export function collectChoices({ columns, shares }: Pick<LanesModel, 'columns' | 'shares'>): Choices {
   const { count, threads, recordings, thread, types, type } = columns;
   const threadsSeen = createSeenNumbers(threads.length);
@@ -23,14 +23,17 @@ export function collectChoices({ columns, shares }: Pick<LanesModel, 'columns' |
   }
   const seen = threadsSeen.found.map((at) => threads[at]!);
   return {
-    // A type without a name is of a newer daemon, which alone knows what it is called.
+    // A type without a name belongs to a newer daemon, and only that daemon knows the name.
     types: typesSeen.found.map((id) => types.get(id)).filter((name) => name !== undefined),
     services: [...new Set(seen.map(({ service }) => service))],
     nodes: [...new Set(seen.map(({ recording }) => recordings[recording]!.node))],
   };
 }
 
-/** Numbers below a limit in the order in which they are first seen; a set takes ten times as long for a million. */
+/**
+ * Collects numbers below a limit in the order in which they are first seen; a set would take ten times as long for a
+ * million.
+ */
 function createSeenNumbers(limit: number) {
   const isSeen = new Uint8Array(limit);
   const found: number[] = [];

@@ -1,4 +1,7 @@
-/** Sets of time as sorted intervals that do not touch. Their sums are exact as long as offsets are below 2^53. */
+/**
+ * Sets of times as sorted intervals that do not touch. Sums of their lengths are exact as long as offsets are below
+ * 2^53.
+ */
 import { findFirstPlace } from '../../base/binary_search.ts';
 
 /** Starts and ends, alternating and ascending. */
@@ -22,7 +25,7 @@ export function uniteIntervals(intervals: ArrayLike<number>): TimeSet {
   return joined.slice(0, size);
 }
 
-/** Joins two sets, which are in order already, without sorting. */
+/** Joins two sets without sorting, because both are already in order. */
 export function uniteSets(one: TimeSet, other: TimeSet): TimeSet {
   const joined = new Float64Array(one.length + other.length);
   let size = 0;
@@ -40,7 +43,7 @@ export function uniteSets(one: TimeSet, other: TimeSet): TimeSet {
   return joined.slice(0, size);
 }
 
-/** Indexes of the starts, sorted by start. */
+/** Returns the indexes of the starts, sorted by start. */
 function sortPlacesByStart(intervals: ArrayLike<number>): Uint32Array {
   const places = new Uint32Array(intervals.length / 2);
   let isSorted = true;
@@ -63,7 +66,7 @@ export function intersectSets(one: TimeSet, other: TimeSet): TimeSet {
   return Float64Array.from(common);
 }
 
-/** Nanoseconds in all intervals together. */
+/** Total length of all intervals, in nanoseconds. */
 export function sumLengthNs(set: TimeSet): number {
   let sum = 0;
   for (let i = 0; i < set.length; i += 2) sum += set[i + 1]! - set[i]!;

@@ -1,15 +1,15 @@
 /**
- * Finds the requests that a call waited for, and the calls that waited for a request. A link is exact if the thread of
+ * Finds the requests for which a call waited, and the calls that waited for a request. A link is exact if the thread of
  * the call queued the request during the call, and inferred if the request carries data of the transactions while one
- * of their syncs runs. The search uses the tracks, which are sorted already, so that no index of a million events has
- * to be built before the first link.
+ * of their syncs runs. The search uses the tracks, which are already sorted, so it needs no index of a million events
+ * before it finds the first link.
  */
 import { findFirstAtLeast, getRecording } from '../columns/event_columns.ts';
 import { isSameThread, type Lane, type LanesModel } from './model.ts';
 import { OWN, WRITTEN_BACK } from './shares.ts';
 
 export interface Link {
-  /** The other end: a request for a call, a call for a request. */
+  /** The other end of the link: a request if the row is a call, a call if the row is a request. */
   row: number;
   kind: 'exact' | 'inferred';
 }
@@ -22,7 +22,7 @@ export interface LinksOfRow {
 }
 
 export interface Links {
-  /** The links of a row: to requests for a call, to calls for a request. */
+  /** Returns the links of a row: from a call to its requests, or from a request to its calls. */
   findLinks(row: number, most?: number): LinksOfRow;
 }
 
@@ -34,10 +34,10 @@ export function createLinks(model: LanesModel): Links {
   const { columns, starts, ends, deviceOf, shares } = model;
   const isSync = Array.from({ length: 256 }, (_, type) => columns.types.get(type) === 'sys_sync');
 
-  /** Returns a function that classifies the link between the row and another one; 0 is no link. */
+  /** Returns a function that classifies the link between the row and another one; 0 stands for no link. */
   function createLinkClassifier(row: number): (other: number) => number {
     const isRequest = deviceOf[row]! >= 0;
-    // Compares each thread only once: 1 is the same thread, 2 another one.
+    // Each thread is compared only once: 1 stands for the same thread, 2 for another one.
     const compared = new Uint8Array(columns.threads.length);
     return (other) => {
       const call = isRequest ? other : row;
@@ -59,7 +59,7 @@ export function createLinks(model: LanesModel): Links {
     const classify = createLinkClassifier(row);
     const from = starts[row]!;
     const to = ends[row]!;
-    // A value for each row puts the events of all tracks in order of start, without sorting.
+    // One value per row puts the events of all tracks in order of start, without sorting.
     const kinds = new Uint8Array(columns.count);
     let low = columns.count;
     let high = -1;

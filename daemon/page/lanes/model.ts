@@ -1,6 +1,6 @@
 /**
- * The lanes of a picture: a lane for each thread, in groups by node, service and process, then for each device of a
- * node its own requests and those of others.
+ * The lanes of a picture: first a lane for each thread, in groups by node, service and process; then, for each device
+ * of a node, a lane for the own requests and one for those of others.
  */
 import {
   type EventColumns,
@@ -15,7 +15,7 @@ import { computeShares, markQueuedRows, OTHER, OWN, type ShareOptions } from './
 import { type LaneTrack, spread } from './tracks.ts';
 
 export interface Lane {
-  /** Stays the same for a thread or device in every picture. */
+  /** Key that stays the same for a thread or device in every picture. */
   key: string;
   kind: 'thread' | 'own_requests' | 'other_requests';
   node: string;
@@ -23,7 +23,7 @@ export interface Lane {
   pid: number;
   tid: number;
   comm: string;
-  /** Null for a thread, and for requests if their device is not known. */
+  /** Name of the device; null for a thread, and for requests whose device is not known. */
   device: string | null;
   eventCount: number;
   tracks: LaneTrack[];
@@ -32,7 +32,7 @@ export interface Lane {
 export interface LaneGroup {
   key: string;
   node: string;
-  /** Null for the devices of the node. */
+  /** The process of the group; null for the devices of the node. */
   process: { service: string; pid: number } | null;
   lanes: Lane[];
 }
@@ -44,26 +44,26 @@ export interface TimeSpan {
 
 export interface Device {
   node: string;
-  /** Null if it is not known. */
+  /** Name of the device; null if it is not known. */
   name: string | null;
 }
 
 export interface LanesModel {
   columns: EventColumns;
-  /** OWN, WRITTEN_BACK or OTHER for each row. */
+  /** The share of each row: OWN, WRITTEN_BACK or OTHER. */
   shares: Uint8Array;
   /** 1 for each request that a task of the transactions queued, whatever data it carries. */
   queued: Uint8Array;
-  /** Time of offset 0, nanoseconds since the epoch. */
+  /** Time of offset 0, in nanoseconds since the epoch. */
   baseNs: bigint;
-  /** Start of each row: offset from `baseNs` with the offset of the node's clock added, nanoseconds. */
+  /** Start of each row, in nanoseconds: the offset from `baseNs`, with the clock offset of the node added. */
   starts: Float64Array;
   ends: Float64Array;
   devices: Device[];
   /** Index in `devices` of each request; -1 for a call of a thread. */
   deviceOf: Int32Array;
   groups: LaneGroup[];
-  /** Start of the transactions' first event, of any share: offset 0 of a replay. */
+  /** Start of the transactions' first event, own or written back: offset 0 of a replay. */
   firstNs: number;
   /** Time from the first own start to the last own end; null without own events. */
   ownSpan: TimeSpan | null;
@@ -71,7 +71,7 @@ export interface LanesModel {
 }
 
 export interface LanesOptions extends ShareOptions {
-  /** Nanoseconds that are added to the times of a node. */
+  /** Nanoseconds that are added to the times of each node. */
   clockOffsetsNs?: ReadonlyMap<string, bigint>;
 }
 
@@ -107,7 +107,10 @@ export function createLanes(columns: EventColumns, options: LanesOptions): Lanes
   };
 }
 
-/** The shift of each thread. The daemon's rule: shifts are at least 0, so that only the differences between clocks count. */
+/**
+ * Returns the shift of each thread. As in the daemon, shifts are at least 0, so only the differences between clocks
+ * count.
+ */
 function computeShifts({ threads, recordings }: EventColumns, offsetsNs: ReadonlyMap<string, bigint>): bigint[] {
   const ofNode = recordings.map(({ node }) => offsetsNs.get(node) ?? 0n);
   const leastNs = ofNode.reduce((least, ns) => (ns < least ? ns : least), ofNode[0] ?? 0n);
@@ -115,8 +118,8 @@ function computeShifts({ threads, recordings }: EventColumns, offsetsNs: Readonl
 }
 
 /**
- * Starts count from `baseNs`. If a clock is years off, starts and shifts exceed what a double holds, though their sums
- * may be close to each other: then the starts count from the earliest sum.
+ * Starts count from `baseNs`. If a clock is years off, starts and shifts may exceed what a double holds even if their
+ * sums are close to each other; in that case, the starts count from the earliest sum.
  */
 function computeStarts(columns: EventColumns, shiftsNs: readonly bigint[]): Pick<LanesModel, 'baseNs' | 'starts'> {
   const { count, start, thread, exact } = columns;
@@ -134,7 +137,7 @@ function computeStarts(columns: EventColumns, shiftsNs: readonly bigint[]): Pick
   return { baseNs: columns.baseNs + leastNs, starts };
 }
 
-/** Every type of requests to devices has a name that begins with `block_`. */
+/** Collects the devices of requests: the name of every event type for requests to devices begins with `block_`. */
 function collectDevices(columns: EventColumns): Pick<LanesModel, 'devices' | 'deviceOf'> {
   const [devices, byKey, known]: [Device[], Map<string, number>, Map<number, number>] = [[], new Map(), new Map()];
   const isRequest = Array.from({ length: 256 }, (_, type) => columns.types.get(type)?.startsWith('block_') === true);
@@ -148,8 +151,8 @@ function collectDevices(columns: EventColumns): Pick<LanesModel, 'devices' | 'de
   };
   for (let row = 0; row < columns.count; row++) {
     if (!isRequest[columns.type[row]!]) continue;
-    // Numbers stand for a recording and an operation, because text keys for a million requests would take longer than
-    // the rest.
+    // A number stands for a recording and an operation, because text keys for a million requests would take longer than
+    // all other work.
     const place = columns.threads[columns.thread[row]!]!.recording * columns.whats.length + columns.what[row]!;
     const index = known.get(place) ?? getOrCreateDevice(row);
     known.set(place, index);
@@ -162,8 +165,8 @@ type LaneColumns = Pick<LanesModel, 'columns' | 'shares' | 'queued' | 'starts' |
 type LaneRows = Omit<Lane, 'tracks' | 'eventCount'> & { rows: number[] };
 
 /**
- * Nodes, services, processes and threads come in the order of their first recorded event, which no clock offset and no
- * later event changes; devices after the threads of their node, by name.
+ * Nodes, services, processes and threads are in the order of their first recorded event, which no clock offset and no
+ * later event changes; the devices of a node come after its threads, by name.
  */
 function groupLanes(rows: LaneColumns): LaneGroup[] {
   const lanes = groupRowsByLane(rows);
@@ -206,7 +209,7 @@ function groupRowsByLane({ columns, shares, queued, devices, deviceOf }: LaneCol
     const lane = known[place] ?? getOrCreateLane(row);
     known[place] = lane;
     lane.rows.push(row);
-    // A thread that starts another program has another name from then on.
+    // A thread that starts another program has that program's name from then on.
     if (device < 0) lane.comm = columns.threads[thread]!.comm;
   }
   return [...lanes.values()];
@@ -218,7 +221,7 @@ function buildLane({ rows, ...lane }: LaneRows, { starts, ends, columns }: LaneC
   return { ...lane, eventCount: rows.length, tracks };
 }
 
-/** Sorts events of the same start so that an event comes before those that it encloses. */
+/** Sorts events with the same start so that an event comes before the events that it encloses. */
 function sortLongerFirst(rows: Uint32Array, starts: Float64Array, ends: Float64Array): Uint32Array {
   for (let from = 0, to = 1; from < rows.length; from = to++) {
     const startNs = starts[rows[from]!]!;
@@ -228,7 +231,9 @@ function sortLongerFirst(rows: Uint32Array, starts: Float64Array, ends: Float64A
   return rows;
 }
 
-/** The memory of a model that a worker has made, for `postMessage`: the sender cannot use it afterwards. */
+/**
+ * Returns the memory of a model that a worker has made, for `postMessage`: the sender is unable to use it afterwards.
+ */
 export function listLanesBuffers({ columns, groups, ...model }: LanesModel): ArrayBuffer[] {
   const tracks = groups.flatMap(({ lanes }) => lanes.flatMap((lane) => lane.tracks));
   const peaks = tracks.flatMap((track) => track.peaks.flatMap((level) => Object.values(level)));
@@ -237,12 +242,12 @@ export function listLanesBuffers({ columns, groups, ...model }: LanesModel): Arr
   return [...new Set([...listBuffers(columns), ...arrays])];
 }
 
-/** Name of a call or operation, as labels show it: `fsync`, `write`. */
+/** Name of a call or operation as labels show it, such as `fsync` or `write`. */
 export function callName(columns: EventColumns, row: number): string {
   return getWhat(columns, row).operation || typeName(columns, row);
 }
 
-/** Whether two rows are of the same thread of the same node. */
+/** Whether two rows belong to the same thread of the same node. */
 export function isSameThread(columns: EventColumns, one: number, other: number): boolean {
   if (columns.thread[one] === columns.thread[other]) return true;
   const a = getThread(columns, one);

@@ -1,4 +1,4 @@
-/** Counts the requests of others that were on the same devices at the same time. */
+/** Counts the requests of others that were under way on the same devices at the same time. */
 import { findFirstAtLeast, getThread } from '../columns/event_columns.ts';
 import { overlaps, type TimeSet, uniteIntervals, uniteSets } from './intervals.ts';
 import type { Device, LanesModel } from './model.ts';
@@ -7,18 +7,18 @@ import type { LaneTrack } from './tracks.ts';
 
 export interface Neighbour {
   device: Device;
-  /** The service, or the command of the thread where there is none. */
+  /** The service, or if there is none, the command of the thread. */
   name: string;
-  /** Number of its requests that overlap. */
+  /** Number of the neighbour's requests that overlap requests of the transactions. */
   count: number;
-  /** Bytes of these requests, as far as they are known. */
+  /** Bytes of these requests, counting only known numbers. */
   bytes: number;
 }
 
 /**
- * Counts requests of others on a device while requests of the transactions were under way there; neighbours with the
- * most requests come first. `rows` limits the count to certain requests of the transactions; without `rows`, all
- * requests that the transactions may have waited for count.
+ * Counts requests of others that were under way on a device at the same time as requests of the transactions;
+ * neighbours with the most requests come first. `rows` limits the count to the time of certain requests of the
+ * transactions; without `rows`, the time of all requests for which the transactions may have waited is used.
  */
 export function collectNeighbours(model: LanesModel, rows?: readonly number[]): Neighbour[] {
   const { columns, devices, groups } = model;
@@ -33,7 +33,7 @@ export function collectNeighbours(model: LanesModel, rows?: readonly number[]): 
   for (const [device, times] of rows ? groupTimesByDevice(model, rows) : computeWaitTimes(model)) {
     if (times.length === 0) continue;
     const { node, name } = devices[device]!;
-    // Keys are numbers, because texts would take longer than all else.
+    // Keys are numbers, because text keys would take longer than all other work.
     const known: Neighbour[] = [];
     const ofDevice = lanes.filter((lane) => lane.node === node && lane.device === name);
     for (const track of ofDevice.flatMap(({ tracks }) => tracks))
@@ -48,7 +48,7 @@ export function collectNeighbours(model: LanesModel, rows?: readonly number[]): 
   return [...found.values()].sort((a, b) => b.count - a.count || b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
 }
 
-/** The rows of a track that may overlap the time. */
+/** Returns the rows of a track that may overlap the given time. */
 function selectOverlappingRows({ rows, starts, reach }: LaneTrack, fromNs: number, toNs: number): Uint32Array {
   return rows.subarray(findFirstAtLeast(reach, fromNs), findFirstAtLeast(starts, toNs));
 }

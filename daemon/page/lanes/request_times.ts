@@ -1,4 +1,4 @@
-/** When requests that the transactions may have waited for were under way. */
+/** The times at which requests that the transactions may have waited for were under way. */
 import { type CallTimes, findRequestWait, toCallTimes, WAITS } from '../../model/request_waits.ts';
 import { getRecording } from '../columns/event_columns.ts';
 import { intersectSets, mergeIntervals, type TimeSet, uniteIntervals } from './intervals.ts';
@@ -7,18 +7,19 @@ import { OTHER, OWN } from './shares.ts';
 
 export interface RequestTimes {
   device: Device;
-  /** When requests waited before the device got them. */
+  /** Times at which requests waited before the device got them. */
   queued: TimeSet;
-  /** When requests were under way, in the queue or at the device. */
+  /** Times at which requests were under way, in the queue or at the device. */
   whole: TimeSet;
-  /** When requests were under way for which it is not known whether anyone waited. */
+  /** Times at which requests were under way but it is not known whether anyone waited for them. */
   unknown: TimeSet;
 }
 
 /**
- * Computes the times of each device, by its index, within the span. Requests that own threads queued in a call count
- * until the call ends, whatever data they carry. While an own sync runs on the same node, requests that outlive their
- * call count as well, and requests of other threads that carry data of the transactions.
+ * Computes the times of each device, by the device's index, within the span. Requests that own threads queued in a call
+ * count until the call ends, whatever data they carry. While an own sync runs on the same node, two more kinds of
+ * requests count: own requests that outlive their call, and requests of other threads that carry data of the
+ * transactions.
  */
 export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, RequestTimes> {
   const { columns, shares, queued: isQueued, starts, ends, deviceOf, devices } = model;
@@ -62,7 +63,7 @@ export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, Req
   );
 }
 
-/** Returns a function that finds the own calls of the thread of a row. */
+/** Returns a function that takes a row and returns the own calls of its thread. */
 function createThreadCallsFinder(model: LanesModel): (row: number) => CallTimes | undefined {
   const { columns, starts, ends } = model;
   const threads = numberThreads(columns);
@@ -82,7 +83,10 @@ function createThreadCallsFinder(model: LanesModel): (row: number) => CallTimes 
   };
 }
 
-/** A number for each thread: the same for a node and thread id, whatever the thread's program is called. */
+/**
+ * Returns a number for each thread. Threads with the same node and thread id have the same number, whatever their
+ * program is called.
+ */
 export function numberThreads({ threads, recordings }: LanesModel['columns']): number[] {
   const known = new Map<string, number>();
   return threads.map(({ recording, tid }, at) => {
@@ -92,13 +96,13 @@ export function numberThreads({ threads, recordings }: LanesModel['columns']): n
   });
 }
 
-/** When own syncs ran, by node. */
+/** Returns the times at which own syncs ran, by node. */
 function syncTimes(model: LanesModel): Map<string, TimeSet> {
   const byNode = Map.groupBy(ownCalls(model, 'sys_sync'), (row) => getRecording(model.columns, row).node);
   return new Map([...byNode].map(([node, rows]) => [node, uniteIntervals(collectIntervals(model, rows))]));
 }
 
-/** Starts and ends of rows, alternating. */
+/** Returns the starts and ends of rows, alternating. */
 export function collectIntervals({ starts, ends }: LanesModel, rows: readonly number[]): Float64Array {
   const times = new Float64Array(2 * rows.length);
   for (let i = 0; i < rows.length; i++) {
@@ -108,7 +112,7 @@ export function collectIntervals({ starts, ends }: LanesModel, rows: readonly nu
   return times;
 }
 
-/** Rows of the own calls of a type. */
+/** Returns the rows of own calls that have the given type. */
 export function ownCalls({ columns, shares }: LanesModel, type: string): number[] {
   const rows: number[] = [];
   const isOfType = Array.from({ length: 256 }, (_, id) => columns.types.get(id) === type);

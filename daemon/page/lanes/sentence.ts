@@ -1,4 +1,7 @@
-/** The sentence that a picture of lanes begins with: how long it took, what for, and who was in the way. */
+/**
+ * The sentence with which a picture of lanes begins: how long the transaction took, what it waited for, and which
+ * services or commands were in its way.
+ */
 import { getErrorName, getThread } from '../columns/event_columns.ts';
 import { formatQuantity, percentText } from '../numbers/amounts.ts';
 import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
@@ -9,13 +12,13 @@ import { collectNeighbours, type Neighbour } from './neighbours.ts';
 import { ownCalls, type RequestTimes, requestTimes } from './request_times.ts';
 import { OWN } from './shares.ts';
 
-/** At most this many kinds of failed calls are named. */
+/** Maximum number of kinds of failed calls that are named. */
 const FAILURES_MAX = 2;
 
 /**
- * For example `order-77 of shop took 394.7 ms. 81 % was waiting in nvme1n1's queue, inside 9 fsyncs of walwriter;
- * backup had 8 requests there.` `name` is that of the transaction, safe to read; `shown` makes recorded names safe to
- * read.
+ * Builds, for example, `order-77 of shop took 394.7 ms. 81 % was waiting in nvme1n1's queue, inside 9 fsyncs of
+ * walwriter; backup had 8 requests there.` `name` is the name of the transaction, already safe to read; `shown` makes
+ * recorded names safe to read.
  */
 export function describeLanes(
   model: LanesModel,
@@ -39,8 +42,8 @@ export function describeLanes(
 }
 
 /**
- * The sentence of a picture that lacks events of its transactions. It gives no reasons, because the missing events may
- * have others.
+ * Builds the sentence for a picture that lacks events of its transactions. The sentence names no reasons for the
+ * waiting, because the missing events may show other reasons.
  */
 export function describeFirstEvents(count: number, eventCount: number, name: string): string {
   return `The first ${groupDigits(count)} of ${formatQuantity(eventCount, 'event')} of ${name}: what it waited for is not known yet.`;
@@ -81,7 +84,7 @@ function formatNeighbours([most, ...rest]: readonly Neighbour[], shown: (name: s
   return `; ${shown(most.name)} had ${formatQuantity(most.count, 'request')} there${more}`;
 }
 
-/** The device that spent the most time in a part, among those with requests. */
+/** Returns the device that spent the most time in a part; only devices with requests are compared. */
 function findBusiestDevice(model: LanesModel, part: 'queue' | 'service' | 'request', span: TimeSpan): RequestTimes {
   const timeNs = ({ queued, whole, unknown }: RequestTimes) => {
     if (part === 'request') return sumLengthNs(unknown);
@@ -91,7 +94,10 @@ function findBusiestDevice(model: LanesModel, part: 'queue' | 'service' | 'reque
   return devices.reduce((most, one) => (timeNs(one) > timeNs(most) ? one : most));
 }
 
-/** Formats the most frequent own calls as `9 fsyncs of walwriter`; with `times`, only calls that overlap them count. */
+/**
+ * Formats the most frequent own calls as `9 fsyncs of walwriter`; if `times` is given, only calls that overlap them
+ * count.
+ */
 function formatCalls(
   model: LanesModel,
   type: string,
@@ -100,8 +106,8 @@ function formatCalls(
 ): string {
   const { columns, starts, ends } = model;
   const rows = ownCalls(model, type).filter((row) => !times || overlaps(times, starts[row]!, ends[row]!));
-  // Numbers stand for a call of a thread, because building texts for a million calls would take longer than their
-  // lanes.
+  // A number stands for a call of a thread, because building text keys for a million calls would take longer than
+  // building their lanes.
   const byPlace = new Map<number, { row: number; count: number }>();
   for (const row of rows) {
     const place = columns.thread[row]! * columns.whats.length + columns.what[row]!;

@@ -1,6 +1,6 @@
 /**
- * Tracks: the events of one lane, spread so that no two events of a track overlap. Each track has what a search over
- * many events needs: how far its events reach, how many failed, and which are the longest.
+ * Tracks: the events of one lane, distributed so that no two events of a track overlap. Each track has what a search
+ * over many events needs: how far its events reach, how many failed, and which events are the longest.
  */
 import { findFirstAbove } from '../../base/binary_search.ts';
 
@@ -9,16 +9,19 @@ export interface LaneTrack {
   rows: Uint32Array;
   /** Event type of each event. */
   types: Uint8Array;
-  /** Start of each event on the time line of the model, nanoseconds. */
+  /** Start of each event on the time line of the model, in nanoseconds. */
   starts: Float64Array;
   ends: Float64Array;
-  /** Whether events overlap, which happens only in the last track of a lane that would need more than `TRACKS_MAX`. */
+  /**
+   * Whether events overlap, which happens only in the last track of a lane that would need more tracks than
+   * `TRACKS_MAX`.
+   */
   overlaps: boolean;
-  /** The latest end up to and including each event: the same array as `ends` unless events overlap. */
+  /** The latest end of all events up to and including each event: the same array as `ends` unless events overlap. */
   reach: Float64Array;
-  /** Number of failed events before each event; the last value counts all. */
+  /** Number of failed events before each event; the last value is the number of all failed events. */
   failedBefore: Uint32Array;
-  /** The longest event of each block of 8, 64, 512... events: one level for each size of block. */
+  /** The longest event of each block of 8, 64, 512... events, with one level for each block size. */
   peaks: Peaks[];
 }
 
@@ -31,7 +34,7 @@ interface Peaks {
 export const TRACKS_MAX = 8;
 const PEAK_SHIFT = 3;
 
-/** Values of each row that a track copies. */
+/** Values by row, which a track copies for its rows. */
 export interface TrackSource {
   starts: Float64Array;
   ends: Float64Array;
@@ -39,9 +42,12 @@ export interface TrackSource {
   result: Float64Array;
 }
 
-/** Puts each row into the first free track. The rows must be in order of start, with longer events first. */
+/**
+ * Puts each row into the first track that is free at its start. The rows must be in order of start, with longer events
+ * first.
+ */
 export function spread(rows: Uint32Array, source: TrackSource): LaneTrack[] {
-  // Rows of a lane are far apart in memory, so each value is fetched only once.
+  // The rows of a lane are far apart in memory, so each value is fetched only once.
   const starts = pickValues(source.starts, rows);
   const ends = pickValues(source.ends, rows);
   const freeFrom: number[] = [];
@@ -63,7 +69,7 @@ export function spread(rows: Uint32Array, source: TrackSource): LaneTrack[] {
   });
 }
 
-/** The values at some places, in the order of the places. */
+/** Returns the values at the given places, in the order of the places. */
 function pickValues<Values extends Uint32Array | Float64Array>(values: Values, places: Uint32Array): Values {
   const some = new (values.constructor as new (length: number) => Values)(places.length);
   for (let i = 0; i < places.length; i++) some[i] = values[places[i]!]!;
@@ -86,7 +92,7 @@ function createTrack(rows: Uint32Array, starts: Float64Array, ends: Float64Array
   return { rows, types, starts, ends, overlaps, reach, failedBefore, peaks: computePeaks(starts, ends) };
 }
 
-/** The latest end up to and including each event. */
+/** Returns, for each event, the latest end of all events up to and including it. */
 export function computeReach(ends: Float64Array): Float64Array {
   let last = Number.NEGATIVE_INFINITY;
   return ends.map((end) => {
@@ -116,16 +122,20 @@ function computePeaks(starts: Float64Array, ends: Float64Array): Peaks[] {
   return peaks;
 }
 
-/** Place of the longest event from `from` to before `to`, the first one of several; -1 if there is none. */
+/**
+ * Returns the place of the longest event in `[from, to)`, or of the first one if several are equally long; -1 if there
+ * is no event.
+ */
 export function findLongest(track: LaneTrack, from: number, to: number): number {
-  // The highest level that has several blocks in the range.
+  // The highest level at which the range has several blocks.
   let level = 0;
   while (level < track.peaks.length && (to - from) >>> (PEAK_SHIFT * (level + 1)) > 1) level++;
   return findLonger(track, level, from, to, -1);
 }
 
 /**
- * Place of the longest event in the range, or `best` if no event is longer. Blocks without a longer event are skipped.
+ * Returns the place of the longest event in the range, or `best` if no event is longer. Blocks without a longer event
+ * are skipped.
  */
 function findLonger(track: LaneTrack, level: number, from: number, to: number, best: number): number {
   const { starts, ends, peaks } = track;
@@ -146,7 +156,7 @@ function findLonger(track: LaneTrack, level: number, from: number, to: number, b
   for (let block = from >>> shift; block < end; block++) {
     if (ns[block]! <= longestNs) continue;
     const place = places[block]!;
-    // The longest of a block at either end of the range may be outside of it.
+    // The longest event of a block at either end of the range may lie outside the range.
     const isWithin = place >= from && place < to;
     longest = isWithin
       ? place
@@ -156,7 +166,7 @@ function findLonger(track: LaneTrack, level: number, from: number, to: number, b
   return longest;
 }
 
-/** Place of the first failed event from `from` to before `to`; -1 if there is none. */
+/** Returns the place of the first failed event in `[from, to)`; -1 if there is none. */
 export function findFirstFailed({ failedBefore }: LaneTrack, from: number, to: number): number {
   const before = failedBefore[from]!;
   if (from >= to || failedBefore[to] === before) return -1;

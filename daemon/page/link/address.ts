@@ -1,14 +1,19 @@
-/** Keeps the link in the browser's address, and follows its Back and Forward. */
+/** Keeps the link in the browser's address, and follows the browser's Back and Forward buttons. */
 import { formatLink, type Link, type ParsedLink, parseLink } from './link.ts';
 
-/** Browsers refuse an address that changes more often than some hundred times in half a minute. */
+/**
+ * Delay before the address is written: browsers refuse more than a few hundred changes of an address in half a minute.
+ */
 const WRITE_AFTER_MS = 150;
 
 export interface Address {
   read(): ParsedLink;
-  /** Changes the address: a new view becomes an entry of the history, another change replaces the present one. */
+  /**
+   * Changes the address: a new view becomes a new entry of the history, and any other change replaces the present
+   * entry.
+   */
   write(link: Link, isNewEntry: boolean): void;
-  /** Calls `moved` when the user changes the address; returns a function that stops this. */
+  /** Calls `moved` when the user changes the address; returns a function that ends these calls. */
   onMove(moved: (parsed: ParsedLink) => void): () => void;
 }
 
@@ -25,7 +30,7 @@ export function createAddress(page: Window = window): Address {
     write(link, isNewEntry) {
       page.clearTimeout(timer);
       if (isNewEntry) {
-        // Back is to show the view as it was left.
+        // The Back button must show the view as it was when the user left it.
         replace();
         page.history.pushState(null, '', buildAddress(link));
         return;

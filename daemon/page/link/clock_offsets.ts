@@ -1,22 +1,22 @@
-/** The clock offsets of a link: `node:nanoseconds`, with a sign. */
+/** The clock offsets of a link: `node:nanoseconds`, where the nanoseconds have a sign. */
 import { I64_MAX } from '../../base/bigints.ts';
 import type { Link } from './link.ts';
 
 export type ClockOffsets = ReadonlyMap<string, bigint>;
 
-/** The API's limit. */
+/** Maximum offset that the API accepts. */
 const OFFSET_NS_MAX = I64_MAX;
 
 export interface ParsedOffsets {
   offsets: ClockOffsets;
-  /** Parts that were not understood, in words; the rest is applied. */
+  /** Descriptions of the parts that were not understood; the other parts are applied. */
   problems: string[];
 }
 
-/** The first part is greedy, because the name of a node may have a colon. */
+/** The first group is greedy, because the name of a node may contain a colon. */
 const FORM = /^(.+):([+-]?\d{1,19})$/s;
 
-/** Reads the offsets of the transaction's nodes. The daemon would refuse an offset for another node, or ignore it. */
+/** Reads the offsets of the transaction's nodes only: the daemon would refuse or ignore an offset for another node. */
 export function parseClockOffsets(
   { clock_offset }: Pick<Link, 'clock_offset'>,
   nodes: readonly string[],
@@ -35,7 +35,7 @@ export function parseClockOffsets(
   return { offsets, problems };
 }
 
-/** Formats the field of a link, without offsets of 0. */
+/** Formats the offsets as a field of a link, without offsets of 0. */
 export function formatClockOffsets(offsets: ClockOffsets): string[] {
   return [...offsets].filter(([, ns]) => ns !== 0n).map(([node, ns]) => `${node}:${ns < 0n ? '' : '+'}${ns}`);
 }

@@ -9,7 +9,7 @@ const OPTION_NAMES: ReadonlyMap<string, string> = new Map([
   ['exclude_event_type', 'exclude-type'],
 ]);
 
-/** `url` is the daemon's address. */
+/** Builds the command; `url` is the daemon's address. */
 export function buildCommand(link: Link, url: string): string {
   const { view, transaction, other } = link;
   const isOfTwo = view === 'compare' && transaction !== null && other !== null;
@@ -17,7 +17,10 @@ export function buildCommand(link: Link, url: string): string {
   return of.map((one) => joinCommand(buildCommandWords(link, isOfTwo), one, ['--url', quoteWord(url)])).join(' && ');
 }
 
-/** Joins a command with its transaction, if it has one; a name that looks like an option comes last, after `--`. */
+/**
+ * Joins a command with its transaction, if it has one; a transaction name that looks like an option comes last, after
+ * `--`.
+ */
 function joinCommand([command, ...options]: string[], transaction: string | null, last: string[]): string {
   const name = transaction === null ? [] : [quoteWord(transaction)];
   const isLikeOption = transaction?.startsWith('-');
@@ -68,13 +71,13 @@ function buildAssumedOptions({ latency, timeout, clock_offset, ...link }: Link):
   ];
 }
 
-/** `kreplay replay` adds the latency to every call. */
+/** Builds the options of `kreplay replay`, which adds the latency to every call. */
 function buildPlayedOptions(link: Link): string[] {
   const every = { ...link, only_event_type: [], only_service: [], only_node: [] };
   return [...(link.speed === null ? [] : ['--speed', `${link.speed}`]), ...buildAssumedOptions(every)];
 }
 
-/** A word of a shell: in single quotes unless every character stands for itself. */
+/** Quotes a word for a shell: in single quotes unless every character stands for itself. */
 function quoteWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

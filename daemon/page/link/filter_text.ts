@@ -5,15 +5,15 @@ import { FILTERED, type Link } from './link.ts';
 
 export interface TypedFilters {
   change: Partial<Link>;
-  /** Parts that were not understood, in words; if there are any, nothing is changed. */
+  /** Descriptions of the parts that were not understood; if there are any, nothing is changed. */
   problems: string[];
 }
 
-/** A word is a name, a colon and a value, which is in double quotes if it has spaces. */
+/** A word consists of a name, a colon and a value, which is in double quotes if it contains spaces. */
 const WORD = /(-?)([a-z_]+):("(?:[^"\\]|\\.)*"|\S*)/y;
 const SPACES = /\s*/y;
 
-/** Reads typed filters as a change of a link; `from:-15m` goes back from `nowNs`. */
+/** Reads typed filters as a change of a link; `from:-15m` is counted back from `nowNs`. */
 export function readFilters(text: string, link: Link, nowNs: bigint): TypedFilters {
   const problems: string[] = [];
   let changed = link;
@@ -64,7 +64,7 @@ function parseFilterChange(
   return value === 'true' || value === 'false' ? { has_error: value === 'true' } : 'must be true or false';
 }
 
-/** A filter as it is typed. */
+/** Formats a filter as a user would type it. */
 export function filterText(name: string, value: string): string {
   const typed = /^[^\s"\\]+$/.test(value) ? value : `"${value.replace(/["\\]/g, '\\$&')}"`;
   return name.startsWith('exclude_') ? `-${name.slice('exclude_'.length)}:${typed}` : `${name}:${typed}`;

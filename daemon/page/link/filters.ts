@@ -1,17 +1,20 @@
-/** The filters of a link, as the daemon's parameters. */
+/** The filters of a link as parameters of the daemon. */
 import { escapeListItem } from '../../base/list_text.ts';
 import { FILTERED, type Filtered, type Link } from './link.ts';
 
 const NAMES = [...FILTERED, ...FILTERED.map((name) => `exclude_${name}` as const)] as const;
 
-/** The filters by value, which every kind of request takes. */
+/** Builds the parameters that filter by value, which every kind of request takes. */
 export function filterParameters(link: Link): URLSearchParams {
   const parameters = new URLSearchParams();
   for (const { name, value } of listFilters(link)) parameters.append(name, escapeListItem(value));
   return parameters;
 }
 
-/** The filters with the window, as `/api/transactions`, `/api/heatmap` and `/api/stats` take them. */
+/**
+ * Builds the parameters for the filters and the window, as `/api/transactions`, `/api/heatmap` and `/api/stats` take
+ * them.
+ */
 export function buildPopulationParameters(link: Link): URLSearchParams {
   const parameters = filterParameters(link);
   if (link.from !== null) parameters.set('from', link.from.toString());
@@ -19,7 +22,7 @@ export function buildPopulationParameters(link: Link): URLSearchParams {
   return parameters;
 }
 
-/** A change of the link that keeps only entries with the value, or excludes them. */
+/** Returns a change of the link that keeps only entries with the value, or excludes them. */
 export function addFilterValue(link: Link, name: Filtered, value: string, isExcluded: boolean): Partial<Link> {
   const [to, from] = isExcluded ? [`exclude_${name}` as const, name] : [name, `exclude_${name}` as const];
   return {
@@ -28,17 +31,17 @@ export function addFilterValue(link: Link, name: Filtered, value: string, isExcl
   };
 }
 
-/** A change of the link that drops a filter value, whether kept or excluded. */
+/** Returns a change of the link that drops a filter value, whether the filter keeps or excludes it. */
 export function dropFilterValue(link: Link, name: (typeof NAMES)[number], value: string): Partial<Link> {
   return { [name]: link[name].filter((one) => one !== value) };
 }
 
-/** Every filter that is set, in the order of the address. */
+/** Lists every filter that is set, in the order of the address. */
 export function listFilters(link: Link): { name: (typeof NAMES)[number]; value: string }[] {
   return NAMES.flatMap((name) => link[name].map((value) => ({ name, value })));
 }
 
-/** A change of the link that drops all filters, and the window with them. */
+/** Returns a change of the link that drops all filters and the window. */
 export function dropFilters(): Partial<Link> {
   const cleared = Object.fromEntries(NAMES.map((name) => [name, []])) as Partial<Link>;
   return { ...cleared, has_error: false, from: null, to: null };

@@ -1,4 +1,4 @@
-/** The state of the page as the address has it, so that a link shows another person the same. */
+/** The state of the page as it is stored in the address; a link therefore shows another person the same page. */
 
 import { I64_MAX } from '../../base/bigints.ts';
 import { groupDigits } from '../numbers/exact_times.ts';
@@ -6,7 +6,7 @@ import { groupDigits } from '../numbers/exact_times.ts';
 export const VIEWS = ['overview', 'lanes', 'live', 'compare', 'health'] as const;
 export type ViewName = (typeof VIEWS)[number];
 
-/** Names of the daemon's parameters for filters, each of which can also exclude. */
+/** Names of the daemon's filter parameters, each of which can also exclude values. */
 export const FILTERED = [
   ...(['service', 'node', 'event_type', 'operation', 'syscall', 'device', 'comm', 'file', 'error'] as const),
 ] as const;
@@ -17,9 +17,9 @@ type Filters = { [Name in Filtered | `exclude_${Filtered}`]: readonly string[] }
 export interface Link extends Filters {
   view: ViewName;
   transaction: string | null;
-  /** 32 hexadecimal digits: links of other tools name a trace. */
+  /** Trace id of 32 hexadecimal digits: links from other tools name a trace. */
   trace: string | null;
-  /** Half-open window, nanoseconds since the epoch. */
+  /** Half-open window, in nanoseconds since the epoch. */
   from: bigint | null;
   to: bigint | null;
   has_error: boolean;
@@ -28,7 +28,9 @@ export interface Link extends Filters {
    * transaction is recorded.
    */
   of: (typeof KINDS)[number] | null;
-  /** The selected box of the map: its times, durations in nanoseconds, and whether it selects only failed ones. */
+  /**
+   * The selected box of the map: its times, its durations in nanoseconds, and whether it selects only failed entries.
+   */
   box_from: bigint | null;
   box_to: bigint | null;
   box_min: bigint | null;
@@ -39,24 +41,24 @@ export interface Link extends Filters {
   zoom_to: bigint | null;
   /** The selected event. */
   event: string | null;
-  /** The what-if: extra nanoseconds for each call, the deadline of the caller, and which calls get the latency. */
+  /** The what-if: extra nanoseconds for each call, the deadline of the caller, and the events that get the latency. */
   latency: bigint | null;
   timeout: bigint | null;
   only_event_type: readonly string[];
   only_service: readonly string[];
   only_node: readonly string[];
-  /** Signed `node:nanoseconds`, which are added to the times of a node. */
+  /** Entries of the form `node:nanoseconds`: the signed nanoseconds are added to the times of the node. */
   clock_offset: readonly string[];
-  /** The replay session that is shown, and the settings that create it again after it is gone. */
+  /** The replay session that is shown, and the settings with which it is created again if it is gone. */
   session: string | null;
   speed: number | null;
   position: bigint | null;
   max_gap: bigint | null;
-  /** The other side of a comparison: a transaction, or a window. */
+  /** The other side of a comparison: a transaction or a window. */
   other: string | null;
   other_from: bigint | null;
   other_to: bigint | null;
-  /** Whether the table takes the place of the picture. */
+  /** Whether the table is shown in place of the picture. */
   table: boolean;
 }
 
@@ -75,7 +77,10 @@ const FLAGS = ['has_error', 'box_failed', 'table'] as const;
 const fillFields = <Name extends string, Value>(names: readonly Name[], value: Value) =>
   Object.fromEntries(names.map((name) => [name, value])) as { [Each in Name]: Value };
 
-/** A change of the link to another view: the event and the session belong to the view that is left. */
+/**
+ * Builds a change of the link to another view; the event and the session are cleared, because they belong to the
+ * previous view.
+ */
 export const buildViewChange = (view: ViewName) => ({ view, session: null, event: null });
 
 export const EMPTY_LINK: Link = {
@@ -89,7 +94,7 @@ export const EMPTY_LINK: Link = {
   ...fillFields(FLAGS, false),
 };
 
-/** Pairs of which the second must be later, or longer. */
+/** Pairs of fields of which the second must be later or longer than the first. */
 const ORDERED = [
   ['from', 'to'],
   ['box_from', 'box_to'],
@@ -101,10 +106,10 @@ const ORDERED = [
 const KINDS = ['transactions', 'events'] as const;
 const VERSION = '1';
 const TEXT_MAX = 1024;
-/** Values of one list. */
+/** Maximum number of values in one list. */
 const LIST_MAX = 50;
 const INT64_MAX = I64_MAX;
-/** Limits of the daemon. */
+/** Limits that the daemon sets. */
 const SPEED_MIN = 0.001;
 const SPEED_MAX = 1000;
 const RANGES: ReadonlyMap<string, readonly [least: bigint, most: bigint]> = new Map([
@@ -112,12 +117,12 @@ const RANGES: ReadonlyMap<string, readonly [least: bigint, most: bigint]> = new 
   ['timeout', [1n, INT64_MAX]],
   ['max_gap', [0n, 2n ** 53n - 1n]],
 ]);
-/** At most this many problems of a link are listed. */
+/** Maximum number of problems of a link that are listed. */
 const PROBLEMS_MAX = 5;
 
 export interface ParsedLink {
   link: Link;
-  /** Parts that were not understood, in words; the rest was applied. */
+  /** Descriptions of the parts that were not understood; the other parts were applied. */
   problems: string[];
 }
 
@@ -126,7 +131,7 @@ export function parseLink(hash: string): ParsedLink {
   const link: Link = { ...EMPTY_LINK };
   const problems: string[] = [];
   const given = new URLSearchParams(hash.replace(/^#/, ''));
-  // Other tools link a trace by its id alone.
+  // Other tools link a trace by its id only.
   if (given.has('trace')) link.view = 'lanes';
   for (const name of new Set(given.keys())) {
     const texts = given.getAll(name);
@@ -143,7 +148,7 @@ export function formatProblems(problems: readonly string[]): string {
   return [...problems.slice(0, PROBLEMS_MAX), ...(more > 0 ? [`and ${groupDigits(more)} more`] : [])].join('; ');
 }
 
-/** Drops fields that contradict each other, and returns the problems in words. */
+/** Drops fields that contradict each other, and returns descriptions of the problems. */
 function dropContradictions(link: Link): string[] {
   const problems: string[] = [];
   for (const [least, most] of ORDERED) {
@@ -162,7 +167,7 @@ function dropContradictions(link: Link): string[] {
   return problems;
 }
 
-/** Sets a field of the link. Returns the problem in words, or null if the field was set. */
+/** Sets a field of the link. Returns a description of the problem, or null if the field was set. */
 function takeOne(link: Link, name: string, [text, ...more]: readonly string[]): string | null {
   if (more.length > 0) return 'is given more than once';
   if (name === 'v') return text === VERSION ? null : `the link is of version ${shortenText(text!)}, not ${VERSION}`;
@@ -180,14 +185,14 @@ function takeOne(link: Link, name: string, [text, ...more]: readonly string[]): 
   return null;
 }
 
-/** Strict, because the id becomes part of a path in requests that carry the token. */
+/** Pattern of a session id. It is strict, because the id becomes part of a path in requests that carry the token. */
 const SESSION_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 function takeText(link: Link, name: (typeof TEXTS)[number], text: string): string | null {
   if (text.length > TEXT_MAX) return 'is too long';
   if (name === 'trace' && text !== '' && !/^[0-9a-f]{32}$/i.test(text)) return 'must be 32 hexadecimal digits';
   if (name === 'session' && text !== '' && !SESSION_ID.test(text)) return 'is not the id of a session';
-  // Recordings have trace ids in lower case, as W3C Trace Context does; other tools show capitals too.
+  // Trace ids in recordings are in lower case, as in W3C Trace Context; other tools also show capitals.
   link[name] = (name === 'trace' ? text.toLowerCase() : text) || null;
   return null;
 }
@@ -214,7 +219,7 @@ function takeList(link: Link, name: (typeof LISTS)[number], texts: readonly stri
   return null;
 }
 
-/** Writes a link as the part of an address after `#`, without fields that are as in a new page. */
+/** Formats a link as the part of an address after `#`, without fields that have the same value as in a new page. */
 export function formatLink(link: Link): string {
   const written = new URLSearchParams({ v: VERSION });
   if (link.view !== (link.trace === null ? EMPTY_LINK.view : 'lanes')) written.set('view', link.view);

@@ -6,14 +6,14 @@ import type { LostFrame } from './row_cells.ts';
 
 export interface Kept {
   readonly newest: Newest;
-  /** Null until the daemon has answered, as is `arrivals`. */
+  /** Null until the daemon has answered; `arrivals` is null as well until then. */
   readonly minute: Minute | null;
   readonly arrivals: Arrivals | null;
   readonly eventCount: number;
-  /** Events that were not recorded, as far as they could be counted. */
+  /** Number of events that were not recorded, as far as they could be counted. */
   readonly lostCount: number;
   readonly hasLost: boolean;
-  /** Takes the daemon's wall clock, milliseconds since the epoch; only the first call counts. */
+  /** Sets the daemon's wall clock, in milliseconds since the epoch; only the first call has an effect. */
   setClock(daemonMs: number, nowMs: number): void;
   takeEvent(text: string, nowMs: number): void;
   takeLoss(text: string): void;
@@ -56,7 +56,7 @@ export function createKept(): Kept {
       const { startNs, durationNs, isFailed } = head;
       eventCount++;
       const isLate = text.endsWith(',"late":true}');
-      // The first event counts even if it is late, because nothing else is known of the clock.
+      // The first event counts even if it is late, because nothing else shows the clock of the recorded machines.
       arrivals!.add(startNs + durationNs, nowMs, isLate && eventCount > 1);
       const clockNs = arrivals!.computeClockNs(nowMs);
       // The first event shows the clock of the recorded machines, which may be behind that of the daemon.
@@ -78,40 +78,43 @@ export function createKept(): Kept {
   };
 }
 
-/* Counts arriving events, and measures how far behind the page is by the time between their ends and their arrival. */
+/* Counts arriving events, and measures how far behind the page is by the time from an event's end to its arrival. */
 
 const SECONDS = 60;
-/** An end further ahead of the daemon's clock is wrong, and must not make all other events look old. */
+/** An end that is further ahead of the daemon's clock is wrong, and must not make all other events look old. */
 const AHEAD_MS_MAX = 5000;
-/** Once no event has arrived for this long, the daemon has sent all that it held back. */
+/** Once no event has arrived for this long, the daemon has sent every event that it held back. */
 const QUIET_MS = 2000;
 
 interface Arrivals {
   /**
-   * Takes an event that ended at `endNs`, nanoseconds since the epoch. A late event is only counted, because its delay
-   * is not that of the page: it was long under way, or its node could not send it.
+   * Counts an event that ended at `endNs`, in nanoseconds since the epoch. The delay of a late event is not measured,
+   * because the page did not cause it: the event took long to complete, or its node could not send it.
    */
   add(endNs: bigint, nowMs: number, isLate?: boolean): void;
-  /** Events of the last whole second. */
+  /** Number of events in the last whole second. */
   countLastSecond(nowMs: number): number;
-  /** Events per second over the last minute, or since the beginning if that is shorter, up to the last whole second. */
+  /**
+   * Events per second during the last minute, or since the beginning if that is shorter; it ends with the last whole
+   * second.
+   */
   computeMinuteRate(nowMs: number): number;
-  /** Milliseconds by which arriving events took longer to arrive than the fastest event so far. */
+  /** Milliseconds by which recent events took longer to arrive than the fastest event so far. */
   computeLagMs(nowMs: number): number;
-  /** The clock of the recorded machines as events show it, nanoseconds since the epoch. */
+  /** The clock of the recorded machines, derived from events, in nanoseconds since the epoch. */
   computeClockNs(nowMs: number): bigint;
 }
 
-/** `epochMs` is the daemon's wall clock when `nowMs` is 0. */
+/** Creates the counts of arrivals; `epochMs` is the daemon's wall clock when `nowMs` is 0. */
 export function createArrivals(epochMs: number, beganMs: number): Arrivals {
   const counts = new Uint32Array(SECONDS + 1);
   const seconds = new Float64Array(SECONDS + 1).fill(-1);
   /**
-   * The least time between an end and its arrival so far: the difference of the clocks and the delay that every event
-   * has.
+   * The shortest time so far from an event's end to its arrival: the difference between the clocks, plus the delay that
+   * every event has.
    */
   let leastMs = Number.POSITIVE_INFINITY;
-  /** The least such time of the present second, and of the last second before it that had events. */
+  /** The shortest such time during the present second, and during the last earlier second that had events. */
   let [openSecond, openMs, closedMs] = [-1, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   let newestMs = Number.NEGATIVE_INFINITY;
 
@@ -145,7 +148,7 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
       const from = Math.max(beganMs / 1000, end - SECONDS);
       let sum = 0;
       for (let second = Math.floor(from); second < end; second++) sum += getCount(second);
-      // A part of a second gives no rate, so at least one second counts.
+      // A fraction of a second gives no rate, so at least one second counts.
       return sum / Math.max(end - from, 1);
     },
     computeLagMs(nowMs) {
@@ -160,11 +163,11 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
 }
 
 /*
- * Finds the fields that the map needs in the text of an event: parsing thousands of events a second would be most of
- * the page's work, and most of its garbage.
+ * Finds the fields that the map needs in an event's text: parsing thousands of events a second would be most of the
+ * page's work and cause most of its garbage.
  */
 
-/** The daemon writes events as objects with these fields, without space between them. */
+/** The daemon writes events as objects with these fields, and without spaces between them. */
 interface EventHead {
   startNs: bigint;
   durationNs: bigint;
@@ -172,8 +175,8 @@ interface EventHead {
 }
 
 /**
- * Finds the fields without parsing. JSON escapes quotation marks in texts, so that no recorded name can look like a
- * field. Returns null if the text is no event.
+ * Finds the fields without parsing. JSON escapes quotation marks in texts, so no recorded name can look like a field.
+ * Returns null if the text is not an event.
  */
 export function parseEventHead(text: string): EventHead | null {
   const startNs = parseIntegerField(text, '"timestamp_ns":');
@@ -186,7 +189,7 @@ export function parseEventHead(text: string): EventHead | null {
 const MINUS = 0x2d;
 const ZERO = 0x30;
 const NINE = 0x39;
-/** Integers of 64 bits have no more digits. */
+/** Maximum number of digits of a 64-bit integer. */
 const DIGITS_MAX = 20;
 
 function parseIntegerField(text: string, name: string): bigint | null {

@@ -1,38 +1,38 @@
 /**
- * The last minute as a grid: columns of a quarter of a second by the start of events, rows by their duration. All
- * memory is allocated once, so that it does not grow however much is recorded.
+ * The last minute as a grid: an event's start determines its column, a quarter of a second wide, and its duration its
+ * row. All memory is allocated once, so that it does not grow with the number of events.
  */
 import { findDurationRow, ROW_EDGES, ROWS_PER_DECADE } from '../../model/duration_rows.ts';
 
 export const MINUTE_COLUMNS = 240;
 export const COLUMN_NS = 250_000_000n;
-/** Rows go from 100 ns to 100 s; shorter and longer events are in the first and the last row. */
+/** Rows cover durations from 100 ns to 100 s; shorter events are in the first row and longer ones in the last. */
 export const FIRST_ROW = 2 * ROWS_PER_DECADE;
 export const ROW_COUNT = 9 * ROWS_PER_DECADE;
-/** Columns that are kept: a power of two, with room for events that begin while the minute is drawn. */
+/** Number of columns that are kept: a power of two, with room for events that begin while the minute is drawn. */
 const KEPT = 256;
 /**
- * Columns that an event may be ahead of the clock. Events further ahead are not in the grid, because one wrong time
- * must not empty it.
+ * Number of columns by which an event may be ahead of the clock. Events further ahead are left out of the grid, because
+ * a single wrong time must not empty it.
  */
 const AHEAD = KEPT - MINUTE_COLUMNS - 1;
 
 export interface Minute {
-  /** Events per cell: column by column, rows from the shortest on. */
+  /** Number of events per cell, column by column; the row of the shortest events comes first. */
   readonly counts: Uint32Array;
   readonly failed: Uint32Array;
-  /** Moves the end of the minute, but never back. Columns that the minute leaves behind are emptied. */
+  /** Moves the end of the minute forward, never back, and empties the columns that the minute leaves behind. */
   advance(nowNs: bigint): void;
-  /** Returns false if the event is not in the minute. */
+  /** Adds an event; returns false if the event is not in the minute. */
   add(startNs: bigint, durationNs: bigint, isFailed: boolean): boolean;
-  /** Marks the time in which events were lost, as far as it is in the minute. */
+  /** Marks the time in which events were lost, as far as that time is in the minute. */
   markLost(fromNs: bigint, toNs: bigint): void;
-  /** Place in the arrays of a column of the minute; column 0 is the oldest. */
+  /** Place of a column of the minute in the arrays; column 0 is the oldest. */
   computePlace(column: number): number;
   isLost(column: number): boolean;
-  /** Start of a column, nanoseconds since the epoch. */
+  /** Start of a column, in nanoseconds since the epoch. */
   computeStartNs(column: number): bigint;
-  /** The longest event of a column, nanoseconds; -1 without events. */
+  /** Duration of the longest event in a column, in nanoseconds; -1 if the column has no events. */
   getLongestNs(column: number): number;
 }
 
@@ -42,7 +42,7 @@ export function createMinute(firstNs: bigint): Minute {
   const longest = new Float64Array(KEPT).fill(-1);
   const lost = new Uint8Array(KEPT);
   const firstColumn = firstNs / COLUMN_NS;
-  /** The newest column, counted from the first one. */
+  /** Number of the newest column, counted from the first column. */
   let last = 0;
 
   const computeColumn = (ns: bigint) => Number(ns / COLUMN_NS - firstColumn);
@@ -65,7 +65,7 @@ export function createMinute(firstNs: bigint): Minute {
     failed,
     advance(nowNs) {
       const now = computeColumn(nowNs);
-      // The next `AHEAD` columns may have events already, so the columns after them are cleared.
+      // The next `AHEAD` columns may have events already, so the columns beyond them are cleared.
       for (let column = Math.max(last + 1, now - KEPT + 1); column <= now; column++) clearColumn(column + AHEAD);
       last = Math.max(last, now);
     },
@@ -91,7 +91,7 @@ export function createMinute(firstNs: bigint): Minute {
   };
 }
 
-/** The start of a row of the grid, nanoseconds; row 0 also has all shorter events. */
+/** Shortest duration of a row of the grid, in nanoseconds; row 0 also has all shorter events. */
 export function getRowStartNs(row: number): bigint {
   return ROW_EDGES[FIRST_ROW + row]!;
 }

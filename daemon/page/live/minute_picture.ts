@@ -1,29 +1,32 @@
-/** The minute as pixels. */
+/** Draws the last minute as pixels. */
 import { MINUTE_COLUMNS, type Minute, ROW_COUNT } from './minute.ts';
 
-/** Pixels of a `Uint32Array` over image data. */
+/** Colours as pixels of a `Uint32Array` over image data. */
 export interface MinutePalette {
   ground: number;
-  /** Shades from a single event to the most events in any cell. */
+  /** Shades, from that of a single event to that of the most events in any cell. */
   counts: Uint32Array;
   failed: number;
   lost: number;
 }
 
-/** Cells are at least this wide, so that a single event is seen. */
+/** Minimum width of a cell, so that a single event is visible. */
 const CELL_PX_MIN = 2;
-/** Width of the hatching's lines, and the distance from one to the next, both along a row of pixels. */
+/**
+ * Width of a line of the hatching; the second constant is the distance from one line to the next. Both are measured
+ * along a row of pixels.
+ */
 const HATCH_PX = 2;
 const HATCH_EVERY_PX = 8;
 
-/** Number of neighbouring columns that are drawn as one. */
+/** Number of neighbouring columns that are drawn as a single cell. */
 export function computeColumnsPerCell(widthPx: number): number {
   let columns = 1;
   while ((widthPx * columns) / MINUTE_COLUMNS < CELL_PX_MIN && columns < MINUTE_COLUMNS) columns *= 2;
   return columns;
 }
 
-/** The column at a pixel: the first one of its cell. */
+/** The column at a pixel: the first column of the pixel's cell. */
 export function computeMinuteColumn(x: number, widthPx: number): number {
   const columns = computeColumnsPerCell(widthPx);
   const cells = Math.ceil(MINUTE_COLUMNS / columns);
@@ -35,7 +38,7 @@ export function computeMinuteRow(y: number, heightPx: number): number {
   return ROW_COUNT - 1 - Math.min(Math.floor((y * ROW_COUNT) / heightPx), ROW_COUNT - 1);
 }
 
-/** Fills `widthPx * heightPx` pixels. Columns with losses are hatched over the full height, below their events. */
+/** Fills `widthPx * heightPx` pixels. Columns with losses are hatched over the full height, behind their events. */
 export function drawMinute(
   minute: Minute,
   palette: MinutePalette,
@@ -62,8 +65,8 @@ export function drawMinute(
 }
 
 /**
- * Puts the colour of each row of the columns from `first` to before `end` into `cell`, 0 for none. Returns whether
- * events of these columns were lost.
+ * Fills `cell` with the colour of each row, taken over the columns from `first` to `end - 1`; 0 marks a row without
+ * events. Returns whether events of these columns were lost.
  */
 function gather(
   minute: Minute,
@@ -89,7 +92,10 @@ function gather(
   return isLost;
 }
 
-/** Picks shades by the logarithm of the count, up to the most events in any cell of a single column. */
+/**
+ * Creates a function that picks shades by the logarithm of the count, up to the most events in any cell of a single
+ * column.
+ */
 function createShadePicker({ counts, computePlace }: Minute, palette: MinutePalette): (count: number) => number {
   let most = 1;
   for (let column = 0; column < MINUTE_COLUMNS; column++) {

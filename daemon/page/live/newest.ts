@@ -2,22 +2,22 @@
 
 export const NEWEST_MAX = 200;
 
-/** `late`: an event that is recorded later than others that began after it. */
+/** `late` marks an event that is recorded later than other events that began after it. */
 export type RowKind = 'event' | 'late' | 'lost' | 'skipped';
 
 export interface NewestRow {
   kind: RowKind;
-  /** JSON of the event or the loss; words for what was skipped. */
+  /** JSON of the event or the loss; plain words for events that were skipped. */
   text: string;
-  /** Number of the row, counted from 0 over all rows that ever came. */
+  /** Number of the row, counted from 0 over all rows that were ever added. */
   number: number;
 }
 
 export interface Newest {
   add(kind: RowKind, text: string): void;
-  /** Number of rows that ever came. */
+  /** Number of rows that were ever added. */
   readonly total: number;
-  /** The newest first. */
+  /** Returns the rows; the newest row comes first. */
   rows(): NewestRow[];
 }
 

@@ -1,4 +1,4 @@
-/** The texts of a row of the newest events. */
+/** Formats a row of the newest events as texts. */
 
 import { LOSS_CAUSES } from '../../../bpf/schema/losses.ts';
 import { parseJson } from '../../base/exact_json.ts';
@@ -17,13 +17,13 @@ export interface LostFrame {
   node: string;
 }
 
-/** Headings in the order of the cells. */
+/** Headings in the same order as the cells. */
 export const LIVE_HEADINGS = [
   ...['Time (UTC)', 'Duration', 'Call', 'File or device', 'Result', 'Bytes', 'Service', 'Command', 'pid', 'Node'],
   ...['Transaction', 'Event id'],
 ] as const;
 
-/** An event of the API, as far as a row shows it. */
+/** The fields of an API event that a row shows. */
 interface LiveEvent {
   event_id: string;
   event_type: string;
@@ -45,7 +45,7 @@ interface LiveEvent {
 }
 
 export interface RowTexts {
-  /** Texts, one for each heading; empty where the event has no such value. Null for a row of another kind. */
+  /** One text for each heading; empty if the event has no such value. Null if the row is not an event. */
   cells: readonly string[] | null;
   /** Text in place of the cells, or in addition to them. */
   note: string;
@@ -53,7 +53,10 @@ export interface RowTexts {
   eventId: string | null;
 }
 
-/** `shown` makes recorded names safe to read; cells are as they were recorded. */
+/**
+ * Builds the texts of a row; `shown` makes recorded names in the note safe to read, but cells are as they were
+ * recorded.
+ */
 export function buildRowTexts({ kind, text }: NewestRow, shown: (name: string) => string): RowTexts {
   const nothing = { cells: null, transactionId: null, eventId: null };
   if (kind === 'skipped') return { ...nothing, note: text };
@@ -73,7 +76,7 @@ export function buildRowTexts({ kind, text }: NewestRow, shown: (name: string) =
 
 const CAUSES: ReadonlyMap<string, string> = new Map(Object.entries(LOSS_CAUSES));
 
-/** A count of 0 means that the number is not known. */
+/** Describes a loss; a count of 0 means that the number of lost events is not known. */
 function formatLoss({ lost, cause, from, to, node }: LostFrame, shown: (name: string) => string): string {
   const what = lost > 0 ? `at least ${formatQuantity(lost, 'event')} not recorded` : 'events not recorded, uncounted,';
   const when = `${formatWallClock(BigInt(from))} to ${formatWallClock(BigInt(to))}`;

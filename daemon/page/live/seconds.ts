@@ -1,19 +1,19 @@
-/** Sums the minute second by second, for the table that shows the same as the map. */
+/** Sums the last minute second by second, for the table that shows the same data as the map. */
 import { COLUMN_NS, MINUTE_COLUMNS, type Minute, ROW_COUNT } from './minute.ts';
 
 const COLUMNS_OF_SECOND = Number(1_000_000_000n / COLUMN_NS);
 
 export interface Second {
-  /** Start of the second, nanoseconds since the epoch. */
+  /** Start of the second, in nanoseconds since the epoch. */
   startNs: bigint;
   count: number;
   failed: number;
-  /** Nanoseconds; null without events. */
+  /** Duration of the longest event, in nanoseconds; null without events. */
   longestNs: number | null;
   isLost: boolean;
 }
 
-/** The newest first. */
+/** Returns the seconds; the newest second comes first. */
 export function sumSeconds(minute: Minute): Second[] {
   const seconds: Second[] = [];
   for (let first = MINUTE_COLUMNS - COLUMNS_OF_SECOND; first >= 0; first -= COLUMNS_OF_SECOND) {

@@ -1,4 +1,4 @@
-/** The live events of this page: their stream, which may be paused, cut, refused, or left to other tabs. */
+/** The live events of this page, and their stream, which may be paused, cut, refused, or left to other tabs. */
 import type { EventSourceMessage } from 'eventsource-parser';
 import type { Daemon } from '../api/daemon.ts';
 import { delay, followStream } from '../api/event_stream.ts';
@@ -11,32 +11,35 @@ import type { Minute } from './minute.ts';
 export type TailState =
   | 'connecting'
   | 'following'
-  /** Other tabs have all streams, so this tab reads in turns. */
+  /** Other tabs hold all streams, so this tab connects only for a part of each second. */
   | 'in_turns'
   | 'cut'
   | 'paused'
-  /** The daemon refused the stream, and asking again would not help. */
+  /** The daemon refused the stream, and another attempt would not help. */
   | 'refused';
 
 export interface Tail {
   readonly kept: Kept;
   readonly state: TailState;
   readonly failure: Failure | null;
-  /** Whether arriving events are shown; if not, everything that is shown stands still. */
+  /** Whether arriving events are shown; if not, nothing that is shown changes. */
   readonly isFollowing: boolean;
-  /** How far behind the shown events are, milliseconds. */
+  /** Milliseconds by which the shown events are behind. */
   computeBehindMs(nowMs: number): number;
-  /** The time up to which arrivals are known: now while the stream is followed, else when it was last followed. */
+  /**
+   * Time up to which arrivals are known: `nowMs` while the stream is followed, otherwise the time when following
+   * stopped.
+   */
   readMs(nowMs: number): number;
   pause(): void;
-  /** Connects again, and goes on where the stream stopped, without a gap. */
+  /** Connects again, and continues without a gap where the stream stopped. */
   resume(): void;
   /** Skips the events that have not been read yet. */
   jump(): void;
   close(): void;
 }
 
-/** A tab without a stream of its own reads for this part of each second, and rests for the other. */
+/** Time for which a tab without a slot reads in each second; it rests for the remaining time. */
 const TURN_MS = 300;
 const REST_MS = 700;
 const FINAL: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'forbidden_host', 'invalid_parameter']);
@@ -56,7 +59,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
   let failure: Failure | null = null;
   /** Time at which following stopped; null while the stream is followed. */
   let stoppedMs: number | null = 0;
-  /** Ends the present connection, or the wait for the next one. */
+  /** Ends the present connection, or the wait for the next connection. */
   let round = new AbortController();
 
   function become(next: TailState, why: Failure | null = null): void {
@@ -93,7 +96,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
     const signal = createShownSignal(AbortSignal.any([round.signal, ...turn]));
     const refused = await followStream(daemon, stream, signal).finally(() => release?.());
     if (refused) become('refused', refused);
-    // A tab that is shown again has only what was read before, so it must not count as following.
+    // A tab that is shown again has only the events that it read before, so it must not count as following.
     if (document.hidden && stoppedMs === null) become('connecting');
     if (!refused && !release) await delay(REST_MS, round.signal);
   }
@@ -105,7 +108,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
       await waitUntilShown(round.signal);
       if (state === 'paused' || state === 'refused') await waitUntilAborted(round.signal);
       else if (!round.signal.aborted) await follow();
-      // Frees the listeners that only wait for the end of this round.
+      // Removes the listeners that only wait for the end of this round.
       round.abort();
     }
   }
@@ -144,7 +147,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
   };
 }
 
-/** Moves the minute to the time up to which events were read; null until the daemon has answered. */
+/** Moves the end of the minute to the time up to which events were read; returns null until the daemon has answered. */
 export function advanceMinute({ kept: { minute, arrivals }, readMs }: Tail): Minute | null {
   if (!minute || !arrivals) return null;
   const endMs = readMs(performance.now());
@@ -152,7 +155,10 @@ export function advanceMinute({ kept: { minute, arrivals }, readMs }: Tail): Min
   return minute;
 }
 
-/** Remembers where the stream goes on: after the last frame, or where the stream began if none has come. */
+/**
+ * Keeps the place where the stream continues: after the last frame, or at the stream's beginning if no frame has
+ * arrived.
+ */
 function createPlace(filters: URLSearchParams) {
   let lastId: string | null = null;
   let began: string | null = null;
@@ -163,7 +169,7 @@ function createPlace(filters: URLSearchParams) {
       if (lastId === null && began !== null) asked.set('from', began);
       return `/api/events?${asked}`;
     },
-    /** Returns the daemon's clock at an answer, milliseconds since the epoch. */
+    /** Returns the daemon's clock at the time of an answer, in milliseconds since the epoch. */
     begin({ headers }: Response): number {
       const daemonMs = Date.parse(headers.get('Date') ?? '');
       const nowMs = Number.isNaN(daemonMs) ? Date.now() : daemonMs;

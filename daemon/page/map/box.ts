@@ -1,4 +1,4 @@
-/** The selected box of a map: in nanoseconds as the link has it, and in whole cells while it is drawn or moved. */
+/** The selected box of a map: in nanoseconds, as the link has it, and in whole cells while it is drawn or moved. */
 import { I64_MAX } from '../../base/bigints.ts';
 import type { Link } from '../link/link.ts';
 import {
@@ -10,12 +10,17 @@ import {
   type MapScale,
 } from './scale.ts';
 
-/** Times are half-open, durations include both ends; null where a side is open. */
+/**
+ * The period includes its start but not its end; durations include both limits. A side is null if the box is open
+ * there.
+ */
 export type LinkBox = Pick<Link, 'box_from' | 'box_to' | 'box_min' | 'box_max'>;
 
 export const OPEN_BOX: LinkBox = { box_from: null, box_to: null, box_min: null, box_max: null };
 
-/** Columns and bands from the first to before the last; with fractions where the box divides cells. */
+/**
+ * Range of columns and bands, of which `right` and `top` are excluded; sides have fractions if the box divides cells.
+ */
 export interface CellBox {
   left: number;
   right: number;
@@ -23,7 +28,7 @@ export interface CellBox {
   top: number;
 }
 
-/** A duration of the API is below 2^63. */
+/** Maximum duration in the API, which is below 2^63. */
 const DURATION_NS_MAX = I64_MAX;
 
 export function findBox({ box_from, box_to, box_min, box_max }: Link): LinkBox | null {
@@ -31,7 +36,7 @@ export function findBox({ box_from, box_to, box_min, box_max }: Link): LinkBox |
   return Object.values(box).every((side) => side === null) ? null : box;
 }
 
-/** The part of a box that is on the map; null if none is. */
+/** Computes the part of a box that is on the map; null if the box is outside the map. */
 export function computeCellBox(scale: MapScale, { box_from, box_to, box_min, box_max }: LinkBox): CellBox | null {
   const clampPlace = (place: number, most: number) => Math.min(Math.max(place, 0), most);
   const { columnCount, bandCount } = scale;
@@ -44,7 +49,10 @@ export function computeCellBox(scale: MapScale, { box_from, box_to, box_min, box
   return found.left < found.right && found.bottom < found.top ? found : null;
 }
 
-/** The times and durations of a box of whole cells, which is open upwards where the map ends. */
+/**
+ * Computes the times and durations of a box of whole cells; the box has no upper limit if it reaches the map's upper
+ * edge.
+ */
 export function computeBox(scale: MapScale, { left, right, bottom, top }: CellBox): LinkBox {
   const least = getBandStartNs(scale, bottom);
   const most = getBandStartNs(scale, top) - 1n;
@@ -57,7 +65,7 @@ export function computeBox(scale: MapScale, { left, right, bottom, top }: CellBo
   };
 }
 
-/** The whole cells between two places, with those that the places are in. */
+/** Computes the whole cells between two places, including the cells in which the places are. */
 export function computeCoveredCells(
   { columnCount, bandCount }: MapScale,
   a: { column: number; band: number },
@@ -73,7 +81,7 @@ function computeWholeRange(a: number, b: number, count: number): [number, number
   return [computeCell(Math.min(a, b)), computeCell(Math.max(a, b)) + 1];
 }
 
-/** The whole cells nearest to a box, at least one. */
+/** Rounds a box to the nearest whole cells, at least one. */
 export function roundBox({ columnCount, bandCount }: MapScale, { left, right, bottom, top }: CellBox): CellBox {
   const from = Math.min(Math.round(left), columnCount - 1);
   const low = Math.min(Math.round(bottom), bandCount - 1);
@@ -92,7 +100,9 @@ export function moveBox({ columnCount, bandCount }: MapScale, box: CellBox, colu
   return { left: box.left + x, right: box.right + x, bottom: box.bottom + y, top: box.top + y };
 }
 
-/** Moves the right and the upper side of a box of whole cells: it keeps one cell, and stays on the map. */
+/**
+ * Moves the right and the upper side of a box of whole cells: the box keeps at least one cell, and stays on the map.
+ */
 export function resizeBox({ columnCount, bandCount }: MapScale, box: CellBox, columns: number, bands: number): CellBox {
   return {
     ...box,
@@ -101,7 +111,7 @@ export function resizeBox({ columnCount, bandCount }: MapScale, box: CellBox, co
   };
 }
 
-/** Count and failures in a box of whole cells. */
+/** Sums the events and failures in a box of whole cells. */
 export function sumCellsInBox(cells: readonly MapCell[], { left, right, bottom, top }: CellBox) {
   let [count, failed] = [0, 0];
   for (const cell of cells) {

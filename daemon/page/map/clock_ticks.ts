@@ -10,10 +10,10 @@ export interface ClockTick {
 const SECOND_NS = 1_000_000_000n;
 const MINUTE_NS = 60n * SECOND_NS;
 const DAY_NS = 86_400n * SECOND_NS;
-/** Steps of a second or more, in seconds, as on a clock. */
+/** Steps of a second or longer, in seconds, at which a clock has round times. */
 const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400];
 
-/** Ticks from `fromNs` to before `toNs`, at most `countMax`. */
+/** Computes at most `countMax` ticks, at `fromNs` or later and before `toNs`. */
 export function computeClockTicks(fromNs: bigint, toNs: bigint, countMax: number): ClockTick[] {
   const most = BigInt(Math.max(countMax, 1));
   const stepNs = chooseStepNs((toNs - fromNs + most - 1n) / most);
@@ -29,10 +29,10 @@ function chooseStepNs(leastNs: bigint): bigint {
   return seconds === undefined ? ((leastNs + DAY_NS - 1n) / DAY_NS) * DAY_NS : BigInt(seconds) * SECOND_NS;
 }
 
-/** A time with the digits that differ from those of `stepNs` later: `01-31`, `01:32`, `01:32:05`, `01:32:05.250`. */
+/** Formats a time with the digits that tell times `stepNs` apart: `01-31`, `01:32`, `01:32:05`, `01:32:05.250`. */
 export function timeText(ns: bigint, stepNs: bigint): string {
   const text = formatWallClock(ns);
-  // A time beyond the calendar is shown as it is.
+  // A time beyond the calendar is shown in full.
   if (text.endsWith('epoch')) return text;
   if (stepNs >= DAY_NS) return text.slice(5, 10);
   if (stepNs >= MINUTE_NS) return text.slice(11, 16);

@@ -1,8 +1,8 @@
-/** Paints the cells of a map into pixels: once for a map and a size, while the box over them moves in every frame. */
+/** Paints the cells of a map into pixels: once for each map and size, while the box over them moves in every frame. */
 import { type ColorKind, THEMES, type ThemeName, toPixel } from '../draw/theme.ts';
 import type { MapCell, MapScale } from './scale.ts';
 
-/** Device pixels. */
+/** Size of a picture, in device pixels. */
 export interface PictureSize {
   width: number;
   height: number;
@@ -10,14 +10,14 @@ export interface PictureSize {
 
 type Ink = Extract<ColorKind, 'rest' | 'selection'>;
 
-/** Colours of a count of 1, which stands out from the ground, and of the largest count, as hex digits. */
+/** Hex digits of two colours: that of a count of 1, which stands out from the ground, and that of the largest count. */
 const RANGES: Readonly<Record<ThemeName, Readonly<Record<Ink, readonly [one: string, most: string]>>>> = {
   light: { rest: ['5f90c8', '08306b'], selection: ['cc7526', '6b2f00'] },
   dark: { rest: ['3f7fc0', 'd6ebff'], selection: ['b8691f', 'ffe2bd'] },
 };
 export const SHADE_COUNT = 8;
 
-/** Hex digits of the shades from a count of 1 to the largest. */
+/** Computes the shades, from a count of 1 to the largest count, as hex digits. */
 export function computeShades(theme: ThemeName, ink: Ink): string[] {
   const [one, most] = RANGES[theme][ink];
   return Array.from({ length: SHADE_COUNT }, (_, at) => mixColors(one, most, at / (SHADE_COUNT - 1)));
@@ -31,20 +31,26 @@ function mixColors(a: string, b: string, share: number): string {
     .join('');
 }
 
-/** The shade of a count: 0 for 1, the last one for the largest, by the logarithm between. */
+/**
+ * Picks the shade of a count: shade 0 for a count of 1, the last shade for the largest count, and a logarithmic scale
+ * between them.
+ */
 export function computeShade(count: number, most: number): number {
   if (count <= 1 || most <= 1) return 0;
   return Math.min(Math.floor((Math.log(count) / Math.log(most)) * (SHADE_COUNT - 1) + 1e-9), SHADE_COUNT - 1);
 }
 
-/** A cell in device pixels, from the upper left to before the lower right; every cell has at least one pixel. */
+/**
+ * Computes a cell's range of device pixels, which excludes the right and the lower edge; every cell has at least one
+ * pixel.
+ */
 export function computeCellPixels({ columnCount, bandCount }: MapScale, { column, band }: MapCell, size: PictureSize) {
   const [left, right] = computePixelRange(column, columnCount, size.width);
   const [bottom, top] = computePixelRange(band, bandCount, size.height);
   return { left, right, top: size.height - top, bottom: size.height - bottom };
 }
 
-/** Cells of at least this many pixels leave one pixel free as a line between cells. */
+/** Cells of at least this many pixels leave one pixel free for a line between cells. */
 const LINED_PIXELS = 4;
 
 function computePixelRange(at: number, count: number, pixels: number): [from: number, to: number] {
@@ -60,7 +66,10 @@ export interface PaintOptions {
   isFailedOnly?: boolean;
 }
 
-/** Pixels by rows, for an ImageData. Rare cells never hide frequent ones, and failures are seen whatever is there. */
+/**
+ * Returns the painted pixels in rows, for an `ImageData`. Rare cells never hide frequent ones, and failures are always
+ * visible.
+ */
 export function paintCells(
   cells: readonly MapCell[],
   scale: MapScale,
@@ -89,7 +98,7 @@ export function paintCells(
   return pixels;
 }
 
-/** A failure is a bar across the middle third of a cell, or all of a low one. */
+/** Computes the bar that marks a failure: it covers the middle third of a cell, or all of a low cell. */
 function markWithin(top: number, bottom: number): [from: number, to: number] {
   const third = Math.floor((bottom - top) / 3);
   return third === 0 ? [top, bottom] : [top + third, bottom - third];

@@ -1,6 +1,6 @@
 /**
- * The questions of the overview to the daemon: the map, the slowest of the selection, and what sets the selection
- * apart.
+ * Requests of the overview to the daemon: for the map, for the slowest transactions of the selection, and for what sets
+ * the selection apart.
  */
 import type {
   DifferencesAnswer,
@@ -17,7 +17,7 @@ import { findBox, type LinkBox, OPEN_BOX } from './box.ts';
 import { computeMapScale, type MapCell, type MapScale, mergeCells } from './scale.ts';
 import { computeExactTail, LIST_MAX, narrowTail, tailOfCells, tailSize } from './tail.ts';
 
-/** An answer with the key of its question, because the old answer stays while another is awaited. */
+/** An answer with the key of its question, because an old answer is kept while the next one is awaited. */
 export interface KeyedAnswer {
   key: string;
 }
@@ -25,9 +25,9 @@ export interface KeyedAnswer {
 export interface LatencyMap extends KeyedAnswer {
   answer: HeatmapAnswer;
   of: MapKind;
-  /** Whether the map is of events because no transaction is labelled. */
+  /** Whether the map shows events because no transaction is labelled. */
   isUnlabelled: boolean;
-  /** Parameters of the population, without its window. */
+  /** Query parameters of the population, without its window. */
   filters: string;
   isFailedOnly: boolean;
   scale: MapScale;
@@ -40,21 +40,21 @@ export interface Selection {
   isFailed: boolean;
 }
 
-/** The question for the slowest transactions. */
+/** The request for the slowest transactions. */
 export interface SlowestQuestion extends KeyedAnswer {
   map: LatencyMap;
   path: string;
-  /** The longest duration to list, nanoseconds; null for any. */
+  /** The longest duration to list, in nanoseconds; null for no limit. */
   most: bigint | null;
-  /** Number of transactions in the tail; 0 if another selection is asked for. */
+  /** Number of transactions in the tail; 0 if the user has made another selection. */
   size: number;
 }
 
 export interface SlowestTransactions extends KeyedAnswer {
   transactions: Transaction[];
-  /** The least duration of the tail; null where none was asked for. */
+  /** The shortest duration of the tail; null if no tail was requested. */
   tailNs: bigint | null;
-  /** Whether transactions of the box are missing, because too many longer ones come before them. */
+  /** Whether transactions of the box are missing, because too many longer transactions come before them. */
   isCut: boolean;
 }
 
@@ -64,9 +64,9 @@ export interface Apart extends KeyedAnswer {
   answer: DifferencesAnswer;
 }
 
-/** Most transactions that are listed. */
+/** Maximum number of transactions in the list. */
 export const LISTED_MAX = 50;
-/** Most pages that are read for a box with an upper side, because longer transactions come first. */
+/** Maximum number of pages that are read for a box with an upper side, because longer transactions come first. */
 const PAGES_MAX = 3;
 
 export function mapPath(link: Link, columns: number, of = link.of ?? 'transactions'): string {
@@ -77,7 +77,7 @@ export function mapPath(link: Link, columns: number, of = link.of ?? 'transactio
   return `/api/heatmap?${parameters}`;
 }
 
-/** Asks for the map of transactions; for that of events if the link says so, or if no transaction is recorded. */
+/** Requests the map of transactions, or the map of events if the link says so or if no transaction is recorded. */
 export async function askMap(
   daemon: Pick<Daemon, 'askJson'>,
   link: Link,
@@ -99,7 +99,10 @@ export async function askMap(
   return { ...about, answer, scale, cells: mergeCells(answer, scale) };
 }
 
-/** The selection of the link; null for the slowest while their least duration is not known, or if there are too few. */
+/**
+ * Chooses the selection of the link; null if the slowest are selected and their shortest duration is not known yet, or
+ * if the map has too few transactions or events.
+ */
 export function chooseSelection(
   link: Link,
   map: LatencyMap,
@@ -116,8 +119,8 @@ export function chooseSelection(
 }
 
 /**
- * The question for the slowest of the selection; null without transactions. For the slowest 2 %, it asks for all of
- * them and the next one if one list holds them.
+ * Builds the request for the slowest transactions of the selection; null if there are no transactions. For the slowest
+ * 2 %, it requests all of them and one more, provided that a single list holds them.
  */
 export function buildSlowestQuestion(link: Link, map: LatencyMap): SlowestQuestion | null {
   if (map.of !== 'transactions' || map.answer.total.count === 0) return null;
@@ -134,7 +137,7 @@ export function buildSlowestQuestion(link: Link, map: LatencyMap): SlowestQuesti
   return { map, path, size, most: box.box_max, key: `${path} ${box.box_max ?? ''} ${size}` };
 }
 
-/** Parameters of the population of a map, in the time of a box. */
+/** Builds the query parameters of a map's population, limited to the time of a box. */
 function buildWindowParameters(map: LatencyMap, { box_from, box_to }: LinkBox): URLSearchParams {
   const parameters = new URLSearchParams(map.filters);
   const from = chooseLarger(BigInt(map.answer.from), box_from);
@@ -168,8 +171,8 @@ export async function askSlowest(
 }
 
 /**
- * Asks for the least duration of a tail that is longer than a list: maps of one column count the transactions that take
- * a duration or longer.
+ * Requests the shortest duration of a tail that is longer than a list: maps with a single column count the transactions
+ * that take at least a given duration.
  */
 function askTail(
   daemon: Pick<Daemon, 'askJson'>,
@@ -211,7 +214,7 @@ export async function askApart(
   return { key, map, selection, answer };
 }
 
-/** Decimal milliseconds with all nanoseconds. */
+/** Formats a time in decimal milliseconds, exact to the nanosecond. */
 function formatMilliseconds(ns: bigint): string {
   return formatDecimal(ns, 6);
 }

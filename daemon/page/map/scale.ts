@@ -1,5 +1,6 @@
 /**
- * Converts times and durations to places on a map, and back: columns of equal time, and bands of rows on a log scale.
+ * Converts times and durations to places on a map, and back. Columns cover equal times, and bands consist of rows on a
+ * logarithmic scale.
  */
 import type { HeatmapAnswer } from '../../contract/received.ts';
 import { findDurationRow, ROW_COUNT, ROW_EDGES, ROWS_PER_DECADE } from '../../model/duration_rows.ts';
@@ -10,12 +11,12 @@ export interface MapScale {
   columnCount: number;
   /** The lowest row of the lowest band. */
   firstRow: number;
-  /** A power of two, so that each edge of a band is also an edge of all finer bands. */
+  /** Number of rows per band: a power of two, so that each edge of a band is also an edge of all narrower bands. */
   rowsPerBand: number;
   bandCount: number;
 }
 
-/** Counts of a band of rows in one column. */
+/** Counts of the events or transactions in one band and one column. */
 export interface MapCell {
   column: number;
   band: number;
@@ -23,11 +24,11 @@ export interface MapCell {
   failed: number;
 }
 
-/** More bands would be too low to be seen one by one. */
+/** Maximum number of bands: more would be too low to be told apart. */
 const BANDS_MAX = 64;
-/** The least number of rows that a map shows, so that one duration does not fill it. */
+/** Minimum number of rows on a map, so that a single duration does not fill it. */
 const ROWS_MIN = 2 * ROWS_PER_DECADE;
-/** Free rows above and below. */
+/** Number of free rows above the highest duration and below the lowest one. */
 const MARGIN_ROWS = 4;
 
 export function computeMapScale({ from, column_ns, column_count, first_row, row_edges }: HeatmapAnswer): MapScale {
@@ -48,7 +49,7 @@ export function computeMapScale({ from, column_ns, column_count, first_row, row_
   };
 }
 
-/** The cells of an answer, with the rows of a band added up. */
+/** Merges the cells of an answer: the rows of each band are added up. */
 export function mergeCells({ cells }: HeatmapAnswer, { firstRow, rowsPerBand, bandCount }: MapScale): MapCell[] {
   const found = new Map<number, MapCell>();
   for (const [column, row, count, failed] of cells) {
@@ -60,7 +61,7 @@ export function mergeCells({ cells }: HeatmapAnswer, { firstRow, rowsPerBand, ba
   return [...found.values()].sort((a, b) => a.column - b.column || a.band - b.band);
 }
 
-/** The shortest duration of a band, nanoseconds; that of the band after the last one is where the map ends. */
+/** The shortest duration of a band, in nanoseconds; the band after the last one starts where the map ends. */
 export function getBandStartNs({ firstRow, rowsPerBand }: MapScale, band: number): bigint {
   return ROW_EDGES[Math.min(firstRow + band * rowsPerBand, ROW_COUNT)]!;
 }
@@ -69,14 +70,14 @@ export function computeColumnStartNs({ fromNs, columnNs }: MapScale, column: num
   return fromNs + BigInt(column) * columnNs;
 }
 
-/** Place of a time in columns, with a fraction; below 0 or beyond the last column outside the map. */
+/** Place of a time in columns, with a fraction; outside the map it is below 0 or beyond the last column. */
 export function computeColumnPlace({ fromNs, columnNs }: MapScale, ns: bigint): number {
   const offset = ns - fromNs;
   const whole = offset / columnNs;
   return Number(whole) + Number(offset - whole * columnNs) / Number(columnNs);
 }
 
-/** Place of a duration in bands, with a fraction: the start of a band is exactly its number. */
+/** Place of a duration in bands, with a fraction; the shortest duration of a band is exactly at the band's number. */
 export function computeBandPlace({ firstRow, rowsPerBand }: MapScale, ns: bigint): number {
   if (ns >= ROW_EDGES[ROW_COUNT]!) return (ROW_COUNT - firstRow) / rowsPerBand;
   const row = findDurationRow(ns);
@@ -87,13 +88,13 @@ export function computeBandPlace({ firstRow, rowsPerBand }: MapScale, ns: bigint
 
 export interface DurationMark {
   label: string;
-  /** Place in bands. */
+  /** Place of the mark, in bands. */
   band: number;
 }
 
 const UNITS = ['ns', 'µs', 'ms'];
 
-/** `1 µs`, `10 µs`, `100 µs`, `1 ms`: each power of ten on the map. */
+/** Computes the marks at each power of ten on the map: `1 µs`, `10 µs`, `100 µs`, `1 ms`. */
 export function computeDurationMarks(scale: MapScale): DurationMark[] {
   const marks: DurationMark[] = [];
   for (let power = 0; power * ROWS_PER_DECADE < ROW_COUNT; power++) {

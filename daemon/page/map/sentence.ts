@@ -1,4 +1,7 @@
-/** The sentences that an overview begins with: which were selected, what sets them apart, and where their time went. */
+/**
+ * The sentences at the top of an overview: which transactions or events are selected, what sets them apart, and where
+ * their time went.
+ */
 import type { DifferencesAnswer, DifferentValue, MapKind } from '../../contract/received.ts';
 import type { BreakdownPart } from '../lanes/breakdown.ts';
 import { percentText } from '../numbers/amounts.ts';
@@ -20,9 +23,9 @@ const EXTRA: Readonly<Record<BreakdownPart, string>> = {
 };
 
 /**
- * For example `The slowest 2 % (635 of 31 740) took 55.0 ms or more; the rest 6.14 ms in the mean. 83 % of them used
- * device nvme1n1 on node n2, of the rest 29 %. Waiting in its queue is 90.1 ms of the extra 178 ms.` Without an answer,
- * the sentence has only what the map says. `shown` makes recorded names safe to read.
+ * Describes an overview, for example `The slowest 2 % (635 of 31 740) took 55.0 ms or more; the rest 6.14 ms in the
+ * mean. 83 % of them used device nvme1n1 on node n2, of the rest 29 %. Waiting in its queue is 90.1 ms of the extra 178
+ * ms.` Without an answer, the sentence says only what the map shows. `shown` makes recorded names safe to read.
  */
 export function describeOverview(
   map: LatencyMap,
@@ -84,7 +87,7 @@ function describeSelectedShare(
   return `${capitalize(which)}${where} (${percentText(selected / all)}): they took ${took}${rest}.`;
 }
 
-/** A share that differs from 2 % only because transactions are whole is said to be 2 %. */
+/** Formats a share; a share that differs from 2 % only because transactions are whole is called 2 %. */
 function tailText(share: number): string {
   return Math.abs(share - TAIL_SHARE) < 0.0005 ? `${TAIL_SHARE * 100} %` : percentText(share);
 }
@@ -101,7 +104,7 @@ function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Shares of the selected and of the others that have a value. */
+/** Computes the share of the selected transactions or events that have a value, and that of all others. */
 export function computeValueShares({ selected, others }: DifferencesAnswer, value: DifferentValue): [number, number] {
   return [value.selected / selected.count, value.others / others.count];
 }
@@ -111,14 +114,14 @@ function isMoreFrequent(answer: DifferencesAnswer, value: DifferentValue): boole
   return own > other;
 }
 
-/** The first row whose share is higher among the selected. */
+/** Finds the first difference whose values are more frequent in the selection. */
 function findNamedRow(answer: DifferencesAnswer) {
   return answer.differences.find(({ values }) => isMoreFrequent(answer, values[0]!));
 }
 
 /**
- * Describes what most sets the selected apart: a value that they have more often, or, without any, one that they have
- * less often.
+ * Describes what most sets the selection apart: a value that is more frequent there or, if there is none, a value that
+ * is less frequent there.
  */
 function describeDifference(answer: DifferencesAnswer, shown: NameFormatter): string {
   const named = findNamedRow(answer);
@@ -134,7 +137,7 @@ function formatLeftOut({ left_out }: DifferencesAnswer): string {
   return left_out.length === 0 ? '' : `; not compared: ${joinWithAnd(left_out.map(getFieldName))}`;
 }
 
-/** Describes the part that explains most of the time that the selected took more. */
+/** Describes the part that explains most of the selection's extra time. */
 function describeExtraTime(answer: DifferencesAnswer, shown: NameFormatter): string {
   const extra = findLargestExtra(computeMeans(answer.selected), computeMeans(answer.others));
   if (!extra) return '';
@@ -142,7 +145,7 @@ function describeExtraTime(answer: DifferencesAnswer, shown: NameFormatter): str
   return `${what} is ${formatShortDuration(extra.ns)} of the extra ${formatShortDuration(extra.ofNs)}.`;
 }
 
-/** The wait in the queue of the device that the difference names; undefined if it names none. */
+/** Describes the wait in the queue of the device that the difference names; undefined if it names no device. */
 function queueText(answer: DifferencesAnswer, shown: NameFormatter): string | undefined {
   const values = findNamedRow(answer)?.values ?? [];
   if (values.some(({ field }) => field === 'device')) return 'Waiting in its queue';

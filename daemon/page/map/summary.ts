@@ -1,4 +1,4 @@
-/** A map and its box in words, for those who do not see the picture. */
+/** Describes a map and its box in words, for people who do not see the picture. */
 import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import type { LinkBox } from './box.ts';
 import { timeText } from './clock_ticks.ts';
@@ -8,7 +8,10 @@ import { computeColumnStartNs } from './scale.ts';
 const KEYS = 'Arrows move the box, Shift and arrows change its size, Escape clears it, V shows a table.';
 const SECOND_NS = 1_000_000_000n;
 
-/** `55.0 ms to 440.0 ms, 01:36:20 to 01:38:10`: an open side is that of the map. */
+/**
+ * Formats a box as `55.0 ms to 440.0 ms, 01:36:20 to 01:38:10`. An open time is that of the map; without a longest
+ * duration, the text says `or more`.
+ */
 export function formatBox({ scale, answer: { from, total } }: LatencyMap, box: LinkBox): string {
   const stepNs = scale.columnNs < SECOND_NS ? scale.columnNs : SECOND_NS;
   const formatClock = (ns: bigint) => timeText(ns, stepNs);

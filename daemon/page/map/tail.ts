@@ -1,22 +1,23 @@
-/** The slowest 2 %, which a map selects by itself. */
+/** The slowest 2 %, which a map selects by default. */
 import type { HeatmapAnswer, Transaction } from '../../contract/received.ts';
 import { ROW_EDGES } from '../../model/duration_rows.ts';
 
 export const TAIL_SHARE = 0.02;
-/** Fewer transactions are not compared. */
+/** Minimum number of transactions or events in a tail, because fewer are not compared. */
 const TAIL_MIN = 30;
 const POPULATION_MIN = 2 * TAIL_MIN;
-/** The most transactions of one answer. */
+/** Maximum number of transactions in one answer. */
 export const LIST_MAX = 1000;
 
-/** Number of the slowest 2 %; 0 where there are too few to select from. */
+/** Number of transactions or events in the slowest 2 %; 0 if there are too few to select from. */
 export function tailSize(count: number): number {
   return count < POPULATION_MIN ? 0 : Math.max(Math.ceil(count * TAIL_SHARE), TAIL_MIN);
 }
 
 /**
- * The least duration of the slowest `size`, given them and the next one, the slowest first. If the next one is as slow,
- * only the longer ones are the tail, unless they are too few.
+ * Computes the shortest duration of the slowest `size` transactions. `slowest` has these and the next one, in
+ * descending order of duration. If the next one is as slow, the tail has only the longer transactions, unless they are
+ * too few.
  */
 export function computeExactTail(slowest: readonly Pick<Transaction, 'duration_ns'>[], size: number): bigint {
   const durations = slowest.map(({ duration_ns }) => BigInt(duration_ns));
@@ -34,7 +35,7 @@ function sumCellsByRow({ cells, first_row, row_edges }: MapRows): number[] {
   return counts;
 }
 
-/** The start of the row from which on the rows have about `size` counts, and no less than TAIL_MIN. */
+/** Finds the start of the row from which the rows together have about `size` counts, but at least `TAIL_MIN`. */
 export function tailOfCells({ cells, first_row, row_edges }: MapRows, size: number): bigint {
   const counts = sumCellsByRow({ cells, first_row, row_edges });
   let [best, bestCount] = [0, 0];
@@ -47,14 +48,14 @@ export function tailOfCells({ cells, first_row, row_edges }: MapRows, size: numb
   return ROW_EDGES[first_row + best]!;
 }
 
-/** Most counts that narrow a tail, which divide a row into at most 1024 parts. */
+/** Maximum number of requests that narrow a tail; they divide a row into at most 1024 parts. */
 const COUNTS_MAX = 10;
-/** A tail is narrow enough if it has at most this share more than `size`. */
+/** Share by which a tail may exceed `size` and still be narrow enough. */
 const EXCESS_SHARE = 0.01;
 
 /**
- * Finds a least duration for a tail of `size` or little more, within the row of the map in which the tail begins.
- * `countFrom` returns how many take a duration or longer.
+ * Finds the shortest duration for a tail of `size` transactions or slightly more, within the row of the map in which
+ * the tail begins. `countFrom` returns the number of transactions that take at least a given duration.
  */
 export async function narrowTail(
   rows: MapRows,

@@ -1,9 +1,9 @@
-/** Mean times of the selected and of the others by part: exact sums, divided once. */
+/** Mean times of the selection and of the rest, by part; the sums are exact and are divided only once. */
 import type { ComparedSide } from '../../contract/received.ts';
 import { type BreakdownPart, PARTS } from '../lanes/breakdown.ts';
 
 export interface Means {
-  /** Whole nanoseconds, rounded. */
+  /** Mean duration, rounded to whole nanoseconds. */
   durationNs: bigint;
   parts: Record<BreakdownPart, bigint>;
 }
@@ -14,7 +14,10 @@ export function computeMeans({ count, duration_ns, breakdown }: ComparedSide): M
   return { durationNs: mean(duration_ns), parts: parts as Record<BreakdownPart, bigint> };
 }
 
-/** The part that explains most of the time that the selected took more; null if they took no more. */
+/**
+ * Finds the part that explains most of the selection's extra time; null if the selection took no more time than the
+ * rest.
+ */
 export function findLargestExtra(
   selected: Means,
   others: Means,

@@ -1,4 +1,4 @@
-/** Differences in words. */
+/** Describes differences in words. */
 
 import { isPatternOfFolder } from '../../base/file_pattern.ts';
 import type { ComparedField, DifferentValue, MapKind } from '../../contract/received.ts';
@@ -23,7 +23,7 @@ export const getFieldName = (field: ComparedField): string => FIELD_NAMES[field]
 
 type Named = Omit<DifferentValue, 'selected' | 'others'>;
 
-/** `file /srv/wal/1`, `files in /srv/wal/`. */
+/** Formats a field's value: `file /srv/wal/1`, `files in /srv/wal/`. */
 export function formatFieldValue(named: Named, shown: NameFormatter): string {
   const { field, value } = named;
   if (field === 'neighbour') return `neighbour ${shown(value)} on ${formatDevice(named, shown)}`;
@@ -60,11 +60,11 @@ const VERBS: Readonly<Record<MapKind, Readonly<Record<Filtered, string>>>> = {
   },
 };
 
-/** Most values of a field that are named; the others are counted. */
+/** Maximum number of a field's values that are named; further values are only counted. */
 const NAMED_MAX = 2;
 const BY_ITSELF: ReadonlySet<ComparedField> = new Set(['syscall', 'error', 'neighbour']);
 
-/** Formats a row as what the transactions or events with all its values did: `used device nvme1n1 on node n2`. */
+/** Formats a row as what the transactions or events that have all its values did: `used device nvme1n1 on node n2`. */
 export function formatRowClause(values: readonly DifferentValue[], of: MapKind, shown: NameFormatter): string {
   const byField = Map.groupBy(values, ({ field }) => field);
   const nodes = byField.get('node');
@@ -77,7 +77,7 @@ export function formatRowClause(values: readonly DifferentValue[], of: MapKind, 
   return clauses.length === 0 ? `were ${place}` : `${joinWithAnd(clauses)} ${place}`;
 }
 
-/** `shared device vda with backup and cron`. */
+/** Formats shared devices: `shared device vda with backup and cron`. */
 function formatSharedDevices(values: readonly DifferentValue[], shown: NameFormatter): string[] {
   const byDevice = Map.groupBy(values, (value) => formatDevice(value, shown));
   return [...byDevice].map(([device, some]) => `shared ${device} with ${formatNames('neighbour', some, shown)}`);
@@ -90,7 +90,7 @@ function formatNames(field: ComparedField, values: readonly DifferentValue[], sh
   return joinWithAnd(more > 0 ? [...named, `${more} more`] : named);
 }
 
-/** `a`, `a and b`, `a, b and c`. */
+/** Joins texts: `a`, `a and b`, `a, b and c`. */
 export function joinWithAnd(texts: readonly string[]): string {
   return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
 }

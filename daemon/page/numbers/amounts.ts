@@ -3,7 +3,10 @@ import { groupDigits } from './exact_times.ts';
 
 const SIZES = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
-/** `81 %`, `5.4 %`, `0.56 %`, `99.96 %`. Only nothing is 0 %, and only everything is 100 %. */
+/**
+ * Formats a share as `81 %`, `5.4 %`, `0.56 %` or `99.96 %`. Only a share of exactly 0 is shown as 0 %, and only a
+ * share of exactly 1 as 100 %.
+ */
 export function percentText(share: number): string {
   if (share === 0 || share === 1 || !Number.isFinite(share)) return `${share * 100} %`;
   const percent = share * 100;
@@ -14,7 +17,7 @@ export function percentText(share: number): string {
   return `${percent.toFixed(places)} %`;
 }
 
-/** `512 B`, `1 MiB`, `1.5 KiB`: whole multiples without a fraction. */
+/** Formats bytes as `512 B`, `1 MiB` or `1.5 KiB`; whole multiples have no fraction. */
 export function formatBytes(bytes: bigint | number): string {
   let value = Number(bytes);
   if (value < 1024) return `${groupDigits(bytes)} B`;
@@ -27,17 +30,17 @@ export function formatBytes(bytes: bigint | number): string {
   return `${Number.isInteger(value) ? groupDigits(value) : value.toFixed(1)} ${SIZES[at]}`;
 }
 
-/** All digits: `1 048 576 B`. */
+/** Formats bytes with all digits: `1 048 576 B`. */
 export function formatExactBytes(bytes: bigint): string {
   return `${groupDigits(bytes)} B`;
 }
 
-/** `1 request`, `8 requests`. */
+/** Formats a count as `1 request` or `8 requests`. */
 export function formatQuantity(count: number, thing: string): string {
   return `${groupDigits(count)} ${thing}${count === 1 ? '' : 's'}`;
 }
 
-/** `0.033`, `12.5`, `1 024`: three digits below 100. */
+/** Formats a rate as `0.033`, `12.5` or `1 024`: three significant digits below 100, and an integer from 100 on. */
 export function formatRate(rate: number): string {
   return rate < 100 ? String(Number(rate.toPrecision(3))) : groupDigits(Math.round(rate));
 }

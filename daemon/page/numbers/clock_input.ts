@@ -1,4 +1,4 @@
-/** Reads a time of day in UTC, as a person writes it. */
+/** Reads a time in UTC as a person writes it. */
 import { I64_MAX } from '../../base/bigints.ts';
 
 const CLOCK = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?Z?$/;
@@ -6,8 +6,8 @@ const DIGITS = /^\d{1,19}$/;
 const INT64_MAX = I64_MAX;
 
 /**
- * Nanoseconds since the epoch for `2026-11-21 01:37`, with seconds and up to nine digits of one, or for those
- * nanoseconds themselves; null for any other text.
+ * Returns the nanoseconds since the epoch for `2026-11-21 01:37`, for such a time with seconds and up to nine decimal
+ * places, or for the nanoseconds themselves; null for any other text.
  */
 export function parseClockNs(text: string): bigint | null {
   const trimmed = text.trim();
@@ -16,7 +16,7 @@ export function parseClockNs(text: string): bigint | null {
   if (date === undefined) return null;
   const iso = `${date}T${minutes}:${seconds}`;
   const ms = Date.parse(`${iso}Z`);
-  // A date such as 30 February would become one in March.
+  // A date such as 30 February would be read as a day in March.
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 19) !== iso) return null;
   return acceptInRange(BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0')));
 }

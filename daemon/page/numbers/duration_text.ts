@@ -1,8 +1,8 @@
-/** Durations as a person types them, and exactly as text. */
+/** Reads durations as a person types them, and formats durations exactly. */
 import { I64_MAX } from '../../base/bigints.ts';
 import { formatDecimal } from './exact_times.ts';
 
-/** Decimal places of each unit, so that the smallest digit is a nanosecond. */
+/** Number of decimal places of each unit, with which the smallest digit is a nanosecond. */
 const PLACES: ReadonlyMap<string, number> = new Map([
   ['ns', 0],
   ['µs', 3],
@@ -19,8 +19,8 @@ const TEXT_MAX = 60;
 const INT64_MAX = I64_MAX;
 
 /**
- * The nanoseconds of `5 ms`, `1.5s`, `+250 us` or `3 200 187 ns`; a number alone is milliseconds. Null for what is no
- * duration, no whole number of nanoseconds, or more than 64 bits.
+ * Returns the nanoseconds of `5 ms`, `1.5s`, `+250 us` or `3 200 187 ns`; a number without a unit is in milliseconds.
+ * Returns null for text that is not a duration, for fractions of a nanosecond, and for more than 64 bits.
  */
 export function parseDuration(text: string): bigint | null {
   if (text.length > TEXT_MAX) return null;
@@ -42,7 +42,7 @@ function scaleToNs(whole: bigint, fraction: string, unit: string): bigint | null
   return whole * 10n ** BigInt(places) + BigInt(written.padEnd(places, '0') || '0');
 }
 
-/** Formats all digits, in the largest unit of which the duration is at least one: `5 ms`, `31.302187 ms`, `250 µs`. */
+/** Formats all digits, in the largest unit in which the value is at least one: `5 ms`, `31.302187 ms`, `250 µs`. */
 export function formatDuration(ns: bigint): string {
   const [sign, size] = ns < 0n ? ['-', -ns] : ['', ns];
   const [unit, places] =

@@ -1,6 +1,6 @@
 /**
- * Times as text. All digits come from BigInts, as nanoseconds since the epoch do not fit into a double; a rounded text
- * only ever accompanies an exact one.
+ * Times as text. All digits come from BigInts, because nanoseconds since the epoch do not fit into a double; rounded
+ * text is only ever shown next to exact text.
  */
 
 const UNITS: readonly (readonly [name: string, ns: bigint])[] = [
@@ -17,22 +17,25 @@ const LONG_UNITS: readonly (readonly [name: string, seconds: bigint])[] = [
   ['s', 1n],
 ];
 
-/** Digits in groups of three. Plain spaces can be copied anywhere. */
+/** Formats digits in groups of three, separated by plain spaces, which can be copied anywhere. */
 export function groupDigits(value: bigint | number): string {
   return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ' ');
 }
 
-/** All digits: `31 302 187 ns`. */
+/** Formats a duration with all digits: `31 302 187 ns`. */
 export function formatExactDuration(ns: bigint): string {
   return `${groupDigits(ns)} ns`;
 }
 
-/** All digits and always a sign: `+85 495 835 ns`. */
+/** Formats an offset with all digits and always with a sign: `+85 495 835 ns`. */
 export function formatExactOffset(ns: bigint): string {
   return `${ns < 0n ? '' : '+'}${groupDigits(ns)} ns`;
 }
 
-/** Three or four digits: `31.3 ms`, `394.7 ms`, `1.02 s`, `2 min 5 s`. Durations below a microsecond are exact. */
+/**
+ * Formats a duration with three or four digits: `31.3 ms`, `394.7 ms`, `1.02 s`, `2 min 5 s`. Durations below a
+ * microsecond are exact.
+ */
 export function formatShortDuration(ns: bigint | number): string {
   const exact = typeof ns === 'bigint' ? ns : BigInt(Math.round(ns));
   const [sign, size] = exact < 0n ? ['-', -exact] : ['', exact];
@@ -46,23 +49,23 @@ export function formatShortDuration(ns: bigint | number): string {
   return sign + formatLongDuration(divideRounded(size, SECOND_NS));
 }
 
-/** Two units; the smaller one is rounded. */
+/** Formats a duration in two units; the number of the smaller unit is rounded. */
 function formatLongDuration(seconds: bigint): string {
   const at = LONG_UNITS.findIndex(([, unit]) => seconds >= unit);
   const [name, unit] = LONG_UNITS[at]!;
   const [smallName, small] = LONG_UNITS[at + 1]!;
   const total = divideRounded(seconds, small) * small;
-  // Rounding may reach the next larger unit: 59 min 59.6 s is 1 h.
+  // Rounding may reach the next larger unit: 59 min 59.6 s becomes 1 h.
   if (at > 0 && total >= LONG_UNITS[at - 1]![1]) return formatLongDuration(total);
   return `${groupDigits(total / unit)} ${name} ${(total % unit) / small} ${smallName}`;
 }
 
-/** `size / unit`, rounded to the nearest integer. */
+/** Returns `size / unit`, rounded to the nearest integer. */
 function divideRounded(size: bigint, unit: bigint): bigint {
   return (size * 2n + unit) / (unit * 2n);
 }
 
-/** A non-negative integer with its last `places` digits after the decimal point. */
+/** Formats a non-negative integer with its last `places` digits after the decimal point. */
 export function formatDecimal(value: bigint, places: number): string {
   if (places === 0) return String(value);
   const digits = String(value).padStart(places + 1, '0');

@@ -2,16 +2,16 @@
 
 const SECOND_NS = 1_000_000_000n;
 
-/** `2026-11-21 01:37:31.204519240` for nanoseconds since the epoch. */
+/** Formats nanoseconds since the epoch as `2026-11-21 01:37:31.204519240`. */
 export function formatWallClock(ns: bigint): string {
   const { seconds, fractionNs } = splitSeconds(ns);
   const date = new Date(Number(seconds) * 1000);
-  // A recorded time is shown even if it makes no sense.
+  // A recorded time is shown even if it is not a valid date.
   if (Number.isNaN(date.getTime())) return `${ns} ns since the epoch`;
   return `${date.toISOString().slice(0, -5).replace('T', ' ')}.${String(fractionNs).padStart(9, '0')}`;
 }
 
-/** Seconds before the epoch are rounded down, so that the fraction is never negative. */
+/** Splits off whole seconds. They are rounded down, also before the epoch, so the fraction is never negative. */
 function splitSeconds(ns: bigint): { seconds: bigint; fractionNs: bigint } {
   const fractionNs = ((ns % SECOND_NS) + SECOND_NS) % SECOND_NS;
   return { seconds: (ns - fractionNs) / SECOND_NS, fractionNs };

@@ -1,4 +1,4 @@
-/** Follows a session while its tab is shown: by a stream of its own, or by polling if other tabs have all streams. */
+/** Follows a session while its tab is shown: by this tab's stream, or by polling if other tabs use all streams. */
 import type { Session } from '../../contract/received.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { delay, retryMs } from '../api/event_stream.ts';
@@ -6,20 +6,20 @@ import { type Failure, toFailure } from '../api/failure.ts';
 import { createShownSignal, takeSlot, waitUntilShown } from '../api/stream_slot.ts';
 import { FINAL, type Frame, type FrameChoice, follow } from './stream.ts';
 
-/** Time between two questions of a tab that has no stream. */
+/** Time between two polls by a tab that has no stream. */
 const POLL_MS = 1000;
 
 export interface SessionFollower {
-  /** Chooses which frames come. */
+  /** Sets which frames are sent. */
   want(wanted: FrameChoice): void;
 }
 
 interface Options {
   daemon: Daemon;
   sessionId: string;
-  /** Aborts when the session is no longer to be followed. */
+  /** Aborts when the session should no longer be followed. */
   closing: AbortSignal;
-  /** Called with each state of the session that was asked for, the first time at the beginning. */
+  /** Called with each state of the session that was requested, including the one requested at the beginning. */
   onRead: (session: Session) => void;
   onFrame: (frame: Frame) => void;
   /** Called when following has ended, with the failure if there is one. */
@@ -27,7 +27,7 @@ interface Options {
 }
 
 export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, onEnd }: Options): SessionFollower {
-  /** The newest frame that this page has. */
+  /** Id of the newest frame that this page has received. */
   let newestId = 0;
   let [wanted, followed]: FrameChoice[] = ['events', 'events'];
   /** Ends the stream when frames of the other kind are wanted. */
@@ -62,8 +62,8 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
   }
 
   /**
-   * Follows while the tab is shown: frames that are sent while it is hidden come later. Resolves to whether following
-   * is over.
+   * Follows while the tab is shown: frames that are sent while it is hidden arrive later. Resolves to whether following
+   * has ended.
    */
   async function followWhileShown(): Promise<boolean> {
     await waitUntilShown(closing);
@@ -75,13 +75,13 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
     const ended = await follow(daemon, sessionId, newestId, takeFrame, signal, followed).finally(release);
     const isOver = !signal.aborted;
     if (ended) onEnd(ended);
-    // Reads the state after positions, because the events played meanwhile are not wanted one by one, and after the
+    // The state is read after positions, because the events played meanwhile are not needed one by one, and after the
     // end, because the session may be gone.
     else if (!closing.aborted && (followed === 'positions' || isOver)) await read();
     return isOver;
   }
 
-  /** Reads the state in place of a stream. */
+  /** Reads the state, for a tab without a stream. */
   async function poll(): Promise<boolean> {
     await read();
     await delay(POLL_MS, closing);

@@ -1,15 +1,15 @@
-/** Limits how often the page runs an action that keys and pointers ask for more often. */
+/** Limits how often the page runs an action that keys and pointers trigger more often. */
 
 export interface Pace {
-  /** Runs the action now, or as soon as the pace allows; a new action replaces one that waits. */
+  /** Runs the action now, or as soon as the pace allows; a new action replaces a waiting one. */
   run(action: () => void): void;
-  /** Forgets the action that waits. */
+  /** Discards the waiting action. */
   cancel(): void;
 }
 
 interface Clock {
   nowMs: () => number;
-  /** Calls `ring` when the time is over; returns a function that cancels the call. */
+  /** Calls `ring` after this time; returns a function that cancels the call. */
   after: (ms: number, ring: () => void) => () => void;
 }
 

@@ -21,7 +21,7 @@ export interface Change {
   loop?: boolean;
 }
 
-/** The newest event that was played, and its start on the session's time line. */
+/** The newest event that was played, and the event's start on the session's time line. */
 export interface NewestEvent {
   eventId: string;
   offsetNs: number;
@@ -30,27 +30,27 @@ export interface NewestEvent {
 export interface Replay {
   readonly sessionId: string;
   readonly playhead: Playhead;
-  /** Null until it was read. */
+  /** State of the session; null until it has been read. */
   readonly session: Session | null;
-  /** Why the last command failed, or the stream is cut. */
+  /** Reason why the last command failed or the stream was interrupted. */
   readonly failure: Failure | null;
   /** Whether frames arrive. */
   readonly isConnected: boolean;
-  /** Events that this page missed because it read too slowly; null if their number is not known. */
+  /** Number of events that this page missed because it read too slowly; null if the number is not known. */
   readonly missed: number | null;
-  /** Whether frames are positions, because events would be too many. */
+  /** Whether frames contain positions, because there would be too many events. */
   readonly isFast: boolean;
-  /** Whether the session stands still where its caller's wait ends. */
+  /** Whether the session is paused at the place where its caller's wait ends. */
   readonly isAtOwnEnd: boolean;
-  /** How late this page handles frames, milliseconds. */
+  /** Delay with which this page handles frames, in milliseconds. */
   delayMs(): number;
   can(command: Command): boolean;
   send(command: 'play' | 'pause' | 'stop'): Promise<void>;
   seek(target: SeekTarget): Promise<void>;
-  /** A negative count moves back. Resolves when `onPlayed` has the event. */
+  /** Steps by a number of events; a negative count moves back. Resolves after `onPlayed` was called with the event. */
   step(count: number): Promise<void>;
   change(change: Change): Promise<void>;
-  /** Stops following; the session goes on. */
+  /** Stops following the session, which continues. */
   close(): void;
 }
 
@@ -59,19 +59,19 @@ export interface ReplayOptions {
   sessionId: string;
   /** The transaction that the session must play. */
   transactionId: string;
-  /** Called after every change of what this object shows. */
+  /** Called after every change of the state that this object shows. */
   onChange: () => void;
-  /** Called with the newest event that was played; null before the first. */
+  /** Called with the newest event that was played; null before the first event. */
   onPlayed: (played: NewestEvent | null) => void;
   nowMs?: () => number;
 }
 
-/** Makes a session; the caller deletes it. */
+/** Creates a session, which the caller must delete. */
 export function createSession(daemon: Daemon, transactionId: string, settings: NewSessionSettings): Promise<Session> {
   return daemon.askJson<Session>(SESSIONS, { method: 'POST', body: { transaction_id: transactionId, ...settings } });
 }
 
-/** Deletes a session, also while the page is being closed. */
+/** Deletes a session, even while the page is being closed. */
 export async function deleteSession(daemon: Daemon, sessionId: string): Promise<void> {
   await daemon.ask(`${SESSIONS}/${sessionId}`, { method: 'DELETE', keepalive: true }).catch(() => {});
 }
@@ -84,12 +84,12 @@ export function openReplay(options: ReplayOptions): Replay {
   const closing = new AbortController();
   const playhead = createPlayhead();
   const delay = createDelayMeter();
-  /** Index after the newest event that `onPlayed` has. */
+  /** Index after the newest event with which `onPlayed` was called. */
   let playedIndex = 0;
   let locating = Promise.resolve();
-  /** Whether `failure` is that of the connection. */
+  /** Whether `failure` is a failure of the connection. */
   let isLost = false;
-  /** A command waits until it is known what the session plays. */
+  /** Resolves when it is known what the session plays; commands wait for this. */
   const known = Promise.withResolvers<void>();
   let isNewLayout: ReturnType<typeof createLayoutWatch> | undefined;
   const shown: ReplayState = {
@@ -110,7 +110,7 @@ export function openReplay(options: ReplayOptions): Replay {
     },
   };
 
-  /** Takes a state, unless a newer one is known. */
+  /** Stores a state, unless a newer state is known. */
   function take(state: Session): void {
     if (shown.session && state.last_event_id < shown.session.last_event_id) return;
     shown.session = state;
@@ -128,7 +128,7 @@ export function openReplay(options: ReplayOptions): Replay {
     following.want(shown.isFast ? 'positions' : 'events');
   }
 
-  /** Takes the position of the clock of a session that plays. */
+  /** Stores the clock position of a session that plays. */
   function takePosition(positionNs: number): void {
     playhead.set(positionNs, nowMs());
     delay.take(positionNs, nowMs());
@@ -153,7 +153,7 @@ export function openReplay(options: ReplayOptions): Replay {
     takePosition(Number(position_ns));
   }
 
-  /** Asks for the last event that a session that stands still has played, unless the event is known. */
+  /** Requests the last event that a session at rest has played, unless the event is known. */
   async function locate(isMoved = false): Promise<void> {
     const index = shown.session!.event_index;
     if (index === playedIndex && !isMoved) return;
@@ -173,12 +173,12 @@ export function openReplay(options: ReplayOptions): Replay {
   function takeFrame(frame: Frame): void {
     takeConnection(frame.kind === 'lost' ? frame.failure : null);
     if (frame.kind === 'state') take({ ...frame.session, last_event_id: frame.id });
-    // Events that a command's answer has brought are not taken again.
+    // Events that a command's answer has already brought are not added again.
     if (frame.kind === 'event' && frame.id > (shown.session?.last_event_id ?? 0)) takeEvent(frame.played);
     if (frame.kind === 'position') takePositionFrame(frame.position);
     if (frame.kind === 'gap')
       shown.missed = frame.missed === null || shown.missed === null ? null : shown.missed + frame.missed;
-    // The events have other positions now, because another client may have changed the settings.
+    // The events now have other positions, because another client may have changed the settings.
     if (isNewLayout?.(frame) && shown.session!.state !== 'playing') locating = locate(true);
     onChange();
   }
@@ -200,7 +200,7 @@ export function openReplay(options: ReplayOptions): Replay {
     } catch (error) {
       if (closing.signal.aborted) return;
       shown.failure = toFailure(error);
-      // Another client may have moved the session meanwhile, so its present state is shown.
+      // Another client may have changed the session meanwhile, so its present state is shown.
       if (shown.failure.code === 'invalid_transition') await daemon.askJson<Session>(path).then(take, () => {});
     }
     onChange();
@@ -248,8 +248,8 @@ function createCommands(
   located: () => Promise<void>,
 ): Pick<Replay, 'send' | 'seek' | 'step' | 'change'> {
   return {
-    // Play stops where the caller's wait ends: the write-back after it is played on its own, as it may take half a
-    // minute.
+    // Playing pauses where the caller's wait ends: the write-back after it is played separately, because it may take
+    // half a minute.
     send: (name) => command(`/${name}`, 'POST', name === 'play' ? { until: 'replay_duration_ns' } : {}),
     seek: (target) => command('/seek', 'POST', target),
     async step(count) {
@@ -262,28 +262,28 @@ function createCommands(
 
 type ScheduledEvent = Pick<PlayedEvent, 'event_id'> & { replay_offset_ns: number };
 
-/** The event before an index of the time line; undefined if the request for it fails. */
+/** Requests the event before an index of the time line; undefined if the request fails. */
 async function askPrecedingEvent(daemon: Daemon, path: string, index: number, signal: AbortSignal) {
   try {
     const timeline = `${path}/timeline?event_index=${index - 1}&limit=1`;
     const { events } = await daemon.askJson<{ events: ScheduledEvent[] }>(timeline, { signal });
     return events[0];
   } catch {
-    // The playhead is known without the event; a session that is gone is reported by its stream.
+    // The playhead is known without the event, and the stream reports it if the session is gone.
     return undefined;
   }
 }
 
 /**
  * Measures how late this page handles the frames of a session that plays. The fastest frame since the clock was set
- * relates the page's clock to the daemon's; a frame that took longer was held up on its way or here.
+ * relates the page's clock to the daemon's clock; a frame that took longer was delayed on its way or in this page.
  */
 interface DelayMeter {
-  /** Takes the position of the daemon's clock in a frame; returns the delay of the frame, milliseconds. */
+  /** Adds the position of the daemon's clock in a frame; returns the delay of the frame, in milliseconds. */
   take(positionNs: number, nowMs: number): number;
-  /** Starts again after the clock was set, or runs at another speed. */
+  /** Starts again after the clock was set or its speed changed. */
   reset(speedFactor: number): void;
-  /** The longest delay of the last second. */
+  /** Returns the longest delay within the last second. */
   getDelayMs(nowMs: number): number;
 }
 
@@ -311,24 +311,25 @@ export function createDelayMeter(): DelayMeter {
 }
 
 /**
- * Estimates where a session's clock is between two frames. The daemon's is the only clock: a frame says where it was,
- * and from there the position moves at the session's speed, never beyond where the session will stop.
+ * Estimates the position of a session's clock between two frames. The daemon has the only clock: a frame contains the
+ * clock's position, and from there the position moves at the session's speed, but never beyond the place where the
+ * session will stop.
  */
 interface Playhead {
-  /** Takes the position of a frame at a time of this page's clock. */
+  /** Sets the position from a frame, at a time of this page's clock. */
   set(positionNs: number, atMs: number): void;
   /** Stops the clock at a position. */
   stop(positionNs: number): void;
   /** Runs the clock at a speed, never beyond `limitNs`. */
   run(speedFactor: number, limitNs: number): void;
-  /** The position at a time of this page's clock, nanoseconds from the start of the replay. */
+  /** Returns the position at a time of this page's clock, in nanoseconds from the start of the replay. */
   computePositionNs(nowMs: number): number;
   readonly isRunning: boolean;
 }
 
-/** A difference below this is made up for slowly, because a jump back would look like a fault. */
+/** A difference below this limit is corrected gradually, because a jump back would look like an error. */
 const SLEW_NS_MAX = 30e6;
-/** Share of a difference that is left after each frame of the screen. */
+/** Share of a difference that is left after each screen frame. */
 const SLEW_LEFT = 0.8;
 
 export function createPlayhead(): Playhead {
@@ -362,25 +363,27 @@ export function createPlayhead(): Playhead {
   };
 }
 
-/* Computes what the settings of a session mean for its time line. */
+/* Computes the effects of a session's settings on its time line. */
 
-/** More events a second than these are not read one by one. */
+/** Above this rate (events per second), events are not read one by one. */
 const RATE_MAX = 2000;
 
 type Timed = Pick<Session, 'event_count' | 'speed_factor' | 'duration_ns' | 'replay_duration_ns' | 'replay_end_ns'>;
 
-/** End of the last event on the session's time line; the recorded duration until it is known. */
+/** End of the last event on the session's time line; the recorded duration while that end is not known. */
 function chooseEndNs({ replay_end_ns, replay_duration_ns, duration_ns }: Omit<Timed, 'event_count'>): number {
   return Number(replay_end_ns ?? replay_duration_ns ?? duration_ns);
 }
 
-/** Mean number of events per second that a session plays during its caller's wait. */
+/** Mean number of events per second that a session plays until its caller's wait ends. */
 export function computeExpectedRate(session: Timed): number {
   const ownNs = Number(session.replay_duration_ns ?? session.duration_ns);
   return (session.event_count / Math.max(1, ownNs || chooseEndNs(session))) * 1e9 * session.speed_factor;
 }
 
-/** Where the clock of a session that plays will stand still, nanoseconds; far away while that is not known. */
+/**
+ * Position at which the clock of a session that plays will stop, in nanoseconds; very large while that is not known.
+ */
 export function computeStopNs({
   until,
   replay_duration_ns,
@@ -389,7 +392,7 @@ export function computeStopNs({
   return Number((until && replay_duration_ns) ?? replay_end_ns ?? Number.MAX_SAFE_INTEGER);
 }
 
-/** Whether a session is paused exactly where its caller's wait ends, and data is written back after it. */
+/** Whether a session is paused exactly where its caller's wait ends, with data still to be written back. */
 export function isAtOwnEnd(session: Pick<Session, 'state' | 'position_ns' | 'replay_duration_ns' | 'replay_end_ns'>) {
   const { state, position_ns, replay_duration_ns, replay_end_ns } = session;
   if (state !== 'paused' || !replay_duration_ns || replay_end_ns === null) return false;

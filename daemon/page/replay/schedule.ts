@@ -1,6 +1,7 @@
 /**
- * Computes when a session plays each event, by the rule of the daemon: a call takes longer by the latency that its
- * caller waits for, later events of its thread begin later by the sum, and idle times are cut to the longest gap.
+ * Computes when a session plays each event, by the same rule as the daemon: a call takes longer by the latency that its
+ * caller waits for, later events of its thread begin later by the sum of latencies, and idle times are shortened to the
+ * longest gap.
  */
 import type { Only } from '../../contract/received.ts';
 import {
@@ -23,16 +24,16 @@ export interface Latency {
 }
 
 export interface ScheduleSettings extends Latency {
-  /** Null leaves gaps as recorded. */
+  /** Longest gap, in nanoseconds; null leaves gaps as recorded. */
   maxGapNs: number | null;
 }
 
 export interface Schedule {
   /** Rows of the transaction's events in the order of the replay. */
   rows: Uint32Array;
-  /** Start of each event: offset from the start of the replay, nanoseconds. */
+  /** Start of each event, in nanoseconds from the start of the replay. */
   starts: Float64Array;
-  /** Number of gaps that were cut, and by how many nanoseconds altogether. */
+  /** Number of gaps that were shortened; `cutNs` is the total time removed, in nanoseconds. */
   cutCount: number;
   cutNs: number;
 }
@@ -59,8 +60,8 @@ export function computeSchedule(model: Model, settings: ScheduleSettings): Sched
 }
 
 /**
- * Computes when each event would start and end with the latency, without cuts: by row, on the model's time line. `rows`
- * are the rows of the transaction by their new start, ties in recorded order.
+ * Computes when each event would start and end with the latency but without shortened gaps: by row, on the model's time
+ * line. `rows` are the rows of the transaction, ordered by new start, and by recorded order if two starts are equal.
  */
 export function projectTimes({ columns, shares, starts, ends }: Model, { latencyNs, only }: Latency): ProjectedTimes {
   const newStarts = Float64Array.from(starts);

@@ -1,9 +1,9 @@
-/** The settings of a session as the link has them, so that a session that is gone can be created again. */
+/** The settings of a session as the link stores them, which allow a session that is gone to be created again. */
 import type { Only, Session } from '../../contract/received.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
 
-/** Settings of a new session apart from its transaction: fields of `POST /api/replay/sessions`. */
+/** Settings of a new session other than its transaction: fields of `POST /api/replay/sessions`. */
 export interface NewSessionSettings {
   speed_factor?: number;
   extra_latency_ns?: bigint;
@@ -16,7 +16,7 @@ export interface NewSessionSettings {
 type Lists = Pick<Link, 'only_event_type' | 'only_service' | 'only_node'>;
 type Settings = Lists & Pick<Link, 'latency' | 'timeout' | 'speed' | 'max_gap'>;
 
-/** The link's speeds have six decimal places at most. */
+/** Maximum number of decimal places of speeds in a link. */
 const SPEED_DECIMALS = 6;
 
 export function buildOnlyFilter({ only_event_type, only_service, only_node }: Lists): Only {
@@ -38,21 +38,21 @@ export function buildSessionSettings(link: Settings, offsets: ClockOffsets): New
   };
 }
 
-/** Defined by name, because a node may be called `__proto__`. */
+/** Builds the field from entries, because a node may be called `__proto__`. */
 export function buildOffsetsField(offsets: ClockOffsets): Record<string, bigint> {
   return Object.fromEntries(offsets);
 }
 
 export type ShownSettings = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'max_gap_ns' | 'loop'>;
 
-/** The settings of a session that the link would make. */
+/** Returns the settings that a session created from the link would have. */
 export function buildExpectedSettings({ speed, latency, max_gap }: Settings): ShownSettings {
   return { speed_factor: speed ?? 1, extra_latency_ns: latency ?? 0n, max_gap_ns: max_gap, loop: false };
 }
 
 type LinkedSettings = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'timeout_ns' | 'max_gap_ns' | 'only'>;
 
-/** The change of the link that stores the settings of a session. */
+/** Returns the change of the link that stores the settings of a session. */
 export function linkSettings({
   speed_factor,
   extra_latency_ns,

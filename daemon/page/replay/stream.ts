@@ -17,31 +17,32 @@ export interface PlayedPosition {
 export type Frame =
   | { kind: 'state'; id: number; session: Session }
   | { kind: 'event'; id: number; played: PlayedEvent }
-  /** Sent in place of events, where these would be too many. */
+  /** Sent in place of events if there would be too many of them. */
   | { kind: 'position'; position: PlayedPosition }
-  /** `missed` is null when the daemon was started again. */
+  /** Frames were missed; `missed` is null if the daemon has restarted. */
   | { kind: 'gap'; missed: number | null }
   | { kind: 'end'; reason: string }
-  /** The connection broke, and is tried again. */
+  /** The connection broke; another attempt follows. */
   | { kind: 'lost'; failure: Failure };
 
 /** The frames of a stream: all events, or the position of the session 20 times a second. */
 export type FrameChoice = 'events' | 'positions';
 
-/** Failures after which asking again does not help. */
+/** Failures after which another request does not help. */
 export const FINAL: ReadonlySet<string> = new Set([
   'unauthorized',
   'forbidden',
   'session_not_found',
   'invalid_parameter',
 ]);
-/** Ends after which the session plays no more. */
+/** End reasons after which the session does not resume. */
 const OVER: ReadonlySet<string> = new Set(['stopped', 'failed', 'deleted', 'expired']);
 
 /**
- * Gives the frames of a session to `taken` until the signal aborts, or the session is gone; resolves to the failure, or
- * to null. Frames that were sent while a connection was broken come with the next one, none twice. `lastId` is the
- * newest frame that the page has seen, such as `last_event_id` of an answer; null begins with the present state.
+ * Passes the frames of a session to `taken` until the signal aborts or the session is gone; resolves to the failure, or
+ * to null. Frames that were sent while a connection was broken arrive on the next connection, each only once. `lastId`
+ * is the newest frame that the page has seen, such as `last_event_id` of an answer; with null, the stream begins with
+ * the present state.
  */
 export function follow(
   daemon: Daemon,
@@ -72,6 +73,6 @@ function parseFrame({ id, event, data }: EventSourceMessage): Frame | null {
   if (event === 'position') return { kind: 'position', position: parseJson(data) as PlayedPosition };
   if (event === 'gap') return { kind: 'gap', missed: (parseJson(data) as { missed: number | null }).missed };
   if (event === 'end') return { kind: 'end', reason: String((parseJson(data) as { reason: string }).reason) };
-  // Another kind of frame is of a newer daemon.
+  // A frame of another kind comes from a newer daemon.
   return null;
 }

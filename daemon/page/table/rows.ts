@@ -1,4 +1,4 @@
-/** The table of a picture's events with all digits, made row by row as they come into sight. */
+/** The table of a picture's events with all digits; rows are built one by one as they scroll into view. */
 import {
   collectOrigins,
   type EventColumns,
@@ -17,7 +17,10 @@ import { formatExactBytes } from '../numbers/amounts.ts';
 import { formatExactDuration, formatExactOffset, groupDigits } from '../numbers/exact_times.ts';
 import { formatWallClock } from '../numbers/wall_clock.ts';
 
-/** Browsers limit the height of an element, so that a table of millions of rows has pages. */
+/**
+ * Maximum number of rows on a page: browsers limit the height of an element, so a table of millions of rows is divided
+ * into pages.
+ */
 export const PAGE_ROWS = 10_000;
 
 /** Headings in the order of the cells. */
@@ -29,17 +32,20 @@ export const HEADINGS = [
 export interface EventTable {
   rowCount: number;
   pageCount: number;
-  /** Row of the event in a line of the table. */
+  /** Returns the row of the event that a line of the table shows. */
   getRow(line: number): number;
-  /** The line of an event; -1 if it is not in the table. */
+  /** Returns the line of an event; -1 if the event is not in the table. */
   findLine(row: number): number;
-  /** Lines of a page; `to` is the line after the last. */
+  /** Returns the lines of a page; `to` is the line after the last one. */
   computePageLines(page: number): [from: number, to: number];
-  /** Texts of a line, one for each heading; empty where the event has no such value. */
+  /** Returns the texts of a line, one for each heading; a text is empty if the event has no such value. */
   formatLine(line: number): string[];
 }
 
-/** `rows` selects and orders the events; without it the table has all. `originNs` is where starts count from. */
+/**
+ * Creates a table. `rows` selects and orders the events; without `rows`, the table has all events. `originNs` is the
+ * time from which starts are counted.
+ */
 export function createEventTable(columns: EventColumns, originNs = 0n, rows?: Uint32Array): EventTable {
   const rowCount = rows ? rows.length : columns.count;
   const getRow = (line: number) => (rows ? rows[line]! : line);
@@ -53,7 +59,10 @@ export function createEventTable(columns: EventColumns, originNs = 0n, rows?: Ui
   };
 }
 
-/** Selects the longest events, in order of start; of equally long events, the earlier ones. */
+/**
+ * Selects the longest events, and returns them in order of start; if events are equally long, earlier ones are
+ * preferred.
+ */
 export function selectLongestRows(
   { count, duration }: Pick<EventColumns, 'count' | 'duration'>,
   most: number,
@@ -94,7 +103,7 @@ function formatCells(columns: EventColumns, row: number, originNs: bigint): stri
   ];
 }
 
-/** `shop order-1 4096 B; backup 1 024 B`. */
+/** Formats the origins as `shop order-1 4096 B; backup 1 024 B`. */
 function formatOrigins(columns: EventColumns, row: number): string {
   return collectOrigins(columns, row)
     .map(({ service, transactionId, bytes }) =>

@@ -1,4 +1,4 @@
-/** The parts of a transaction's time, as a bar and as numbers that add up. */
+/** Shows the parts of a transaction's time as a bar, and as numbers that add up to the whole. */
 import { type Breakdown, type BreakdownPart, PARTS } from '../lanes/breakdown.ts';
 import { percentText } from '../numbers/amounts.ts';
 import { formatExactDuration, formatShortDuration } from '../numbers/exact_times.ts';

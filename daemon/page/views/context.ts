@@ -10,14 +10,14 @@ export interface PageContext {
   daemon: Daemon;
   link: Link;
   /**
-   * Changes the link. `isNewEntry` says whether this becomes an entry of the browser's history; by default, only
-   * another view does.
+   * Changes the link. `isNewEntry` says whether the change makes a new entry in the browser's history; by default, only
+   * a change to another view does.
    */
   go: (change: Partial<Link>, isNewEntry?: boolean) => void;
   access: Access;
-  /** Says a sentence to a screen reader. */
+  /** Makes a screen reader say a sentence. */
   announce: (sentence: string) => void;
-  /** Gives the coverage of what is shown to the top bar. */
+  /** Passes the coverage of the shown data to the top bar. */
   setCoverage: (coverage: Coverage | null) => void;
 }
 

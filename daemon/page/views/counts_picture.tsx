@@ -1,4 +1,4 @@
-/** A strip for each process with the number of its events over time, and the same numbers as a table. */
+/** Shows a strip for each process with the number of its events over time, and a table with the same numbers. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { BucketCounts } from '../draw/counts.ts';
 import { computeHeightShare } from '../draw/density.ts';

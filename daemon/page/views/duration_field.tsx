@@ -1,4 +1,4 @@
-/** A duration, set by a slider with a logarithmic scale, or exactly as text. */
+/** A field for a duration, which is set by a slider with a logarithmic scale, or exactly as text. */
 import { useState } from 'preact/hooks';
 import { formatDuration, parseDuration } from '../numbers/duration_text.ts';
 import { placeOn, type Scale } from '../what_if/scale.ts';
@@ -9,7 +9,7 @@ interface Props {
   value: bigint | null;
   leastNs: bigint;
   mostNs: bigint;
-  /** Text for no limit, if the scale has null for it. */
+  /** Text for a duration without a limit, if the scale includes null. */
   none?: string;
   onValue: (value: bigint | null) => void;
 }
@@ -48,7 +48,7 @@ export function DurationField({ label, scale, value, none, onValue, ...bounds }:
 interface ExactProps {
   label: string;
   text: string;
-  /** Takes the typed text; returns what the text must be if it is refused. */
+  /** Takes the typed text; if it is refused, returns a description of valid text. */
   onText: (text: string) => string | null;
 }
 

@@ -1,4 +1,4 @@
-/** The events of a picture as a table with every row: only those in sight are in the document. */
+/** Shows the events of a picture as a table with every row; the document has only the visible rows. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { LanesModel } from '../lanes/model.ts';
 import { groupDigits } from '../numbers/exact_times.ts';
@@ -21,7 +21,7 @@ const RIGHT: ReadonlyMap<string, number> = new Map([
   ['ArrowLeft', -1],
 ]);
 const ROW_PX = 26;
-/** Rows above and below those in sight. */
+/** Number of rows that are kept above and below the visible ones. */
 const MARGIN = 10;
 
 export function EventTable({ model, selected, onSelect }: Props) {
@@ -31,7 +31,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
   const line = selected < 0 ? -1 : table.findLine(selected);
   const [page, setPage] = useState(() => Math.floor(Math.max(line, 0) / PAGE_ROWS));
   const [from, to] = table.computePageLines(page);
-  /** Keys may come faster than effects, so each key goes on from the result of the one before. */
+  /** Keys may come faster than effects, so each key continues from the result of the previous key. */
   const latest = useRef({ line, from, to });
   latest.current = { line, from, to };
 
@@ -50,14 +50,14 @@ export function EventTable({ model, selected, onSelect }: Props) {
     setSeen([first, Math.ceil((scrollTop + clientHeight) / ROW_PX) + MARGIN]);
   };
   useLayoutEffect(() => {
-    // Another page begins with its first row, unless the selected row is on it.
+    // Another page starts at its first row, unless the selected row is on it.
     if (line < from || line >= to) scroller.current!.scrollTop = 0;
     look();
   }, [page]);
 
   useKeys((key, target) => {
     if (target.matches('input[type=range]')) return false;
-    // Left and right scroll sideways while the focus is within the table.
+    // Left and right arrows scroll sideways while the focus is within the table.
     const by = (scroller.current!.contains(target) ? DOWN : RIGHT).get(key);
     if (by === undefined) return false;
     const now = latest.current;

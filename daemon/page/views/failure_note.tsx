@@ -1,10 +1,10 @@
-/** A failure in words, with what to do next. */
+/** Describes a failure in words, and what to do next. */
 import { chooseAdvice, type Failure } from '../api/failure.ts';
 import { escapeHidden } from './names.ts';
 
 interface Props {
   failure: Failure;
-  /** Called by the button; if given, the page also asks again by itself after failures that pass. */
+  /** Called by the retry button; if given, the page also retries by itself after failures that may pass. */
   onRetry?: (() => void) | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The keys of the page, with a switch for them. */
+/** Lists the keys of the page, with a switch that turns them on or off. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { areKeysOn, switchKeys } from './keys.ts';
 

@@ -1,10 +1,12 @@
-/** Names keys as the help does: by what they write. Keyboards differ in where a letter or a sign is. */
+/**
+ * Names keys as the help does, by the text that they write, because keyboards differ in where a letter or a sign is.
+ */
 
-/** The part of a KeyboardEvent that says which key it is. */
+/** The properties of a `KeyboardEvent` that identify the key. */
 interface Pressed {
-  /** Text that the key writes, or its name. */
+  /** Text that the key writes, or the key's name. */
   key: string;
-  /** Place of the key, by the letter that an American keyboard has there. */
+  /** Position of the key, named after the key that an American keyboard has there. */
   code: string;
   shiftKey: boolean;
 }
@@ -14,10 +16,10 @@ const LETTERS = 'WASDFVYTLOI1234';
 export const SIGNS = '?/+-[].,';
 
 /**
- * Returns what the key writes, in capitals: `V`, `?`, `Space`, `ArrowLeft`; with Shift held `L+Shift`, except for
- * digits and signs, which many keyboards write with Shift only. A key whose text the page does not use counts by its
- * place on an American keyboard: `W` `A` `S` `D` lie together, French keyboards have digits with Shift, others no Latin
- * letters.
+ * Returns the text that the key writes, in capitals: `V`, `?`, `Space`, `ArrowLeft`; with Shift held `L+Shift`, except
+ * for digits and signs, which many keyboards write only with Shift. A key whose text the page does not use is named by
+ * its position on an American keyboard. There `W` `A` `S` `D` lie together; French keyboards write digits with Shift,
+ * and some keyboards have no Latin letters.
  */
 export function nameKey({ key, code, shiftKey }: Pressed): string {
   let name = key === ' ' ? 'Space' : key.length > 1 ? key : key.toUpperCase();

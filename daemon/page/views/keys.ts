@@ -1,18 +1,18 @@
-/** Keys of the whole page, which are off while the user types, or uses a key of the browser. */
+/** Handles keys for the whole page; they are off while the user types or uses a key of the browser. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { createKeptTexts } from '../access/kept_texts.ts';
 import { nameKey, SIGNS } from './key_name.ts';
 
-/** A name of `nameKey`. Returns whether the key was used. */
+/** Handles a key, named as by `nameKey`; returns whether the key was used. */
 export type KeyHandler = (key: string, target: Element) => boolean;
 
 const TYPING = 'input:not([type=range]):not([type=checkbox]), textarea, select, [contenteditable]';
-/** Elements that use the space bar and Enter themselves. */
+/** Elements that handle the space bar and Enter themselves. */
 const PRESSED = 'button, a, summary, input[type=checkbox]';
 const SWITCH = 'kreplay.keys';
 const kept = createKeptTexts('localStorage');
 
-/** Whether keys of the page are on: some assistive programs need all keys for themselves (WCAG 2.1.4). */
+/** Whether the page's keys are on: some assistive programs need all keys for themselves (WCAG 2.1.4). */
 export function areKeysOn(): boolean {
   return kept.get(SWITCH) !== 'off';
 }
@@ -21,16 +21,17 @@ export function switchKeys(isOn: boolean): void {
   kept.set(SWITCH, isOn ? null : 'off');
 }
 
-/** Gives the keys of the page to the handler of the latest rendering, for as long as the component is shown. */
+/** Passes the page's keys to the handler of the latest rendering while the component is shown. */
 export function useKeys(handler: KeyHandler): void {
   const latest = useRef(handler);
   latest.current = handler;
-  // Preact ends a plain effect a frame after its component is gone, and keys come faster than frames of a busy page.
+  // Preact ends a plain effect one frame after its component is removed, and on a busy page keys come faster than
+  // frames.
   useLayoutEffect(() => {
     const listener = (event: KeyboardEvent) => {
       const target = event.target instanceof Element ? event.target : document.body;
       const { key, altKey } = event;
-      // Many keyboards write [ and ] with AltGr, which is Control and Alt in Windows, or with Option.
+      // Many keyboards write [ and ] with Option or with AltGr, which is Control and Alt in Windows.
       const isSign = altKey && SIGNS.includes(key);
       if (event.defaultPrevented || event.metaKey || ((event.ctrlKey || altKey) && !isSign) || !areKeysOn()) return;
       if (target.closest(TYPING) || document.querySelector('dialog[open]')) return;

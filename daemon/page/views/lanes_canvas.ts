@@ -1,6 +1,6 @@
 /**
- * Draws lanes on two canvases: the recorded events, and above them what moves, which is the playhead and the frames of
- * the selected event and the played one.
+ * Draws lanes on two canvases. The lower one has the recorded events; the upper one has what moves: the playhead, and
+ * the frames of the selected event and of the event that was played last.
  */
 import { findFirstAtLeast } from '../columns/event_columns.ts';
 import { type Axis, BREAK_PX, computeAxisWidthPx, computeAxisXPx, computeFoldedLeftPx } from '../draw/axis.ts';
@@ -20,11 +20,11 @@ import { formatName } from './names.ts';
 import { clearCanvas, type Ink } from './use_frame.ts';
 
 export const SIZES = { headerPx: 20, trackPx: 18, gapPx: 6, thinPx: 4 } as const;
-/** Width of the names left of the time line, on a wide and on a narrow screen. */
+/** Width of the names left of the time line, for a wide and for a narrow screen. */
 const NAMES_PX = { wide: 150, narrow: 84 } as const;
 const NARROW_PX = 500;
 export const AXIS_PX = 22;
-/** Browsers draw nothing on a canvas that is higher. */
+/** Maximum height of a canvas: browsers draw nothing on a higher one. */
 export const HEIGHT_PX_MAX = 12_000;
 export const FONT = '12px system-ui, sans-serif';
 const MARK_PX = 4;
@@ -35,26 +35,26 @@ export const chooseNamesWidth = (pictureWidthPx: number) =>
   pictureWidthPx < NARROW_PX ? NAMES_PX.narrow : NAMES_PX.wide;
 
 export interface Scene {
-  /** Width of the names left of the time line, CSS pixels. */
+  /** Width of the names left of the time line, in CSS pixels. */
   namesPx: number;
   axis: Axis;
   layout: Layout;
   theme: ThemeName;
   ink: Ink;
-  /** Times of the events with the latency of a what-if; null without one. */
+  /** Times of the events with the latency of a what-if; null without a what-if. */
   times: ProjectedTimes | null;
 }
 
 export interface Moving {
   selected: number;
-  /** Null while nothing is replayed. */
+  /** Offset of the playhead; null while nothing is replayed. */
   playheadNs: number | null;
-  /** The event that was played last. */
+  /** Row of the event that was played last. */
   playedRow: number;
 }
 
 export interface LanesCanvas {
-  /** `all` leaves no lane folded. */
+  /** Places lanes and tracks; if `all` is true, no lane is folded. */
   layOut(axis: Axis, selected: number, times: ProjectedTimes | null, all: boolean): Layout;
   drawRecorded(canvas: HTMLCanvasElement, scene: Scene): void;
   drawMoving(canvas: HTMLCanvasElement, scene: Scene, moving: Moving): void;
@@ -96,7 +96,7 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     const { dpr } = axis.view;
     inView.draw(context, layout, namesPx, dpr);
     if (axis.folded) folded.draw(context, layout, namesPx + computeFoldedLeftPx(axis), dpr);
-    // `putImageData` replaces what was there, so the lines behind the strips are drawn after them.
+    // `putImageData` replaces what was on the canvas, so the lines behind the strips are drawn afterwards.
     context.globalCompositeOperation = 'destination-over';
     drawAxis(context, scene, model.firstNs);
     context.globalCompositeOperation = 'source-over';
@@ -107,7 +107,7 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     drawOwnSpan(context, scene, model);
   }
 
-  /** Whether the canvas needs no clearing; at first, another model may have drawn on it. */
+  /** Whether the canvas is empty and needs no clearing; false at first, because another model may have drawn on it. */
   let isMovingEmpty = false;
 
   function drawMoving(canvas: HTMLCanvasElement, scene: Scene, { selected, playheadNs, playedRow }: Moving): void {
@@ -162,7 +162,7 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
   };
 }
 
-/** The strips of one part of the axis. */
+/** Creates the strips for one part of the axis. */
 function createStrips(model: LanesModel) {
   const painter = createStripPainter(model);
   let [strips, band] = [new Uint32Array(0), new ImageData(1, 1)];
@@ -176,7 +176,7 @@ function createStrips(model: LanesModel) {
       painter.paint(tracks, view, palette, strips, onTrack);
     },
     /**
-     * Puts each track at its height, in place of what is there. Copying a row of pixels takes half as long as letting
+     * Draws each track at its height and replaces what is there. Copying a row of pixels takes half as long as letting
      * the canvas stretch an image.
      */
     draw(context: CanvasRenderingContext2D, { tracks }: Layout, leftPx: number, dpr: number): void {
@@ -215,14 +215,14 @@ function drawProjected(
   }
 }
 
-/** The parts of an axis, each with its left edge in CSS pixels. */
+/** Lists the parts of an axis, each with its left edge in CSS pixels. */
 function listAxisParts(axis: Axis): (readonly [leftPx: number, view: View])[] {
   return axis.folded
     ? [[0, axis.view] as const, [computeFoldedLeftPx(axis), axis.folded] as const]
     : [[0, axis.view] as const];
 }
 
-/** Whether a track has an event; the search relies on the order of its rows by start. */
+/** Whether a track has an event; the search relies on the track's rows being in order of start. */
 function hasRow({ starts }: LanesModel, track: LaneTrack, row: number): boolean {
   for (let at = findFirstAtLeast(track.starts, starts[row]!); track.starts[at] === starts[row]; at++)
     if (track.rows[at] === row) return true;
@@ -251,7 +251,7 @@ function drawAxis(context: CanvasRenderingContext2D, { axis, layout, ink, namesP
   }
 }
 
-/** Draws two lines where the axis is interrupted, and right of them how much later the last write-back ended. */
+/** Draws two lines where the axis is interrupted and, right of them, how much later the last write-back ended. */
 function drawBreak(
   context: CanvasRenderingContext2D,
   { axis, layout, ink, namesPx }: Scene,
@@ -288,7 +288,7 @@ function drawNames(context: CanvasRenderingContext2D, { layout, axis, ink, names
     context.fillRect(12, AXIS_PX + topPx + heightPx / 2 - 1, namesPx - 12 + computeAxisWidthPx(axis), 1);
 }
 
-/** The text, or as much of its start as fits. */
+/** Returns the text, or as much of its beginning as fits. */
 function fitText(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
   if (context.measureText(text).width <= widthPx) return text;
   let end = text.length;
@@ -303,7 +303,7 @@ function drawLabels(
 ): void {
   for (const { placed, list } of labels)
     for (const { xPx, text } of list) {
-      // White on dark bars, black on light ones: each has a contrast of at least 4.5.
+      // Dark bars have white text and light bars have black text: the contrast is at least 4.5 in each case.
       context.fillStyle = theme === 'dark' || placed.lane.kind === 'other_requests' ? '#000000' : '#ffffff';
       context.fillText(text, namesPx + xPx, AXIS_PX + placed.topPx + placed.heightPx / 2);
     }

@@ -1,4 +1,4 @@
-/** Lanes as a picture or a table, with the selected event beside them. */
+/** Shows lanes as a picture or a table, with the selected event beside them. */
 
 import { useCallback, useMemo } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
@@ -25,13 +25,13 @@ interface Props {
   lanes: ReadLanes;
   /** Name of what the lanes show, safe to read. */
   name: string;
-  /** The whole of which the lanes show a part; absent if they show the whole. */
+  /** The whole picture of which the lanes show a part; absent if they show all of it. */
   around?: Around;
-  /** Times of the events with the latency of a what-if. */
+  /** Times of the events with the latency of a what-if; absent or null without a what-if. */
   times?: ProjectedTimes | null;
-  /** Where the clock of the replay is now; null without one. */
+  /** Position of the replay's clock at `nowMs`; null without a replay. */
   playheadNs?: (nowMs: number) => number | null;
-  /** The event that was played last; -1 before the first. */
+  /** Row of the event that was played last; -1 before the first event. */
   playedRow?: () => number;
 }
 
@@ -55,7 +55,7 @@ export function LanesPanel(props: Props) {
     return true;
   });
   const shown = { model, selected, onSelect: select };
-  // The event may still come while events are read.
+  // The event may still arrive while events are being read.
   const isMissing = link.event !== null && selected < 0 && lanes.isOthersCut !== null;
   return (
     <>
@@ -102,15 +102,15 @@ export function LanesPanel(props: Props) {
 
 interface LossesProps {
   coverage: Coverage | null;
-  /** The picture, if there is one. */
+  /** The picture; absent if there is none. */
   lanes?: ReadLanes;
-  /** Whether the last question failed. */
+  /** Whether the last request failed. */
   hasFailed?: boolean;
 }
 
 /**
- * Notes what may have happened and is not in the picture. A picture without coverage says in its sentence that it is a
- * part.
+ * Notes events that may have happened but are not in the picture. A picture without coverage says in its sentence that
+ * it shows only a part.
  */
 export function Losses({ coverage: known, lanes, hasFailed }: LossesProps) {
   return (
@@ -142,7 +142,7 @@ function WrittenBackNote({ model: { writtenBack, ownSpan } }: { model: LanesMode
   );
 }
 
-/* One event with all digits, how its owner is known, and what it is linked to. */
+/* Shows one event with all digits, how its owner was determined, and what the event is linked to. */
 
 interface EventDetailProps {
   model: LanesModel;

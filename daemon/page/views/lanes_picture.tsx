@@ -1,4 +1,4 @@
-/** The lanes as a picture that pointer and keys zoom, move and select from. */
+/** Shows the lanes as a picture in which pointer and keys zoom, move and select. */
 import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { computeAxis, computeFoldedLeftPx, isOnAxis } from '../draw/axis.ts';
@@ -16,9 +16,9 @@ import { Minimap } from './minimap.tsx';
 import { readInk, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
 
-/** The whole of which a picture shows a part of the events. */
+/** The whole time line and all events, of which a picture shows a part. */
 export interface Around {
-  /** Time from which the offsets of the bounds count, nanoseconds since the epoch. */
+  /** Time from which the offsets of the bounds count, in nanoseconds since the epoch. */
   baseNs: bigint;
   bounds: TimeSpan;
   density: Density;
@@ -28,22 +28,22 @@ interface Props {
   model: LanesModel;
   outline: LanesOutline;
   around?: Around;
-  /** Times of the events with the latency of a what-if; null without one. */
+  /** Times of the events with the latency of a what-if; null without a what-if. */
   times: ProjectedTimes | null;
   /** Sentence that says what the picture shows. */
   summary: string;
-  /** Row of the selected event; -1 without one. */
+  /** Row of the selected event; -1 if no event is selected. */
   selected: number;
   onSelect: (row: number) => void;
-  /** Where the clock of the replay is now; null without one. */
+  /** Position of the replay's clock at `nowMs`; null without a replay. */
   playheadNs: (nowMs: number) => number | null;
-  /** The event that was played last; -1 before the first. */
+  /** Row of the event that was played last; -1 before the first event. */
   playedRow: () => number;
 }
 
 export const ZOOM = 1.5;
 export const PAN = 0.25;
-/** A pointer that moves less than this selects, and does not drag. */
+/** Distance of a drag in CSS pixels: a pointer that moves less selects instead of dragging. */
 const DRAG_PX = 4;
 
 export function LanesPicture(props: Props) {
@@ -74,7 +74,7 @@ export function LanesPicture(props: Props) {
       draw();
       return undefined;
     }
-    // New events have just changed the rest of the page: drawing them in the same task would make it too long.
+    // New events have just changed the rest of the page; drawing them in the same task would make the task too long.
     const request = requestAnimationFrame(draw);
     return () => cancelAnimationFrame(request);
   }, [canvas, scene]);
@@ -94,7 +94,7 @@ export function LanesPicture(props: Props) {
     return () => cancelAnimationFrame(request);
   }, [canvas, scene, selected, playheadNs, playedRow]);
 
-  /** Keys may come faster than pictures, so each key goes on from the view of the one before. */
+  /** Keys may come faster than pictures, so each key continues from the view of the previous key. */
   const latest = useRef<View | null>(null);
   latest.current = scene?.axis.view ?? null;
   const change = useCallback(
@@ -116,7 +116,7 @@ export function LanesPicture(props: Props) {
 
   usePictureKeys({ zoom, change, show, bounds, step });
 
-  // An event that a link or a step has selected comes into view.
+  // An event that was selected by a link or by a step is brought into view.
   useEffect(() => {
     if (selected < 0) return;
     const start = model.starts[selected]!;
@@ -176,7 +176,7 @@ function usePictureKeys({ zoom, change, show, bounds, step }: Keyed): void {
   });
 }
 
-/** A plain wheel scrolls the page; with Ctrl it zooms. */
+/** Makes the wheel zoom with Ctrl; without Ctrl, it scrolls the page. */
 function useWheel(canvas: RefObject<HTMLCanvasElement | null>, zoom: (factor: number, xPx: number) => void): void {
   const latest = useRef(zoom);
   latest.current = zoom;
@@ -192,7 +192,7 @@ function useWheel(canvas: RefObject<HTMLCanvasElement | null>, zoom: (factor: nu
   }, [canvas]);
 }
 
-/** The time in view, and the bounds, density and folded part of the picture. */
+/** Returns the time in view, and the bounds, density and folded part of the picture. */
 function usePictureSpan({ model, outline: recorded, times, around }: Props) {
   const { baseNs } = model;
   const outline = useMemo(
@@ -203,7 +203,7 @@ function usePictureSpan({ model, outline: recorded, times, around }: Props) {
   const { normal, unfolded, all } = extents;
   const [span, show] = useZoom(baseNs, normal, all);
   const [isAsked, setIsAsked] = useState(false);
-  // A link may name a later time than is shown at first.
+  // The link may name a time later than those shown at first.
   const isUnfolded = isAsked || span.toNs > normal.toNs;
   const toggle = () => {
     setIsAsked(!isUnfolded);
@@ -225,7 +225,9 @@ function buildExtents({ baseNs, bounds }: Around, originNs: bigint): Extents {
   return { normal: whole, unfolded: whole, all: whole, folded: null };
 }
 
-/** Row of the transaction's own event before or after `row` in order of start; `row` itself if there is none. */
+/**
+ * Finds the transaction's own event before or after `row`, in order of start; returns `row` itself if there is none.
+ */
 function findAdjacentEvent({ shares, starts }: LanesModel, row: number, direction: 1 | -1): number {
   const isOwn = (at: number) => shares[at] === 0;
   if (row < 0) return starts.findIndex((_, at) => isOwn(at));
@@ -233,7 +235,7 @@ function findAdjacentEvent({ shares, starts }: LanesModel, row: number, directio
   return row;
 }
 
-/** Row of the event at a place of the canvas; -1 where there is none. */
+/** Finds the row of the event at a position on the canvas; -1 if there is no event. */
 function findHitRow(scene: Scene | null, xPx: number, yPx: number): number {
   if (!scene || xPx < scene.namesPx) return -1;
   const placed = scene.layout.tracks[findTrack(scene.layout, yPx - AXIS_PX)];
@@ -254,7 +256,7 @@ interface PointerOptions {
   onHit: (xPx: number, yPx: number) => void;
 }
 
-/** Dragging moves the view, a click selects. */
+/** Handles the pointer: a drag moves the view, and a click selects an event. */
 function usePointer({ scene, change, bounds, onHit }: PointerOptions) {
   const start = useRef<{ xPx: number; view: View; isDrag: boolean } | null>(null);
   return {

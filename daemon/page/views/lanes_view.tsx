@@ -1,4 +1,4 @@
-/** One transaction: what it waited for, in a sentence, in parts, in lanes, in a table, and played again. */
+/** Shows one transaction: what it waited for, as a sentence, parts, lanes and a table, and its replay. */
 
 import { useCallback, useEffect, useMemo } from 'preact/hooks';
 import type { Coverage, Session } from '../../contract/received.ts';
@@ -25,7 +25,7 @@ export function LanesView({ transactionId }: { transactionId: string }) {
   const { setCoverage } = usePage();
   const loaded = useLanes(transactionId);
   const { lanes, transaction, failure, isLoading, isOld, askAgain } = loaded;
-  // The coverage of the whole transaction says nothing about a picture of a part of it.
+  // The coverage of the whole transaction says nothing about a picture that shows only a part of it.
   const coverage = (lanes ?? transaction)?.coverage ?? null;
   useEffect(() => setCoverage(coverage), [coverage, setCoverage]);
   return (
@@ -39,7 +39,7 @@ export function LanesView({ transactionId }: { transactionId: string }) {
   );
 }
 
-/** Added latency is drawn for at most this many events, because more would take longer than a frame. */
+/** Maximum number of events for which added latency is drawn, because more would take longer than a frame. */
 const PROJECTED_MAX = 100_000;
 
 interface LanesProps {
@@ -59,8 +59,8 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const clocks = useMemo(() => parseClockOffsets(link, choices.nodes), [link.clock_offset, choices]);
   const played = usePlayed(transactionId, model, clocks.offsets);
   const { replay, failure, playheadNs, playedRow, renew } = played;
-  // The same function for all renderings, because effects that keep an earlier one would keep the events of its
-  // picture.
+  // The function is the same in all renderings, because effects that keep a function of an earlier rendering would also
+  // keep the events of its picture.
   const onPlay = useCallback(
     async (settings: NewSessionSettings) => {
       const opened = await renew(settings);
@@ -90,7 +90,10 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   );
 }
 
-/* Offsets to add to the times of each node, if a transaction has several: no recording knows how far clocks differ. */
+/*
+ * Chooses offsets to add to the times of each node if a transaction has several nodes, because no recording knows how
+ * far their clocks differ.
+ */
 
 interface Props {
   nodes: readonly string[];
@@ -141,7 +144,7 @@ function ClockFields({ nodes, clocks: { offsets, problems }, session }: Props) {
   );
 }
 
-/** Shows the offset of the session's clock, and whether it differs from the one that is set here. */
+/** Shows the offset in the session's clock, and whether it differs from the offset that is set here. */
 function SessionClock({ session, node, offsetNs }: { session: Session | null; node: string; offsetNs: bigint }) {
   const clock = session?.clock.find((one) => one.node === node);
   if (!clock) return null;

@@ -1,4 +1,7 @@
-/** A transaction with too many events to be drawn one by one: counts by process, and single events of a part. */
+/**
+ * Shows a transaction with too many events to be drawn one by one: counts by process, and the single events of a part
+ * of its time.
+ */
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Coverage, Transaction } from '../../contract/received.ts';
@@ -78,8 +81,8 @@ function Counted({ transaction, counts }: Props & { counts: BucketCounts }) {
 }
 
 /**
- * The part whose single events are shown; null if there are too many. The part is wider than the view if its events are
- * few enough, and stays as long as it contains the view.
+ * Chooses the part whose single events are shown; null if it has too many. The part is wider than the view if the wider
+ * part has few enough events, and it does not change while it contains the view.
  */
 function useWantedPart(counts: BucketCounts): TransactionPart | null {
   const { link } = usePage();
@@ -110,9 +113,9 @@ function describePart(
   );
 }
 
-/* Counts of a transaction that has too many events, and the single events of a part of its time. */
+/* Reads the counts of a transaction that has too many events, and the single events of a part of its time. */
 
-/** Half-open, nanoseconds since the epoch. */
+/** Part of a transaction's time, in nanoseconds since the epoch; `to` is excluded. */
 interface TransactionPart {
   from: bigint;
   to: bigint;
@@ -125,7 +128,10 @@ function useCounts(transaction: Transaction): Answer<{ counts: BucketCounts; cov
   return useAnswer(transaction.transaction_id, (signal) => readCounts(daemon, transaction, signal));
 }
 
-/** Retries with longer buckets, because with many processes the daemon's answer exceeds its limit of rows. */
+/**
+ * Reads the counts; if there are too many processes, it retries with longer buckets, because the daemon limits the rows
+ * of an answer.
+ */
 async function readCounts(daemon: Daemon, transaction: Transaction, signal: AbortSignal) {
   const firstNs = BigInt(transaction.first_timestamp_ns);
   const lastNs = computeLastEndNs(transaction);
@@ -165,7 +171,7 @@ function usePart(transaction: Transaction, part: TransactionPart | null): PartAn
     };
     set({ isLoading: true, failure: null });
     const question = { ...buildPartQuestion(transaction, part), name: formatName(transaction.transaction_id) };
-    // Lanes of the first events alone are skipped, because they would make the picture jump.
+    // Lanes that have only the first events are skipped, because they would make the picture jump.
     const takeLanes = (lanes: ReadLanes) => {
       if (lanes.coverage !== null) set({ body: { lanes, part } });
     };

@@ -1,4 +1,6 @@
-/** All events as a strip, with the part that is in view: dragging moves it, and its edges zoom. */
+/**
+ * Shows all events as a strip, with the part that is in view: dragging the part moves it, and dragging an edge zooms.
+ */
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { dragSpan, findGrip, type Grip } from '../draw/brush.ts';
 import { computeHeightShare, type Density } from '../draw/density.ts';
@@ -10,9 +12,9 @@ import { clearCanvas, readInk } from './use_frame.ts';
 
 interface Props {
   density: Density;
-  /** The time of the strip. */
+  /** The time that the strip covers. */
   bounds: TimeSpan;
-  /** The part in view. */
+  /** The part of the time that is in view. */
   span: TimeSpan;
   /** Offset of the first event, from which times are counted. */
   originNs: number;
@@ -47,7 +49,7 @@ export function Minimap(props: Props) {
     const xPx = event.offsetX - namesPx;
     if (event.button !== 0 || xPx < 0) return;
     const grip = hold(xPx);
-    // A press outside the part in view brings the part there.
+    // A press outside the part in view moves the part there.
     const middleNs = bounds.fromNs + xPx * nsPerPx;
     const at = grip ? span : panView({ ...strip, ...span }, shareTo(span, middleNs), bounds);
     held.current = { grip: grip ?? 'whole', xPx, span: { fromNs: at.fromNs, toNs: at.toNs } };
@@ -77,7 +79,7 @@ const CURSORS: Record<Grip | 'none', string> = { from: 'ew-resize', to: 'ew-resi
 
 const shareTo = ({ fromNs, toNs }: TimeSpan, middleNs: number) => (middleNs - (fromNs + toNs) / 2) / (toNs - fromNs);
 
-/** Draws all that does not depend on the part in view, which takes longer to draw than the lanes. */
+/** Draws everything that does not depend on the part in view; this takes longer than drawing the lanes. */
 function drawPlainPicture({ density: { counts, failed }, namesPx, widthPx, theme }: Props): HTMLCanvasElement {
   const canvas = document.createElement('canvas');
   const context = clearCanvas(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
@@ -107,7 +109,7 @@ function draw(canvas: HTMLCanvasElement, plain: HTMLCanvasElement, props: Props)
   const [from, to] = [span.fromNs, span.toNs].map((ns) => Math.min(Math.max(computeXPx(strip, ns), 0), widthPx));
   context.globalAlpha = 0.6;
   context.fillStyle = readInk().ground;
-  // Failures stand out as much outside of the part in view, because their marks are above the dimmed area.
+  // Failures stand out equally outside the part in view, because their marks are above the dimmed area.
   context.fillRect(namesPx, MARK_PX, from!, HEIGHT_PX - MARK_PX);
   context.fillRect(namesPx + to!, MARK_PX, widthPx - to!, HEIGHT_PX - MARK_PX);
   context.globalAlpha = 1;

@@ -1,6 +1,4 @@
-/**
- * Parts of a printed page that the screen does not have: where the page is from, and rows that a picture does not show.
- */
+/** Shows what only a printed page has: the page's address, and rows that a picture does not show. */
 
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
@@ -39,7 +37,7 @@ function usePrinting(): boolean {
   return isPrinting;
 }
 
-/** The address, the window and filters that it selects, and what is missing in them. */
+/** Shows the page's address, the window and filters that it selects, and which events are missing. */
 export function PrintNote({ link, coverage }: { link: Link; coverage: Coverage | null }) {
   if (!usePrinting()) return null;
   const filters = listFilters(link).map(({ name, value }) => `${name} ${formatName(value)}`);
@@ -69,11 +67,11 @@ function describeMissing({ complete, lost, gaps, recorded_until }: Coverage): st
 }
 
 const ROWS_MAX = 50;
-/** Paper is too narrow for all columns. */
+/** Headings of the printed columns; paper is too narrow for all columns. */
 const PRINTED = ['Start', 'Duration', 'Call', 'File or device', 'Result', 'Node', 'Service', 'Command', 'tid'] as const;
 const CELLS = PRINTED.map((heading) => HEADINGS.indexOf(heading));
 
-/** The longest events of a picture, in order of start. */
+/** Prints the longest events of a picture, in order of start. */
 export function PrintedEvents({ model }: { model: LanesModel }) {
   const isPrinting = usePrinting();
   const table = useMemo(() => {

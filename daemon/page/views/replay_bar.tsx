@@ -1,4 +1,4 @@
-/** The controls of a replay, for as long as a transaction is shown. */
+/** Shows the controls of a replay while a transaction is shown. */
 
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Session } from '../../contract/received.ts';
@@ -31,7 +31,7 @@ export function ReplayBar({ played, model }: Props) {
   const { replay } = played;
   const mayPlay = access.scopes.includes('replay:control');
   const session = replay?.session ?? null;
-  // The recorded duration counts until a session has its own.
+  // The recorded duration is used until a session has a duration.
   const recordedNs = model.ownSpan ? model.ownSpan.toNs - model.firstNs : 0;
   const endNs = Number(session?.replay_end_ns ?? session?.replay_duration_ns ?? recordedNs);
   const isGone = replay?.failure?.code === GONE;
@@ -42,7 +42,7 @@ export function ReplayBar({ played, model }: Props) {
   const actions = createActions(played, changing, settings, endNs);
 
   useKeys((key, target) => {
-    // A slider uses these keys itself.
+    // A slider handles these keys itself.
     if ((key === 'Home' || key === 'End') && target.matches('input[type=range]')) return false;
     const action = mayPlay ? actions.get(key) : undefined;
     void action?.();
@@ -53,7 +53,8 @@ export function ReplayBar({ played, model }: Props) {
   }, [replay?.isAtOwnEnd]);
   const press = (key: string) => () => void actions.get(key)!();
   const { open } = played;
-  // The same function for all renderings, because the animation of an earlier one would keep the events of its picture.
+  // The function is the same in all renderings, because the animation of an earlier rendering would keep the events of
+  // its picture.
   const onSeek = useCallback(
     (position_ns: bigint) => void openAndRun({ open }, (opened) => opened.seek({ position_ns })),
     [open],
@@ -128,12 +129,15 @@ async function openAndRun({ open }: Pick<PlayedReplay, 'open'>, run: (opened: Re
 }
 
 interface Changes {
-  /** Changes that were asked for and are not answered yet. */
+  /** Changes that were requested but are not answered yet. */
   readonly asked: Change;
   change(change: Change): void;
 }
 
-/** Changes a session no more often than the daemon should be asked; changes that wait are sent as one. */
+/**
+ * Changes a session at most once every `CHANGE_EVERY_MS`, to limit the requests to the daemon; changes that wait are
+ * sent together.
+ */
 function useChanges(played: PlayedReplay): Changes {
   const pace = useMemo(() => createPace(CHANGE_EVERY_MS), []);
   const waiting = useMemo<{ asked: Change }>(() => ({ asked: {} }), []);
@@ -156,8 +160,8 @@ function useChanges(played: PlayedReplay): Changes {
 }
 
 /**
- * Applies a change. Latency and gaps change only the events to come, so a seek to the present event lays out all events
- * with them.
+ * Applies a change. A change of latency or gaps affects only later events, so a seek to the present event lays out all
+ * events with the new values.
  */
 async function applyChange(opened: Replay, change: Change): Promise<void> {
   await opened.change(change);
@@ -173,7 +177,7 @@ function createActions(played: PlayedReplay, changes: Changes, settings: () => S
       await opened.step(count);
       played.sayPlayed();
     });
-  /** Changes that were asked for count as made, so that a held key goes on from them. */
+  /** Requested changes count as made, so that a held key continues from them. */
   const mergeAsked = () => ({ ...settings(), ...changes.asked });
   const set = (changed: () => Change) => async () => changes.change(changed());
   const getLatencyNs = () => BigInt(mergeAsked().extra_latency_ns);
@@ -192,9 +196,9 @@ function createActions(played: PlayedReplay, changes: Changes, settings: () => S
   ]);
 }
 
-/* The state of a replay, in numbers and words. */
+/* Shows the state of a replay, in numbers and words. */
 
-/** A shorter delay is not shown, because nobody sees it. */
+/** Shortest delay that is shown: a shorter one is not noticeable. */
 const DELAY_MS_MIN = 40;
 
 function ReplayFigures({ replay, schedule }: { replay: Replay; schedule: Schedule | null }) {
@@ -229,7 +233,7 @@ function ReplayFigures({ replay, schedule }: { replay: Replay; schedule: Schedul
   );
 }
 
-/** The deadline of the session, and which events get its latency. */
+/** Shows the deadline of the session, and which events get the session's latency. */
 function AskedOf({ session: { timeout_ns, only } }: { session: Session }) {
   const lists = [only.event_type, only.service, only.node].filter((list) => list !== undefined);
   return (
@@ -259,7 +263,10 @@ function Missed({ count }: { count: number | null }) {
   return <span>▲ this page missed {groupDigits(count)} events</span>;
 }
 
-/* The slider for the clock's position, which moves without rendering the bar again; pointer and keys move it, too. */
+/*
+ * The slider for the position of the clock; it moves without another rendering of the bar, and pointer and keys also
+ * move it.
+ */
 
 const STEPS = 1000;
 
@@ -307,7 +314,7 @@ function ReplaySeek({ replay, endNs, isOff, onSeek }: SeekProps) {
         onInput={() => {
           isHeld.current = true;
         }}
-        // A pointer that returns to where it began causes no `change`.
+        // A pointer that returns to its starting point causes no `change` event.
         onPointerUp={() => setTimeout(release)}
         onBlur={release}
         onChange={() => {

@@ -1,4 +1,4 @@
-/** The settings of a replay: speed, loop, skipped gaps, extra latency. */
+/** Shows the settings of a replay: speed, loop, skipped gaps and extra latency. */
 import { useEffect, useState } from 'preact/hooks';
 import { formatShortDuration } from '../numbers/exact_times.ts';
 import { formatSpeed, placeOfSpeed, SPEED_SCALE, SPEEDS } from '../replay/settings.ts';
@@ -49,12 +49,12 @@ export function ReplaySettings({ settings, isOff, press, onSpeed }: SettingsProp
   );
 }
 
-/** A chosen speed that the session has not taken is given up after this time. */
+/** Time after which a chosen speed is given up if the session has not adopted it. */
 const CHOSEN_MS = 3000;
 
 /**
- * Shows the chosen place until the session has it: keys in quick succession go on from there, not from the speed that the
- * session still has.
+ * Shows the chosen speed until the session has adopted it, so that keys in quick succession continue from the chosen
+ * speed, not from the session's old one.
  */
 function SpeedSlider({
   speedFactor,
@@ -87,7 +87,7 @@ function SpeedSlider({
   );
 }
 
-/** The speeds to choose from, with the one that another client may have set. */
+/** Lists the speeds to choose from, including the session's speed, which another client may have set. */
 function listSpeeds(speed: number): readonly number[] {
   return SPEEDS.includes(speed) ? SPEEDS : [...SPEEDS, speed].sort((a, b) => a - b);
 }

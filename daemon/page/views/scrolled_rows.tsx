@@ -1,4 +1,4 @@
-/** A table of which only the rows in sight are in the document. */
+/** A table of which the document has only the visible rows. */
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
@@ -11,15 +11,15 @@ interface Props {
   label: string;
   headings: readonly Heading[];
   rowCount: number;
-  /** The cells of a row, as table cells. */
+  /** Returns the cells of a row, as table cells. */
   row: (at: number) => ComponentChildren;
   rowClass?: (at: number) => string | undefined;
-  /** Called when the pointer or the focus comes into the rows, and when it leaves. */
+  /** Called when the pointer or the focus enters the rows, and when it leaves them. */
   onVisit?: (isVisited: boolean) => void;
 }
 
 const ROW_PX = 26;
-/** Rows above and below those in sight. */
+/** Number of rows that are kept above and below the visible ones. */
 const MARGIN = 10;
 
 export function ScrolledRows({ label, headings, rowCount, row, rowClass, onVisit }: Props) {

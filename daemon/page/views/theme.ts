@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, unless the user has chosen. */
+/** Chooses the light or the dark theme: that of the system, unless the user has chosen one. */
 import { createKeptTexts } from '../access/kept_texts.ts';
 
 const KEY = 'kreplay.theme';
@@ -23,7 +23,7 @@ export function chooseNextTheme(): Theme {
   return readCurrentTheme() === 'dark' ? 'light' : 'dark';
 }
 
-/** Shows the theme, and remembers one that is given. Pictures listen to `themechange` to be drawn again. */
+/** Applies the theme, and remembers the theme that is given, if any. Pictures are drawn again on `themechange`. */
 export function applyTheme(theme?: Theme): void {
   if (theme) kept.set(KEY, theme);
   document.documentElement.dataset.theme = readCurrentTheme();

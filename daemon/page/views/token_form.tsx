@@ -1,11 +1,11 @@
-/** Asks for a token where the daemon needs one. */
+/** Asks the user for a token if the daemon needs one. */
 import { useState } from 'preact/hooks';
 import { isTokenForm } from '../access/token.ts';
 import type { Failure } from '../api/failure.ts';
 import { FailureNote } from './failure_note.tsx';
 
 interface Props {
-  /** Why the last token was refused. */
+  /** The failure with which the last token was refused; null if none was. */
   failure: Failure | null;
   onToken: (token: string) => void;
 }

@@ -1,4 +1,4 @@
-/** Name, views, what is missing of the recording, and the page's own settings. */
+/** Shows the name, the views, which events of the recording are missing, and the settings of the page. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
@@ -28,7 +28,7 @@ interface Props {
 export function TopBar({ coverage, onHelp }: Props) {
   const { link, go } = usePage();
   const { view, transaction, trace } = link;
-  // Tabs and the history of a browser have nothing else to tell views apart.
+  // Browser tabs and the browser's history tell views apart only by the title.
   useEffect(() => {
     const shown = transaction === null ? `Trace ${trace}` : formatName(transaction);
     document.title = `${view === 'lanes' ? shown : TITLES.find(([name]) => name === view)![1]} · kreplay`;
@@ -67,7 +67,7 @@ export function TopBar({ coverage, onHelp }: Props) {
   );
 }
 
-/** Loss is said in words, because it may make every other number of the page too small. */
+/** Describes losses in words, because they may make every other number on the page too small. */
 function CoveragePill({ coverage: { complete, lost, gaps } }: { coverage: Coverage }) {
   const { go } = usePage();
   if (complete) return <span class="pill">✓ nothing is known to be missing</span>;
@@ -80,9 +80,9 @@ function CoveragePill({ coverage: { complete, lost, gaps } }: { coverage: Covera
   );
 }
 
-/* Shares what is shown, as a link, a command for a shell, or text, and keeps the transaction from retention. */
+/* Shares the shown view as a link, a command for a shell, or text, and pins the transaction against retention. */
 
-/** Most rows of tables that are copied as text. */
+/** Maximum number of table rows that are copied as text. */
 const ROWS_MAX = 1000;
 
 function Share() {
@@ -102,7 +102,7 @@ function Share() {
     }
   };
   const copyLink = () => {
-    // Another person may watch the replay, also when this page is closed.
+    // Another person may watch the replay, even after this page is closed.
     if (link.session !== null) keepSession(link.session);
     return copy(location.href, 'link');
   };
@@ -157,7 +157,7 @@ function Share() {
   );
 }
 
-/** The sentence, what is missing, and the rows of the tables, whose cells are separated by tabs. */
+/** Collects the sentence, the note of missing events, and the rows of the tables; cells are separated by tabs. */
 function collectShownText(): string {
   const words = [...document.querySelectorAll<HTMLElement>('main h1, main .loss')].map(({ innerText }) => innerText);
   const rows = [...document.querySelectorAll<HTMLTableRowElement>('main tr')].slice(0, ROWS_MAX);

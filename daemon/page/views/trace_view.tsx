@@ -1,4 +1,7 @@
-/** The transactions of a trace in common lanes. A trace with one transaction is that transaction. */
+/**
+ * Shows the transactions of a trace in common lanes. A trace that has only one transaction is shown as that
+ * transaction.
+ */
 
 import { useEffect, useState } from 'preact/hooks';
 import type { Transaction } from '../../contract/received.ts';
@@ -24,7 +27,7 @@ interface Loaded {
 }
 
 const NOTHING: Loaded = { trace: null, lanes: null, failure: null, isLoading: true };
-/** Most transactions that the sentence names. */
+/** Maximum number of transactions that the sentence names. */
 const NAMED_MAX = 3;
 
 export function TraceView({ traceId }: { traceId: string }) {
@@ -47,7 +50,7 @@ export function TraceView({ traceId }: { traceId: string }) {
   useRetry({ failure, isLoading }, askAgain);
   const only = trace?.transactions.length === 1 ? trace.transactions[0]! : null;
   useEffect(() => {
-    // Back is to leave the trace, and not to come here again.
+    // No history entry is made, so that the browser's Back button leaves the trace instead of coming back here.
     if (only) go({ transaction: only.transaction_id, trace: null }, false);
   }, [only, go]);
   const coverage = (lanes ?? trace)?.coverage ?? null;
@@ -95,7 +98,7 @@ function describeMissingLanes(traceId: string, trace: Trace): string {
   );
 }
 
-/** `Trace 4bf9… with order-1, order-2 and 7 more transactions`. */
+/** Formats the name as `Trace 4bf9… with order-1, order-2 and 7 more transactions`. */
 function nameTrace(traceId: string, { transactions }: Trace): string {
   const names = transactions.map(({ transaction_id }) => formatName(transaction_id));
   const more = names.length - NAMED_MAX;

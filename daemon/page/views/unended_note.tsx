@@ -1,4 +1,4 @@
-/** Names calls and requests that have begun and not ended, next to the numbers that they may make larger. */
+/** Lists calls and requests that have begun but not ended, next to the numbers that may still grow because of them. */
 import type { Coverage, InProgressEvent } from '../../contract/received.ts';
 import { formatQuantity } from '../numbers/amounts.ts';
 import { formatShortDuration } from '../numbers/exact_times.ts';

@@ -1,11 +1,11 @@
-/** An answer of the daemon in a component: the old one stays until the new one is in. */
+/** Keeps an answer of the daemon in a component: the old answer stays until the new one arrives. */
 import { useEffect, useState } from 'preact/hooks';
 import { type Failure, toFailure } from '../api/failure.ts';
 import { useRetry } from './use_retry.ts';
 
 export interface Answer<Body> {
   body: Body | null;
-  /** Whether `body` answers another question than the present one. */
+  /** Whether `body` answers another request than the present one. */
   isOld: boolean;
   failure: Failure | null;
   /** Whether another answer is awaited. */
@@ -14,13 +14,13 @@ export interface Answer<Body> {
 }
 
 interface State<Body> extends Pick<Answer<Body>, 'body' | 'failure' | 'isLoading'> {
-  /** Key of the question that `body` answers. */
+  /** Key of the request that `body` answers. */
   of: string | null;
 }
 
 /**
- * Asks at first and whenever `key` changes, and gives up the question before. A daemon that is not reachable is asked
- * again automatically.
+ * Sends the request at first and whenever `key` changes, and cancels the previous request. If the daemon is
+ * unreachable, the request is retried automatically.
  */
 export function useAnswer<Body>(key: string | null, ask: (signal: AbortSignal) => Promise<Body>): Answer<Body> {
   const [state, setState] = useState<State<Body>>({ body: null, of: null, failure: null, isLoading: true });

@@ -1,4 +1,4 @@
-/** The properties of the page that pictures on canvases need: their width, and the colours. */
+/** Reads the properties of the page that pictures on canvases need: their width and the colours. */
 import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ThemeName } from '../draw/theme.ts';
@@ -29,7 +29,7 @@ export function useFrame(): Frame {
   return { element, widthPx, theme };
 }
 
-/** The colours of the style sheet, which a canvas does not know by itself. */
+/** Colours of the style sheet, to which a canvas has no access by itself. */
 export interface Ink {
   text: string;
   quiet: string;
@@ -43,7 +43,7 @@ export function readInk(): Ink {
   return { text: readColor('text'), quiet: readColor('quiet'), line: readColor('line'), ground: readColor('panel') };
 }
 
-/** Sets a canvas to a size in CSS pixels, and clears it unless `isEmpty`, because clearing takes as long as drawing. */
+/** Gives a canvas its size in CSS pixels, and clears it unless `isEmpty`, because clearing takes as long as drawing. */
 export function clearCanvas(
   canvas: HTMLCanvasElement,
   widthPx: number,

@@ -1,4 +1,4 @@
-/** The events of a transaction and of what was in its way, as a model of lanes. */
+/** Reads the events of a transaction, and of what was in its way, as a model of lanes. */
 
 import { useEffect, useState } from 'preact/hooks';
 import { escapeListItem } from '../../base/list_text.ts';
@@ -12,20 +12,23 @@ import { usePage } from './context.ts';
 import { formatName } from './names.ts';
 import { useRetry } from './use_retry.ts';
 
-/** Requests that began this long before the transaction, or longer, are hardly ever still in its way. */
+/**
+ * Time before the transaction from which requests are read: a request that began earlier is hardly ever still in its
+ * way.
+ */
 const BEFORE_NS = 1_000_000_000n;
-/** The most requests of others that are read. */
+/** Maximum number of requests that are read from `othersPath`. */
 const OTHERS_MAX = 200_000;
-/** More events than these are not drawn one by one. */
+/** Maximum number of events that are drawn one by one. */
 export const EVENTS_MAX = 2_000_000;
 
 export type WholeTransaction = Transaction & { coverage: Coverage };
 
 export interface LoadedLanes {
   transaction: WholeTransaction | null;
-  /** Null until the first events were read. */
+  /** Null until the first events have been read. */
   lanes: ReadLanes | null;
-  /** Whether the lanes were laid out with other clock offsets than the link asks for. */
+  /** Whether the lanes were laid out with other clock offsets than those of the link. */
   isOld: boolean;
   failure: Failure | null;
   isLoading: boolean;
@@ -33,7 +36,7 @@ export interface LoadedLanes {
 }
 
 interface Loaded extends Omit<LoadedLanes, 'askAgain' | 'isOld'> {
-  /** The clock offsets of the lanes. */
+  /** The clock offsets with which the lanes were laid out. */
   of: string;
 }
 
@@ -79,7 +82,7 @@ export function askTransaction(daemon: Daemon, transactionId: string, signal: Ab
   return daemon.askJson<WholeTransaction>(`/api/transactions/${encodeURIComponent(transactionId)}`, { signal });
 }
 
-/** The question to the second thread about a transaction. */
+/** Builds the second thread's question about a transaction. */
 export function buildLanesQuestion(
   transaction: Transaction,
   link: Pick<Link, 'clock_offset'>,
@@ -89,7 +92,7 @@ export function buildLanesQuestion(
   return { ...buildCommonQuestion([transaction], link), name: formatName(transaction_id), ownPath };
 }
 
-/** The part of a question that is not about the events of the transactions themselves. */
+/** Builds the part of a question that does not concern the transactions' own events. */
 export function buildCommonQuestion(
   transactions: readonly Transaction[],
   { clock_offset }: Pick<Link, 'clock_offset'>,
@@ -105,7 +108,9 @@ export function buildCommonQuestion(
   };
 }
 
-/** The question about the events of a transaction that began in a part of its time, and about what was in their way. */
+/**
+ * Builds the question about a transaction's events that began in a part of its time, and about what was in their way.
+ */
 export function buildPartQuestion(transaction: Transaction, { from, to }: { from: bigint; to: bigint }) {
   const id = encodeURIComponent(transaction.transaction_id);
   return {
@@ -117,12 +122,12 @@ export function buildPartQuestion(transaction: Transaction, { from, to }: { from
   };
 }
 
-/** Paths of the requests that tasks of the transactions queued. */
+/** Builds the paths of the requests that tasks of the transactions queued. */
 function buildQueuedPaths(transactions: readonly Transaction[]): string[] {
   return transactions.map((one) => `/api/events?queued_by=${encodeURIComponent(escapeListItem(one.transaction_id))}`);
 }
 
-/** Path of the requests to devices on the transactions' nodes in their time. */
+/** Builds the path of the requests to devices on the transactions' nodes during the transactions' time. */
 function buildWholeOthersPath(transactions: readonly Transaction[]): string {
   const firsts = transactions.map(({ first_timestamp_ns }) => BigInt(first_timestamp_ns));
   const lasts = transactions.map(({ last_end_ns }) => BigInt(last_end_ns));

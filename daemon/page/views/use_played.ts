@@ -1,6 +1,4 @@
-/**
- * The replay of a transaction in its picture: the playhead, the event that it is at, and sentences about that event.
- */
+/** The replay of a transaction in its picture: the playhead, the event under it, and sentences about that event. */
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import { findFirstAtLeast, getErrorName, getWhat, typeName } from '../columns/event_columns.ts';
 import { createRowFinder } from '../columns/row_finder.ts';
@@ -14,17 +12,17 @@ import { usePage } from './context.ts';
 import { formatName } from './names.ts';
 import { type ShownReplay, useReplay } from './use_replay.ts';
 
-/** More sentences than one a second are not heard to their end. */
+/** Minimum time between two sentences: if they came faster, they would be interrupted. */
 const SAID_EVERY_MS = 1000;
 
 export interface PlayedReplay extends ShownReplay {
-  /** Offset of the playhead on the model's time line; null without a session. */
+  /** Offset of the playhead on the model's time line at `nowMs`; null without a session. */
   playheadNs: (nowMs: number) => number | null;
-  /** Row of the event that was played last; -1 before the first. */
+  /** Row of the event that was played last; -1 before the first event. */
   playedRow: () => number;
-  /** Says the event that was played last. */
+  /** Makes a screen reader describe the event that was played last. */
   sayPlayed: () => void;
-  /** When events are played; null where nothing needs it. */
+  /** Times at which events are played; null if they are not needed. */
   schedule: Schedule | null;
 }
 
@@ -37,7 +35,7 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Clo
     last.current = played;
     place.current = played ? { row: rows.find(played.eventId), offsetNs: played.offsetNs } : NOTHING_PLAYED;
   };
-  // Another picture of the same events has other rows.
+  // The event has another row in another picture, so its row is found again.
   useMemo(() => find(last.current), [rows]);
   const shown = useReplay(transactionId, offsets, find);
   const { replay } = shown;
@@ -65,7 +63,7 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Clo
     [replay, model, schedule, isFast, isAligned],
   );
   const playedRow = useCallback(() => place.current.row, []);
-  /** The latest model, because the row belongs to it also when the sentence has waited for its turn. */
+  /** The latest model, because the row belongs to it even if the sentence had to wait. */
   const latest = useRef(model);
   latest.current = model;
   const pace = useMemo(() => createPace(SAID_EVERY_MS), []);
@@ -77,28 +75,28 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Clo
   return { ...shown, playheadNs, playedRow, sayPlayed, schedule };
 }
 
-/* Finds the clock of a replay in the picture of what was recorded, and the event that was played last. */
+/* Finds the position of a replay's clock in the recorded picture, and the event that was played last. */
 
 interface PlayedPlace {
-  /** Row of the event that was played last; -1 before the first, or if the picture does not have it. */
+  /** Row of the event that was played last; -1 before the first event, or if the picture does not have it. */
   row: number;
-  /** Start of that event on the replay's own time line, nanoseconds. */
+  /** Start of the event in `row` on the replay's own time line, in nanoseconds. */
   offsetNs: number;
 }
 
 const NOTHING_PLAYED: PlayedPlace = { row: -1, offsetNs: 0 };
 
-/** The event that was played last at a position, where events do not come one by one. */
+/** Finds the event that was played last at a position; needed if events do not come one by one. */
 export function findPlayedPlace({ rows, starts }: Schedule, positionNs: number): PlayedPlace {
-  // Offsets are whole nanoseconds, and an event at the position is played.
+  // Offsets are whole nanoseconds, and an event that starts exactly at the position has been played.
   const place = findFirstAtLeast(starts, Math.floor(positionNs) + 1) - 1;
   return place < 0 ? NOTHING_PLAYED : { row: rows[place]!, offsetNs: starts[place]! };
 }
 
 /**
- * Offset of the playhead on the model's time line. Extra latency and shortened gaps make the replay's time line another
- * one, so the offset counts from the event that was played last, up to the next event. With aligned clocks, rows are
- * not in order of start, so no next event limits the offset.
+ * Offset of the playhead on the model's time line. Extra latency and shortened gaps make the replay's time line differ
+ * from the model's, so the offset counts from the event that was played last, and stops at the next event. With aligned
+ * clocks, rows are not in order of start, so no next event limits the offset.
  */
 function computePlayheadNs(
   { starts, firstNs }: Pick<LanesModel, 'starts' | 'firstNs'>,
@@ -113,7 +111,7 @@ function computePlayheadNs(
   return Math.min(startNs + positionNs - played.offsetNs, limitNs);
 }
 
-/** `sys_write pwrite64 of /srv/db/wal, 64.0 µs, starts +2.05 ms`: one sentence for a screen reader. */
+/** Describes an event for a screen reader: `sys_write pwrite64 of /srv/db/wal, 64.0 µs, starts +2.05 ms`. */
 function describePlayed({ columns, starts, firstNs }: LanesModel, row: number): string {
   if (row < 0) return 'Before the first event.';
   const { target } = getWhat(columns, row);

@@ -1,6 +1,6 @@
 /**
- * The effect of a latency on a transaction: computed here while the latency is chosen, and by the daemon when the
- * choice rests.
+ * The effect of a latency on a transaction: computed by the page while the latency is being chosen, and by the daemon
+ * when the choice stops changing.
  */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
@@ -19,23 +19,23 @@ import { buildAssumption, WHAT_IF } from '../what_if/question.ts';
 import { usePage } from './context.ts';
 import { useAnswer } from './use_answer.ts';
 
-/** A choice that rests for this long is asked of the daemon. */
+/** Time without changes after which the daemon is asked about a choice. */
 const REST_MS = 150;
 
 export interface ProjectionChoice {
   latencyNs: bigint;
-  /** Null for a caller that waits as long as it takes. */
+  /** Deadline of the caller; null if the caller waits as long as it takes. */
   timeoutNs: bigint | null;
 }
 
-/** The choice at once, which the link gets when the choice rests. */
+/** Returns the present choice; the link gets it when it stops changing. */
 export function useChosen(): [chosen: ProjectionChoice, choose: (change: Partial<ProjectionChoice>) => void] {
   const { link, go } = usePage();
   const inLink = { latencyNs: link.latency ?? 0n, timeoutNs: link.timeout };
   const [chosen, setChosen] = useState<ProjectionChoice>(inLink);
   const sent = useRef<ProjectionChoice>(inLink);
   useEffect(() => {
-    // The link may change by Back, or with the session; a change that came from here is ignored.
+    // The link may change by the Back button or with the session; a change that was made here is ignored.
     if (isSame(sent.current, inLink)) return;
     sent.current = inLink;
     setChosen(inLink);
@@ -56,13 +56,13 @@ function isSame(one: ProjectionChoice, other: ProjectionChoice): boolean {
 }
 
 export interface ShownProjection {
-  /** Null until the daemon has answered once. */
+  /** The projected times; null until the daemon has answered once. */
   projection: Projection | null;
-  /** The daemon's answer to the present choice; null if it is to another one. */
+  /** The daemon's answer to the present choice; null if there is no answer to it yet. */
   answer: WhatIfAnswer | null;
-  /** Number of events that get the latency, and of all; null while it is not known. */
+  /** Number of events that get the latency, and number of all events; null if they are not known. */
   affected: Pick<WhatIfAnswer, 'affected_count' | 'event_count'> | null;
-  /** Whether the daemon's answer differs from the page's own. */
+  /** Whether the daemon's answer differs from the one that the page computed. */
   isOther: boolean;
   failure: Failure | null;
   askAgain: () => void;
@@ -70,12 +70,12 @@ export interface ShownProjection {
 
 interface ProjectionAnswer {
   chosen: ProjectionChoice;
-  /** Identifies all that the curve depends on. */
+  /** Key of everything on which the curve depends. */
   curveKey: string;
   answer: WhatIfAnswer;
 }
 
-/** `isReady` is false while there is something more urgent to be read. */
+/** Computes the projection; `isReady` is false while something more urgent is being read. */
 export function useProjection(
   transactionId: string,
   offsets: ClockOffsets,
@@ -102,7 +102,9 @@ export function useProjection(
     },
   );
   const known = useRef<{ key: string; curve: ProjectedCurve } | null>(null);
-  /** Takes the curve of an answer; true if the answer differs from what the curve of the page gives. */
+  /**
+   * Adopts the curve of a new answer; true if the answer differs from what the page computed with its previous curve.
+   */
   const isOther = useMemo(() => {
     if (!body) return false;
     const own = known.current?.key === body.curveKey ? known.current.curve : null;

@@ -1,4 +1,4 @@
-/** The replay session of a view: made by the first command, or named by the link. */
+/** The replay session of a view, created by the first command or named by the link. */
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Session } from '../../contract/received.ts';
@@ -9,23 +9,26 @@ import { buildSessionSettings, linkSettings, type NewSessionSettings } from '../
 import { usePage } from './context.ts';
 
 export interface ShownReplay {
-  /** Null until a command has made a session. */
+  /** Null until there is a session. */
   replay: Replay | null;
-  /** Why no session could be made. */
+  /** Failure because of which no session could be created; null without one. */
   failure: Failure | null;
-  /** Makes a session with the settings of the link unless there is one; null if that fails. */
+  /** Returns the session, or creates one with the settings of the link; null if that fails. */
   open: () => Promise<Replay | null>;
   /**
-   * Makes another session in the place of the shown one, with the settings of the link, which these settings override.
+   * Creates a session that replaces the shown one. It has the settings of the link, which the given settings override.
    */
   renew: (settings?: NewSessionSettings) => Promise<Replay | null>;
-  /** Makes a session with the settings of the session that is gone, at its position. */
+  /** Creates a session that replaces one that no longer exists, with its settings and at its position. */
   restore: () => Promise<void>;
-  /** Changes with every change of the session. */
+  /** Number that changes with every change of the session. */
   version: number;
 }
 
-/** `onPlayed` is called with the newest event that was played; null before the first. */
+/**
+ * Uses a replay session; `onPlayed` is called with the newest event that was played, or with null before the first
+ * event.
+ */
 export function useReplay(
   transactionId: string,
   offsets: ClockOffsets,
@@ -41,7 +44,7 @@ export function useReplay(
   settings.current = buildSessionSettings(link, offsets);
   const position = useRef(link.position);
   position.current = link.position;
-  /** The session that this page has made, which nobody else knows of until its link is copied. */
+  /** Id of the session that this page has created; other people do not know it until its link is copied. */
   const own = useRef<string | null>(null);
   const current = useRef<Replay | null>(null);
 
@@ -54,7 +57,7 @@ export function useReplay(
         sessionId,
         transactionId,
         onChange() {
-          // A busy replay changes more often than a screen.
+          // A busy replay changes more often than the screen is drawn.
           if (isAsked) return;
           isAsked = true;
           requestAnimationFrame(() => {
@@ -94,7 +97,7 @@ export function useReplay(
   }, [daemon, transactionId]);
 
   const isLeft = useRef(false);
-  // A layout effect ends when the view is left; `useEffect` ends a frame later.
+  // A layout effect ends when the view is left; `useEffect` ends one frame later.
   useLayoutEffect(() => {
     isLeft.current = false;
     return () => {
@@ -125,7 +128,7 @@ export function useReplay(
     },
     [daemon, transactionId, go, follow],
   );
-  /** Two keys in quick succession make one session. */
+  /** The session that is being created, so that two keys in quick succession create only one. */
   const opening = useRef<Promise<Replay | null> | null>(null);
   const renew = useCallback(
     (more?: NewSessionSettings) => {
@@ -149,7 +152,7 @@ export function useReplay(
   return { replay, failure, open, renew, restore, version };
 }
 
-/** Returns a function for the change of the link that a session needs; null if the link needs none. */
+/** Creates a function that returns the change that the link needs for a session; null if it needs none. */
 function createLinkKeeper() {
   let before: { settings: string; position: bigint | null } | null = null;
   return (session: Session) => {
@@ -162,13 +165,13 @@ function createLinkKeeper() {
     const isChanged = before?.settings !== text;
     before = { settings: text, position };
     if (!isChanged && !isMoved) return null;
-    // Settings of the link stand until somebody changes the session.
+    // At first, the link gets only the session's speed and gaps; its other settings stay until the session is changed.
     const { speed, max_gap } = settings;
     return { position, ...(isFirst ? { speed, max_gap } : isChanged && settings) };
   };
 }
 
-/** The settings of a session, for another one. */
+/** Returns the settings of a session, for use in another session. */
 function toSettings(session: Session): NewSessionSettings {
   const { speed_factor, only, clock } = session;
   const offsets = clock.filter(({ source }) => source !== 'none');
@@ -182,10 +185,10 @@ function toSettings(session: Session): NewSessionSettings {
   };
 }
 
-/** Sessions whose link was copied: another person may watch them. */
+/** Ids of sessions whose link was copied; another person may watch them. */
 const copied = new Set<string>();
 
-/** Keeps a session after this page has left it. */
+/** Prevents a session from being deleted when this page leaves it. */
 export function keepSession(sessionId: string): void {
   copied.add(sessionId);
 }

@@ -1,9 +1,12 @@
-/** Asks again where the daemon did not answer, as during its restart. */
+/** Retries a request if the daemon did not answer, for example during its restart. */
 import { useEffect, useRef } from 'preact/hooks';
 import { CUT, type Failure, isPassing } from '../api/failure.ts';
 
 const RETRY_MS = [1000, 2000, 5000, 10_000];
-/** A cut answer may have cost the daemon much, and be cut again for the same reason, such as its time limit. */
+/**
+ * Waiting times after a cut answer: it may have cost the daemon much, and may be cut again for the same reason, such as
+ * its time limit.
+ */
 const CUT_RETRY_MS = [1000, 10_000, 60_000, 300_000];
 
 interface RequestState {
@@ -11,7 +14,7 @@ interface RequestState {
   isLoading: boolean;
 }
 
-/** Waits longer after each failure in a row. */
+/** Retries after a failure that may pass; the wait grows with each failure in a row. */
 export function useRetry({ failure, isLoading }: RequestState, askAgain: () => void): void {
   const attempts = useRef(0);
   useEffect(() => {

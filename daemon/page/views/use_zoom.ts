@@ -1,4 +1,4 @@
-/** The part of a picture that is in view, which the link has as soon as it rests. */
+/** Keeps the part of a picture that is in view; the link gets it when it stops changing. */
 
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { I64_MAX } from '../../base/bigints.ts';
@@ -6,19 +6,19 @@ import { LEAST_NS } from '../draw/view.ts';
 import type { TimeSpan } from '../lanes/model.ts';
 import { usePage } from './context.ts';
 
-/** A zoom as in the link: nanoseconds since the epoch. */
+/** A zoom in the link, in nanoseconds since the epoch. */
 interface Zoom {
   from: bigint;
   to: bigint;
 }
 
 const RESTS_AFTER_MS = 100;
-/** The largest time that a link can name. */
+/** The largest time that a link can contain. */
 const TIME_MAX_NS = I64_MAX;
 
 /**
- * Offsets count from `baseNs`. `normal` is shown by a link without a zoom, and by one whose zoom has nothing of the
- * `extent`, such as that of another transaction.
+ * Returns the span in view and a function to change it; offsets count from `baseNs`. The view is `normal` if the link
+ * has no zoom, or if its zoom does not overlap the `extent`, such as the zoom of another transaction.
  */
 export function useZoom(
   baseNs: bigint,
@@ -65,7 +65,7 @@ function toZoom(baseNs: bigint, fromNs: number, toNs: number): Zoom | null {
   return from < to ? { from, to } : null;
 }
 
-/** Null if the zoom has nothing of the `extent`. */
+/** Converts a zoom to offsets; null if the zoom does not overlap the `extent`. */
 function toOffsets(zoom: Zoom, baseNs: bigint, extent: TimeSpan): TimeSpan | null {
   const from = Number(zoom.from - baseNs);
   const to = Number(zoom.to - baseNs);

@@ -1,6 +1,6 @@
 /**
- * Asks what would happen if every such event took longer, and the caller waited no longer than a deadline, for a
- * transaction and for those like it.
+ * Shows what would happen if every event of a kind took longer and the caller waited no longer than a deadline, for a
+ * transaction and for similar ones.
  */
 
 import { useEffect, useRef } from 'preact/hooks';
@@ -19,7 +19,7 @@ import { formatName } from './names.ts';
 import { type ProjectionChoice, type ShownProjection, useChosen, useProjection } from './use_projection.ts';
 import { WhatIfOthers } from './what_if_others.tsx';
 
-/** Limits of the API. */
+/** Limits of the API, in nanoseconds. */
 const LATENCY_NS_MAX = 3_600_000_000_000n;
 const TIMEOUT_NS_MAX = I64_MAX;
 const FOR_EVER = 'as long as it takes';
@@ -27,7 +27,7 @@ const FOR_EVER = 'as long as it takes';
 interface Props {
   transactionId: string;
   choices: Choices;
-  /** Null while events are read. */
+  /** Null while events are being read. */
   coverage: Coverage | null;
   offsets: ClockOffsets;
   onPlay: (settings: NewSessionSettings) => Promise<void>;
@@ -121,7 +121,7 @@ function Answer({ shown, timeoutNs, isAtLeast }: AnswerProps) {
   );
 }
 
-/* Chooses which events get the latency: of a type, a service, a node of the transaction. */
+/* Chooses which events get the latency: those of a type, of a service, or on a node of the transaction. */
 
 function WhatIfOnly({ choices: { types, services, nodes } }: { choices: Choices }) {
   const { link, go } = usePage();
@@ -145,24 +145,24 @@ function WhatIfOnly({ choices: { types, services, nodes } }: { choices: Choices 
 
 interface OnlyProps {
   label: string;
-  /** Text of the choice that excludes nothing. */
+  /** Text of the option that excludes nothing. */
   all: string;
   values: readonly string[];
-  /** Values that the link has, which may be several, and others than `values`. */
+  /** Values of the link: there may be several, and they need not be among `values`. */
   chosen: readonly string[];
   onChoose: (chosen: string[]) => void;
 }
 
 function OneOf({ label, all, values, chosen, onChoose }: OnlyProps) {
   const names = [...new Set([...values, ...chosen])];
-  // A choice with only one value excludes nothing.
+  // A choice among fewer than two values excludes nothing.
   if (names.length < 2 && chosen.length === 0 && label !== 'Events that take longer') return null;
   const several = names.length;
   const at = chosen.length === 0 ? -1 : chosen.length === 1 ? names.indexOf(chosen[0]!) : several;
   return (
     <select
       aria-label={label}
-      // Options are numbered, because any text may be a name.
+      // Option values are numbers, because a name may be any text.
       value={String(at)}
       onChange={({ currentTarget }) => {
         const place = Number(currentTarget.value);

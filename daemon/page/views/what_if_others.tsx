@@ -1,4 +1,4 @@
-/** Counts the transactions like this one that would miss the deadline. */
+/** Counts the similar transactions that would miss the deadline. */
 
 import { useMemo, useState } from 'preact/hooks';
 import type { CurvesAnswer } from '../../contract/received.ts';
@@ -17,7 +17,7 @@ import type { ProjectionChoice } from './use_projection.ts';
 interface Props {
   chosen: ProjectionChoice;
   offsets: ClockOffsets;
-  /** The service whose transactions are meant where the link has no filter. */
+  /** The service whose transactions are counted if the link gives no time, service or node. */
   ownService: string | null;
 }
 
@@ -29,7 +29,9 @@ interface Others extends Omit<CurvesAnswer, 'transactions'> {
 
 export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
   const { daemon, link } = usePage();
-  /** Whether the user has asked: the answer takes many events, so it is not read before. */
+  /**
+   * Whether the user has requested the answer, which requires reading many events and is therefore not read earlier.
+   */
   const [isAsked, setIsAsked] = useState(false);
   const where = buildWhere(link, ownService);
   const body = { where, ...buildAssumption(buildOnlyFilter(link), offsets) };
@@ -46,7 +48,7 @@ export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
         </button>
       </p>
     );
-  // An answer to other settings is not shown.
+  // An answer for other settings is not shown.
   const others = answer.body?.key === key ? answer.body : null;
   return (
     <>

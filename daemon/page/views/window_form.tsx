@@ -1,6 +1,6 @@
 /**
- * Chooses what the page shows: services, nodes, all other filters, a window of time, only transactions with failed
- * calls.
+ * Chooses what the page shows: services, nodes, all other filters, a window of time, and whether only transactions with
+ * failed calls are shown.
  */
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { filterText, readFilters } from '../link/filter_text.ts';
@@ -68,8 +68,8 @@ export function WindowForm() {
 }
 
 /**
- * The values that the daemon knows. Until it has answered, and if it does not, the fields have only the values of the
- * link.
+ * Returns the values that the daemon knows. Until the daemon has answered, or if it fails, the fields offer only the
+ * values of the link.
  */
 function useKnownValues(): KnownValues {
   const { daemon } = usePage();
@@ -78,7 +78,7 @@ function useKnownValues(): KnownValues {
     const add = (name: string, values: Promise<readonly string[]>) =>
       values.then(
         (some) => setKnown((before) => new Map(before).set(name, some)),
-        // The view itself reports that the daemon is gone.
+        // The view itself reports that the daemon is unreachable.
         () => {},
       );
     const types = daemon.askJson<{ event_types: { name: string }[] }>('/api/event-types');
@@ -132,7 +132,7 @@ function Choice({ label, all, values, chosen, onChoose }: ChoiceProps) {
   );
 }
 
-/* The filters that are set, each with a way to drop it, and a field to type more. */
+/* Shows the filters that are set, each with a button to remove it, and a field to type further filters. */
 
 /** Values that the daemon knows, by the name of the filter. */
 type KnownValues = ReadonlyMap<string, readonly string[]>;
@@ -200,7 +200,10 @@ function FilterField({ known }: { known: KnownValues }) {
   );
 }
 
-/** Completions of the last word, with the words before it: names at first, then values of that name. */
+/**
+ * Lists completions of the last word, each with the words before it: filter names at first, and values once the word
+ * names a filter.
+ */
 function listSuggestions(text: string, known: KnownValues): string[] {
   const from = text.lastIndexOf(' ') + 1;
   const before = text.slice(0, from);

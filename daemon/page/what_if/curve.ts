@@ -1,10 +1,10 @@
 /**
- * The duration of a transaction with any extra latency, as the daemon returns it: few lines, of which the highest one at
- * a latency is the duration.
+ * The duration of a transaction with any extra latency, as the daemon returns it: a few lines, of which the highest one
+ * at a given latency is the duration.
  */
 import type { CurveLine } from '../../contract/received.ts';
 
-/** Lines without rounding, by events ascending; at least one. */
+/** Lines without rounding, at least one, in ascending order of `events`. */
 export type ProjectedCurve = readonly { events: bigint; endNs: bigint }[];
 
 export function toExactCurve(lines: readonly CurveLine[]): ProjectedCurve {
@@ -20,7 +20,9 @@ export function computeDurationNs(curve: ProjectedCurve, latencyNs: bigint): big
   return longest;
 }
 
-/** The smallest latency with which the deadline is missed; null if there is no deadline, or if none misses it. */
+/**
+ * Returns the smallest latency with which the deadline is missed; null if there is no deadline or no latency misses it.
+ */
 export function findSmallestMissing(curve: ProjectedCurve, timeoutNs: bigint | null): bigint | null {
   if (timeoutNs === null) return null;
   let smallest: bigint | null = null;

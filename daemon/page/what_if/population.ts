@@ -1,9 +1,9 @@
-/** The curves of many transactions, laid out so that a slider counts them without allocating objects. */
+/** The curves of many transactions, stored so that a slider can count transactions without allocating objects. */
 import type { CurveLine } from '../../contract/received.ts';
 
 export interface Population {
   readonly count: number;
-  /** Number of transactions that miss a deadline with an extra latency; exact for 64-bit values. */
+  /** Returns the number of transactions that miss a deadline with an extra latency; exact for 64-bit values. */
   countMissed(latencyNs: bigint, timeoutNs: bigint): number;
 }
 
@@ -15,7 +15,7 @@ export function createPopulation(curves: readonly (readonly CurveLine[])[]): Pop
   const events = new Float64Array(lineCount);
   const ends = new Float64Array(lineCount);
   const exactEnds = new BigInt64Array(lineCount);
-  /** Place of the line after the last one of each curve. */
+  /** Place after the last line of each curve. */
   const stops = new Uint32Array(curves.length);
   let line = 0;
   for (const [at, curve] of curves.entries()) {

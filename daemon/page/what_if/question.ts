@@ -1,4 +1,4 @@
-/** Questions to the daemon about a transaction and about those like it. */
+/** Requests to the daemon for the what-ifs of a transaction and of similar transactions. */
 import type { Only } from '../../contract/received.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { FILTERED, type Link } from '../link/link.ts';
@@ -6,12 +6,12 @@ import { buildOffsetsField } from '../replay/settings_in_link.ts';
 
 export const WHAT_IF = '/api/replay/whatif';
 
-/** Fields that both kinds of question have. */
+/** Builds the fields that both kinds of request have. */
 export function buildAssumption(only: Only, offsets: ClockOffsets) {
   return { only, ...(offsets.size > 0 && { clock_offsets_ns: buildOffsetsField(offsets) }) };
 }
 
-/** Filters of `where` of a what-if. */
+/** Filters in the field `where` of a what-if. */
 export interface Where {
   from?: bigint;
   to?: bigint;
@@ -21,7 +21,7 @@ export interface Where {
 
 type Filters = Pick<Link, 'from' | 'to' | 'service' | 'node'>;
 
-/** The link's filters, or if it has none, the transactions of a service. */
+/** Returns the link's filters, or if it has none, a filter for the transactions of a service. */
 export function buildWhere({ from, to, service, node }: Filters, ownService: string | null): Where {
   const where = {
     ...(from !== null && { from }),
@@ -33,7 +33,7 @@ export function buildWhere({ from, to, service, node }: Filters, ownService: str
   return { service: [ownService] };
 }
 
-/** Names of filters that the link has and a what-if does not know, so that they are not applied. */
+/** Returns the names of the link's filters that a what-if does not support and therefore ignores. */
 export function listUnusedFilters(link: Link): string[] {
   const excluded = FILTERED.map((name) => `exclude_${name}` as const);
   const others = FILTERED.filter((name) => name !== 'service' && name !== 'node');

@@ -4,9 +4,9 @@ const MANTISSAS = [
   ...[10n, 11n, 12n, 13n, 14n, 15n, 16n, 18n, 20n, 22n, 25n, 28n],
   ...[30n, 35n, 40n, 45n, 50n, 55n, 60n, 65n, 70n, 75n, 80n, 90n],
 ];
-/** A microsecond. */
+/** Smallest value above 0: one microsecond. */
 const LEAST_NS = 1000n;
-/** An hour, as much latency as the API allows. */
+/** Largest value: one hour, the maximum latency of the API. */
 const MOST_NS = 3_600_000_000_000n;
 
 const DURATIONS: readonly bigint[] = listDurations();
@@ -24,7 +24,7 @@ export type Scale = readonly (bigint | null)[];
 export const LATENCIES: Scale = [0n, ...DURATIONS];
 export const TIMEOUTS: Scale = [...DURATIONS, null];
 
-/** Place of the value that is nearest on the scale. */
+/** Returns the place whose value is nearest on the scale. */
 export function placeOn(scale: Scale, ns: bigint | null): number {
   if (ns === null) return scale.length - 1;
   const after = scale.findIndex((value) => value === null || value >= ns);

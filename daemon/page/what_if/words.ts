@@ -1,19 +1,20 @@
-/** What-ifs in words. */
+/** Describes what-ifs in words. */
 import { percentText } from '../numbers/amounts.ts';
 import { formatDuration } from '../numbers/duration_text.ts';
 import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import type { Projection } from './curve.ts';
 import type { Where } from './question.ts';
 
-/** `394.7 ms becomes 439.7 ms`, or `stays 394.7 ms`. */
+/** Formats a projection as `394.7 ms becomes 439.7 ms` or `stays 394.7 ms`. */
 export function describeProjection({ recordedNs, durationNs }: Projection): string {
   if (recordedNs === durationNs) return `stays ${formatShortDuration(recordedNs)}`;
   return `${formatShortDuration(recordedNs)} becomes ${formatShortDuration(durationNs)}`;
 }
 
 /**
- * Says whether the deadline is kept, and from which latency on it is missed, with all digits. A projection knows only
- * of calls that have ended: `isPast` says whether a call in progress has not ended by the deadline; null is not known.
+ * Describes whether the deadline is met, and from which latency on it is missed, with all digits. A projection covers
+ * only calls that have ended: `isPast` says whether a call in progress has not ended by the deadline, and is null if
+ * this is not known.
  */
 export function describeDeadline(
   { timesOut, smallestNs }: Projection,
@@ -29,13 +30,13 @@ export function describeDeadline(
   return smallestNs === null ? '✓ in time, with any latency' : `✓ in time; times out ${limit}`;
 }
 
-/** `0.6 % → 1.6 % time out`. */
+/** Formats shares as `0.6 % → 1.6 % time out`. */
 export function formatShares(count: number, before: number, after: number): string {
   if (count === 0) return 'none is recorded';
   return `${percentText(before / count)} → ${percentText(after / count)} time out`;
 }
 
-/** `of 9 027 transactions of shop`. */
+/** Formats a population as `of 9 027 transactions of shop`. */
 export function describePopulation(
   count: number,
   { service, node, from, to }: Where,

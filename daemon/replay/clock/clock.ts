@@ -14,11 +14,11 @@ export interface ReplayClock {
   readonly running: boolean;
   positionNs(): bigint;
   /**
-   * Returns when the clock reaches a position, as a time of the steady clock; throws unless the clock is running.
+   * Computes the time of the steady clock at which this clock reaches a position; throws unless this clock is running.
    * An integer number gives the same result as the BigInt, with less work for the garbage collector.
    */
   computeDueNs(positionNs: bigint | number): bigint;
-  /** Starts the clock, perhaps at a future time; the position stays until then. */
+  /** Starts the clock now or at `startsAtNs`, which may be in the future; the position stays until then. */
   play(startsAtNs?: bigint): void;
   pause(): void;
   jump(positionNs: bigint): void;
@@ -30,7 +30,7 @@ export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
   let rate = computeExactRate(speedFactor);
   let referencePositionNs = 0n;
   let referenceTimeNs = now();
-  /** A cache of the last deadline: each event's deadline is requested several times. */
+  /** Caches the deadline that was computed last: each event's deadline is requested several times. */
   let knownAtNs = Number.NaN;
   let knownDueNs = 0n;
   /** The reference position and the rate as doubles, for computing deadlines without BigInt. */
@@ -40,7 +40,7 @@ export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
     const passedNs = running ? now() - referenceTimeNs : 0n;
     return passedNs > 0n ? referencePositionNs + (passedNs * rate.numerator) / rate.denominator : referencePositionNs;
   };
-  /** The reference time is now, but a future start stays. */
+  /** Returns the next reference time: now, or the clock's start if that is still in the future. */
   const startOrNow = () => {
     const nowNs = now();
     return running && referenceTimeNs > nowNs ? referenceTimeNs : nowNs;
@@ -95,7 +95,10 @@ interface Rate {
   denominator: bigint;
 }
 
-/** Speed factors are 0.001 to 1000, a range in which JavaScript formats no number with an exponent. */
+/**
+ * Converts a speed factor, which is between 0.001 and 1000. JavaScript formats no number in this range with an
+ * exponent.
+ */
 function computeExactRate(speedFactor: number): Rate {
   const match = /^(\d+)(?:\.(\d+))?$/.exec(String(speedFactor));
   const [, whole = '', fraction = ''] = match ?? [];

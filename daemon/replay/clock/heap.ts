@@ -1,6 +1,6 @@
-/** A binary min-heap whose items store their own slot, so that any of them can be moved or removed. */
+/** A binary min-heap. Each item stores its slot in the heap, so that any item can be moved or removed. */
 export interface HeapItem {
-  /** The slot, which the heap maintains; -1 while the item is not in the heap. */
+  /** Slot of the item in the heap, which the heap maintains; -1 while the item is not in the heap. */
   slot: number;
 }
 
@@ -9,7 +9,7 @@ export interface Heap<Item extends HeapItem> {
   peek(): Item | undefined;
   push(item: Item): void;
   remove(item: Item): void;
-  /** Restores the order after the item's sort key has changed. */
+  /** Moves an item to its new slot after its sort key has changed. */
   reorder(item: Item): void;
 }
 

@@ -1,9 +1,9 @@
 /** Statistics of lateness: emission minus deadline on the steady clock, taken when the event is played. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 
-/** An event that is emitted more than this after its deadline counts as late. */
+/** Lateness, in nanoseconds, above which an event counts as late. */
 export const LATE_NS = 1_000_000;
-/** Precision of 1 % for values up to an hour; it takes 40 KB per session. */
+/** Values up to an hour are recorded with a precision of 1 %. A histogram takes 40 KB per session. */
 const HISTOGRAM = { lowest: 1, highest: 3_600_000_000_000, figures: 2 } as const;
 
 export interface LatenessSummary {
@@ -21,7 +21,7 @@ export interface Lateness {
 
 /** Calls `onRecord` for each recorded value. */
 export function createLateness(onRecord?: (latenessNs: number) => void): Lateness {
-  /** Created at the first event: of a thousand sessions most are not playing. */
+  /** Created at the first event, because most of a thousand sessions are not playing. */
   let histogram: RecordableHistogram | undefined;
   let maxNs = 0;
   let lateEvents = 0;

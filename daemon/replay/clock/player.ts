@@ -12,9 +12,9 @@ export interface Track {
   readonly playedCount: number;
   /** Plays frames of `bytes` when they are due; no frame may be due before an earlier one. */
   feed(bytes: Uint8Array, frames: BigInt64Array): void;
-  /** Takes back the frames that were not played; `reportPlayed` reports the others. */
+  /** Takes back the frames that were not played; `reportPlayed` reports the played ones. */
   takeBack(): void;
-  /** Reports the lateness of each frame played since the last report; returns how many. */
+  /** Reports the lateness of each frame played since the last report; returns the number of these frames. */
   reportPlayed(record: (latenessNs: number) => void): number;
   setWakes(wakes: boolean): void;
   /**
@@ -22,22 +22,25 @@ export interface Track {
    * Returns the viewer's number; undefined if the process has no more descriptors.
    */
   attach(fd: number, isChunked: boolean): number | undefined;
-  /** Bytes that the socket of each viewer took. Viewers whose socket was full get no more frames and are left out. */
+  /**
+   * Returns the number of bytes that each viewer's socket took. A viewer whose socket was full gets no more frames and
+   * is left out.
+   */
   readSentBytes(): Map<number, number>;
-  /** Removes a viewer; returns undefined when the player or the track was closed before. */
+  /** Removes a viewer; returns undefined if the player or the track is already closed. */
   detach(viewer: number): Left | undefined;
   close(): void;
 }
 
 export interface Player {
-  /** Adds a track. `onWake` is called after frames were played that viewers wait for; see `setWakes`. */
+  /** Adds a track. `onWake` is called after the player has played frames that viewers wait for; see `setWakes`. */
   track(onWake: () => void): Track;
   close(): void;
 }
 
 const LATENESSES = 1024;
 const WOKEN_MAX = 1024;
-/** The most viewers of a track whose bytes are reported. */
+/** Maximum number of a track's viewers whose bytes are reported. */
 const SENT_MAX = 1024;
 
 export function createThreadPlayer(): Player {
@@ -46,7 +49,7 @@ export function createThreadPlayer(): Player {
   return made.player;
 }
 
-/** A player on the time of `now`, which plays when the scheduler rings. */
+/** Creates a player without a thread: it reads the time with `now`, and plays when the scheduler's alarm rings. */
 export function createScheduledPlayer(now: SteadyNow, scheduler: Scheduler): Player {
   const native = nativeClock.createPlayer(() => {}, false);
   const alarm = scheduler.createAlarm(() => {
@@ -58,7 +61,7 @@ export function createScheduledPlayer(now: SteadyNow, scheduler: Scheduler): Pla
   return made.player;
 }
 
-/** `wake` calls `onWake` of each track that has woken JavaScript. It may be called after the player was closed. */
+/** `wake` calls `onWake` of each track that has woken JavaScript. It may be called after the player has been closed. */
 function wrapNativePlayer(native: NativePlayer, onFed: () => void): { player: Player; wake: () => void } {
   const tracks = new Map<number, () => void>();
   const woken = new Uint32Array(WOKEN_MAX);
@@ -140,12 +143,12 @@ function wrapNativePlayer(native: NativePlayer, onFed: () => void): { player: Pl
 /* The addon native/clock, which plays frames when they are due, as described in native/clock/player.h. */
 
 declare const PLAYER: unique symbol;
-/** A player's memory in the addon, until the player is closed. */
+/** Handle of a player's memory in the addon, valid until the player is closed. */
 interface NativePlayer {
   readonly [PLAYER]: never;
 }
 
-/** The frames that a viewer's socket got: the frames up to number `through`, except the bytes of `rest`. */
+/** The frames that a viewer's socket got: all frames up to number `through`, except the bytes of `rest`. */
 interface Left {
   through: number;
   /** Number of bytes that the socket took. */
@@ -153,7 +156,7 @@ interface Left {
   rest: Buffer;
 }
 
-/** Columns of events as JSON: see the PlanPage of a plan. */
+/** Columns of events as JSON, as in `PlanPage`. */
 interface PlanPageColumns {
   first: number;
   startNs: Float64Array;
@@ -163,24 +166,27 @@ interface PlanPageColumns {
   ends: Uint32Array;
 }
 
-/** A track, by its number, is a sequence of frames with its viewers. */
+/** The functions of the addon. A track is a sequence of frames with its viewers, and is identified by a number. */
 interface NativeClock {
-  /** `onWake` is called when frames were played, see `setWakes`. Without a thread, only `run` plays. */
+  /** `onWake` is called when frames were played, see `setWakes`. Without a thread, frames are played only by `run`. */
   createPlayer(onWake: () => void, hasThread: boolean): NativePlayer;
   /** Ends the player's thread; the player must not be used afterwards. */
   closePlayer(player: NativePlayer): void;
   addTrack(player: NativePlayer): number;
   removeTrack(player: NativePlayer, track: number): void;
   /**
-   * Plays frames when they are due. Each frame has four numbers, named by FRAME. No frame may be due before an earlier
-   * one, and `bytes` must stay until the frames were played or taken back.
+   * Plays frames when they are due. Each frame has four numbers, at the places that FRAME names. No frame may be due
+   * before an earlier one, and `bytes` must stay until the frames were played or taken back.
    */
   feed(player: NativePlayer, track: number, bytes: Uint8Array, frames: BigInt64Array): void;
   /** Takes back the frames that were not played. */
   takeBack(player: NativePlayer, track: number): void;
-  /** Sets the lateness of each frame played since the last call, as many as `to` has room for; returns how many. */
+  /**
+   * Stores in `to` the lateness of each frame played since the last call, as far as there is room; returns the number
+   * of values stored.
+   */
   takeLateness(player: NativePlayer, track: number, to: Float64Array): number;
-  /** Whether every frame that is played wakes JavaScript; a socket without room always does. */
+  /** Sets whether every played frame wakes JavaScript. A socket without room always wakes it. */
   setWakes(player: NativePlayer, track: number, wakes: boolean): void;
   /** Returns the tracks that woke JavaScript. */
   takeWoken(player: NativePlayer, to: Uint32Array): number;
@@ -190,17 +196,18 @@ interface NativeClock {
    */
   attach(player: NativePlayer, track: number, fd: number, isChunked: boolean): number | undefined;
   /**
-   * Sets the numbers of viewers and the bytes that their sockets took; returns how many viewers that are. Viewers whose
-   * socket had no room get no more frames and are left out.
+   * Stores the numbers of viewers and the bytes that their sockets took; returns the number of viewers stored. A viewer
+   * whose socket had no room gets no more frames and is left out.
    */
   sentBytes(player: NativePlayer, track: number, viewers: Uint32Array, bytes: Float64Array): number;
   detach(player: NativePlayer, track: number, viewer: number): Left | undefined;
-  /** Measures the nanoseconds of sending and receiving a frame; undefined if the process gets no socket. */
+  /** Measures how many nanoseconds it takes to send and receive a frame; undefined if the process gets no socket. */
   measureSending(frame: Uint8Array): number | undefined;
   /**
-   * Writes the events of a page from `at` on with their replay fields to `to`, from `start` on: one event for each of
-   * `frames`, which contains when the event is due. Events become frames of server-sent events with ids from `firstId`
-   * on, or plain JSON if `firstId` is null. Sets the place of each event in `frames`, and returns how many fit.
+   * Writes events of a page, beginning with number `at`, to `to`, beginning at `start`. There is one event for each
+   * frame of `frames`, which contains when the event is due. Each event gets its replay fields. Events become frames of
+   * server-sent events with ids from `firstId` on, or plain JSON if `firstId` is null. Stores the place of each event
+   * in `frames`, and returns how many events fit.
    */
   writeEvents(
     page: PlanPageColumns,
@@ -211,7 +218,7 @@ interface NativeClock {
     to: Uint8Array,
     start: number,
   ): number;
-  /** Plays the frames that are due at this time; returns when the next frame is due. */
+  /** Plays the frames that are due at `nowNs`; returns when the next frame is due. */
   run(player: NativePlayer, nowNs: bigint): bigint | undefined;
 }
 

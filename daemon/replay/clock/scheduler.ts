@@ -3,18 +3,18 @@ import type { SteadyNow } from './clock.ts';
 import { createHeap, type HeapItem } from './heap.ts';
 
 export interface Alarm {
-  /** Rings once at `dueNs`; replaces the earlier setting. */
+  /** Rings once, at `dueNs`; a time set before no longer applies. */
   set(dueNs: bigint): void;
   clear(): void;
 }
 
 export interface Scheduler {
-  /** `ring` must not throw: other sessions ring in the same turn. */
+  /** `ring` must not throw, because the alarms of other sessions ring in the same pass of the event loop. */
   createAlarm(ring: () => void): Alarm;
   close(): void;
 }
 
-/** Alarms ring for at most this long in one turn of the event loop, so that sockets are served in between. */
+/** Maximum time that alarms ring within one pass of the event loop, so that sockets are served in between. */
 const ROUND_NS_MAX = 500_000n;
 
 interface ScheduledAlarm extends HeapItem {
@@ -27,12 +27,12 @@ interface ScheduledAlarm extends HeapItem {
 export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   const pending = createHeap<ScheduledAlarm>((a, b) => a.dueNs < b.dueNs);
   /**
-   * The alarms of this round, which may last several turns. An array, because constant deletion from a Set leaves old
-   * tables to the garbage collector.
+   * The alarms of this round, which may last several passes of the event loop. They are in an array, because constant
+   * deletion from a Set leaves old tables to the garbage collector.
    */
   const round: (ScheduledAlarm | undefined)[] = [];
   /**
-   * Index of the next alarm in this round, and the end of the round. Entries past the end are left from a longer one.
+   * Index of the next alarm in this round, and the end of the round. Entries past the end are left from a longer round.
    */
   let next = 0;
   let end = 0;
@@ -42,7 +42,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
 
   function wait(): void {
     if (inTurn) return;
-    // The rest of a round rings before anything else that is due.
+    // The remaining alarms of a round ring before any other alarm that is due.
     const dueNs = next < end ? 0n : (pending.peek()?.dueNs ?? null);
     if (dueNs === awaitedNs) return;
     awaitedNs = dueNs;
@@ -57,7 +57,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     if (next === end) beginRound(startNs);
     while (next < end) {
       const entry = round[next]!;
-      // The slot must not keep the session alive.
+      // The array must not keep the session alive.
       round[next++] = undefined;
       if (!entry.isInRound) continue;
       entry.isInRound = false;
@@ -68,7 +68,10 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     wait();
   }
 
-  /** An alarm that sets itself to a past time rings in the next round: after the other alarms and the sockets. */
+  /**
+   * Begins a round with all alarms that are due. An alarm that is set to a past time during the round rings in the next
+   * round, after the other alarms and the sockets.
+   */
   function beginRound(nowNs: bigint): void {
     next = end = 0;
     for (let entry = pending.peek(); entry && entry.dueNs <= nowNs; entry = pending.peek()) {
@@ -135,7 +138,7 @@ export function createNodeTimers(): Timers {
 }
 
 const NS_PER_MS = 1_000_000;
-/** The longest delay of setTimeout, which turns a longer one into 1 ms. */
+/** The longest delay that setTimeout accepts; a longer one becomes 1 ms. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export function createTimerWaiter(now: SteadyNow, timers: Timers): Waiter {
@@ -150,7 +153,10 @@ export function createTimerWaiter(now: SteadyNow, timers: Timers): Waiter {
     timer = turn = undefined;
   }
 
-  /** Timers of Node.js have whole milliseconds, so one may fire too early. */
+  /**
+   * Wakes if the time has come, otherwise waits again: timers of Node.js have whole milliseconds, so one may fire too
+   * early.
+   */
   function approach(): void {
     timer = turn = undefined;
     const leftNs = Number(dueNs - now());
@@ -163,7 +169,8 @@ export function createTimerWaiter(now: SteadyNow, timers: Timers): Waiter {
       cancel();
       dueNs = nextDueNs;
       wake = nextWake;
-      // `wake` never runs within this call: the caller is in the middle of its own work, and sockets get their turn.
+      // `wake` never runs within this call, because the caller is in the middle of other work and sockets have to be
+      // served.
       turn = timers.setImmediate(approach);
     },
     cancel,

@@ -1,4 +1,7 @@
-/** Copies of a fleet's transactions on this disk; the least recently used are removed when they take too much. */
+/**
+ * Copies of a fleet's transactions on this disk. The least recently used copies are removed when all copies together
+ * take too much space.
+ */
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,9 +10,9 @@ import type { TransactionSummary } from '../../store/store.ts';
 import { copyTransactions } from './copy.ts';
 
 export interface Copy {
-  /** The recordings of the copy. */
+  /** Paths of the recordings that the copy consists of. */
   paths: string[];
-  /** Allows removal of the copy when it is the least recently used. */
+  /** Releases the copy, so that it may be removed when it is the least recently used copy. */
   release(): void;
 }
 
@@ -39,7 +42,10 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
     }
   }
 
-  /** Two callers share one copy, which the first makes; if the first gives up, the other makes the copy. */
+  /**
+   * Makes a copy that concurrent callers share: the first caller makes it, and if that caller gives up, another one
+   * does.
+   */
   async function ensure(name: string, transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<void> {
     for (;;) {
       const known = made.get(name);
@@ -97,7 +103,7 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
   };
 }
 
-/** A transaction gets another name when more of its events have arrived. */
+/** Names a copy. The name changes when more events of a transaction have arrived. */
 function nameCopy(transactions: readonly TransactionSummary[]): string {
   const hash = createHash('sha256');
   for (const { transactionId, eventCount, firstTimestampNs, lastEndNs, errorCount, writtenBack } of transactions) {

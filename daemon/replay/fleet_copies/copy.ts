@@ -23,7 +23,10 @@ import type { TransactionSummary } from '../../store/store.ts';
 interface Copied {
   writer: BundleWriter;
   node: string;
-  /** Numbers of copied events, because an event may belong to several transactions. */
+  /**
+   * Numbers of the events copied so far, because an event may belong to several transactions; not filled if only one
+   * transaction is copied.
+   */
   shared: Set<bigint>;
 }
 
@@ -78,7 +81,9 @@ export async function copyTransactions(
   return files;
 }
 
-/** An event belongs to several transactions if they own parts of it; it is copied with the first transaction. */
+/**
+ * Whether an event was not copied yet. An event that several transactions own in part is copied with the first of them.
+ */
 function isFresh({ shared }: Copied, number: bigint): boolean {
   if (shared.has(number)) return false;
   shared.add(number);

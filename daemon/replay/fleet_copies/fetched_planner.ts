@@ -4,7 +4,10 @@ import type { FleetSettings } from '../../store/fleet/open_fleet.ts';
 import type { Planner } from '../plan/planner.ts';
 import { createPlannerThread } from '../plan/planner_thread.ts';
 
-/** The folder that copies of transactions are kept in, up to `bytesMax`; copies that sessions use always stay. */
+/**
+ * The folder in which copies of transactions are kept, and the maximum size of all copies; copies that sessions use
+ * always stay.
+ */
 export interface FetchedPlaces {
   fleet: FleetSettings;
   folder: string;

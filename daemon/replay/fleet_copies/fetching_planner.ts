@@ -10,12 +10,12 @@ import { type AppliedOffsets, checkNodes } from '../plan/clock_offsets.ts';
 import { createPlanner, type Planner, type ReplayPlan } from '../plan/planner.ts';
 import type { Copies } from './copies.ts';
 
-/** Number of transactions whose curves are computed from one copy. */
+/** Maximum number of transactions whose curves are computed from one copy. */
 const TOGETHER_MAX = 500;
 
 const NEVER = new AbortController().signal;
 
-/** A planner over a copy. */
+/** A planner for the transactions of a copy. */
 interface Planned {
   planner: Planner;
   /** Returns the request without the clock offsets of nodes that have no events in the copy. */

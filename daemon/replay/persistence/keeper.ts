@@ -1,6 +1,6 @@
 /**
- * Writes the changes of sessions in batches: while one batch is being written the next one is collected. A batch that
- * cannot be written is kept and retried; meanwhile sessions continue unaffected.
+ * Writes the changes of sessions in batches: while one batch is being written the next one is collected. A batch
+ * whose write fails is kept and retried; meanwhile sessions continue unaffected.
  */
 import type { SteadyNow } from '../clock/clock.ts';
 import type { Alarm } from '../clock/scheduler.ts';
@@ -8,24 +8,24 @@ import { encodeStoredSession, type KeptRow } from './kept_session.ts';
 import type { StoredPlace } from './state_file.ts';
 import type { KeptState } from './state_thread.ts';
 
-/** Interval for writing the positions of playing sessions, and changes that no client waits for. */
+/** Interval at which the positions of playing sessions, and changes that no client waits for, are written. */
 const SAVE_NS = 1_000_000_000n;
 
 export interface Keeper {
-  /** Reports that a session has changed or ended, which is written within a second. */
+  /** Reports that a session has changed or ended. The change is written within a second. */
   markChanged(sessionId: string): void;
-  /** Starts a write; resolves when all earlier changes have been written, or the write has failed. */
+  /** Starts a write; resolves when all earlier changes have been written, or when the write has failed. */
   save(): Promise<void>;
-  /** Why the last batch could not be written; null when it was written. */
+  /** Why the last batch could not be written; null if it was written. */
   readonly failure: string | null;
   close(): Promise<void>;
 }
 
 export interface KeeperOptions {
   state: Pick<KeptState, 'write' | 'close'>;
-  /** The current row of a session; undefined when the session has ended. */
+  /** Returns the current row of a session; undefined if the session has ended. */
   findKeptRow: (sessionId: string) => KeptRow | undefined;
-  /** The positions of all playing sessions. */
+  /** Returns the positions of all playing sessions. */
   playing: () => StoredPlace[];
   now: SteadyNow;
   alarm: (ring: () => void) => Alarm;

@@ -27,7 +27,7 @@ const latency = z
   .min(1)
   .readonly();
 
-/** A bigint where a double would not be exact. */
+/** An offset: a bigint if a double would not be exact. */
 const offset = z.union([z.int(), z.bigint()]);
 
 /** Any field added here needs a default, so that rows written without it can be read. */
@@ -68,7 +68,7 @@ const facts = z.object({
   }),
   rounds: count,
   failure: z.string().nullable(),
-  /** How often the session was opened again; each time the stream's ids start above all that were used before. */
+  /** How often the session was opened again. The stream ids of each life start above all ids used before. */
   life: count,
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
@@ -76,7 +76,7 @@ const facts = z.object({
 
 export type KeptSession = SessionPlace & z.output<typeof facts>;
 
-/** A kept session and the time it was last used, by the wall clock. */
+/** A kept session, and when it was last used by the wall clock. */
 export interface KeptRow {
   session: KeptSession;
   usedAtMs: number;
@@ -87,7 +87,7 @@ export function encodeStoredSession({ session, usedAtMs }: KeptRow): StoredSessi
   return { sessionId, eventIndex, positionNs, usedAtMs, facts: stringify(rest) };
 }
 
-/** Throws for a row that `encodeStoredSession` cannot have produced. */
+/** Decodes a row; throws for a row that `encodeStoredSession` never produces. */
 export function decodeStoredSession({ facts: text, usedAtMs, ...place }: StoredSession): KeptRow {
   return { session: { ...place, ...facts.parse(parseJson(text)) }, usedAtMs };
 }

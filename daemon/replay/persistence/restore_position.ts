@@ -7,11 +7,11 @@ import type { KeptSession } from './kept_session.ts';
 /** A position past the end of any replay. */
 const END_NS = I64_MAX;
 
-/** Returns null when the session is at the end. */
+/** Returns null if the session is at the end. */
 export async function restorePosition(kept: KeptSession, plan: ReplayPlan): Promise<SeekResult | null> {
   const { state, eventIndex, positionNs, outline } = kept;
   if (isOfSameEvents(outline, plan.outline)) return { positionNs, index: eventIndex };
-  // Events have been recorded or removed since, so the next event at the same time may have another index.
+  // Events have been recorded or removed in the meantime, so the next event at the same time may have another index.
   const momentNs = outline.firstTimestampNs + BigInt(positionNs) - plan.outline.firstTimestampNs;
   const wantedNs = state === 'finished' ? END_NS : positionNs === 0 ? 0n : momentNs;
   return plan.place({ position_ns: wantedNs });

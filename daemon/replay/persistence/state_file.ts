@@ -1,5 +1,5 @@
 /**
- * The file that sessions are kept in: a SQLite database with a row for each. Written data survives a kill of the
+ * The file in which sessions are kept: a SQLite database with one row per session. Written data survives a kill of the
  * daemon. Writes are not synced: a power failure may lose data that the kernel has not yet written back, some 30 s,
  * never more than that.
  */
@@ -8,13 +8,13 @@ import { closeSync, constants, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { UserError } from '../../../agent/process/errors.ts';
 
-/** "KRse". */
+/** Spells "KRse". */
 const APPLICATION_ID = 0x4b52_7365;
 const VERSION = 1;
 /** Lock timeout, long enough for a predecessor that is just shutting down to release the file. */
 const LOCKED_MS_MAX = 1000;
 
-/** The daemon cannot start with this file; the message is the one line that the user sees. */
+/** Thrown if the daemon is unable to start with this file; the message is the one line that the user sees. */
 export class StateFileError extends UserError {
   override readonly name = 'StateFileError';
 }
@@ -46,14 +46,14 @@ export interface StateChanges {
 }
 
 export interface StateFile {
-  /** The rows found when the file was opened, oldest first. */
+  /** The rows that the file had when it was opened, oldest first. */
   readonly rows: readonly StoredSession[];
-  /** Writes all changes or, when it throws, none. */
+  /** Writes all changes, or none if it throws. */
   write(changes: StateChanges): void;
   close(): void;
 }
 
-/** Throws a StateFileError that advises the user. No other daemon can open the file until it is closed. */
+/** Opens the file, which no other daemon can open until it is closed. Throws a StateFileError that advises the user. */
 export function openStateFile(path: string): StateFile {
   let database: Database.Database | undefined;
   try {

@@ -1,4 +1,4 @@
-/** Chooses the file that sessions are kept in. */
+/** Chooses the file in which sessions are kept. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -9,11 +9,11 @@ export type StateChoice = string | false | undefined;
 
 export interface StatePlace {
   path: string | null;
-  /** Why there is no file; empty when there is one. */
+  /** Why sessions are kept in no file; empty if there is a file. */
   reason: string;
 }
 
-/** `data` is the folder that is served, or a recording. */
+/** `data` is the folder or the recording that is served. */
 export function chooseStatePlace(choice: StateChoice, data: string | undefined): StatePlace {
   if (typeof choice === 'string') return { path: choice, reason: '' };
   const reason = choice === false ? '--no-state' : findStateObstacle(data);

@@ -18,14 +18,14 @@ export type FromState =
   | { kind: 'failed'; message: string };
 
 export interface KeptState {
-  /** The rows found when the file was opened, oldest first. */
+  /** The rows that the file had when it was opened, oldest first. */
   readonly rows: readonly KeptRow[];
-  /** Rejects when the changes could not be written; none of them is written then. */
+  /** Rejects if the changes could not be written; in that case none of them is written. */
   write(changes: StateChanges): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Rejects with a StateFileError that advises the user. */
+/** Opens the state file; rejects with a StateFileError that advises the user. */
 export async function openState(path: string): Promise<KeptState> {
   // The compiled file has another extension.
   const file = new URL(`./state_worker${extname(import.meta.filename)}`, import.meta.url);

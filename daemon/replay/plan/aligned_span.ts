@@ -1,10 +1,13 @@
-/** How long a transaction is once the clocks of its nodes agree. */
+/** Computes how long a transaction is once the clocks of its nodes agree. */
 import { max, min } from '../../base/bigints.ts';
 import { getBigColumn } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
 
-/** Span from the first start to the end of the event that starts last, by the clocks that `offsetNs` aligns. */
+/**
+ * Computes the span from the earliest start to the latest end, considering on each node only the end of the event that
+ * starts last. `offsetNs` aligns the clocks of the nodes.
+ */
 export function computeAlignedSpanNs(
   recordings: Recordings,
   transactionId: string,
@@ -20,7 +23,7 @@ export function computeAlignedSpanNs(
   return times.reduce(max, times[0] ?? 0n) - times.reduce(min, times[0] ?? 0n);
 }
 
-/** The time of the first event, or of the one that starts last; undefined if there is none. */
+/** Returns the times of the event that starts first (`asc`) or last (`desc`); undefined if there is no event. */
 export function findOutermost(
   recordings: Recordings,
   filter: EventFilter,

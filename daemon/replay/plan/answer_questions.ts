@@ -5,11 +5,11 @@ import { toThreadFailure } from '../../base/thread_failure.ts';
 import type { Planner, ReplayPlan } from './planner.ts';
 import type { FromPlanner, PlannerAnswer, PlannerQuestion, ToPlanner } from './planner_thread.ts';
 
-/** Answers what the main thread asks through `port`, for as long as the thread is there. */
+/** Answers the questions that the main thread sends through `port`, for as long as the planner's thread runs. */
 export function answerQuestions(port: MessagePort, planner: Planner): void {
   const plans = new Map<number, ReplayPlan>();
 
-  /** Aborts the work on questions that can be abandoned, by the question's id. */
+  /** Maps the id of each question that can be abandoned to the controller that aborts its work. */
   const abandoning = new Map<number, AbortController>();
 
   port.on('message', (message: ToPlanner) => {
@@ -75,7 +75,7 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
     }
   }
 
-  /** Sends the outline of a plan, always before the answer that it belongs to. */
+  /** Sends the outline of a plan. The answer that the outline belongs to always follows. */
   function tellOutline(number: number): void {
     const plan = plans.get(number);
     if (plan) send({ kind: 'outline', plan: number, outline: plan.outline });
@@ -86,7 +86,7 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
   }
 }
 
-/** The memory of a page, which all its columns share, is transferred, not copied. */
+/** Lists the memory that is transferred instead of copied: that of a page, which all its columns share. */
 function listTransferred(message: FromPlanner): ArrayBuffer[] {
   if (
     message.kind !== 'answer' ||

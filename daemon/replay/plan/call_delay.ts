@@ -1,9 +1,11 @@
-/** Computes how much a merge's latency changes lengthen an event. A call also waits for the requests that follow it. */
+/**
+ * Computes by how much a merge's latency changes lengthen an event. A call also waits for the requests that follow it.
+ */
 import { findFirstAbove } from '../../base/binary_search.ts';
 import { endCall, getsLatency, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
 import { createKindTest, type OnlyFilter, type RecordedEvents, type RecordedPage } from './recorded.ts';
 
-/** A call that has begun: its recorded index, the delay of its thread, and the number of its latency change. */
+/** A call that has begun: its recorded index, the delay of its thread, and the index of its latency change. */
 interface BegunCall {
   thread: number;
   recorded: number;
@@ -18,9 +20,12 @@ interface Latency {
 
 export interface CallDelays {
   isCallAt(page: RecordedPage, row: number): boolean;
-  /** The latency that a latency change, by its number, adds to an event of this kind itself. */
+  /**
+   * Computes the latency that the latency change at `latencyAt` adds to an event of this kind, not counting its
+   * requests.
+   */
   computeAddedNs(latencyAt: number, kind: number): number;
-  /** How much longer a call takes that ends at `endNs` as recorded. */
+  /** Computes how much longer a call takes whose recorded end is `endNs`. */
   computeCallDelayNs(call: BegunCall, page: RecordedPage, endNs: number): number;
 }
 
@@ -37,7 +42,7 @@ export function callDelays(recorded: RecordedEvents, latency: readonly Latency[]
     return affects[latencyAt]!(kind) ? latency[latencyAt]!.extraLatencyNs : 0;
   }
 
-  /** The thread's next event, whether a merge has reached it or not; undefined if none begins before `untilNs`. */
+  /** Finds the thread's next event, even if no merge has reached it; undefined if no event begins before `untilNs`. */
   function findFollowing(thread: number, index: number, page: RecordedPage, untilNs: number) {
     const inPage = page.nextRow[index - page.first]!;
     if (inPage > 0) return { row: inPage, page };
@@ -78,7 +83,7 @@ export function callDelays(recorded: RecordedEvents, latency: readonly Latency[]
   };
 }
 
-/** The first of the ascending `numbers` that is larger than `number`. */
+/** Finds the first of the ascending `numbers` that is larger than `number`. */
 export function findNextPage(numbers: readonly number[], number: number): number | undefined {
   return numbers[findFirstAbove(numbers, number)];
 }

@@ -1,6 +1,7 @@
 /**
- * Aligns the clocks of several nodes on one time line. A recording contains when its own node's clock was set, but not
- * how far that clock was from another node's: the caller supplies these offsets, or a fleet has measured them.
+ * Aligns the clocks of several nodes on one time line. A recording contains when the clock of its node was set, but not
+ * how far that clock was from the clock of another node. The caller supplies these offsets, or a fleet has measured
+ * them.
  */
 
 import { min } from '../../base/bigints.ts';
@@ -10,12 +11,12 @@ import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { MeasuredClock } from '../../store/fleet_state.ts';
 import type { NodeClock } from '../../store/store.ts';
 
-/** Maps a node to the nanoseconds that are added to its times: a bigint where a double would not be exact. */
+/** Maps a node to the nanoseconds that are added to its times. The value is a bigint if a double would not be exact. */
 export type ClockOffsets = Readonly<Record<string, number | bigint>>;
 
 export interface AppliedOffsets {
   clockOffsetsNs: ClockOffsets;
-  /** Maps each node whose offset was measured to how far that offset may be off. */
+  /** Maps each node with a measured offset to the maximum error of that offset. */
   clockUncertaintiesNs?: Readonly<Record<string, number>> | undefined;
 }
 
@@ -24,7 +25,7 @@ export interface ReplayedClock extends NodeClock {
   /** Offset that is added to the node's times. */
   offsetNs: number | bigint;
   source: (typeof OFFSET_SOURCES)[number];
-  /** How far the offset may be off; null if it was not measured. */
+  /** Maximum error of the offset; null if the offset was not measured. */
   uncertaintyNs: number | null;
 }
 
@@ -42,7 +43,9 @@ export function buildClockView({ node, offsetNs, steppedNs, source, uncertaintyN
   return { node, offset_ns: BigInt(offsetNs), stepped_ns: steppedNs, source, uncertainty_ns };
 }
 
-/** Throws a Problem if the caller named a node without recordings: a mistyped name would go unnoticed. */
+/**
+ * Throws a Problem if the caller named a node without recordings, because a mistyped name would otherwise go unnoticed.
+ */
 export function checkNodes(
   { clockOffsetsNs, clockUncertaintiesNs = {} }: AppliedOffsets,
   recordings: Pick<Recordings, 'nodes'>,
@@ -59,7 +62,7 @@ export function checkNodes(
   if (errors.length > 0) throw new Problem('invalid_body', errors.map(({ message }) => message).join('; '), errors);
 }
 
-/** The clocks of a transaction's nodes between its first and last timestamp. */
+/** Returns the clocks of a transaction's nodes between its first and last timestamp. */
 export function readReplayedClocks(
   recordings: Recordings,
   { clockOffsetsNs, clockUncertaintiesNs = {} }: AppliedOffsets,
@@ -76,12 +79,14 @@ export function readReplayedClocks(
   });
 }
 
-/** Limit of the difference of two offsets: the difference of any two times of a recording then still has 64 bits. */
+/**
+ * Maximum difference between two offsets: the difference between any two times of a recording then still fits 64 bits.
+ */
 export const APART_NS_MAX = 2n ** 62n;
 
 /**
- * Returns the shift of each node's times: its offset minus the smallest offset, so at least 0. Throws a Problem for
- * offsets that are too far apart.
+ * Returns a function that computes the shift of a node's times: its offset minus the smallest offset, so at least 0.
+ * Throws a Problem for offsets that are too far apart.
  */
 export function createClockShiftLookup(offsets: ClockOffsets, nodes: readonly string[]): (node: string) => bigint {
   const given = nodes.map((node) => getClockOffsetNs(offsets, node));
@@ -99,16 +104,19 @@ export function getClockOffsetNs(offsets: ClockOffsets, node: string): bigint {
 
 /* Selects which offsets measured by a fleet are applied to the clocks of its nodes. */
 
-/** Limit of the uncertainty, which a double holds exactly. A clock known less precisely needs no offset. */
+/** Maximum uncertainty, which a double holds exactly. A clock known less precisely gets no offset. */
 const UNCERTAINTY_NS_MAX = BigInt(Number.MAX_SAFE_INTEGER);
-/** An offset of less than this many uncertainties may be noise: adding it could separate clocks that agree. */
+/**
+ * Minimum ratio of an offset to its uncertainty. A smaller offset may be noise, and adding it could separate clocks
+ * that agree.
+ */
 const UNCERTAINTIES_MIN = 3n;
 
 interface MeasuredOffsets extends AppliedOffsets {
   clockUncertaintiesNs: Readonly<Record<string, number>>;
 }
 
-/** Selects the offsets that are significant; nodes without a measurement have none. */
+/** Selects the offsets that are significant; nodes without a measurement get none. */
 export function selectMeasuredOffsets(clocks: readonly MeasuredClock[]): MeasuredOffsets {
   const applied = clocks.filter(isSignificant);
   return {

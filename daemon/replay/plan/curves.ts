@@ -1,7 +1,7 @@
 /**
  * Reads the curves of many transactions. Looking up the events of one transaction takes as long as reading hundreds of
- * events. All events in the time range of the transactions are therefore read once, as long as that costs less. The
- * transactions that are not complete by then are looked up one by one:
+ * events. All events in the time range of the transactions are therefore read once, as long as that costs less. After
+ * that, the transactions that are still incomplete are looked up one by one:
  *
  *   transactions    |-----|  |----|      |------------------------- ... -|
  *                     |-------|    |---|
@@ -16,11 +16,11 @@ import type { EventFilter } from '../../store/store.ts';
 import { type AppliedOffsets, type ClockOffsets, checkNodes, createClockShiftLookup } from './clock_offsets.ts';
 import { callTest, createAffectedTest, ONLY_COLUMNS, type OnlyFilter } from './recorded.ts';
 
-/** A transaction as a list of transactions describes it. */
+/** A transaction with the fields that it has in a list of transactions. */
 export interface CurvedTransaction {
   transactionId: string;
   nodes: readonly string[];
-  /** Whether any event is write-back, which mostly begins after `lastEndNs`. */
+  /** Whether any event is write-back. Most write-back begins after `lastEndNs`. */
   isWrittenBack: boolean;
   eventCount: number;
   firstNs: bigint;
@@ -33,13 +33,14 @@ export interface CurvesRequest extends AppliedOffsets {
   only: OnlyFilter;
 }
 
-/** Looking up the events of a transaction takes as long as reading this many events. */
+/** Number of events that can be read in the time that it takes to look up the events of one transaction. */
 const ROWS_OF_ONE = 256;
 
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWNED_COLUMNS];
 
 /**
- * Returns the curve of each transaction; null for one that is not recorded any more. Yields so that other work can run.
+ * Computes the curve of each transaction; null for a transaction that is not recorded any more. Yields so that other
+ * work can run.
  */
 export function* computeCurves(
   recordings: Recordings,
@@ -81,8 +82,8 @@ export function* computeCurves(
 }
 
 /**
- * Returns a test for whether all events that matter began by a transaction's `lastEndNs`: own events do, and write-back
- * that begins later delays none of them.
+ * Creates a test for whether all events that matter to a transaction's curve began by its `lastEndNs`. The
+ * transaction's own events did, and write-back that begins later delays none of them.
  */
 function createDatedTest(
   recordings: Recordings,
@@ -93,19 +94,19 @@ function createDatedTest(
   if (new Set(ids).size < ids.length) return () => false;
   return ({ nodes, isWrittenBack }) => {
     const shift = createClockShiftLookup(clockOffsetsNs, nodes);
-    // A written-back event may be the first by the aligned clocks.
+    // A written-back event may be the first one by the aligned clocks.
     return !isWrittenBack || nodes.every((node) => shift(node) === 0n);
   };
 }
 
 interface Summing {
-  /** Takes the events of the transactions from blocks in order. */
+  /** Adds the events of the transactions from a block. Blocks must come in order. */
   look(scanned: RecordingBlock): void;
   sums: readonly CurveSums[];
 }
 
 interface SummingOptions extends Omit<CurvesRequest, 'transactions'> {
-  /** The last start of an event that counts, for each transaction; undefined if all events count. */
+  /** Latest start of an event that counts, for each transaction; undefined if all events count. */
   untilNs: readonly (bigint | undefined)[];
 }
 
@@ -140,7 +141,10 @@ function createSumming(
   };
 }
 
-/** Returns the start of the last event that was read; undefined if all were. */
+/**
+ * Reads the events of several transactions at once. `reachedNs` is the start of the last event read; undefined if all
+ * events were read.
+ */
 function* readTogether(
   recordings: Recordings,
   transactions: readonly CurvedTransaction[],
@@ -172,7 +176,7 @@ function buildCurveFilter(transactions: readonly CurvedTransaction[]): EventFilt
   return { fromNs, toNs: lastNs + 1n, nodes: [...nodes] };
 }
 
-/** Reads until `look` returns false. */
+/** Reads blocks until `look` returns false. */
 function* scanBlocks(
   recordings: Recordings,
   filter: EventFilter,
@@ -189,8 +193,8 @@ function* scanBlocks(
  *
  *   end(latency) = recorded end + latency * (how often its thread has waited for the latency by then)
  *
- * which is a line, so the end of the transaction is the highest line at each latency. Few lines are the highest
- * anywhere:
+ * which is a line, so the end of the transaction is the highest line at each latency. Only few lines are the highest at
+ * any latency:
  *
  *   end  |            /        a  one call gets the latency, and the call ends late
  *        |        __/  b       b  many calls get the latency, and the last of them ends early
@@ -199,19 +203,19 @@ function* scanBlocks(
  */
 
 export interface CurveLine {
-  /** How many latencies delay the end. */
+  /** Number of latencies that delay the end. */
   events: bigint;
-  /** The end without latency. */
+  /** The end without extra latency. */
   endNs: bigint;
 }
 
-/** The lines that are the highest at some latency, by events ascending and by end descending; at least one. */
+/** The lines that are the highest at some latency, by ascending `events` and descending `endNs`; at least one line. */
 export type Curve = readonly CurveLine[];
 
-/** A transaction without events that its caller waited for has no duration, whatever the latency. */
+/** Curve of a transaction without events that its caller waited for: it has no duration, whatever the latency. */
 const NO_TIME: Curve = [{ events: 0n, endNs: 0n }];
 
-/** Adds a line that has at least as many events as the others, and drops lines that are nowhere the highest. */
+/** Adds a line whose `events` is at least that of all other lines, and drops lines that are nowhere the highest. */
 export function addLine(lines: CurveLine[], line: CurveLine): void {
   for (let last = lines.at(-1); last; last = lines.at(-1)) {
     if (line.endNs < last.endNs) {
@@ -224,14 +228,17 @@ export function addLine(lines: CurveLine[], line: CurveLine): void {
   lines.push(line);
 }
 
-/** Whether the middle one of three lines is nowhere higher than both others. */
+/** Whether the middle line of three is nowhere higher than both other lines. */
 function isCovered(before: CurveLine, line: CurveLine, after: CurveLine): boolean {
   const untilNs = (before.endNs - line.endNs) * (after.events - line.events);
   const fromNs = (line.endNs - after.endNs) * (line.events - before.events);
   return untilNs >= fromNs;
 }
 
-/** The highest lines of several lists; their ends are by a clock that was at `originNs` at the start. */
+/**
+ * Merges several lists into the curve of the highest lines. `originNs` is the time, by the clock of the lines, at which
+ * the transaction starts.
+ */
 export function mergeCurveLines(lists: Iterable<readonly CurveLine[]>, originNs = 0n): Curve {
   const lines: CurveLine[] = [];
   const all = [...lists].flat().map(({ events, endNs }) => ({ events, endNs: endNs - originNs }));
@@ -250,7 +257,7 @@ export function buildCurveView(curve: Curve): CurveLineView[] {
   return curve.map(({ events, endNs }) => ({ events: Number(events), end_ns: endNs }));
 }
 
-/** The duration with an extra latency. */
+/** Computes the duration with an extra latency. */
 export function endWith(curve: Curve, latencyNs: bigint): bigint {
   return curve.reduce((latest, { events, endNs }) => {
     const ns = endNs + events * latencyNs;
@@ -258,10 +265,12 @@ export function endWith(curve: Curve, latencyNs: bigint): bigint {
   }, 0n);
 }
 
-/** The lines of a thread's own events, by a clock that was at 0 at the start. */
+/** The lines of a thread's own events. */
 export interface ThreadLines {
   calls: CurveLine[];
-  /** Requests that get the latency, and the others: two lists, each with ascending numbers of events. */
+  /**
+   * Lines of requests: one list of those that get the latency, one of those that do not. `events` ascends in each list.
+   */
   requests: readonly [CurveLine[], CurveLine[]];
 }
 
@@ -275,7 +284,7 @@ export function listThreadLines({ calls, requests }: ThreadLines): CurveLine[][]
 
 interface CurveThread {
   delay: ThreadDelay<bigint>;
-  /** The end of the call under way, if that is an own event. */
+  /** End of the call under way, if that call is an own event. */
   ownEndNs: bigint | null;
   lines: ThreadLines;
 }
@@ -292,15 +301,15 @@ interface CurvedEvent {
 interface CurveSums {
   /** Adds an event; events of a thread must come in order. */
   add(node: string, tid: number, event: CurvedEvent): void;
-  /** Returns the curve; null without events. No event may be added afterwards. */
+  /** Returns the curve; null if no event was added. No event may be added afterwards. */
   finishCurve(): Curve | null;
 }
 
-/** `getClockShift` aligns the clock of a node with those of the others. */
+/** `getClockShift` returns the shift that aligns a node's clock with those of the other nodes. */
 function createCurveSums(getClockShift: (node: string) => bigint): CurveSums {
   const byNode = new Map<string, { shiftNs: bigint; lanes: Map<number, CurveThread> }>();
   let [hasEvents, hasOwn] = [false, false];
-  /** The first start of an own event, by the aligned clocks. */
+  /** Earliest start of an own event, by the aligned clocks. */
   let originNs: bigint | undefined;
 
   function findOrAddNode(node: string) {

@@ -10,8 +10,9 @@
  *
  * How requests delay the call that queued them is described in `thread_delay.ts`.
  *
- * Within a thread the order does not change, so the projected order is a merge of threads: by projected start, ties by
- * recorded order. Finally, gaps in which no event is under way are shortened to the longest that is allowed.
+ * Within a thread the order does not change, so the projected order is a merge of threads: by projected start or, if
+ * starts are equal, by recorded order. Finally, gaps in which no event is under way are shortened to the longest gap
+ * that is allowed.
  *
  * A thread is a lane: a position in the recorded order and the latency added so far. Lanes drift apart, so each lane
  * reads on from its own position. A front moves ahead of all lanes and finds the threads that had no event yet.
@@ -22,7 +23,7 @@ import { createHeap, type HeapItem } from '../clock/heap.ts';
 import { callDelays, findNextPage } from './call_delay.ts';
 import type { OnlyFilter, RecordedEvents, RecordedPage } from './recorded.ts';
 
-/** The part of a layout that can be changed from an event on. */
+/** The part of a layout that a change replaces, from an event on. */
 export interface LayoutChange {
   extraLatencyNs: number;
   /** The events that get the latency; all calls if omitted. */
@@ -31,7 +32,7 @@ export interface LayoutChange {
   maxGapNs?: number | null | undefined;
 }
 
-/** The layout that holds from an event on, in projected order. */
+/** The layout that applies from the event at `fromIndex` on, in projected order. */
 export interface LatencyChange extends LayoutChange {
   fromIndex: number;
 }
@@ -39,27 +40,29 @@ export interface LatencyChange extends LayoutChange {
 export interface MergeSettings {
   /** Sorted by index; the first entry has index 0. */
   latency: readonly LatencyChange[];
-  /** The longest gap, unless a change has another; null leaves gaps as recorded. */
+  /** The longest gap, for changes that set none; null leaves gaps as recorded. */
   maxGapNs: number | null;
   clocks: AlignedClocks;
 }
 
-/** Shifts that put the times of the nodes, each counted from the node's first event, onto one time line. */
+/** Puts the times of all nodes onto one time line. Each node's times are counted from the node's first event. */
 export interface AlignedClocks {
   shiftNs: (node: string) => number;
-  /** The shift with which an event's start is a lower bound for all events, of any node, that are recorded after it. */
+  /**
+   * Shift that makes an event's start a lower bound for the starts of all events, of any node, that are recorded later.
+   */
   frontShiftNs: (node: string) => number;
 }
 
-/** A run of events in projected order. */
+/** Consecutive events in projected order. */
 export interface ProjectedPage {
   first: number;
   count: number;
-  /** Index in recorded order. */
+  /** Indexes of the events in recorded order. */
   recorded: Uint32Array;
-  /** Offset from the first event's start. */
+  /** Offsets from the first event's start. */
   startNs: Float64Array;
-  /** Duration including the extra latency. */
+  /** Durations including the extra latency. */
   durationNs: Float64Array;
   /** 1: the transaction's caller waited for the event. */
   isOwn: Uint8Array;
@@ -72,15 +75,15 @@ export interface MergeState {
   front: number;
   /** Start of the first event; null before it is known. */
   originNs: number | null;
-  /** The latest end so far, without gap shortening. */
+  /** The latest end so far, as if no gap were shortened. */
   endNs: number;
-  /** The latest end of an own event so far, with the gaps shortened up to then. */
+  /** The latest end of an own event so far, minus the time removed from the gaps before that event. */
   ownEndNs: number;
-  /** The latest end of an own event so far, as recorded. */
+  /** The latest recorded end of an own event so far. */
   recordedOwnEndNs: number;
   /** Total time removed by shortened gaps so far. */
   cutNs: number;
-  /** The numbers of `encodeLane`, for each lane that differs from a new one. */
+  /** Each lane that differs from a new one, as the numbers of `encodeLane`. */
   lanes: Float64Array;
 }
 
@@ -90,7 +93,7 @@ export interface Merge {
   readonly index: number;
   /** The latest end of the events returned so far, from the first event's start. */
   readonly endNs: number;
-  /** The latest end of the transaction's own events so far, which its caller waited for; 0 when there are none. */
+  /** The latest end so far of the transaction's own events, which its caller waited for; 0 if there is none. */
   readonly ownEndNs: number;
   /** `ownEndNs` as recorded: with aligned clocks, without latency and with all gaps. */
   readonly recordedOwnEndNs: number;
@@ -104,12 +107,15 @@ interface MergedThread extends HeapItem {
   /** Recorded index of the lane's next event; -1 while the front has not reached that event. */
   recorded: number;
   startNs: number;
-  /** Shifts of the node's clock. */
+  /** The shifts of the clock of the lane's node. */
   clockShiftNs: number;
   frontShiftNs: number;
-  /** The delay that latency has added so far, by recorded times of the node's clock. */
+  /** The delay that latency has added so far, in recorded times of the node's clock. */
   delay: ThreadDelay<number>;
-  /** The latency change that held when the lane's last call began: requests queued within the call take it too. */
+  /**
+   * The latency change that applied when the lane's last call began. Requests queued within the call get that latency
+   * too.
+   */
   latencyAt: number;
 }
 
@@ -192,7 +198,7 @@ export function createMerge(recorded: RecordedEvents, settings: MergeSettings, f
       const row = front - frontPage.first;
       const nearest = heap.peek();
       const lane = findOrAddLane(frontPage.thread[row]!);
-      // No event from the front on can start before this.
+      // The front's event and all later ones start after the nearest event of the lanes.
       if (nearest && nearest.startNs < frontPage.startNs[row]! + lane.frontShiftNs) return;
       if (lane.recorded < 0) enter(lane, front, frontPage);
       frontStartNs = frontPage.startNs[row]!;
@@ -200,7 +206,7 @@ export function createMerge(recorded: RecordedEvents, settings: MergeSettings, f
     }
   }
 
-  /** Moves to the lane's next event, if the front has passed it. */
+  /** Moves a lane to its next event, if the front has passed that event. */
   function advance(lane: MergedThread, page: RecordedPage): void {
     const inPage = page.nextRow[lane.recorded - page.first]!;
     let next = inPage > 0 ? page.first + inPage : -1;
@@ -230,7 +236,7 @@ export function createMerge(recorded: RecordedEvents, settings: MergeSettings, f
       const recordedPage = recorded.readPage(computePageNumber(lane.recorded))!;
       const row = lane.recorded - recordedPage.first;
       const isCall = delays.isCallAt(recordedPage, row);
-      // A call that is under way keeps the latency change with which it has begun.
+      // A call under way keeps the latency change with which it began.
       if (isCall || lane.delay.callEnd === null) lane.latencyAt = latencyAt;
       const ownNs = delays.computeAddedNs(lane.latencyAt, recordedPage.kind[row]!);
       const ownEndAtNs = recordedPage.startNs[row]! + recordedPage.durationNs[row]!;
@@ -244,7 +250,7 @@ export function createMerge(recorded: RecordedEvents, settings: MergeSettings, f
       if (isOwn && recordedEndNs > recordedOwnEndNs) recordedOwnEndNs = recordedEndNs;
       const startNs = lane.startNs - originNs;
       if (maxGapNs !== null && startNs - endNs > maxGapNs) cutNs += startNs - endNs - maxGapNs;
-      // The end moves past the gap, so that the next event does not shorten it again.
+      // The end moves past the gap, so that the next event does not shorten the same gap again.
       if (startNs > endNs) endNs = startNs;
       if (startNs + durationNs > endNs) endNs = startNs + durationNs;
       // Later gaps do not shorten this event: they begin after all events under way have ended.
@@ -285,7 +291,10 @@ export function createMerge(recorded: RecordedEvents, settings: MergeSettings, f
   };
 }
 
-/** Whether later events of a lane depend on earlier ones. Events that the front has not passed start at it or later. */
+/**
+ * Whether later events of a lane depend on earlier ones. Events that the front has not passed start at `frontStartNs`
+ * or later.
+ */
 function hasEffect(
   { added, callEnd, callAdded, runEnd, runAdded }: ThreadDelay<number>,
   frontStartNs: number,
@@ -294,7 +303,7 @@ function hasEffect(
   return added !== 0 || callAdded !== 0 || runAdded !== 0 || goesOn(callEnd) || goesOn(runEnd);
 }
 
-/** A lane in numbers: thread, next recorded index or -1, the latency change of its last call, and its delay. */
+/** Encodes a lane as numbers: thread, next recorded index or -1, the latency change of its last call, and its delay. */
 function encodeLane({ thread, recorded, latencyAt, delay }: MergedThread): number[] {
   const { added, callEnd, callAdded, runEnd, runFirstEnd, runAdded } = delay;
   return [thread, recorded, latencyAt, added, callEnd ?? -1, callAdded, runEnd ?? -1, runFirstEnd ?? -1, runAdded];

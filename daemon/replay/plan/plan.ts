@@ -36,32 +36,35 @@ export interface PlanRequest extends AppliedOffsets {
 
 /** The facts known about a plan so far. */
 export interface Outline {
-  /** The count in the recording's index, until all events have been processed. */
+  /** Number of events; until all of them have been processed, it is the count in the recording's index. */
   eventCount: number;
   firstTimestampNs: bigint;
-  /** First start to last end of an own event, as recorded; by unaligned clocks until all events have been processed. */
+  /**
+   * Span from the first start to the last end of an own event, as recorded. The clocks are not aligned until all events
+   * have been processed.
+   */
   recordedDurationNs: number;
-  /** The latency changes of the current layout: a plan that is opened with them has the same layout. */
+  /** The latency changes of the current layout. A plan that is opened with these changes has the same layout. */
   latency: readonly LatencyChange[];
-  /** Null until all events have been processed. */
+  /** Results of the survey; null until all events have been processed. */
   survey: { durationNs: number; endNs: number; timeoutEventId: string | null } | null;
   /** The clock of each node. */
   clocks: readonly ReplayedClock[];
 }
 
-/** A run of events in projected order. */
+/** Consecutive events in projected order. */
 export interface PlanPage {
   first: number;
   count: number;
   /** Whether no event follows this page. */
   isLast: boolean;
-  /** Offset from the first event's start. */
+  /** Offsets from the first event's start. */
   startNs: Float64Array;
-  /** Duration including the extra latency. */
+  /** Durations including the extra latency. */
   durationNs: Float64Array;
   /** 1: the transaction's caller waited for the event. */
   isOwn: Uint8Array;
-  /** The events as JSON, and the end offset of each. */
+  /** The events as JSON, and the end offset of each event in `bytes`. */
   bytes: Buffer;
   ends: Uint32Array;
 }
@@ -71,19 +74,19 @@ export interface PlanWork {
   outline(): Outline;
   /** Processes some more events; returns false when nothing is left to be done. */
   advance(): boolean;
-  /** Reads a page into `memory`, which belonged to a page that is not needed any more, if the new page fits. */
+  /** Reads a page, into `memory` if the page fits there; `memory` belonged to a page that is not needed any more. */
   readPage(index: number, limit: number, memory?: ArrayBuffer): PlanPage;
-  /** Finds the place of a seek; null for a target past the end. All events must have been processed. */
+  /** Finds the place for a seek; null for a target past the end. All events must have been processed. */
   place(target: SeekTarget): SeekResult | null;
   /** Changes the latency or the gaps from an event on. */
   changeLatency(fromIndex: number, change: LayoutChange): void;
   /** Changes the deadline; no event moves. */
   changeTimeout(timeoutNs: number | null): void;
-  /** Computes when the last event would end if all were laid out with the latest settings and this change. */
+  /** Computes when the last event would end if all events were laid out with the latest settings and this change. */
   endWith(change: Partial<LayoutChange>): Generator<void, number>;
   /**
-   * Starts a new layout of all events with the latency that was set last; returns false when the current layout has
-   * only that latency. The next `place` returns a place in the new layout, which replaces the old one.
+   * Starts a new layout of all events with the latency that was set last; returns false if the current layout has no
+   * other latency. The next `place` returns a place in the new layout, which replaces the old one.
    */
   layOutAnew(): boolean;
   /** Drops the new layout that `layOutAnew` has started; returns whether the old layout still has to be processed. */
@@ -96,7 +99,7 @@ export interface PlanCaches {
   bodies: PageCache<Chunk>;
 }
 
-/** The defaults are best for large transactions. */
+/** Numbers of events that a plan handles together. The defaults are best for large transactions. */
 export interface PlanSizes {
   pageEvents?: number;
   markEvents?: number;
@@ -106,10 +109,10 @@ export interface PlanSizes {
 /** Duration of one `advance`, and number of events that are processed between two checks of the time. */
 const SLICE_MS = 1;
 const SLICE_EVENTS = 32;
-/** Events of a step of `endWith`: a few tenths of a millisecond. */
+/** Number of events that one step of `endWith` processes, which takes a few tenths of a millisecond. */
 const MEASURED_EVENTS = 512;
 
-/** Throws a Problem when the transaction is not recorded, or cannot be played. */
+/** Opens a plan; throws a Problem if the transaction is not recorded or not playable. */
 export function openPlan(
   recordings: Recordings,
   request: PlanRequest,
@@ -139,7 +142,7 @@ export function openPlan(
   /** The new layout while it is being computed. */
   let coming: Schedule | null = null;
 
-  /** The latency that was set last, applied to all events. */
+  /** Returns the latency that was set last, applied to all events. */
   function buildUniformLatency(): LatencyChange[] {
     return [{ ...latency.at(-1)!, fromIndex: 0 }];
   }
@@ -249,7 +252,10 @@ interface Spanned {
   lastEndNs: bigint;
 }
 
-/** The span of all events on the common time line, or a larger estimate if even that is within `SPAN_NS_MAX`. */
+/**
+ * Computes the span of all events on the common time line, or returns a larger estimate if even that is within
+ * `SPAN_NS_MAX`.
+ */
 function computeSpanNs(recordings: Recordings, transactionId: string, spanned: Spanned): number {
   const { nodes, getClockShift, firstTimestampNs, lastEndNs } = spanned;
   const shiftNs = nodes.map(getClockShift).reduce(max, 0n);
@@ -263,20 +269,21 @@ function createAlignedClocks(recorded: RecordedEvents, getClockShift: (node: str
   return {
     shiftNs: (node) => Number(recorded.getNodeStartNs(node) + getClockShift(node) - zeroNs),
     frontShiftNs(node) {
-      // Events that are recorded later are shifted by 0 or more, whatever their node, so the bound has no shift.
+      // Events that are recorded later have clock shifts of 0 or more, on any node, so the bound includes no clock
+      // shift.
       const shiftNs = Number(recorded.getNodeStartNs(node) - zeroNs);
       return Number.isSafeInteger(shiftNs) ? shiftNs : Number.NEGATIVE_INFINITY;
     },
   };
 }
 
-/** Memory is reused for a page that fills at least this part of the memory. */
+/** Minimum share of the memory that a page must fill for the memory to be reused. */
 const FITS = 1 / 4;
-/** New memory is larger than its page by this factor, so that it fits later pages. */
+/** Factor by which new memory is larger than its page, so that later pages fit into it too. */
 const SPARE = 1.25;
 
 /**
- * Puts the columns of a page into one piece of memory, which is transferred to another thread without a copy. Reusing
+ * Puts the columns of a page into one `ArrayBuffer`, which is transferred to another thread without a copy. Reusing
  * memory saves the garbage collectors of both threads most of their work.
  */
 function packPage(
@@ -325,7 +332,9 @@ interface Surveyed {
   lastEndNs: bigint;
 }
 
-/** Returns null for a target past the end; a target before the start is the start. */
+/**
+ * Finds the place of a seek target; null for a target past the end. A target before the start is treated as the start.
+ */
 function findPlace(plan: Surveyed, target: SeekTarget): SeekResult | null {
   if ('position_ns' in target) return findPlaceByPosition(plan, clampNumber(target.position_ns));
   if ('timestamp_ns' in target) return findPlaceByTimestamp(plan, target.timestamp_ns);
@@ -333,7 +342,7 @@ function findPlace(plan: Surveyed, target: SeekTarget): SeekResult | null {
   return findPlaceByEvent(plan, target.event_id);
 }
 
-/** Clamps values beyond the range of any plan, which are all equivalent. */
+/** Clamps a value to the range of any plan; all values beyond that range are equivalent. */
 function clampNumber(value: bigint): number {
   return Math.min(Math.max(Number(value), -1), SPAN_NS_MAX);
 }
@@ -342,7 +351,7 @@ function findPlaceByPosition({ schedule, eventCount }: Surveyed, positionNs: num
   if (positionNs <= 0) return { positionNs: 0, index: 0 };
   const { endNs } = schedule.survey!;
   const index = schedule.indexAtPosition(positionNs);
-  // At the very end no event is left, unless the last one has no duration and starts there.
+  // At the very end no event is left, unless the last event starts there and has no duration.
   const isLeft = positionNs < endNs || (positionNs === endNs && index < eventCount);
   return isLeft ? { positionNs, index } : null;
 }
@@ -361,8 +370,9 @@ function findPlaceByEvent(plan: Surveyed, eventId: string): SeekResult | null {
 }
 
 /**
- * Resolves a timestamp, which is compared with each event by the clock of the event's own node: the next event is the
- * first recorded at or after it. The wait for that event is as long as recorded, unless another event lies in between.
+ * Finds the place of a timestamp, which is compared with each event by the clock of that event's node. The next event
+ * is the first one recorded at or after the timestamp. The wait for that event is as long as recorded, unless another
+ * event lies in between.
  */
 function findPlaceByTimestamp(plan: Surveyed, timestampNs: bigint): SeekResult | null {
   const { recorded, schedule, eventCount, lastEndNs } = plan;
@@ -386,20 +396,23 @@ function readStartNs({ schedule }: Surveyed, index: number): number {
 }
 
 /*
- * Reads events as JSON, ready to be sent, in chunks of neighbours. Threads that have drifted apart read from different
- * chunks, so several chunks are cached.
+ * Reads events as JSON, ready to be sent, in chunks of neighbouring events. Threads that have drifted apart read from
+ * different chunks, so several chunks are cached.
  */
 
-/** Events read at once: reading takes 4.5 us per event with 512, 3.4 with 1024, 3.0 with 2048. Some 500 KB. */
+/**
+ * Number of events read at once: reading takes 4.5 us per event with 512 events, 3.4 us with 1024, and 3.0 us with
+ * 2048. A chunk of 1024 events takes some 500 KB.
+ */
 export const CHUNK_EVENTS = 1024;
 const CHUNK_EVENTS_MIN = 128;
-/** Number of plans that get the largest chunks. The next as many get half that size, then twice as many a quarter. */
+/** The first 64 plans get the largest chunks, the next 64 half that size, and the 128 after that a quarter. */
 const LARGEST_CHUNKS = 64;
 
-/** Every chunk is assembled in this memory before it is copied to its own, so that less garbage is allocated. */
+/** Memory in which every chunk is assembled before it is copied to new memory, so that less garbage is allocated. */
 const scratch: { block: Buffer; chunk: Buffer } = { block: Buffer.alloc(0), chunk: Buffer.alloc(0) };
 
-/** Returns the scratch memory of a chunk, enlarged if it is too small; its `used` bytes stay. */
+/** Returns the scratch memory for a chunk, enlarged if it is too small; the first `used` bytes are kept. */
 function ensureScratch(bytes: number, used: number): Buffer {
   if (bytes <= scratch.chunk.length) return scratch.chunk;
   const larger = Buffer.allocUnsafeSlow(bytes * 2);
@@ -408,14 +421,17 @@ function ensureScratch(bytes: number, used: number): Buffer {
   return larger;
 }
 
-/** Events that one of `plans` plans reads at once, so that the chunks of a thousand plans fit into the cache. */
+/**
+ * Computes how many events each of `plans` plans reads at once, so that the chunks of a thousand plans fit into the
+ * cache.
+ */
 export function computeChunkEvents(plans: number): number {
   let events = CHUNK_EVENTS;
   for (let limit = LARGEST_CHUNKS; plans >= limit && events > CHUNK_EVENTS_MIN; limit *= 2) events /= 2;
   return events;
 }
 
-/** A run of events in recorded order. */
+/** Consecutive events in recorded order. */
 export interface Chunk {
   bytes: Buffer;
   /** The end offset of each event. */
@@ -423,11 +439,11 @@ export interface Chunk {
 }
 
 interface Bodies {
-  /** Reads an event and its neighbours ahead. */
+  /** Reads the chunk of an event ahead of time. */
   readAhead(recorded: number): void;
   /**
-   * Finds the bytes of events and sets the end offset of each, as if they followed each other from 0 on. The returned
-   * pieces belong to the cache. Throws a Problem when an event is not recorded any more.
+   * Finds the bytes of events, and stores in `ends` the end offset of each event, as if the events followed each other
+   * from 0 on. The returned arrays belong to the cache. Throws a Problem if an event is not recorded any more.
    */
   gather(recorded: Uint32Array, ends: Uint32Array): Uint8Array[];
   close(): void;
@@ -492,7 +508,7 @@ function createBodies(
         const number = Math.floor(indexes[from]! / chunkEvents);
         const known = loadChunk(number);
         const first = number * chunkEvents;
-        // Neighbours are copied together.
+        // Neighbouring events are taken together.
         let at = indexes[from]! - first;
         const start = at === 0 ? 0 : known.ends[at - 1]!;
         do ends[from++] = length + known.ends[at++]! - start;

@@ -1,6 +1,6 @@
 /**
- * The plans of all sessions. Each plan is processed once in the background. The plans take turns, a slice at a time,
- * and requests of sessions are served in between.
+ * The plans of all sessions. Each plan is processed once, in the background. Plans are processed in turn, one slice at
+ * a time, and requests of sessions are served in between.
  */
 import { setImmediate as breathe } from 'node:timers/promises';
 import { Problem } from '../../base/problem.ts';
@@ -22,17 +22,17 @@ import {
 import { createPageCache, type RecordedPage } from './recorded.ts';
 import { computeWhatIf, type WhatIf, type WhatIfRequest } from './what_if.ts';
 
-/** Limit of cached pages of recorded events: 20 MB. */
+/** Maximum number of cached pages of recorded events: 20 MB. */
 const RECORDED_PAGES_MAX = 128;
-/** Limit of the events in cached chunks: some 128 MB, enough for one chunk for each of a thousand sessions. */
+/** Maximum number of events in cached chunks: some 128 MB, enough for a thousand sessions with one chunk each. */
 const BODY_EVENTS_MAX = 262_144;
-/** A plan of up to this many events is processed before open() returns it, which takes a few milliseconds. */
+/** Maximum number of events of a plan that is processed before open() returns it, which takes a few milliseconds. */
 const WHOLE_AT_ONCE_EVENTS = 65_536;
 
 export interface ReplayPlan {
   /** The latest outline. */
   readonly outline: Outline;
-  /** Reads a page into `memory`, which belonged to a page that is not needed any more, if the new page fits. */
+  /** Reads a page, into `memory` if the page fits there; `memory` belonged to a page that is not needed any more. */
   readPage(index: number, limit: number, memory?: ArrayBuffer): Promise<PlanPage>;
   /** Lays all events out again with the latest latency and finds the target; null for a target past the end. */
   place(target: SeekTarget): Promise<SeekResult | null>;
@@ -41,21 +41,24 @@ export interface ReplayPlan {
   /** Changes the deadline; no event moves. */
   changeTimeout(timeoutNs: number | null): Promise<void>;
   /**
-   * When the last event would end if all were laid out with the latest settings and this change. Rejects soon after
-   * `signal` aborts.
+   * Computes when the last event would end if all events were laid out with the latest settings and this change.
+   * Rejects soon after `signal` aborts.
    */
   endWith(change: Partial<LayoutChange>, signal: AbortSignal): Promise<number>;
   close(): void;
 }
 
 export interface Planner {
-  /** Calls `onOutline` when the outline changes. Rejects with a Problem when the transaction cannot be played. */
+  /** Calls `onOutline` when the outline changes. Rejects with a Problem if the transaction is not playable. */
   open(request: PlanRequest, onOutline: () => void): Promise<ReplayPlan>;
   /** Whether any event of a transaction is recorded. */
   has(transactionId: string): Promise<boolean>;
-  /** Rejects with a Problem when no event of the transaction is recorded, and soon after `signal` aborts. */
+  /** Rejects with a Problem if no event of the transaction is recorded. Also rejects soon after `signal` aborts. */
   whatIf(request: WhatIfRequest, signal?: AbortSignal): Promise<WhatIf>;
-  /** The curve of each transaction; null for one that is not recorded any more. Rejects soon after `signal` aborts. */
+  /**
+   * Computes the curve of each transaction; null for one that is not recorded any more. Rejects soon after `signal`
+   * aborts.
+   */
   curves(request: CurvesRequest, signal: AbortSignal): Promise<(Curve | null)[]>;
   close(): Promise<void>;
 }
@@ -118,7 +121,7 @@ export function createPlanner(recordings: Recordings): Planner {
   };
 }
 
-/** Runs work whose steps leave room for other work. */
+/** Runs work in steps, between which other work can run. */
 async function runInSteps<Result>(steps: Generator<void, Result>, signal?: AbortSignal): Promise<Result> {
   try {
     for (;;) {

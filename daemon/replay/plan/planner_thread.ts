@@ -23,7 +23,7 @@ interface PendingAnswer {
 
 interface PlannerWorker {
   worker: Worker;
-  /** The error with which the thread has ended. */
+  /** The error that ended the thread. */
   ended: unknown;
   opened: Map<number, OpenPlan>;
   asked: Map<number, PendingAnswer>;
@@ -32,7 +32,7 @@ interface PlannerWorker {
 /** The compiled file has another extension. */
 const WORKER = new URL(`./planner_worker${extname(import.meta.filename)}`, import.meta.url);
 
-/** `places` is where the worker reads transactions from; the default worker reads recordings. */
+/** `places` says where the worker finds transactions; the default worker reads recordings. */
 export function createPlannerThread<Places = ServedPaths>(places: Places, workerFile = WORKER): Planner {
   // The thread starts at once: loading it takes longer than the start of a session may take.
   let thread: PlannerWorker | undefined = begin();
@@ -155,7 +155,7 @@ function createPlanProxy(of: PlannerWorker, plan: number, opened: OpenPlan, ask:
 
 /* The messages between the daemon's main thread and the planner's thread. */
 
-/** The main thread numbers the plans. */
+/** A question about a plan, which the main thread has numbered. */
 type PlanQuestion = { plan: number } & (
   | { kind: 'open'; request: PlanRequest }
   | { kind: 'page'; index: number; limit: number; memory: ArrayBuffer | undefined }

@@ -24,12 +24,12 @@ import type { Recordings } from '../../store/embedded/recordings.ts';
 /** Columns that a scan must read for `createAffectedTest` and `callTest`. */
 export const ONLY_COLUMNS = ['event_type', 'service'] as const;
 
-/** Events of a page, which takes 155 KB. */
+/** Number of events in a page, which takes 155 KB. */
 export const PAGE_EVENTS = 4096;
 
 const RECENT_PAGES = 8;
 
-/** Only these columns are decoded: decoding the others would cost forty times as much. */
+/** The columns that are decoded: decoding the other columns would cost forty times as much. */
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
 
 /** The longest span in which a double represents every nanosecond exactly: 104 days. */
@@ -39,64 +39,67 @@ export interface RecordedPage {
   /** Recorded index of the page's first event. */
   first: number;
   count: number;
-  /** Offset from the first event of the node: clocks of nodes may be decades apart, and a double holds 104 days. */
+  /**
+   * Offset from the first event of the node, because the clocks of nodes may be decades apart and a double holds 104
+   * days.
+   */
   startNs: Float64Array;
   durationNs: Float64Array;
-  /** Number of the thread, (node, tid), from 0 in order of appearance. */
+  /** Number of the event's thread. Threads, (node, tid), are numbered from 0 in order of appearance. */
   thread: Uint32Array;
   /** Number of the event's kind. */
   kind: Uint32Array;
   /** 1: the caller waited for the event; 0: the event writes back data that the transaction wrote earlier. */
   isOwn: Uint8Array;
-  /** Row of the thread's next event in this page; 0 when there is none. */
+  /** Row of the thread's next event in this page; 0 if this page has no more events of the thread. */
   nextRow: Uint16Array;
   /** Maps a thread to the row of its first event in this page. */
   firstRow: Map<number, number>;
-  /** Index in `recordingIds`; together with `numbers` it forms the event id. */
+  /** Index of the event's recording in `recordingIds`; together with `numbers` it forms the event id. */
   recording: Uint16Array;
   numbers: BigUint64Array;
 }
 
 export interface RecordedEvents {
-  /** Number of events in each page but the last. */
+  /** Number of events in each page except the last. */
   readonly pageEvents: number;
-  /** Nanoseconds since the epoch. */
+  /** Start of the first event, in nanoseconds since the epoch. */
   readonly firstTimestampNs: bigint;
-  /** The threads found so far, by number. */
+  /** The threads found so far, indexed by number. */
   readonly threads: readonly RecordedThread[];
-  /** The kinds of events found so far, by number. */
+  /** The kinds of events found so far, indexed by number. */
   readonly kinds: readonly EventKind[];
-  /** Number of events in the pages read so far; once `isWhole`, of all events. */
+  /** Number of events in the pages read so far; once `isWhole` is true, the number of all events. */
   readonly known: number;
   readonly isWhole: boolean;
-  /** Index of the first own event; infinite while none was found. */
+  /** Index of the first own event; infinite until an own event is found. */
   firstOwn(): number;
-  /** Returns undefined past the last page. Pages are discovered in sequence. */
+  /** Returns a page; undefined past the last page. Pages are discovered in sequence. */
   readPage(number: number): RecordedPage | undefined;
-  /** Numbers of the pages found so far that have events of a thread, ascending. */
+  /** Numbers, ascending, of the pages found so far that have events of a thread. */
   getThreadPages(thread: number): readonly number[];
   readRecordedKey(index: number): EventKey;
-  /** Counts, up to `rowsMax`, how many events from `index` on are the same as the rows of a block from `row` on. */
+  /** Counts how many events from `index` on, up to `rowsMax`, are the same as the rows of a block from `row` on. */
   countSharedRows(index: number, scanned: RecordingBlock, row: number, rowsMax: number): number;
-  /** Returns undefined when the event is not among those found so far. */
+  /** Finds the index of an event; undefined if the event is not among those found so far. */
   findEventIndex(event: EventKey): number | undefined;
-  /** When the first event of a node started. An event of the node must have been found. */
+  /** Returns when the first event of a node started. At least one event of the node must have been found. */
   getNodeStartNs(node: string): bigint;
-  /** Index of the first event found so far that started at or after a time; `known` when there is none. */
+  /** Index of the first event found so far that started at or after a time; `known` if no event did. */
   indexAtTimestamp(ns: bigint): number;
   close(): void;
 }
 
 /** The boundaries of a page, which allow reading it again. */
 interface PageMark {
-  /** The event before the page. */
+  /** Key of the event before the page; undefined for the first page. */
   after: EventKey | undefined;
   firstKey: EventKey;
   lastTimestampNs: bigint;
   count: number;
 }
 
-/** Throws a Problem when no event of the transaction is recorded. */
+/** Opens the events of a transaction; throws a Problem if no event of the transaction is recorded. */
 export function readRecorded(
   recordings: Recordings,
   transactionId: string,
@@ -109,7 +112,7 @@ export function readRecorded(
   const kinds = createKinds();
   const startOfNode = new Map<string, bigint>();
   const owner = {};
-  /** The pages used last: a cache lookup for every event would take longer than all other work. */
+  /** The pages that were used last, because a cache lookup for every event would take longer than all other work. */
   const recent: ({ number: number; page: RecordedPage } | undefined)[] = new Array(RECENT_PAGES).fill(undefined);
   const finding = recordings.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS });
   /** Rows of the scan that did not fit into the last page. */
@@ -304,7 +307,9 @@ function isBefore(a: EventKey, b: EventKey): boolean {
   return a.timestamp_ns < b.timestamp_ns || (a.timestamp_ns === b.timestamp_ns && a.event_id < b.event_id);
 }
 
-/** Counts how many events from `index` on have the numbers `others` in the recording at `place`. */
+/**
+ * Counts how many events of a page, from `index` on, belong to the recording at `place` and have the numbers `others`.
+ */
 function countEqualRows(
   { first, count, recording, numbers }: RecordedPage,
   { index, place, rowsMax }: { index: number; place: number; rowsMax: number },
@@ -317,7 +322,7 @@ function countEqualRows(
   return rows;
 }
 
-/** Links the events of each thread. */
+/** Links each event of a page to the next event of the same thread. */
 function link({ count, thread, nextRow, firstRow }: RecordedPage): void {
   const lastRow = new Map<number, number>();
   for (let row = 0; row < count; row++) {
@@ -352,9 +357,9 @@ interface RecordedThread {
 }
 
 interface Threads {
-  /** The threads by number. */
+  /** The threads, indexed by number. */
   readonly list: readonly RecordedThread[];
-  /** The pages that have events of a thread, ascending, by thread number. */
+  /** Numbers, ascending, of the pages that have events of a thread, indexed by thread number. */
   readonly pages: readonly number[][];
   /** Returns a function that numbers a node's threads. */
   createThreadNumbering(node: string): (tid: number) => number;
@@ -392,9 +397,11 @@ interface EventKind {
 }
 
 interface Kinds {
-  /** The kinds by number. */
+  /** The kinds, indexed by number. */
   readonly list: readonly EventKind[];
-  /** Returns a function that numbers the kinds of a recording by the ids of type and service. */
+  /**
+   * Returns a function that numbers the kinds of a recording's events, given the ids of an event type and a service.
+   */
   createKindNumbering(dictionary: RecordingDictionary): (eventType: number, service: number) => number;
 }
 
@@ -435,7 +442,7 @@ function createKinds(): Kinds {
   };
 }
 
-/** Returns a test for the numbers of kinds: whether the event gets the latency. */
+/** Returns a test for whether the events of a kind, given by number, get the latency. */
 export function createKindTest(only: OnlyFilter | undefined, kinds: readonly EventKind[]): (kind: number) => boolean {
   const { eventTypes, services, nodes } = only ?? {};
   const known: boolean[] = [];
@@ -451,10 +458,12 @@ export function createKindTest(only: OnlyFilter | undefined, kinds: readonly Eve
   };
 }
 
-/* An LRU cache of pages that all plans share. Its limit is a number of pages, or a sum of their `getSize`. */
+/*
+ * An LRU cache of pages, which all plans share. Its limit is a number of pages, or a sum of their sizes by `getSize`.
+ */
 
 export interface PageCache<Page> {
-  /** Returns a page of an owner; `make` reads it when it is not cached. */
+  /** Returns a page of an owner; if the page is not cached, `make` reads it. */
   get(owner: object, number: number, make: () => Page): Page;
   forget(owner: object): void;
 }
@@ -509,9 +518,9 @@ interface CachedPage<Page> {
   page: Page;
 }
 
-/* Which events get the extra latency. */
+/* Selects the events that get the extra latency. */
 
-/** An event gets the latency if it matches every list that is given; without `eventTypes` it must be a call. */
+/** An event gets the latency if it matches every given list. Without `eventTypes`, the event must also be a call. */
 export interface OnlyFilter {
   readonly eventTypes?: readonly string[] | undefined;
   readonly services?: readonly string[] | undefined;
@@ -526,7 +535,7 @@ export function isSameOnly(one: OnlyFilter, other: OnlyFilter): boolean {
 const CALLS: boolean[] = [];
 for (const { id, name } of EVENTS) CALLS[id] = isCallType(name);
 
-/** Returns a function that makes a test for the rows of a block: whether the event gets the latency. */
+/** Returns a function that creates, for a block, a test for whether the event in a row gets the latency. */
 export function createAffectedTest(only: OnlyFilter): (scanned: RecordingBlock) => (row: number) => boolean {
   const types = selectEventTypes(only.eventTypes);
   return ({ block, dictionary }) => {
@@ -537,14 +546,14 @@ export function createAffectedTest(only: OnlyFilter): (scanned: RecordingBlock) 
   };
 }
 
-/** Whether each event type, by its number, gets the latency. */
+/** Returns for each event type, indexed by id, whether its events get the latency. */
 function selectEventTypes(names: readonly string[] | undefined): boolean[] {
   const wanted: boolean[] = [];
   for (const { id, name } of EVENTS) wanted[id] = getsLatency(name, names);
   return wanted;
 }
 
-/** Returns a function that makes a test for the rows of a block: whether the event is a call. */
+/** Returns a test for whether the event in a row of a block is a call. */
 export function callTest({ block }: RecordingBlock): (row: number) => boolean {
   const eventTypes = getColumn(block, 'event_type');
   return (row) => CALLS[eventTypes[row]!]!;

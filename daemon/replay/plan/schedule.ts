@@ -17,45 +17,48 @@ import type { RecordedEvents } from './recorded.ts';
 
 /** Initial number of events between two marks. */
 const MARK_EVENTS = 4096;
-/** Limit of the numbers in the lanes of all marks: 16 MB. Above this limit, every other mark is dropped. */
+/** Maximum count of numbers in the lanes of all marks: 16 MB. Above this limit, every other mark is dropped. */
 const MARK_NUMBERS_MAX = 2_000_000;
-/** Events that are merged at once on the way from a mark to a place. */
+/** Number of events that are merged at once on the way from a mark to a place. */
 const STRIDE_EVENTS = 1024;
 
-/** Readers kept: the session that plays, a client that lists the timeline, and spare ones. */
+/** Number of readers kept: for the session that plays, for a client that lists the timeline, and spare ones. */
 const READERS_MAX = 4;
 
 /** The facts that are known after the survey of all events. */
 export interface Survey {
   eventCount: number;
-  /** The span from the first start to the last end of an own event, which its caller waited for. */
+  /** The span from the first start to the last end of the own events, which the transaction's caller waited for. */
   durationNs: number;
   /** The span from the first start to the last end of all events. */
   endNs: number;
-  /** The duration without latency and with all gaps. */
+  /** The value of `durationNs` without latency and with all gaps. */
   recordedDurationNs: number;
-  /** The index of the first own event that ends after the timeout; null when all are in time. */
+  /** Index of the first own event that ends after the timeout; null if no own event does. */
   timeoutIndex: number | null;
-  /** The same event's index in recorded order. */
+  /** Index of that event in recorded order; null if there is none. */
   timeoutRecorded: number | null;
 }
 
 export interface Schedule {
   /** Number of events surveyed so far. */
   readonly surveyed: number;
-  /** Null until all events are surveyed. */
+  /** Result of the survey; null until all events are surveyed. */
   readonly survey: Survey | null;
   /** Surveys this many more events. */
   advance(events: number): void;
-  /** Returns any part, surveyed or not. Consecutive parts are the fastest. */
+  /** Returns any part of the schedule, surveyed or not. Reading consecutive parts is the fastest. */
   projectPage(index: number, limit: number): ProjectedPage;
-  /** The first event that starts at or after a position; the event count when there is none. Needs the survey. */
+  /**
+   * Finds the first event that starts at or after a position; returns the event count if there is none. Needs the
+   * survey.
+   */
   indexAtPosition(positionNs: number): number;
-  /** Index of a recorded event in projected order. Needs the survey. */
+  /** Finds the index, in projected order, of a recorded event. Needs the survey. */
   indexOfRecorded(recorded: number): number;
   /** Changes the latency or the gaps from the event with this index on; earlier events stay as they are. */
   changeLatency(change: LatencyChange): void;
-  /** Changes the deadline; no event moves, but all are surveyed again. */
+  /** Changes the deadline. No event moves, but all events are surveyed again. */
   changeTimeout(timeoutNs: number | null): void;
 }
 
@@ -115,7 +118,7 @@ export function createSchedule(recorded: RecordedEvents, given: ScheduleSettings
     };
   }
 
-  /** The last mark for which `isBefore`, which must hold for all earlier marks too. */
+  /** Finds the last mark for which `isBefore` holds. `isBefore` must also hold for all earlier marks. */
   function markBefore(isBefore: (mark: Mark) => boolean): MergeState {
     const behind = findFirstPlace(0, marks.length, (at) => !isBefore(marks[at]!));
     return marks[behind - 1] ?? START;
@@ -131,7 +134,7 @@ export function createSchedule(recorded: RecordedEvents, given: ScheduleSettings
     return merge;
   }
 
-  /** Resumes from a state and returns the index of the first event for which `isFound`. */
+  /** Resumes a merge from a state, and returns the index of the first event for which `isFound` holds. */
   function search(from: MergeState, isFound: (page: ProjectedPage, at: number) => boolean): number {
     const merge = createMerge(recorded, settings, from);
     for (;;) {
@@ -192,7 +195,7 @@ function readThreadNumber(recorded: RecordedEvents, index: number): number {
   return thread[index - first]!;
 }
 
-/** Whether a thread's event comes before the mark. */
+/** Whether a thread's event comes before the mark in projected order. */
 function isGiven({ front, lanes }: Mark, thread: number, recorded: number): boolean {
   for (let at = 0; at < lanes.length; at += LANE_FIELDS) {
     if (lanes[at] !== thread) continue;

@@ -1,6 +1,6 @@
 /**
- * Computes the effect of extra latency on a transaction without playing it. An event is delayed by the latencies that
- * its thread has waited for when it ends, so one pass in recorded order is enough:
+ * Computes the effect of extra latency on a transaction without playing it. The end of an event is delayed by all
+ * latencies that its thread has waited for by then, so one pass in recorded order is enough:
  *
  *   end(latency) = recorded end + latency * (how often its thread has waited for the latency by then)
  *
@@ -36,7 +36,7 @@ export interface WhatIfRequest extends AppliedOffsets {
   extraLatencyNs: bigint;
   timeoutNs: bigint | null;
   only: OnlyFilter;
-  /** The most events after the deadline that are returned. */
+  /** Maximum number of events after the deadline that are returned. */
   limit: number;
 }
 
@@ -51,19 +51,19 @@ export interface ProjectedEvent {
 export interface WhatIf {
   clocks: ReplayedClock[];
   eventCount: number;
-  /** Number of events that no caller waits for: they are never late, and not part of a duration. */
+  /** Number of events that no caller waits for: they are never late, and they are not part of a duration. */
   writtenBackCount: number;
   /** Number of events that get the latency. */
   affectedCount: number;
   /** The duration without latency. */
   recordedDurationNs: bigint;
   durationNs: bigint;
-  /** The duration with any latency. */
+  /** The duration as a function of the latency. */
   curve: Curve;
   afterTimeoutCount: number;
-  /** The first events after the deadline, by projected start. */
+  /** The first events after the deadline, in order of projected start. */
   afterTimeout: ProjectedEvent[];
-  /** The smallest latency with which an event would end after the deadline; null when none is large enough. */
+  /** The smallest latency with which an event would end after the deadline; null if no latency is large enough. */
   smallestLatencyNs: bigint | null;
 }
 
@@ -83,16 +83,16 @@ interface Begun {
   /** Start and end as recorded. */
   startNs: bigint;
   endNs: bigint;
-  /** How many latencies delay the event's start. */
+  /** Number of latencies that delay the event's start. */
   latencies: number;
 }
 
 interface ProjectedThread {
   delay: ThreadDelay<bigint>;
   lines: ThreadLines;
-  /** The call under way, or the last call. The object is reused for the next one. */
+  /** The call under way, or the last call. The object is reused for the next call. */
   call: Begun;
-  /** Whether a call is under way that is an own event. */
+  /** Whether a call is under way and is an own event. */
   isInOwnCall: boolean;
 }
 
@@ -102,7 +102,10 @@ function createBegun(): Begun {
 
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
 
-/** Yields so that other work can run. Throws a Problem when no event of the transaction is recorded. */
+/**
+ * Computes the effect of extra latency. Yields so that other work can run. Throws a Problem if no event of the
+ * transaction is recorded.
+ */
 export function* computeWhatIf(recordings: Recordings, request: WhatIfRequest): Generator<void, WhatIf> {
   const { transactionId, extraLatencyNs, timeoutNs, only, limit } = request;
   const byNode = new Map<string, Map<number, ProjectedThread>>();
@@ -216,7 +219,7 @@ export function* computeWhatIf(recordings: Recordings, request: WhatIfRequest): 
   return { clocks, ...counts, recordedDurationNs, durationNs, curve, afterTimeout, smallestLatencyNs };
 }
 
-/** The start of the transaction's first own event by the clock of each node. */
+/** Returns a function that computes the start of the transaction's first own event by the clock of a node. */
 function createOriginLookup(
   recordings: Recordings,
   { transactionId, clockOffsetsNs }: WhatIfRequest,
@@ -244,7 +247,10 @@ function findFirstOwnStart(recordings: Recordings, transactionId: string, node: 
   return undefined;
 }
 
-/** Inserts in order of start, ties in recorded order, and drops the last when the list exceeds the limit. */
+/**
+ * Inserts a candidate by start, or by recorded order if starts are equal; drops the last candidate if the list exceeds
+ * the limit.
+ */
 function insert(list: Candidate[], candidate: Candidate, limit: number): void {
   const { startNs, place } = candidate;
   const before = list.findLastIndex((one) => one.startNs < startNs || (one.startNs === startNs && one.place < place));

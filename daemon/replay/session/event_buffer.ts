@@ -8,35 +8,35 @@
 import type { PlanPage } from '../plan/plan.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
 
-/** Target duration of a page: a slow session holds few events, a fast one sends few requests. */
+/** Target duration of a page, so that a slow session holds few events and a fast session sends few requests. */
 const PAGE_NS = 50e6;
 const PAGE_EVENTS_MIN = 64;
-/** A larger page would take too long to arrive. */
+/** Maximum number of events in a page: a larger page would take too long to arrive. */
 const PAGE_EVENTS_MAX = 1024;
-/** Size of the first page, before the event rate is known. */
+/** Number of events in the first page, which is requested before the event rate is known. */
 const PAGE_EVENTS_FIRST = 256;
-/** Pages requested at once: the planner need not wait for this thread. */
+/** Number of pages requested at once, so that the planner need not wait for this thread. */
 const ASKED_MAX = 2;
 /** Target duration of the loaded events, which must last while the planner's thread waits for a CPU. */
 const AHEAD_NS = 1e9;
-/** Limit of the loaded events: about 25 MB. */
+/** Maximum number of loaded events: about 25 MB. */
 const AHEAD_EVENTS_MAX = 49_152;
-/** Duration of the events that are loaded before the clock starts, and a limit of their number. */
+/** Duration of the events that are loaded before the clock starts, and the maximum number of these events. */
 const START_NS = 100e6;
 const START_EVENTS_MAX = 16_384;
 
 export interface EventBuffer {
-  /** Offset from the first event's start; undefined when the event is not loaded. */
+  /** Returns the event's offset from the first event's start; undefined if the event is not loaded. */
   startNs(index: number): number | undefined;
-  /** The page with the event; undefined when it is not loaded. */
+  /** Returns the page that has the event; undefined if the event is not loaded. */
   page(index: number): PlanPage | undefined;
-  /** Whether there is no event at this index or after it; false while that is not known. */
+  /** Whether no event exists at this index or after it; false until that is known. */
   isEnd(index: number): boolean;
   /** The index after the last loaded event. */
   readonly end: number;
   /** Sets the position: drops pages before it and requests events after it. */
   moveTo(index: number): void;
-  /** Resolves when the event and some that follow it are loaded, or known not to exist. */
+  /** Resolves when the event and some later events are loaded, or are known not to exist. */
   waitUntilReady(index: number): Promise<void>;
   /** Drops the events from this index on, because the plan has changed. */
   forget(fromIndex: number): void;
@@ -48,7 +48,7 @@ export interface EventBufferOptions {
   speedFactor: () => number;
   /** Called when a page has been loaded. */
   onPage: (page: PlanPage) => void;
-  /** Called when a page cannot be read. */
+  /** Called when reading a page fails. */
   onFailure: (error: unknown) => void;
 }
 
@@ -59,10 +59,10 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
   let place = 0;
   /** A page requested in an earlier epoch belongs to another plan or position, and is ignored. */
   let epoch = 0;
-  /** The page requested last, and the number of pages that have not arrived. */
+  /** The last requested page, and the number of requested pages that have not arrived. */
   let asked: Promise<void> | undefined;
   let askedCount = 0;
-  /** Index after the events requested last. */
+  /** Index after the last requested event. */
   let askedEnd: number | undefined;
   let failure: unknown;
 
@@ -75,7 +75,7 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
     return undefined;
   }
 
-  /** How many events fill a duration at the event rate of the last page. */
+  /** Estimates how many events fill a duration at the event rate of the last page. */
   function estimateEventCount(durationNs: number): number {
     const last = pages.at(-1);
     if (!last || last.count < 2) return PAGE_EVENTS_FIRST;
@@ -175,12 +175,12 @@ function getJsonStart({ ends }: PlanPage, at: number): number {
   return at === 0 ? 0 : ends[at - 1]!;
 }
 
-/** Size of an event of a page as JSON. */
+/** Returns the size of an event of a page as JSON, in bytes. */
 export function computeEventBytes(page: PlanPage, at: number): number {
   return page.ends[at]! - getJsonStart(page, at);
 }
 
-/** An event of a page as JSON without its closing brace, so that fields can follow. */
+/** Returns an event of a page as JSON without its closing brace, so that fields can follow. */
 export function openJson(page: PlanPage, at: number): string {
   return page.bytes.toString('utf8', getJsonStart(page, at), page.ends[at]! - 1);
 }

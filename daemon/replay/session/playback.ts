@@ -30,17 +30,17 @@ import {
 
 export interface Playback {
   isRunning(): boolean;
-  /** Projected index of the next event. This and the other figures are those of the last `catchUp`. */
+  /** Projected index of the next event. All figures of a playback are those of the last `catchUp`. */
   next(): number;
-  /** The position is never past an unplayed event, so that a pause at that moment loses none. */
+  /** Position, which is never past an unplayed event, so that a pause at that moment loses no event. */
   positionNs(): number;
   /** How punctual the playback was; `starvations` counts the events that were due before they had been loaded. */
   punctuality(): { lateness: LatenessSummary; starvations: number };
   /** The stream of the session, for its clients. */
   readonly stream: SessionStream;
-  /** Where the session pauses by itself; null if it plays to its end, as far as that is known. */
+  /** Where the session pauses by itself; null if, as far as is known, the session plays to its end. */
   until(): Until | null;
-  /** Sets where the session pauses by itself. A session at that place or past it plays on. */
+  /** Sets where the session pauses by itself. A session that is at that place, or past it, plays on. */
   pauseAt(until: Until | null): void;
   /** Resolves when the next event is loaded, or known not to exist. */
   load(): Promise<void>;
@@ -55,9 +55,9 @@ export interface Playback {
   startsAtNs(): bigint | null;
   halt(): void;
   moveTo(positionNs: number, index: number): void;
-  /** The survey must be done. */
+  /** Moves to the end. The survey must be complete. */
   moveToEnd(): void;
-  /** Finds a place, which may replace the plan's layout; null for the end. */
+  /** Finds a place, and may replace the plan's layout; returns null for the end. */
   find(target: SeekTarget): Promise<SeekResult | null>;
   /** Moves to a place that was found. */
   seek(place: SeekResult): void;
@@ -87,7 +87,7 @@ export interface PlaybackOwner extends StreamSource {
   pauseDue(): void;
   /** Called when the end of the replay is due. */
   playedOut(): void;
-  /** Called when the replay cannot go on. */
+  /** Called when the replay is unable to go on. */
   failed(error: unknown): void;
 }
 
@@ -123,7 +123,9 @@ export function createPlayback(options: PlaybackOptions): Playback {
   /** Set while `runExclusively` runs. */
   let addedFrames: AddedFrames | undefined;
 
-  /** Called by the alarm, and when the player has played events that viewers wait for, perhaps after a `halt`. */
+  /**
+   * Called by the alarm, and when the player has played events that viewers wait for. The clock may be halted by then.
+   */
   function ring(): void {
     try {
       catchUp();
@@ -175,7 +177,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
     if (clock.running) owner.failed(error);
   }
 
-  /** Takes a page that has arrived: the player has starved if the page's first event was already due. */
+  /** Takes a page that has arrived. If the page's first event was already due, the player has starved. */
   function takePage({ first, startNs }: PlanPage): void {
     if (!clock.running) return;
     catchUp();
@@ -185,7 +187,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
   }
 
   function positionNs(): number {
-    // A pause that comes late has the position that was asked for, unless later events were played by then.
+    // A late pause is at the requested position, unless later events have been played by then.
     const pauseNs = Math.max(pauseAtNs() ?? Infinity, passedNs);
     // While the next event is being laid out again, the position stays where it was.
     const boundNs = findBoundNs(window, plan.outline, next) ?? passedNs;
@@ -336,17 +338,19 @@ async function findPlace(plan: ReplayPlan, target: SeekTarget): Promise<SeekResu
  */
 
 interface PausePlace {
-  /** The pause that was asked for; null if the session plays to its end, as far as that is known. */
+  /** The requested pause; null if, as far as is known, the session plays to its end. */
   until(): Until | null;
-  /** The position of the pause; null if there is none, or while it is not known. */
+  /** The position of the pause; null if there is no pause, or if its position is not known yet. */
   atNs(): number | null;
-  /** Sets the pause that is asked for. A session at that place or past it plays on. */
+  /** Sets the requested pause. A session that is at that place, or past it, plays on. */
   aim(until: Until | null): void;
   /** Sets the same pause again, from the current position. */
   aimAgain(): void;
-  /** Waits for a move that replaces the layout; until it is done, the pause stays where the played layout has it. */
+  /**
+   * Waits for a move that replaces the layout. Until the move is done, the pause stays where the played layout has it.
+   */
   followMove<Result>(moving: Promise<Result>): Promise<Result>;
-  /** Takes the plan's layout, whose ends may not be known yet. */
+  /** Adopts the plan's layout, whose ends may not be known yet. */
   takeLayout(): void;
   /** Takes note of a change of the plan's outline. */
   takeOutline(): void;
@@ -355,15 +359,20 @@ interface PausePlace {
 interface PausePlaceOptions {
   plan: Pick<ReplayPlan, 'outline'>;
   isLooping: () => boolean;
-  /** The position of the session, up to date with the frames that were played. */
+  /** Returns the position of the session, up to date with the frames that were played. */
   positionNs: () => number;
 }
 
 function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): PausePlace {
   let asked: Until | null = null;
-  /** Position of the session when the pause was asked for, kept until it is known whether that is past the pause. */
+  /**
+   * Position of the session when the pause was requested, kept until it is known whether that position is past the
+   * pause.
+   */
   let askedAtNs: number | null = null;
-  /** The ends of the played layout. A change of the deadline moves neither, but the plan surveys all events again. */
+  /**
+   * The ends of the played layout. A change of the deadline moves no end, but the plan then surveys all events again.
+   */
   let ends = plan.outline.survey;
   let isMoving = false;
 
@@ -416,37 +425,40 @@ function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): P
 /* Prepares the frames of the next events and feeds them to the player ahead of their time. */
 
 /**
- * How long before they are due events are fed to the player, and how many at most: a command takes them back. A session
- * that plays slowly then needs a CPU only every quarter of a second.
+ * How long before they are due events are fed to the player, and how many events are fed at most, because a command
+ * takes the unplayed ones back. A session that plays slowly then needs a CPU only every quarter of a second.
  */
 const FED_AHEAD_NS = 500_000_000n;
 const FED_MAX = 8192;
 const FIRST_EVENTS = 8;
-/** Events that are handed to the player at once. All feedings share the array, because only one runs at a time. */
+/**
+ * Number of events that are handed to the player at once. All feedings share the array, because only one feeding runs
+ * at a time.
+ */
 const RUN_EVENTS = 512;
 const runFrames = new BigInt64Array(RUN_EVENTS * FRAME.length);
 const sliceRunFrames = (count: number) => runFrames.subarray(0, count * FRAME.length);
-/** Runs of one feeding, so that the main thread gets to other sessions and requests. */
+/** Maximum number of runs in one feeding, so that the main thread gets to other sessions and requests. */
 const RUNS_MAX = 4;
 /** Minimum time between two feedings. */
 const FEED_NS_MIN = 1_000_000n;
 
 interface Feeding {
   /**
-   * Feeds the player with events within the limits; `next` is the first event that is not played yet. Returns when to
-   * call this again: when there is more to feed, or when all has been played.
+   * Feeds the player with events within the limits; `next` is the first event that is not played yet. Returns when
+   * `feed` must be called again: when there is more to feed, or when all fed events have been played.
    */
   feed(next: number, limits: FeedLimits): bigint | undefined;
   /** Index after the last event that was fed. */
   end(): number;
-  /** Continues at another event, once the player has given back what it did not play. */
+  /** Continues at another event, after the player has given back the frames that it did not play. */
   moveTo(index: number): void;
 }
 
 interface FeedLimits {
   /** Index after the last event that may be played. */
   playableEnd: number;
-  /** No event is played that starts later. */
+  /** Latest start of an event that may be played. */
   lastStartNs: number;
   timeoutNs: bigint | null;
 }
@@ -466,7 +478,7 @@ function createFeeding({ window, clock, now, stream, track }: FeedingOptions): F
   function feed(next: number, { playableEnd, lastStartNs, timeoutNs }: FeedLimits): bigint | undefined {
     const untilNs = now() + FED_AHEAD_NS;
     for (let run = 0; run <= RUNS_MAX; run++) {
-      // The first events may be due already, so they do not wait until many frames are written.
+      // The first events may be due already, so they are fed before many frames are written.
       const most = run === 0 ? FIRST_EVENTS : RUN_EVENTS;
       const left = Math.min(playableEnd - fedEnd, FED_MAX - (fedEnd - next), most);
       const page = left > 0 ? window.page(fedEnd) : undefined;
@@ -484,7 +496,10 @@ function createFeeding({ window, clock, now, stream, track }: FeedingOptions): F
     return now() + FEED_NS_MIN;
   }
 
-  /** `dueNs` is when the next event to feed is due; undefined if it is not loaded, or may not be fed yet. */
+  /**
+   * Computes when to feed again. `dueNs` is when the next event to feed is due; undefined if that event is not loaded
+   * or may not be fed yet.
+   */
   function computeNextFeedNs(next: number, dueNs: bigint | undefined): bigint | undefined {
     const computeEventDueNs = (index: number) => clock.computeDueNs(window.startNs(index)!);
     const isMost = fedEnd - next === FED_MAX;
@@ -508,10 +523,12 @@ function createFeeding({ window, clock, now, stream, track }: FeedingOptions): F
 
 /* Finds the events of a session that are due next, and those that a change still moves. */
 
-/** A change of latency applies to events that are due later than this from now; earlier ones keep their schedule. */
+/**
+ * A change of latency applies only to events that are due after this time from now; earlier events keep their schedule.
+ */
 const CHANGE_AHEAD_NS = 20_000_000n;
 
-/** The first event that a change of latency moves. With a stopped clock that is the next event itself. */
+/** Finds the first event that a change of latency moves. If the clock is stopped, that is the next event. */
 function findFirstToMove(window: EventBuffer, clock: ReplayClock, next: number, nowNs: bigint): number {
   let index = next;
   if (!clock.running) return index;
@@ -520,20 +537,23 @@ function findFirstToMove(window: EventBuffer, clock: ReplayClock, next: number, 
   return index;
 }
 
-/** Whether no event is left to be emitted from an index on. */
+/** Whether no event remains to be emitted at an index or after it. */
 function isPlayedOut(window: EventBuffer, { survey, eventCount }: Outline, next: number): boolean {
   return window.isEnd(next) || (survey !== null && next >= eventCount);
 }
 
-/** The start of the next event or, after the last, the end of the replay; undefined while it is not known. */
+/**
+ * Returns the start of the next event or, after the last event, the end of the replay; undefined while neither is
+ * known.
+ */
 function findBoundNs(window: EventBuffer, outline: Outline, next: number): number | undefined {
   const endNs = () => (isPlayedOut(window, outline, next) ? outline.survey?.endNs : undefined);
   return window.startNs(next) ?? endNs();
 }
 
 /**
- * Moves the clock back if a shortened gap ends before the position at which the change was asked for, so that the event
- * after the gap, the first of the page, was due at that moment.
+ * Moves the clock back if a shortened gap ends before the position at which the change was requested, so that
+ * the event after the gap, which is the first of the page, was due at the moment of the request.
  */
 function stayBefore(clock: ReplayClock, askedAtNs: number, { startNs: [startNs] }: PlanPage): void {
   if (startNs === undefined || askedAtNs <= startNs) return;
@@ -543,9 +563,9 @@ function stayBefore(clock: ReplayClock, askedAtNs: number, { startNs: [startNs] 
 }
 
 /**
- * Sets when the events from `at` on are due: those that are due by `untilNs` and start by `lastStartNs`, as many as fit
- * into `frames`; returns how many. Both limits are needed: at a high speed a later start may be due at the same
- * nanosecond.
+ * Sets when the events from `at` on are due, and returns the number of these events: those that are due by `untilNs`
+ * and start by `lastStartNs`, as many as fit into `frames`. Both limits are needed because, at a high speed, a later
+ * start may be due at the same nanosecond.
  */
 function setDue(
   frames: BigInt64Array,

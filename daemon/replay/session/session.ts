@@ -30,15 +30,15 @@ import {
   type SessionStream,
 } from './stream.ts';
 
-/** Range of frame ids reserved each time a session is opened: more than it ever uses. */
+/** Number of frame ids reserved each time a session is opened, which is more than a session ever uses. */
 const LIFE_IDS = 2 ** 40;
-/** Events of a timeline that are read at once. */
+/** Number of events of a timeline that are read at once. */
 const TIMELINE_PAGE_EVENTS = 1024;
 
 export class Session {
   /** The change that is being applied. */
   coming: ComingChange | undefined;
-  /** End of the last event when all events are laid out with the latest settings, as in the next round. */
+  /** End of the last event if all events are laid out with the latest settings, as they are in the next round. */
   layoutEndNs: number | undefined;
   #options: SessionOptions;
   #settings: SessionSettings;
@@ -97,7 +97,9 @@ export class Session {
     return this.place().positionNs;
   }
 
-  /** Every field is from the same moment, because only `kept` catches up with what was played. */
+  /**
+   * Returns a view whose fields are all from the same moment, because only `kept` catches up with the played events.
+   */
   view(): SessionView {
     const kept = this.kept();
     const startsAtNs = this.#playback.startsAtNs();
@@ -106,7 +108,7 @@ export class Session {
     return buildSessionView(kept, { ...this.#playback.punctuality(), until, startsAtNs, lastEventId });
   }
 
-  /** The data that restores the session in its current state. */
+  /** Returns the data that restores the session in its current state. */
   kept(): KeptSession {
     return {
       ...this.place(),
@@ -199,12 +201,12 @@ export class Session {
     });
   }
 
-  /** Emits `count` events at once, whatever their time, and returns them as JSON; a negative count moves back. */
+  /** Emits `count` events at once, regardless of their times, and returns them as JSON; a negative count moves back. */
   step(count: number): Promise<string[]> {
     const command = count > 0 ? 'step' : 'step_back';
     return this.#inTurn(async () => {
       this.#checkTransition(command);
-      // All events are loaded before the first is emitted: a step is done completely or not at all.
+      // All events are loaded before the first one is emitted, so that a step is done completely or not at all.
       const next = this.#playback.next();
       const from = count > 0 ? next : Math.max(next + count, 0);
       const page = await this.#plan.readPage(from, Math.max(count, 1));
@@ -221,7 +223,7 @@ export class Session {
     });
   }
 
-  /** The current schedule from an index on: pages of events as JSON objects. */
+  /** Lists the current schedule from an index on, in pages of events as JSON objects. */
   timeline(index: number, limit: number): AsyncGenerator<string[], void> {
     return readTimeline(this.#plan, { index, limit }, this.#settings.timeoutNs);
   }
@@ -237,7 +239,7 @@ export class Session {
       this.#checkTransition('change');
       const isPlaying = this.#state === 'playing';
       const coming = isPlaying ? await this.#admitChange(change) : change;
-      // Until the change is applied, the admission of other sessions counts this session's rate with the change.
+      // Until the change is applied, the admission of other sessions takes this session's changed rate into account.
       this.coming = coming;
       try {
         await this.#changePlan(coming);
@@ -281,7 +283,7 @@ export class Session {
     const { timeoutNs } = change;
     if (timeoutNs === undefined || timeoutNs === this.#settings.timeoutNs) return;
     await this.#plan.changeTimeout(timeoutNs === null ? null : Number(timeoutNs));
-    // Prepared frames have `after_timeout` by the old deadline; `runExclusively` discards them.
+    // Prepared frames have an `after_timeout` based on the old deadline; `runExclusively` discards these frames.
     this.#playback.runExclusively(() => {
       this.#settings = { ...this.#settings, timeoutNs };
     });
@@ -324,7 +326,7 @@ export class Session {
     this.#playback.runExclusively((frames) => frames.addState(stringify(this.view())));
   }
 
-  /** Stops the clock in a state; an end reason also ends the stream. */
+  /** Stops the clock and enters a state; an end reason also ends the stream. */
   #halt(state: State, endReason?: EndReason): void {
     this.#playback.runExclusively((frames) => {
       this.#playback.halt();
@@ -353,7 +355,7 @@ export class Session {
     this.#rounds++;
     this.#playback.halt();
     this.#inTurn(async () => {
-      // A seek that ran before this has moved the session elsewhere.
+      // A seek that ran before this point has moved the session elsewhere.
       if (this.#state !== 'playing' || this.#playback.isRunning()) return;
       await this.#playback.rewind();
       await this.#playback.load();
@@ -373,7 +375,7 @@ export class Session {
   }
 }
 
-/** Lists the schedule of a session without playing it: it yields pages of events as JSON objects. */
+/** Lists the schedule of a session without playing it: yields pages of events as JSON objects. */
 async function* readTimeline(
   plan: Pick<ReplayPlan, 'readPage'>,
   { index, limit }: { index: number; limit: number },
@@ -390,7 +392,7 @@ async function* readTimeline(
 
 /* Delays admission until the duration of a session is known, which takes one pass through its plan. */
 
-/** The longest wait for the duration. A plan of a million events is processed in a third of that. */
+/** Maximum wait for the duration. A plan of a million events is processed in a third of this time. */
 const PATIENCE_NS = 1_000_000_000n;
 
 interface Measure {
@@ -398,7 +400,9 @@ interface Measure {
   reportKnown(): void;
   /** If the session might exceed the capacity, waits for a limited time until the duration is known. */
   delayAdmission(isKnown: boolean, change?: ComingChange): Promise<void>;
-  /** Waits a limited time until the end of a layout is computed; undefined if `signal` had to abort the work. */
+  /**
+   * Waits a limited time for the end of a layout to be computed; undefined if `signal` had to abort the computation.
+   */
   end(compute: (signal: AbortSignal) => Promise<number>): Promise<number | undefined>;
 }
 
@@ -407,7 +411,7 @@ function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions
   let giveUp = () => {};
   const patience = scheduler.createAlarm(() => giveUp());
 
-  /** Resolves when the work is done or takes too long. */
+  /** Resolves when the work is done or has taken too long. */
   async function waitPatiently(work: Promise<unknown>): Promise<void> {
     const tooLong = new Promise<void>((resolve) => {
       giveUp = resolve;
@@ -453,7 +457,7 @@ function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions
 
 /* Opens a session for a transaction, new or from its kept state. */
 
-/** Rejects with a Problem when the transaction cannot be played. */
+/** Opens a new session; rejects with a Problem if the transaction is not playable. */
 export async function openSession(options: SessionOptions, planner: Planner): Promise<Session> {
   const { extraLatencyNs, only } = options.settings;
   return openWithLatency(options, planner, [{ fromIndex: 0, extraLatencyNs, only }]);

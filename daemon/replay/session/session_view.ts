@@ -24,7 +24,7 @@ export interface SessionView {
   extra_latency_ns: bigint;
   timeout_ns: bigint | null;
   max_gap_ns: bigint | null;
-  /** Which events get the latency. */
+  /** Filters that select the events that get the latency. */
   only: { event_type?: readonly string[]; service?: readonly string[]; node?: readonly string[] };
   /** The clock of each node. */
   clock: ClockView[];
@@ -32,11 +32,11 @@ export interface SessionView {
   state: State;
   position_ns: bigint;
   duration_ns: bigint;
-  /** Null until all events have been processed. */
+  /** Duration of the replay; null until all events have been processed. */
   replay_duration_ns: bigint | null;
-  /** The end of the last event, whether own or written back. */
+  /** The end of the last event, whether that is an own event or a written-back one. */
   replay_end_ns: bigint | null;
-  /** Index of the next event; the event count when none is left. */
+  /** Index of the next event; the event count if no event is left. */
   event_index: number;
   event_count: number;
   /** Whether an own event ends after the timeout; null until that is known. */
@@ -44,14 +44,14 @@ export interface SessionView {
   timeout_event_id: string | null;
   /** How often the replay has started again after its end. */
   rounds: number;
-  /** Where the session will pause by itself; null if it does not play, or plays to its end as far as that is known. */
+  /** Where the session will pause by itself; null if it does not play or, as far as is known, plays to its end. */
   until: Until | null;
   /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
   starts_at_ns: bigint | null;
   lateness: LatenessSummary;
   /** How often an event was due before it had been loaded. */
   starvations: number;
-  /** Why the daemon stopped the session, or cannot open it again. */
+  /** Why the daemon stopped the session, or is unable to open it again. */
   failure: string | null;
   /** Id of the stream's newest frame before this view. */
   last_event_id: number;
@@ -59,7 +59,7 @@ export interface SessionView {
   updated_at: string;
 }
 
-/** Playback since the daemon started. */
+/** Facts about the playback since the daemon started. */
 export interface PlaybackFacts {
   until: Until | null;
   startsAtNs: bigint | null;
@@ -134,7 +134,7 @@ export interface ComingChange extends SessionChange {
   endNs?: number | undefined;
 }
 
-/** The layout with this change; undefined if the change moves no event. */
+/** Returns the layout settings after a change; undefined if the change moves no event. */
 export function findLayoutChange(
   { extraLatencyNs, maxGapNs, only }: SessionSettings,
   change: SessionChange,
@@ -153,7 +153,7 @@ export interface SessionOptions {
   sessionId: string;
   settings: SessionSettings;
   now: SteadyNow;
-  /** The wall clock in RFC 3339 format. */
+  /** Returns the wall-clock time in RFC 3339 format. */
   wallTime: () => string;
   scheduler: Scheduler;
   player: Player;
@@ -163,7 +163,7 @@ export interface SessionOptions {
   leadNs?: bigint | undefined;
   /** Called when the session's kept state has changed. The moving position of a playing session is not reported. */
   onChange?: (() => void) | undefined;
-  /** Throws a Problem when the session, after this change, would exceed the capacity that the other sessions leave. */
+  /** Throws a Problem if the session, after this change, would need more capacity than the other sessions leave. */
   admit?: ((change?: ComingChange) => void) | undefined;
   /** How often the session was opened before. */
   life?: number;
@@ -175,14 +175,20 @@ export function buildPlanRequest(settings: SessionSettings, latency: readonly La
   return { transactionId, latency, maxGapNs, clockOffsetsNs, clockUncertaintiesNs, timeoutNs };
 }
 
-/** The Problem with which a closed session refuses commands. After a shutdown the next daemon has the session again. */
+/**
+ * Creates the Problem with which a closed session refuses commands. After a shutdown, the next daemon has the session
+ * again.
+ */
 export function createClosedProblem(reason: EndReason): Problem {
   return reason === 'shutdown'
     ? new Problem('shutting_down', 'the daemon is shutting down')
     : new Problem('session_not_found', 'the session has ended');
 }
 
-/** Runs the work of a session one piece at a time. Work that fails after the session was closed rejects with that. */
+/**
+ * Runs the tasks of a session one at a time. A task that fails after the session was closed rejects with the Problem of
+ * a closed session.
+ */
 export function createClosableTurns(closed: () => EndReason | null): ReturnType<typeof createTurns> {
   const inTurn = createTurns();
   return async (work) => {
@@ -195,7 +201,7 @@ export function createClosableTurns(closed: () => EndReason | null): ReturnType<
   };
 }
 
-/** Returns a function that runs pieces of asynchronous work one after another, in the order of the calls. */
+/** Returns a function that runs asynchronous tasks one after another, in the order of the calls. */
 function createTurns(): <Result>(work: () => Promise<Result>) => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {

@@ -35,9 +35,9 @@ import type { EndReason } from './stream.ts';
 
 export interface SessionLimits {
   sessionsMax: number;
-  /** Limit of the events per second that all sessions play together; undefined: what this host is measured to play. */
+  /** Maximum number of events per second that all sessions together play; if undefined, it is measured on this host. */
   replayRateMax: number | undefined;
-  /** A session without commands, viewers or play for this long is ended. */
+  /** Time without commands, viewers or playback after which a session is ended. */
   idleMs: number;
 }
 
@@ -46,13 +46,16 @@ export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, replayRateMax:
 const NS_PER_MS = 1_000_000n;
 const SWEEP_NS_MAX = 60_000n * NS_PER_MS;
 const SWEEP_NS_MIN = 1_000n * NS_PER_MS;
-/** Long enough to prepare the first frames even while other sessions are served. */
+/**
+ * Time from a command to the start of the clock, long enough to prepare the first frames even while other sessions are
+ * served.
+ */
 const LEAD_NS = 5n * NS_PER_MS;
 const HEARTBEAT_NS = 15_000n * NS_PER_MS;
 
 export interface SessionsOptions {
   planner: Planner;
-  /** Wall clock, nanoseconds since the epoch. */
+  /** Returns the wall-clock time in nanoseconds since the epoch. */
   now: () => bigint;
   steadyNow?: SteadyNow;
   timers?: Timers;
@@ -61,7 +64,9 @@ export interface SessionsOptions {
   leadNs?: bigint;
   /** Called for every event that the clock plays; steps do not count. */
   onPlayed?: ((latenessNs: number) => void) | undefined;
-  /** The state file that keeps sessions, with those it contains; without it sessions end with the daemon. */
+  /**
+   * The state file that keeps sessions, and the sessions that it contains; without it, sessions end with the daemon.
+   */
   state?: KeptState | undefined;
   log?: Pick<Logger, 'info' | 'error'> | undefined;
 }
@@ -69,7 +74,7 @@ export interface SessionsOptions {
 /** Whether sessions outlive the daemon. */
 export interface Keeping {
   kept: boolean;
-  /** Why changes currently cannot be written; null when they can. */
+  /** Why writing changes currently fails; null if it works. */
   failure: string | null;
 }
 
@@ -77,13 +82,13 @@ export interface Keeping {
 export type NewSession = Omit<CreateRequest, 'clock_offsets_ns'>;
 
 export interface Sessions {
-  /** Resolves when the session is kept. The session has these offsets for as long as it lives. */
+  /** Creates a session with offsets that never change; resolves when the session is kept. */
   create(request: NewSession, offsets?: AppliedOffsets): Promise<Session>;
-  /** Finds a session, which counts as use; throws `session_not_found`. */
+  /** Finds a session, which counts as using it; throws `session_not_found`. */
   get(sessionId: string): ListedSession;
   /** Like `get`, but the session is ready for commands. Also rejects when the transaction is not recorded any more. */
   open(sessionId: string): Promise<Session>;
-  /** Resolves when all earlier changes are kept or could not be written, which `keeping` shows. */
+  /** Resolves when all earlier changes are kept, or when they could not be written, which `keeping` shows. */
   save(): Promise<void>;
   /** All sessions, the oldest first. */
   list(): ListedSession[];
@@ -279,13 +284,13 @@ function createProjections(
   };
 }
 
-/** Simulated timers get a player that runs on simulated time too. */
+/** Creates the scheduler and the player. If the timers are simulated, the player runs on simulated time too. */
 function createClockwork(now: SteadyNow, timers: Timers | undefined): [Scheduler, Player] {
   const scheduler = createScheduler(now, createTimerWaiter(now, timers ?? createNodeTimers()));
   return [scheduler, timers ? createScheduledPlayer(now, scheduler) : createThreadPlayer()];
 }
 
-/** The idle time after which an unused session ends, and the interval of the check. */
+/** Computes the idle time after which an unused session ends, and the interval at which idle times are checked. */
 function computeIdleSpans(idleMs: number): [idleNs: bigint, sweepNs: bigint] {
   const idleNs = BigInt(Math.round(idleMs * 1e6));
   return [idleNs, idleNs > SWEEP_NS_MAX ? SWEEP_NS_MAX : idleNs < SWEEP_NS_MIN ? SWEEP_NS_MIN : idleNs];
@@ -310,11 +315,13 @@ const NS_PER_SECOND = 1e9;
 /** Cost of starting a round, expressed in events: a state frame is sent, and the first page is read again. */
 const ROUND_EVENTS = 100;
 
-/** Typical size of the frame of an event. */
+/** Typical size of an event's frame. */
 const FRAME_BYTES = 700;
-/** CPU time of an event in all threads of the daemon, as a multiple of the time to send and receive its frame. */
+/**
+ * CPU time of an event in all threads of the daemon, as a multiple of the time it takes to send and receive its frame.
+ */
 const EVENT_COST = 4;
-/** The part of all CPUs that replays may take. */
+/** Share of all CPUs that replays may use. */
 const CPU_SHARE = 0.75;
 const RATE_STEP = 10_000;
 
@@ -330,12 +337,12 @@ interface PlayingSession {
   readonly state: State;
   /** The change that is being applied. */
   readonly coming: ComingChange | undefined;
-  /** End of the last event when all events are laid out with the latest settings, if it was computed. */
+  /** End of the last event if all events are laid out with the latest settings; undefined if it was not computed. */
   readonly layoutEndNs: number | undefined;
   kept(): Pick<KeptSession, 'outline' | 'settings'>;
 }
 
-/** The events that a session plays per second; without looping, that is never more than its event count. */
+/** Computes how many events a session plays per second; without looping, that is at most its event count. */
 function computeEventRate(session: PlayingSession, change: ComingChange = {}): number {
   const { outline, settings } = session.kept();
   const { eventCount } = outline;
@@ -347,7 +354,7 @@ function computeEventRate(session: PlayingSession, change: ComingChange = {}): n
   return loop ? (eventCount + ROUND_EVENTS) * roundsPerSecond : Math.min(eventCount * roundsPerSecond, eventCount);
 }
 
-/** The duration of the replay, or a lower bound of it while events are or will be laid out again. */
+/** Returns the duration of the replay, or a lower bound of it if events are being or will be laid out again. */
 function lowerBoundNs(outline: Outline, settings: LayoutSettings, coming: LayoutSettings | undefined): number {
   const { eventCount, recordedDurationNs, survey, latency } = outline;
   if (survey && latency.length === 1 && !coming) return survey.endNs;
@@ -385,7 +392,10 @@ function admit(held: Playing, sessionId: string, max: number, change?: ComingCha
   throw new Problem('replay_capacity', detail);
 }
 
-/** The rate that a session takes from the others. The player serves sessions in turn, even if one has a backlog. */
+/**
+ * Computes the rate that a session takes from the other sessions. The player serves sessions in turn, even if one of
+ * them has a backlog.
+ */
 function computeRateShare(rate: number, max: number): number {
   return rate > max ? max / 2 : rate;
 }
@@ -393,11 +403,11 @@ function computeRateShare(rate: number, max: number): number {
 /* The daemon's entry for a session, which is either open or only kept. */
 
 interface SessionEntry {
-  /** Undefined until a client uses the session. */
+  /** The open session; undefined until a client uses the session. */
   session: Session | undefined;
-  /** The session's data when it was found in the state file, or created. */
+  /** The session's data when the session was found in the state file or created. */
   kept: KeptSession;
-  /** Why the session cannot be opened. */
+  /** Why opening the session fails. */
   failure: string | null;
   opening: Promise<Session> | undefined;
   usedAtNs: bigint;
@@ -434,11 +444,14 @@ function toListedSession({ session, kept, failure }: SessionEntry): ListedSessio
   return { state: kept.state, view: () => buildSessionView({ ...kept, failure: kept.failure ?? failure }, NOT_PLAYED) };
 }
 
-/** Marks the sessions whose transaction is not recorded, without opening them: no client may ever use them again. */
+/**
+ * Marks the sessions whose transaction is not recorded, without opening them, because no client may ever use them
+ * again.
+ */
 async function findUnrecorded(found: SessionEntry[], planner: Planner, isClosing: () => boolean): Promise<void> {
   const byTransaction = Map.groupBy(found, ({ kept }) => kept.settings.transactionId);
   for (const [transactionId, entries] of byTransaction) {
-    // A recording that cannot be read now may be readable when a client opens the session.
+    // A recording that is unreadable now may be readable when a client opens the session.
     const isRecorded = await planner.has(transactionId).catch(() => true);
     if (isClosing()) return;
     if (!isRecorded) for (const entry of entries) markUnrecorded(entry);

@@ -8,7 +8,8 @@
  * so a viewer that does not read costs only its socket's buffer, and delays no other.
  *
  * Frames of events are prepared ahead of their time. The player's thread writes them itself to the sockets of direct
- * viewers: those that have all earlier frames. A viewer whose socket is full or encrypted gets its frames from here.
+ * viewers: those that have all earlier frames. A viewer whose socket is full or encrypted gets its frames from this
+ * module.
  */
 import { Problem } from '../../base/problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../base/sse.ts';
@@ -19,7 +20,10 @@ import type { Alarm } from '../clock/scheduler.ts';
 import type { PlanPage } from '../plan/plan.ts';
 import { computeEventBytes, openJson } from './event_buffer.ts';
 
-/** Why a stream is over. After `finished` the session can play again, and a viewer that reconnects receives it. */
+/**
+ * Why a stream has ended. After `finished`, the session can play again, and a viewer that reconnects receives its
+ * frames.
+ */
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
 
 /** Returns why no more frames follow for now; null while frames may follow. */
@@ -29,23 +33,23 @@ export function findEndReason(state: State, failure: string | null): EndReason |
 }
 
 export const VIEWERS_MAX = 256;
-/** Bytes that are written to a socket at once. */
+/** Maximum number of bytes that are written to a socket at once. */
 const WRITE_BYTES_MAX = 64 * 1024;
 
 /** The session whose frames are sent. */
 export interface StreamSource {
-  /** The session as JSON. */
+  /** Returns the session as JSON. */
   describe(): string;
-  /** The position as JSON; null while it does not move. */
+  /** Returns the position as JSON; null while it does not move. */
   describePosition(): string | null;
-  /** Why no more frames follow for now; null while frames may follow. */
+  /** Returns why no more frames follow for now; null if frames may follow. */
   findEndReason(): EndReason | null;
 }
 
 export interface StreamOptions {
   source: StreamSource;
   keptTotal: KeptTotal;
-  /** The first id is `idBase` + 1; lower ids belong to earlier streams of the session. */
+  /** Base of the frame ids: the first id is `idBase` + 1, and lower ids belong to earlier streams of the session. */
   idBase?: number;
   track: Track;
   /** Takes all played frames into the log. */
@@ -61,7 +65,7 @@ export interface SessionStream {
   readonly lastId: number;
   /** Throws a Problem when there are VIEWERS_MAX viewers. */
   checkRoom(): void;
-  /** `lastId` is the last id that the viewer received, by its own account; null for none. */
+  /** Adds a viewer. `lastId` is the last id that the viewer says it has received; null if it has received none. */
   join(sink: Sink, lastId: number | null): void;
   /** Like `join`, for a viewer that wants no events. Its stream begins with the current state. */
   watch(sink: Sink, lastId: number | null, wanted: WantedFrames): void;
@@ -73,28 +77,30 @@ export interface SessionStream {
   close(reason: EndReason): void;
 }
 
-/** A session's stream for its playback: either the player has prepared frames, or the log takes added ones. */
+/**
+ * A session's stream as its playback uses it: either the player has prepared frames, or frames can be added to the log.
+ */
 export interface PlayedStream extends SessionStream {
-  /** Prepares the frames of events that follow those prepared before; `count` says how many. */
+  /** Prepares the frames of events that follow the events prepared before; `count` is the number of frames. */
   prepare(events: DueEvents): { bytes: Buffer; count: number };
   /** Takes the oldest prepared frames into the log, because they were played. */
   commitPlayed(count: number): void;
-  /** Lets the player write the frames that it plays from now on, to the sockets that allow it. */
+  /** Lets the player write the frames that it plays from now on to the sockets that allow it. */
   goDirect(): void;
   /**
    * Takes the viewers back from the player and forgets the frames that were not played. Until the next `prepare` or
    * `goDirect`, frames can be added.
    */
   recall(): AddedFrames;
-  /** Sends the frames that viewers lack. After `goDirect`, viewers that lack none go back to the player. */
+  /** Sends each viewer the frames that it lacks. After `goDirect`, viewers that lack no frame go back to the player. */
   flush(): void;
 }
 
-/** Adds frames after those that were played; `flush` sends them. All methods throw while the player has frames. */
+/** Adds frames after the played frames; `flush` sends them. All methods throw while the player has prepared frames. */
 export interface AddedFrames {
   addEvent(json: string): void;
   addState(json: string): void;
-  /** An `end` frame, which ends the viewers' connections. */
+  /** Adds an `end` frame, which ends the viewers' connections. */
   end(reason: EndReason): void;
 }
 
@@ -120,7 +126,7 @@ export function createStream(options: StreamOptions): PlayedStream {
   }
 
   function flushTo(viewer: Viewer): void {
-    // A viewer that lacks nothing may have joined after the end: it stays for the next run.
+    // A viewer that lacks no frame may have joined after the end, and stays for the next run.
     if (viewer.direct || viewer.lastId === log.lastId) return;
     while (!viewer.blocked && viewer.lastId < log.lastId) viewer.blocked = !writeNext(log, viewer, source);
     // This viewer has received everything up to the end.
@@ -201,8 +207,8 @@ export function createStream(options: StreamOptions): PlayedStream {
     join(sink, saidId) {
       // `describe` catches up with what was played, so it is called before `log.lastId` is read.
       const state = source.describe();
-      // Frames of an earlier stream are lost, so the viewer gets a gap and the current state. 0 asks for all kept
-      // frames.
+      // Frames of an earlier stream are lost, so the viewer gets a gap and the current state. The id 0 requests all
+      // kept frames.
       const isFromBefore = saidId !== null && saidId > 0 && saidId < idBase;
       const lastId = isFromBefore ? null : saidId === 0 ? idBase : saidId;
       const from = lastId ?? log.lastId;
@@ -219,7 +225,7 @@ export function createStream(options: StreamOptions): PlayedStream {
       sink.on('drain', () => {
         viewer.blocked = false;
         if (!viewers.has(viewer)) return;
-        // The missing frames are written here, because the player would hold its lock while it writes them.
+        // The missing frames are written here, because the player would hold its lock while writing them.
         catchUp();
         flushTo(viewer);
         if (isDirect) goDirect();
@@ -269,7 +275,9 @@ function buildUnknownGap(saidId: number, lastId: number) {
   return { missed: null, first_id: saidId + 1, last_id: lastId };
 }
 
-/** Writes as many of the viewer's next frames as fit into one write, or a gap frame for those that were dropped. */
+/**
+ * Writes as many of the viewer's next frames as fit into one write, or a gap frame for the frames that were dropped.
+ */
 function writeNext(log: FrameLog, viewer: Viewer, source: StreamSource): boolean {
   const firstId = viewer.lastId + 1;
   if (firstId < log.firstId) return viewer.sink.write(skipDropped(log, viewer, source));
@@ -290,16 +298,18 @@ function skipDropped(log: FrameLog, viewer: Viewer, source: StreamSource): strin
 }
 
 /*
- * The log of a session's server-sent events. Frames are numbered, and the latest are kept for viewers that lost their
- * connection or read slowly. The numbers are the play sequence; they only ever grow.
+ * The log of a session's server-sent events. Frames are numbered, and the latest frames are kept for viewers that lost
+ * their connection or read slowly. The numbers are the play sequence and only ever grow.
  */
 
 type FrameKind = 'event' | 'state' | 'end';
 
-/** Limits of the frames kept for one session. */
+/** Maximum number of frames, and of their bytes, that are kept for one session. */
 export const KEPT_FRAMES_MAX = 16_384;
 const KEPT_BYTES_MAX = 16 * 1024 * 1024;
-/** Limit for all sessions together; the session that exceeds it drops its own oldest frames. */
+/**
+ * Maximum number of bytes that are kept for all sessions together; the session that exceeds it drops its oldest frames.
+ */
 const KEPT_BYTES_TOTAL_MAX = 256 * 1024 * 1024;
 
 export interface KeptTotal {
@@ -309,14 +319,14 @@ export interface KeptTotal {
 export interface FrameLog {
   /** The id of the newest frame; `idBase` before the first. */
   readonly lastId: number;
-  /** The id of the oldest kept frame; `lastId + 1` when none is kept. */
+  /** The id of the oldest kept frame; `lastId + 1` if no frame is kept. */
   readonly firstId: number;
-  /** `events` is the number of events in the frame. */
+  /** Appends a frame; `events` is the number of events in it. */
   append(kind: FrameKind, json: string, events?: number): void;
   /**
-   * Writes the frames of events, as many as fit into one run of bytes, and returns how many. Prepared frames are not in
-   * the log until they are committed, and nothing may be appended until then. Their bytes stay until the frames are
-   * dropped or discarded.
+   * Writes the frames of events, as many as fit into one run of bytes, and returns their number. Prepared frames are
+   * not in the log until they are committed, and nothing may be appended until then. The bytes of frames stay until the
+   * frames are dropped or discarded.
    */
   prepare(events: DueEvents): { bytes: Buffer; count: number };
   /** Takes the oldest prepared frames into the log. */
@@ -324,57 +334,60 @@ export interface FrameLog {
   /** Forgets the prepared frames. */
   discard(): void;
   /**
-   * Returns the last id of a run of frames that starts at `id` and has at least one frame and up to `bytesMax` bytes or
-   * a little more. `id` must be from `firstId` to `lastId`.
+   * Finds a run of frames that starts with `id`, and returns the run's last id. The run has at least one frame, and at
+   * most slightly more than `bytesMax` bytes. `id` must be from `firstId` to `lastId`.
    */
   findLastId(id: number, bytesMax: number): number;
-  /** The length in bytes of a run of frames that `findLastId` has found. */
+  /** Returns the length in bytes of a run of frames that `findLastId` has found. */
   computeRunBytes(id: number, lastId: number): number;
   /** Copies a run of frames that `findLastId` has found into a buffer. */
   copy(id: number, lastId: number, to: Buffer, at: number): void;
-  /** The number of events in all frames up to this one; `id` must be from `firstId - 1` to `lastId`. */
+  /** Counts the events in all frames up to and including this one; `id` must be from `firstId - 1` to `lastId`. */
   countEventsThrough(id: number): number;
   clear(): void;
 }
 
-/** Frames share slabs: a buffer per frame would be 10 000 objects a second that live long enough to be promoted. */
+/**
+ * Size of a slab, which many frames share: a buffer per frame would mean 10 000 objects a second that live long enough
+ * to be promoted.
+ */
 const SLAB_BYTES = 256 * 1024;
 const SLAB_FRAMES = 1024;
 /** The first slab is small, because most sessions send few frames. */
 const FIRST_SLAB_BYTES = 16 * 1024;
 const FIRST_SLAB_FRAMES = 64;
 
-/** A contiguous run of frames. */
+/** Consecutive frames in one buffer. */
 interface Slab {
   firstId: number;
   count: number;
   bytes: Buffer;
   /** The end offset of each frame. */
   ends: Uint32Array;
-  /** The number of events in all frames up to and including each. */
+  /** The number of events in all frames up to and including each frame. */
   eventsThrough: Float64Array;
 }
 
-/** The first id is `idBase` + 1. */
+/** Creates a log whose first frame has the id `idBase` + 1. */
 export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   const slabs: Slab[] = [];
   let spare: Slab | undefined;
   let firstId = idBase + 1;
   let lastId = idBase;
-  /** The id of the newest prepared frame; `lastId` without any. */
+  /** The id of the newest prepared frame; `lastId` if no frame is prepared. */
   let preparedId = idBase;
   let keptBytes = 0;
   let eventsDropped = 0;
   let eventsAppended = 0;
 
   function findSlab(id: number): Slab {
-    // The search starts at the newest slab, which nearly always has it.
+    // The search starts at the newest slab, which nearly always has the frame.
     let at = slabs.length - 1;
     while (slabs[at]!.firstId > id) at--;
     return slabs[at]!;
   }
 
-  /** The last slab if it has room, otherwise a new one. */
+  /** Returns the last slab if it has room, otherwise a new slab. */
   function findOrAddSlab(bytesMax: number): Slab {
     const last = slabs.at(-1);
     if (last && last.count < last.ends.length && bytesMax <= last.bytes.length - getSlabEnd(last)) return last;
@@ -530,13 +543,13 @@ interface Viewer {
   sink: Sink;
   /** The id of the last frame that was written to the viewer. */
   lastId: number;
-  /** The number of events up to that frame; null when the log has dropped it. */
+  /** The number of events up to that frame; null if the log has dropped the frame. */
   events: number | null;
   /** Whether the socket is full. */
   blocked: boolean;
   /**
-   * Set while the player writes to the socket: the player's number for the viewer, how many frames were played before,
-   * and how many bytes the socket is known to have taken since.
+   * Set while the player writes to the socket: the viewer's number in the player, the number of frames played before,
+   * and the number of bytes that the socket is known to have taken since.
    */
   direct: { viewer: number; playedBefore: number; sentBytes: number } | undefined;
 }
@@ -544,7 +557,7 @@ interface Viewer {
 interface DirectViewers {
   /** Takes a viewer back from the player. The viewer may have received frames that are not in the log yet. */
   takeBack(viewer: Viewer): void;
-  /** Gives a viewer with all frames of the log to the player, which adds what it has played since. */
+  /** Hands a viewer that has all frames of the log to the player, which adds the frames that it has played since. */
   giveAway(viewer: Viewer): void;
   /** Takes back the viewers whose sockets are full, and reports the bytes that the other sockets took. */
   lookAt(viewers: Iterable<Viewer>): void;
@@ -588,9 +601,9 @@ function createDirectViewers(track: Track, log: FrameLog): DirectViewers {
 }
 
 /*
- * The viewers of a session that want no events: they get states and, while it plays, its position 20 times a second.
- * Watchers have no place in the frame log, and still miss nothing that they want: each frame says all there is to know
- * at that time.
+ * The viewers of a session that want no events: they get states and, while the session plays, its position 20 times a
+ * second. Watchers have no place in the frame log, but miss nothing that they want, because each frame replaces all
+ * earlier frames of its kind.
  */
 
 const POSITION_EVERY_NS = 50_000_000n;
@@ -603,11 +616,14 @@ export interface WantedFrames {
 
 interface Watchers {
   readonly count: number;
-  /** `over` is why no more frames follow for now; null if frames may follow, or the watcher has received the end. */
+  /**
+   * Adds a watcher. `over` is the reason why no more frames follow for now; null if frames may follow, or if the
+   * watcher has received the end.
+   */
   join(sink: Sink, wanted: WantedFrames, lastId: number, over: string | null): void;
-  /** Sends a new state; `id` is that of its frame in the log. */
+  /** Sends a new state; `id` is the id of the state's frame in the log. */
   tell(state: string, id: number): void;
-  /** Sends the end and ends the connections. */
+  /** Sends the `end` frame and ends the connections. */
   end(reason: string, id: number): void;
   sendHeartbeat(): void;
   close(): void;
@@ -616,7 +632,7 @@ interface Watchers {
 interface Watcher {
   sink: Sink;
   wanted: WantedFrames;
-  /** Frames that the full socket had no room for, except positions. The newest state replaces all missed ones. */
+  /** Frames, except positions, for which the full socket had no room. The newest state replaces all missed states. */
   missed: { id: number; isState: boolean; end: StreamEnd | undefined } | undefined;
   blocked: boolean;
 }
@@ -624,7 +640,7 @@ interface Watcher {
 /** The end of a watcher's stream, which closes its connection. Later frames go to its next connection. */
 interface StreamEnd {
   reason: string;
-  /** The state at that time as JSON. */
+  /** The state at the end of the stream, as JSON. */
   state: string;
 }
 
@@ -724,7 +740,7 @@ function createWatchers({ now, alarm, source }: Pick<StreamOptions, 'now' | 'ala
 /** The replay fields of an event in the API, which follow the event's own fields. */
 export interface ReplayedEvent {
   index: number;
-  /** Start on the replay's own time line. */
+  /** Start on the replay's time line. */
   offset_ns: number;
   /** Deadline on the daemon's steady clock (CLOCK_MONOTONIC). */
   due_ns: bigint;
@@ -734,25 +750,31 @@ export interface ReplayedEvent {
   after_timeout: boolean;
 }
 
-/** Events of a page from `at` on, one for each due time in `frames`. */
+/** Events of a page from `at` on, one event for each frame in `frames`. */
 interface DueEvents {
   page: PlanPage;
   at: number;
-  /** When each event is due and, once it is written, where its bytes are; FRAME names the numbers. */
+  /**
+   * When each event is due and, once the event is written, where its bytes are. FRAME names the places of these
+   * numbers.
+   */
   frames: BigInt64Array;
   timeoutNs: bigint | null;
 }
 
-/** Upper bound of the bytes that are written for an event in addition to its own JSON. */
+/** Maximum number of bytes that are written for an event in addition to its JSON. */
 const REPLAY_BYTES_MAX = 320;
 
-/** Writes as many events as fit, as frames from `firstId` on or as plain JSON if that is null; returns how many. */
+/**
+ * Writes as many events as fit, and returns their number. Events become frames with ids from `firstId` on, or plain
+ * JSON if `firstId` is null.
+ */
 export function writeEvents(events: DueEvents, firstId: number | null, to: Buffer, start: number): number {
   const { page, at, frames, timeoutNs } = events;
   return nativeClock.writeEvents(page, at, frames, timeoutNs === null ? null : Number(timeoutNs), firstId, to, start);
 }
 
-/** The events of a step, each as JSON. Their deadline is the time of the request. */
+/** Encodes each event of a step as JSON. The deadline of these events is the time of the request. */
 export function encodeSteppedEvents(page: PlanPage, nowNs: bigint, timeoutNs: bigint | null): string[] {
   const frames = new BigInt64Array(page.count * FRAME.length);
   for (let at = FRAME.due; at < frames.length; at += FRAME.length) frames[at] = nowNs;
@@ -764,7 +786,7 @@ export function encodeSteppedEvents(page: PlanPage, nowNs: bigint, timeoutNs: bi
   });
 }
 
-/** The events of a page of the schedule, each as JSON. */
+/** Encodes each event of a page of the schedule as JSON. */
 export function encodeScheduledEvents(page: PlanPage, timeoutNs: bigint | null): string[] {
   return Array.from({ length: page.count }, (_, at) => {
     const startNs = page.startNs[at]!;

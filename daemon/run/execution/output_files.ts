@@ -15,7 +15,7 @@ export function openOutput(path: string): OutputFile {
   return runWithRunErrors(path, () => (isRegularOrNone(path) ? openNewFile(path) : openExistingFile(path)));
 }
 
-/** The file appears whole or not at all. */
+/** Opens a new file, which appears whole or not at all. */
 function openNewFile(path: string): OutputFile {
   const hidden = createHiddenFile(dirname(path), path);
   return {
@@ -29,7 +29,7 @@ function openNewFile(path: string): OutputFile {
   };
 }
 
-/** A target such as /dev/stdout or a named pipe must not be replaced. */
+/** Opens a target such as /dev/stdout or a named pipe, which must not be replaced by a new file. */
 function openExistingFile(path: string): OutputFile {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new RunError(`${path} is a folder: name a file`);
   return { write: (text) => runWithRunErrors(path, () => writeFileSync(path, text)), discard: () => {} };

@@ -1,5 +1,5 @@
 /**
- * Repeats a run: with other seeds, or with extra latencies that close in on the smallest one at which the command
+ * Repeats a run: with other seeds, or with extra latencies that close in on the smallest latency at which the command
  * fails.
  *
  *   low |--------- passes ---------|..?..|----- fails -----| high
@@ -14,11 +14,14 @@ export interface LatencyRange {
 
 export interface RepeatedRun {
   repeated: Repeated;
-  /** The run to report: the one that failed with the smallest latency, or the first that failed, or the last. */
+  /**
+   * The run to report: in a search, the run that failed with the smallest latency; otherwise, the first run that
+   * failed. If no run failed, it is the last run.
+   */
   run: Run;
 }
 
-/** The search ends at this resolution: more digits are of no use. */
+/** Resolution at which the search ends: more digits are of no use. */
 export const RESOLUTION_NS = 1000;
 
 type StartRun = (seed: bigint, extraNs: number) => Promise<Run>;
@@ -54,7 +57,10 @@ export async function repeatRun(start: StartRun, options: RepeatOptions): Promis
   return { repeated: { attempts, ...state }, run: shown! };
 }
 
-/** Returns the ends first, then the middle of the unknown range; undefined when nothing is left to find out. */
+/**
+ * Returns the two ends of the range first, then the middle of the unknown range; undefined if nothing is left to find
+ * out.
+ */
 export function chooseNextLatency(
   { lowNs, highNs }: LatencyRange,
   { passes_ns, fails_ns }: Pick<Repeated, 'passes_ns' | 'fails_ns'>,

@@ -1,4 +1,4 @@
-/** Makes one run: plan, helper, report, verdict. */
+/** Makes one run: prepares the plan, runs the helper, reads the report and reaches the verdict. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
@@ -36,7 +36,7 @@ export interface Run {
   result: RunResult;
   plan: DelayPlan;
   calls: CallReport;
-  /** Exit code of `kreplay run`. */
+  /** Exit code with which `kreplay run` ends. */
   exitCode: number;
 }
 
@@ -92,7 +92,7 @@ function writePlan(path: string, bytes: Buffer): void {
   }
 }
 
-/** Returns a failure when the helper ended rather than the command. */
+/** Returns why the run failed if the helper ended rather than the command; otherwise undefined. */
 function findRunnerFailure({ code, signal, said }: RunnerEnd): { reason: string; exitCode: number } | undefined {
   const isOurs = code === EXIT.failed || code === EXIT.canNotRun || code === EXIT.notFound;
   const exitCode = isOurs ? code : EXIT.failed;
@@ -118,7 +118,7 @@ function buildUnstartedRun(request: RunRequest, plan: DelayPlan, judgement: Judg
   return { result: buildRunResult(parts), plan, calls: createEmptyReport(), exitCode };
 }
 
-/** Returns the command's own code, unless the command passed and a gate is not met. */
+/** Returns the command's exit code, unless the command passed and a gate is not met. */
 function chooseExitCode({ gates }: RunResult, code: number, isExitExpected: boolean): number {
   if (!isExitExpected && code !== 0) return code;
   return gates.every(({ met }) => met) ? 0 : EXIT.gateNotMet;
@@ -128,7 +128,7 @@ function chooseExitCode({ gates }: RunResult, code: number, isExitExpected: bool
 
 interface Faults {
   short: readonly ShortRule[];
-  /** Errors that calls returned in production, to return again; if undefined, these calls are made. */
+  /** Errors that calls returned in production and are to return again; if undefined, these calls are made. */
   errors: RecordedErrors | undefined;
 }
 
@@ -164,8 +164,8 @@ export function addFaults(plan: DelayPlan, incident: Incident, { short, errors }
 }
 
 /**
- * Returns the event of each call in the plan. Slots of a stream are its lanes in order, and events of a slot its calls
- * in order.
+ * Returns the index of each call's event in the plan. The slots of a stream follow the order of its lanes, and the
+ * events of a slot follow the order of its calls.
  */
 function computeCallEvents({ streams, slots }: DelayPlan, { calls: { columns, count }, lanes }: Incident): Uint32Array {
   const nextSlot = streams.map(({ firstSlot }) => firstSlot);

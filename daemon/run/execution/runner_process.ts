@@ -25,7 +25,7 @@ export interface RunnerRequest {
 }
 
 export interface RunnerEnd {
-  /** Exit code as in a shell: 128 and more for a signal. */
+  /** Exit code as a shell reports it: 128 and more for a signal. */
   code: number;
   /** The signal that ended the helper itself, if any. */
   signal: NodeJS.Signals | null;
@@ -35,7 +35,7 @@ export interface RunnerEnd {
 const CONTROL_FD = 3;
 const PROBE_TIMEOUT_MS = 10_000;
 
-/** These signals are meant for the command, so they are passed on. */
+/** Signals that are passed on, because they are meant for the command. */
 const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 function findRunnerPath(): string {
@@ -44,7 +44,7 @@ function findRunnerPath(): string {
   return path;
 }
 
-/** Returns what keeps this machine from replaying as requested; undefined when nothing does. */
+/** Returns what keeps this machine from replaying as requested; undefined if nothing does. */
 export function findObstacle({ makesShort }: { makesShort: boolean }): string | undefined {
   const { status, error, stdout, stderr, signal } = spawnSync(findRunnerPath(), ['--probe'], {
     encoding: 'utf8',
@@ -57,8 +57,8 @@ export function findObstacle({ makesShort }: { makesShort: boolean }): string | 
 }
 
 /**
- * The helper makes a short write in place of the command, so the helper needs the command's open file, and the kernel
- * must not make the write again.
+ * Returns what keeps the helper from making short writes. The helper makes a short write in place of the command, so it
+ * needs the command's open file, and the kernel must not make the write again.
  */
 function findShortObstacle(text: string): string | undefined {
   const { pidfd_getfd, wait_killable } = parseProbe(text);
@@ -81,7 +81,7 @@ function parseProbe(text: string): Probed {
   }
 }
 
-/** The command inherits our standard input and outputs. */
+/** Runs the command, which inherits our standard input and outputs. */
 export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
   const {
     planPath,
@@ -134,7 +134,7 @@ async function waitForExit(child: ChildProcess) {
 }
 
 async function listen(control: Duplex, onLine: (line: string) => void): Promise<void> {
-  // A helper that was killed resets the stream; its messages so far are kept.
+  // A killed helper resets the stream; the messages that it sent before are kept.
   control.on('error', () => {});
   const { promise, resolve } = Promise.withResolvers<void>();
   createInterface({ input: control })

@@ -1,4 +1,4 @@
-/** Used by `make gen`: writes the C header of the runner's files. */
+/** Writes the C header of the runner's files; used by `make gen`. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { buildCHeader } from './c_header.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Describes a struct of a file once: its fields in order, each with a width. The reader and the writer here and the C
- * header (c_header.ts) are derived from it.
+ * Describes a struct of a file once: its fields in order, each with a width. The code here that reads and writes the
+ * struct is derived from this description, and so is the C header (c_header.ts).
  */
 
 const WIDTHS = { u8: 1, u16: 2, u32: 4, u64: 8 } as const;
@@ -23,12 +23,12 @@ export interface StructLayout<Declared extends StructFields = StructFields> {
   readonly offsets: { readonly [Name in keyof Declared]: number };
 }
 
-/** A struct's values: 64-bit fields are bigints. */
+/** The values of a struct's fields: bigints for 64-bit fields, numbers for the others. */
 export type RecordOf<Declared extends StructFields> = {
   [Name in keyof Declared]: Declared[Name]['width'] extends 'u64' ? bigint : number;
 };
 
-/** Many structs, with one column per field: all values are numbers, and those of 64 bits are below 2^53. */
+/** Many structs, as one column per field. All values are numbers, and those of 64-bit fields are below 2^53. */
 export type ColumnsOf<Declared extends StructFields> = { [Name in keyof Declared]: ArrayLike<number> };
 
 const field =
@@ -41,7 +41,8 @@ export const u32 = field('u32');
 export const u64 = field('u64');
 
 /**
- * Ensures that no compiler pads the struct: every field is at a multiple of its width, and the size is a multiple of 8.
+ * Defines a layout that no compiler pads: every field must be at a multiple of its width, and the size must be a
+ * multiple of 8.
  */
 export function defineLayout<const Declared extends StructFields>(
   name: string,
@@ -100,7 +101,7 @@ export function writeColumns<Declared extends StructFields>(
   }
 }
 
-/** 64-bit values above 2^53 lose their last bits. */
+/** Reads one field of many structs. Values of 64-bit fields above 2^53 lose their last bits. */
 export function readColumn<Declared extends StructFields>(
   view: DataView,
   at: number,

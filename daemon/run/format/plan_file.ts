@@ -8,14 +8,16 @@
  *     slot thread 4712      first_event ->          4 5
  *
  * Positions are bytes from the file's start, all of them multiples of 8. A string is an offset into the strings, and
- * ends with a NUL; offset 0 is the empty one.
+ * ends with a NUL; offset 0 is the empty string.
  */
 import { defineLayout, u16, u32, u64 } from './layout.ts';
 
-/** The last byte is the version. */
+/** Identifies a plan file; the last byte is the version. */
 export const PLAN_MAGIC = Buffer.from('KRPLAN\0\x01', 'latin1');
 
-/** System calls that are made to wait. Numbers below `fsync` are writes, the others wait for the disk. */
+/**
+ * System calls that are made to wait. Calls with numbers below `fsync` are writes, and the others wait for the disk.
+ */
 export const OPS = {
   write: 0,
   pwrite64: 1,
@@ -39,27 +41,27 @@ export type PathKind = keyof typeof PATH_KINDS;
 export const EVENT_FLAGS = {
   /** The event was derived from block requests: the call itself was not recorded. */
   derived: 1,
-  /** Only half of what the call asks for is to be written. */
+  /** Only half of the bytes that the call asks to write are to be written. */
   short_write: 2,
   /** A rule with a path chose the target or the fault, so it applies to no call on another path. */
   ruled_by_path: 4,
   /** The error or the short write applies to the same system call only. */
   own_call: 8,
   /**
-   * A rule with a command name or service chose the target or the fault, so it applies to no thread of another role.
+   * A rule with a command name or a service chose the target or the fault, so it applies to no thread of another role.
    */
   ruled_by_thread: 16,
 } as const;
 
 export const STREAM_FLAGS = {
-  /** Calls of this kind on this file did not overlap, whichever thread made them: their order counts. */
+  /** Calls of this kind on this file did not overlap, whichever thread made them, so their order counts. */
   in_order: 1,
 } as const;
 
 export const PLAN_FLAGS = {
   /**
-   * Files on descriptors 0 to 2, as with `dd of=`, are among the streams. Without this flag, a call on one of these
-   * descriptors counts only if the streams have its file: other calls go to the build's own terminal, pipe or log.
+   * Set if files on descriptors 0 to 2, as with `dd of=`, are among the streams. If not set, a call on one of these
+   * descriptors counts only if its file is among the streams: other calls go to the build's terminal, pipe or log.
    */
   standard_fds: 1,
 } as const;

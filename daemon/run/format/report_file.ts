@@ -1,46 +1,50 @@
 /**
  * The report: how long each call of a build took. It has a header, then one record per call, in the order in which the
- * calls were answered. Records are appended while the build runs, so that a killed helper loses only the last of them.
+ * calls were answered. Records are appended while the build runs, so that only the last records are lost if the helper
+ * is killed.
  */
 import { defineLayout, u8, u16, u32, u64 } from './layout.ts';
 
-/** The last byte is the version. */
+/** Identifies a report file; the last byte is the version. */
 export const REPORT_MAGIC = Buffer.from('KRRUNR\0\x02', 'latin1');
 
 /** How a call got its target. */
 export const MATCH_KINDS = {
   /** The next recorded event of its slot has the same size. */
   exact: 1,
-  /** The next event has another size. */
+  /** The next recorded event of its slot has another size. */
   size: 2,
-  /** The target is that of an event further ahead. */
+  /** The target is that of a later recorded event. */
   window: 3,
-  /** No event fits: the target is that of the neighbours. */
+  /** No event fits, so the target is that of neighbouring events. */
   extra: 4,
   /** The target is drawn from the stream's distribution. */
   distribution: 5,
   no_stream: 6,
   below_threshold: 7,
-  /** The call was not made: it returned the event's error. */
+  /** The call was not made: it returned the error of its event. */
   error_injected: 8,
-  /** The call was held until all recorded calls that were under way at that time had ended. */
+  /** The call was held until all recorded calls under way at that time had ended. */
   stall: 9,
-  /** The call's file is not in the incident: the target is drawn from calls of its kind to files of that kind. */
+  /**
+   * The call's file is not in the incident, so the target is drawn from calls of the same kind to files of the same
+   * kind.
+   */
   class: 10,
 } as const;
 
 export type MatchKind = keyof typeof MATCH_KINDS;
 
 export const CALL_FLAGS = {
-  /** Less was written than requested, on purpose. */
+  /** Fewer bytes were written than requested, on purpose. */
   short_write: 1,
-  /** The call's file was taken for a file of the incident that has another name. */
+  /** The call's file was assumed to be a file of the incident that has another name. */
   stands_in: 2,
-  /** No thread with the role of the call's thread called on the file in the incident. */
+  /** No thread with the role of the calling thread made calls on the file in the incident. */
   other_role: 4,
 } as const;
 
-/** Value of `stream` and `event` when there is none. */
+/** Value of `stream` and `event` in a call that has none. */
 export const NONE = 0xffffffff;
 
 export const reportHeader = defineLayout('report_header', 'the start of a report', {

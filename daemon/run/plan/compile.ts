@@ -6,12 +6,12 @@ import { findOrderedStreams } from './file_order.ts';
 import type { Incident, IncidentStream } from './incident.ts';
 import { computeFaultLimits, computeLimits, type FailRule, type InjectRule, isChosen } from './rules.ts';
 
-/** The longest target: no test is meant to wait longer. */
+/** Maximum target: no test is meant to wait longer. */
 export const TARGET_NS_MAX = 3_600_000_000_000;
 
 export interface PlanOptions {
   seed: bigint;
-  /** Factor of the speed: at 2, everything takes half as long. */
+  /** Speed factor: at 2, everything takes half as long. */
   speed: number;
   extraLatencyNs: number;
   inject: readonly InjectRule[];
@@ -84,7 +84,9 @@ export function compilePlan(incident: Incident, options: PlanOptions): DelayPlan
   };
 }
 
-/** Returns the slot of each lane. Slots of a stream are consecutive, in order of first appearance. */
+/**
+ * Returns the slot of each lane. The slots of a stream are consecutive, in the order in which its lanes first appear.
+ */
 function computeLaneSlots({ lanes, streamCount }: Incident): Uint32Array {
   const next = new Uint32Array(streamCount + 1);
   for (let lane = 0; lane < lanes.count; lane++) next[lanes.getFirst(lane) + 1]!++;
@@ -126,7 +128,7 @@ function planEvents(
       seen[rule]!++;
       const { nth, errno, matches } = fail[rule]!;
       if (nth !== undefined && nth !== seen[rule]) continue;
-      // sync() has no error to return, so a rule for all calls leaves it out.
+      // A rule for all calls does not apply to sync(), which has no error to return.
       if (nth === undefined && streams[stream]!.op === 'sync') continue;
       events.error[at] = errno;
       events.flags[at]! |= computeFaultLimits(matches);
@@ -135,7 +137,7 @@ function planEvents(
   return events;
 }
 
-/** Combines all rules that apply. */
+/** Combines all rules that apply to a stream. */
 function computeStreamLatency(rules: readonly InjectRule[], stream: IncidentStream) {
   const chosen = rules.filter((rule) => isChosen(rule, stream));
   return {

@@ -11,20 +11,20 @@
  */
 
 /**
- * Longest time between two requests of one sync: in this time the thread that queues the next one is woken, the syncing
- * thread or the journal's.
+ * Maximum time between two requests of one sync. The thread that queues the next request, the syncing thread or the
+ * journal's thread, is woken within this time.
  */
 const GAP_NS = 1_000_000;
 
 const JOURNAL = /^(jbd2\/|xfs(aild|-cil|-log|_log)|btrfs-)/;
 const KERNEL_THREAD = /^(kworker\/|kswapd\d|ksmd|flush-|loop\d|dmcrypt_|md\d|kcompactd\d|z_)/;
 
-/** The waiting thread and its context at the start of the wait: later the thread may do other things. */
+/** The waiting thread, with its context at the start of the wait, because the thread may do other things later. */
 interface WaitingThread {
   thread: number;
   owner: number;
   node: number;
-  /** Stream of the file that the thread syncs, if that is known. */
+  /** Stream of the file that the thread syncs; undefined if the file is not known. */
   file: number | undefined;
 }
 
@@ -38,17 +38,18 @@ export interface DiskWait extends WaitingThread {
 export interface LeftOut {
   background: number;
   reads: number;
-  /** Requests within a recorded call, whose duration already includes them. */
+  /** Requests within a recorded call, whose duration already includes these requests. */
   within_calls: number;
-  /**
-   * Requests outside of their thread's recorded calls, on a node whose syncs are recorded: for example in a close.
-   */
+  /** Requests outside of their thread's recorded calls, for example in a close, on a node whose syncs are recorded. */
   outside_calls: number;
 }
 
 export interface DiskWaits {
   readonly leftOut: Readonly<LeftOut>;
-  /** Must be called in recorded order, like `request`: no sync of the thread continues beyond its next call. */
+  /**
+   * Adds a call; no sync of its thread continues beyond the thread's next call. `call` and `request` must be called in
+   * recorded order.
+   */
   call(call: { thread: number; node: number; endNs: number; isSync: boolean }): void;
   request(request: BlockRequest): void;
   /** Returns all waits, sorted by start. */
@@ -57,7 +58,7 @@ export interface DiskWaits {
 
 export interface BlockRequest extends WaitingThread {
   comm: string;
-  /** Number of the pair (node, device). */
+  /** Number of the request's (node, device) pair. */
   device: number;
   operation: string;
   startNs: number;
@@ -66,10 +67,11 @@ export interface BlockRequest extends WaitingThread {
 
 export function createDiskWaits(): DiskWaits {
   const leftOut: LeftOut = { background: 0, reads: 0, within_calls: 0, outside_calls: 0 };
-  /** The end of each thread's calls so far. */
+  /** The latest end of each thread's calls so far. */
   const calledUntil = new Map<number, number>();
   /**
-   * End of the syncs so far of each node with recorded syncs: until then, the syncs wait for the journal's requests.
+   * The latest end of the syncs so far, for each node with recorded syncs. Until then, the syncs wait for the journal's
+   * requests.
    */
   const syncedUntil = new Map<number, number>();
   /** Open waits by device, then by thread. */
@@ -81,7 +83,10 @@ export function createDiskWaits(): DiskWaits {
     done.push(wait);
   }
 
-  /** Returns whether a sync was waiting for the request. */
+  /**
+   * Extends the waits on the device that are still open when the request starts; returns whether a sync was waiting for
+   * the request.
+   */
   function extendAll(device: number, startNs: number, endNs: number): boolean {
     let isAwaited = false;
     const waits = open.get(device);

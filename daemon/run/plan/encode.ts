@@ -48,14 +48,17 @@ export function encodePlan({ seed, flags, streams, slots, events, eventCount }: 
   return bytes;
 }
 
-/** A build may sync with fdatasync where fsync was recorded, and write with pwrite64: calls match by class. */
+/**
+ * Returns the system calls that the plan covers, as a bit mask. Calls match by class, because a build may sync with
+ * fdatasync where fsync was recorded, and write with pwrite64 where write was.
+ */
 function computeOpMask(streams: readonly { op: keyof typeof OPS }[]): number {
   const isSync = (op: number) => op >= OPS.fsync;
   const planned = new Set(streams.map(({ op }) => isSync(OPS[op])));
   return Object.values<number>(OPS).reduce((mask, op) => (planned.has(isSync(op)) ? mask | (1 << op) : mask), 0);
 }
 
-/** Stores each text once, followed by a NUL; the empty one comes first. */
+/** Stores each text once, followed by a NUL; the empty text comes first. */
 function createStrings() {
   const offsets = new Map<string, number>();
   const pieces: Buffer[] = [];

@@ -1,14 +1,16 @@
 /**
- * Finds the files on which calls come one after the other, whichever thread makes them: a pool, or goroutines that
- * write one log. There the order in the file identifies a call, and the thread does not.
+ * Finds the files on which calls come one after the other, whichever thread makes them, as with a thread pool or with
+ * goroutines that write one log. On such a file, a call is identified by its order in the file, not by its thread.
  */
 import { OPS } from '../format/plan_file.ts';
 import type { Incident, IncidentStream } from './incident.ts';
 
-/** Share of overlapping calls up to which the order in the file, not the thread, still identifies a call. */
+/**
+ * Maximum share of overlapping calls with which a call is still identified by its order in the file, not by its thread.
+ */
 const OVERLAPPING_SHARE_MAX = 0.02;
 
-/** Returns the numbers of the streams on whose file calls of the stream's class, writes or syncs, are in order. */
+/** Returns the numbers of the streams whose class of calls, writes or syncs, is in order on the stream's file. */
 export function findOrderedStreams({ calls, lanes }: Incident, streams: readonly IncidentStream[]): Set<number> {
   const { columns, count } = calls;
   const files = new Map<string, number>();
@@ -31,7 +33,10 @@ export function findOrderedStreams({ calls, lanes }: Incident, streams: readonly
 
 const DELETED = / \(deleted\)$/;
 
-/** Key by which the runner merges streams: the class, and the file or the kind of a socket, pipe or anonymous file. */
+/**
+ * Builds the key by which the runner merges streams: the class, and the file or, for a socket, pipe or anonymous file,
+ * its kind.
+ */
 export function buildFileKey({ op, pathKind, path }: IncidentStream): string {
   if (op === 'msync' && path === '') return op;
   const file = pathKind === 'socket' || pathKind === 'pipe' || pathKind === 'anon' ? pathKind : path;

@@ -1,4 +1,4 @@
-/** Builds an incident from a recording's own columns, without making an object per event. */
+/** Builds an incident directly from a recording's columns, without making an object per event. */
 import { typeRows } from '../../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS, blockIo } from '../../../bpf/schema/block_io.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
@@ -16,7 +16,7 @@ const OPERATION_OF = new Map<number, string>(Object.entries(BLOCK_OPERATIONS).ma
 const SIZE_UNKNOWN = U64_MAX;
 const NO_FILE = { path: '', kind: 'unknown' };
 
-/** Blocks must be added in recorded order. */
+/** Adds a block; blocks must be added in recorded order. */
 export function addBlock(incident: IncidentBuilder, { block, dictionary }: RecordingBlock): void {
   const types = getColumn(block, 'event_type');
   const rows = typeRows(block);

@@ -7,11 +7,15 @@ import type { Op } from '../format/plan_file.ts';
 import type { IncidentBuilder } from './incident.ts';
 
 /**
- * A double would round the timestamp. A quote inside a JSON text has a backslash in front, so this is the field itself.
+ * Finds the timestamp in the text, because a double would round it. A quote inside a JSON text has a backslash in
+ * front, so a match is always the field.
  */
 const TIMESTAMP = /[{,]"timestamp_ns":(\d{1,20})[,}]/;
 
-/** Uses JSON.parse, which takes a fifth of the time of an exact parser: no other number needs more than a double. */
+/**
+ * Adds an event. JSON.parse takes a fifth of the time of an exact parser, and no number except the timestamp needs more
+ * than a double.
+ */
 export function addLine(incident: IncidentBuilder, line: string): void {
   const timestamp = TIMESTAMP.exec(line)?.[1];
   const event = parseLine(line);

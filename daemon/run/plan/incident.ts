@@ -1,6 +1,6 @@
 /**
- * An incident as the plan needs it: calls as columns, with numbers for the values that calls share. Calls are added in
- * recorded order, from a recording or from a daemon's lines.
+ * An incident in the form that the plan needs: calls are stored as columns, and values that calls share are numbered.
+ * Calls are added in recorded order, from a recording or from a daemon's lines.
  *
  *   stream  calls of one kind to one path, by threads of one name in one service
  *   lane    one thread in a stream
@@ -17,7 +17,7 @@ export interface RecordedOwner {
   service: string;
 }
 
-/** A write or a sync. */
+/** A recorded write or sync. */
 export interface RecordedCall extends RecordedOwner {
   op: Op;
   path: string;
@@ -45,17 +45,17 @@ export interface IncidentStream {
 }
 
 export interface Incident {
-  /** Number of events that were read, including those that cannot be replayed. */
+  /** Number of events that were read, including those that are not replayable. */
   readonly eventCount: number;
   readonly notReplayable: Readonly<LeftOut & { standard_streams: number; no_file: number }>;
   /** Whether files on descriptors 0 to 2 are among the calls. */
   readonly usesStandardFds: boolean;
   readonly calls: Calls;
-  /** Pairs of a stream and a thread. */
+  /** The lanes, which are numbered pairs of a stream and a thread. */
   readonly lanes: Pairs;
   readonly streamCount: number;
   buildStream(number: number): IncidentStream;
-  /** Thread id as the node assigned it. */
+  /** Returns the thread id that the node assigned to a thread. */
   getTid(thread: number): number;
 }
 
@@ -82,7 +82,7 @@ const OPS_WITHOUT_FD: ReadonlySet<Op> = new Set(['sync', 'msync']);
 const OP_NAMES = Object.keys(OPS) as Op[];
 const KIND_NAMES = Object.keys(PATH_KINDS) as PathKind[];
 
-/** Up to this span, a double holds every nanosecond. */
+/** Maximum span in which a double holds every nanosecond. */
 const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
 
 export function createIncident(): IncidentBuilder {
@@ -91,8 +91,8 @@ export function createIncident(): IncidentBuilder {
   const calls = createCalls();
   const waits = createDiskWaits();
   /**
-   * Stream of the last write to a file, because a sync is assumed to be for that file: by thread, and by node for a
-   * thread that only syncs.
+   * Stream of the last write to a file, because a sync is assumed to be for that file. The last write is known for each
+   * thread and, for threads that only sync, for each node.
    */
   const lastOfThread = new Map<number, number>();
   const lastOfNode = new Map<number, number>();
@@ -138,12 +138,12 @@ export function createIncident(): IncidentBuilder {
       const isSync = OPS[op] >= OPS.fsync;
       waits.call({ thread, node, endNs: startNs + durationNs, isSync });
       const isStandard = fd >= 0 && fd <= STANDARD_FD_MAX;
-      // The call went to the recorded process's terminal or log; the build has its own.
+      // The call went to the terminal or log of the recorded process; the build has a different one.
       if (isStandard && !STORES.has(fileKind)) {
         standardStreams++;
         return;
       }
-      // Without a file, as when the descriptor was not open, no call of a build can be recognized as the same.
+      // No call of a build can be recognized as a call without a file, as when the descriptor was not open.
       if (path === '' && !OPS_WITHOUT_FD.has(op)) {
         noFile++;
         return;
@@ -201,7 +201,7 @@ function encodeSize(size: number | undefined): number {
   return size === undefined ? SIZE_UNKNOWN : Math.min(size, SIZE_UNKNOWN - 1);
 }
 
-/* Calls as columns that grow: a million of them take 50 MB and no objects. */
+/* Calls as columns that grow: a million calls take 50 MB and no objects. */
 
 const CAPACITY_MIN = 1024;
 
@@ -210,7 +210,7 @@ interface CallColumns {
   startNs: Float64Array;
   durationNs: Float64Array;
   size: Uint32Array;
-  /** Number of the lane: a thread in a stream. */
+  /** Number of the call's lane, which is a thread in a stream. */
   lane: Uint32Array;
   /** Combination of EVENT_FLAGS. */
   flags: Uint16Array;
@@ -218,7 +218,10 @@ interface CallColumns {
 
 interface Calls {
   readonly count: number;
-  /** The columns are longer than `count`. They must not be kept: adding calls may replace them. */
+  /**
+   * The columns of the calls, which may be longer than `count`. They must not be kept, because adding calls may replace
+   * them.
+   */
   readonly columns: CallColumns;
   add(startNs: number, durationNs: number, size: number, lane: number, flags: number): void;
 }
@@ -263,10 +266,10 @@ function allocateColumns(capacity: number, before?: CallColumns): CallColumns {
   return columns;
 }
 
-/* Numbers values in order of first appearance, starting at 0. */
+/* Numbers values in the order in which they first appear, starting at 0. */
 
 interface Numbering<Value> {
-  /** The values by their numbers. */
+  /** The values, indexed by their numbers. */
   readonly list: readonly Value[];
   findOrAddValue(value: Value): number;
 }
@@ -286,7 +289,7 @@ function createNumbering<Value>(): Numbering<Value> {
   };
 }
 
-/** Two numbers below this make one key that a double holds exactly. */
+/** Limit for the numbers of a pair: two smaller numbers make one key that a double holds exactly. */
 const PAIR_MAX = 2 ** 26;
 
 interface Pairs {

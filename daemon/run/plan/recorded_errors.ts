@@ -1,6 +1,6 @@
 /**
- * Calls that failed in production, identified by their threads and starts. Failed calls are few, so other calls are
- * skipped before they are parsed.
+ * Calls that failed in production, identified by their threads and start times. Failed calls are few, so other calls
+ * are skipped before they are parsed.
  */
 import { constants } from 'node:os';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
@@ -8,21 +8,24 @@ import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks
 
 export interface RecordedErrors {
   readonly count: number;
-  /** Returns the error of a call; 0 when it did not fail. `offsetNs` is relative to the incident's first event. */
+  /** Returns the error of a call; 0 if the call did not fail. `offsetNs` is relative to the incident's first event. */
   getErrno(tid: number, offsetNs: number): number;
 }
 
 export interface ErrorCollector extends RecordedErrors {
-  /** Must be called in recorded order, like the incident's own functions. */
+  /** Adds the failed calls of a block. Blocks must be added in recorded order, as to the incident. */
   addBlock(block: RecordingBlock): void;
-  /** Adds one of a daemon's events, as JSON. */
+  /** Adds the call of one of a daemon's events, given as JSON, if the call failed. */
   addLine(line: string): void;
 }
 
 /** Errors that programs can see; the kernel has other numbers for calls that it restarts by itself. */
 const ERRNOS: ReadonlySet<number> = new Set(Object.values(constants.errno));
 
-/** A double would round the timestamp. A quote inside a JSON text has a backslash in front, so these are the fields. */
+/**
+ * Find fields in a JSON text: a double would round the timestamp. A quote inside a JSON text has a backslash in front,
+ * so matches are always the fields.
+ */
 const TIMESTAMP = /[{,]"timestamp_ns":(\d{1,20})[,}]/;
 const FAILED = /[{,]"result":-(\d{1,4})[,}]/;
 
@@ -47,7 +50,7 @@ export function createErrorCollector(): ErrorCollector {
       const results = getBigColumn(block, 'result');
       if (block.rowCount > 0) firstNs ??= starts[0]!;
       for (let row = 0; row < block.rowCount; row++) {
-        // A request is not a call: a call that failed because of it has an event of its own.
+        // A block request is not a call. A call that failed because of the request has its own event.
         if (results[row]! >= 0n || types[row] === blockIo.id) continue;
         add(tids[row]!, starts[row]!, Number(-results[row]!));
       }

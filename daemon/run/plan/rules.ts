@@ -14,7 +14,7 @@ import { parseDuration } from '../../base/duration.ts';
 import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
 import type { IncidentStream } from './incident.ts';
 
-/** All given fields must match; `*` in a value stands for any text. */
+/** Chooses calls. All given fields must match; `*` in a value stands for any text. */
 interface Choice {
   eventType: EventType;
   matches: readonly { field: MatchField; pattern: RegExp; text: string }[];
@@ -27,7 +27,7 @@ export interface InjectRule extends Choice {
 
 export interface FailRule extends Choice {
   errno: number;
-  /** Number of the matching call that fails, from 1; undefined for all calls. */
+  /** Number of the matching call that fails, counted from 1; undefined if all matching calls fail. */
   nth: number | undefined;
 }
 
@@ -38,7 +38,7 @@ const ANY_TYPE = new Intl.ListFormat('en', { type: 'disjunction' }).format(EVENT
 const EXTRA_NS_MAX = 3_600_000_000_000n;
 const FACTOR_MAX = 1000;
 
-/** Describes what is wrong with a rule, in words that follow "must". */
+/** Describes what is wrong with a rule. The message begins with "must". */
 export class RuleError extends Error {
   override readonly name = 'RuleError';
 }
@@ -62,7 +62,7 @@ export function parseFailRule(text: string): FailRule {
   return { ...choice, errno: parseErrno(names[0]!), nth: nth === undefined ? undefined : Number(nth) };
 }
 
-/** Whether a rule applies to calls of a stream. Syncs include those that were derived from block requests. */
+/** Whether a rule applies to the calls of a stream. Syncs include syncs that were derived from block requests. */
 export function isChosen({ eventType, matches }: Choice, stream: IncidentStream): boolean {
   if (OPS[stream.op] >= OPS.fsync !== (eventType !== 'sys_write')) return false;
   return matches.every(({ field, pattern }) => pattern.test(field === 'syscall' ? stream.op : stream[field]));
@@ -75,7 +75,7 @@ export function listPathPatterns({ matches }: Pick<Choice, 'matches'>): string[]
     .map(({ text }) => text.replace(/\\.|[?[]|\\$/gsu, (piece) => (piece.length > 1 ? piece : `\\${piece}`)));
 }
 
-/** EVENT_FLAGS of an event that a rule chose: they exclude other calls. */
+/** Returns the EVENT_FLAGS of an event that a rule chose. These flags exclude calls that the rule does not match. */
 export function computeLimits(matches: Choice['matches']): number {
   const hasMatch = (...fields: MatchField[]) => matches.some(({ field }) => fields.includes(field));
   return (
@@ -83,7 +83,10 @@ export function computeLimits(matches: Choice['matches']): number {
   );
 }
 
-/** Includes the flags of an error or a short write: a rule that names a system call applies to no other one. */
+/**
+ * Returns the EVENT_FLAGS of an event with an error or a short write. If the rule names a system call, they exclude all
+ * other system calls.
+ */
 export function computeFaultLimits(matches: Choice['matches']): number {
   return computeLimits(matches) | (matches.some(({ field }) => field === 'syscall') ? EVENT_FLAGS.own_call : 0);
 }
@@ -102,7 +105,7 @@ function parseChoice(text: string): { choice: Choice; rest: string[] } {
   return { choice: { eventType, matches }, rest: parts.filter((part) => !findMatchField(part)) };
 }
 
-/** Splits at colons; backslashes stay, except in front of a colon. */
+/** Splits a rule at colons. Backslashes stay, except in front of a colon. */
 function splitParts(text: string): string[] {
   const parts = [''];
   for (let at = 0; at < text.length; at++) {

@@ -1,7 +1,7 @@
 /**
- * Judges after a run how likely each event went to the call that it belongs to. The runner has to decide before it
- * knows what comes next. The complete sequences of recorded and made calls show more: how many calls are missing or
- * new, and where their sizes fit.
+ * Judges, after a run, how likely it is that each event went to the call that it belongs to. The runner has to decide
+ * before it knows what comes next. The complete sequences of recorded and made calls show more: how many calls are
+ * missing or new, and where their sizes fit.
  */
 import type { RunnerStatus } from '../control_lines.ts';
 import type { DelayPlan } from '../plan/compile.ts';
@@ -11,17 +11,26 @@ import { buildNamePattern } from './names.ts';
 import type { CallReport } from './read_report.ts';
 import { type CallSequence, collectSequences, pairSequences } from './sequences.ts';
 
-/** Limit of files with the same name pattern that a file is compared with, on each side in order of first use. */
+/**
+ * Maximum number of files on each side that a file is compared with, when the files with the same name pattern are put
+ * in order of first use.
+ */
 const ALIKE_MAX = 8;
 
-/** Minimum of calls that got events of other sizes, and of their share whose size is that of another such event. */
+/**
+ * Minimum number of calls whose sizes differ from those of their events, and minimum share of these calls whose size is
+ * that of an event of another such call.
+ */
 const REORDERED_MIN = 4;
 const REORDERED_SHARE = 0.6;
 
 export interface Certainty {
-  /** How likely the call is the right one, by event of the plan; 1 where nothing is known against it. */
+  /** How likely it is, for each event of the plan, that its call is the right one; 1 if nothing speaks against it. */
   byOrder: Float64Array;
-  /** How likely the call's file is the right one, if its name was generated and may stand for several files. */
+  /**
+   * How likely it is, for each event, that its call's file is the right one. It is below 1 only if the file's
+   * name was generated and may stand for several files.
+   */
   byName: Float64Array;
 }
 
@@ -30,8 +39,8 @@ export function computeEventCertainty({ byOrder, byName }: Certainty, event: num
 }
 
 /**
- * Lowers the likelihoods where calls are made in another order: their sizes are not those of the events that they got,
- * but exactly those of other events, more often than by chance.
+ * Lowers the likelihoods where calls are made in another order. The sizes of such calls are not those of the events
+ * that they got, but exactly those of other events, more often than by chance.
  */
 function doubtReordered({ planned, made, taken }: Sequences, likelihood: Float64Array): void {
   const free = new Map<number, number>();
@@ -55,7 +64,7 @@ function doubtReordered({ planned, made, taken }: Sequences, likelihood: Float64
   if (others.length < REORDERED_MIN || share < REORDERED_SHARE || share < (2 * sizes.length) / spread) return;
   const writes = [...taken.keys()].filter(isWrite).length;
   for (const call of others) likelihood[call]! *= 1 - share;
-  // Syncs are known by the writes around them.
+  // Syncs have no sizes, so they are judged by the writes around them.
   for (const [call, size] of made.entries()) if (size === NO_SIZE) likelihood[call]! *= 1 - found / writes;
 }
 
@@ -77,7 +86,7 @@ export function computeCertainty(
     doubtReordered(sides, likelihood);
     const got = sequence.calls.filter((at) => isMatched(calls.how[at]!)).map((at) => calls.event[at]!);
     for (const event of got) byOrder[event] = 0;
-    // If two calls got one event, one of them may be the right one.
+    // If two calls got the same event, one of them may be the right one.
     for (const [place, at] of sequence.calls.entries())
       if (isMatched(calls.how[at]!)) byOrder[calls.event[at]!]! += likelihood[place]!;
   }
@@ -88,12 +97,14 @@ export function computeCertainty(
         if (mayBeExchanged(one, other)) compareNames(one, other);
   return { byOrder, byName };
 
-  /** Whether the roles of threads allow an exchange of two files: they share a role, or have calls of new roles. */
+  /**
+   * Whether the roles of threads allow two files to be exchanged: the files share a role, or have calls of new roles.
+   */
   function mayBeExchanged(one: CallSequence, other: CallSequence): boolean {
     return one.hasOtherRoles || other.hasOtherRoles || [...one.roles].some((role) => other.roles.has(role));
   }
 
-  /** Lowers the certainty of both files by how well they would fit if each stood for the other. */
+  /** Lowers the certainty of two files according to how well the calls would fit if each file stood for the other. */
   function compareNames(one: CallSequence, other: CallSequence): void {
     const exchanged = [buildSide(one, other), buildSide(other, one)].reduce(
       (sum, pair) => sum + findLikelyAlignment(pair).log,
@@ -105,7 +116,7 @@ export function computeCertainty(
 
   function buildSide(recorded: CallSequence, made: CallSequence): Sequences {
     const sequences = pairSequences(plan, calls, recorded, made);
-    // No call was taken for an event of the other file, so the band spreads the made calls evenly over the events.
+    // No call was assumed to be an event of the other file, so the band spreads the made calls evenly over the events.
     const perCall = sequences.planned.length / Math.max(sequences.made.length, 1);
     return { ...sequences, taken: sequences.taken.map((_, call) => Math.floor(call * perCall)) };
   }

@@ -11,12 +11,12 @@ export function parseReport(text: string, path: string): ComparedReport {
 }
 
 export interface DifferenceLimits {
-  /** Share by which all calls together may take longer. */
+  /** Share by which all calls together may take longer than before. */
   maxSlower: number | undefined;
   sameCalls: boolean;
 }
 
-/** Describes the limits that are exceeded. */
+/** Describes each limit that is exceeded. */
 export function listExceeded({ took_ns: [before, after], streams }: Difference, limits: DifferenceLimits): string[] {
   const found: string[] = [];
   const { maxSlower, sameCalls } = limits;

@@ -1,4 +1,4 @@
-/** Counts how many of the planned errors, from rules or as recorded, were returned. */
+/** Counts how many of the planned errors were returned, both errors from rules and recorded ones. */
 import { NONE } from '../format/report_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
 import type { CallReport } from './read_report.ts';
@@ -6,7 +6,7 @@ import type { CallReport } from './read_report.ts';
 export interface ErrorFigures {
   planned: number;
   returned: number;
-  /** Events whose call must not get the error, because it is another system call or its file is not seen. */
+  /** Events whose call must not get the error, because the call is another system call or its file is not seen. */
   withheld: number;
   /** Events that no call got. */
   not_called: number;
@@ -31,7 +31,7 @@ export function computeErrorFigures({ events: { error }, eventCount }: DelayPlan
   };
 }
 
-/** Returns undefined when all errors were returned. */
+/** Describes the errors that were not returned; undefined if all errors were returned. */
 export function formatErrorFigures({ planned, returned, withheld, not_called }: ErrorFigures): string | undefined {
   if (returned === planned) return undefined;
   const why: string[] = [];

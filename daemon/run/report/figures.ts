@@ -1,4 +1,7 @@
-/** Measures how faithful a run was: how much of the plan was delivered, to which calls, and how exactly. */
+/**
+ * Measures how faithful a run was: how much of the plan was delivered, which calls it was delivered to, and how exact
+ * the delivery was.
+ */
 import type { RunnerStatus } from '../control_lines.ts';
 import { EVENT_FLAGS, STREAM_FLAGS } from '../format/plan_file.ts';
 import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
@@ -19,7 +22,7 @@ import { computeDeliveries, type Deliveries, type EventOutcome, getOutcome, OUTC
 import { findEventStream, sumPlannedByStream } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 
-/** Number of slowest events: these are the waits that users mean by the incident. */
+/** Number of slowest events that are listed: these are the waits that users mean by the incident. */
 export const SLOWEST_MAX = 20;
 
 /** Time that a call itself is assumed to take if the helper has not measured it for the run. */
@@ -34,25 +37,26 @@ export interface SlowEvent {
   comm: string;
   service: string;
   fate: EventOutcome;
-  /** When the call that got the event was made; null when there is none. */
+  /** When the call that got the event was made; null if no call got it. */
   run_offset_ns: number | null;
   held_ns: number | null;
 }
 
 export interface Figures {
   planned_events: number;
-  /** Number of events above the threshold: only these count. */
+  /** Number of events above the threshold. Only these events count. */
   considered_events: number;
   planned_ns: number;
   delivered_ns: number;
   /**
-   * The parts of the delivered time that may have gone to the wrong call. By thread: several threads call on one file
-   * at once. By order: calls of a file are missing or new, and their sizes do not show which. By name: names of files
-   * were generated.
+   * The parts of the delivered time that may have gone to the wrong call. `by_thread_ns`: several threads call on one
+   * file at once. `by_order_ns`: calls of a file are missing or new, and their sizes do not show which. `by_name_ns`:
+   * names of files were generated.
    */
   uncertain: { by_thread_ns: number; by_order_ns: number; by_name_ns: number };
   /**
-   * Shares of the planned time and of the events that went to the calls they belong to; null when nothing was planned.
+   * Shares of the planned time, and of the considered events, that went to the calls to which they belong; null if
+   * nothing was planned.
    */
   matched_by_duration: number | null;
   matched_by_count: number | null;
@@ -60,19 +64,22 @@ export interface Figures {
   how: MatchKindCounts;
   fates: Record<EventOutcome, number>;
   injected_ns: number;
-  /** Planned waits of calls without an event of their own: as long as their neighbours, or as others of their kind. */
+  /**
+   * Planned waits of calls that have no event: they wait as long as neighbouring calls, or as other calls of their
+   * kind.
+   */
   guessed_ns: number;
   /**
-   * Calls whose events ask for a short write: those made short, and those made whole because the file is not regular,
-   * the write has one byte, or a short write is not permitted.
+   * Calls whose events ask for a short write. `short` counts the calls made short. `whole` counts the calls made whole
+   * because the file is not regular, the write has one byte, or a short write is not permitted.
    */
   short_writes: { short: number; whole: number };
   errors: ErrorFigures;
-  /** How much longer than planned the held calls took for the build. */
+  /** How much longer than planned the held calls took, as the build felt it. */
   late: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null; calls: number };
-  /** `late` plus the time that these calls may have waited before they were seen, when many came at once. */
+  /** `late` plus the time that the held calls may have waited before they were seen, when many calls came at once. */
   late_at_most: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null };
-  /** Kolmogorov-Smirnov distance of planned and felt waits above the floor. */
+  /** Kolmogorov-Smirnov distance between the planned and the felt waits above the floor. */
   ks_distance: number | null;
   floor_ns: number;
   first_divergence_ns: number | null;
@@ -161,14 +168,14 @@ function countShortWrites({ events: { flags, error } }: DelayPlan, calls: CallRe
   return counts;
 }
 
-/** Returns the indexes of held calls that were to take `leastNs` or longer. */
+/** Returns the indexes of the held calls that were planned to take `leastNs` or longer. */
 function selectHeldCalls(calls: CallReport, leastNs: number): Float64Array {
   return filterCalls(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs);
 }
 
 /**
- * How long the build felt a held call take: `biasNs` passes before it is seen and after it is released. The helper
- * measures that at its start, and releases calls that much earlier.
+ * Computes how long a held call took for the build: `biasNs` passes before the call is seen and after it is released.
+ * The helper measures this time at its start, and releases calls that much earlier.
  */
 function computeFeltNs(calls: CallReport, at: number, biasNs: number): number {
   return calls.heldNs[at]! + biasNs;
@@ -224,7 +231,10 @@ function selectSlowest(plan: DelayPlan, calls: CallReport, deliveries: Deliverie
   });
 }
 
-/** Only calls on a path of the incident count: others may write a log that was not recorded. */
+/**
+ * Finds when the run first diverged. Only calls on a path of the incident count, because other calls may write a log
+ * that was not recorded.
+ */
 function findFirstDivergence(calls: CallReport): number | null {
   for (let at = 0; at < calls.count; at++) {
     const how = calls.how[at];
@@ -243,14 +253,18 @@ function filterCalls(calls: CallReport, isWanted: (at: number) => boolean): Floa
   return calls.event.map((_, at) => at).filter((at) => isWanted(at));
 }
 
-/** Returns the smallest of the sorted values that `share` of them do not exceed; null when there are none. */
+/**
+ * Returns the smallest of the sorted values that at least `share` of all values do not exceed; null if there are no
+ * values.
+ */
 export function quantile(sorted: Float64Array, share: number): number | null {
   if (sorted.length === 0) return null;
   return sorted[Math.max(Math.ceil(sorted.length * share) - 1, 0)]!;
 }
 
 /**
- * The Kolmogorov-Smirnov distance of two distributions, the largest difference, 0 to 1; null when one has no values.
+ * Computes the Kolmogorov-Smirnov distance of two distributions, which is their largest difference, 0 to 1; null if one
+ * of them has no values.
  */
 export function computeKsDistance(one: Float64Array, other: Float64Array): number | null {
   if (one.length === 0 || other.length === 0) return null;
@@ -265,14 +279,14 @@ export function computeKsDistance(one: Float64Array, other: Float64Array): numbe
 }
 
 /*
- * Threads that do the same work on one file, at once: executors of a pool that append to one log. Which of them makes
- * which call differs from run to run, the order in the file does too, and nothing else distinguishes their calls. So a
- * call that got an event of such a thread may not be the one that the event belongs to.
+ * Threads that do the same work on one file at the same time, such as executors of a pool that append to one log. Which
+ * thread makes which call differs from run to run, as does the order in the file, and nothing else distinguishes their
+ * calls. Therefore, a call that got an event of such a thread may not be the one that the event belongs to.
  */
 
 /**
- * Returns how much of the delivered time may have gone to another call: for each event, the part of its target that
- * exceeds the shortest target of the events that it may have been taken for.
+ * Returns how much of the delivered time may have gone to another call. Each event adds the part of its target that
+ * exceeds the shortest target of the events that it may have been confused with.
  */
 function sumThreadUncertaintyNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
   const { slots, events } = plan;
@@ -290,7 +304,7 @@ function sumThreadUncertaintyNs(plan: DelayPlan, { fate }: Deliveries, threshold
   return uncertain;
 }
 
-/** Groups the slots of several threads of one role that call on one file, not one after the other. */
+/** Groups the slots of threads that have the same role and call on the same file, but not one after the other. */
 function groupAlikeSlots({ slots, streams }: DelayPlan): number[][] {
   const found = Map.groupBy(slots.stream.keys(), (slot) => buildRoleKey(streams[slots.stream[slot]!]!));
   found.delete('');
@@ -302,27 +316,27 @@ function buildRoleKey(stream: PlannedStream): string {
   return `${buildFileKey(stream)} ${buildRolePattern(stream.comm)}`;
 }
 
-/* Figures of the calls on each path. Paths are as the helper merges them: `/data/wal/seg-#.log`. */
+/* Figures of the calls on each path. The helper merges paths: `/data/wal/seg-#.log`. */
 
 interface StreamFigures {
   op_class: string;
   path: string;
   role: string;
   recorded_events: number;
-  /** Null when no call shows which recorded paths it stands for. */
+  /** Planned time; null if no call shows which recorded paths this path stands for. */
   planned_ns: number | null;
   calls: number;
   how: MatchKindCounts;
   missing_events: number;
   injected_ns: number;
-  /** How long its calls took, as far as that is known. */
+  /** How long the calls on the path took, as far as that is known. */
   took_ns: number;
   longest_unmatched: { calls: number; from_ns: number } | null;
 }
 
 interface GatheredFigures extends StreamFigures {
   events: Set<number>;
-  /** Streams of the plan that its calls are matched with. */
+  /** Streams of the plan whose events the calls on the path were matched with. */
   streams: Set<number>;
   unmatched: number;
   unmatchedFromNs: number;
@@ -369,7 +383,7 @@ function gather(figures: GatheredFigures, plan: DelayPlan, calls: CallReport, at
   figures.how[MATCH_KIND_OF.get(how)!]++;
   figures.took_ns += calls.heldNs[at]! + calls.nativeNs[at]!;
   if (isHeld(calls, at)) figures.injected_ns += calls.heldNs[at]!;
-  // An unmatched call may have got its target from another path.
+  // The event of an unmatched call does not count, because the call may have got its target from another path.
   if (event !== NONE && isMatched(how)) {
     figures.streams.add(findEventStream(plan, event));
     figures.events.add(event);

@@ -1,4 +1,4 @@
-/** Renders a run as one page, without scripts and without network requests. */
+/** Renders a run as one HTML page that has no scripts and makes no network requests. */
 import type { DelayPlan } from '../plan/compile.ts';
 import type { Figures } from './figures.ts';
 import { escapeMarkup } from './markup.ts';

@@ -1,7 +1,7 @@
 /**
- * Renders a run as JUnit's XML, which every CI shows: one test case for the command, one for the replay, and one per
- * gate. A replay that is not whole and was not required to be is skipped, and one that could not be made is an error:
- * neither is a pass.
+ * Renders a run as JUnit XML, which every CI shows: one test case for the command, one for the replay, and one for each
+ * gate. The replay's test case is skipped if the replay is incomplete and was not required to be complete, and it is an
+ * error if the replay could not be made; neither is a pass.
  */
 import { escapeMarkup } from './markup.ts';
 import type { RunResult } from './result.ts';

@@ -1,46 +1,47 @@
 /**
- * Compares two sequences of calls, recorded and made, in which calls may be missing, new or of other sizes: how likely
- * each made call is the recorded one that it was taken for, over all ways to align both sequences. This is the
- * forward-backward algorithm on a band of places. Unlike the runner when it decides, it knows how both sequences end.
+ * Compares a sequence of recorded calls with a sequence of made calls, in which calls may be missing, new or of other
+ * sizes. It computes how likely it is that each made call is the recorded call it was matched with, over all ways to
+ * align both sequences. This is the forward-backward algorithm on a band of places. The runner has to decide earlier,
+ * but this comparison knows how both sequences end.
  */
 
-/** Size of a call that has none, such as a sync, or whose size is unknown. */
+/** Size of a call without a size, such as a sync, or of a call whose size is unknown. */
 export const NO_SIZE = -1;
 
 export interface Sequences {
-  /** Recorded calls: bytes, NO_SIZE. */
+  /** Sizes of the recorded calls in bytes, or NO_SIZE. */
   readonly planned: Float64Array;
-  /** Calls that were made. */
+  /** Sizes of the made calls in bytes, or NO_SIZE. */
   readonly made: Float64Array;
-  /** 1 for syncs: no sync is a write. */
+  /** 1 for a sync, which never matches a write. */
   readonly isPlannedSync: Uint8Array;
   readonly isMadeSync: Uint8Array;
-  /** The place of the recorded call that each made call was taken for; -1 for none. */
+  /** The place of the recorded call that each made call was matched with; -1 if there is none. */
   readonly taken: Int32Array;
 }
 
 export interface Likely {
-  /** How likely each made call is the recorded one that it was taken for; 0 for none. */
+  /** How likely each made call is the recorded call that it was matched with; 0 if there is none. */
   readonly likelihood: Float64Array;
-  /** Logarithm of the likelihood of the made calls, given the recorded ones. */
+  /** Logarithm of the likelihood of the made calls, given the recorded calls. */
   readonly log: number;
 }
 
-/** Places of the band on each side of where the runner was. */
+/** Number of places in the band on each side of the place that the runner had reached. */
 const BAND = 128;
-/** Calls whose likelihoods are in memory at once. */
+/** Number of calls whose likelihoods are in memory at once. */
 const CHUNK = 2048;
-/** Number of calls in a sequence that are expected to be missing, or to be new, before any call is seen. */
+/** Number of calls in a sequence that are expected, before any call is seen, to be missing or to be new. */
 const EDITS_FIRST = 0.1;
 const ROUNDS = 3;
-/** Likelihood that a build makes no calls from some place on. */
+/** Likelihood that a build makes no more calls after some place. */
 const ENDS_EARLY = 1e-4;
 /** Logarithm of the likelihood with which the comparison continues after a place that no alignment reaches. */
 const LOST_LOG = -50;
 const NEAR_DECAY = 0.5;
 const FAR_DECAY = 0.97;
 const FAR_SHARE = 0.3;
-/** A size is near the planned one if they differ by less than this share, or by at most this many bytes. */
+/** A size is near the planned size if the two differ by less than this share, or by at most this many bytes. */
 const NEAR_SHARE = 0.12;
 const NEAR_BYTES = 8;
 const WIDTH_BYTES = 12;
@@ -53,11 +54,11 @@ interface Model {
   extra: number;
   otherSize: number;
   width: number;
-  /** How likely a new call has the kind and size of each made call. */
+  /** For each made call, how likely a new call has its kind and size. */
   asNew: Float64Array;
 }
 
-/** Bounds of the band before each made call, and before the end. */
+/** Bounds of the band before each made call, and before the end of the sequence. */
 interface Band {
   from: Int32Array;
   width: number;
@@ -76,7 +77,7 @@ export function findLikelyAlignment(sequences: Sequences): Likely {
   }
 }
 
-/** The band follows the calls that the runner has matched. */
+/** Computes the band, which follows the calls that the runner has matched. */
 function computeBand({ planned, made, taken }: Sequences): Band {
   const from = new Int32Array(made.length + 1);
   const width = Math.min(planned.length + 1, 2 * BAND + 1);
@@ -119,7 +120,7 @@ function estimateFirstModel(sequences: Sequences): Model {
   };
 }
 
-/** Each order of magnitude has the same likelihood. */
+/** Assigns the same likelihood to each order of magnitude. */
 const computeSizeLikelihood = (size: number) => 0.025 / (Math.max(size, 0) + 1);
 
 const computeRelativeDifference = (planned: number, made: number) =>
@@ -155,7 +156,7 @@ function compare(sequences: Sequences, band: Band, model: Model, call: number, l
 
 interface AlignmentPass {
   found: Likely;
-  /** The expected number of made calls that match a recorded one, and the expected number of gaps. */
+  /** The expected number of made calls that match a recorded call, and the expected number of gaps. */
   matched: number;
   gaps: number;
 }
@@ -198,7 +199,7 @@ function pass(sequences: Sequences, band: Band, model: Model): AlignmentPass {
     }
   }
 
-  /** Returns the logarithm of the sum by which the next likelihoods are divided. */
+  /** Computes the next likelihoods; returns the logarithm of the sum by which they are divided. */
   function stepForward(ways: Float64Array, next: Float64Array, call: number): number {
     const shift = from[call + 1]! - from[call]!;
     const asNew = model.extra * model.asNew[call]!;
@@ -246,7 +247,7 @@ function pass(sequences: Sequences, band: Band, model: Model): AlignmentPass {
   }
   return { found: { likelihood, log }, matched, gaps };
 
-  /** Replaces the likelihoods of what comes from `call` on. */
+  /** Computes the likelihoods of the calls from `call` on, given those of the calls after `call`. */
   function stepBackward(ways: Float64Array, call: number): void {
     const shift = from[call + 1]! - from[call]!;
     const asNew = model.extra * model.asNew[call]!;
@@ -262,7 +263,7 @@ function pass(sequences: Sequences, band: Band, model: Model): AlignmentPass {
       previous[at] = getAfter(at - shift) * asNew + matches * direct + near + far;
       near = near * NEAR_DECAY + matches * nearStep;
       far = far * FAR_DECAY + matches * farStep;
-      // Weight of the alignments that match this call at this place.
+      // Weight of the alignments that match this made call with the recorded call at this place.
       const way = arrival[at]! * matches;
       total += way + ways[at]! * getAfter(at - shift) * asNew;
       ofCall += way;

@@ -14,7 +14,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '\t': '&#9;',
 };
 
-/** The result is also valid in values of attributes. */
+/** Escapes text. The result is also valid in attribute values. */
 export function escapeMarkup(text: string): string {
   return text.replace(FORBIDDEN, '\u{FFFD}').replace(/[&<>"'\n\r\t]/g, (character) => ENTITIES[character]!);
 }

@@ -1,4 +1,4 @@
-/** Counts how calls got their targets. */
+/** Classifies and counts the ways in which calls got their targets. */
 import { MATCH_KINDS, type MatchKind } from '../format/report_file.ts';
 import type { CallReport } from './read_report.ts';
 
@@ -15,7 +15,7 @@ const MATCHED: ReadonlySet<number> = new Set([
   MATCH_KINDS.error_injected,
 ]);
 
-/** Whether a call got an event of its own; a call below the threshold is matched, but not made to wait. */
+/** Whether a call got an event for itself. A call below the threshold is matched too, but is not made to wait. */
 export function isMatched(how: number): boolean {
   return MATCHED.has(how) || how === MATCH_KINDS.below_threshold;
 }

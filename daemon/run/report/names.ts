@@ -1,32 +1,37 @@
 /**
- * Measures the uncertainty of file names. A file whose name the incident does not have stands for a file of the
- * incident, until the run writes a file with exactly that file's name: the earlier calls were those of another file.
+ * Measures the uncertainty of file names. A file with a name that is not in the incident stands for a file of the
+ * incident. If the run later writes a file with exactly that file's name, the earlier calls belonged to another file.
  */
 import type { RunnerStatus } from '../control_lines.ts';
 import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
 import { isMatched } from './match_kinds.ts';
 import type { CallReport } from './read_report.ts';
 
-/** The parts in which generated names differ: a UUID, a long hexadecimal number or a decimal number. */
+/** Matches the parts in which generated names differ: a UUID, a long hexadecimal number or a decimal number. */
 const DRAWN =
   /(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])|(?<![0-9a-f])(?=[a-f]*\d)[0-9a-f]{8,}|\d+/gi;
 
-/** The pattern that a generated name shares with the names that may stand for it. */
+/** Returns the pattern that a generated name shares with the names that may stand for it. */
 export const buildNamePattern = (name: string): string => name.replaceAll(DRAWN, '#');
 
-/** The pattern of a role: the names of its threads differ only in numbers. */
+/** Returns the pattern of a role. The names of the role's threads differ only in numbers. */
 export const buildRolePattern = buildNamePattern;
 
 export interface NameFigures {
-  /** Calls that were taken for calls on a file that the run wrote under its own name only later. */
+  /**
+   * Number of calls that were assigned to a file of the incident before the run wrote a file with exactly that name.
+   */
   given_back: number;
-  /** Files that share events with another file, because the run has more files with alike names than the incident. */
+  /**
+   * Number of files that share events with another file, because the run has more files with similar names than the
+   * incident.
+   */
   shared: number;
-  /** Files whose names the recording cannot distinguish from another's. */
+  /** Number of files whose names the recording does not distinguish from the name of another file. */
   unclear: number;
 }
 
-/** Marks the calls that were given back: their events belong to other calls. */
+/** Marks the calls that were given back, because their events belong to other calls. */
 export function markGivenBack(calls: CallReport, { streams }: RunnerStatus): Uint8Array {
   const standsIn = (at: number) => (calls.flags[at]! & CALL_FLAGS.stands_in) !== 0;
   const getStreamPath = (at: number) => streams.get(calls.stream[at]!)?.path;
@@ -38,7 +43,7 @@ export function markGivenBack(calls: CallReport, { streams }: RunnerStatus): Uin
   return Uint8Array.from(calls.flags, (_, at) => (standsIn(at) && named.has(getStreamPath(at) ?? '') ? 1 : 0));
 }
 
-/** Returns the calls with the events of the chosen ones removed. */
+/** Returns the calls, with the events of the chosen calls removed. */
 export function removeEvents(calls: CallReport, chosen: Uint8Array): CallReport {
   if (!chosen.includes(1)) return calls;
   const toOtherMatch = (how: number) =>
@@ -58,7 +63,7 @@ export function nameFigures(chosen: Uint8Array, { uncovered }: RunnerStatus): Na
   };
 }
 
-/** Describes why it is uncertain that the run is a replay. */
+/** Describes why file names make it uncertain that the run is a replay. */
 export function nameReasons({ given_back, shared, unclear }: NameFigures): string[] {
   const reasons: string[] = [];
   if (given_back > 0)

@@ -20,7 +20,7 @@ export type EventOutcome = keyof typeof OUTCOME_NUMBERS;
 const FATES = Object.keys(OUTCOME_NUMBERS) as EventOutcome[];
 
 const LIKE_SHARE = 0.5;
-/** Minimum certainty with which a call counts as the one that the event belongs to. */
+/** Minimum certainty with which the call that got an event counts as the call that the event belongs to. */
 const LIKELY_MIN = 0.4;
 
 /** The fate of each event, and the call that got it. */
@@ -46,7 +46,10 @@ export function computeDeliveries(plan: DelayPlan, calls: CallReport, certainty:
   return deliveries;
 }
 
-/** Assigns the longest missing event to the longest unmatched wait, and so on. */
+/**
+ * Assigns the longest missing event to the longest unmatched wait, the next longest event to the next longest wait, and
+ * so on.
+ */
 function displace(plan: DelayPlan, calls: CallReport, { fate, call }: Deliveries, isSync: boolean): void {
   const isOfClass = (op: number) => op >= OPS.fsync === isSync;
   const { target_ns } = plan.events;

@@ -1,4 +1,4 @@
-/** Finds the recorded stream of an event, and the time that each stream was to take. */
+/** Finds the recorded stream of an event, and the planned time of each stream. */
 import { findFirstAbove } from '../../base/binary_search.ts';
 import type { DelayPlan } from '../plan/compile.ts';
 
@@ -6,7 +6,7 @@ export function findEventStream({ slots }: DelayPlan, event: number): number {
   return slots.stream[findFirstAbove(slots.firstEvent, event, 1, slots.tid.length) - 1]!;
 }
 
-/** Returns the planned time of each stream of the plan. */
+/** Returns the sum of the planned times of each stream's events. */
 export function sumPlannedByStream({ slots, streams, events }: DelayPlan): Float64Array {
   const planned = new Float64Array(streams.length);
   for (const [slot, stream] of slots.stream.entries()) {

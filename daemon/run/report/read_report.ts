@@ -1,9 +1,9 @@
-/** Reads the report of a run as far as it goes: a helper that was killed leaves a part of the last record. */
+/** Reads as much of a run's report as is complete: a helper that was killed may leave a partial last record. */
 import { RunError } from '../errors.ts';
 import { readColumn, readRecord } from '../format/layout.ts';
 import { MATCH_KINDS, NONE, REPORT_MAGIC, reportCall, reportHeader } from '../format/report_file.ts';
 
-/** Times are relative to the command's start. */
+/** The calls of a report, as columns. Times are relative to the command's start. */
 export interface CallReport {
   readonly count: number;
   readonly receivedNs: Float64Array;
@@ -58,7 +58,7 @@ export function readReport(bytes: Buffer, eventCount: number): CallReport {
 
 const HOW_NUMBERS: ReadonlySet<number> = new Set(Object.values(MATCH_KINDS));
 
-/** A file that was extended before it was written to has zeros at its end. */
+/** Counts the records that were written. A file that was extended before it was written to has zeros at its end. */
 function countWritten(received: Float64Array): number {
   let count = received.length;
   while (count > 0 && received[count - 1] === 0) count--;

@@ -1,4 +1,4 @@
-/** All results of a run: `--report` writes them, and every other form of report is made from them. */
+/** All results of a run. `--report` writes them, and every other form of report is made from them. */
 import { formatMilliseconds } from '../../base/duration.ts';
 import { RESULT_VERSION } from '../../model/run_difference.ts';
 import type { RunnerStatus } from '../control_lines.ts';
@@ -10,14 +10,14 @@ import { checkGates, type GateResult, type Gates, type Judgement } from './verdi
 export interface Attempt {
   seed: bigint;
   extra_latency_ns: number;
-  /** Null when the command was not started. */
+  /** Exit code of the command; null if the command was not started. */
   code: number | null;
   verdict: RunResult['verdict'];
 }
 
 export interface Repeated {
   attempts: Attempt[];
-  /** The largest latency known to pass, and the smallest known to fail: null when there is none. */
+  /** The largest latency known to pass, and the smallest latency known to fail; null if there is none. */
   passes_ns: number | null;
   fails_ns: number | null;
 }
@@ -27,7 +27,7 @@ export interface RunSettings {
   command: readonly string[];
   mode: string;
   seed: bigint;
-  /** Target of calls to files that are not in the incident: `none`, or a duration of their `class`. */
+  /** Target of calls to files that are not in the incident: `none`, or a duration drawn from their `class`. */
   unknown: string;
   speed: number;
   timeout_scale: number;
@@ -45,7 +45,7 @@ export interface RunResult {
   verdict: Judgement['verdict'];
   reasons: string[];
   settings: RunSettings;
-  /** Null when the command was not started. */
+  /** How the command ended; null if it was not started. */
   ended: { code: number; duration_ns: number; started_at: string } | null;
   gates: GateResult[];
   figures: Figures | null;
@@ -56,9 +56,9 @@ export interface RunResult {
     recorded_errors: number;
     not_replayable: Incident['notReplayable'];
   };
-  /** The attempts when a run was repeated: the figures are those of one of them. */
+  /** The attempts if a run was repeated. The other results are those of one of these attempts. */
   repeated: Repeated | null;
-  /** Calls that cannot be held, calls for a seccomp listener, and files whose names are unclear. */
+  /** Numbers of calls that are impossible to hold, of calls for a seccomp listener, and of files with unclear names. */
   uncovered: Record<string, number>;
   machine: {
     floor_ns: number | null;
@@ -108,7 +108,7 @@ export function buildRunResult(parts: Parts): RunResult {
   };
 }
 
-/** Formats a duration as options accept it: `1.5ms`. */
+/** Formats a duration in the form that options accept: `1.5ms`. */
 export function formatOptionMs(ns: number): string {
   return `${formatMilliseconds(BigInt(Math.round(ns)))}ms`;
 }

@@ -1,6 +1,6 @@
 /**
- * Puts the calls of the incident and those of a run side by side, in the order in which they were made: by file where
- * its calls came one after the other, otherwise by thread.
+ * Puts the calls of the incident and those of a run side by side, in the order in which they were made. Calls are
+ * grouped by file if the file's calls came one after the other, otherwise by thread.
  *
  *   recorded  write 1   fsync   write 2   fsync   write 3   fsync
  *   made      write 1   fsync             fsync   write 3   fsync   fsync
@@ -17,19 +17,22 @@ import { findEventStream } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 
 export interface CallSequence {
-  /** The file, as the incident names it. */
+  /** Name of the file in the incident. */
   file: string;
-  /** Events of the plan, and places in the report. */
+  /** Indexes of events in the plan, and of calls in the report. */
   events: number[];
   calls: number[];
-  /** Whether calls are on a file of another name, which stands for this one. */
+  /** Whether some calls are on a file with another name that stands for this file. */
   standsIn: boolean;
-  /** Roles of the threads that called on the file in the incident, and whether other roles do in the run. */
+  /**
+   * Roles of the threads that called on the file in the incident, and whether threads of other roles call on it in the
+   * run.
+   */
   roles: Set<string>;
   hasOtherRoles: boolean;
 }
 
-/** Collects the sequences without left-out calls, such as calls that were taken for a file's by mistake. */
+/** Collects the sequences, without the calls that are left out because they were assigned to a file by mistake. */
 export function collectSequences(plan: DelayPlan, calls: CallReport, said: RunnerStatus, isLeftOut: Uint8Array) {
   const streams = plan.streams.map(createUnitLookup(plan));
   const found = new Map<string, CallSequence>();
@@ -54,12 +57,12 @@ export function collectSequences(plan: DelayPlan, calls: CallReport, said: Runne
   }
 }
 
-/** The event that a call was matched with, or NONE. */
+/** Returns the event that a call was matched with, or NONE. */
 function getMatchedEvent(calls: CallReport, at: number): number {
   return isMatched(calls.how[at]!) ? calls.event[at]! : NONE;
 }
 
-/** Calls with one common order: all calls on a file, or those of one class. */
+/** Calls with a common order: all calls on a file, or only its writes or its syncs. */
 interface Unit {
   name: string;
   file: string;
@@ -67,7 +70,7 @@ interface Unit {
 }
 
 const isSync = (op: keyof typeof OPS) => OPS[op] >= OPS.fsync;
-/** The key of a file begins with the class of its calls. */
+/** Builds the key of a file without the class of calls with which `buildFileKey` begins it. */
 const buildClasslessKey = (stream: PlannedStream) => buildFileKey(stream).replace(/^(?:true|false) /, '');
 
 function createUnitLookup({ streams }: DelayPlan): (stream: PlannedStream) => Unit {
@@ -78,7 +81,7 @@ function createUnitLookup({ streams }: DelayPlan): (stream: PlannedStream) => Un
   }
   return (stream) => {
     const file = buildClasslessKey(stream);
-    // Writes may be in order where syncs are not: then each class is a unit of its own.
+    // Writes may be in order where syncs are not, or the reverse. In that case, each class is a separate unit.
     const name = orders.get(file)!.size > 1 ? buildFileKey(stream) : file;
     return { name, file, isInOrder: (stream.flags & STREAM_FLAGS.in_order) !== 0 };
   };
@@ -93,7 +96,7 @@ const createSequence = (file: string): CallSequence => ({
   hasOtherRoles: false,
 });
 
-/** Fills in the events of the sequences, and returns the sequence of each event. */
+/** Adds the events to the sequences, and returns the key of each event's sequence. */
 function collectEventKeys(
   { slots, events, streams }: DelayPlan,
   units: readonly Unit[],
@@ -117,7 +120,10 @@ function collectEventKeys(
   return keys;
 }
 
-/** Finds the unit of each stream that the runner has merged, by the events of its calls, otherwise by its name. */
+/**
+ * Finds the unit of each stream that the runner has merged: by the events of the stream's calls or, if there are none,
+ * by its name.
+ */
 function findRunnerUnits(calls: CallReport, said: RunnerStatus, units: readonly Unit[], plan: DelayPlan) {
   const found = new Map<number, Unit>();
   for (let at = 0; at < calls.count; at++) {
@@ -135,7 +141,7 @@ function findRunnerUnits(calls: CallReport, said: RunnerStatus, units: readonly 
   return found;
 }
 
-/** Finds for each thread of the run, by unit, the recorded thread from which it got most events. */
+/** Finds, for each thread of the run in each unit, the recorded thread whose events it mostly got. */
 function findThreadKeys(calls: CallReport, eventKeys: readonly string[], units: ReadonlyMap<number, Unit>) {
   const counts = new Map<string, Map<string, number>>();
   for (let at = 0; at < calls.count; at++) {
@@ -152,13 +158,15 @@ function findThreadKeys(calls: CallReport, eventKeys: readonly string[], units: 
   );
 }
 
-/** Sorts the calls, because a report has them in the order in which they were answered. */
+/**
+ * Sorts the calls by the time they were received, because a report has them in the order in which they were answered.
+ */
 function sortByReception({ receivedNs, count }: CallReport): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, at) => at);
   return order.sort((one, other) => receivedNs[one]! - receivedNs[other]! || one - other);
 }
 
-/** Pairs the events of one sequence with the calls of the same or another one. */
+/** Pairs the events of one sequence with the calls of the same sequence or another one. */
 export function pairSequences(
   plan: DelayPlan,
   calls: CallReport,

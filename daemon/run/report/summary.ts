@@ -8,7 +8,7 @@ import { MODES_OF_SUMS, percent } from './verdict.ts';
 
 const UNMATCHED_STREAMS_MAX = 3;
 
-/** A smaller difference between the two latenesses is not shown, because it exists even when no call waits. */
+/** Minimum difference between the two latenesses that is shown: a smaller difference exists even if no call waits. */
 const QUEUED_NS_MIN = 100_000;
 
 const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = {
@@ -121,7 +121,7 @@ function formatMatchCounts(how: MatchKindCounts): string {
   return parts.join(', ') || 'none';
 }
 
-/** Three significant digits are enough here. */
+/** Formats a duration with three significant digits, which are enough here. */
 export function formatShortDuration(ns: number): string {
   const size = Math.abs(ns);
   if (size < 1000) return `${Math.round(ns)}ns`;

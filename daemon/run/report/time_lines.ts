@@ -19,7 +19,7 @@ const LABEL_CHARACTERS_MAX = 44;
 
 interface StreamLane {
   label: string;
-  /** The longest wait that begins at each pixel. */
+  /** The longest wait that begins at each pixel, in the plan and in the run. */
   planned: Float64Array;
   run: Float64Array;
   totalNs: number;
@@ -40,7 +40,7 @@ export function timeLines(plan: DelayPlan, calls: CallReport): string {
   ].join('\n');
 }
 
-/** Lanes are the helper's streams; recorded streams that no call matched have lanes of their own. */
+/** Collects the lanes: the helper's streams and, in separate lanes, the recorded streams that no call matched. */
 function collectLanes(plan: DelayPlan, calls: CallReport, endNs: number): StreamLane[] {
   const laneOfStream = new Map<number, StreamLane>();
   const laneOfMerged = new Map<number, StreamLane>();

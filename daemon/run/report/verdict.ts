@@ -1,4 +1,4 @@
-/** Judges whether the incident was replayed, and whether the gates are met. */
+/** Judges whether the incident was replayed and whether the gates are met. */
 import type { RunnerStatus } from '../control_lines.ts';
 import { formatErrorFigures } from './error_figures.ts';
 import type { Figures } from './figures.ts';
@@ -10,17 +10,20 @@ export type Verdict = (typeof VERDICTS)[number];
 const REPLAYED_SHARE = 0.9;
 const SLOWEST_SHARE = 0.8;
 const PARTIAL_SHARE = 0.5;
-/** Share of the slowest event that an event must reach: shorter ones are not what an incident is about. */
+/**
+ * Minimum length of the events that matter, as a share of the slowest event: shorter events are not what an incident is
+ * about.
+ */
 const MATTERS_SHARE = 0.1;
 
 export interface Judgement {
   /** `failed` means that the runner failed, which is no verdict on the incident. */
   verdict: Verdict | 'failed';
-  /** Why the verdict is not a better one, and what else is worth knowing. */
+  /** Why the verdict is not better, and what else is worth knowing. */
   reasons: string[];
 }
 
-/** In these modes no call has an event of its own, so that only the sums can be compared. */
+/** Modes in which no call has an event for itself, so that only the sums can be compared. */
 export const MODES_OF_SUMS: readonly string[] = ['dist', 'stall'];
 
 export function judge(figures: Figures, mode: string): Judgement {
@@ -45,14 +48,17 @@ export function judge(figures: Figures, mode: string): Judgement {
   return { verdict: share >= PARTIAL_SHARE ? 'partial' : 'diverged', reasons };
 }
 
-/** Limit of interrupted calls, and of their share of all: with more, the build is not the one that production ran. */
+/**
+ * Maximum number of interrupted calls, and their maximum share of all calls. If both are exceeded, the build is not the
+ * one that production ran.
+ */
 const INTERRUPTED_MAX = 5;
 const INTERRUPTED_SHARE_MAX = 0.005;
 
 /**
- * Judges calls that a signal reached before the helper received them. Until then, a call to a file fails with EINTR if
- * the signal's handler has no SA_RESTART, which does not happen otherwise. The count includes threads that ended then,
- * and some of the calls that the kernel made again.
+ * Judges calls that a signal interrupted before the helper received them. Such a call to a file fails with EINTR if the
+ * signal's handler has no SA_RESTART; without the helper, it would not fail. The count includes threads that ended at
+ * that time, and some of the calls that the kernel made again.
  */
 export function addInterrupted(
   { verdict, reasons }: Judgement,
@@ -72,7 +78,10 @@ function computeSumsShare({ injected_ns, planned_ns }: Figures): number {
   return larger === 0 ? 1 : smaller / larger;
 }
 
-/** Waits that take half as long again as planned, or longer, are not the waits that made up the incident. */
+/**
+ * Returns why the machine is too noisy, if it is: waits that take half as long again as planned, or longer, are not the
+ * waits that made up the incident.
+ */
 function findNoiseReason({ late_at_most: { p99_ns }, slowest }: Figures): string | undefined {
   const least = slowest.findLast(({ target_ns }) => target_ns >= slowest[0]!.target_ns * MATTERS_SHARE)?.target_ns;
   if (p99_ns === null || least === undefined || p99_ns <= least / 2) return undefined;
@@ -87,7 +96,7 @@ const NOT_KNOWN = {
   by_name_ns: 'the names of several files were generated, and their calls do not tell them apart',
 } as const;
 
-/** Lists what puts more than a tenth of the planned time in doubt. */
+/** Lists the reasons that put more than a tenth of the planned time in doubt. */
 function listUncertainReasons({ uncertain, planned_ns, guessed_ns }: Figures): string[] {
   const isMuch = (ns: number) => ns > planned_ns * (1 - REPLAYED_SHARE);
   const reasons = Object.entries(NOT_KNOWN)

@@ -1,4 +1,4 @@
-/** A daemon whose answers are the same in each run: it serves the example recording, and its time stands still. */
+/** A daemon whose answers are the same in each run: it serves the example recording, and its clock stands still. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import { EXAMPLE_NOW_NS, writeExampleRecording } from './recording.ts';
 
 export interface ExampleDaemon {
   url: string;
-  /** Lets time pass for its replay sessions. */
+  /** Advances the clock of the daemon's replay sessions. */
   pass(ns: bigint): Promise<void>;
   close(): Promise<void>;
 }
@@ -50,13 +50,15 @@ export async function startExampleDaemon(): Promise<ExampleDaemon> {
   };
 }
 
-/* The clock of replay sessions, which stands still until time passes on command. */
+/* The clock of replay sessions, which advances only on command. */
 
-/** The steady clock of a host that has been up for half a day. */
+/** Initial time: the steady clock of a host that has been running for half a day. */
 const START_NS = 43_348_310_658_584n;
-/** Time passes in steps of this size, so timers ring up to one step late and events are late, as on a real host. */
+/**
+ * Step in which the clock advances. Timers therefore fire up to one step late, and events are late, as on a real host.
+ */
 const STEP_NS = 1_000_000n;
-/** Turns of the event loop after which every timer that is due has rung and has set the next one. */
+/** Number of event-loop passes within which every due timer fires and sets its successor. */
 const TURNS = 4;
 
 interface ReplayClock {

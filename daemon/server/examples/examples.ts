@@ -1,23 +1,28 @@
-/** Sends a daemon every request that the API's document describes; the answers become the document's examples. */
+/**
+ * Sends every request that the API's document describes to a daemon; the answers become the examples in the document.
+ */
 import { parseJson, stringify } from '../../base/exact_json.ts';
 import type { Endpoint, Example } from '../../contract/endpoint.ts';
 import { ENDPOINTS } from '../../contract/openapi.ts';
 import { type ExampleDaemon, startExampleDaemon } from './daemon.ts';
 import { FIRST_EVENT_ID, TRANSACTION_ID } from './recording.ts';
 
-/* Fixed values that replace those that differ between runs and between versions. */
+/* Fixed values that replace values that differ between runs and between versions. */
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 const SESSION_ID = '1fe759e1-b879-4c56-9e4c-b43bd0b65c3b';
 const VERSION = '0.1.0';
 
-/** Lists of objects are cut to this length, in JSON and in NDJSON. */
+/** Maximum length of lists of objects, in JSON and in NDJSON; longer lists are truncated. */
 const OBJECTS_MAX = 3;
-/** The only metric in the example, because others have other values in each run. */
+/** The only metric in the example, because other metrics have different values in each run. */
 const METRIC = 'kreplay_open_streams';
-/** Frames of a stream, by operation: an event of a tail; two events and the state after them. */
+/**
+ * Number of frames in the example of a stream, by operation: one event of a tail; two events of a session and the state
+ * after them.
+ */
 const FRAMES: Readonly<Record<string, number>> = { listEvents: 1, streamSession: 3 };
 
-/** The operation that must come before another, in addition to creating a session. */
+/** Maps an operation to the operation that must precede it, in addition to creating a session. */
 const BEFORE: Readonly<Record<string, string>> = {
   listSessions: 'createSession',
   listPins: 'pinTransaction',
@@ -26,12 +31,15 @@ const BEFORE: Readonly<Record<string, string>> = {
   stopSession: 'playSession',
   streamSession: 'stepSession',
 };
-/** How long a session has played before the example's request: at half speed, the commit of the order waits then. */
+/**
+ * Time that a session has played before the example's request. At this point, with half speed, the commit of the order
+ * is waiting.
+ */
 const PLAYED_NS = 100_000_000n;
 
 const STREAM = 'text/event-stream';
 
-/** Returns the examples by the name of the operation, in the order of the endpoints. */
+/** Returns the examples by operation name, in the order of the endpoints. */
 export async function fetchExamples(): Promise<Record<string, Example>> {
   const daemon = await startExampleDaemon();
   try {
@@ -40,7 +48,7 @@ export async function fetchExamples(): Promise<Record<string, Example>> {
       withContent.map((endpoint) => [endpoint.operationId, prepareExample(endpoint)]),
     );
     const questions = ENDPOINTS.flatMap((endpoint) => listTypes(endpoint).map((type) => ({ endpoint, type })));
-    // Streams come last: the metrics count those that are open.
+    // Streams come last, because the metrics count open streams.
     const inTurn = [
       ...questions.filter(({ type }) => type !== STREAM),
       ...questions.filter(({ type }) => type === STREAM),
@@ -55,12 +63,15 @@ export async function fetchExamples(): Promise<Record<string, Example>> {
   }
 }
 
-/** The media types of an endpoint's answers; undefined is that of an answer without content. */
+/** Lists the media types of an endpoint's answers; undefined stands for an answer without content. */
 function listTypes({ success }: Endpoint): (string | undefined)[] {
   return success.content ? Object.keys(success.content) : [undefined];
 }
 
-/** Prepares an example in which the types of answers have the document's order, whatever order they are fetched in. */
+/**
+ * Prepares an example in which the types of answers are in the document's order, no matter in which order they are
+ * fetched.
+ */
 function prepareExample(endpoint: Endpoint) {
   const body = parseBody(endpoint);
   const types = Object.keys(endpoint.success.content ?? {});
@@ -68,7 +79,7 @@ function prepareExample(endpoint: Endpoint) {
   return { ...(body !== undefined && { body }), answers };
 }
 
-/** Asks for the answer of a type, and leaves the daemon as it was. */
+/** Requests an answer of the given type, and then removes what the requests have created. */
 async function ask(daemon: ExampleDaemon, endpoint: Endpoint, type: string | undefined): Promise<unknown> {
   const { operationId, curl } = endpoint;
   const session = curl.includes('$session') ? await createSession(daemon) : '';
@@ -88,7 +99,7 @@ async function createSession(daemon: ExampleDaemon): Promise<string> {
   return ((await res.json()) as { session_id: string }).session_id;
 }
 
-/** Removes what the requests have created: sessions and the pin. */
+/** Removes the sessions and the pin that the requests have created. */
 async function forgetAll({ url }: ExampleDaemon): Promise<void> {
   const list = await fetch(`${url}/api/replay/sessions`);
   const { sessions } = (await list.json()) as { sessions: { session_id: string }[] };
@@ -103,7 +114,10 @@ function findEndpoint(operationId: string): Endpoint {
   return ENDPOINTS.find((endpoint) => endpoint.operationId === operationId)!;
 }
 
-/** Sends the request of the endpoint's command; throws if the status is not the one that the document describes. */
+/**
+ * Sends the request in the endpoint's example command; throws if the status differs from the one that the document
+ * describes.
+ */
 async function send(daemon: ExampleDaemon, endpoint: Endpoint, session: string, type?: string): Promise<Response> {
   const { operationId, method, success } = endpoint;
   const body = parseBody(endpoint);
@@ -126,25 +140,25 @@ function buildTarget({ curl }: Endpoint, session: string, type: string | undefin
     .replace('$transaction', TRANSACTION_ID)
     .replace('$event', FIRST_EVENT_ID)
     .replace('$session', session);
-  // A tail has no order, and without a start it has only new events; columns have one order.
+  // A tail has no order, and without a start it contains only new events; columns have only one order.
   if (type === STREAM) return target.replace('&order=desc', '&from=-15m');
   return type === 'application/vnd.kreplay.columns' ? target.replace('&order=desc', '') : target;
 }
 
-/** Parses the body in the command of an endpoint; the command leaves out a body without fields. */
+/** Parses the body in the example command of an endpoint; the command omits a body that has no fields. */
 function parseBody({ curl, body }: Endpoint): unknown {
   const [, sent] = /--json '([^']*)'/.exec(curl) ?? [];
   return sent === undefined ? body && {} : parseJson(sent);
 }
 
-/** Reads the `retry` line and the example's number of frames, then leaves the stream. */
+/** Reads the `retry` line and as many frames as the example needs, and then leaves the stream. */
 async function readFrames(res: Response, count: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
   for await (const bytes of res.body!) {
     text += decoder.decode(bytes, { stream: true });
     const pieces = text.split('\n\n');
-    // The last piece may be incomplete.
+    // The last chunk may be incomplete.
     if (pieces.length > count + 1)
       return pieces
         .slice(0, count + 1)
@@ -154,7 +168,7 @@ async function readFrames(res: Response, count: number): Promise<string> {
   throw new Error(`a stream ended after ${text}`);
 }
 
-/* Makes an example of an answer. */
+/* Converts an answer to an example. */
 
 function shorten(operationId: string, type: string | undefined, text: string): unknown {
   const lines = text.split(/(?<=\n)/);
@@ -183,7 +197,10 @@ interface Document {
   components: { securitySchemes: object };
 }
 
-/** The document would have itself as an example: one operation, the last tag and no schemas are enough. */
+/**
+ * Shortens the document, which would otherwise contain itself as an example: one operation, the last tag and no schemas
+ * are enough.
+ */
 function shortenDocument(document: Document): object {
   const { operationId, summary } = document.paths['/healthz']!.get!;
   return {

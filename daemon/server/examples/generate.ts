@@ -1,4 +1,4 @@
-/** `make gen`: writes the examples of the API's document, which are answers of a daemon. */
+/** `make gen`: writes the examples of the API's document, which are actual answers of a daemon. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,14 +11,14 @@ const HEAD = `/** Examples of the API's document, by operation. \`make gen\` wri
 
 `;
 
-/** Builds the text of the file, with the answers that a daemon gives now. */
+/** Builds the text of the file from the answers that a daemon currently gives. */
 export async function freshExamples(): Promise<string> {
   const text = `${HEAD}export const EXAMPLES: Readonly<Record<string, object>> = ${writeLiteral(await fetchExamples())};\n`;
   const format = ['format', `--stdin-file-path=${EXAMPLES_FILE}`];
   return execFileSync(join(ROOT, 'node_modules/.bin/biome'), format, { cwd: ROOT, input: text, encoding: 'utf8' });
 }
 
-/** Writes a value as TypeScript, with integers that a double may not hold as bigints. */
+/** Writes a value as TypeScript. Integers that a double might not represent exactly are written as bigints. */
 function writeLiteral(value: unknown): string {
   if (typeof value === 'bigint') return `${value}n`;
   if (Array.isArray(value)) return `[${value.map(writeLiteral).join(', ')}]`;

@@ -1,4 +1,4 @@
-/** Writes the recording that the examples in the API's document are made from. */
+/** Writes the recording from which the examples in the API's document are made. */
 import { openWriter, type RecordingWriter } from '../../../agent/recording/write/writer.ts';
 import { type Block, createBlock } from '../../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS } from '../../../bpf/schema/block_io.ts';
@@ -8,19 +8,19 @@ import { SYNC_SYSCALLS } from '../../../bpf/schema/sys_sync.ts';
 import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 
 const SECOND_NS = 1_000_000_000n;
-/** When the recording ends, which is also the time of the daemon that answers about it. */
+/** Time at which the recording ends, which is also the time on the clock of the daemon that serves it. */
 export const EXAMPLE_NOW_NS = 1_763_683_200_000_000_000n;
 
-/** The id of a recording is random elsewhere; here it is the same in each run. */
+/** Origin of the recording. The id of a recording is usually random, but here it is the same in each run. */
 const RECORDED_BY = { recordingId: '0921b26466a244d1', node: 'web-1', bootId: 'boot', machineId: 'machine' };
 
-/** The transaction that the examples are about, and its first event. Event 0 belongs to an earlier transaction. */
+/** The transaction that the examples describe, and its first event. Event 0 belongs to an earlier transaction. */
 export const TRANSACTION_ID = 'order-1';
 export const FIRST_EVENT_ID = `${RECORDED_BY.recordingId}-0000000000000001`;
 
 /**
- * Every time is a whole multiple of 256 ns, the distance between two doubles of that size: a browser, which reads
- * integers as doubles, shows the examples.
+ * Unit of all times. Every time is a multiple of 256 ns, the distance between two adjacent doubles of that magnitude,
+ * because the examples are shown in a browser, which reads integers as doubles.
  */
 const UNIT_NS = 12_800n;
 const ORDER_NS = EXAMPLE_NOW_NS - 60n * SECOND_NS;
@@ -30,15 +30,18 @@ const ORIGIN = ATTRIBUTION_SOURCES.indexOf('origin');
 const EXACT = ATTRIBUTION_QUALITIES.indexOf('exact');
 
 interface ExampleTimes {
-  /** Start, relative to the start of the order, and duration, in units of `UNIT_NS`. */
+  /** Start, relative to the start of the order, and duration; both are in units of `UNIT_NS`. */
   at: bigint;
   lasts: bigint;
 }
 
-/** Column name, without the event type -> value. */
+/** Maps column names, without the event type, to values. */
 type ExampleRow = Readonly<Record<string, number | bigint>>;
 
-/** Appends an order whose commit waits long for the disk, whose last log line finds it full, and its write-back. */
+/**
+ * Appends an order and its write-back. The order's commit waits for the disk for a long time, and its last log line
+ * finds the disk full.
+ */
 function appendOrder(block: Block, writer: RecordingWriter): void {
   const { nameId, fileId, contextId } = writer;
   const earlier = contextId({ transactionId: 'order-0', traceId: null, spanId: null });
@@ -93,7 +96,7 @@ function appendOrder(block: Block, writer: RecordingWriter): void {
   );
 }
 
-/** Columns that are not given are zero. */
+/** Appends a row. Columns that are not given are zero. */
 function appendRow(block: Block, type: EventType, common: ExampleRow, own: ExampleRow): void {
   const { id } = EVENTS.find(({ name }) => name === type)!;
   const set = (name: string, place: number, value: number | bigint) => {
@@ -108,10 +111,10 @@ function appendRow(block: Block, type: EventType, common: ExampleRow, own: Examp
   block.typeCounts[id]!++;
 }
 
-/** Writes a recording of an hour that has lost events ten minutes before its end. */
+/** Writes a recording of one hour in which events were lost ten minutes before its end. */
 export function writeExampleRecording(path: string): void {
   let nowNs = EXAMPLE_NOW_NS - 3600n * SECOND_NS;
-  // Every agent sets a limit: agents do not record into a recording without one.
+  // Retention has a limit, as every agent sets one: agents do not record into a recording without a limit.
   const writer = openWriter({ path, ...RECORDED_BY, retention: { bytes: 1 << 30 }, nowNs: () => nowNs });
   nowNs = EXAMPLE_NOW_NS;
   const block = createBlock(16);

@@ -1,5 +1,5 @@
 /**
- * Events as lines of JSON with an array for each field: a tenth of the bytes of an object for each event.
+ * Encodes events as lines of JSON with one array per field, which takes a tenth of the bytes of one object per event.
  * daemon/docs/query.md describes the lines.
  */
 
@@ -23,8 +23,8 @@ import {
 } from './scanned_block.ts';
 
 /*
- * Roles of the fields of each event type, whatever their names: the operation, its place and its size. They are derived
- * from the definitions in bpf/schema.
+ * Roles of the fields of each event type, such as operation, place or size: a role's field may have another name in
+ * each type. The roles are derived from the definitions in bpf/schema.
  */
 
 interface EventRoles {
@@ -32,11 +32,11 @@ interface EventRoles {
   id: number;
   /** The operation or the system call. */
   operation: NamedField | undefined;
-  /** The file, or the device. */
+  /** The file or the device. */
   place: NamedField | undefined;
-  /** Number of bytes that were asked for. */
+  /** Number of requested bytes. */
   bytes: NamedField | undefined;
-  /** Wait in a queue, nanoseconds. */
+  /** Time spent waiting in a queue, in nanoseconds. */
   queue: NamedField | undefined;
   /** Service and transaction of the task that queued the request. */
   queuer: NamedField | undefined;
@@ -64,12 +64,12 @@ function findEventRoles(event: EventDefinition): EventRoles {
   };
 }
 
-/** The column with the context of a field's queuer. */
+/** Returns the name of the column with the context of a field's queuer. */
 const nameContextColumn = ({ column }: NamedField) => `${column}_context`;
 
 const EVENT_ROLES: readonly EventRoles[] = EVENTS.map(findEventRoles);
 
-/** Columns that a scan must read for the fields with these roles. */
+/** Columns that a scan must read to fill these roles. */
 const ROLE_COLUMNS: readonly string[] = EVENT_ROLES.flatMap((roles) => {
   const { operation, place, bytes, queue, queuer, origins } = roles;
   return [
@@ -82,40 +82,40 @@ const ROLE_COLUMNS: readonly string[] = EVENT_ROLES.flatMap((roles) => {
 const LINE_EVENTS_MAX = 4096;
 /** Number of rows between checks of a line's size. */
 const PART_ROWS = 512;
-/** Length of the names in a line after which it ends early: a line should take milliseconds, not more. */
+/** Length of the names in a line above which the line ends early: a line should take milliseconds, not more. */
 const NAMES_LENGTH_MAX = 256 * 1024;
-/** Number of dictionaries after which the dictionaries of earlier lines are forgotten. */
+/** Number of dictionaries at which the dictionaries of earlier lines are dropped. */
 const DICTIONARIES_MAX = 1024;
 
-/** Columns that a scan must read. */
+/** Columns that a scan must read for these lines. */
 export const LINE_COLUMNS: readonly string[] = [
   ...['duration_ns', 'service', 'context', 'context_source', 'context_quality', 'pid', 'tid', 'comm', 'result'],
   ...ROLE_COLUMNS,
 ];
 
-/** The arrays of a line, in their order. */
+/** The arrays of a line, in the order in which the line has them. */
 const FIELDS = ['start', 'duration', 'type', 'thread', 'what', 'owner', 'result', 'bytes', 'queue', 'number'] as const;
-/** Room for a name, its brackets and a comma. */
+/** Maximum number of bytes for the name of an array, its brackets and a comma. */
 const NAME_BYTES_MAX = 16;
 const CLOSING_BRACKET = 0x5d;
 const NOTHING = Buffer.alloc(0);
 
-/** The events that the next line has so far. */
+/** The events of the next line so far. */
 interface LineDraft {
   count: number;
-  /** Number of events, from the first one on, whose names are resolved. */
+  /** Number of events, counted from the first event, whose names are resolved. */
   namedCount: number;
-  /** Start of the first event. */
+  /** Start time of the first event. */
   baseNs: bigint;
   codes: LineCodes;
   numbers: Record<'start' | 'duration' | 'result' | 'bytes' | 'queue' | 'number', NumberColumn>;
   indexes: Record<'thread' | 'what' | 'owner', Uint32Array>;
 }
 
-/** Number of arrays that are kept for later lines. */
+/** Maximum number of drafts that are kept for later lines. */
 const IDLE_MAX = 4;
 
-/** Arrays that no line uses at present, so that an answer that waits for its client holds none. */
+/** Drafts that no line uses at present: an answer that waits for its client holds no draft. */
 const idle: LineDraft[] = [];
 
 function createGathered(): LineDraft {
@@ -144,8 +144,8 @@ function clearGathered(gathered: LineDraft): LineDraft {
 }
 
 /**
- * Yields the events in order, as lines of at most 4096. A line ends where reading the next block would take time; an
- * empty piece is a pause.
+ * Yields the events in order, as lines of at most 4096 events. A line ends where reading the next block would take
+ * time; an empty chunk is a pause.
  */
 export async function* encodeColumnLines(blocks: AsyncIterable<ScannedBlock>): AsyncGenerator<Buffer, void> {
   const lines = createLineWriter();
@@ -158,9 +158,9 @@ export async function* encodeColumnLines(blocks: AsyncIterable<ScannedBlock>): A
 }
 
 interface LineWriter {
-  /** Adds all rows; yields the lines that are full. The block must be in order of time. */
+  /** Adds all rows, and yields each line that becomes full. The block must be ordered by time. */
   add(scanned: ScannedBlock): Generator<Buffer, void>;
-  /** Returns the unfinished line; an empty buffer without one. */
+  /** Returns the unfinished line, or an empty buffer if there is none. */
   take(): Buffer;
 }
 
@@ -175,7 +175,7 @@ function createLineWriter(): LineWriter {
   let dictionaries = createDictionaryCodes();
   let gathered: LineDraft | undefined;
 
-  /** Resolves the names of many rows at once, because recordings that alternate have blocks of one row. */
+  /** Resolves the names of many rows at once, because blocks have a single row where recordings alternate. */
   function nameRows({ codes, indexes, numbers, namedCount: from, count: to }: LineDraft): void {
     const rows = { codes, dictionaries, from, to };
     threads.setIndexes(indexes.thread, rows);
@@ -240,7 +240,7 @@ function createLineWriter(): LineWriter {
       for (let from = 0; from < rowCount; ) {
         gathered ??= clearGathered(idle.pop() ?? createGathered());
         const to = Math.min(from + PART_ROWS, from + LINE_EVENTS_MAX - gathered.count, rowCount);
-        // A cutter costs more than a short block.
+        // Creating a cutter costs more than adding a short block.
         if (to - from < rowCount) cut ??= createRowCutter(scanned.block);
         addPart(gathered, cut ? { ...scanned, block: cut(from, to) } : scanned);
         from = to;
@@ -251,7 +251,7 @@ function createLineWriter(): LineWriter {
   };
 }
 
-/** Returns the rows of the line that hold the block's events of one type, ascending. */
+/** Returns the rows of the line that hold the block's events of one type, in ascending order. */
 function findTypeRows(
   types: Uint32Array,
   at: number,
@@ -284,7 +284,7 @@ function setOwnNumbers({ numbers }: LineDraft, block: NumberedBlock, roles: Even
   }
 }
 
-/** Lines are written here before they are copied to a buffer of their size. */
+/** Buffer in which lines are written before they are copied to a buffer of the right size. */
 let scratch = NOTHING;
 
 function encodeLine(head: string, { count, codes, numbers, indexes }: LineDraft, tail: string): Buffer {
@@ -301,25 +301,25 @@ function encodeLine(head: string, { count, codes, numbers, indexes }: LineDraft,
 }
 
 /*
- * Values that many events of a columnar answer share: threads, operations with their files, owners. Each is listed
- * once, and events refer to it by index.
+ * Values that many events of a columnar answer share: threads, operations with their files, and owners. Each value is
+ * listed once, and events refer to it by index.
  */
 
 /**
- * Number of entries after which all are forgotten: memory must not grow with the answer. Entries that come again are
- * then listed again, with new indexes.
+ * Number of entries at which all entries are dropped, because memory must not grow with the answer. An entry that
+ * occurs again is then listed again, with a new index.
  */
 const ENTRIES_MAX = 65_536;
 
 type LineEntry = readonly (string | number | null)[];
 
-/** `take` returns the entries that are new since the last call. */
+/** `take` returns the entries that were added since its last call. */
 interface LineEntries extends Pick<JsonList, 'take' | 'length'> {
-  /** Sets the indexes of the rows [from, to). */
+  /** Sets the indexes of the rows `[from, to)`. */
   setIndexes(indexes: Uint32Array, rows: NamelessRows): void;
 }
 
-/** Rows [from, to) of a line. */
+/** Rows `[from, to)` of a line whose names are not resolved yet. */
 interface NamelessRows {
   codes: LineCodes;
   dictionaries: DictionaryCodes;
@@ -327,14 +327,14 @@ interface NamelessRows {
   to: number;
 }
 
-/** The codes with these `names` decide which entry a row has. */
+/** The codes that `names` lists determine the entry of a row. */
 function createLineEntries(
   names: readonly (keyof LineCodes)[],
   readEntry: (codes: LineCodes, row: number, dictionary: Dictionary) => LineEntry,
 ): LineEntries {
   const found = createJsonList();
   const numbers = createRowNumbers<LineEntry>(names.length, (_, json) => found.add(json));
-  /** Index of the entry whose number is 0. */
+  /** Index in the answer of the entry whose number is 0. */
   let first = 0;
   return {
     setIndexes(indexes, { codes, dictionaries, from, to }) {
@@ -359,7 +359,7 @@ interface RecordingEntries extends Pick<JsonList, 'take'> {
   assignIndex(dictionary: Dictionary, recording: number): number;
 }
 
-/** Entries `[recording id, node]`: they are as few as files, so none is forgotten. */
+/** Entries `[recording id, node]`: there are only as many as files, so none is ever dropped. */
 function createRecordingEntries(): RecordingEntries {
   const found = createJsonList();
   const indexes = new Map<string, number>();
@@ -379,7 +379,7 @@ function createRecordingEntries(): RecordingEntries {
   };
 }
 
-/** `[index of the recording, pid, tid, comm, service]`. */
+/** Entries `[index of the recording, pid, tid, comm, service]`. */
 function createThreadEntries(recordings: RecordingEntries): LineEntries {
   return createLineEntries(['dictionary', 'recording', 'pid', 'tid', 'comm', 'service'], (codes, row, dictionary) => [
     recordings.assignIndex(dictionary, codes.recording[row]!),
@@ -390,7 +390,9 @@ function createThreadEntries(recordings: RecordingEntries): LineEntries {
   ]);
 }
 
-/** `[transaction, attribution source, attribution quality, transaction of the task that queued it]`. */
+/**
+ * Entries `[transaction, attribution source, attribution quality, transaction of the task that queued the request]`.
+ */
 function createOwnerEntries(): LineEntries {
   const names = ['dictionary', 'context', 'context_source', 'context_quality', 'queuer'] as const;
   return createLineEntries(names, (codes, row, dictionary) => [
@@ -403,23 +405,23 @@ function createOwnerEntries(): LineEntries {
 
 const ROLES_OF = new Map<number, EventRoles>(EVENT_ROLES.map((roles) => [roles.id, roles]));
 
-/** `[operation, file or device, kind of the file]`. */
+/** Entries `[operation, file or device, kind of the file]`. */
 function createWhatEntries(): LineEntries {
   return createLineEntries(['dictionary', 'event_type', 'operation', 'place'], (codes, row, dictionary) => {
     const { operation, place } = ROLES_OF.get(codes.event_type[row]!)!;
     const placeCode = codes.place[row]!;
     return [
       operation ? getStoredText(operation.kind, codes.operation[row]!, dictionary) : null,
-      // A device without a name is unknown.
+      // A device without a name counts as unknown.
       (place && getStoredText(place.kind, placeCode, dictionary)) || null,
       place?.kind.source === 'file' ? (dictionary.file(placeCode)?.kind ?? 'unknown') : null,
     ];
   });
 }
 
-/* The codes of a line's rows: the numbers in their recordings that stand for names. */
+/* Codes of a line's rows: the numbers that stand for names in the rows' recordings. */
 
-/** Columns with a code for each event, named like the codes. */
+/** Columns with a code for every event; each code has the name of its column. */
 const COMMON = ['pid', 'tid', 'comm', 'service', 'context', 'context_source', 'context_quality', 'event_type'] as const;
 const CODES = [...COMMON, 'dictionary', 'recording', 'operation', 'place', 'queuer'] as const;
 
@@ -431,7 +433,7 @@ function createLineCodes(length: number): LineCodes {
 
 /** The dictionaries that resolve the codes. */
 interface DictionaryCodes {
-  /** Returns the number of a dictionary. */
+  /** Returns the code of a dictionary. */
   assignCode(dictionary: Dictionary): number;
   getDictionary(code: number): Dictionary;
   readonly count: number;
@@ -456,7 +458,7 @@ function createDictionaryCodes(): DictionaryCodes {
   };
 }
 
-/** Sets the codes of the block's rows from `at` on; codes that only some event types have become 0. */
+/** Sets the codes of the block's rows, starting at index `at`; codes that only some event types have are set to 0. */
 function setCodes(to: LineCodes, at: number, { block }: ScannedBlock, dictionaryCode: number): void {
   const { rowCount } = block;
   for (const name of COMMON) copyCodes(getColumn(block, name), to[name], at, rowCount);
@@ -469,7 +471,7 @@ function setCodes(to: LineCodes, at: number, { block }: ScannedBlock, dictionary
   to.queuer.fill(0, at, at + rowCount);
 }
 
-/** Sets the codes of the events of a type, whose rows in the line are `rows`. */
+/** Sets the codes that only one event type has; `rows` are the rows of its events in the line. */
 function setOwnCodes(to: LineCodes, block: NumberedBlock, roles: EventRoles, rows: Uint32Array): void {
   const { operation, place, queuer } = roles;
   if (operation) scatterCodes(getColumn(block, operation.column), to.operation, rows);
@@ -485,12 +487,12 @@ function scatterCodes(from: ArrayLike<number>, to: Uint32Array, rows: Uint32Arra
   for (let i = 0; i < rows.length; i++) to[rows[i]!] = from[i]!;
 }
 
-/* Values that only some events of a columnar line have: owners of the data they carry, and errors. */
+/* Values that only some events of a columnar line have: errors, and the owners of the data that an event carries. */
 
-/** Number of texts after which all are forgotten: memory must not grow with the answer. */
+/** Number of texts after which all texts are forgotten, because memory must not grow with the answer. */
 const TEXTS_MAX = 65_536;
 
-/** Column names of the origin slots, by the id of each event type that has origins. */
+/** Columns of the origin slots of each event type that has origins; `id` is the id of the type. */
 const SLOTS = EVENT_ROLES.flatMap(({ id, origins }) =>
   origins ? [{ id, slots: listOriginSlots(origins.column) }] : [],
 );
@@ -505,8 +507,8 @@ function listOriginSlots(name: string): { service: string; context: string; byte
 
 interface LineOrigins extends Pick<JsonList, 'take' | 'length'> {
   /**
-   * Adds `[row, service, transaction, bytes]` for each origin of the events of a type, in order of row; `rows` are their
-   * rows in the line.
+   * Adds `[row, service, transaction, bytes]` for each origin of one type's events, in order of row; `rows` are the
+   * rows of these events in the line.
    */
   add(scanned: ScannedBlock, type: number, rows: Uint32Array): void;
 }
@@ -538,7 +540,7 @@ function createLineOrigins(): LineOrigins {
   };
 }
 
-/** Returns a function that gives the text of a service and a transaction: `"shop","order-1"`. */
+/** Returns a function that formats a service and a transaction as text: `"shop","order-1"`. */
 function createOwnerEncoder(): (dictionary: Dictionary, service: number, context: number) => string {
   let texts = new WeakMap<Dictionary, Map<number, Map<number, string>>>();
   let count = 0;
@@ -559,7 +561,7 @@ function createOwnerEncoder(): (dictionary: Dictionary, service: number, context
 }
 
 interface LineErrors extends Pick<JsonList, 'take'> {
-  /** Adds the names of those negative results in the rows [from, to) that were not listed before. */
+  /** Lists the name of each negative result in the rows `[from, to)` that is not listed yet. */
   add(results: NumberColumn, from: number, to: number): void;
 }
 
@@ -582,18 +584,18 @@ function createLineErrors(): LineErrors {
 }
 
 /*
- * Columns of numbers as JSON. They are doubles while a line is gathered, because a bigint for each value would take ten
- * times as long; integers that a double may not hold exactly are kept, and written, as text.
+ * Columns of numbers as JSON. While a line is gathered, its numbers are doubles, because a bigint for each value would
+ * take ten times as long; integers that a double may not represent exactly are kept and written as text.
  */
 
 interface NumberColumn {
-  /** NaN stands for no number, an infinity for a number that is in `large`. */
+  /** NaN stands for a missing number, and an infinity stands for a number in `large`. */
   values: Float64Array;
-  /** Integers beyond 2^53 - 1 in decimal, by their index in `values`. */
+  /** Integers beyond 2^53 - 1 as decimal text, keyed by their index in `values`. */
   large: Map<number, string>;
 }
 
-/** The most bytes that a value takes as JSON: a sign, 20 digits, two quotes and a comma. */
+/** Maximum number of bytes that a value takes as JSON: a sign, 20 digits, two quotes and a comma. */
 const VALUE_BYTES_MAX = 24;
 
 const WORD = 2 ** 32;
@@ -602,7 +604,7 @@ function createNumberColumn(length: number): NumberColumn {
   return { values: new Float64Array(length), large: new Map() };
 }
 
-/** Returns an integer as JSON: text where a double may not hold it exactly. */
+/** Returns an integer as JSON, in quotes where a double may not represent it exactly. */
 function encodeInteger(value: bigint): string {
   return Number.isSafeInteger(Number(value)) ? value.toString() : `"${value}"`;
 }
@@ -612,7 +614,7 @@ function setLarge({ values, large }: NumberColumn, at: number, value: bigint): v
   large.set(at, value.toString());
 }
 
-/** Views as 32-bit words pay off from this number of values on. */
+/** Minimum number of values for which views as 32-bit words pay off. */
 const WORDS_COUNT_MIN = 8;
 
 function setInteger(to: NumberColumn, at: number, value: bigint): void {
@@ -623,13 +625,13 @@ function setInteger(to: NumberColumn, at: number, value: bigint): void {
 
 interface NumberSource {
   isSigned?: boolean;
-  /** Rows that the values belong to, counted from the first one; without `rows`, they are adjacent. */
+  /** Rows that the values belong to, counted from `at`; if omitted, the rows are adjacent. */
   rows?: Uint32Array;
-  /** The 64-bit value that stands for no number. */
+  /** The 64-bit value that stands for a missing number. */
   unknown?: bigint | undefined;
 }
 
-/** Sets the values from `at` on to the first `count` values of a recorded column. */
+/** Copies the first `count` values of a recorded column to the index `at` and those that follow. */
 function setNumbers(to: NumberColumn, at: number, from: ColumnArray, count: number, source: NumberSource = {}): void {
   if (from.BYTES_PER_ELEMENT === 8 && count >= WORDS_COUNT_MIN)
     setByWords(to, at, from as BigUint64Array, count, source);
@@ -669,7 +671,7 @@ function setByWords(to: NumberColumn, at: number, from: BigUint64Array, count: n
   }
 }
 
-/** Sets the values from `at` on to the differences of the first `count` times from `base`. */
+/** Sets values, starting at index `at`, to the differences between the first `count` times and `base`. */
 function setOffsets(to: NumberColumn, at: number, times: BigUint64Array, count: number, base: bigint): void {
   if (count < WORDS_COUNT_MIN) {
     for (let i = 0; i < count; i++) setInteger(to, at + i, times[i]! - base);
@@ -693,7 +695,7 @@ const NO_LARGE: ReadonlyMap<number, string> = new Map();
 const BILLION = 1e9;
 const BILLION_DIGITS = 9;
 
-/** Writes the first `count` values with commas between them; returns the offset of their end. */
+/** Writes the first `count` values, separated by commas; returns the offset of their end. */
 function writeNumbers(to: Buffer, at: number, column: NumberColumn | Uint32Array, count: number): number {
   const { values, large } = column instanceof Uint32Array ? { values: column, large: NO_LARGE } : column;
   let end = at;

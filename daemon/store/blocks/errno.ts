@@ -22,7 +22,7 @@ const LINUX: Record<number, string> = {
   516: 'EINTR',
 };
 
-/** Larger numbers are libuv's own. */
+/** Error numbers from this one on are libuv's own. */
 const LINUX_ERRNO_MAX = 1000;
 
 const NAMES = new Map<bigint, string>([

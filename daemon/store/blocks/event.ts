@@ -29,7 +29,8 @@ export function readBlockEvents(scanned: ScannedBlock): ApiEvent[] {
 }
 
 /**
- * Yields the same events in short pieces, each made on demand. A block without events yields one empty piece: a pause.
+ * Yields the events of `readBlockEvents` in short chunks, each made on demand. A block without events yields one empty
+ * chunk, which is a pause.
  */
 export function* readEventPieces(scanned: ScannedBlock): Generator<ApiEvent[], void> {
   const { rowCount } = scanned.block;
@@ -100,9 +101,9 @@ function createTypeReaders(
   );
 }
 
-/* Readers for the fields that only one event type has, derived from its definition. */
+/* Readers for fields that only one event type has, derived from the definition of that type. */
 
-/** Returns the value at an index of the type's own columns. */
+/** Returns the value at an index in the columns that only this type has. */
 type FieldReader = (index: number) => unknown;
 
 function createOwnReaders(

@@ -1,4 +1,4 @@
-/** Writes rows of a block as JSON: the same bytes as `stringify` gives for the event. */
+/** Writes rows of a block as JSON: the bytes are the same as those that `stringify` gives for the event. */
 
 import { findQueuer } from '../../../agent/recording/format/queuer.ts';
 import { type ColumnArray, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
@@ -22,16 +22,16 @@ import { stringify } from '../../base/exact_json.ts';
 import { nameError } from './errno.ts';
 import { type Dictionary, RECORDING_COLUMN, type ScannedBlock } from './scanned_block.ts';
 
-/** An event takes 400 to 500 bytes. */
+/** Room for one event, because an event takes 400 to 500 bytes. */
 const ROW_BYTES = 512;
 const END_OF_EVENT = '}';
 
 const format = createRowFormat(buildEventLayout);
 
 /**
- * Yields all rows, each followed by `ending`, in pieces of at most 96 KiB, or of one longer row. A piece reuses the
- * memory of the piece before the previous one, or the buffer that `nextBuffer` returns. A block without rows yields an
- * empty piece: a pause.
+ * Yields all rows, each followed by `ending`, in chunks of at most 96 KiB, or of a single longer row. A chunk reuses
+ * the memory of the chunk before the previous one, or the buffer that `nextBuffer` returns. A block without rows yields
+ * an empty chunk, which is a pause.
  */
 export async function* encodeJsonPieces(
   blocks: AsyncIterable<ScannedBlock>,
@@ -44,28 +44,28 @@ export async function* encodeJsonPieces(
   if (rest.length > 0) yield rest;
 }
 
-/** Number of writers that are kept for later pages. */
+/** Maximum number of writers that are kept for later pages. */
 const IDLE_MAX = 4;
 
-/** Writers that no page uses: allocating the buffers of one takes longer than writing a short page. */
+/** Writers that no page uses at present: allocating the buffers of a writer takes longer than writing a short page. */
 const idle: TextRows[] = [];
 
-/** Yields all rows, each followed by a comma, in pieces that the caller may keep. */
+/** Yields all rows, each followed by a comma, in chunks that the caller may keep. */
 export async function* encodePagePieces(blocks: AsyncIterable<ScannedBlock>): AsyncGenerator<Buffer, void> {
   const rows = idle.pop() ?? createJsonRows(',');
   for await (const scanned of blocks) for (const piece of rows.encodePieces(scanned)) yield Buffer.from(piece);
   const rest = rows.takeRest();
   if (rest.length > 0) yield Buffer.from(rest);
-  // A writer whose page broke off may have bytes left, and is not used again.
+  // The writer of a page that was broken off may have bytes left, and is not reused.
   if (idle.length < IDLE_MAX) idle.push(rows);
 }
 
-/** The same as `encodeJsonPieces`, for blocks that arrive one by one. */
+/** Returns a writer that works like `encodeJsonPieces`, for blocks that arrive one by one. */
 export function createJsonRows(ending: string, nextBuffer?: NextBuffer): TextRows {
   return createTextRows(format, `${END_OF_EVENT}${ending}`, nextBuffer);
 }
 
-/** Returns all rows, one after the other, and the offset of the end of each. */
+/** Returns all rows, one after the other, and the end offset of each row. */
 export function encodeJsonRows(scanned: ScannedBlock, memory?: Buffer): { bytes: Buffer; ends: Uint32Array } {
   const { rowCount } = scanned.block;
   const write = format(scanned, Buffer.from(END_OF_EVENT));
@@ -153,7 +153,7 @@ function buildOriginsPart({ list }: LayoutBuilder, name: string, column: string)
   return list(listOriginColumns(column, ORIGINS_MAX), surrounding, encodeOriginHead);
 }
 
-/** The beginning of an origin, up to its bytes. */
+/** Returns an origin as JSON, up to the value of its field `bytes`. */
 export function encodeOriginHead(dictionary: Dictionary, [service, context]: readonly number[]): string {
   const { transactionId } = dictionary.context(context!);
   const fields = encodeJsonFields({ service_name: dictionary.name(service!), transaction_id: transactionId });
@@ -175,7 +175,7 @@ function encodeOwnerFields(
   });
 }
 
-/** The number in a key, which is signed. */
+/** Returns the signed number that two words of a key represent. */
 export function toSignedBigInt([low, high]: readonly number[]): bigint {
   return BigInt.asIntN(64, (BigInt(high!) << 32n) | BigInt(low!));
 }
@@ -189,9 +189,9 @@ function encodeFileFields(name: string, dictionary: Dictionary, id: number): str
   return encodeJsonFields({ [name]: file?.path ?? null, file_kind: file?.kind ?? 'unknown' });
 }
 
-/* Builds layouts of rows: which column or text each part of a row shows. */
+/* Builds layouts of rows. A layout defines which column or text each part of a row shows. */
 
-/** Makes the text for the values of a key's columns; a 64-bit value is two words, the low one first. */
+/** Makes the text for the values of a key's columns; a 64-bit value is given as two words, the low word first. */
 type TextMaker = (dictionary: Dictionary, values: readonly number[]) => string;
 
 interface TextTable {
@@ -201,16 +201,16 @@ interface TextTable {
 }
 
 export interface RowLayout {
-  /** Names of the columns, by their index in the parts. */
+  /** Names of the columns; the parts refer to them by index. */
   columns: readonly string[];
   common: readonly RowPart[];
-  /** Parts of each event type, by its id; they follow the common ones. */
+  /** Parts that only one event type has, indexed by type id; they follow the common parts. */
   own: readonly (readonly RowPart[] | undefined)[];
-  /** Tables of texts; the `table` of a part is an index into them. */
+  /** Tables of texts; a part's `table` is an index into them. */
   tables: readonly TextTable[];
 }
 
-/** The column with the number of each row, which a block keeps apart from its columns. */
+/** Name of the column with the number of each row, which a block stores apart from its other columns. */
 export const NUMBER_COLUMN = 'number';
 
 const STORAGES = new Map<string, Storage>([
@@ -227,17 +227,17 @@ interface Surrounding {
 
 export interface LayoutBuilder {
   literal(text: string): RowPart;
-  /** A number in decimal, or the text `none` if the number is `unknown`. */
+  /** A number in decimal, or the text `none` if the number equals `unknown`. */
   number(column: string, surrounding: Surrounding, unknown?: bigint): RowPart;
   /** A number as 16 hexadecimal digits. */
   hex(column: string): RowPart;
-  /** The text for the values of some columns, which take at most 16 bytes together. */
+  /** The text for the values of some columns; together, the values take at most 16 bytes. */
   text(columns: readonly string[], make: TextMaker): RowPart;
-  /** The text for a number; all numbers that are not negative share one text. */
+  /** The text for a number; all non-negative numbers share one text. */
   negativeText(column: string, make: TextMaker): RowPart;
   /**
-   * A list whose elements have three columns: the text that `make` returns for the first two, the third one's number,
-   * and `}`.
+   * A list whose elements have three columns. Each element is the text that `make` returns for the first two columns,
+   * followed by the number in the third column and `}`.
    */
   list(columns: readonly string[], surrounding: Surrounding, make: TextMaker): RowPart;
   layout(parts: Pick<RowLayout, 'common' | 'own'>): RowLayout;
@@ -297,14 +297,14 @@ export function listOriginColumns(column: string, slots: number): string[] {
 /* Writes rows of a block as text without creating events, in C++: see bpf/schema/native_text_rows.ts. */
 
 /**
- * Size of the buffer for a piece. No row is longer than 32 KiB, so a full piece exceeds the 64 KiB that Node queues for
- * a socket, and a write to a client that does not read reports that it must wait.
+ * Size of the buffer for a chunk. No row is longer than 32 KiB, so a full chunk exceeds the 64 KiB that Node queues for
+ * a socket: a write to a client that does not read then reports that the writer must wait.
  */
 const PIECE_BYTES = 96 * 1024;
 
 /**
- * Writes as many rows to `output` as fit after `offset`, from where the previous call stopped, and the end of each row
- * to `ends`.
+ * Writes as many rows as fit into `output` after `offset`, continuing where the previous call stopped, and writes the
+ * end of each row to `ends`.
  */
 type RowsWriter = (output: Uint8Array, offset: number, ends?: Uint32Array) => { isDone: boolean; offset: number };
 
@@ -313,7 +313,7 @@ type RowFormat = (scanned: ScannedBlock, ending: Uint8Array) => RowsWriter;
 
 /** `makeLayout` is called when the first block is written. */
 export function createRowFormat(makeLayout: () => RowLayout): RowFormat {
-  /** Texts of every dictionary in use. */
+  /** Texts of each dictionary in use. */
   const textsOf = new WeakMap<Dictionary, NativeTexts>();
   let made: (RowLayout & { native: NativeLayout }) | undefined;
 
@@ -400,11 +400,11 @@ function decodeKeyValues(key: Uint8Array, storages: readonly Storage[]): number[
 
 interface TextRows {
   encodePieces(scanned: ScannedBlock): Generator<Buffer, void>;
-  /** Returns the bytes that were held back for the next block. */
+  /** Returns the bytes that were held back until the next block. */
   takeRest(): Buffer;
 }
 
-/** Returns the buffer to write to next, while the piece in `filled` is sent. */
+/** Returns the buffer to write to next, while the chunk in `filled` is sent. */
 export type NextBuffer = (filled: Buffer) => Buffer;
 
 function createPieceBuffer(): Buffer {
@@ -421,9 +421,9 @@ function alternateBuffers(): NextBuffer {
 }
 
 /**
- * Returns a writer of rows in pieces of at most 96 KiB, or of one longer row. A piece reuses the memory of the piece
- * before the previous one, or the buffer that `nextBuffer` returns. A block without rows yields an empty piece: a
- * pause.
+ * Returns a writer of rows in chunks of at most 96 KiB, or of a single longer row. A chunk reuses the memory of the
+ * chunk before the previous one, or the buffer that `nextBuffer` returns. A block without rows yields an empty chunk,
+ * which is a pause.
  */
 export function createTextRows(
   format: RowFormat,
@@ -460,9 +460,9 @@ export function createTextRows(
 
 export interface JsonList {
   add(json: string): void;
-  /** Returns all values as the text of an array or an object, and forgets them; undefined without any. */
+  /** Returns all values as the text of an array or an object, and drops them; undefined if there are none. */
   take(): string | undefined;
-  /** Length of the values' texts. */
+  /** Total length of the values' texts. */
   readonly length: number;
 }
 

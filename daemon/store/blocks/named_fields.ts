@@ -7,7 +7,7 @@ import type { Dictionary } from './scanned_block.ts';
 export interface NamedField {
   name: string;
   kind: Kind;
-  /** Name of its column, or of its columns up to their suffixes. */
+  /** Name of the field's column, or the common beginning of the names of its columns. */
   column: string;
 }
 

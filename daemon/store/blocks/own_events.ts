@@ -1,22 +1,22 @@
-/** Decides which events of a transaction its caller waited for. */
+/** Decides for which events of a transaction the transaction's caller waited. */
 import { isWrittenBack, ORIGINS } from '../../../agent/recording/format/owner_columns.ts';
 import { typeRows } from '../../../bpf/schema/block.ts';
 import { getColumn, type RecordingBlock, type RecordingDictionary, type ScannedBlock } from './scanned_block.ts';
 
-/** Columns that a scan must read for this test. */
+/** Columns that a scan must read for `createOwnEventTest`. */
 export const OWN_EVENT_COLUMNS = ['context', 'context_source'] as const;
 
 /**
- * Whether the transaction's own threads caused an event that belongs to it. `isOfContext`: the event's own context is of
- * the transaction; `source` is its `context_source`.
+ * Whether an event of a transaction was caused by the transaction's own threads. `isOfContext` tells whether the
+ * event's own context is of the transaction; `source` is the `context_source` of the event.
  */
 export function isOwnEvent(isOfContext: boolean, source: number): boolean {
   return isOfContext && !isWrittenBack(source);
 }
 
 /**
- * Returns a test for the rows of a block: whether the transaction's own threads caused the event. Other events of the
- * transaction write back data that it wrote earlier: they belong to it but take none of its time.
+ * Returns a test for the rows of a block: whether the transaction's own threads caused the event. The transaction's
+ * other events write back data that it wrote earlier: they belong to it but take none of its time.
  */
 export function createOwnEventTest(
   { block, dictionary }: ScannedBlock,
@@ -36,31 +36,32 @@ export function createOwnEventTest(
   };
 }
 
-/* Finds the events of many transactions in a scan: events of their own contexts, and requests with their data. */
+/*
+ * Finds the events of many transactions in a scan: events in the transactions' own contexts, and requests that carry
+ * data of the transactions.
+ */
 
-/** Columns that a scan must read to find these events. */
+/** Columns that a scan must read to find the events of many transactions. */
 export const OWNED_COLUMNS = [...OWN_EVENT_COLUMNS, ...ORIGINS.map(({ context }) => context.name)];
 
 interface OwningTransaction {
   transactionId: string;
 }
 
-/** Called for an event once for each of the transactions that it belongs to; `owner` is the transaction's index. */
+/** Called once for each transaction that an event belongs to; `owner` is the index of the transaction. */
 type OnOwned = (row: number, owner: number, isOwn: boolean) => void;
 
 const NONE = -1;
 const NO_ORIGINS: readonly number[] = [];
 
-/**
- * Returns a function that looks through a block, and finds the events that a scan with a transaction's id would find.
- */
+/** Returns a function that searches a block for the events that scans with the transactions' ids would find. */
 export function createOwnedRowFinder(
   transactions: readonly OwningTransaction[],
 ): (scanned: RecordingBlock, onOwned: OnOwned) => void {
   const owners = new Map(transactions.map(({ transactionId }, index) => [transactionId, index]));
   const known = new Map<RecordingDictionary, Map<number, number>>();
 
-  /** Returns a function that finds the owner of a context. */
+  /** Returns a function that finds the transaction that a context belongs to. */
   function createOwnerFinder(dictionary: RecordingDictionary): (context: number) => number {
     const ofContexts = known.get(dictionary) ?? new Map<number, number>([[0, NONE]]);
     known.set(dictionary, ofContexts);

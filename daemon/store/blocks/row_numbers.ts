@@ -1,25 +1,25 @@
 /** Numbers rows by the meaning of their values: rows of equal meaning have the same number, in all recordings. */
 import { type Codes, type NativeGroups, nativeSums } from '../../../bpf/schema/native_sums.ts';
 
-/** Rows [from, to) whose meaning follows from their values in `codes`. */
+/** Rows `[from, to)`; the values of a row in `codes` determine its meaning. */
 export interface CodedRows {
   codes: readonly Codes[];
   from: number;
   to: number;
-  /** Equal codes have the same meaning within one scope, such as the dictionary that resolves them. */
+  /** Scope within which equal codes have the same meaning, such as the dictionary that resolves them. */
   scope: object;
 }
 
 export interface RowNumbers<Meaning> {
-  /** Sets `numbers[row]`, which counts meanings from 0 on in the order of their first rows. */
+  /** Sets `numbers[row]`. Meanings are numbered from 0 in the order of their first rows. */
   setNumbers(rows: CodedRows, describeRow: (row: number) => Meaning, numbers: Uint32Array): void;
   /** Number of different meanings so far. */
   readonly count: number;
-  /** Forgets all meanings: the next one has number 0 again. */
+  /** Forgets all meanings: the next meaning has number 0 again. */
   clear(): void;
 }
 
-/** `onNew` is called for each meaning that gets a number, with its text as JSON. */
+/** `onNew` is called with each meaning that gets a number, and with the meaning's text as JSON. */
 export function createRowNumbers<Meaning extends readonly (string | number | null)[]>(
   codesPerRow: number,
   onNew: (meaning: Meaning, json: string) => void,

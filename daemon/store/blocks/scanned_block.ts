@@ -20,11 +20,11 @@ export interface NodeRecording {
 
 /** Resolves the ids in a block. */
 export interface Dictionary {
-  /** Resolves an index in the column `recording`; index 0 is the only one if blocks lack that column. */
+  /** Resolves an index in the column `recording`; index 0 is the only index if blocks lack that column. */
   recording(index: number): NodeRecording;
-  /** Returns an empty name for 0. */
+  /** Returns an empty name for id 0. */
   name(id: number): string;
-  /** Returns undefined for 0. */
+  /** Returns undefined for id 0. */
   file(id: number): { path: string; kind: string } | undefined;
   context(id: number): Context;
 }
@@ -39,16 +39,16 @@ export function createRecordingDictionary(entries: Omit<RecordingDictionary, 're
 }
 
 /**
- * Name of an optional u32 column with the recording of each row. A file's blocks lack it: their rows are of one
- * recording. A database of many nodes returns rows of several in one block.
+ * Name of an optional u32 column with the recording of each row. Blocks of a file lack this column, because all their
+ * rows are of one recording. A database of many nodes returns rows of several recordings in one block.
  */
 export const RECORDING_COLUMN = 'recording';
 
-/** A block with its dictionary, because the store may have moved on to another file in the meantime. */
+/** A block with its dictionary: when the block is used, the store may have moved on to another file. */
 export interface ScannedBlock {
   block: NumberedBlock;
   dictionary: Dictionary;
-  /** Whether the next block is in memory already, so that reading it does not block. */
+  /** Whether the next block is already in memory, so that reading it does not block. */
   nextAtHand?: boolean;
 }
 
@@ -57,13 +57,13 @@ export interface RecordingBlock extends ScannedBlock {
   dictionary: RecordingDictionary;
 }
 
-/** Returns a function that gives the recording of a row, as an index for the dictionary. */
+/** Returns a function that returns the recording of a row, as an index for the dictionary. */
 export function createRecordingReader(block: NumberedBlock): (row: number) => number {
   const indexes = block.columns.get(RECORDING_COLUMN) as Uint32Array | undefined;
   return indexes ? (row) => indexes[row]! : () => 0;
 }
 
-/* Cuts a range of adjacent rows out of a block, as a block that shares its arrays. */
+/* Cuts a range of adjacent rows out of a block; the result is a block that shares the arrays of the original. */
 
 /** Returns rows `[from, to)`. */
 export type RowCutter = (from: number, to: number) => NumberedBlock;
@@ -76,7 +76,7 @@ export function createRowCutter(block: NumberedBlock): RowCutter {
     if (from === 0 && to === block.rowCount) return block;
     places ??= typeRows(block);
     const typeCounts = new Uint32Array(block.typeCounts.length);
-    // Index at which each type's own columns begin. Common columns use type 0, which no event has.
+    // Index at which the range begins in the columns of each type. Common columns use type 0, which no event has.
     const starts = new Uint32Array(block.typeCounts.length);
     starts[0] = from;
     for (let row = to - 1; row >= from; row--) {

@@ -1,4 +1,4 @@
-/** Maps the failure of one recording among several to an error of the API. */
+/** Maps the failure of one of several recordings to an error of the API. */
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { Problem } from '../../base/problem.ts';
 import type { ServedFile } from './served_files.ts';
@@ -26,10 +26,12 @@ export function withFileErrors<Result>(file: ServedFile, work: () => Result): Re
   }
 }
 
-/** A code on which clients can act differently is passed on; all others become recording_unavailable. */
+/**
+ * Codes on which clients can act differently: these are passed on, and all other codes become recording_unavailable.
+ */
 const TOLD: readonly string[] = ['recording_missing', 'not_a_recording', 'unsupported_format', 'recording_corrupt'];
 
-/** Converts a recording error to one with a code of the API. */
+/** Converts a recording error to an error with a code of the API. */
 export function toStoreError(error: unknown): unknown {
   if (!(error instanceof RecordingError) || TOLD.includes(error.code)) return error;
   return new Problem('recording_unavailable', error.message);

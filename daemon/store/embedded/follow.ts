@@ -1,6 +1,6 @@
 /**
- * Follows recordings from a position, in this order: losses, late events as they arrived, then events in the total
- * order up to the horizon.
+ * Follows recordings from a position. Each batch has, in this order: losses, late events in their order of arrival, and
+ * events in the total order up to the horizon.
  */
 
 import { yieldToEventLoop } from '../../base/event_loop.ts';
@@ -19,13 +19,13 @@ import {
 } from './follow_position.ts';
 import type { Extent, Recordings } from './recordings.ts';
 
-/** Rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
+/** Number of rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
 const BATCH_ROWS = 1024;
 
-/** The position of a tail, with the state that its id leaves out because it can be found again. */
+/** The position of a tail, with the state that its id omits because that state can be found again. */
 interface KnownPosition extends FollowPosition, RecordingsPosition {}
 
-/** The id is made on demand: most positions are only continued. */
+/** The id is made on demand, because most positions are only continued. */
 function createKnownPosition(position: RecordingsPosition): KnownPosition {
   return {
     ...position,
@@ -94,7 +94,7 @@ function buildBatch({ followed, ...position }: BatchDraft, complete: boolean): F
   return { followed, position: createKnownPosition(position), complete };
 }
 
-/** All events of a recording that appeared since are new; an import has no new events. */
+/** If a recording has appeared since the position, all its events are new; an import has no new events. */
 function buildPlaces(known: RecordingsPosition['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
   const places = new Map([...known].map(([id, place]) => [id, { ...place }]));
   for (const { recordingId, end, lossId, isImport } of extents) {
@@ -111,7 +111,7 @@ function addLosses(recordings: Recordings, extents: readonly Extent[], draft: Ba
     const noted = lossId > place.lossId ? recordings.lossesAfter(recordingId, place.lossId) : [];
     place.lossId = lossId;
     for (const { fromNs, toNs, lost, cause, service } of noted) {
-      // Retention mostly removes events that this tail has sent; the loss of others is reported below.
+      // Retention mostly removes events that this tail has sent; the loss of events not sent yet is reported below.
       if (cause !== 'retention') addLoss(draft, { lost, cause, service, fromNs, toNs, node });
     }
     const removed = recordings.countRemoved(recordingId, place.given, end);
@@ -131,7 +131,7 @@ function addEvent(draft: BatchDraft, json: string, isLate: boolean): void {
   draft.followed.push({ kind: 'event', id: encodePosition(draft), json, isLate });
 }
 
-/** Adds events that were recorded after the key had passed their time. Returns false if there are more. */
+/** Adds events that were recorded after the key had passed their time. Returns false if there are more such events. */
 function addLate(
   recordings: Recordings,
   filter: EventFilter,
@@ -167,7 +167,7 @@ async function addOrdered(
     const place = draft.places.get(recordingId);
     rows += scanned.block.rowCount;
     for (const { key, number, json } of readBlockRows(scanned)) {
-      // An event recorded after this batch began is sent by the next batch, as late.
+      // An event recorded after this batch began is sent by the next batch, as a late event.
       if (!place || number >= place.number) continue;
       draft.key = key;
       place.given = Math.max(place.given, number + 1);
@@ -182,7 +182,9 @@ async function addOrdered(
   return buildBatch(draft, true);
 }
 
-/** Events that the filter rejects are never sent; they count as given once the key has passed all their times. */
+/**
+ * Events that the filter rejects are never sent; they count as given once the key has passed the times of all of them.
+ */
 function passWaiting(place: RecordingPosition, horizonNs: bigint, nowNs: bigint): void {
   const { waiting } = place;
   if (waiting && waiting.beforeNs > horizonNs) return;

@@ -1,6 +1,6 @@
 /**
  * The progress of a live tail in recordings: the whole state of the tail, from which any daemon can continue it at any
- * time. Events were given if their number is below `number` of their recording and their key is not after `key`:
+ * time. An event was given if its number is below the `number` of its recording and its key is not after `key`:
  *
  *   key  ^            | not yet: they wait for their turn
  *        |............+------------------ key
@@ -20,25 +20,29 @@ import type { EventKey } from '../blocks/scanned_block.ts';
 import type { Extent } from './recordings.ts';
 
 export interface RecordingPosition {
-  /** Events with numbers below this were read: they were given or wait for their turn. */
+  /** Events with numbers below this were read: they were given, or they wait until `key` passes them. */
   number: number;
-  /** Approximate end of the given events; removals by retention after it are losses of this tail. */
+  /**
+   * Approximate end of the given events; if retention removes events after this number, they are losses of this tail.
+   */
   given: number;
-  /** Events with numbers below `number` began before `beforeNs`: all were given once `key` has passed that time. */
+  /**
+   * Events with numbers below `number` began before `beforeNs`: all of them were given once `key` has passed that time.
+   */
   waiting?: { number: number; beforeNs: bigint };
-  /** Id of the last loss record that was reported. */
+  /** Id of the last reported loss record. */
   lossId: number;
 }
 
 export interface RecordingsPosition {
-  /** Events that began before this are not requested. */
+  /** Earliest start of the requested events. */
   readonly fromNs: bigint;
   readonly key: EventKey;
-  /** Places by recording id. */
+  /** Position in each recording, by recording id. */
   readonly places: ReadonlyMap<string, RecordingPosition>;
 }
 
-/** Sorts after every event of the same time. */
+/** An event id that sorts after every event of the same time. */
 const LAST_ID = `${'f'.repeat(16)}-${'f'.repeat(16)}`;
 
 export function endOfTime(timestampNs: bigint): EventKey {
@@ -53,8 +57,8 @@ export function isAfter(a: EventKey, b: EventKey): boolean {
 const LAST_NS = U64_MAX;
 
 /**
- * Position of a new tail: it starts with events recorded from now on, or with those that began at `since` or later,
- * which may be before the epoch.
+ * Position of a new tail. The tail starts with events recorded from now on, or with events that began at `since` or
+ * later; `since` may be before the epoch.
  */
 export function buildStartPosition(
   extents: readonly Extent[],
@@ -94,10 +98,10 @@ export function encodePosition({ fromNs, key, places }: RecordingsPosition): str
   return bytes.toString('base64url');
 }
 
-/** Returns undefined if this is not the id of a position. */
+/** Returns undefined if the text is not the id of a position. */
 export function decodePosition(text: string): RecordingsPosition | undefined {
   const bytes = Buffer.from(text, 'base64url');
-  // Buffer.from skips characters that are not base64, so only text that it would produce itself is accepted.
+  // Buffer.from skips characters that are not base64, so only text that encoding its bytes gives again is accepted.
   const ours =
     bytes.length >= PLACES &&
     (bytes.length - PLACES) % PLACE_BYTES === 0 &&

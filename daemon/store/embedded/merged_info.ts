@@ -14,7 +14,7 @@ import type { WrittenSpan } from '../written_span.ts';
 import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 
-/** Names in several recordings, sorted and without duplicates. */
+/** Names from several recordings, sorted and without duplicates. */
 export function mergeNames(names: readonly string[]): string[] {
   return [...new Set(names)].sort();
 }
@@ -48,7 +48,7 @@ export function listWrittenSpans(recordings: readonly OpenRecording[]): NodeSpan
 
 type RecordedLoss = ReturnType<RecordingReader['losses']>[number];
 
-/** Returns the events that the recordings have lost. */
+/** Returns the losses of the recordings. */
 export function readMergedLosses(recordings: readonly OpenRecording[], fromNs: bigint, toNs: bigint): NodeLoss[] {
   const readLosses = ({ file, reader }: OpenRecording) => withFileErrors(file, () => reader.losses(fromNs, toNs));
   return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()].flatMap((copies) => {
@@ -58,11 +58,11 @@ export function readMergedLosses(recordings: readonly OpenRecording[], fromNs: b
   });
 }
 
-/** Copies of a recording have the same loss records: a record that both have counts once. */
+/** Copies of a recording have the same loss records: a record that both copies have counts once. */
 function mergeCopiedLosses(known: RecordedLoss[], more: RecordedLoss[]): RecordedLoss[] {
   const left = Map.groupBy(known, buildLossKey);
   const both = [...known, ...more.filter((loss) => !left.get(buildLossKey(loss))?.pop())];
-  // Removal by retention is one record that grows: the record of an older copy is contained in the newer one.
+  // Removal by retention is one record that grows: the record of a newer copy includes that of an older copy.
   const removed = both.filter(isRemoved).sort((a, b) => b.count - a.count);
   return [...both.filter((loss) => !isRemoved(loss)), ...removed.slice(0, 1)];
 }
@@ -75,7 +75,7 @@ function buildLossKey({ fromNs, toNs, cause, service = '', eventType, count }: R
   return `${fromNs} ${toNs} ${cause} ${eventType} ${count} ${service}`;
 }
 
-/** Returns by how much the nodes' wall clocks stepped. */
+/** Returns by how much the wall clock of each node was stepped. */
 export function readNodeClocks(
   recordings: readonly OpenRecording[],
   nodes: readonly string[],
@@ -102,7 +102,7 @@ function sumStepsNs(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint): 
   let sum = 0n;
   for (const [i, { kind, bootNs, offsetNs }] of steps.entries()) {
     const before = steps[i - 1];
-    // A new agent started here: the movement since the previous agent stopped is unknown.
+    // A new agent started here: how far the clock moved since the previous agent stopped is unknown.
     if (!before || kind === 'start') continue;
     const movedNs = offsetNs - before.offsetNs;
     const atNs = bootNs + offsetNs;
@@ -118,7 +118,7 @@ function sumStepsNs(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint): 
  * last write.
  */
 
-/** Returns undefined if nothing is known about its writer. */
+/** Returns undefined if nothing is known about the recording's writer. */
 export function readWrittenSpan({ file, reader }: OpenRecording): WrittenSpan | undefined {
   const read = () => withFileErrors(file, () => reader.recordedSpan());
   const span = read();
@@ -127,7 +127,7 @@ export function readWrittenSpan({ file, reader }: OpenRecording): WrittenSpan | 
   if (file.source !== 'live') return { ...span, isWholeFile: true };
   if (span.end === 'closed') return toWrittenSpan(span, 'closed');
   if (isRecorded(file.path) !== false) return toWrittenSpan(span, 'open');
-  // Since the file was read, the agent may have ended and another one may have started.
+  // Since the file was read, the agent may have ended, and another agent may have started.
   const now = read() ?? span;
   if (now.end === 'closed') return toWrittenSpan(now, 'closed');
   return toWrittenSpan(now, now.toNs === span.toNs ? 'killed' : 'open');
@@ -146,8 +146,9 @@ function toWrittenSpan({ fromNs, toNs, committed }: RecordedSpan, end: WrittenSp
 }
 
 /**
- * Returns when an agent ended, by the current wall clock: if the clock was set back since, the agent has recorded
- * nothing of the time that the clock repeats. An agent of an earlier boot is only known to have ended before this boot.
+ * Returns when an agent ended, by the current wall clock: if the clock was set back since then, the agent has recorded
+ * nothing of the period that the clock repeats. An agent of an earlier boot is only known to have ended before this
+ * boot.
  */
 function computeEndNs(toNs: bigint, committed: RecordedSpan['committed']): bigint {
   const monotonicNs = process.hrtime.bigint();

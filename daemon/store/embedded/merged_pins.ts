@@ -1,6 +1,6 @@
 /**
- * Pins in several recordings. Nothing is ever removed from an import, a bundle or another file that no agent records
- * into, so no pin is made there.
+ * Pins in several recordings. Pins are made only in files that an agent records into, because nothing is ever removed
+ * from imports, bundles and other files.
  */
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { pinTransaction, syncPins, unpinTransaction } from '../../../agent/recording/retain/pins.ts';
@@ -10,23 +10,21 @@ import { toFileError, toStoreError, withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ServedFile } from './served_files.ts';
 
-/**
- * Returns the pins that exist afterwards: the transaction may have been pinned before, with more of the preceding time.
- */
+/** Returns the resulting pins: the transaction may already have been pinned, with a longer period before it. */
 export function pinIn(recordings: readonly OpenRecording[], request: PinRequest): Pin[] | undefined {
   const { transactionId } = request;
   const holders = recordings.filter(({ file, reader }) =>
     withFileErrors(file, () => reader.readTransaction(transactionId) !== undefined),
   );
   const losing = holders.filter(canLose);
-  // Retention may remove the transaction first.
+  // Retention may remove the transaction before it is pinned.
   const pinned = changeRecordings(losing, transactionId, ({ path }) => pinTransaction(path, request) !== undefined);
   if (pinned.length === 0 && losing.length === holders.length) return undefined;
   return readMergedPins(recordings, transactionId);
 }
 
 /**
- * Looks for the pin first: with read-only access, a missing pin is then reported as such instead of as a write error.
+ * Looks for the pin first: if access is read-only, a missing pin is then reported as missing, and not as a write error.
  */
 export function unpinIn(recordings: readonly OpenRecording[], transactionId: string): boolean {
   const pinned = recordings.filter(
@@ -35,7 +33,7 @@ export function unpinIn(recordings: readonly OpenRecording[], transactionId: str
   return changeRecordings(pinned, transactionId, ({ path }) => unpinTransaction(path, transactionId)).length > 0;
 }
 
-/** Resolves once all changes of pins are on the disk. */
+/** Resolves once all changes of pins are on disk. */
 export async function syncPinFiles(files: readonly ServedFile[]): Promise<void> {
   for (const file of files)
     await syncPins(file.path).catch((error: unknown) => {
@@ -43,12 +41,12 @@ export async function syncPinFiles(files: readonly ServedFile[]): Promise<void> 
     });
 }
 
-/** The recordings that retention removes events from: their files alone have pins. */
+/** Returns the files of the recordings that retention removes events from: only these files have pins. */
 export function listPinnableFiles(recordings: readonly OpenRecording[]): ServedFile[] {
   return recordings.filter(canLose).map(({ file }) => file);
 }
 
-/** Returns the recordings that `change` modified. It is all or nothing: if one fails, the others are restored. */
+/** Returns the recordings that `change` modified. If one change fails, all changes made so far are undone. */
 function changeRecordings(
   recordings: readonly OpenRecording[],
   transactionId: string,
@@ -78,7 +76,9 @@ function restore({ file, reader }: OpenRecording, transactionId: string, before:
   });
 }
 
-/** Copies of a recording count as one: the pin that keeps more wins. */
+/**
+ * Copies of a recording count as one recording: if several copies have a pin, the pin with the earliest start counts.
+ */
 export function readMergedPins(recordings: readonly OpenRecording[], transactionId?: string): Pin[] {
   const pins = new Map<string, Pin>();
   for (const recording of recordings.filter(canLose)) {
@@ -102,7 +102,7 @@ function readRecordingPins({ file, reader, node }: OpenRecording, transactionId:
     .map((pin) => ({ ...pin, node }));
 }
 
-/** The file was read before, so these errors mean that its log or its folder is not writable. */
+/** Errors that mean that the file's log or folder is not writable, because the file itself was read before. */
 const NOT_WRITABLE: readonly string[] = ['recording_not_writable', 'recording_not_readable'];
 
 function withWriteErrors<Result>(file: ServedFile, work: () => Result): Result {

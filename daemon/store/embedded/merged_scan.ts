@@ -17,7 +17,7 @@ export interface RecordingScan {
   blocks: Iterator<RecordingBlock, void>;
 }
 
-/** The current block of a scan: rows from `position` on are left. */
+/** The current block of a scan: the rows from `position` on are left. */
 interface ScanCursor {
   readonly scan: RecordingScan;
   readonly scanned: RecordingBlock;
@@ -44,7 +44,7 @@ export function* mergeScans(
       const cursor = yield* readNextBlock(scan);
       if (!cursor) continue;
       cursors.push(cursor);
-      // Reading a block takes milliseconds: the consumer gets a turn before the next one.
+      // Reading a block takes milliseconds: the consumer runs before the next block is read.
       if (scan !== waiting.at(-1)) yield { block: cursor.cut(0, 0), dictionary: cursor.scanned.dictionary };
     }
     if (cursors.length === 0) return;
@@ -62,7 +62,7 @@ export function* mergeScans(
   }
 }
 
-/** Returns undefined after the last block. Passes a block without rows on: it is a pause. */
+/** Returns undefined after the last block. A block without rows is a pause, and is passed on. */
 function* readNextBlock(scan: RecordingScan): Generator<RecordingBlock, ScanCursor | undefined> {
   for (;;) {
     const { done, value: scanned } = scan.blocks.next();
@@ -90,7 +90,7 @@ function isEarlier(a: ScanCursor, rowOfA: number, b: ScanCursor, rowOfB: number)
   return a.numbers[rowOfA]! < b.numbers[rowOfB]!;
 }
 
-/** Returns the end of the run: the first row that a row of another scan precedes. */
+/** Returns the end of the run: the first row that comes after a row of another scan. */
 function findRunEnd(nearest: ScanCursor, cursors: readonly ScanCursor[], isBefore: Before): number {
   let end = nearest.length;
   for (const other of cursors) {
@@ -106,9 +106,9 @@ function endBefore(nearest: ScanCursor, other: ScanCursor, endMax: number, isBef
 }
 
 /**
- * Passes over rows of a copy that `nearest` has as well. The run ends before a row that only the copy has, and at the
- * end of the copy's block, because a row that only the copy has may be next. Passing over a row too early does no harm:
- * `nearest` has it.
+ * Passes over rows of a copy that `nearest` has as well. The run ends before a row that only the copy has. It also ends
+ * where the copy's block ends, because the next row may be one that only the copy has. Passing over a row too early
+ * does no harm, because `nearest` has it.
  */
 function passShared(nearest: ScanCursor, copy: ScanCursor, endMax: number, isBefore: Before): number {
   for (let row = nearest.position; row < endMax; row++) {

@@ -20,14 +20,14 @@ import { type ChosenTransaction, chooseTransactions, createOwnerTest, joinKnownR
 import { findTableIndex, groupTransactions, isAlone, type TransactionGroups } from './transaction_groups.ts';
 import { findReach } from './transaction_reach.ts';
 
-/** Number of summaries read in a step. */
+/** Number of summaries that are read in one step. */
 const READ_A_STEP = 64;
 
-/** Runs one call at a time: the tables change while they are brought up to date. */
+/** Only one call may run at a time, because a call changes the tables to bring them up to date. */
 export interface TransactionLists {
   /**
    * Passes all transactions that the filter selects to `add`, which must be done with a block when it returns. Returns
-   * their reach.
+   * the reach of these transactions.
    */
   passTransactions(
     open: readonly OpenRecording[],
@@ -38,7 +38,7 @@ export interface TransactionLists {
 }
 
 export function createTransactionLists(): TransactionLists {
-  /** The groups of the last call, valid as long as the tables have these versions. */
+  /** The groups of the last call; they are valid as long as the tables have these versions. */
   let grouped: { versions: string; groups: TransactionGroups } | undefined;
 
   function* groupOpenTransactions(open: readonly OpenRecording[]): Generator<void, TransactionGroups> {
@@ -71,12 +71,11 @@ export function createTransactionLists(): TransactionLists {
       yield* bringUpToDate(open);
       for (;;) {
         const groups = yield* groupOpenTransactions(open);
-        // One transaction more than requested shows whether there is a next page.
+        // If there is one transaction more than requested, there is a next page.
         const { chosen, reach } = yield* chooseTransactions(open, groups, { ...request, limit: request.limit + 1 });
         const shown = chosen.slice(0, request.limit);
         const transactions = yield* readChosen(open, groups, shown);
-        // Retention removed a chosen transaction. Its rows are marked as gone in the tables, so the next attempt skips
-        // it.
+        // Retention removed a chosen transaction. The tables mark its rows as gone, so the next attempt skips them.
         if (!transactions) continue;
         const last = chosen.length > shown.length ? shown.at(-1) : undefined;
         const transactionId = transactions.at(-1)?.transactionId;
@@ -136,7 +135,7 @@ export function readMergedTransactions(
   return new Map(found.flatMap(([id, summary]) => (summary ? [[id, summary]] : [])));
 }
 
-/** Returns one part per recording. How far copies overlap is unknown, so the copy with the most events counts. */
+/** Returns one part for each recording. How far copies overlap is unknown, so the copy with the most events counts. */
 function readParts(recordings: readonly OpenRecording[], transactionId: string): RecordingPart[] {
   const parts = new Map<string, RecordingPart>();
   for (const recording of recordings) {
@@ -147,13 +146,13 @@ function readParts(recordings: readonly OpenRecording[], transactionId: string):
   return [...parts.values()];
 }
 
-/* Walks through all transactions that a filter selects, in the tables in memory, without reading a recording. */
+/* Goes through all transactions that a filter selects. It uses the tables in memory, and reads no recording. */
 
 const ROWS_A_STEP = 8192;
 
 /**
- * Reuses the arrays of a block for the next one. Blocks may be empty: the consumer should do its other work then. Returns
- * the reach of all.
+ * Each block reuses the arrays of the previous block. Blocks may be empty: the consumer should then do its other work.
+ * Returns the reach of all selected transactions.
  */
 function* selectTransactions(
   open: readonly OpenRecording[],
@@ -218,7 +217,10 @@ function createTransactionRows(): TransactionRows {
   };
 }
 
-/** Writes end - start. A transaction that has only later write-back took none of its caller's time. */
+/**
+ * Writes the duration, end - start: it is 0 for a transaction that has only later write-back, which took none of its
+ * caller's time.
+ */
 function subtract(ends: Uint32Array, place: number, starts: Uint32Array, to: Uint32Array, at: number): void {
   const low = ends[place * 2]! - starts[place * 2]!;
   const high = ends[place * 2 + 1]! - starts[place * 2 + 1]! - (low < 0 ? 1 : 0);

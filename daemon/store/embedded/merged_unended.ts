@@ -18,8 +18,8 @@ export function readMergedUnended(recordings: readonly OpenRecording[]): Unended
 }
 
 /**
- * Returns the newest copy, because older ones list calls that have ended since. A recording that is being written is
- * the newest.
+ * Returns the newest copy, because older copies list calls that have ended since then. A recording that is being
+ * written is the newest.
  */
 function findNewest(copies: readonly OpenRecording[]): OpenRecording {
   const [first, ...others] = copies;

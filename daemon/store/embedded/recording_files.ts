@@ -1,5 +1,6 @@
 /**
- * The open recordings: the files that are served at present, each opened once and again when another file replaces it.
+ * The open recordings: the files that are served at present. Each file is opened once, and again when another file
+ * replaces it.
  */
 import { basename } from 'node:path';
 import { RecordingError, type RecordingErrorCode } from '../../../agent/recording/format/errors.ts';
@@ -31,7 +32,7 @@ export interface UnreadableImport {
 }
 
 export interface LeftOut extends UnreadableImport {
-  /** The `stamp` of its file. */
+  /** The `stamp` of the import's file. */
   readonly stamp: string;
 }
 
@@ -57,7 +58,7 @@ interface RecordingFiles {
   listUnreadable(): LeftOut[];
   /** Returns the faults found in files so far. */
   findings(): Findings;
-  /** Adopts the faults that another thread found, for files that are still the same. */
+  /** Adopts the faults that another thread found, except for files that have changed since then. */
   adopt(findings: Findings): void;
   close(): void;
 }
@@ -73,7 +74,7 @@ interface SharedFile extends OpenRecordingFile {
   retired: boolean;
 }
 
-/** Errors that recur until the file's bytes change. */
+/** Errors that occur again until the bytes of the file change. */
 const LASTING: readonly string[] = ['not_a_recording', 'unsupported_format', 'recording_corrupt'];
 
 export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
@@ -81,7 +82,7 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
   const leftOut = new Map<string, LeftOut>();
 
   /**
-   * The files served in this turn of the event loop: an answer needs them several times, and each look-up is costly.
+   * The files served in this pass of the event loop: an answer needs them several times, and looking them up is costly.
    */
   let lookedUp: readonly SharedFile[] | undefined;
 
@@ -108,7 +109,7 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
 
   function findOrOpenEntry(file: ServedFile): SharedFile | undefined {
     const known = byPath.get(file.path);
-    // As long as the old file is open, its inode cannot be assigned to the new one.
+    // As long as the old file is open, a new file cannot get the same inode.
     if (known?.file.identity === file.identity && isWhatItWas(known)) return known;
     const out = leftOut.get(file.path);
     if (out && out.stamp === file.stamp && LASTING.includes(out.error.code)) return undefined;

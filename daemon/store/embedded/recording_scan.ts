@@ -1,4 +1,7 @@
-/** Scans one recording: converts the store's keys and blocks to and from the recording's. */
+/**
+ * Scans one recording: converts the store's keys to those of the recording, and the recording's blocks to those of the
+ * store.
+ */
 
 import type {
   EventKey as RecordingKey,
@@ -30,7 +33,10 @@ export function* scanRecording(
 
 const dictionaries = new WeakMap<OpenRecording, RecordingDictionary>();
 
-/** One dictionary for as long as the recording is open: writers cache pieces per dictionary. Ids are never reused. */
+/**
+ * Returns the same dictionary as long as the recording is open, because writers cache texts per dictionary. Ids are
+ * never reused.
+ */
 export function findOrCreateDictionary(recording: OpenRecording): RecordingDictionary {
   let dictionary = dictionaries.get(recording);
   if (!dictionary) {
@@ -42,7 +48,7 @@ export function findOrCreateDictionary(recording: OpenRecording): RecordingDicti
   return dictionary;
 }
 
-/** Position of any event relative to this recording's: ids order events of the same time across recordings. */
+/** Position of any event among the events of this recording: across recordings, ids order events of the same time. */
 function toRecordingKey(recordingId: string, { timestamp_ns, event_id }: EventKey): RecordingKey {
   const id = parseEventId(event_id);
   if (id?.recordingId === recordingId) return { timestampNs: timestamp_ns, number: id.number };

@@ -20,7 +20,7 @@ type Open = readonly OpenRecording[];
 
 /**
  * See `ServedPaths` for `data` and `recordings`. Files are opened on first use; which files are served is looked up at
- * most once in a turn of the event loop.
+ * most once in a pass of the event loop.
  */
 export function openRecordingStore(
   data: string | undefined,
@@ -39,7 +39,7 @@ export function openRecordingStore(
       files.release(open);
     }
   };
-  /** Like `readOnce`, but repeats without an import that turns out to be unreadable. */
+  /** Works like `readOnce`, but starts over without an import that turns out to be unreadable. */
   const read = <Result>(work: (open: Open) => Result): Result =>
     withStoreErrors(() => {
       for (;;) {
@@ -50,7 +50,7 @@ export function openRecordingStore(
         }
       }
     });
-  /** Like `read`, for work in steps. */
+  /** Works like `read`, for work that is done in steps. */
   function* readInSteps<Result>(work: (open: Open) => Generator<void, Result>): Generator<void, Result> {
     for (;;) {
       const open = withStoreErrors(() => files.acquire());
@@ -99,11 +99,11 @@ export function openRecordingStore(
     findings: files.findings,
     adopt(findings) {
       if (findings.leftOut.length === 0 && findings.damaged.length === 0) return;
-      // The damage of a file can only be noted while the file is open here.
+      // A file's damage can only be noted while the file is open here.
       try {
         files.release(files.acquire());
       } catch {
-        // The next question fails in the same way, and reports it.
+        // The next query fails in the same way, and reports the error.
       }
       files.adopt(findings);
     },
@@ -147,7 +147,7 @@ function selectRecordings(open: Open, nodes: readonly string[] | undefined): Ope
   return nodes ? open.filter(({ node }) => nodes.includes(node)) : open;
 }
 
-/** Scans on with the other recordings if `isLeftOut` accepts the error of one. */
+/** If `isLeftOut` accepts the error of one recording, the scan continues with the other recordings. */
 function scan(
   open: Open,
   request: ScanRequest,
@@ -166,7 +166,7 @@ function* scanUnordered(
   request: UnorderedRequest,
   isLeftOut: (error: unknown) => boolean,
 ): Generator<RecordingBlock, void> {
-  // Only the merge recognises events that several files contain.
+  // Only the merge recognises an event that several files contain.
   if (new Set(open.map(({ recordingId }) => recordingId)).size < open.length) {
     yield* scan(open, { ...request, order: 'asc' }, isLeftOut);
     return;
@@ -204,7 +204,7 @@ function findEvent(open: Open, eventId: string): ApiEvent | undefined {
   return undefined;
 }
 
-/* Events recorded since a position: per recording, in the order in which they arrived. */
+/* Events recorded since a position, in the order in which they arrived at each recording. */
 
 /** Among several copies of a recording, picks the one that extends furthest. */
 function chooseLongestCopies(open: Open): { recording: OpenRecording; extent: { end: number; lossId: number } }[] {

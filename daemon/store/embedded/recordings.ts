@@ -1,5 +1,5 @@
 /**
- * Synchronous questions to the recordings on this machine. `recording_store.ts` implements them; a replay's plan uses
+ * Synchronous queries of the recordings on this machine. `recording_store.ts` implements them; a replay's plan uses
  * them.
  */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -24,13 +24,13 @@ import type {
 } from '../store.ts';
 import type { Findings } from './recording_files.ts';
 
-/** How far a recording extends. */
+/** The end of a recording's events and loss records. */
 export interface Extent {
   recordingId: string;
   node: string;
-  /** All numbers of its events are below this. */
+  /** Exclusive upper bound of the numbers of the recording's events. */
   end: number;
-  /** Id of its last loss record. */
+  /** Id of the recording's last loss record. */
   lossId: number;
   /** Whether the file is an import: nothing is added to it or removed from it. */
   isImport: boolean;
@@ -47,7 +47,7 @@ export interface ArrivalRequest {
 
 export interface ArrivedBlock {
   scanned: RecordingBlock;
-  /** The number to continue from; `end` if nothing is left. */
+  /** The number to continue from; equal to `end` if nothing is left. */
   next: number;
 }
 
@@ -70,7 +70,7 @@ export interface GatheredResult<Result> {
   reach: TransactionReach | null;
 }
 
-/** Methods that `Store` has too mean the same as there, but return at once. */
+/** Methods that also exist in `Store` do the same thing, but return synchronously. */
 export interface Recordings {
   listRecordingStates(): RecordingState[];
   listUnreadable(nodes?: readonly string[]): UnreadableFile[];
@@ -79,27 +79,30 @@ export interface Recordings {
   /** Adopts the faults that another thread found in the same recordings, so that answers count them as losses. */
   adopt(findings: Findings): void;
   scan(request: ScanRequest): Generator<RecordingBlock, void>;
-  /** Scans the same events in no order; `limit` and `after` must be absent. */
+  /** Scans the same events in any order; `limit` and `after` must be absent. */
   scanUnordered(request: UnorderedRequest): Generator<RecordingBlock, void>;
-  /** Returns the extents of recordings of these nodes, or of all. */
+  /** Returns the extents of the recordings of these nodes, or of all nodes. */
   extents(nodes?: readonly string[]): Extent[];
-  /** Resolves the paths of a filter before `arrivals` needs them, in steps: the first time may take long. */
+  /**
+   * Resolves the paths of a filter in steps, before `arrivals` needs them: resolving them for the first time may take
+   * long.
+   */
   lookForFiles(filter: EventFilter): Generator<void, void>;
-  /** Returns undefined if nothing in the range can match, or the recording is gone. */
+  /** Returns undefined if nothing in the range can match, or if the recording no longer exists. */
   arrivals(request: ArrivalRequest): ArrivedBlock | undefined;
   /**
-   * Returns how many of the numbers `[from, end)` retention has removed, the number after the last removed one, and the
-   * start time up to which it has removed events.
+   * Returns three values for the numbers `[from, end)`: how many of them retention has removed, the number after the
+   * last removed one, and the start time up to which retention has removed events.
    */
   countRemoved(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
   lossesAfter(recordingId: string, lossId: number): NumberedLoss[];
   event(eventId: string): ApiEvent | undefined;
   findTransaction(transactionId: string): TransactionSummary | undefined;
-  /** Yields to let other work run. Only one list is made at a time: the next may begin when this one has ended. */
+  /** Yields to let other work run. Only one list is made at a time: the next list may begin when this one has ended. */
   listTransactions(request: ChosenRequest): Generator<void, TransactionPage>;
   /**
-   * Passes all transactions that the filter selects to the result of `begin`, from memory; the arrays that `add` gets
-   * are reused. `begin` is called again if a file turns out to be unreadable.
+   * Passes all transactions that the filter selects, from memory, to the `add` that `begin` returns; the arrays that
+   * `add` gets are reused. `begin` is called again if a file turns out to be unreadable.
    */
   gatherTransactions<Result>(
     filter: ChosenFilter,
@@ -107,7 +110,7 @@ export interface Recordings {
   ): Generator<void, GatheredResult<Result>>;
   pin(request: PinRequest): Pin[] | undefined;
   unpin(transactionId: string): boolean;
-  /** Resolves once all pins are on the disk. */
+  /** Resolves once all pins are on disk. */
   syncPins(): Promise<void>;
   listPins(transactionId?: string): Pin[];
   listServices(): string[];

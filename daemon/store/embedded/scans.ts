@@ -1,4 +1,4 @@
-/** Questions that read much of the recordings. They are answered in steps, in the thread that asks or in others. */
+/** Queries that read much of the recordings. They are answered in steps, in the calling thread or in other threads. */
 
 import { encodeJsonPieces, type NextBuffer } from '../blocks/event_json.ts';
 import { type BlockSource, bindPasses, PASSES, type Passes } from '../passes.ts';
@@ -9,7 +9,7 @@ export interface Scans extends Passes, Pick<Store, 'scanJson'> {
   close(): Promise<void>;
 }
 
-/** Scans that read in the calling thread. */
+/** Creates scans that read in the calling thread. */
 export function createScans(recordings: Recordings): Scans {
   const source = createBlockSource(recordings);
   return {
@@ -30,8 +30,8 @@ export function createBlockSource(recordings: Recordings): BlockSource {
 }
 
 /**
- * Returns the same values as promises. `yield*` in an asynchronous generator would cost three times as many turns of
- * the microtask queue, which counts where recordings alternate and each block is one row.
+ * Returns the same values as promises. `yield*` in an asynchronous generator would take three times as many microtasks,
+ * which matters where recordings alternate and each block is one row.
  */
 export function toAsyncGenerator<Value>(values: Generator<Value, void>): AsyncGenerator<Value, void> {
   return {

@@ -1,4 +1,7 @@
-/** The files that are served at present: the agent may not have started yet, and imports come and go. */
+/**
+ * The files that are served at present; this set changes, because the agent may not have started yet, and imports come
+ * and go.
+ */
 import { type BigIntStats, lstatSync, readdirSync, statSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
@@ -7,18 +10,18 @@ import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
 
 export interface ServedFile {
   readonly path: string;
-  /** Identifies the file at this path, together with its log or, if no process writes it, its content. */
+  /** Identifies the file at this path, together with its log or, if no process writes the file, with its content. */
   readonly identity: string;
   readonly isFile: boolean;
   /** Reason for serving the file: it was named, an agent records into it, or it is in the folder of imports. */
   readonly source: 'named' | 'live' | 'imported';
   /** Whether the file is untrusted: only the recording that an agent writes in a data folder is trusted. */
   readonly isForeign: boolean;
-  /** Changes when an import is written to. */
+  /** A text that changes when the import is written to. */
   readonly stamp: string;
 }
 
-/** A folder whose last change is this long ago gets another modification time with its next change. */
+/** If a folder's last change is this long ago, its next change gives it another modification time. */
 const SETTLED_NS = 2_500_000_000n;
 
 export interface ServedPaths {
@@ -63,7 +66,8 @@ function listServedFiles(data: string): ServedFile[] {
 }
 
 /**
- * The paths are sorted, so their order is stable. A name that begins with a dot belongs to a file still being written.
+ * The paths are sorted, so their order is stable. A name that begins with a dot belongs to a file that is still being
+ * written.
  */
 function listImportedPaths(folder: string): string[] {
   const stats = readFileStats(folder);
@@ -82,13 +86,13 @@ function readFolderNames(folder: string, { dev, ino, mtimeNs, ctimeNs }: BigIntS
   if (known?.stamp === stamp) return known.names;
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   const names = withReadErrors(folder, () => readdirSync(folder)).sort();
-  // Another change may still get the same time, because some file systems count in steps of two seconds.
+  // Another change may still get the same modification time, because some file systems count in steps of two seconds.
   if (nowNs - mtimeNs > SETTLED_NS) listed.set(folder, { stamp, names });
   else listed.delete(folder);
   return names;
 }
 
-/** A dangling symbolic link is listed as well; it is not a file. */
+/** A dangling symbolic link is listed as well, although it is not a file. */
 function findImportedFile(path: string): ServedFile | undefined {
   const link = () => withReadErrors(path, () => lstatSync(path, { bigint: true, throwIfNoEntry: false }));
   const stats = readFileStats(path) ?? link();
@@ -102,8 +106,8 @@ function findServedFile(path: string, source: ServedFile['source']): ServedFile 
 
 function buildServedFile(source: ServedFile['source'], path: string, stats: BigIntStats): ServedFile {
   const { dev, ino, size, mtimeNs, ctimeNs } = stats;
-  // The log is part of the identity: a reader would continue with a removed log, while the agent that notices its
-  // removal starts another one.
+  // The log is part of the identity: if the log is removed, a reader would continue with the removed log, while the
+  // agent notices the removal and starts another log.
   const log = source === 'imported' ? undefined : readFileStats(`${path}-wal`);
   const isWritten = log && (source === 'live' || isRecorded(path) !== false);
   const content = isWritten ? log.ino : `${size}:${mtimeNs}:${ctimeNs}`;

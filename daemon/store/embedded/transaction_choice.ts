@@ -1,4 +1,4 @@
-/** Selects the first transactions of a sort order by looking through the tables, without reading a recording. */
+/** Selects the first transactions in a sort order. It searches the tables in memory, and reads no recording. */
 
 import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
 import type { ChosenRequest, TransactionKey, TransactionReach } from '../store.ts';
@@ -7,17 +7,17 @@ import { collectChainRows, findTableIndex, isAlone, type TransactionGroups } fro
 import { findReach } from './transaction_reach.ts';
 
 const ROWS_A_STEP = 8192;
-/** Candidates collected beyond the limit before all but the best are dropped. */
+/** Number of candidates collected beyond the limit before all but the best are dropped. */
 const CHOSEN_EXTRA_MAX = 4096;
 
-/** A transaction with the rows that count: rows of only one copy of each recording. */
+/** A transaction with those of its rows that count: the rows of only one copy of each recording. */
 export interface ChosenTransaction {
   rows: number[];
   value: bigint;
   hash: number;
 }
 
-/** Data of a transaction that is available without reading its recordings. */
+/** Data of a transaction that is known without reading the recordings of the transaction. */
 export interface KnownTransaction {
   rows: number[];
   firstNs: bigint;
@@ -57,8 +57,7 @@ export function* chooseTransactions(
     if (chosen.length === limit) last = chosen.at(-1);
   }
 
-  // The newest rows are last: going backwards, most of a list of recent transactions is not collected only to be
-  // dropped.
+  // The newest rows are last. Going backwards avoids collecting most of a list of recent transactions only to drop it.
   for (let first = groups.covered.length - 1; first >= 0; first--) {
     if (first % ROWS_A_STEP === 0) yield;
     if (groups.covered[first] === 1) continue;
@@ -91,7 +90,7 @@ function readKnown(groups: TransactionGroups, first: number): KnownTransaction {
   return { rows: [first], firstNs: firstNs[row]!, endNs: endNs[row]!, hasError: hasError[row] === 1 };
 }
 
-/** Joins the rows of a chain that count. */
+/** Joins those rows of a chain that count: the rows of only one copy of each recording. */
 export function joinKnownRows(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
@@ -127,7 +126,10 @@ function chooseFirstNs(a: KnownTransaction, b: KnownTransaction): bigint {
 
 type Owners = Pick<ChosenRequest['filter'], 'services' | 'nodes' | 'excluded'>;
 
-/** Tests whether one of the nodes and one of the services took part, and no excluded one. */
+/**
+ * Returns a test for whether one of the nodes and one of the services took part in a transaction, and no excluded one
+ * did.
+ */
 export function createOwnerTest(open: readonly OpenRecording[], groups: TransactionGroups, filter: Owners) {
   const { services, nodes, excluded } = filter;
   const isWanted = createPartTest(open, groups, services, nodes);

@@ -1,14 +1,14 @@
 /**
- * Finds the rows in the recordings' tables that belong to one transaction: its parts on several nodes, a copy of a
- * recording, or a recording that had dropped the transaction and met it again. Rows are numbered across all tables, and
- * rows of one transaction form a chain:
+ * Finds the rows in the recordings' tables that belong to one transaction. It has several rows if it ran on several
+ * nodes, if a recording has copies, or if a recording dropped the transaction and met it again later. Rows are numbered
+ * across all tables, and the rows of one transaction form a chain:
  *
  *   tables   0 1 2 3 | 4 5 6
  *   next     - - - - | 1 - 2       6 -> 2 and 4 -> 1 are chains; 0, 3 and 5 are alone
  *   covered    x x   |             not the first of its chain
  *
- * Ids are compared by a 53-bit hash: two of a million ids share a hash in 1 of 18 000 such recordings, and are then
- * listed as one transaction.
+ * Ids are compared by a 53-bit hash. In 1 of 18 000 recordings with a million ids, two ids share a hash, and their
+ * transactions are then listed as one.
  */
 import type { TransactionColumns } from '../../../agent/recording/read/transactions.ts';
 
@@ -45,7 +45,7 @@ export function* groupTransactions(tables: readonly TransactionColumns[]): Gener
   return { tables, starts, next, covered };
 }
 
-/** Uses open addressing; at most half of the slots are occupied. */
+/** Uses open addressing; at most half of the slots are in use. */
 function createSlots(count: number): { exchange(hash: number, row: number): number } {
   const size = 2 ** Math.ceil(Math.log2(Math.max(count, 1) * 2));
   const rows = new Int32Array(size).fill(NONE);
@@ -69,7 +69,7 @@ export function findTableIndex({ starts }: TransactionGroups, row: number): numb
   return table;
 }
 
-/** Returns the rows of a chain, starting with its first. */
+/** Returns the rows of a chain, starting with its first row. */
 export function collectChainRows({ next }: TransactionGroups, first: number): number[] {
   const rows: number[] = [];
   for (let row = first; row !== NONE; row = next[row]!) rows.push(row);

@@ -7,9 +7,9 @@ import type { OpenRecording } from './recording_files.ts';
 import { findTableIndex, type TransactionGroups } from './transaction_groups.ts';
 
 export interface ReachFinder {
-  /** Adds a transaction: its rows in the tables, its start, and the end of the last of its own events. */
+  /** Adds a transaction: its rows in the tables, its start, and the end of its last own event. */
   add(rows: readonly number[], startNs: bigint, endNs: bigint): void;
-  /** Null without any transaction. */
+  /** Returns null if no transaction was added. */
   reach(): TransactionReach | null;
 }
 
@@ -17,7 +17,7 @@ export function findReach(open: readonly OpenRecording[], groups: TransactionGro
   const isSeen = new Uint8Array(open.length);
   const bounds = new BigUint64Array([U64_MAX, 0n]);
   const given = new BigUint64Array(2);
-  // Times are compared as 32-bit words: comparing bigints would take longer than everything else.
+  // Times are compared as 32-bit words, because comparing bigints would take longer than everything else here.
   const bound = toWords(bounds);
   const words = toWords(given);
   let isAny = false;
@@ -34,7 +34,7 @@ export function findReach(open: readonly OpenRecording[], groups: TransactionGro
     reach() {
       if (!isAny) return null;
       const nodes = new Set(open.flatMap(({ node }, table) => (isSeen[table] === 1 ? [node] : [])));
-      // `toNs` is exclusive, and a lost event may have begun when the last one ended.
+      // `toNs` is exclusive, and a lost event may have begun exactly when the last known event ended.
       return { fromNs: bounds[0]!, toNs: bounds[1]! + 1n, nodes: [...nodes].sort() };
     },
   };

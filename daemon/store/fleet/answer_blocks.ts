@@ -1,6 +1,6 @@
 /**
  * Converts decoded answers of the table `event` to blocks like those of a recording. An event that was sent several
- * times may have several rows, which are adjacent in the total order: it is returned once.
+ * times may have several rows, which are adjacent in the total order; the event is returned once.
  */
 
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
@@ -30,9 +30,9 @@ import {
 } from '../blocks/scanned_block.ts';
 
 const BLOCK_ROWS_MAX = 4096;
-/** Entries after which an answer gets a new dictionary: memory must not grow with the answer. */
+/** Number of entries above which an answer gets a new dictionary, because memory must not grow with the answer. */
 const ENTRIES_MAX = 65_536;
-/** The number of a label that this version of kreplay does not know. */
+/** Number that stands for a label that this version of kreplay does not know. */
 const UNKNOWN_LABEL = 0xffff;
 
 /** The place of a row in the total order. */
@@ -45,17 +45,17 @@ export interface RowKey {
 export interface AnswerBlocks {
   /** Names of the columns to select. */
   readonly selected: readonly string[];
-  /** The last row of the decoded blocks so far. */
+  /** Key of the last row in the blocks decoded so far. */
   readonly last: RowKey | undefined;
-  /** Yields the rows in blocks, at most `rowsMax` in all. Without rows there is no block. */
+  /** Yields the rows in blocks, at most `rowsMax` rows in all. If there are no rows, there is no block. */
   read(decoded: NativeBlock, rowsMax: number): Generator<ScannedBlock, void>;
-  /** A block without rows. */
+  /** Creates a block without rows. */
   createEmptyBlock(): ScannedBlock;
 }
 
 const TYPE_IDS = new Map<string, number>(EVENTS.map(({ name, id }) => [name, id]));
 
-/** `wanted` are names of columns of a recording; all if omitted. */
+/** `wanted` contains names of a recording's columns; if omitted, all columns are wanted. */
 export function createAnswerBlocks(wanted?: readonly string[]): AnswerBlocks {
   const columns = buildAnswerColumns(wanted);
   let dictionary = createAnswerDictionary();
@@ -105,8 +105,8 @@ function readRowKey(decoded: NativeBlock, row: number): RowKey {
 }
 
 /**
- * Selects the rows whose key differs from the key of the row before. Events of types that a newer kreplay records are
- * left out.
+ * Selects the rows whose key differs from the key of the previous row. Events of types that only a newer kreplay
+ * records are left out.
  */
 function selectDistinctRows(decoded: NativeBlock, types: Uint8Array, before: RowKey | undefined): Uint32Array {
   const rows = new Uint32Array(decoded.rowCount);
@@ -130,7 +130,7 @@ function isKey(a: RowKey, b: RowKey): boolean {
 /** Rows of a decoded answer that become a block. */
 interface Piece {
   decoded: NativeBlock;
-  /** Ids of the types of all rows of the answer. */
+  /** Type ids of all rows of the answer. */
   types: Uint8Array;
   rows: Uint32Array;
   dictionary: AnswerDictionary;
@@ -160,7 +160,7 @@ function buildBlock(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlo
   return { ...block, rowCount: rows.length, numbers };
 }
 
-/** Groups the rows by type; the first group has type id 1. */
+/** Groups the rows by event type; the first group has the rows of type 1. */
 function groupRowsByType(counts: Uint32Array, types: Uint8Array, rows: Uint32Array): Uint32Array[] {
   const found = Array.from(counts, (count) => new Uint32Array(count));
   const next = new Uint32Array(counts.length);
@@ -244,8 +244,8 @@ type OriginPart = 'service' | 'context' | 'bytes';
 type AnswerColumn = {
   column: Column;
   /**
-   * Names of columns in the table: one with the number, the word or the text; or those with path and kind, or with the
-   * parts of a context.
+   * Names of the columns in the table: one column with the number, the word or the text; the columns with path and
+   * kind; or the columns with the parts of a context.
    */
   from: readonly string[];
 } & (
@@ -256,7 +256,7 @@ type AnswerColumn = {
 
 /** Columns that every answer has. */
 const ALWAYS = ['event_type', 'timestamp_ns'];
-/** Columns of the table that name each row. */
+/** Columns of the table that identify each row. */
 const KEY_COLUMNS = ['timestamp_ns', 'recording', 'number', 'node', 'event_type'] as const;
 const CONTEXT_PARTS: readonly SourcePart[] = ['transaction', 'trace', 'span'];
 
@@ -266,13 +266,13 @@ const ORIGIN_PARTS: Record<OriginPart, readonly SourcePart[]> = {
   bytes: ['origin_bytes'],
 };
 
-/** `wanted` are names of columns of a recording; all if omitted. */
+/** `wanted` contains names of a recording's columns; if omitted, all columns are wanted. */
 function buildAnswerColumns(wanted?: readonly string[]): AnswerColumn[] {
   const names = wanted && new Set([...ALWAYS, ...wanted]);
   return COLUMNS.filter(({ name }) => !names || names.has(name)).map(buildAnswerColumn);
 }
 
-/** Names of the columns of the table that a statement must select. */
+/** Returns the names of the table columns that a statement must select. */
 function listSelectedColumns(columns: readonly AnswerColumn[]): string[] {
   return [...new Set([...KEY_COLUMNS, ...columns.flatMap(({ from }) => from)])];
 }
@@ -317,27 +317,30 @@ function buildAnswerColumn(column: Column): AnswerColumn {
 
 function buildOriginColumn(column: Column): AnswerColumn {
   const [, slot, part] = /_(\d+)_(service|context|bytes)$/.exec(column.name) as unknown as [string, string, OriginPart];
-  // All types of event with origins share the lists.
+  // All event types with origins share the lists.
   const from = ORIGIN_PARTS[part].map((wanted) => EVENT_COLUMNS.find((one) => one.part === wanted)!.name);
   return { column, as: 'origin', from, slot: Number(slot), part };
 }
 
-/** Returns the words of a column of labels by their numbers; undefined for other columns. */
+/** Returns the words that the numbers of a label column stand for; undefined for other columns. */
 export function findColumnLabels({ eventType, field }: Column): ReadonlyMap<number, string> | undefined {
   const fields: Fields = EVENTS.find(({ id }) => id === eventType)?.fields ?? {};
   return fields[field]?.kind.labels;
 }
 
-/* Numbers the names, files, contexts and recordings of an answer, so that its rows are like those of a recording. */
+/*
+ * Assigns numbers to the names, files, contexts and recordings of an answer, so that its rows are like those of a
+ * recording.
+ */
 
 export interface AnswerDictionary extends Dictionary {
-  /** Texts and ids that are empty have number 0. */
+  /** An empty text or id has number 0. */
   assignNameId(text: string): number;
   assignFileId(path: string, kind: string): number;
-  /** `trace` and `span` are all zero where there is none; `key` is the text of all three. */
+  /** `trace` and `span` are all zero if there is none; `key` is the text of transaction, trace and span together. */
   assignContextId(key: string, transaction: string, trace: Buffer, span: Buffer): number;
   assignRecordingIndex(id: bigint, node: string): number;
-  /** Number of entries. */
+  /** Number of entries in the dictionary. */
   readonly size: number;
 }
 
@@ -398,7 +401,7 @@ function createAnswerDictionary(): AnswerDictionary {
   };
 }
 
-/** Formats the id of a recording, which the tables have as a number. */
+/** Formats the id of a recording, which the tables store as a number. */
 export function formatRecordingId(id: bigint): string {
   return id.toString(16).padStart(16, '0');
 }
@@ -416,13 +419,13 @@ function toHexOrNull(bytes: Buffer): string | null {
   return bytes.every((byte) => byte === 0) ? null : bytes.toString('hex');
 }
 
-/* Converts contexts, which the table has as texts and ids, to numbers of the answer's dictionary. */
+/* Converts contexts, which the table stores as texts and ids, to numbers of the answer's dictionary. */
 
 const TRACE_BYTES = 16;
 const SPAN_BYTES = 8;
 const NO_SPAN = Buffer.alloc(SPAN_BYTES);
 
-/** Returns a function that gives the context of a row, from columns that may be without spans. */
+/** Returns a function that reads the context of a row, from columns that may lack spans. */
 function createContextReader(
   decoded: NativeBlock,
   [transaction, trace, span]: readonly string[],
@@ -439,7 +442,7 @@ function createContextReader(
   );
 }
 
-/** Returns a function that gives the context of an origin. */
+/** Returns a function that reads the context of an origin. */
 function createOriginContextReader(
   decoded: NativeBlock,
   [transaction, trace]: readonly string[],
@@ -448,7 +451,7 @@ function createOriginContextReader(
 ): (row: number) => number {
   const { ends, items } = readTextListColumn(decoded, transaction!);
   const traces = readIdListColumn(decoded, trace!, TRACE_BYTES);
-  // The items of both are at the same places.
+  // The items of both columns are at the same places.
   if (ends.at(-1) !== traces.ends.at(-1)) throw createUnexpectedError('transactions and traces are not as many');
   const at = createOriginPlaceFinder(ends, slot);
   const readContext = createOwnerReader(items, traces.items, () => NO_SPAN, dictionary);
@@ -474,7 +477,7 @@ function createOwnerReader(
 ): (row: number) => number {
   const { table, ids } = transactions;
   if (ids) throw createUnexpectedError('transactions have numbers');
-  /** Most events have the context of the event before. */
+  /** Most events have the same context as the previous event. */
   let [lastKey, lastId] = ['', 0];
   return (row) => {
     const trace = traces.subarray(row * TRACE_BYTES, (row + 1) * TRACE_BYTES);
@@ -494,7 +497,7 @@ function isZero(bytes: Buffer): boolean {
   return true;
 }
 
-/* Reads columns of a decoded answer, whose types must be those of the table. */
+/* Reads columns of a decoded answer; their types must be the types that the table's columns have. */
 
 function getDecodedColumn({ columns }: NativeBlock, name: string): DecodedColumn {
   const found = columns.get(name);
@@ -566,7 +569,10 @@ function readIdListColumn(decoded: NativeBlock, name: string, length: number): L
   return { ends, items: toBuffer(items) };
 }
 
-/** Returns a function that gives the number of a row's text; `findNumber` is called once for each text of a table. */
+/**
+ * Returns a function that gives the number of a row's text; `findNumber` is called once for each text in a table of
+ * texts.
+ */
 function createTextNumberReader(texts: Texts, findNumber: (text: string) => number): (row: number) => number {
   const { table, ids } = texts;
   if (!ids) return (row) => findNumber(decodeText(texts, row));

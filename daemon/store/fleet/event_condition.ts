@@ -1,6 +1,6 @@
 /**
- * A filter of events as a condition on the table `event`. It selects the rows whose events the filter selects in a
- * recording; times are left to the caller, who reads the table in steps of time.
+ * Converts a filter of events to a condition on the table `event`. The condition selects the rows of the events that
+ * the filter selects in a recording; times are left to the caller, who reads the table in steps of time.
  */
 import { and, fixedText, identifier, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { EVENT_COLUMNS, type SourcePart } from '../../../agent/clickhouse/tables/event_columns.ts';
@@ -20,12 +20,12 @@ const TRACE_TEXT = /^[0-9a-f]{32}$/;
 const NO_TRACE = '0'.repeat(32);
 
 export interface TimeRange {
-  /** Inclusive bounds of the start. */
+  /** Inclusive bounds of an event's start. */
   firstNs: bigint;
   lastNs: bigint;
 }
 
-/** Returns the range of starts that a filter allows; undefined if it allows none. */
+/** Returns the range of start times that a filter allows; undefined if it allows no time. */
 export function computeTimeRange({ fromNs = 0n, toNs = U64_MAX + 1n }: EventFilter): TimeRange | undefined {
   const firstNs = fromNs < 0n ? 0n : fromNs;
   const lastNs = toNs > U64_MAX ? U64_MAX : toNs - 1n;
@@ -54,7 +54,7 @@ export function buildEventConditionSql(filter: EventFilter): Sql | undefined {
   return needed.length < conditions.length ? undefined : and(needed);
 }
 
-/** A condition that no event can meet is undefined. */
+/** A condition on the table; undefined if no event can meet it. */
 type SqlCondition = Sql | undefined;
 
 function buildDurationConditions({ minDurationNs = 0n, maxDurationNs = U64_MAX }: EventFilter): SqlCondition[] {
@@ -70,7 +70,7 @@ function buildInSql(column: string, texts: readonly string[]): SqlCondition {
   return distinct.length === 0 ? undefined : sql`${identifier(column)} IN (${list(distinct.map(text))})`;
 }
 
-/** The empty name stands for no name, so no event has it. */
+/** The empty name stands for a missing name, so no event has it. */
 export function dropEmptyNames(texts: readonly string[]): string[] {
   return texts.filter((one) => one !== '');
 }
@@ -95,7 +95,7 @@ function buildTraceSql(id: string): SqlCondition {
   return bytes && sql`(trace_id = ${fixedText(bytes)} OR has(origin_traces, ${fixedText(bytes)}))`;
 }
 
-/** The column `owner` is in the key and decides alone, except for events that several services own. */
+/** The column `owner` is in the key and decides alone, except for events with several owning services. */
 function buildServicesSql(services: readonly string[]): SqlCondition {
   const names = dropEmptyNames(services);
   if (names.length === 0) return undefined;
@@ -110,15 +110,15 @@ function isOwnedBy(names: readonly string[]): Sql {
 interface OwnColumn {
   texts: keyof OwnTexts;
   column: Sql;
-  /** Words that the column can have; undefined if any. */
+  /** Words that the column can have; undefined if it can have any word. */
   words: ReadonlySet<string> | undefined;
   /**
-   * The column with the kind of a file, which is empty for events without one; undefined for fields other than files.
+   * The column with the kind of a file, which is empty for events without a file; undefined if the field is not a file.
    */
   kind: Sql | undefined;
 }
 
-/** Only some types of event have these fields; the columns are empty for the others. */
+/** Columns of fields that only some event types have; the columns are empty for events of other types. */
 const OWN_COLUMNS: readonly OwnColumn[] = CONDITION_COLUMNS.flatMap(({ texts, columns }) =>
   columns.flatMap(({ column }) => {
     const selectPartColumns = (wanted: readonly SourcePart[]) =>
@@ -133,7 +133,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = CONDITION_COLUMNS.flatMap(({ texts, co
   }),
 );
 
-/** Returns a condition for each field that is given. */
+/** Returns a condition for each given field. */
 function buildOwnConditions(given: OwnTexts): SqlCondition[] {
   return Object.keys(OWN_FIELDS).flatMap((texts) => {
     const wanted = given[texts as keyof OwnTexts];
@@ -151,7 +151,7 @@ function buildOwnColumnSql({ column, words, kind }: OwnColumn, wanted: readonly 
   return texts.length === 0 ? undefined : sql`${column} IN (${list(texts.map(text))})`;
 }
 
-/** Values that no event can have exclude nothing. */
+/** Excluding values that no event can have excludes nothing. */
 function buildExclusions(excluded: EventValues): Sql[] {
   const { services = [], nodes = [], eventTypes = [], comms = [], results = [] } = excluded;
   const names = dropEmptyNames(services);
@@ -184,7 +184,7 @@ function beginsWith(column: Sql, beginning: string): Sql {
   return beginning === '' ? sql`1` : sql`startsWith(${column}, ${text(beginning)})`;
 }
 
-/** `folder` ends with a slash, and a name without one follows. */
+/** `folder` ends with a slash; a name without a slash must follow it. */
 function isInFolder(column: Sql, folder: string): Sql {
   const length = Buffer.byteLength(folder);
   const name = sql`substring(${column}, ${length + 1})`;

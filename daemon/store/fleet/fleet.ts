@@ -10,19 +10,22 @@ import type { ByIdRow } from './by_id_rows.ts';
 
 export interface Fleet {
   readonly connection: Connection;
-  /** Connection with the account that may write pins. */
+  /** Connection of the account that may write pins. */
   readonly pinning: Connection;
-  /** Length of the buckets by which events are sorted. */
+  /** Length of the time buckets by which events are sorted. */
   readonly bucketNs: bigint;
-  /** Whether each shard has a part of the rows. */
+  /** Whether the rows are distributed over shards. */
   readonly isCluster: boolean;
-  /** The rows of transactions that an answer has read so far: its other questions need not ask for them again. */
+  /** The rows of transactions that an answer has read so far, so that its other queries need not request them again. */
   readonly answered?: Map<string, Promise<ByIdRow[]>>;
-  /** Start of the events that are kept: earlier ones were dropped, except pinned ones; 0 if none were. */
+  /**
+   * Earliest start of the events that are kept: earlier events were dropped, except pinned ones; 0 if none were
+   * dropped.
+   */
   oldestNs(): Promise<bigint>;
 }
 
-/** The account that reads must be allowed to write pins if there is no `pinning`. */
+/** If there is no `pinning`, the account that reads must be allowed to write pins. */
 export function createFleet(
   connection: Connection,
   about: Pick<Fleet, 'bucketNs' | 'isCluster'>,
@@ -36,7 +39,7 @@ export function closeFleet({ connection, pinning }: Fleet): void {
   if (pinning !== connection) pinning.close();
 }
 
-/** Returns the table to read from: with several shards, the one that covers all of them. */
+/** Returns the table to read from; if there are several shards, it is the table that covers all of them. */
 export function chooseTableSql({ isCluster }: Fleet, name: string): Sql {
   return identifier(isCluster ? nameDistributedTable(name) : name);
 }
@@ -49,9 +52,9 @@ export function readRows<const Own extends Shape>(
   return readTypedRows(connection, statement, shape);
 }
 
-/** Error code for a shard without a replica that answers. */
+/** Error code for a shard of which no replica answers. */
 export const NO_SHARD = 279;
-/** Error codes of a statement whose shard goes away while the statement runs. */
+/** Error codes of a statement whose shard becomes unavailable while the statement runs. */
 const SHARD_LOST: readonly unknown[] = [NO_SHARD, 32, 209, 210];
 
 export function isWithoutShard(error: unknown): error is ServerError {
@@ -71,7 +74,7 @@ export async function withFleetErrors<Result>(work: () => Promise<Result>): Prom
   }
 }
 
-/** Like `withFleetErrors`, for work in steps. */
+/** Works like `withFleetErrors`, for work that is done in steps. */
 export async function* withFleetStepErrors<Value, Result>(
   work: AsyncGenerator<Value, Result>,
 ): AsyncGenerator<Value, Result> {

@@ -1,4 +1,4 @@
-/** Reads what the tables of a fleet have besides events: names, and the reports of nodes. */
+/** Reads what the tables of a fleet contain besides events: names, and the reports of nodes. */
 
 import { type RowOf, readTypedRows, requireSingleRow, type Shape } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
@@ -29,7 +29,7 @@ export async function readFleetServices(fleet: Fleet): Promise<string[]> {
   return [...new Set([...names, ...kept])].sort();
 }
 
-/** A node without events is known by its reports. */
+/** A node without events is known from its reports. */
 export async function readFleetNodes(fleet: Fleet): Promise<string[]> {
   const said = chooseTableSql(fleet, 'node');
   const sent = chooseTableSql(fleet, 'segment');
@@ -53,7 +53,7 @@ export async function readFleetLosses(
     ...(toNs !== undefined ? [sql`from_ns < ${clampTime(toNs)}`] : []),
     ...buildNodeConditions(nodes),
   ];
-  // A loss that grew may have a row for each of its states.
+  // A loss that has grown may have a row for each of its states.
   const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose
 FROM ${chooseTableSql(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss_id ORDER BY recording, loss_id`;
   const shape = { began_ns: 'number', ended_ns: 'number', lost: 'number', why: 'text', whose: 'text' } as const;
@@ -67,7 +67,7 @@ FROM ${chooseTableSql(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recordin
   }));
 }
 
-/** A recording of a node on a shard; a node that has moved to another shard may have the same recording on both. */
+/** A recording of a node on a shard. If a node has moved to another shard, both shards may have the same recording. */
 export interface KnownRecording {
   node: string;
   recording: bigint;
@@ -81,7 +81,7 @@ export async function readFleetRecordings(fleet: Fleet): Promise<KnownRecording[
   return rows.map(({ node, recording }) => ({ node, recording }));
 }
 
-/** A node that was not heard of for longer than `forgetNs` counts as gone: hosts of a fleet come and go. */
+/** A node whose last contact is longer ago than `forgetNs` counts as gone, because hosts of a fleet come and go. */
 export async function readFleetSpans(
   fleet: Fleet,
   nodes: readonly string[] | undefined,
@@ -105,7 +105,7 @@ WHERE ${and(buildNodeConditions(nodes))} ORDER BY recording`;
     const fromNs = row.created_ns;
     const toNs = row.watermark_ns;
     const isOver = hasEnded(row);
-    // A node reports times of its own clock.
+    // A node reports times according to its own clock.
     const atNs = row.at + row.clock_offset_ns;
     const heardOf = { atNs, isGone: isOver || nowNs - atNs > forgetNs };
     const { node, recording } = row;
@@ -120,8 +120,8 @@ const hasEnded = ({ ended_ns, watermark_ns }: { ended_ns: bigint; watermark_ns: 
 const UNREADABLE = { events: [], lost: [], unlisted: UNKNOWN_UNLISTED };
 
 /**
- * Reads the calls and requests in progress that each node reported last; they had not ended by the time until which the
- * node's events have arrived.
+ * Reads the calls and requests in progress from each node's last report. None of them had ended by the time up to which
+ * the node's events have arrived.
  */
 export async function readFleetUnended(fleet: Fleet, nodes: readonly string[] | undefined): Promise<UnendedEvents> {
   if (nodes?.length === 0) return { events: [], lost: [], unlisted: [] };
@@ -141,14 +141,16 @@ WHERE ${and(buildNodeConditions(nodes))} ORDER BY recording`;
     rows.map((row) => ({
       node: row.node,
       untilNs: row.watermark_ns,
-      // A killed agent reports no end: its recording is over once the node has begun another one.
+      // A killed agent reports no end: its recording is over once the node has begun another recording.
       isOpen: !hasEnded(row) && begunNs.get(row.node)! <= max(row.created_ns, row.watermark_ns),
       ...(parseUnended(row.in_progress) ?? UNREADABLE),
     })),
   );
 }
 
-/** A node may have several recordings, and a recording several rows until they are merged: the latest counts. */
+/**
+ * A node may have several recordings, and a recording may have several rows until they are merged: the latest counts.
+ */
 export async function readFleetClocks(fleet: Fleet, nodes: readonly string[]): Promise<MeasuredClock[]> {
   if (nodes.length === 0) return [];
   const statement = sql`SELECT node, argMax(clock_offset_ns, at) AS offset, argMax(clock_uncertainty_ns, at) AS uncertainty
@@ -169,7 +171,7 @@ function clampTime(time: bigint): bigint {
   return time < 0n ? 0n : time > U64_MAX ? U64_MAX : time;
 }
 
-/** All steps of the clocks of the nodes that made these recordings, by the recording's id. */
+/** Returns all clock steps of the nodes that made these recordings, by recording id. */
 export async function readFleetClockSteps(
   fleet: Fleet,
   recordingIds: readonly string[],
@@ -202,7 +204,7 @@ FROM ${chooseTableSql(fleet, 'clock')} WHERE recording IN (${ids}) GROUP BY reco
 
 /* Health of a fleet: its nodes, parts and disks. */
 
-/** A scrape or a load balancer does not wait for long. */
+/** Time limit of each statement about health, because a scrape or a load balancer does not wait for long. */
 const ANSWER_MS = 5_000;
 
 const HOUR_NS = 3_600_000_000_000n;
@@ -232,7 +234,7 @@ async function readFleetState(fleet: Fleet): Promise<FleetState> {
   SELECT count() AS n FROM system.parts WHERE active AND database = ${database} GROUP BY table, partition)`,
     { most: 'number' },
   );
-  // Partitions are hours since the epoch: the oldest partition is found faster than the oldest row.
+  // Partitions are hours since the epoch, and the oldest partition is found faster than the oldest row.
   const [events] = await readHealthRows(
     fleet,
     sql`SELECT toUInt64(count()) AS n, min(toUInt64OrZero(partition)) AS hour
@@ -246,7 +248,7 @@ FROM system.parts WHERE active AND database = ${database} AND table = 'event'`,
     unavailableShards: nodes ? 0 : 1,
     partsMax: Number(parts?.most ?? 0n),
     oldestNs: events && events.n !== 0n ? events.hour * HOUR_NS : undefined,
-    // 18.16 has no system.disks.
+    // ClickHouse 18.16 has no system.disks.
     diskFreeRatio: isCurrent ? computeFreeRatio(await readHealthRows(fleet, DISKS, DISK)) : undefined,
   };
 }
@@ -279,8 +281,8 @@ const NODES = {
 } as const;
 
 /**
- * Counts each node by its latest recording. A node's times are of its own clock, so its offset is added before they are
- * compared with the server's time.
+ * Counts each node by its latest recording. The times of a node are those of its own clock, so the clock's offset is
+ * added before they are compared with the server's time.
  */
 async function countFleetNodes(fleet: Fleet): Promise<FleetNodes> {
   const nowNs = sql`toInt64(toUnixTimestamp(now())) * 1000000000`;
@@ -304,6 +306,6 @@ FROM (${judged})`,
   const row = requireSingleRow(found);
   const counts = { current: Number(row.current), silent: Number(row.silent), ended: Number(row.ended) };
   const lags = [row.lag_0, row.lag_1, row.lag_2, row.lag_3];
-  // Clocks are read in whole seconds, so a node that is not behind may seem to be ahead.
+  // Clocks are read in whole seconds, so a node without a lag may seem to be ahead.
   return { counts, lagNs: counts.current === 0 ? [] : lags.map((value) => (value < 0n ? 0n : value)) };
 }

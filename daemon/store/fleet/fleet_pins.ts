@@ -1,4 +1,4 @@
-/** Pins in the tables of a fleet. Pinned events are copied, so that retention can drop whole hours. */
+/** Pins in the tables of a fleet. Pinned events are copied so that retention can still drop whole hours. */
 import { requireSingleRow } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { copyPinned, countPinned } from '../../../agent/clickhouse/pins/pin_copies.ts';
@@ -11,16 +11,16 @@ import { findFleetTransactions } from './transactions_by_id.ts';
 
 export interface PinLimits {
   pinsMax: number;
-  /** Events that all pins keep. */
+  /** Maximum number of events that all pins together keep. */
   eventsMax: number;
 }
 
 export const PIN_LIMITS: PinLimits = { pinsMax: 1000, eventsMax: 50_000_000 };
 
-/** Codes with which a server refuses an account that may only read, or lacks a right. */
+/** Error codes with which a server refuses an account that may only read or that lacks a right. */
 const REFUSED: readonly unknown[] = [164, 497];
 
-/** A transaction that is pinned again stays pinned, with the longer time before it. */
+/** If a transaction is pinned again, it stays pinned, and the longer period before it counts. */
 export async function pinIn(fleet: Fleet, request: PinRequest, limits: PinLimits): Promise<Pin[] | undefined> {
   const { transactionId, beforeNs, nowNs } = request;
   const summary = (await findFleetTransactions(fleet, [transactionId])).get(transactionId);
@@ -38,7 +38,7 @@ export async function pinIn(fleet: Fleet, request: PinRequest, limits: PinLimits
     pinnedNs: known?.pinnedNs ?? nowNs,
   };
   await refuseTooMany(fleet, wanted, known, limits);
-  // Retention looks for pins before it drops events, and copies pinned events that are not copied yet.
+  // Retention looks for pins before it drops events, and it copies pinned events that have not been copied yet.
   await withWriteErrors(async () => {
     await writePin(fleet.pinning, wanted);
     await copyPinned(fleet.pinning, fleet, wanted);

@@ -1,4 +1,4 @@
-/** The store of a fleet: tables of ClickHouse that the nodes' senders fill. */
+/** The store of a fleet: ClickHouse tables that the senders of the nodes fill. */
 
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -32,20 +32,20 @@ export interface FleetStoreOptions {
   eventsMax?: number;
   pinLimits?: PinLimits;
   /**
-   * A node that was not heard of for this long is gone: answers do not miss later events of it, unless the query names
-   * it.
+   * A node whose last contact is longer ago than this counts as gone: later events of the node are not missing from an
+   * answer, unless the query names the node.
    */
   forgetNs?: bigint;
-  /** A tail holds events back for this long, for others that began before them. */
+  /** A tail holds events back for this long, so that earlier events can still arrive before them. */
   tailLagNs?: bigint;
-  /** File that keeps the nodes of the shards from one start to the next. */
+  /** File that keeps the nodes of the shards across restarts. */
   nodesFile?: NodesFile | undefined;
 }
 
 /** Most events arrive 6 to 16 s after they began. */
 export const TAIL_LAG_NS = 20_000_000_000n;
 
-/** Questions that may be about one transaction, so that they can share the rows of it that were read. */
+/** Queries that may be about one transaction, so that they can share rows of the transaction that were already read. */
 function createQuestions(reading: Fleet) {
   const { slowest } = createFleetPasses(reading);
   return {
@@ -110,7 +110,7 @@ export function createFleetStore(
   return store;
 }
 
-/* Finds one event by its id: its segment gives the time, by which the table of events is sorted. */
+/* Finds one event by its id: the event's segment gives the time, by which the table of events is sorted. */
 
 async function findFleetEvent(fleet: Fleet, eventId: string): Promise<ApiEvent | undefined> {
   const id = parseEventId(eventId);
@@ -125,7 +125,7 @@ WHERE ${recording} AND first_number <= ${id.number} AND end_number > ${id.number
   const times = segment && { firstNs: segment.t_min, lastNs: segment.t_max };
   const statements = [
     ...(times ? [buildEventSql(fleet, { ...asked, times }, false)] : []),
-    // Pinned events have no segment, and are so few that no time is needed.
+    // Pinned events have no segment, but they are so few that no time is needed to find one.
     ...((await fleet.oldestNs()) > (times?.firstNs ?? 0n) ? [buildPinnedSql(fleet, asked)] : []),
   ];
   for (const statement of statements)

@@ -1,7 +1,7 @@
 /**
- * Follows a fleet from a position: losses and late events as they arrived, then events in the total order up to some
- * time ago. An event counts once its segment has arrived: a row that is visible before its segment is given later, as
- * late.
+ * Follows a fleet from a position: losses and late events in their order of arrival, then events in the total order up
+ * to some time ago. An event counts once its segment has arrived: if a row is visible before its segment, its event is
+ * given later, as a late event.
  */
 
 import { crc32 } from 'node:zlib';
@@ -20,21 +20,23 @@ import { buildEventConditionSql } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { buildEventSql, buildFollowingSql, scanFleet } from './scan.ts';
 
-/** Rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
+/** Number of rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
 const BATCH_ROWS = 1024;
-/** Segments whose late events are read by one statement. */
+/** Number of segments whose late events are read by one statement. */
 const SEGMENTS_TOGETHER = 64;
-/** The tables are asked once in this time, unless more is due. */
+/** Interval at which the tables are queried, unless more events are due. */
 const LOOK_EVERY_NS = 1_000_000_000n;
 
-/** State that a position's id leaves out: without it, late events of the overlap are given again. */
+/** State that a position's id omits: if this state is missing, late events of the overlap are given again. */
 interface Memory {
-  /** Segments of the overlap whose late events were given, and the counts of the losses that were given. */
+  /**
+   * Names of the segments of the overlap whose late events were given, and the counts of the losses that were given.
+   */
   readonly segments: ReadonlySet<string>;
   readonly losses: ReadonlyMap<string, number>;
   /** Segments whose late events were given only up to a key. */
   readonly late?: { segments: readonly ArrivedSegment[]; after: RowKey | undefined } | undefined;
-  /** When the tables were last asked; undefined if more is due. */
+  /** Time of the last query of the tables; undefined if more events are due. */
   readonly lookedNs?: bigint | undefined;
 }
 
@@ -45,7 +47,7 @@ interface KnownPosition extends FollowPosition, ArrivalPosition {
 const EMPTY: Memory = { segments: new Set(), losses: new Map() };
 let positions = 0;
 
-/** The id is made on demand: most positions are only continued. */
+/** The id is made on demand, because most positions are only continued. */
 function createKnownPosition(position: ArrivalPosition, memory: Memory): KnownPosition {
   const { fromNs, key, arrivedS } = position;
   const sharedAs = `fleet ${++positions}`;
@@ -62,8 +64,8 @@ function createKnownPosition(position: ArrivalPosition, memory: Memory): KnownPo
 }
 
 /**
- * The tail begins with events that arrive from now on, or with those that began at `sinceNs` or later; `horizonNs` is
- * about now.
+ * The tail begins with events that arrive from now on, or with events that began at `sinceNs` or later; `horizonNs` is
+ * approximately now.
  */
 export async function startFollowing(
   fleet: Fleet,
@@ -82,7 +84,7 @@ export function parseFollowPosition(id: string): FollowPosition | undefined {
   return position && createKnownPosition(position, EMPTY);
 }
 
-/** Builds the memory of a tail that was given everything that has arrived. */
+/** Builds the memory of a tail that was given all events and losses that have arrived. */
 function buildMemory({ segments, losses }: Arrivals, before: Memory, lookedNs?: bigint): Memory {
   return {
     segments: new Set(segments.map(({ name }) => name)),
@@ -134,7 +136,7 @@ function addLosses(draft: FleetBatchDraft, { losses }: Arrivals): void {
     if (before !== undefined && before >= loss.lost) continue;
     counts.set(name, loss.lost);
     const fromNs = loss.cause === 'retention' && loss.fromNs < key.timestampNs ? key.timestampNs : loss.fromNs;
-    // Retention mostly removes events that this tail has given.
+    // Retention mostly removes events that this tail has already given.
     if (loss.cause === 'retention' && loss.toNs < fromNs) continue;
     const lost = loss.lost - (before ?? 0);
     draft.followed.push({ kind: 'lost', id: encodePosition(draft.position), loss: { ...loss, fromNs, lost } });
@@ -142,7 +144,7 @@ function addLosses(draft: FleetBatchDraft, { losses }: Arrivals): void {
   draft.memory = { ...draft.memory, losses: counts };
 }
 
-/** Adds events that arrived after the key had passed their time. Returns false if there are more. */
+/** Adds events that arrived after the key had passed their time. Returns false if there are more such events. */
 async function addLate(
   fleet: Fleet,
   filter: EventFilter,
@@ -213,24 +215,24 @@ async function addOrdered(
 
 /*
  * The progress of a live tail in the tables of a fleet. Events up to `key` were given if their segments had arrived
- * before `arrivedS`, by the clock of the server; events up to `key` that arrive later are late. The position is encoded
+ * before `arrivedS`, by the server's clock; events up to `key` that arrive later are late. The position is encoded
  * as an id, opaque to clients:
  *
  *   [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64, recording u64, number u64][arrived s u32]
  */
 
 interface ArrivalPosition {
-  /** Events that began before this are not requested. */
+  /** Earliest start of the requested events. */
   readonly fromNs: bigint;
   readonly key: RowKey;
   readonly arrivedS: bigint;
 }
 
-/** Positions in recordings have version 1. */
+/** Version of these positions; positions in recordings have version 1. */
 const VERSION = 2;
 const [CHECKSUM, FROM, KEY_TIME, KEY_RECORDING, KEY_NUMBER, ARRIVED, END] = [1, 5, 13, 21, 29, 37, 41] as const;
 
-/** Sorts after every event of this time. */
+/** Returns a key that sorts after every event of this time. */
 function endOfTime(timestampNs: bigint): RowKey {
   return { timestampNs, recording: U64_MAX, number: U64_MAX };
 }
@@ -247,10 +249,10 @@ export function encodePosition({ fromNs, key, arrivedS }: ArrivalPosition): stri
   return bytes.toString('base64url');
 }
 
-/** Returns undefined if this is not the id of a position. */
+/** Returns undefined if the text is not the id of a position. */
 export function decodePosition(text: string): ArrivalPosition | undefined {
   const bytes = Buffer.from(text, 'base64url');
-  // Buffer.from skips characters that are not base64, so only text that it would produce itself is accepted.
+  // Buffer.from skips characters that are not base64, so only text that encoding its bytes gives again is accepted.
   const isOurs =
     bytes.length === END &&
     bytes.toString('base64url') === text &&
@@ -268,13 +270,16 @@ export function decodePosition(text: string): ArrivalPosition | undefined {
   };
 }
 
-/* Recent arrivals at a fleet: segments and losses, by the clock of the server. */
+/* Recent arrivals at a fleet: segments and losses, by the server's clock. */
 
-/** A row may become visible this long after its time of arrival, and the clocks of servers differ. */
+/**
+ * Number of seconds that are read again, because a row may become visible this long after its time of arrival, and the
+ * clocks of servers differ.
+ */
 const OVERLAP_S = 5n;
 
 export interface ArrivedSegment {
-  /** Stays the same for a segment that is sent again. */
+  /** Name that stays the same if the segment is sent again. */
   name: string;
   recording: bigint;
   firstNumber: bigint;
@@ -289,9 +294,9 @@ interface ArrivedLoss extends NodeLoss {
 }
 
 interface Arrivals {
-  /** Time of the server when it was asked. */
+  /** Server time of the query. */
   nowS: bigint;
-  /** Ordered by arrival. */
+  /** Segments in order of arrival. */
   segments: ArrivedSegment[];
   losses: ArrivedLoss[];
 }
@@ -319,7 +324,7 @@ FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, first_number`, table
 GROUP BY recording, first_number HAVING min(arrived) >= ${bound} ORDER BY min(arrived), recording, first_number`;
 }
 
-/** A loss that has grown counts as arriving again; one that is only sent again does not. */
+/** A loss that has grown counts as a new arrival; a loss that was only sent again does not. */
 function buildLossesSql(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
   const table = chooseTableSql(fleet, 'loss');
   return sql`SELECT recording, loss_id, any(node) AS at, any(cause) AS why, min(from_ns) AS first, max(to_ns) AS last,
@@ -328,7 +333,7 @@ FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, loss_id`, table, bou
 GROUP BY recording, loss_id HAVING lost > before OR is_known = 0 ORDER BY min(arrived), recording, loss_id`;
 }
 
-/** Builds the condition for keys with a row that arrived at `bound` or later. */
+/** Builds the condition for keys of which a row arrived at `bound` or later. */
 function buildArrivedSql(fleet: Fleet, key: Sql, table: Sql, bound: Sql): Sql {
   const keys = sql`(SELECT ${key} FROM ${table} WHERE arrived >= ${bound})`;
   return fleet.isCluster ? sql`(${key}) GLOBAL IN ${keys}` : sql`(${key}) IN ${keys}`;
@@ -389,7 +394,7 @@ function toArrivedLoss(row: RowOf<typeof LOSS>): ArrivedLoss {
   };
 }
 
-/** Returns a test of whether an event's segment arrived before `sinceS` or is one of `names`. */
+/** Returns a test for whether an event's segment arrived before `sinceS` or is one of `names`. */
 async function createArrivalTest(
   fleet: Fleet,
   keys: readonly RowKey[],
@@ -411,24 +416,24 @@ FROM ${chooseTableSql(fleet, 'segment')} WHERE ${or(wanted)} GROUP BY recording,
     (byRecording.get(recording) ?? []).some((row) => row.first_number <= number && row.end > number);
 }
 
-/* Reads the events of some segments that are not after a key. */
+/* Reads those events of some segments that are not after a key. */
 
 interface LateRequest {
   filter: EventFilter;
   segments: readonly ArrivedSegment[];
-  /** Events began at this time or later. */
+  /** Earliest start of the events. */
   fromNs: bigint;
-  /** Events are not after this key. */
+  /** Key that no event comes after. */
   key: RowKey;
-  /** Events follow this key, if it is given. */
+  /** Key that all events come after, if it is given. */
   after: RowKey | undefined;
   rowsMax: number;
 }
 
 interface LateRows {
-  /** Rows in the total order. */
+  /** The rows, in the total order. */
   rows: FollowedRow[];
-  /** The last key that was read, if there may be more. */
+  /** Last key that was read; undefined if there are no more rows. */
   readTo: RowKey | undefined;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Remembers which recordings of which nodes the shards have, to name the nodes of a shard that is away. Each recording
- * is counted by shards, because a node that has moved to another shard has left a part of it on the first.
+ * Remembers which recordings of which nodes the shards have, in order to name the nodes of an unavailable shard. For
+ * each recording, shards are counted, because a node that has moved to another shard has left a part of the recording
+ * on the first shard.
  */
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -9,10 +10,12 @@ import type { KnownRecording } from './fleet_info.ts';
 export interface KnownNodes {
   /** Notes the recordings of these nodes, or of all nodes, that were found while all shards answered. */
   learn(found: readonly KnownRecording[], nodes: readonly string[] | undefined): void;
-  /** Notes the recordings that some shards have, and returns the nodes, of these or of all, that lack recordings. */
+  /**
+   * Notes the recordings that some shards have. Returns the nodes that lack recordings, among these nodes or among all.
+   */
   compare(found: readonly KnownRecording[], nodes: readonly string[] | undefined): string[];
   names(): string[];
-  /** Whether all nodes were learnt. */
+  /** Whether all nodes are known. */
   isWhole(): boolean;
 }
 
@@ -69,16 +72,16 @@ function mergeMaxCounts(before: CountsByRecording = new Map(), counts: CountsByR
 
 /*
  * Keeps the last known nodes of a fleet in a file beside the stored sessions, so that a daemon that starts while a
- * shard is away can name the missing nodes. A file that is unreadable or not writable does no harm.
+ * shard is unavailable can name the missing nodes. A file that is not readable or not writable does no harm.
  */
 
 export interface NodesFile {
   path: string;
-  /** Names the fleet: the nodes of another fleet are not used. */
+  /** Identifies the fleet: a file with the nodes of another fleet is not used. */
   fleet: string;
 }
 
-/** How many shards have each recording of each node. */
+/** Number of shards that have each recording of each node. */
 type RecordingCounts = Map<string, Map<bigint, number>>;
 
 interface Written {
@@ -86,7 +89,7 @@ interface Written {
   nodes: Record<string, [recording: string, count: number][]>;
 }
 
-/** Returns undefined without a usable file. */
+/** Returns undefined if there is no usable file. */
 function readNodes({ path, fleet }: NodesFile): RecordingCounts | undefined {
   try {
     const written = JSON.parse(readFileSync(path, 'utf8')) as Written;
@@ -106,6 +109,6 @@ function writeNodes({ path, fleet }: NodesFile, known: RecordingCounts): void {
     writeFileSync(`${path}.new`, text, { mode: 0o600 });
     renameSync(`${path}.new`, path);
   } catch {
-    // The next change is written with a new attempt.
+    // The next change is another attempt to write the file.
   }
 }

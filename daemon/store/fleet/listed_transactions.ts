@@ -1,4 +1,4 @@
-/** Lists of transactions in pages: a statement ranks the transactions, and the tables by id have their summaries. */
+/** Lists transactions in pages: a statement ranks the transactions, and the tables of ids contain their summaries. */
 
 import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
@@ -7,17 +7,17 @@ import { type Fleet, readRows } from './fleet.ts';
 import { buildSelectionSql, createReachFinder, readReach, readSelectedTransactions } from './selected_transactions.ts';
 import { findFleetTransactions } from './transactions_by_id.ts';
 
-/** A transaction in the order of a list. */
+/** A transaction with its place in the order of a list. */
 interface Ranked {
   id: string;
   value: bigint;
   hash: number;
 }
 
-/** Returns the transactions that follow `after` in the list, `count` at most. */
+/** Returns the transactions that follow `after` in the list, at most `count` of them. */
 type Rank = (after: TransactionKey | undefined, count: number) => Promise<Ranked[]>;
 
-/** Candidates collected beyond the limit before all but the best are dropped. */
+/** Number of candidates collected beyond the limit before all but the best are dropped. */
 const KEPT_EXTRA_MAX = 4096;
 
 export async function* listFleetTransactions(
@@ -29,7 +29,7 @@ export async function* listFleetTransactions(
     : await rankOnServer(fleet, request);
   const { fromNs = 0n } = request.filter;
   const transactions: TransactionSummary[] = [];
-  // One transaction more than requested shows whether there is a next page.
+  // If there is one transaction more than requested, there is a next page.
   const [reach, first] = await Promise.all([reachOfAll(), rank(request.after, request.limit + 1)]);
   let found = first;
   for (;;) {
@@ -41,7 +41,7 @@ export async function* listFleetTransactions(
     yield;
     for (const { id } of shown) {
       const summary = summaries.get(id);
-      // Only the summary shows that a transaction began long before the time of the filter.
+      // Only the summary shows whether a transaction began long before the time of the filter.
       if (summary && summary.firstTimestampNs >= fromNs) transactions.push(summary);
     }
     const last = found.length > shown.length ? shown.at(-1) : undefined;
@@ -51,7 +51,7 @@ export async function* listFleetTransactions(
   }
 }
 
-/** How a list is ranked, and where all of its transactions took place. */
+/** The ranking of a list, and the reach of all its transactions. */
 interface Ranking {
   rank: Rank;
   reach(): Promise<TransactionReach | null>;
@@ -79,7 +79,10 @@ function buildAfterSql(value: Sql, { value: last, transactionId }: TransactionKe
   return sql`(${value} < ${last} OR (${value} = ${last} AND hash > ${hashText53(transactionId)}))`;
 }
 
-/** Ranks transactions that events have chosen in this process: their hashes may be too many for a statement. */
+/**
+ * Ranks, in this process, transactions that were chosen by their events: a statement may not have room for their
+ * hashes.
+ */
 async function* rankLocally(
   fleet: Fleet,
   { filter, sort, limit, after: first }: ChosenRequest,

@@ -1,4 +1,4 @@
-/** Connects to the tables of a fleet, and checks that they are there and of a schema that this kreplay reads. */
+/** Connects to the tables of a fleet, and checks that they exist and have a schema that this kreplay can read. */
 import { type Connection, connect } from '../../../agent/clickhouse/connection/connection.ts';
 import { readTypedRows } from '../../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../../agent/clickhouse/connection/settings.ts';
@@ -10,13 +10,13 @@ import { SCHEMA_VERSION } from '../../../agent/clickhouse/tables/schema.ts';
 import { UserError } from '../../../agent/process/errors.ts';
 import { createFleet, type Fleet } from './fleet.ts';
 
-/** Address of a fleet's tables; it can be passed to a thread. */
+/** Address of a fleet's tables, in a form that can be passed to a thread. */
 export interface FleetSettings extends ConnectionSettings {
-  /** The account that may write pins, if it differs from the one that reads. */
+  /** The account that may write pins, if it differs from the account that reads. */
   pins?: Pick<ConnectionSettings, 'user' | 'passwordFile'> | undefined;
 }
 
-/** Throws a UserError, also if a server cannot be reached. */
+/** Throws a UserError on failure, including if a server cannot be reached. */
 export async function openFleet(settings: FleetSettings): Promise<Fleet> {
   const connection = connect(settings);
   const pinning = settings.pins ? connectToPin(settings, connection) : connection;
@@ -50,7 +50,7 @@ async function openFleetTables(connection: Connection, pinning: Connection): Pro
   return createFleet(connection, { bucketNs: meta.bucketNs, isCluster }, pinning);
 }
 
-/** Refuses a setting with which answers would silently lack shards that are away. */
+/** Refuses a setting that would make answers silently omit unavailable shards. */
 async function refuseLeavingOut(connection: Connection): Promise<void> {
   const [setting] = await readTypedRows(
     connection,
@@ -65,7 +65,10 @@ async function refuseLeavingOut(connection: Connection): Promise<void> {
 
 /* Measures how long a server takes for statements. */
 
-/** `onStatement` gets the seconds of each statement when it ends, even of one that failed or was given up. */
+/**
+ * `onStatement` gets the duration of each statement in seconds when the statement ends, even if it failed or was given
+ * up.
+ */
 export function measureFleet(fleet: Fleet, onStatement: (seconds: number) => void): Fleet {
   const { connection } = fleet;
   return {
@@ -77,7 +80,7 @@ export function measureFleet(fleet: Fleet, onStatement: (seconds: number) => voi
   };
 }
 
-/** Counts only the time spent waiting for the server, not the reader's time between blocks. */
+/** Counts only the time that is spent waiting for the server, not the time that the reader takes between blocks. */
 async function* measureStatement(
   blocks: AsyncGenerator<NativeBlock>,
   onStatement: (seconds: number) => void,

@@ -20,18 +20,18 @@ import { buildEventConditionSql, computeTimeRange, parseTraceId, type TimeRange 
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { readTransactionRows } from './transactions_by_id.ts';
 
-/** Rows that one statement returns at most: the server keeps as many in memory to sort them. */
+/** Maximum number of rows that one statement returns: the server keeps as many rows in memory to sort them. */
 const STATEMENT_ROWS_MAX = 65_536;
-/** Smallest row limit of a statement, for rows that are large, as with long paths: this many always fit. */
+/** Smallest row limit of a statement, for large rows, such as rows with long paths: this many rows always fit. */
 const STATEMENT_ROWS_MIN = 1024;
 const STEP_NS_MAX = 2n ** 64n;
 const STEP_NS_MIN = 1_000_000n;
-/** A step is made for this many times the wanted rows, because events are not spread evenly. */
+/** A step is planned for this many times the number of wanted rows, because events are not spread evenly. */
 const ROWS_SPARE = 2;
 
 type Order = ScanRequest['order'];
 
-/** `also` adds conditions to those of the filter. */
+/** `also` contains conditions besides those of the filter. */
 export async function* scanFleet(
   fleet: Fleet,
   { filter, order, after, limit = Number.POSITIVE_INFINITY, columns: wanted }: ScanRequest,
@@ -113,24 +113,24 @@ function isOfTimesAlone({ fromNs: _, toNs: __, ...others }: ScanRequest['filter'
 }
 
 interface Steps {
-  /** Whether steps may have far more rows than are wanted. */
+  /** Whether steps may contain far more rows than are wanted. */
   readonly areLong: boolean;
-  /** Returns the step to read now; undefined after the last one. */
+  /** Returns the step to read now; undefined after the last step. */
   next(): TimeRange | undefined;
-  /** Skips the time that precedes this one in the order of the scan. */
+  /** Skips the times that come before this time in the order of the scan. */
   skipTo(timeNs: bigint): void;
-  /** Notes that the step was read up to this time: the next step begins there, and is shorter. */
+  /** Notes that the step was read up to this time: the next step begins there and is shorter. */
   stopAt(timeNs: bigint): void;
-  /** Ends the step that is read now where this range ends. */
+  /** Shortens the current step so that it ends where this range ends. */
   cutTo(range: TimeRange): void;
-  /** Notes that the step was read to its end. */
+  /** Notes that the current step was read to its end. */
   pass(foundLittle: boolean): void;
 }
 
 interface StepOptions {
   order: Order;
   fleet: Fleet;
-  /** Number of wanted rows, if the scan selects rows by time alone. */
+  /** Number of wanted rows; undefined unless the scan selects rows by time alone. */
   wholeRows: number | undefined;
 }
 
@@ -142,7 +142,7 @@ function createSteps(
   const ranges = isAscending ? [...ascending] : ascending.toReversed();
   const areShort = events === undefined;
   let lengthNs = areShort ? STEP_NS_MAX : bucketNs;
-  // A part of a bucket may suffice if the scan selects all rows: the server need not sort the rest.
+  // If the scan selects all rows, a part of a bucket may suffice, and the server need not sort the rest.
   if (events && wholeRows !== undefined) {
     const [{ firstNs, lastNs }] = ranges as [TimeRange];
     const enoughNs = ((lastNs - firstNs) * BigInt(ROWS_SPARE * wholeRows)) / events;
@@ -190,30 +190,30 @@ function createSteps(
   };
 }
 
-/** Builds the condition for rows that follow a key in the order. */
+/** Builds the condition for rows that come after a key in the order. */
 export function buildFollowingSql({ timestampNs, recording, number }: RowKey, order: Order): Sql {
   const beyond = order === 'asc' ? sql`>` : sql`<`;
   return sql`(timestamp_ns ${beyond} ${timestampNs} OR (timestamp_ns = ${timestampNs} AND (recording ${beyond} ${recording} OR (recording = ${recording} AND number ${beyond} ${number}))))`;
 }
 
-/** Any text that is not an event id sorts before all ids. */
+/** Converts the key of an event to the key of a row. A text that is not an event id sorts before all ids. */
 function toRowKey({ timestamp_ns: timestampNs, event_id }: EventKey): RowKey {
   const id = parseEventId(event_id);
   return { timestampNs, recording: id ? BigInt(`0x${id.recordingId}`) : 0n, number: id?.number ?? 0n };
 }
 
 /*
- * Finds the part of a step that has the rows of a page. A statement about times alone takes the server a fraction of
- * the time for all columns, and the part is short where a filter leaves few rows or a page needs few of them:
+ * Finds the part of a step that contains the rows of a page. Reading only times takes the server a fraction of the time
+ * that all columns take, and the part is short where a filter leaves few rows or a page needs few rows:
  *
  *   step          |                                  |
  *   selected          x   x x   x     x  x   x  x
  *   a page of 4      [-----------]
  */
 
-/** Longer answers are not probed, because they need most rows. */
+/** Maximum number of rows for which a probe is made; longer answers skip it, because they need most rows of a step. */
 const PROBED_ROWS_MAX = 16_384;
-/** Fewer columns are read without a probe. */
+/** Minimum number of columns for which a probe is made; smaller reads skip it. */
 const PROBED_COLUMNS_MIN = 12;
 
 interface ProbeRequest extends Pick<ScanRequest, 'limit'> {
@@ -225,7 +225,7 @@ function isWorthProbing({ selected, limit = Number.POSITIVE_INFINITY }: ProbeReq
 }
 
 interface Probed {
-  /** Time from the first to the last row, of `rowsMax` at most; undefined without rows. */
+  /** Time from the first row to the last one, among at most `rowsMax` rows; undefined if there are no rows. */
   range: TimeRange | undefined;
   /** Whether the step may have more rows. */
   hasMore: boolean;
@@ -240,22 +240,22 @@ FROM (${buildEventTimesSql(fleet, asked, withPinned)})`;
   return { range, hasMore: row.found === BigInt(asked.rowsMax) };
 }
 
-/* Finds the ranges of time in which the table `event` has a filter's rows, and conditions that hold there. */
+/* Finds the ranges of time in which the table `event` has rows that match a filter, and conditions that hold there. */
 
 interface ScanRanges {
-  /** Ascending, without any two that touch. */
+  /** Ranges in ascending order, of which no two touch. */
   ranges: TimeRange[];
-  /** Conditions besides those of the filter, which let the server find the rows by its key. */
+  /** Conditions besides those of the filter, with which the server finds the rows by the key of the table. */
   more: Sql[];
   /** Number of all events in the ranges, whatever the filter; undefined for short ranges, which need no steps. */
   events: bigint | undefined;
 }
 
-/** Ranges that are closer than this many buckets are read as one. */
+/** Ranges that are at most this many buckets apart are read as one range. */
 const GAP_BUCKETS = 2n;
 const TOUCHED = { t_min: 'number', t_max: 'number', owners: 'texts' } as const;
 
-/** Only pinned events are left of those that began before `oldestNs`. */
+/** Only pinned events are left among the events that began before `oldestNs`. */
 async function findScanRanges(
   fleet: Fleet,
   filter: EventFilter,
@@ -307,7 +307,7 @@ PREWHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
   return readRows(fleet, statement, TOUCHED);
 }
 
-/** Finds the range of committed segments: rows of other segments are no part of an answer yet. */
+/** Finds the range of committed segments: rows of other segments do not belong to an answer yet. */
 async function findSegmentRanges(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
   const statement = sql`SELECT sum(n) AS events, min(t_min) AS first_ns, max(t_max) AS last_ns
 FROM ${chooseTableSql(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
@@ -315,7 +315,7 @@ FROM ${chooseTableSql(fleet, 'segment')} WHERE ${and([...conditions, touches(tim
   if (!row || row.events === 0n) return { ranges: [], more: [], events: 0n };
   const whole = { firstNs: row.first_ns, lastNs: row.last_ns };
   const range = clipRange(whole, times);
-  // Events are taken to be spread evenly.
+  // This estimate assumes that events are spread evenly.
   const share = (computeLengthNs(range) * row.events) / computeLengthNs(whole);
   return { ranges: [range], more: [], events: share };
 }
@@ -336,7 +336,7 @@ function touches({ firstNs, lastNs }: TimeRange): Sql {
   return sql`t_max >= ${firstNs} AND t_min <= ${lastNs}`;
 }
 
-/** Bounds are inclusive, and the two ranges must overlap. */
+/** Returns the overlap of two ranges. Bounds are inclusive, and the ranges must overlap. */
 function clipRange(range: TimeRange, { firstNs, lastNs }: TimeRange): TimeRange {
   return {
     firstNs: range.firstNs > firstNs ? range.firstNs : firstNs,
@@ -348,7 +348,7 @@ function computeLengthNs({ firstNs, lastNs }: TimeRange): bigint {
   return lastNs - firstNs + 1n;
 }
 
-/** Joins ranges with a gap of at most `gapNs`; they must be ordered by start. */
+/** Joins ranges that are at most `gapNs` apart; they must be ordered by start. */
 function joinRanges(ranges: readonly TimeRange[], gapNs: bigint): TimeRange[] {
   const found: TimeRange[] = [];
   for (const range of ranges) {
@@ -360,7 +360,7 @@ function joinRanges(ranges: readonly TimeRange[], gapNs: bigint): TimeRange[] {
 }
 
 /*
- * Statements that read events in the total order, including pinned ones that retention has dropped from the table
+ * Statements that read events in the total order, including pinned events that retention has dropped from the table
  * `event`.
  */
 
@@ -369,11 +369,11 @@ interface AskedEvents {
   conditions: readonly Sql[];
   order: Order;
   rowsMax: number;
-  /** Whether the conditions alone select few of the rows at these times, without regard to the times. */
+  /** Whether the conditions, not counting those on times, select few of the rows at these times. */
   selectFew?: boolean;
 }
 
-/** A pinned event that was not dropped has several rows in the answer, which are adjacent. */
+/** A pinned event that retention has not dropped has several rows in the answer, which are adjacent. */
 export function buildEventSql(fleet: Fleet, asked: AskedEvents & { times: TimeRange }, withPinned: boolean): Sql {
   const conditions = [buildTimeRangeSql(fleet.bucketNs, asked.times), ...asked.conditions];
   const kept = selectFrom(chooseTableSql(fleet, 'event'), { ...asked, conditions });
@@ -385,7 +385,7 @@ export function buildEventSql(fleet: Fleet, asked: AskedEvents & { times: TimeRa
 
 type AskedTimes = Omit<AskedEvents, 'selected'> & { times: TimeRange };
 
-/** The times of the events that `buildEventSql` selects. */
+/** Selects the times of the events that `buildEventSql` selects. */
 function buildEventTimesSql(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Sql {
   const condition = and([buildTimeRangeSql(fleet.bucketNs, asked.times), ...asked.conditions]);
   const first = sql`ORDER BY timestamp_ns ${asked.order === 'asc' ? sql`` : sql`DESC`} LIMIT ${asked.rowsMax}`;
@@ -401,8 +401,8 @@ export function buildPinnedSql(fleet: Fleet, asked: AskedEvents): Sql {
 }
 
 /**
- * The server reads columns only for rows that PREWHERE selects: by all conditions, or, with `selectFew`, by one that
- * the server moves there itself, none of those on times.
+ * The server reads the other columns only for rows that PREWHERE selects. PREWHERE contains all conditions, or, if
+ * `selectFew` is set, one condition that the server moves there itself, which is not one on times.
  */
 function selectFrom(table: Sql, asked: AskedEvents): Sql {
   return sql`SELECT ${columns(asked.selected)} FROM ${table}

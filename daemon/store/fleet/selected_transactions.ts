@@ -1,7 +1,7 @@
 /**
- * Selects transactions from the table `transaction`: each segment has a row for each of its transactions, and rows with
- * the same id are one transaction. Rows up to an hour around the filter's time are read too, so that the start and the
- * duration of a transaction are right even if it reaches beyond that time.
+ * Selects transactions from the table `transaction`: each segment has a row for each of its transactions, and all rows
+ * with the same id belong to one transaction. Rows up to an hour before and after the filter's time are read too, so
+ * that the start and the duration of a transaction are right even if it extends beyond that time.
  */
 import type { NativeBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { decodeText } from '../../../agent/clickhouse/native/texts.ts';
@@ -14,23 +14,24 @@ import { dropEmptyNames } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 
 const HOUR_NS = 3_600_000_000_000n;
-/** A recording keeps times as signed numbers. */
+/** Maximum time in a recording, which stores times as signed numbers. */
 const STORED_MAX = I64_MAX;
 const WORD = 2 ** 32;
-/** Number of rows after which other work gets a turn. */
+/** Number of rows after which other work can run. */
 const PIECE_ROWS = 8192;
 
-/** Columns of a selection besides hash, started, lasted and has_failed. */
+/** Optional columns of a selection, besides hash, started, lasted and has_failed. */
 interface Selected {
-  /** Adds whole_id, which takes as long as everything else. */
+  /** Adds whole_id, which takes as long as the rest of the statement. */
   withIds?: boolean;
   /** Adds on_nodes. */
   withNodes?: boolean;
 }
 
 /**
- * Builds a statement that groups transactions by the hashes of their ids, as a recording's tables do; undefined if none
- * can match. Its aliases differ from the names of the table's columns, which the aggregate functions read.
+ * Builds a statement that groups transactions by the hashes of their ids, as a recording's tables do; undefined if no
+ * transaction can match. The statement's aliases differ from the names of the table's columns, because its aggregate
+ * functions read these columns.
  */
 export async function buildSelectionSql(
   fleet: Fleet,
@@ -84,7 +85,10 @@ WHERE service = '' AND ${and([within, ...ofServices])}`,
   return sql`SELECT ${list([...SUMS, ...more])} FROM ${only} GROUP BY text_hash HAVING ${and(having)}`;
 }
 
-/** Start of the first own event, over rows that have one. Rows of an older sender have only the start of any event. */
+/**
+ * Start of the first own event, among the rows with own events. Rows of an older sender have only the start of their
+ * first event.
+ */
 const OWN_START = sql`minIf(if(own_min = 0, t_min, own_min), end_max > 0)`;
 /** A transaction without own events began with its first event. */
 const STARTED = sql`if(max(end_max) > 0, ${OWN_START}, min(t_min))`;
@@ -108,20 +112,20 @@ WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
   return fleet.isCluster ? sql`text_hash GLOBAL IN (${hashes})` : sql`text_hash IN (${hashes})`;
 }
 
-/** Reads the reach of all transactions of a selection; null without any. */
+/** Reads the reach of all selected transactions; null if there are none. */
 export async function readReach(fleet: Fleet, selected: Sql): Promise<TransactionReach | null> {
   const statement = sql`SELECT toUInt64(count()) AS transactions, min(started) AS first_ns, max(started + lasted) AS last_ns,
   groupUniqArrayArray(on_nodes) AS nodes FROM (${selected})`;
   const shape = { transactions: 'number', first_ns: 'number', last_ns: 'number', nodes: 'texts' } as const;
   const [row] = await readRows(fleet, statement, shape);
   if (!row || row.transactions === 0n) return null;
-  // `toNs` is exclusive, and a lost event may have begun when the last one ended.
+  // `toNs` is exclusive, and a lost event may have begun exactly when the last known event ended.
   return { fromNs: row.first_ns, toNs: row.last_ns + 1n, nodes: [...row.nodes].sort() };
 }
 
 /** Transactions as columns, with the ids and nodes that a list needs. */
 export interface SelectedRows extends TransactionRows {
-  /** Must be called only if ids were asked for. */
+  /** Call this method only if ids were requested. */
   readId(row: number): string;
   readNodeNames(row: number): string[];
 }
@@ -139,7 +143,7 @@ export async function* readSelectedTransactions(
       yield readSelectedRows(decoded, from, filter.hashes);
 }
 
-/** Reads the rows of a piece. */
+/** Reads the rows of a chunk. */
 function readSelectedRows(decoded: NativeBlock, from: number, wanted: ReadonlySet<number> | undefined): SelectedRows {
   const length = Math.min(PIECE_ROWS, decoded.rowCount - from);
   const words = toWords(readNumberColumn(decoded, 'hash', BigUint64Array)).subarray(from * 2);
@@ -164,7 +168,7 @@ function readTexts({ ends, items }: ReturnType<typeof readTextListColumn>, row: 
   return Array.from({ length: ends[row]! - from }, (_, i) => decodeText(items, from + i));
 }
 
-/** Finds the reach of transactions that are added. */
+/** Finds the reach of all transactions that are added. */
 export function createReachFinder() {
   const nodes = new Set<string>();
   let [first, last, isAny] = [U64_MAX, 0n, false];
@@ -179,7 +183,7 @@ export function createReachFinder() {
         isAny = true;
       }
     },
-    // `toNs` is exclusive, and a lost event may have begun when the last one ended.
+    // `toNs` is exclusive, and a lost event may have begun exactly when the last known event ended.
     reach: (): TransactionReach | null => (isAny ? { fromNs: first, toNs: last + 1n, nodes: [...nodes].sort() } : null),
   };
 }

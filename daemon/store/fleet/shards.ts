@@ -1,4 +1,4 @@
-/** Keeps a fleet readable while a shard is away, and finds the nodes that answers then lack. */
+/** Keeps a fleet readable while a shard is unavailable, and finds the nodes whose events answers then lack. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
@@ -12,19 +12,19 @@ import { type KnownRecording, readFleetNodes, readFleetRecordings } from './flee
 import { createKnownNodes, type NodesFile } from './known_nodes.ts';
 
 export interface Shards {
-  /** The fleet to read: its statements may lack rows of shards that are away. */
+  /** The fleet to read: its statements may lack rows of unavailable shards. */
   reading: Fleet;
   watch(): ShardWatch | undefined;
-  /** Notes which recordings a read of these nodes, or of all, finds. */
+  /** Notes the recordings that `read` finds for these nodes, or for all nodes. */
   noteRecordings<Found extends KnownRecording>(
     nodes: readonly string[] | undefined,
     read: () => Promise<Found[]>,
   ): Promise<Found[]>;
-  /** Lists all nodes, including those that are known to be away. */
+  /** Lists all nodes, including nodes that are known to be unavailable. */
   listNodes(): Promise<string[]>;
 }
 
-/** `nodesFile` keeps nodes from one start to the next. */
+/** `nodesFile` keeps nodes across restarts. */
 export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
   if (!fleet.isCluster)
     return {
@@ -37,8 +37,8 @@ export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
   const reading = { ...fleet, connection: reads.connection };
   const known = createKnownNodes(nodesFile);
   /**
-   * The last episode in which a part of a node was away: a node that comes and goes counts as away until the episode
-   * ends.
+   * The last episode in which a part of the node was unavailable, by node: a node that comes and goes counts as
+   * unavailable until the episode ends.
    */
   const lastAway = new Map<string, number>();
 
@@ -86,31 +86,32 @@ export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
 }
 
 /*
- * Reads the available shards while another one is away. A statement that fails for want of a shard is sent once more
- * with a setting by which the server leaves such shards out, and for some time later ones have it from the start:
+ * Reads the available shards while another shard is unavailable. A statement that fails because a shard is missing is
+ * sent again with a setting that makes the server skip such shards. For some time, later statements have this setting
+ * from the start:
  *
  *   shard        there | away ....................... | there
  *   statements   whole | fails, partial, partial, ... | probe, whole
  *
- * The server does not say which shards it left out, so statements are counted: an answer during which the count has
- * grown may lack rows.
+ * The server does not report which shards it skipped, so statements with this setting are counted: if the count grows
+ * during an answer, the answer may lack rows.
  */
 
-/** Interval of probes for whether all shards are there again; the statements that come send them. */
+/** Interval of the probes that test whether all shards are available again; ordinary statements trigger the probes. */
 const PROBE_EVERY_MS = 2_000;
-/** A statement waits at most this long for a probe, which takes longer if a host drops packets. */
+/** Maximum time that a statement waits for a probe, which takes longer if a host drops packets. */
 const PROBE_WAIT_MS = 500;
 const PROBE_MS_MAX = 5_000;
 const LEAVE_OUT = { skip_unavailable_shards: 1 } as const;
-/** Codes with which a server refuses a setting of an account that may only read. */
+/** Error codes with which a server refuses a setting from an account that may only read. */
 const SETTING_REFUSED: readonly unknown[] = [164, 452];
 
 interface PartialReads {
-  /** Like the fleet's connection, but selects may lack rows. */
+  /** A connection like that of the fleet, but its selects may lack rows. */
   connection: Connection;
-  /** Number of statements sent so far that may lack rows. */
+  /** Number of statements sent so far whose answers may lack rows. */
   count(): number;
-  /** Number of the episode in which shards are left out: the present one, or the next one. */
+  /** Number of the episode in which shards are left out: the present episode or, if there is none, the next one. */
   episode(): number;
 }
 
@@ -121,7 +122,7 @@ function createPartialReads(fleet: Fleet): PartialReads {
   const { connection } = fleet;
   let [count, ended] = [0, 0];
   let isOn = false;
-  /** Message of the error with which the episode began. */
+  /** Message of the error that began the episode. */
   let why = 'no replica of a shard answers';
   let probedMs = 0;
   let probe: Promise<void> | undefined;
@@ -142,7 +143,7 @@ function createPartialReads(fleet: Fleet): PartialReads {
       await readTypedRows(connection, all, { nodes: 'number' }, { timeoutMs: PROBE_MS_MAX });
       end();
     } catch {
-      // The episode goes on.
+      // The episode continues.
     } finally {
       probedMs = performance.now();
       probe = undefined;
@@ -172,7 +173,8 @@ function createPartialReads(fleet: Fleet): PartialReads {
 
   async function* select(statement: Sql, options: Options): AsyncGenerator<NativeBlock> {
     if (await lasts()) return yield* selectLeavingOut(statement, options);
-    // Empty blocks, which are all the same, are held back: one may be all that comes before the error.
+    // Empty blocks are all the same. They are held back, because an empty block may be all that arrives before the
+    // error.
     let empty: NativeBlock | undefined;
     let isBegun = false;
     try {

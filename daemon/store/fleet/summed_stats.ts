@@ -1,6 +1,6 @@
 /**
  * Sums of events by time and group. Senders store sums for each minute of their segments, which suffice if the query
- * groups and filters only by what these sums are kept by. For the rest, events are read and added:
+ * groups and filters only by fields that these sums distinguish. For the rest of the time, events are read and added:
  *
  *   time     from | | whole minutes ............................. | | to
  *   read     events | sums of one owner, events of several owners | events
@@ -31,7 +31,7 @@ import { scanFleet } from './scan.ts';
 const MINUTE_NS = 60_000_000_000n;
 const MINUTES_MAX = 2n ** 32n;
 const GROUPS = ['service', 'node', 'event_type'] as const;
-/** Fields of a filter by which sums are kept. */
+/** Fields of a filter that the stored sums distinguish. */
 const FIELDS = ['services', 'nodes', 'eventTypes', 'fromNs', 'toNs', 'excluded'];
 const EXCLUDED_FIELDS = ['services', 'nodes', 'eventTypes'];
 
@@ -48,7 +48,7 @@ export async function* computeFleetStats(fleet: Fleet, request: StatsRequest): A
   const groups = Object.fromEntries(groupBy.map((name) => [name, 'text'] as const));
   for (const row of await readRows(fleet, buildSummedSql(fleet, request, minutes), { ...SUMMED, ...groups })) {
     const cell = toSummedCell(row);
-    // The statement without groups returns a row even if nothing is summed up.
+    // A statement without groups returns a row even if there is nothing to sum up.
     if (cell.durations.count === 0) continue;
     merged.add(computeBucketNs(request, row), [
       { group: groupBy.map((name) => (row as Record<string, unknown>)[name] as string), cell },
@@ -74,7 +74,7 @@ function areSummed({ filter, bucketNs, groupBy }: StatsRequest): boolean {
   );
 }
 
-/** Half-open range of whole minutes, without an end if the filter has none. */
+/** Half-open range of whole minutes, with an open end if the filter has no end. */
 interface Minutes {
   from: bigint;
   end: bigint;
@@ -93,7 +93,7 @@ function buildSummedSql(fleet: Fleet, { filter, bucketNs, groupBy }: StatsReques
   const bucket = bucketNs === undefined ? sql`toUInt32(0)` : sql`intDiv(minute, ${bucketNs / MINUTE_NS})`;
   const conditions = [
     sql`minute >= ${from} AND minute < ${end}`,
-    // A newer kreplay has other types as well.
+    // A newer kreplay may have other types as well.
     buildInSql(sql`event_type`, EVENT_TYPES),
     ...(eventTypes ? [buildInSql(sql`event_type`, eventTypes)] : []),
     ...(nodes ? [buildInSql(sql`node`, nodes)] : []),
@@ -117,7 +117,7 @@ function isOfOwners({ services, excluded }: EventFilter): boolean {
   return services !== undefined || excluded?.services !== undefined;
 }
 
-/** Builds a sum of 128 bits from sums of its parts, because a sum of 64 bits would overflow. */
+/** Builds a 128-bit sum from the sums of its parts, because a 64-bit sum would overflow. */
 function buildWideSumSql(name: 'bytes' | 'duration'): Sql[] {
   const low = identifier(`${name}_low`);
   const high = identifier(`${name}_high`);
@@ -169,7 +169,9 @@ function toSummedCell(row: SummedRow): Cell {
   };
 }
 
-/** Lists the events that the sums lack: those of partial minutes at either end, and those of several services. */
+/**
+ * Lists the events that the stored sums lack: events in partial minutes at either end, and events of several services.
+ */
 function listRemainders(filter: EventFilter, { from, end }: Minutes): { within: EventFilter; also: Sql[] }[] {
   const fromNs = from * MINUTE_NS;
   const toNs = end * MINUTE_NS;

@@ -1,4 +1,4 @@
-/** Questions that sum up events of a fleet, with the passes that sum up recordings, over scans of the tables. */
+/** Queries that sum up events of a fleet. They run the passes that also sum up recordings, over scans of the tables. */
 import { type Box, toTimedRows } from '../../sums/box.ts';
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
 import { createHeatmapCounter } from '../../sums/heatmap.ts';
@@ -26,7 +26,7 @@ export function createFleetPasses(fleet: Fleet): Passes {
 export function createBlockSource(fleet: Fleet): BlockSource {
   return {
     read({ filter, columns }) {
-      // The order lets an event that was sent twice be counted once.
+      // Because of this order, an event that was sent twice is counted once.
       return scanFleet(fleet, { filter, order: 'asc', ...(columns && { columns }) });
     },
   };
@@ -49,7 +49,7 @@ export async function* computeFleetHeatmap(
   return { map: counter.finish(), columns, reach };
 }
 
-/** Returns undefined if there are too many events. */
+/** Returns undefined if too many events would have to be read. */
 export async function* compareFleet(
   fleet: Fleet,
   passes: Passes,
@@ -67,7 +67,7 @@ export async function* compareFleet(
   return comparison && { comparison, reach };
 }
 
-/** Rejects with a Problem if there are too many events. */
+/** Rejects with a Problem if too many events would have to be read. */
 export function chooseFleetFilter(
   fleet: Fleet,
   passes: Passes,
@@ -86,7 +86,7 @@ function createFilterChooser(fleet: Fleet, { choose }: Passes): FilterChooser {
   };
 }
 
-/** Returns undefined if there are more transactions than `eventsMax`, because each has an event. */
+/** Returns undefined if there are more than `eventsMax` transactions, because each transaction has an event. */
 async function* collectPopulation(
   fleet: Fleet,
   filter: ChosenFilter,
@@ -106,7 +106,7 @@ async function* collectPopulation(
   return { population: finish(), reach: finder.reach() };
 }
 
-/** Passes all transactions that the filter selects to `add`; returns their reach. */
+/** Passes all transactions that the filter selects to `add`, and returns the reach of these transactions. */
 async function* passTransactions(
   fleet: Fleet,
   filter: ChosenFilter,

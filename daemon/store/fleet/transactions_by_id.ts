@@ -1,4 +1,4 @@
-/** Summaries of transactions by id, joined from their rows in all segments. */
+/** Summaries of transactions by id, each joined from the transaction's rows in all segments. */
 import { list, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
 import { toStored } from '../../../agent/recording/format/schema.ts';
@@ -12,7 +12,9 @@ import { formatRecordingId } from './answer_blocks.ts';
 import { BY_ID, type ByIdRow } from './by_id_rows.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 
-/** Bytes of ids in one statement: a server takes 256 KiB, in which each byte is two digits. */
+/**
+ * Maximum size of the ids in one statement, in bytes: a server accepts 256 KiB, in which each byte takes two digits.
+ */
 const IDS_BYTES_MAX = 64 * 1024;
 type ById = 'by_id' | 'pinned_by_id';
 const NO_TRACE = '0'.repeat(32);
@@ -33,7 +35,7 @@ export async function findFleetTransactions(
   return found;
 }
 
-/** `table` has the rows of all transactions that are kept, or of pinned ones. */
+/** `table` contains the rows of all transactions that are kept, or the rows of pinned ones. */
 export function readTransactionRows(fleet: Fleet, table: ById, id: string): Promise<ByIdRow[]> {
   const name = `${table} ${id}`;
   const known = fleet.answered?.get(name);
@@ -48,7 +50,10 @@ function readIdRows(fleet: Fleet, table: ById, ids: readonly string[]): Promise<
   return ids.length === 1 ? readTransactionRows(fleet, table, ids[0]!) : readIds(fleet, table, ids);
 }
 
-/** PREWHERE selects by id first: all columns of unwanted rows would take the server longer to read than their ids. */
+/**
+ * PREWHERE selects by id first, because reading all columns of unwanted rows would take the server longer than reading
+ * their ids.
+ */
 async function readIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<ByIdRow[]> {
   return readRows(
     fleet,
@@ -96,7 +101,7 @@ function buildSummary(rows: readonly ByIdRow[]): TransactionSummary {
   );
 }
 
-/** Converts a row; a recording has times and durations as signed numbers. */
+/** Converts a row to the form that a recording has, in which times and durations are signed numbers. */
 function toRecordedSummary(row: ByIdRow): RecordedSummary {
   const readStored = (name: 't_min' | 'own_min' | 'end_max' | 'written_back_end_ns' | 'slowest_duration_ns') =>
     toStored(row[name]);

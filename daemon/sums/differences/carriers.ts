@@ -1,16 +1,16 @@
-/** Finds which transactions have which values: those of their own events, and devices that they waited for. */
+/** Finds which values each transaction has: the values of its own events, and the devices for which it waited. */
 import type { EventRows, KeptEvents } from './kept_events.ts';
 import { createEventRows, ROLES } from './kept_events.ts';
 import { NOT_COMPARED } from './population.ts';
 import type { ProfileColumns } from './profile_columns.ts';
 
-/** Number of events, or of words, after which other work gets a turn. */
+/** Number of events, or of words, after which other work may run. */
 const A_STEP = 65_536;
 
-/** Passes each value of a transaction once: the values of its own events, and others that are seen. */
+/** Passes each value of a transaction once: values of its own events, and values that are passed to `see`. */
 export interface DistinctValues {
   begin(): void;
-  /** Passes the number of the value, unless it was passed since `begin`. */
+  /** Passes the value's number, unless it was passed since `begin`. */
   see(value: number, onValue: (value: number) => void): void;
   seeOwn(rows: EventRows, onValue: (value: number) => void): void;
 }
@@ -34,7 +34,7 @@ export function createDistinctValues({ firstValues, values }: ProfileColumns, va
     seeOwn({ length, profiles, roles }, onValue) {
       for (let row = 0; row < length; row++) {
         const profile = profiles[row]!;
-        // Most events of a transaction have a profile that was seen before.
+        // Most events of a transaction have a profile that occurred before.
         if (roles[row] !== ROLES.own || seenProfiles[profile] === turn) continue;
         seenProfiles[profile] = turn;
         for (let at = firstValues[profile]!; at < firstValues[profile + 1]!; at++) see(values[at]!, onValue);
@@ -43,7 +43,7 @@ export function createDistinctValues({ firstValues, values }: ProfileColumns, va
   };
 }
 
-/** Pairs of a transaction and a device that it waited for. */
+/** Collects pairs of a transaction and a device for which it waited. */
 export function createWaitedPairs() {
   let pairs = new Uint32Array(1024);
   let count = 0;
@@ -67,18 +67,19 @@ interface Carriers {
   columns: ProfileColumns;
   valueCount: number;
   waited: Uint32Array;
-  /** The transactions that have a value beyond `valueCount`, as bits. */
+  /** Returns the transactions that have a value with a number of `valueCount` or more, as bits. */
   getBits: (value: number) => Uint32Array;
 }
 
 /**
- * Returns a function that counts the transactions with both of two values, from a bit for each transaction and value.
+ * Returns a function that counts the transactions that have both of two values, using a bit for each transaction and
+ * value.
  */
 export function* createPairCounter(
   wanted: readonly number[],
   { count, kept, columns, valueCount, waited, getBits }: Carriers,
 ): Generator<void, (a: number, b: number) => number> {
-  // A single value has no other to be joined with.
+  // There is no other value with which a single value could be joined.
   if (wanted.length < 2) return () => 0;
   const placeOf = new Int32Array(valueCount).fill(NOT_COMPARED);
   for (const [i, value] of wanted.entries()) if (value < valueCount) placeOf[value] = i;
@@ -103,7 +104,7 @@ export function* createPairCounter(
   return (a, b) => countCommonBits(sets[a]!, sets[b]!);
 }
 
-/** A bit for each transaction. */
+/** Creates an array with one bit for each transaction. */
 export function createBits(count: number): Uint32Array {
   return new Uint32Array(Math.ceil(count / 32));
 }

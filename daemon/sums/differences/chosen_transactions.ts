@@ -1,4 +1,7 @@
-/** Chooses transactions by the values of their events: those that have all wanted values and no excluded one. */
+/**
+ * Chooses transactions by the values of their events: a transaction is chosen if it has all wanted values and no
+ * excluded value.
+ */
 import type { EventValues } from '../../../agent/recording/read/event_filter.ts';
 import { createPathTest } from '../../base/file_pattern.ts';
 import { nameError } from '../../store/blocks/errno.ts';
@@ -13,7 +16,10 @@ import type { Profile } from './profiles.ts';
 import { createSideSums } from './side_sums.ts';
 import { createTransactionParts } from './transaction_parts.ts';
 
-/** Maximum number of events that one answer reads, if it may have to keep them until it has read the last one. */
+/**
+ * Maximum number of events that are read for one answer if all of them may have to be kept until the last one has been
+ * read.
+ */
 export const KEPT_EVENTS_MAX = 5_000_000;
 
 export type ValueFilter = EventValues & { excluded?: EventValues };
@@ -26,7 +32,7 @@ interface ValueCondition {
   isMet: (value: string) => boolean;
 }
 
-/** Lists the conditions that need events: services and nodes of transactions are known without them. */
+/** Lists the conditions that need events; the services and nodes of transactions are known without events. */
 function listConditions({ excluded = {}, ...values }: ValueFilter): ValueCondition[] {
   return [...buildConditions(values, false), ...buildConditions(excluded, true)];
 }
@@ -52,8 +58,8 @@ export function needsEvents(filter: ValueFilter): boolean {
 }
 
 /**
- * Whether an event must be kept. Each event alone decides most conditions of its transaction; a device also counts if a
- * sync runs during a request there, so syncs and the requests of others are kept.
+ * Whether an event must be kept. Most conditions of a transaction are decided by each event alone. A device, however,
+ * also counts if a sync runs during a request to it, so syncs and the requests of others are kept.
  */
 function isKept({ eventType, device }: Profile, role: Role): boolean {
   return role === ROLES.own ? eventType === 'sys_sync' : device !== NONE;
@@ -69,7 +75,7 @@ export interface TransactionChooser {
   /** Number of events that are kept. */
   readonly kept: number;
   add(scanned: ScannedBlock): void;
-  /** Returns 1 for each row of the population that is chosen; yields so that other work gets a turn. */
+  /** Returns 1 for each chosen row of the population; yields so that other work can run. */
   finish(): Generator<void, Uint8Array>;
 }
 
@@ -122,10 +128,10 @@ function toBitMask(conditions: readonly number[]): number {
   return bits;
 }
 
-/** Fields that decide whether a sync waited for a request. */
+/** Fields that determine whether a sync waited for a request. */
 const PLACE_FIELDS = ['event_type', 'node'] as const;
 
-/** Profiles whose values are the conditions that an event meets. */
+/** Creates profiles of events; the values of a profile are the conditions that its events meet. */
 function createConditionProfiles(conditions: readonly ValueCondition[]) {
   const fields = [...new Set<DimensionName>([...PLACE_FIELDS, ...conditions.map(({ field }) => field)])];
   const profiles: Profile[] = [];
@@ -134,7 +140,10 @@ function createConditionProfiles(conditions: readonly ValueCondition[]) {
     fields.length,
     ([eventType, node, device, ...values]) => void profiles.push({ values, eventType, node, device }),
   );
-  /** An excluded device comes first: a transaction that has it is not chosen, whatever else it has. */
+  /**
+   * Excluded devices come first: a transaction that has an excluded device is not chosen, whatever other devices it
+   * has.
+   */
   const deviceConditions = [...conditions.keys()]
     .filter((i) => conditions[i]!.field === 'device')
     .sort((a, b) => Number(conditions[b]!.isExcluded) - Number(conditions[a]!.isExcluded));

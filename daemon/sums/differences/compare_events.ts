@@ -1,4 +1,4 @@
-/** Compares the events in a box with the others of a scan. */
+/** Compares the events in a box with the other events of a scan. */
 import { toWords } from '../../../agent/recording/words64.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { getBigColumn, getColumn, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
@@ -12,11 +12,11 @@ export interface Comparer {
   /** Number of events that the comparer keeps in memory. */
   readonly kept: number;
   add(scanned: ScannedBlock): void;
-  /** Yields to let other work run. */
+  /** Returns the comparison; yields so that other work can run. */
   finish(): Generator<void, Comparison>;
 }
 
-/** Columns that a scan must read besides those of profiles. */
+/** Columns that a scan must read in addition to the columns of profiles. */
 export const COMPARED_COLUMNS = ['timestamp_ns', 'duration_ns', 'result', 'event_type', 'block_io.queue_ns'] as const;
 
 const findTypeId = (wanted: string) => EVENTS.find(({ name }) => name === wanted)!.id;
@@ -30,14 +30,14 @@ const findPartIndex = (wanted: DurationPart) => PARTS.indexOf(wanted);
 const QUEUE = findPartIndex('queue');
 const SERVICE = findPartIndex('service');
 const UNTRACED = findPartIndex('untraced');
-/** The part of events other than requests, by the id of their type. */
+/** The part to which an event belongs unless it is a request, by the id of the event's type. */
 const PART_OF = new Uint8Array(256).fill(UNTRACED);
 PART_OF[TYPES.write] = findPartIndex('write');
 PART_OF[TYPES.sync] = findPartIndex('sync');
 
 export function compareEvents(box: Box): Comparer {
   const profiles = createProfiles();
-  /** Events of each profile, selected and others alternating. */
+  /** Number of events of each profile: selected events and other events, alternating. */
   const counts = createGrowingCounts();
   const sides = [createSideSums(), createSideSums()] as const;
   let events = 0;
@@ -90,7 +90,7 @@ export function compareEvents(box: Box): Comparer {
 /** Returns the wait of a request before its device got it, as words; 0 if the wait is unknown. */
 function readQueueWait(queues: Uint32Array, request: number): [low: number, high: number] {
   const high = queues[request * 2 + 1]!;
-  // All bits of an unknown wait are set.
+  // An unknown wait is stored with all bits set.
   return high === 0xffff_ffff ? [0, 0] : [queues[request * 2]!, high];
 }
 

@@ -1,7 +1,7 @@
 /**
- * Compares the transactions in a box with the others. A transaction has the values of its own events, for which its
- * caller waited. It also has a device if one of its tasks queued a request there, with any data, or if a request of
- * others with its data was there while one of its syncs ran.
+ * Compares the transactions in a box with the other transactions. A transaction has the values of its own events, for
+ * which its caller waited. It also has a device if one of its tasks queued a request there, whatever data the request
+ * carried, or if a request that another task queued and that carried its data was there while one of its syncs ran.
  */
 import { isWrittenBack } from '../../../agent/recording/format/owner_columns.ts';
 import { findExtremes, toWords } from '../../../agent/recording/words64.ts';
@@ -22,7 +22,7 @@ import { createTransactionParts } from './transaction_parts.ts';
 
 const ORIGIN_CONTEXTS = Array.from({ length: ORIGINS_MAX }, (_, slot) => `block_io.origins_${slot}_context`);
 
-/** Columns that a scan must read besides those of profiles. */
+/** Columns that a scan must read in addition to the columns of profiles. */
 export const TRANSACTION_COLUMNS = [
   ...COMPARED_COLUMNS,
   ...['tid', 'context', 'context_source', 'block_io.queued_by_context'],
@@ -30,11 +30,12 @@ export const TRANSACTION_COLUMNS = [
 ] as const;
 
 const WORD = 2 ** 32;
-/** Number of events after which other work gets a turn. */
+/** Number of events after which other work may run. */
 export const A_STEP = 32_768;
 
 /**
- * Passes the events of the transactions: their own, requests that they queued, and requests of others with their data.
+ * Passes the events of the transactions: their own events, the requests that they queued, and the requests of others
+ * that carry their data.
  */
 export function gatherTransactions(
   population: PopulationRows,
@@ -87,7 +88,7 @@ export function gatherTransactions(
 export function compareTransactions(population: PopulationRows, box: Box): Comparer {
   const profiles = createProfiles();
   const baseNs = population.count === 0 ? 0n : findExtremes(population.startsNs, 0, population.count).min;
-  // Requests of others cost time and memory, so they are kept only if there are enough transactions to compare.
+  // Requests of others cost time and memory, so they are kept only if each side has enough transactions to compare.
   const hasNeighbours = isComparable(countSides(population)) && !isOfTimeAlone(box);
   const neighbours = hasNeighbours ? gatherNeighbours(profiles, baseNs) : undefined;
   const kept = keepEvents(population.count);
@@ -159,7 +160,7 @@ function countSides({ count, selected }: PopulationRows) {
   return { selected: inBox, others: count - inBox };
 }
 
-/** Appends the values of neighbours to the others. */
+/** Appends the values of neighbours to the other values. */
 function addNeighbours({ values, leftOut, isComplete }: Profiles, near: readonly FieldValue[] = [], isLeftOut = false) {
   return {
     values: [...values, ...near],
@@ -176,15 +177,15 @@ function joinCounts(a: Float64Array, b: Float64Array): Float64Array {
 }
 
 /**
- * Returns a function that gives the transactions, besides the owner, whose data a request carries; its result is
- * reused.
+ * Returns a function that returns the transactions whose data a request carries, in addition to its owner; the returned
+ * array is reused.
  */
 function createCarrierReader({ block }: ScannedBlock, findPlace: (context: number) => number) {
   const origins = ORIGIN_CONTEXTS.map((name) => getColumn(block, name));
   const found = new Int32Array(ORIGINS_MAX + 1);
   return (request: number, owner: number, isOwn: boolean): Int32Array => {
     found.fill(NOT_COMPARED);
-    // The kernel wrote back the data of the request's owner, too, unless a thread of the owner caused the request.
+    // The kernel wrote back data of the owner as well, unless a thread of the owner caused the request.
     if (!isOwn) found[ORIGINS_MAX] = owner;
     for (let slot = 0; slot < ORIGINS_MAX; slot++) {
       const transaction = findPlace(origins[slot]![request]!);
@@ -194,7 +195,7 @@ function createCarrierReader({ block }: ScannedBlock, findPlace: (context: numbe
   };
 }
 
-/** Reads the times of rows relative to the start of a transaction; the result is reused. */
+/** Reads the times of rows relative to the start of a transaction; the returned object is reused. */
 function createTimeReader({ block }: ScannedBlock, { startsNs, durationsNs }: PopulationRows) {
   const starts = toWords(startsNs);
   const lengths = toWords(durationsNs);
@@ -209,7 +210,7 @@ function createTimeReader({ block }: ScannedBlock, { startsNs, durationsNs }: Po
       times.startHigh = at[row * 2 + 1]! - starts[transaction * 2 + 1]! - (low < 0 ? 1 : 0);
       times.durationLow = durations[row * 2]!;
       times.durationHigh = durations[row * 2 + 1]!;
-      // All bits of an unknown time in the queue are set.
+      // An unknown time in the queue is stored with all bits set.
       const hasQueue = request >= 0 && queues[request * 2 + 1] !== 0xffff_ffff;
       times.queueLow = hasQueue ? queues[request * 2]! : 0;
       times.queueHigh = hasQueue ? queues[request * 2 + 1]! : 0;

@@ -1,18 +1,19 @@
 /**
- * Compares selected transactions or events with the others: rows of values that differ, and the parts of their time.
+ * Compares selected transactions or events with the other ones: values that differ, as rows, and the parts of the time
+ * of each side.
  */
 import { computeShareDifference, findDiffering } from './noise.ts';
 import { FIELDS, type FieldValue, isFolder, type ProfileField, type Profiles } from './profiles.ts';
 import type { Stratum } from './strata.ts';
 
-/** A side with fewer transactions or events is too small to compare. */
+/** Minimum number of transactions or events on a side: a smaller side is not compared. */
 export const COMPARED_MIN = 30;
-/** Number of rows of an answer. */
+/** Maximum number of rows in an answer. */
 export const ROWS_MAX = 50;
-/** Number of values that are joined to rows. */
+/** Maximum number of values that are joined to rows. */
 const JOINED_MAX = 200;
 const JOINED_A_STEP = 16;
-/** Values are joined in one row if their carriers agree to this degree (Jaccard). */
+/** Values are joined in one row if the sets of their carriers are at least this similar (Jaccard index). */
 const ALIKE_MIN = 0.95;
 
 export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'] as const;
@@ -21,12 +22,12 @@ export type DurationPart = (typeof PARTS)[number];
 export interface Side {
   count: number;
   durationNs: bigint;
-  /** The parts that the time was spent on. */
+  /** Time spent on each part. */
   parts: Record<DurationPart, bigint>;
 }
 
 export interface CountedValue extends FieldValue {
-  /** Number of the selected that have the value. */
+  /** Number of selected transactions or events that have the value. */
   selected: number;
   others: number;
 }
@@ -38,7 +39,7 @@ export interface Comparison {
   events: number;
   tooFew: boolean;
   rows: CountedValue[][];
-  /** Rows that are not in `rows`. */
+  /** Number of further rows, which are not in `rows`. */
   moreRows: number;
   tried: number;
   equal: ProfileField[];
@@ -46,23 +47,23 @@ export interface Comparison {
 }
 
 export interface Tallied {
-  /** The fields that are compared. */
+  /** The fields that were compared. */
   fields: readonly ProfileField[];
   selected: Side;
   others: Side;
   events: number;
-  /** Numbers of the selected and of the others that have each value, alternating. */
+  /** Number of selected carriers and number of other carriers of each value, alternating. */
   carriers: Float64Array;
-  /** The strata in which a value is tested; undefined if it is tested among all. */
+  /** Returns the strata in which a value is tested; undefined if the value is tested without strata. */
   listStrata?: (value: number) => readonly Stratum[] | undefined;
   /**
-   * Returns a function that counts the carriers of two of these values together, which are given by their places.
-   * Yields to let other work run.
+   * Returns a function that counts the carriers that two of these values have in common; the function takes the places
+   * of the two values. Yields so that other work can run.
    */
   together(values: readonly number[]): Generator<void, (a: number, b: number) => number>;
 }
 
-/** Yields to let other work run. */
+/** Returns the comparison; yields so that other work can run. */
 export function* computeComparison(
   { values, leftOut, isComplete }: Pick<Profiles, 'values' | 'leftOut' | 'isComplete'>,
   tallied: Tallied,
@@ -83,7 +84,7 @@ export function* computeComparison(
     .sort((a, b) => computeStrength(b) - computeStrength(a) || compare(a, b));
   function computeStrength(value: CountedValue): number {
     const difference = computeShareDifference(value, sizes);
-    // A value that is more frequent among the selected precedes an equally strong one that is rarer there.
+    // A value that is more frequent on the selected side precedes an equally strong value that is rarer there.
     return difference > 0 ? difference * (1 + 1e-9) : -difference;
   }
   const joined = strongest.slice(0, JOINED_MAX);
@@ -112,7 +113,7 @@ function compare(a: FieldValue, b: FieldValue): number {
   return byField || byFolder || (textA! < textB! ? -1 : 1);
 }
 
-/** Joins values to the strongest one with the same carriers. */
+/** Joins each value to the strongest value that has the same carriers. */
 function* joinAlike<Value extends CountedValue>(
   values: readonly Value[],
   together: (a: number, b: number) => number,
@@ -123,7 +124,7 @@ function* joinAlike<Value extends CountedValue>(
     const row = rows.find(({ first }) => {
       const a = computeSize(values[first]!);
       const b = computeSize(value);
-      // Values with too different numbers of carriers need no counting.
+      // Values whose numbers of carriers differ too much need no counting.
       if (Math.min(a, b) < ALIKE_MIN * Math.max(a, b)) return false;
       const both = together(first, i);
       return both >= ALIKE_MIN * (a + b - both);

@@ -1,23 +1,23 @@
 /**
- * The events of compared transactions, kept until the events of each transaction are all there. An event takes 36 bytes,
- * and those of one transaction form a chain:
+ * The events of compared transactions, kept until all events of each transaction have been added. An event takes 36
+ * bytes, and the events of one transaction form a chain:
  *
  *   word    0       1        2 3     4 5        6 7       8
  *           next    profile  start   duration   queue     thread      times have 64 bits, the low word first
  *
- * A comparison keeps at most as many events as it may read (see KEPT_EVENTS_MAX), so 180 MB beside 8 bytes for each
- * transaction. A request that carries data of several transactions is kept, and counted, for each of them.
+ * A comparison keeps at most as many events as it may read (see KEPT_EVENTS_MAX), which takes 180 MB, plus 8 bytes for
+ * each transaction. A request that carries data of several transactions is kept and counted for each of them.
  */
 const WORDS_AN_EVENT = 9;
 const PAGE_BITS = 14;
 const PAGE_MASK = 2 ** PAGE_BITS - 1;
 const NONE = -1;
 
-/** Why an event is kept for a transaction. */
+/** Reason why an event is kept for a transaction. */
 export const ROLES = {
-  /** A request of others that carries the transaction's data. */
+  /** Another task's request that carries the transaction's data. */
   carried: 0,
-  /** A thread of the transaction caused the event, and any data is its own. */
+  /** A thread of the transaction caused the event, and any data that it carries is the transaction's. */
   own: 1,
   /** A task of the transaction queued the request, whatever data it carries. */
   queued: 2,
@@ -33,14 +33,14 @@ export interface EventRows {
   length: number;
   profiles: Uint32Array;
   roles: Uint8Array;
-  /** Nanoseconds from the start of the transaction, exact below 2^53. */
+  /** Nanoseconds from the start of the transaction; exact below 2^53. */
   starts: Float64Array;
   ends: Float64Array;
   /** Time at which a device got the request; the start if that time is unknown. */
   sent: Float64Array;
   /** Thread ids. */
   threads: Uint32Array;
-  /** Places among all kept events. */
+  /** Place of each event among all kept events. */
   places: Uint32Array;
 }
 
@@ -50,7 +50,7 @@ export interface ExactTimes {
   end: bigint;
 }
 
-/** Times of an event as words; the start is relative to that of the transaction, and may be negative. */
+/** Times of an event as words; the start is relative to the transaction's start, and may be negative. */
 export interface TimeWords {
   startLow: number;
   startHigh: number;

@@ -1,8 +1,8 @@
 /**
- * Finds which transactions have which neighbours: when each transaction began to wait for a device, and who had
- * requests there then. Neighbours come and go, and most transactions during the time of a neighbour have it.
- * Transactions in a box are therefore compared with others of the box's time; a box with all transactions of a time is
- * compared without neighbours.
+ * Finds which neighbours each transaction has: when the transaction began to wait for a device, and which services or
+ * commands had requests there at that time. Neighbours come and go, and most transactions that run while a neighbour is
+ * active have that neighbour. Transactions in a box are therefore compared with other transactions from the time of the
+ * box; if a box has all transactions of its time, it is compared without neighbours.
  */
 import type { Box } from '../box.ts';
 import { createBits, setBit } from './carriers.ts';
@@ -14,27 +14,27 @@ import type { FieldValue } from './profiles.ts';
 import type { Stratum } from './strata.ts';
 import { KINDS } from './time_parts.ts';
 
-/** Maximum number of strata of all values together. */
+/** Maximum total number of strata of all values. */
 const STRATA_MAX = 2 ** 17;
 
 export interface NeighbourCarriers {
   readonly values: readonly FieldValue[];
-  /** Numbers of the selected and of the others that have each value, alternating. */
+  /** Number of selected transactions and number of other transactions that have each value, alternating. */
   readonly counts: Float64Array;
   /**
-   * Counts the transactions that began in the time of the box and may have the value, by the nodes on which they may. A
-   * transaction with several such nodes is in one stratum, because a neighbour that runs on all nodes at once is met
-   * there together.
+   * Counts the transactions that began within the time of the box and may have the value. There is a stratum for each
+   * set of nodes on which a transaction may have the value: a neighbour that runs on several nodes at once is met on
+   * all of them together.
    */
   listStrata(value: number): readonly Stratum[];
-  /** The transactions that have a value, as bits. */
+  /** Returns the transactions that have a value, as bits. */
   getCarrierBits(value: number): Uint32Array;
   begin(rows: EventRows): void;
-  /** Adds a request of others for which the transaction began to wait. */
+  /** Adds another task's request for which the transaction began to wait. */
   addWait(profile: number, from: number): void;
   /**
-   * Adds the waits for own requests, and counts the neighbours. `exact` has the times for which the times of the rows
-   * stand, if these are ranks. Returns the number of kinds that were examined.
+   * Adds the waits for own requests, and counts the neighbours. If the times of the rows are ranks, `exact` contains
+   * the time for each rank. Returns the number of kinds that were examined.
    */
   count(rows: EventRows, transaction: number, exact: readonly bigint[] | undefined): number;
 }
@@ -43,7 +43,7 @@ interface ComparedPopulation {
   population: PopulationRows;
   box: Box;
   columns: ProfileColumns;
-  /** The time from which the finder counts. */
+  /** The time that is 0 for the finder. */
   baseNs: bigint;
 }
 
@@ -55,7 +55,7 @@ export function createNeighbourCarriers(
   const counts = new Float64Array(values.length * 2);
   const strata = values.map(() => new Map<string, Stratum>());
   let strataCount = 0;
-  /** Kinds of each value that the transaction may have, one kind per node. */
+  /** Kinds of each value that the transaction may have; a value has one kind per node. */
   const kindsOf = new Map<number, number[]>();
   const isWith = new Uint8Array(values.length);
   const { fromNs = 0n, toNs = 2n ** 64n } = box;
@@ -63,7 +63,10 @@ export function createNeighbourCarriers(
   const bits: Uint32Array[] = [];
   const getCarrierBits = (value: number) => (bits[value] ??= createBits(population.count));
 
-  /** Returns undefined for a new set of nodes beyond `STRATA_MAX`: its transactions are not tested. */
+  /**
+   * Returns the stratum of a set of nodes; undefined if a new one would exceed `STRATA_MAX`: its transactions are not
+   * tested.
+   */
   function findOrCreateStratum(value: number, kinds: number[]): Stratum | undefined {
     const key = kinds.length === 1 ? String(kinds[0]) : kinds.sort((a, b) => a - b).join();
     const known = strata[value]!.get(key);

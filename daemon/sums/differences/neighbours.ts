@@ -1,18 +1,19 @@
 /**
- * Finds the neighbours of transactions: other services, or commands where a service is not known, that had requests under
- * way on a device when the transaction began to wait for it.
+ * Finds the neighbours of transactions: other services, or commands if a service is not known, that had requests under
+ * way on a device when the transaction began to wait for the device.
  *
  *   transaction         [ call   [== request ==]  [= request =] ]
  *   backup        [== request ==]
  *   cron                                  [= request =]
  *
- * Here `backup` is a neighbour and `cron` is none: only the first moment on each device counts. A transaction that takes
- * longer, or has more requests, meets more of others by chance alone, so that all slow ones would seem to have neighbours.
- * Requests that carry data of the transaction are no neighbour's, nor are those of services that take part in it.
+ * Here `backup` is a neighbour but `cron` is not, because only the first moment on each device counts. If all moments
+ * counted, a transaction that takes longer or has more requests would meet more requests of others by chance alone, and
+ * all slow transactions would seem to have neighbours. Requests that carry data of the transaction do not count, nor do
+ * requests of services that take part in it.
  *
- * A neighbour is tested only among the transactions that may have it, node by node: those that waited for the device,
- * and in which its service takes no part. Otherwise, each neighbour on a device that only slow transactions use would
- * set them apart.
+ * A neighbour is tested, node by node, only among the transactions that may have it: transactions that waited for the
+ * device and in which the neighbour's service takes no part. Otherwise, if only slow transactions use a device, each
+ * neighbour on that device would seem to distinguish them from fast transactions.
  */
 
 import { toWords } from '../../../agent/recording/words64.ts';
@@ -22,11 +23,11 @@ import { type EventRows, ROLES } from './kept_events.ts';
 import type { FieldValue, Profile, Profiles } from './profiles.ts';
 
 /**
- * Maximum product of transactions and kinds, each pair of which may be examined: some seconds. Beyond it, neighbours
- * are left out.
+ * Maximum product of the numbers of transactions and kinds: each pair may have to be examined, which takes some seconds
+ * at this limit. Above it, neighbours are left out.
  */
 const CARRIED_MAX = 2 ** 26;
-/** Maximum number of requests whose times are kept, 16 bytes each. Beyond it, neighbours are left out. */
+/** Maximum number of requests whose times are kept, at 16 bytes each. Above it, neighbours are left out. */
 const REQUESTS_MAX = 2_000_000;
 const NONE = -1;
 
@@ -34,36 +35,39 @@ const NONE = -1;
 interface NeighbourKind {
   place: number;
   name: number;
-  /** Number of the value: the same on all nodes. */
+  /** Number of the kind's value, which is the same on all nodes. */
   value: number;
 }
 
 export interface NeighbourFinder {
   readonly values: readonly FieldValue[];
-  /** The number of the value of each kind of request. */
+  /** Number of the value of each kind of request, by kind. */
   readonly valueOfKind: readonly number[];
-  /** Begins with a transaction; names of its own events are no neighbours of it. */
+  /** Begins a transaction; the names of its own events do not count as its neighbours. */
   begin(rows: EventRows): void;
-  /** Adds a time at which the transaction began to wait for the device of a profile, in the times of its rows. */
+  /**
+   * Adds a time at which the transaction began to wait for the device of a profile, given like the times of its rows,
+   * which may be ranks.
+   */
   addWait(profile: number, at: number): void;
   /**
-   * Passes each kind that the transaction may have as a neighbour. `getTime` converts a time of the rows to one
+   * Passes each kind that the transaction may have as a neighbour. `getTime` converts a time of the rows to a time
    * relative to the base.
    */
   pass(rows: EventRows, getTime: (at: number) => number, onKind: (kind: number, isNeighbour: boolean) => void): void;
 }
 
 export interface GatheredNeighbours {
-  /** Returns a function that adds the request of a row with a profile. */
+  /** Returns a function that adds a request, given its row and its profile. */
   open(scanned: ScannedBlock): (row: number, profile: number) => void;
   /**
-   * Returns undefined if there are too many requests or kinds, or if services or commands were left out. Yields to let
-   * other work run.
+   * Returns undefined if there are too many requests or kinds, or if services or commands were left out. Yields so that
+   * other work can run.
    */
   finish(transactionCount: number): Generator<void, NeighbourFinder | undefined>;
 }
 
-/** Times are relative to `baseNs`. */
+/** Gathers requests and finds neighbours; times are relative to `baseNs`. */
 export function gatherNeighbours(profiles: Profiles, baseNs: bigint): GatheredNeighbours {
   const times = requestTimes(baseNs);
   const { kinds, values, getKind, getName } = createRequestKinds(profiles);
@@ -104,11 +108,14 @@ function findNeighbours({
     (all, [place, some]) => Object.assign(all, { [place]: some }),
     [],
   );
-  /** The transaction in which each name last took part. */
+  /** The last transaction in which a name took part, by name. */
   const turns: number[] = [];
-  /** The time at which the transaction first waited at each place. */
+  /** Time at which the transaction first waited at a place, by place. */
   const waits = new Map<number, number>();
-  /** Number of requests of each kind that carry data of the transaction, at the time when it first waited there. */
+  /**
+   * Number of requests that carry data of the transaction and were under way when it first waited at their place, by
+   * kind.
+   */
   const carried = new Map<number, number>();
   let turn = 0;
 
@@ -146,7 +153,7 @@ function findNeighbours({
   };
 }
 
-/** Numbers the kinds of requests and the names of events, by their profiles. */
+/** Assigns numbers to the kinds of requests and to the names of events, by their profiles. */
 function createRequestKinds({ profiles, values: fieldValues }: Profiles) {
   const kinds: NeighbourKind[] = [];
   const values: FieldValue[] = [];
@@ -193,13 +200,13 @@ function createRequestKinds({ profiles, values: fieldValues }: Profiles) {
   };
 }
 
-/* Counts the requests of each kind that were under way at a time, from the times of many requests. */
+/* Given the times of many requests, counts how many of each kind were under way at a given moment. */
 
 const WORD = 2 ** 32;
 
 /**
- * Starts and ends, each sorted on its own: the requests under way are those that have begun, less those that have
- * ended. Times are relative to a base, and exact within 104 days of it.
+ * Starts and ends of requests, sorted separately: the number of requests under way is the number that have begun minus
+ * the number that have ended. Times are relative to a base, and exact within 104 days of it.
  */
 interface GrowingTimes {
   count: number;
@@ -208,9 +215,12 @@ interface GrowingTimes {
 }
 
 interface RequestTimes {
-  /** Returns a function that adds the request of a row to a kind. */
+  /** Returns a function that adds a request, given its row, to a kind. */
   open(scanned: ScannedBlock): (row: number, kind: number) => void;
-  /** Must come after the last request and before the first question. Yields to let other work run. */
+  /**
+   * Sorts the times; must be called after the last request was added and before the first call of `countAt`. Yields so
+   * that other work can run.
+   */
   sort(): Generator<void, void>;
   /** Returns how many requests of a kind had begun by a time and ended later. */
   countAt(kind: number, at: number): number;

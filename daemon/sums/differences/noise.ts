@@ -1,36 +1,37 @@
 /**
- * Decides which differences between two groups chance does not explain. Each value is tested by how improbable it is
- * that a random choice of the selected has as many with the value (hypergeometric, two-sided); the normal approximation
- * of two proportions finds differences in noise where a value is rare. Holm's method keeps the chance of any wrong
- * finding below ALPHA, over all values that were tried. A value that is too rare ever to be found does not count
- * (Tarone): otherwise, thousands of files that are used once would hide the others.
+ * Decides which differences between two groups are not explained by chance. The test of a value computes how improbable
+ * it is that a random selection contains as many carriers of the value as the actual selection (hypergeometric,
+ * two-sided); the normal approximation of two proportions would find differences in noise if a value is rare. Holm's
+ * method keeps the chance of any wrong finding below ALPHA, over all values that were tried. A value that is too rare
+ * ever to be found does not count as tried (Tarone): otherwise, thousands of files that are each used once would hide
+ * other values.
  *
- * A value may be tested in strata: then the selected are chosen at random in each of these, and the numbers of carriers
- * add up.
+ * A value may be tested in strata: the random selection is then made within each stratum, and the numbers of carriers
+ * are added up.
  */
 import { findFirstAbove } from '../../base/binary_search.ts';
 import { type CarrierCounts, computeStratifiedProbability, type Stratum } from './strata.ts';
 
 export interface TestedValue extends CarrierCounts {
-  /** The strata in which the value is tested; undefined if it is tested among all. */
+  /** The strata in which the value is tested; undefined if the value is tested without strata. */
   strata?: readonly Stratum[] | undefined;
 }
 
 const ALPHA = 0.05;
-/** Smaller differences of shares are not reported, however certain they are. */
+/** Minimum difference of shares: a smaller difference is not reported, however certain it is. */
 const APART_MIN = 0.02;
 
 export interface Tested {
-  /** Places of the values that differ. */
+  /** Places of the values whose shares differ between the two groups. */
   found: number[];
-  /** Number of values over which the chance of a wrong finding is kept. */
+  /** Number of values for which the chance of a wrong finding is limited. */
   tried: number;
 }
 
-/** Number of tests in strata between two yields: each may take 10 ms. */
+/** Number of tests in strata between two yields: each test may take 10 ms. */
 const STRATA_TESTS_A_STEP = 4;
 
-/** `sizes` are the sizes of the two groups. Yields to let other work run. */
+/** Finds the values that differ; `sizes` are the sizes of the two groups. Yields so that other work can run. */
 export function* findDiffering(values: readonly TestedValue[], sizes: CarrierCounts): Generator<void, Tested> {
   const least = computeLeastProbabilities(values, sizes);
   const tried = countTestable(least.toSorted((a, b) => a - b));
@@ -42,7 +43,8 @@ export function* findDiffering(values: readonly TestedValue[], sizes: CarrierCou
     if (isTested && value.strata && ++inStrata % STRATA_TESTS_A_STEP === 0) yield;
   }
   tested.sort((a, b) => a.p - b.p);
-  // Values that are not apart count as tried but not found, so they do not make others easier to find.
+  // Values whose shares differ too little count as tried but not as found, so they do not make other values easier to
+  // find.
   const end = tested.findIndex(({ p }, rank) => p > ALPHA / Math.max(1, tried - rank));
   return { found: tested.slice(0, end < 0 ? tested.length : end).map(({ i }) => i), tried };
 }
@@ -51,7 +53,7 @@ export function computeShareDifference({ selected, others }: CarrierCounts, size
   return selected / sizes.selected - others / sizes.others;
 }
 
-/** Whether the shares differ enough, both among all, which a reader sees, and in the strata of the test. */
+/** Whether the shares differ enough, both without strata, as a reader sees them, and in the strata of the test. */
 function isApart(value: TestedValue, sizes: CarrierCounts): boolean {
   const difference = computeShareDifference(value, sizes);
   if (Math.abs(difference) <= APART_MIN) return false;
@@ -59,8 +61,8 @@ function isApart(value: TestedValue, sizes: CarrierCounts): boolean {
 }
 
 /**
- * Returns the difference of the shares over all strata, by their weights (Mantel and Haenszel); NaN if every stratum
- * lacks one side.
+ * Returns the weighted difference of the shares over all strata (Mantel and Haenszel); NaN if every stratum lacks one
+ * side.
  */
 function computeStratifiedDifference(strata: readonly Stratum[]): number {
   let [sum, weights] = [0, 0];
@@ -83,8 +85,8 @@ function computeProbability({ strata, ...value }: TestedValue, sizes: CarrierCou
 }
 
 /**
- * Returns the smallest probability that each value could have: with as many or as few of its carriers selected as
- * possible.
+ * Returns the smallest probability that each value could have, which it has if as many or as few of its carriers as
+ * possible are selected.
  */
 function computeLeastProbabilities(values: readonly TestedValue[], sizes: CarrierCounts): number[] {
   const known = new Map<number, number>();
@@ -116,7 +118,10 @@ function countTestable(sorted: readonly number[]): number {
   }
 }
 
-/** Returns the two-sided probability: twice that of as many selected carriers or more, or of as few or fewer. */
+/**
+ * Returns the two-sided probability: twice the probability of at least as many selected carriers, or of at most as
+ * many.
+ */
 export function computeTailProbability({ selected, others }: CarrierCounts, sizes: CarrierCounts): number {
   const carriers = selected + others;
   const rows = sizes.selected + sizes.others;
@@ -124,7 +129,7 @@ export function computeTailProbability({ selected, others }: CarrierCounts, size
   const end = isMany ? Math.min(carriers, sizes.selected) : Math.max(0, carriers - sizes.others);
   const step = isMany ? 1 : -1;
   let [term, sum] = [1, 1];
-  // The terms fall towards the end, so adding stops when they no longer change the sum.
+  // The terms decrease, so the loop ends when they no longer change the sum.
   for (let count = selected; count !== end && term > sum * 1e-17; count += step) {
     const [lost, gained] = isMany
       ? [(count + 1) * (sizes.others - carriers + count + 1), (carriers - count) * (sizes.selected - count)]
@@ -150,7 +155,7 @@ function logChoices(from: number, count: number): number {
 const SMALL_FACTORIALS = [0];
 for (let n = 1; n < 64; n++) SMALL_FACTORIALS.push(SMALL_FACTORIALS[n - 1]! + Math.log(n));
 
-/** Stirling's series; from 64 on, its error is below 1e-15. */
+/** Uses Stirling's series, whose error is below 1e-15 from 64 on. */
 function logFactorial(n: number): number {
   if (n < SMALL_FACTORIALS.length) return SMALL_FACTORIALS[n]!;
   const square = n * n;

@@ -1,15 +1,15 @@
-/** The transactions that are compared: which of them are in the box, and how to find one by its id. */
+/** The transactions that are compared: which of them are in the box, and how to find a transaction by its id. */
 import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
 import type { Dictionary } from '../../store/blocks/scanned_block.ts';
 import { type Box, createBoxTest, type TimedRows } from '../box.ts';
 
-/** Arrays may be longer than `count`. Hashes of ids are the same in every recording. */
+/** Transactions, in arrays that may be longer than `count`. Hashes of ids are the same in every recording. */
 export interface PopulationRows {
   count: number;
   hashes: Float64Array;
   startsNs: BigUint64Array;
   durationsNs: BigUint64Array;
-  /** 1 for transactions in the box. */
+  /** 1 for each transaction in the box; 0 for each other transaction. */
   selected: Uint8Array;
 }
 
@@ -17,7 +17,7 @@ interface Added extends TimedRows {
   hashes: Float64Array;
 }
 
-/** Gathers transactions whose arrays are reused for the next ones. */
+/** Gathers transactions by copying their arrays, because the caller reuses the arrays for the next transactions. */
 export function gatherPopulation(box: Box) {
   let rows = createPopulationRows(1024);
 
@@ -57,12 +57,13 @@ function createPopulationRows(length: number): PopulationRows {
 }
 
 /**
- * Requests that began longer than this before the first transaction hardly ever delay it. A request that began before a
- * transaction may also carry its data, because a transaction begins with its first own event.
+ * Length of the period before the first transaction that is also read: requests that began earlier hardly ever delay
+ * it. A request that began before a transaction may also carry its data, because a transaction begins with its first
+ * own event.
  */
 const BEFORE_NS = 1_000_000_000n;
 
-/** Returns the time in which transactions have events that their callers waited for. */
+/** Returns the time range in which transactions have events for which their callers waited. */
 export function computeWaitedRange({ count, startsNs, durationsNs }: PopulationRows): { fromNs: bigint; toNs: bigint } {
   let [fromNs, toNs] = count === 0 ? [0n, 0n] : [startsNs[0]!, 0n];
   for (let row = 0; row < count; row++) {
@@ -78,13 +79,16 @@ export const NOT_COMPARED = -1;
 const UNKNOWN = -2;
 const PAGE_BITS = 12;
 
-/** Returns a function for a dictionary, which finds the transaction of a context, or NOT_COMPARED. */
+/**
+ * Returns a function that takes a dictionary and returns a function that finds the transaction of a context, or
+ * NOT_COMPARED.
+ */
 export function createContextFinder({
   count,
   hashes,
 }: PopulationRows): (dictionary: Dictionary) => (context: number) => number {
   const findPlace = createHashIndex(hashes, count);
-  /** Places by context id, in pages: ids are dense, and may begin far above 0. */
+  /** Places of transactions by context id, in pages: ids are dense, and may begin far above 0. */
   const known = new WeakMap<Dictionary, Int32Array[]>();
 
   function look(dictionary: Dictionary, context: number): number {
@@ -106,7 +110,7 @@ export function createContextFinder({
   };
 }
 
-/** Uses open addressing; at most half of the slots are occupied. */
+/** Builds a hash index with open addressing; at most half of the slots are occupied. */
 function createHashIndex(hashes: Float64Array, count: number): (hash: number) => number {
   const size = 2 ** Math.ceil(Math.log2(Math.max(count, 1) * 2));
   const slots = new Int32Array(size).fill(NOT_COMPARED);

@@ -1,15 +1,18 @@
-/** Properties of the profiles of events, as columns by profile number: most events need only one of them. */
+/**
+ * Properties of event profiles, stored as one column per property and indexed by profile number. Most events need only
+ * one property.
+ */
 import type { Profile } from './profiles.ts';
 import { KINDS } from './time_parts.ts';
 
 export interface ProfileColumns {
-  /** The kind of interval that an own event is, or NO_KIND. */
+  /** Kind of interval that the own events of a profile are, or NO_KIND, by profile. */
   kinds: Uint8Array;
   nodes: Uint32Array;
   nodeCount: number;
-  /** Number of the device's value, or -1 without a device. */
+  /** Number of the device's value; -1 if the profile has no device. */
   devices: Int32Array;
-  /** The values of profile p are those from `firstValues[p]` to `firstValues[p + 1]`. */
+  /** The values of profile p are at the places from `firstValues[p]` to before `firstValues[p + 1]` in `values`. */
   firstValues: Uint32Array;
   values: Uint32Array;
 }

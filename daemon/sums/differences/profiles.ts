@@ -1,6 +1,6 @@
 /**
- * Numbers the profiles of events: rows whose values are the same in all compared fields have the same profile. There are
- * few profiles, so values are looked at once for each and not for each event.
+ * Assigns numbers to the profiles of events: rows whose values are the same in all compared fields have the same
+ * profile. There are few profiles, so values are examined once for each profile and not for each event.
  */
 import { buildFolderPattern, buildPathPattern, isPatternOfFolder } from '../../base/file_pattern.ts';
 import { createRowNumbers } from '../../store/blocks/row_numbers.ts';
@@ -20,8 +20,8 @@ type EventField = (typeof EVENT_FIELDS)[number];
 export type ProfileField = (typeof FIELDS)[number];
 
 /**
- * Number of profiles beyond which the field with the most values is left out; each further multiple leaves out another
- * one. Files are left out before their folders.
+ * Number of profiles above which the field with the most values is left out; each further multiple leaves out another
+ * field. Files are left out before their folders.
  */
 export const PROFILES_MAX = 100_000;
 
@@ -32,33 +32,33 @@ export const PROFILE_COLUMNS: readonly string[] = [
 
 export interface FieldValue {
   field: ProfileField;
-  /** The value as a filter takes it: a file is a pattern of its path or of its folder. */
+  /** The value in the form that a filter takes: for a file, the pattern of its path or of its folder. */
   value: string;
   /** The device that the transaction and the neighbour used. */
   device?: string;
 }
 
 export interface Profile {
-  /** Numbers of its values. */
+  /** Numbers of the profile's values. */
   values: readonly number[];
   eventType: string;
   node: string;
-  /** Number of the device's value, or -1 without a device. */
+  /** Number of the device's value; -1 if the profile has no device. */
   device: number;
 }
 
 export interface Profiles {
-  /** Returns the number of each row's profile; the next call overwrites them. */
+  /** Returns the profile number of each row, in an array that the next call overwrites. */
   assignNumbers(scanned: ScannedBlock): Uint32Array;
   readonly profiles: readonly Profile[];
   readonly values: readonly FieldValue[];
-  /** Fields that are left out because they had too many values. */
+  /** Fields that were left out because they have too many values. */
   readonly leftOut: ReadonlySet<ProfileField>;
   /** Whether all events that have the value were counted. */
   isComplete(value: FieldValue): boolean;
 }
 
-/** A field or kind of value that may be left out. */
+/** A field, or a kind of value, that may be left out. */
 type OmittableField = ProfileField | 'folder';
 
 export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
@@ -69,7 +69,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   const leftOut = new Set<OmittableField>();
   const folders = createFolderCodes();
   let numbers = new Uint32Array(0);
-  /** Whether files of the present block are replaced by the patterns of their folders. */
+  /** Whether the files of the present block are replaced by the patterns of their folders. */
   let areFolders = false;
   /** Buffers for the codes of each field; `none` is used for all fields that are left out. */
   let buffers = EVENT_FIELDS.map(() => new Float64Array(0));
@@ -91,7 +91,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
     const [most] = [...valueCounts].filter(([part]) => !leftOut.has(part)).sort(([, a], [, b]) => b - a);
     if (!most) return;
     leftOut.add(most[0]);
-    // Files are left out too: with as many folders as files, each file has a folder of its own.
+    // Files are left out too: if there are as many folders as files, each file has a separate folder.
     if (most[0] === 'folder') leftOut.add('file');
   }
 
@@ -153,28 +153,28 @@ export function isFolder({ field, value }: FieldValue): boolean {
   return field === 'file' && isPatternOfFolder(value);
 }
 
-/** Whether the sums of time need the field, even if it is left out of the comparison; such fields have few values. */
+/** Whether the sums of time need the field even if the comparison leaves it out; such fields have few values. */
 function isNeeded(field: ProfileField): boolean {
   return field === 'event_type' || field === 'node' || field === 'device';
 }
 
 /**
- * Lists the patterns of the path and of its folder: a cause often is a folder in which each transaction has its own
- * file.
+ * Lists the pattern of the path and the pattern of its folder: a cause is often a folder in which each transaction has
+ * a separate file.
  */
 function listFilePatterns(path: string): string[] {
   const folder = buildFolderPattern(path);
   return [buildPathPattern(path), ...(folder === undefined ? [] : [folder])];
 }
 
-/** Codes for the folders of files, the same for the files of one folder. */
+/** Creates codes for the folders of files; files in the same folder have the same code. */
 function createFolderCodes() {
   const numbers = new Map<string | null, number>();
   const texts: (string | null)[] = [];
   const known = new WeakMap<Dictionary, Map<number, number>>();
 
   function assignFolderNumber(path: string | null): number {
-    // A file in no folder is left out.
+    // A file that is in no folder is left out.
     const text = path === null ? null : (buildFolderPattern(path) ?? null);
     const number = numbers.get(text) ?? texts.push(text) - 1;
     numbers.set(text, number);

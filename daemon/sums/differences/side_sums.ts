@@ -5,7 +5,7 @@ import { type DurationPart, PARTS, type Side } from './comparison.ts';
 export interface SideSums {
   count: number;
   readonly duration: ExactSum;
-  /** Sums in the order of PARTS. */
+  /** One sum for each part, in the order of PARTS. */
   readonly parts: readonly ExactSum[];
 }
 
@@ -18,7 +18,7 @@ export function sumSide({ count, duration, parts }: SideSums): Side {
   return { count, durationNs: duration.total(), parts: Object.fromEntries(totals) as Record<DurationPart, bigint> };
 }
 
-/** An array that grows. */
+/** An array of counts that grows. */
 export interface GrowingCounts {
   add(at: number): void;
   readonly values: Float64Array;

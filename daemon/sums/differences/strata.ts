@@ -1,6 +1,6 @@
 /**
- * Computes the chance of a number of selected carriers in several strata together, in each of which the selected are a
- * random choice.
+ * Computes the chance of a total number of selected carriers over several strata, if the selection in each stratum is
+ * random.
  */
 export interface CarrierCounts {
   selected: number;
@@ -11,22 +11,26 @@ export interface Stratum extends CarrierCounts {
   sizes: CarrierCounts;
 }
 
-/** The logarithm of the probability that this many of the carriers are selected. */
+/** Returns the logarithm of the probability that this many of the carriers are selected. */
 type LogProbability = (count: number, carriers: number, sizes: CarrierCounts) => number;
 
-/** Smaller probabilities count as 0. */
+/** Probabilities below this count as 0. */
 const PROBABILITY_MIN = 1e-30;
-/** Variance from which on the normal distribution is as good: adding up many wide strata exactly would take seconds. */
+/**
+ * Variance from which on the normal distribution is exact enough: adding up many wide strata exactly would take
+ * seconds.
+ */
 const NORMAL_VARIANCE = 2500;
 
 interface Distribution {
-  /** The number of carriers that the first probability is for. */
+  /** The number of carriers to which the first probability belongs. */
   from: number;
   probabilities: readonly number[];
 }
 
 /**
- * Returns the two-sided probability: twice that of as many or more, or of as few or fewer. Each stratum has both sides.
+ * Returns the two-sided probability: twice the probability of at least as many selected carriers, or of at most as
+ * many. Each stratum must have both sides.
  */
 export function computeStratifiedProbability(strata: readonly Stratum[], logProbability: LogProbability): number {
   const selected = strata.reduce((sum, one) => sum + one.selected, 0);
@@ -81,7 +85,7 @@ function convolve(a: Distribution, b: Distribution): Distribution {
 }
 
 /**
- * Returns both tails of the normal distribution from a number of standard deviations on, to seven digits (Numerical
+ * Returns both tails of the normal distribution beyond a number of standard deviations, to seven digits (Numerical
  * Recipes).
  */
 function computeNormalTails(deviations: number): number {

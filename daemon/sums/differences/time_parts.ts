@@ -1,8 +1,8 @@
 /**
- * The parts that the time of one transaction was spent on: each moment belongs to the first part that has it.
+ * The parts on which the time of one transaction was spent. Each moment belongs to the first part that applies to it.
  *
- *   queue     a request waits: one that its own threads queued in a call that still runs, or, while one of its syncs
- *             runs, one of others with its data or one that outlives its call
+ *   queue     a request waits that the transaction's own threads queued in a call that still runs; or, while one of its
+ *             syncs runs, a request of others with its data waits, or a request that outlives its call
  *   service   a device works on such a request
  *   sync      one of its syncs runs
  *   write     one of its writes runs
@@ -11,7 +11,7 @@
  */
 import { PARTS } from './comparison.ts';
 
-/** Kinds of interval. Requests of others count while a sync runs on the same node. */
+/** Kinds of intervals. Requests of others count while a sync runs on the same node. */
 export const KINDS = { write: 0, sync: 1, ownQueue: 2, ownService: 3, itsQueue: 4, itsService: 5, unknown: 6 } as const;
 
 const [SYNC, WRITE, REQUEST] = (['sync', 'write', 'request'] as const).map((part) => PARTS.indexOf(part)) as [
@@ -20,26 +20,30 @@ const [SYNC, WRITE, REQUEST] = (['sync', 'write', 'request'] as const).map((part
   number,
 ];
 const UNTRACED = PARTS.indexOf('untraced');
-/** Bits for the kind of an interval; the node is above them. */
+/** Number of bits for the kind of an interval; the bits above them hold the node. */
 const KIND_BITS = 3;
 
 export interface Intervals {
   /**
-   * Forgets all intervals. Times are whole numbers from 0 to `duration`, which is at most `computeDurationMax(nodes)`.
+   * Removes all intervals and begins a transaction. Times are whole numbers from 0 to `duration`, which is at most
+   * `computeDurationMax(nodes)`.
    */
   begin(nodes: number, duration: number): void;
-  /** `node` is below the number of nodes. Time outside [0, duration) is left out. */
+  /** Adds an interval. `node` is below the number of nodes, and time outside [0, duration) is left out. */
   add(kind: number, node: number, start: number, end: number): void;
   /**
-   * Passes all time to `onPart`, with the number of its part, and the times of syncs to `onSync`, with the node; both
-   * in order.
+   * Passes all time to `onPart` with the number of its part, and the times of syncs to `onSync` with their node; each
+   * callback is called in order of time.
    */
   sweep(onPart: OnTime, onSync: OnTime): void;
 }
 
 type OnTime = (partOrNode: number, from: number, to: number) => void;
 
-/** Both ends of an interval are numbers that sort by time: the node, the kind and the side are in their lowest bits. */
+/**
+ * Returns the longest duration that can be encoded. Both ends of an interval are numbers that sort by time: the lowest
+ * bits hold the node, the kind and the side.
+ */
 export function computeDurationMax(nodes: number): number {
   return 2 ** 52 / computeScale(nodes);
 }
@@ -89,7 +93,7 @@ export function createIntervals(): Intervals {
   };
 }
 
-/** Counts the intervals that run at the present time of a sweep; all have ended when the sweep has. */
+/** Counts the intervals that run at the present time of a sweep; at the end of the sweep, all intervals have ended. */
 function createRunningParts(nodes: number) {
   const counts = new Int32Array(nodes << KIND_BITS);
   const partOfNode = new Uint8Array(nodes).fill(UNTRACED);
@@ -128,7 +132,10 @@ function createRunningParts(nodes: number) {
   };
 }
 
-/** Most transactions have few intervals, which mostly are in order: inserting sorts them fastest. */
+/**
+ * Maximum number of intervals sorted by insertion, which is fastest because most transactions have few intervals that
+ * are mostly in order.
+ */
 const INSERTED_MAX = 64;
 
 function sort(values: Float64Array, count: number): void {

@@ -1,4 +1,6 @@
-/** Finds where the time of a transaction went, from its kept events, and which requests of others it waited for. */
+/**
+ * Finds what the time of a transaction was spent on, using its kept events, and for which requests of others it waited.
+ */
 
 import { toWords } from '../../../agent/recording/words64.ts';
 import { findFirstPlace } from '../../base/binary_search.ts';
@@ -13,8 +15,8 @@ const WORD = 2 ** 32;
 
 export interface TransactionParts {
   /**
-   * Adds the parts of a transaction's time to the sums of a side, and passes each request of others that the
-   * transaction waited for: its device, its profile, and when the wait began. If the times of the rows were replaced by
+   * Adds the parts of a transaction's time to the sums of a side. Passes each request of others for which the
+   * transaction waited: its device, its profile, and when the wait began. If the times of the rows were replaced by
    * ranks, returns the times by rank.
    */
   add(rows: EventRows, transaction: number, side: SideSums, onWaited: OnWaited): readonly bigint[] | undefined;
@@ -31,7 +33,7 @@ export function createTransactionParts(
   const intervals = createIntervals();
   const sums = new Float64Array(PARTS.length);
   const nodesOf = createNodeNumbers(columns);
-  /** Times at which syncs of the transaction ran, by node: the start and the end of each time, in order. */
+  /** Times at which syncs of the transaction ran, by node: starts and ends, alternating and in order. */
   const syncs: number[][] = [];
 
   const addTime = (part: number, from: number, to: number) => {
@@ -58,14 +60,15 @@ export function createTransactionParts(
     const { kind, untilNs } = findRequestWait(calls, starts[row]!, ends[row]!);
     if (kind === WAITS.unknown) intervals.add(KINDS.unknown, node, starts[row]!, ends[row]!);
     else {
-      // The caller waits for the request until the call that queued it ends, and not at all without one.
+      // The caller waits for the request until the call that queued it ends; if no call queued it (`WAITS.nobody`),
+      // the caller does not wait.
       intervals.add(KINDS.ownQueue, node, starts[row]!, Math.min(sent[row]!, untilNs));
       intervals.add(KINDS.ownService, node, sent[row]!, Math.min(ends[row]!, untilNs));
       addCarried({ starts, sent, ends }, row, node, untilNs);
     }
   }
 
-  /** Adds the intervals of a request that is waited for, from a time on, while a sync runs. */
+  /** Adds the intervals, from a given time on, of a request for which the transaction waits while a sync runs. */
   function addCarried({ sent, ends }: TimeColumns, row: number, node: number, from: number): void {
     intervals.add(KINDS.itsQueue, node, from, sent[row]!);
     intervals.add(KINDS.itsService, node, Math.max(sent[row]!, from), ends[row]!);
@@ -104,7 +107,7 @@ export function createTransactionParts(
 
 type TimeColumns = Pick<EventRows, 'starts' | 'sent' | 'ends'>;
 
-/** Returns a function that gives the calls of the thread that queued the request of a row. */
+/** Returns a function that takes the row of a request and returns the calls of the thread that queued it. */
 function createThreadCallFinder(
   { length, profiles, roles, threads, starts, ends }: EventRows,
   { kinds }: ProfileColumns,
@@ -136,13 +139,13 @@ function createExactAdder(parts: SideSums['parts'], times: readonly bigint[]) {
   return (part: number, from: number, to: number) => parts[part]!.addLarge(times[to]! - times[from]!);
 }
 
-/** Numbers the nodes of one transaction, which are few, from 0 on. */
+/** Assigns numbers from 0 on to the nodes of one transaction, of which there are few. */
 function createNodeNumbers({ nodes, nodeCount }: ProfileColumns) {
   const numbers = new Int32Array(nodeCount);
   const seenBy = new Int32Array(nodeCount);
   let transaction = 0;
   return {
-    /** Returns how many nodes there are. */
+    /** Begins a transaction; returns its number of nodes. */
     begin({ profiles, length }: EventRows): number {
       let count = 0;
       transaction++;
@@ -158,7 +161,7 @@ function createNodeNumbers({ nodes, nodeCount }: ProfileColumns) {
   };
 }
 
-/** Returns the first time from `start` to `end` that is within one of the intervals, none of which overlap. */
+/** Returns the first time in `[start, end)` that is within one of the intervals, which must not overlap each other. */
 function findOverlapStart(intervals: readonly number[], start: number, end: number): number | undefined {
   const first = findFirstPlace(0, intervals.length / 2, (place) => intervals[place * 2 + 1]! > start);
   if (first * 2 >= intervals.length) return undefined;
@@ -167,8 +170,8 @@ function findOverlapStart(intervals: readonly number[], start: number, end: numb
 }
 
 /**
- * Replaces times by their ranks, because doubles do not hold the times of a transaction that took days. Returns the
- * times by rank, from 0 to the duration.
+ * Replaces times by their ranks, because doubles do not hold the times of a transaction of several days exactly.
+ * Returns the times by rank, from 0 to the duration.
  */
 function replaceByRanks(
   rows: EventRows,

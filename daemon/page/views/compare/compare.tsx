@@ -10,7 +10,7 @@ import { Windows } from './windows.tsx';
 const KINDS = ['transactions', 'windows', 'reports'] as const;
 type ComparisonKind = (typeof KINDS)[number];
 
-/** The kind that a link compares; null if the link names nothing to compare. */
+/** Chooses the kind of comparison that a link names; null if the link names nothing to compare. */
 function chooseKind({ other, other_from, other_to, transaction }: Link): ComparisonKind | null {
   if (other !== null) return 'transactions';
   if (other_from !== null && other_to !== null) return 'windows';
@@ -20,7 +20,7 @@ function chooseKind({ other, other_from, other_to, transaction }: Link): Compari
 const buildComparedKey = ({ transaction, other, other_from, other_to }: Link) =>
   [transaction, other, other_from, other_to].join('\n');
 
-/** Fields to clear in the link when a kind is chosen, because they name another comparison. */
+/** Link fields to clear when a kind is chosen, because they belong to another kind of comparison. */
 const CHANGES: Readonly<Record<ComparisonKind, Partial<Link>>> = {
   transactions: { other_from: null, other_to: null },
   windows: { other: null },
@@ -29,7 +29,10 @@ const CHANGES: Readonly<Record<ComparisonKind, Partial<Link>>> = {
 
 export function Compare() {
   const { link, go } = usePage();
-  /** The chosen kind, and what the link compared then: a link that names another comparison is followed. */
+  /**
+   * The chosen kind, and what the link compared when it was chosen; if the link changes to another comparison, the link
+   * decides.
+   */
   const [chosen, setChosen] = useState<{ kind: ComparisonKind; compared: string } | null>(null);
   const kind = (chosen?.compared === buildComparedKey(link) && chosen.kind) || chooseKind(link) || 'transactions';
   const choose = (next: ComparisonKind) => {

@@ -1,4 +1,4 @@
-/** Notes what is missing on either side, next to the numbers that it makes too small. */
+/** Notes which events are missing on either side, next to the numbers that are too small because of it. */
 import type { Coverage } from '../../../contract/received.ts';
 import { formatQuantity } from '../../numbers/amounts.ts';
 

@@ -1,4 +1,4 @@
-/** Two answers that are compared. */
+/** Keeps two answers together for a comparison. */
 import { useRef } from 'preact/hooks';
 import type { Answer } from '../use_answer.ts';
 
@@ -7,7 +7,7 @@ export interface Pair<Body> {
   b: Body;
 }
 
-/** The newest two answers that were asked for together, because a new answer must not be compared with an old one. */
+/** Returns the newest two answers that belong together, because a new answer must not be compared with an old one. */
 export function usePair<Body>(a: Answer<Body>, b: Answer<Body>): Pair<Body> | null {
   const last = useRef<Pair<Body> | null>(null);
   if (a.failure || b.failure) return null;

@@ -25,7 +25,7 @@ export function Reports() {
   const remove = (side: keyof Sides, file: ReportFile) =>
     setSides((before) => ({ ...before, [side]: before[side].filter((one) => one !== file) }));
   useEffect(() => {
-    // A file that is dropped outside the fields would be shown in place of the page.
+    // Outside the fields, the browser would show a dropped file in place of the page.
     const keep = (event: DragEvent) => event.preventDefault();
     window.addEventListener('dragover', keep);
     window.addEventListener('drop', keep);
@@ -82,7 +82,7 @@ function Files({ label, files, onAdd, onRemove }: FilesProps) {
   };
   const choose = ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
     onAdd([...(currentTarget.files ?? [])]);
-    // Cleared, so that the same file can be chosen again after it has changed.
+    // The field is cleared so that the same file can be chosen again after it has changed.
     currentTarget.value = '';
   };
   return (
@@ -120,7 +120,7 @@ function describeReports({ rows, took_ns: [a, b], verdict, beside }: ReportCompa
   }
   const parts = rows.map((row) => ({
     name: `${formatName(row.op_class)} ${formatName(row.path)}`,
-    // An unknown time counts as 0, as in the sum of all.
+    // An unknown time counts as 0, as it does in the total.
     changeNs: BigInt(Math.round((row.took_ns[1]?.median ?? 0) - (row.took_ns[0]?.median ?? 0))),
   }));
   return changeSentence(parts, { a: `those of ${one}`, b: 'The calls of the run of B' });
@@ -179,7 +179,7 @@ function Cells({ row: { op_class, path, role, calls, took_ns, changeNs, verdict 
   );
 }
 
-/** `10.0 ms`, or for several runs `10.0 ms (9.50 ms to 11.2 ms)`. */
+/** Formats a single run as `10.0 ms`, and several runs as `10.0 ms (9.50 ms to 11.2 ms)`. */
 function formatBand({ p10, median, p90, count }: Band): string {
   if (count < 2) return formatShortDuration(median);
   return `${formatShortDuration(median)} (${formatShortDuration(p10)} to ${formatShortDuration(p90)})`;
@@ -192,13 +192,13 @@ function countText({ p10, median, p90 }: Band): string {
 /* Reads files that are dropped or chosen. */
 
 interface ReportFile {
-  /** Unique, because two files may have one name. */
+  /** Unique key, because two files may have the same name. */
   key: number;
   name: string;
   report: ComparedReport;
 }
 
-/** A report of a hundred thousand paths has some 40 MB. */
+/** Maximum size of a file; a report of a hundred thousand paths has about 40 MB. */
 const BYTES_MAX = 64 * 2 ** 20;
 const FILES_MAX = 100;
 
@@ -221,7 +221,7 @@ async function readFile(file: File): Promise<ReturnType<typeof readReport>> {
   try {
     return readReport(await file.text());
   } catch (error) {
-    // Reading a dropped folder fails as well.
+    // Reading a dropped folder also fails here.
     return { problem: `cannot be read: ${error instanceof Error ? error.message : String(error)}` };
   }
 }

@@ -1,4 +1,4 @@
-/** Calls of two sides, the largest change first. */
+/** Shows the calls of two sides; the call with the largest change comes first. */
 import type { CallSums, JoinedRow, Lengths } from '../../compare/sums.ts';
 import { formatRate } from '../../numbers/amounts.ts';
 import { formatExactDuration, formatExactOffset, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
@@ -7,9 +7,9 @@ import { type Heading, ScrolledRows } from '../scrolled_rows.tsx';
 
 interface Props {
   rows: readonly JoinedRow[];
-  /** Whether events of a side are missing. */
+  /** Whether events are missing, for each side. */
   isLossy: { a: boolean; b: boolean };
-  /** Lengths of windows, if they differ. */
+  /** Lengths of the windows if they differ; otherwise null. */
   lengths: Lengths | null;
 }
 
@@ -71,7 +71,7 @@ interface Of {
   row: JoinedRow;
 }
 
-/** `+3.20 ms`. */
+/** Formats a duration with its sign, such as `+3.20 ms`. */
 export function formatSignedDuration(ns: bigint | number): string {
   return `${Number(ns) > 0 ? '+' : ''}${formatShortDuration(ns)}`;
 }

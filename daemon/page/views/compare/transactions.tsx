@@ -1,4 +1,4 @@
-/** Two transactions: what each waited for, and which calls took longer. */
+/** Compares two transactions: what each of them waited for, and which calls took longer. */
 import { useEffect, useState } from 'preact/hooks';
 import { loadCalls, type ReadCalls } from '../../compare/load_calls.ts';
 import { changeSentence } from '../../compare/sentence.ts';
@@ -17,7 +17,7 @@ import { formatSignedDuration, SumsTable } from './sums_table.tsx';
 
 interface TransactionSide {
   transaction: WholeTransaction;
-  /** Null if the transaction has too many events. */
+  /** Calls of the transaction; null if it has too many events. */
   calls: ReadCalls | null;
 }
 
@@ -96,7 +96,7 @@ function describeTransactions(a: TransactionSide, b: TransactionSide, one: Break
   return `${whole} Of its calls ${call} changed most: ${formatSignedDuration(first.changeNs)} altogether.`;
 }
 
-/** Parts as the end of `11.8 ms of it`. */
+/** Phrase for each part; it follows words like `11.8 ms of it`. */
 const PHRASES: Readonly<Record<BreakdownPart, string>> = {
   queue: 'waiting in the queue of a device',
   service: 'with a device working on its requests',
@@ -106,7 +106,7 @@ const PHRASES: Readonly<Record<BreakdownPart, string>> = {
   untraced: 'on a CPU, or not recorded',
 };
 
-/** Fields for both sides, which the link gets when the form is submitted. */
+/** Fields for both sides; the link gets their values when the form is submitted. */
 function Choice() {
   const { link, go } = usePage();
   const [a, setA] = useState(link.transaction ?? '');
@@ -160,7 +160,7 @@ function Figures({ a, b }: { a: ReadCalls; b: ReadCalls }) {
   );
 }
 
-/* The parts of two transactions' times: bars on one scale, and numbers. */
+/* Shows the parts of two transactions' times: bars on a common scale, and numbers. */
 
 interface Props {
   a: Breakdown;

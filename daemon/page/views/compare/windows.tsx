@@ -1,4 +1,4 @@
-/** Two windows of time: which calls took longer in one of them. */
+/** Compares two windows of time: which calls took longer in one of them. */
 import { useEffect, useState } from 'preact/hooks';
 import { changeSentence } from '../../compare/sentence.ts';
 import { type JoinedRow, joinSums, type Lengths } from '../../compare/sums.ts';
@@ -73,7 +73,7 @@ function useWindow(link: Link, window: Window | null) {
 
 type Both = Pair<Summed>;
 
-/** The lengths of the windows; null if they are the same, so that the sums can be compared as they are. */
+/** Returns the lengths of the windows; null if they are equal and the sums can therefore be compared directly. */
 function computeLengths({ a, b }: Both): Lengths | null {
   const lengths = { a: a.toNs - a.fromNs, b: b.toNs - b.fromNs };
   return lengths.a === lengths.b ? null : lengths;

@@ -1,4 +1,4 @@
-/** Shows which host records, what is missing and why, and the sessions that are open. */
+/** Shows which hosts are recorded, which events are missing and why, and the open sessions. */
 
 import { useEffect, useState } from 'preact/hooks';
 import { LOSS_CAUSES, LOSS_CURES } from '../../../../bpf/schema/losses.ts';
@@ -14,7 +14,7 @@ import { FailureNote } from '../failure_note.tsx';
 import { formatName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
 
-/** Each part is a question of its own, so that one that fails or takes long leaves the others as they are. */
+/** Each part sends its own request, so that a failed or slow request does not affect the other parts. */
 export function Health() {
   const { daemon, setCoverage, access } = usePage();
   const usePart = <Body,>(path: string) => useRefreshed((signal) => daemon.askJson<Body>(path, { signal }));
@@ -22,7 +22,7 @@ export function Health() {
   const newest = usePart<{ coverage: Coverage }>('/api/events?limit=1&order=desc');
   const sessions = usePart<{ sessions: Session[] }>('/api/replay/sessions?limit=1000');
   const pins = usePart<{ pins: ListedPin[] }>('/api/pins');
-  // The daemon's metrics, in Prometheus' text.
+  // The daemon's metrics in Prometheus' text format.
   const metrics = useRefreshed(async (signal) =>
     (await daemon.ask('/metrics', { signal, headers: { Accept: 'text/plain' } })).text(),
   );
@@ -57,7 +57,7 @@ export function Health() {
   );
 }
 
-/** Shows each failure once for all parts, and which parts are old or not known because of it. */
+/** Shows each failure once for all parts, and which parts are old or unknown because of it. */
 function OldParts({ parts }: { parts: [name: string, part: Refreshed<unknown>][] }) {
   const failed = parts.map(([, part]) => part).filter(({ failure }) => failure);
   const retry = () => {
@@ -81,7 +81,9 @@ function OldParts({ parts }: { parts: [name: string, part: Refreshed<unknown>][]
   );
 }
 
-/** Whether the part can be described: its answer is there, or has failed or is late, so that it is not known. */
+/**
+ * Whether the part can be described: its answer has arrived, or has failed or is late and therefore counts as unknown.
+ */
 function isKnown({ body, isOld }: Refreshed<unknown>): boolean {
   return body !== null || isOld;
 }
@@ -111,9 +113,9 @@ function formatAge({ at, isOld }: Omit<Refreshed<unknown>, 'body'>): string {
   return isOld ? ` (as of ${at} UTC)` : '';
 }
 
-/* The cost of the agent next to the daemon, and how close it came to losing events. */
+/* Shows the cost of the agent that runs beside the daemon, and how close the agent came to losing events. */
 
-/** `metrics` are the daemon's, in Prometheus' text. */
+/** Shows the cost of the agent; `metrics` are the daemon's metrics in Prometheus' text format. */
 function AgentCost({ metrics }: { metrics: string }) {
   const cost = computeAgentCost(metrics, Date.now());
   if (!cost) return null;
@@ -139,9 +141,9 @@ function AgentCost({ metrics }: { metrics: string }) {
   );
 }
 
-/* The gaps of the recordings, with causes and remedies. */
+/* Shows the gaps of the recordings, with their causes and remedies. */
 
-/** Remedies against further loss, for causes without a cure in `LOSS_CURES`. */
+/** Remedies against further loss, for causes that have no cure in `LOSS_CURES`. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['agent_stopped', 'a service that restarts the agent'],
   ['agent_killed', 'a service that restarts the agent'],
@@ -186,12 +188,12 @@ function Gaps({ coverage: { gaps } }: { coverage: Coverage }) {
   );
 }
 
-/* The nodes of a fleet, and up to which time the events of each have arrived. */
+/* Shows the nodes of a fleet, and the time up to which the events of each node have arrived. */
 
-/** A fleet may have thousands of nodes: the ones furthest behind are shown. */
+/** Maximum number of nodes that are shown, those furthest behind first: a fleet may have thousands. */
 const NODES_MAX = 200;
 
-/** Says how many nodes ship, as the beginning of a sentence. */
+/** Describes how many nodes ship, as the beginning of a sentence. */
 function describeNodes({ current, silent, ended }: NonNullable<Readiness['fleet']>['nodes']): string {
   const first =
     current === 0 ? 'No node ships now' : `${formatNodeCount(current)} ${current === 1 ? 'ships' : 'ship'} now`;
@@ -234,7 +236,7 @@ function Nodes({ coverage: { nodes: known } }: { coverage: Coverage }) {
   );
 }
 
-/* The transactions that retention keeps. */
+/* Shows the transactions that are pinned against retention. */
 
 interface ListedPin {
   transaction_id: string;
@@ -308,7 +310,7 @@ function Pins({ pins, mayUnpin, onUnpinned }: Props) {
   );
 }
 
-/* The recordings that are served, with the agent of each. */
+/* Shows the recordings that the daemon serves, and the agent of each recording. */
 
 const MEANING: Readonly<Record<string, string>> = {
   recording: 'is recording',
@@ -356,7 +358,7 @@ function Recordings({ readiness: { recordings, unreadable } }: { readiness: Read
   );
 }
 
-/* The replay sessions of the daemon, each with buttons to open and to delete it. */
+/* Shows the daemon's replay sessions; each has buttons to open and to delete it. */
 
 interface SessionsProps {
   sessions: Session[];
@@ -418,14 +420,14 @@ function Sessions({ sessions, mayDelete, onDeleted }: SessionsProps) {
   );
 }
 
-/* An answer that is asked for again some seconds after the last one, however long each takes. */
+/* Keeps an answer that is requested again a few seconds after the previous one, however long each request takes. */
 
 interface Refreshed<Body> {
-  /** The last answer, whether or not it is old. */
+  /** The newest answer that has arrived, even if it is old. */
   body: Body | null;
-  /** The page's time of day when the answer came, UTC. */
+  /** Time of day (UTC) on the page's clock when the answer arrived. */
   at: string | null;
-  /** Whether the answer that should have followed failed, or is late. */
+  /** Whether the next answer has failed or is late. */
   isOld: boolean;
   failure: Failure | null;
   askAgain: () => void;

@@ -1,4 +1,4 @@
-/** Live recording: how much is recorded, the last minute as a map, and the newest events. */
+/** Shows the live recording: how much is recorded, the last minute as a map, and the newest events. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { NEWEST_MAX, type NewestRow } from '../../live/newest.ts';
 import { buildRowTexts, LIVE_HEADINGS, type RowTexts } from '../../live/row_cells.ts';
@@ -17,7 +17,7 @@ import { MinuteMap } from './minute_map.tsx';
 import { NothingYet } from './nothing_yet.tsx';
 import { useTail } from './use_tail.ts';
 
-/** A shorter delay is the way of an event to the page, and no sign of a slow page. */
+/** Shortest delay that is shown: a shorter one is the normal time that an event takes to reach the page. */
 const BEHIND_MS_MIN = 2000;
 
 export function Live() {
@@ -140,7 +140,7 @@ function mergeSeconds(seconds: readonly Second[]): Omit<Second, 'startNs'> {
   };
 }
 
-/* The newest events as rows, which stay where they are while the pointer or the focus is in them. */
+/* Shows the newest events as rows, which do not move while the pointer or the focus is in them. */
 
 const HEADINGS = ['', ...LIVE_HEADINGS].map((name) => ({ name: name || 'Mark' }));
 const TRANSACTION = LIVE_HEADINGS.indexOf('Transaction');
@@ -212,7 +212,7 @@ function Cells({ texts: { cells, note, transactionId, eventId }, kind }: { texts
   );
 }
 
-/* The content of the map of the last minute as a table, second by second. */
+/* Shows the data of the last minute's map as a table, second by second. */
 
 const SECOND_HEADINGS = [
   { name: 'Second (UTC)' },

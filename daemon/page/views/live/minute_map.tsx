@@ -1,4 +1,4 @@
-/** The last minute as a map of events: time by duration. */
+/** Shows the last minute as a map of events, by time and duration. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { THEMES, toPixel } from '../../draw/theme.ts';
 import { FIRST_ROW, getRowStartNs, MINUTE_COLUMNS, type Minute, ROW_COUNT } from '../../live/minute.ts';
@@ -19,7 +19,7 @@ import { readCurrentTheme } from '../theme.ts';
 const HEIGHT_PX = 2 * ROW_COUNT;
 const DRAW_MS = 100;
 const SHADES = 16;
-/** Share of the events' colour in the shade of a single event; the rest is the ground's colour. */
+/** Share of the events' colour in the shade of a single event; the rest is the background colour. */
 const LEAST_SHARE = 0.7;
 
 interface Props {
@@ -36,7 +36,7 @@ export function MinuteMap({ tail, summary }: Props) {
   const { announce } = usePage();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [place, setPlace] = useState<MinuteCell | null>(null);
-  // A layout effect ends before the canvas is gone; `useEffect` ends a frame later.
+  // A layout effect ends before the canvas is removed; `useEffect` ends one frame later.
   useLayoutEffect(() => {
     let drawnMs = -1;
     const draw = () => {
@@ -124,7 +124,7 @@ const STEPS: ReadonlyMap<string, readonly [columns: number, rows: number]> = new
   ['ArrowDown', [0, -1]],
 ]);
 
-/** Rows at 1 µs, 10 µs and so on. */
+/** Rows that start at 100 ns, 1 µs, 10 µs and so on. */
 const DECADES = Array.from({ length: ROW_COUNT / 16 }, (_, decade) => decade * 16).filter((row) => row + FIRST_ROW > 0);
 
 function Legend() {
@@ -137,7 +137,7 @@ function Legend() {
   );
 }
 
-/** `3 events from 1.00 ms to 1.15 ms, begun at 12:00:01.250, 1 failed`. */
+/** Describes a cell: `3 events from 1.00 ms to 1.15 ms, begun at 12:00:01.250, 1 failed`. */
 function placeText(minute: Minute, { column, row }: MinuteCell, columns: number): string {
   let [count, failed, isLost] = [0, 0, false];
   for (let at = column; at < Math.min(column + columns, MINUTE_COLUMNS); at++) {
@@ -166,7 +166,10 @@ function paint(canvas: HTMLCanvasElement, minute: Minute): void {
 
 const images = new WeakMap<HTMLCanvasElement, ImageData>();
 
-/** The pixels of a canvas, allocated once, because new ones for ten pictures a second would be most of the garbage. */
+/**
+ * Returns the pixels of a canvas; they are allocated once, because new pixels for ten pictures a second would be most
+ * of the garbage.
+ */
 function getOrCreateImage(canvas: HTMLCanvasElement): ImageData {
   const known = images.get(canvas);
   if (known?.width === canvas.width && known.height === canvas.height) return known;
@@ -198,7 +201,7 @@ function readMinutePalette(): MinutePalette {
   return palette;
 }
 
-/** A colour between two, as hex digits. */
+/** Mixes two colours, which are given as hex digits. */
 function mixColors(one: string, other: string, share: number): string {
   const parseChannel = (hex: string, at: number) => Number.parseInt(hex.slice(2 * at, 2 * at + 2), 16);
   const mixChannel = (at: number) => Math.round(parseChannel(one, at) * (1 - share) + parseChannel(other, at) * share);

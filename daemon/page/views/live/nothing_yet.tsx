@@ -1,4 +1,4 @@
-/** Why nothing arrives, and what to do: which filter leaves nothing, or that nothing is recorded at all. */
+/** Explains why no event arrives and what to do: a filter may exclude all events, or nothing may be recorded. */
 import type { Coverage, Readiness } from '../../../contract/received.ts';
 import { dropFilters, dropFilterValue, listFilters } from '../../link/filters.ts';
 import { EMPTY_LINK, type Link } from '../../link/link.ts';
@@ -9,7 +9,10 @@ import { formatName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
 import { buildLiveParameters } from './use_tail.ts';
 
-/** At most this many filters are tried without; each costs a question. */
+/**
+ * Maximum number of filters that are left out, one at a time, to count the last minute's events without them; each of
+ * them costs a request.
+ */
 const TERMS_MAX = 6;
 const WINDOW = '-1m';
 

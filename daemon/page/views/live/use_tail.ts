@@ -5,17 +5,17 @@ import type { Link } from '../../link/link.ts';
 import { openTail, type Tail } from '../../live/tail.ts';
 import { usePage } from '../context.ts';
 
-/** Interval at which the rows and the words are renewed, because people do not read faster. */
+/** Interval at which the rows and texts are renewed: people would not read faster changes. */
 const RENEW_MS = 250;
 
-/** The filters as `GET /api/events` takes them. */
+/** Builds the filters in the form that `GET /api/events` takes. */
 export function buildLiveParameters(link: Link): URLSearchParams {
   const parameters = filterParameters(link);
   if (link.has_error) parameters.set('failed', 'true');
   return parameters;
 }
 
-/** Null until the stream is asked for. */
+/** Opens the live events with the link's filters; null until the stream is opened. */
 export function useTail(): Tail | null {
   const { daemon, link } = usePage();
   const [tail, setTail] = useState<Tail | null>(null);
@@ -33,7 +33,7 @@ export function useTail(): Tail | null {
     setTail(opened);
     let roundCount = 0;
     const timer = setInterval(() => {
-      // Rates and times change when nothing arrives, too, so they are renewed every fourth time.
+      // Rates and times change even if no event arrives, so they are renewed at every fourth interval.
       if (document.hidden || (!hasChanged && ++roundCount % 4 > 0)) return;
       hasChanged = false;
       renew((last) => last + 1);

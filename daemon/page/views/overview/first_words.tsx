@@ -1,4 +1,6 @@
-/** The words of an overview where there is little: few transactions, none that match, none that are labelled. */
+/**
+ * Sentences of an overview with little data: few transactions, none that match the filters, or none that are labelled.
+ */
 import type { Transaction } from '../../../contract/received.ts';
 import { dropFilters, listFilters } from '../../link/filters.ts';
 import type { LatencyMap, SlowestTransactions } from '../../map/questions.ts';
@@ -8,7 +10,7 @@ import { usePage } from '../context.ts';
 import { formatName } from '../names.ts';
 import { useOpen } from './slowest_table.tsx';
 
-/** Names the slowest transaction where there are too few to compare the slowest with the others. */
+/** Names the slowest transaction if there are too few transactions to compare the slowest with the others. */
 export function FewSentence({
   map: { of, answer },
   slowest,
@@ -50,7 +52,8 @@ function describeTransaction(
 interface SlowestProps {
   transaction: Transaction | undefined;
   /**
-   * Whether the slowest of another selection is awaited: the line keeps its place, so that the map stays where it is.
+   * Whether the slowest transaction of another selection is awaited: the line keeps its place meanwhile, so that the
+   * map does not move.
    */
   isOld: boolean;
 }

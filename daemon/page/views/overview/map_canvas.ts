@@ -1,5 +1,5 @@
 /**
- * Draws a map of latencies. Axes, cells and gaps are painted once for a size; while the box moves, a frame only lays
+ * Draws a map of latencies. Axes, cells and gaps are painted once for each size; while the box moves, a frame only lays
  * these pictures over each other.
  */
 import type { Gap } from '../../../contract/received.ts';
@@ -10,7 +10,7 @@ import { paintCells } from '../../map/paint.ts';
 import type { LatencyMap } from '../../map/questions.ts';
 import { computeColumnPlace, computeColumnStartNs, computeDurationMarks } from '../../map/scale.ts';
 
-/** Room for the labels of durations and of times, CSS pixels. */
+/** Room for the labels of durations and of times, in CSS pixels. */
 export const LEFT_PX = 52;
 export const PLOT_PX = 240;
 const BOTTOM_PX = 22;
@@ -25,7 +25,7 @@ const FAINT_ALPHA = 0.4;
 const HANDLE_PX = 6;
 
 export interface MapLook {
-  /** Width of the whole canvas, CSS pixels. */
+  /** Width of the whole canvas, in CSS pixels. */
   widthPx: number;
   dpr: number;
   theme: ThemeName;
@@ -33,9 +33,9 @@ export interface MapLook {
 }
 
 export interface MapCanvas {
-  /** Draws a frame, in which cells outside the box are faint. */
+  /** Draws a frame in which cells outside the box are faint. */
   draw(canvas: HTMLCanvasElement, box: CellBox | null, isFailedOnly: boolean): void;
-  /** Place of a pointer, in columns and bands. */
+  /** Computes the place of a pointer, in columns and bands. */
   computeMapPlace(xPx: number, yPx: number): { column: number; band: number };
 }
 
@@ -54,7 +54,9 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
     return picture;
   };
   const plain = paintPicture('rest', false);
-  /** Pictures of the selected cells, made when they are needed first. */
+  /**
+   * Pictures of the selected cells, each created when it is first needed; the key says whether it shows only failures.
+   */
   const selected = new Map<boolean, HTMLCanvasElement>();
   const getOrCreatePicture = (isFailedOnly: boolean) => {
     const picture = selected.get(isFailedOnly) ?? paintPicture('selection', isFailedOnly);
@@ -100,7 +102,7 @@ function createCanvas(width: number, height: number): HTMLCanvasElement {
   return Object.assign(document.createElement('canvas'), { width, height });
 }
 
-/** Sets the canvas to its size, and clears it. */
+/** Gives the canvas its size, and clears it. */
 function prepareCanvas(canvas: HTMLCanvasElement, { widthPx, dpr }: MapLook): CanvasRenderingContext2D {
   const width = Math.round(widthPx * dpr);
   const height = Math.round(HEIGHT_PX * dpr);
@@ -156,7 +158,9 @@ function drawAxes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
   return canvas;
 }
 
-/** Draws the gaps of the recording, hatched over the full height, because nothing is known of the durations in them. */
+/**
+ * Draws the gaps of the recording, hatched over the full height, because the durations of lost events are not known.
+ */
 function drawGaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): HTMLCanvasElement {
   const canvas = createCanvas(1, 1);
   const context = prepareCanvas(canvas, look);
@@ -181,7 +185,10 @@ function drawGaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): H
   return canvas;
 }
 
-/** Left and right of a gap, at least as wide as can be seen; null outside the map. */
+/**
+ * Computes the left and the right edge of a gap, which is made wide enough to be visible; null if the gap is outside
+ * the map.
+ */
 function computeGapSpan({ from, to }: Gap, scale: LatencyMap['scale'], plotPx: number) {
   const place = (ns: number | bigint) =>
     LEFT_PX +

@@ -1,4 +1,4 @@
-/** The map with its kind, its selection, and the meaning of its marks. */
+/** Shows the map, with buttons for its kind and its selection, and explains its marks. */
 
 import { useEffect, useState } from 'preact/hooks';
 import type { MapKind } from '../../../contract/received.ts';
@@ -15,7 +15,7 @@ import { MapPicture } from './map_picture.tsx';
 interface Props {
   map: LatencyMap;
   selection: Selection | null;
-  /** Whether another map is awaited. */
+  /** Whether the next map is awaited. */
   isOld: boolean;
 }
 
@@ -61,7 +61,7 @@ export function MapPanel({ map, selection, isOld }: Props) {
   );
 }
 
-/** Chooses the selection: the slowest, those that failed, or a box. */
+/** Buttons that choose the selection: the slowest, those that failed, or a box. */
 function Selecting({ map, selection }: { map: LatencyMap; selection: Selection | null }) {
   const { go } = usePage();
   const { count, failed } = map.answer.total;
@@ -115,7 +115,7 @@ function Legend({ map: { answer } }: { map: LatencyMap }) {
   );
 }
 
-/* The map as a table: a row for each cell that has something, with exact edges. */
+/* Shows the map as a table: a row, with exact limits, for each cell that is not empty. */
 
 interface MapTableProps {
   map: LatencyMap;

@@ -22,13 +22,13 @@ interface Props {
   selection: Selection | null;
   /** Sentence that says what the picture shows. */
   summary: string;
-  /** Null clears the box. */
+  /** Called with the new box, or with null to clear it. */
   onBox: (box: LinkBox | null) => void;
 }
 
-/** The link gets a box when it has rested for this long, and the daemon is asked about it. */
+/** Time without movement after which the link gets a box and the daemon is asked about it. */
 const REST_MS = 100;
-/** A pointer that moves less than this draws no box. */
+/** Distance of a drag in CSS pixels: a pointer that moves less draws no box. */
 const DRAG_PX = 4;
 
 export function MapPicture({ map, selection, summary, onBox }: Props) {
@@ -81,7 +81,7 @@ const STEPS: ReadonlyMap<string, readonly [columns: number, bands: number]> = ne
   ['ArrowDown', [0, -1]],
 ]);
 
-/** The box that the arrow keys start with: the middle quarter of the map's width and height. */
+/** Computes the box with which the arrow keys start: the middle quarter of the map's width and height. */
 function computeMiddleBox({ scale: { columnCount, bandCount } }: LatencyMap): CellBox {
   const left = Math.floor((columnCount * 3) / 8);
   const bottom = Math.floor((bandCount * 3) / 8);
@@ -96,7 +96,7 @@ function computeMiddleBox({ scale: { columnCount, bandCount } }: LatencyMap): Ce
 function formatChosen(map: LatencyMap, { kind, box }: Selection): string {
   if (kind === 'failed') return 'Selected: what failed';
   const cells = computeCellBox(map.scale, box);
-  // The cells do not tell how many are in a box that divides them: the sentence has the daemon's count.
+  // Cells do not show how many are in a box that divides them, so only the sentence gives that number, from the daemon.
   const isWhole = cells !== null && Object.values(cells).every(Number.isInteger);
   return isWhole ? formatDraft(map, cells) : `Selected: ${formatBox(map, box)}`;
 }
@@ -108,10 +108,10 @@ function formatDraft(map: LatencyMap, box: CellBox): string {
   return `${atLeast}${groupDigits(count)} in the box${failures}: ${formatBox(map, computeBox(map.scale, box))}`;
 }
 
-/** Paper is white in both themes. */
+/** Colours for printing: paper is white in both themes. */
 const INK_OF_PAPER: MapLook['ink'] = { text: '#000000', quiet: '#333333', line: '#999999' };
 
-/** The look of the picture, which changes with its width and the theme. */
+/** Returns the appearance of the picture, which changes with its width and the theme. */
 function useLook() {
   const frame = useRef<HTMLDivElement>(null);
   const [look, setLook] = useState<MapLook | null>(null);
@@ -143,7 +143,7 @@ function useLook() {
   return { frame, look: look && look.widthPx > 0 ? look : null };
 }
 
-/** The colours of the style sheet, which a canvas does not know by itself. */
+/** Reads the colours of the style sheet, to which a canvas has no access by itself. */
 function readMapInk(): MapLook['ink'] {
   const style = getComputedStyle(document.documentElement);
   const readColor = (name: string) => style.getPropertyValue(`--${name}`).trim();
@@ -152,9 +152,9 @@ function readMapInk(): MapLook['ink'] {
 
 interface BoxDraft {
   current(): CellBox | null;
-  /** Shows a box in this frame, and passes it on when it rests. */
+  /** Draws a box at once, and passes it on when it has stopped moving. */
   set(box: CellBox): void;
-  /** Passes the box on now. */
+  /** Passes the box on immediately. */
   commit(): void;
   clear(): void;
 }
@@ -165,14 +165,14 @@ interface DraftOptions {
   onBox: (box: LinkBox | null) => void;
 }
 
-/** The box that is being drawn or moved, before the link has it. */
+/** Keeps the box that is being drawn or moved, until the link has it. */
 function useDraft({ map, draw, onBox }: DraftOptions): BoxDraft {
   const state = useRef<{ map: LatencyMap; box: CellBox | null; timer: number | undefined }>({
     map,
     box: null,
     timer: undefined,
   });
-  // A box of another map's cells means nothing here.
+  // A box that was drawn in the cells of another map is discarded.
   if (state.current.map !== map) {
     window.clearTimeout(state.current.timer);
     state.current = { map, box: null, timer: undefined };
@@ -208,8 +208,8 @@ interface DragOptions {
 }
 
 /**
- * Dragging draws a new box. A finger that begins sideways draws one, too, while one that begins upwards scrolls the
- * page.
+ * Makes dragging draw a new box. With a finger, a movement that begins sideways also draws a box, while one that begins
+ * upwards scrolls the page.
  */
 function useDrag({ map, picture, draft }: DragOptions) {
   const start = useRef<{ map: LatencyMap; xPx: number; yPx: number; isDrag: boolean } | null>(null);
@@ -221,7 +221,7 @@ function useDrag({ map, picture, draft }: DragOptions) {
     },
     onPointerMove(event: PointerEvent) {
       const from = start.current;
-      // A new map has other cells under the pointer, so the drag ends.
+      // A new map has other cells under the pointer, so the present drag ends.
       if (from && from.map !== map) start.current = null;
       if (!from || from.map !== map || !picture) return;
       const xPx = event.offsetX;

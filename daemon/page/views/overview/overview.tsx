@@ -1,4 +1,4 @@
-/** The slowest of a window and what sets them apart: in a sentence, on a map, in lists. */
+/** Shows the slowest transactions of a window and what sets them apart: as a sentence, on a map, and in lists. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { PARTS } from '../../lanes/breakdown.ts';
 import {
@@ -59,7 +59,8 @@ function Found({ state, map }: { state: OverviewState; map: LatencyMap }) {
   const { selection, apart, isApartOld } = state;
   const isOld = state.map.isLoading || state.isMapOld;
   const failure = selection && apart.failure;
-  // An answer for another map or selection stays until the new one is in, or fails; without a selection there is none.
+  // An answer for another map or selection is shown until the new answer arrives or fails; without a selection, no
+  // answer is shown.
   const shown = selection && !(failure && isApartOld) ? apart.body : null;
   return (
     <>
@@ -138,9 +139,9 @@ function Losses({ map: { answer, of } }: { map: LatencyMap }) {
   );
 }
 
-/* The three answers of an overview, which follow from each other, and each of which can fail alone. */
+/* Requests the three answers of an overview; each depends on the answer before it, and each can fail alone. */
 
-/** Columns by the width of the window, CSS pixels: each column is some pixels wide. */
+/** Number of columns by the width of the window in CSS pixels: each column is a few pixels wide. */
 const COLUMNS: readonly (readonly [widthPx: number, columns: number])[] = [
   [1000, 240],
   [600, 120],
@@ -151,11 +152,14 @@ interface OverviewState {
   map: Answer<LatencyMap>;
   slowest: Answer<SlowestTransactions>;
   apart: Answer<Apart>;
-  /** The selection of the link; null if it is not known yet, or if there are too few to select the slowest. */
+  /**
+   * The selection of the link; null if it is not known yet, or if there are too few transactions or events to select
+   * the slowest.
+   */
   selection: Selection | null;
-  /** Whether `map.body` is of another link than the present one. */
+  /** Whether `map.body` belongs to another link than the present one. */
   isMapOld: boolean;
-  /** Whether `apart.body` is of another map or selection than the present one. */
+  /** Whether `apart.body` belongs to another map or selection than the present one. */
   isApartOld: boolean;
   isSlowestOld: boolean;
   isLoading: boolean;
@@ -174,7 +178,7 @@ function useOverview(): OverviewState {
   const apartNow = map.body && selection && buildDifferencesPath(map.body, selection);
   const apart = useAnswer(apartNow, (signal) => askApart(daemon, map.body!, selection!, signal));
   const isApartOld = apart.body?.key !== apartNow;
-  // Answers that are not asked for are not awaited.
+  // Only answers that have been requested are awaited.
   const isLoading =
     map.isLoading ||
     (question !== null && slowest.isLoading && isSlowestOld) ||
@@ -182,7 +186,7 @@ function useOverview(): OverviewState {
   return { map, slowest, apart, selection, isMapOld: map.body?.key !== mapNow, isSlowestOld, isApartOld, isLoading };
 }
 
-/* The mean times of the selected and of the others by part: bars of one scale, and numbers. */
+/* Shows the mean times of the selection and of the rest, by part: bars on a common scale, and numbers. */
 
 function WhereTimeWent({ apart: { answer, map } }: { apart: Apart }) {
   const selected = computeMeans(answer.selected);

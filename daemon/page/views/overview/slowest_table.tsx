@@ -1,4 +1,4 @@
-/** The slowest of the selected transactions, each of which opens as lanes. */
+/** Lists the slowest of the selected transactions; each of them opens as lanes. */
 import type { Transaction } from '../../../contract/received.ts';
 import { LISTED_MAX, type SlowestTransactions } from '../../map/questions.ts';
 import { formatExactDuration, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
@@ -8,7 +8,7 @@ import { formatName } from '../names.ts';
 
 interface Props {
   slowest: SlowestTransactions;
-  /** The least duration of a selection that is a part of the list; null to show all of it. */
+  /** The shortest selected duration if the list has more than the selection; null to show the whole list. */
   leastNs: bigint | null;
   /** Whether no event is missing in the window. */
   isComplete: boolean;

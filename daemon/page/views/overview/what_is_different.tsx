@@ -1,4 +1,4 @@
-/** The values that set the selected apart, with their shares; each value can be kept or excluded. */
+/** Shows the values that set the selection apart, with their shares; each value can be kept or excluded. */
 import type { DifferencesAnswer, DifferentValue } from '../../../contract/received.ts';
 import { addFilterValue } from '../../link/filters.ts';
 import type { Apart } from '../../map/questions.ts';
@@ -11,7 +11,7 @@ import { formatName } from '../names.ts';
 
 interface Props {
   apart: Apart;
-  /** Whether another answer is awaited: the buttons of this one are off. */
+  /** Whether another answer is awaited; the buttons of the shown answer are disabled meanwhile. */
   isOld: boolean;
 }
 

@@ -9,21 +9,24 @@ export type ScanQuestion =
   | { [Name in PassName]: { pass: Name; request: PassRequest<Name> } }[PassName]
   | { pass: 'json'; request: Parameters<Store['scanJson']>[0] };
 
-/** Result of the pass; undefined for a stream, and for a scan that was cancelled. */
+/** Result of the pass; undefined for a stream or a cancelled scan. */
 export type ScanAnswer = unknown;
 
-/** Pieces that a thread may send before the first one is used: the thread writes one while the other is sent. */
+/**
+ * Number of chunks that a thread may send before the first one is used: the thread writes one chunk while another is
+ * sent.
+ */
 export const PIECES_AHEAD = 2;
 
-/** The main thread numbers the scans. */
+/** Messages to a scan thread; the main thread assigns a number to each scan. */
 export type ToScanThread = { id: number } & (
   | { kind: 'begin'; question: ScanQuestion }
-  /** Asks for another piece. `spent` is the memory of an earlier one. */
+  /** Requests another chunk. `spent` is the memory of an earlier chunk. */
   | { kind: 'more'; spent: ArrayBuffer | undefined }
   | { kind: 'cancel' }
 );
 
-/** Each scan, even a cancelled one, ends with `done` or `failed`. */
+/** Messages from a scan thread: each scan, even a cancelled one, ends with `done` or `failed`. */
 export type FromScanThread = { id: number } & (
   | { kind: 'piece'; bytes: Uint8Array<ArrayBuffer> }
   | { kind: 'done'; answer: ScanAnswer; findings: Findings }

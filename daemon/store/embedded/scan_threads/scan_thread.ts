@@ -1,4 +1,4 @@
-/** A thread that scans; this is the main thread's side. */
+/** The main thread's side of a thread that scans. */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { toError } from '../../../base/thread_failure.ts';
@@ -6,14 +6,16 @@ import type { Findings } from '../recording_files.ts';
 import type { ServedPaths } from '../served_files.ts';
 import type { FromScanThread, ScanAnswer, ScanQuestion, ToScanThread } from './messages.ts';
 
-/** A scan that waits for its thread yields this often, so that its timeout and the end of its client are noticed. */
+/**
+ * A scan that waits for its thread yields at this interval, so that its timeout and the end of its client are noticed.
+ */
 const PAUSE_MS = 50;
 const PAUSE = new Uint8Array(0);
 
 export interface ScanThread {
-  /** Number of scans that the thread has not ended yet. */
+  /** Number of scans of the thread that have not ended yet. */
   readonly running: number;
-  /** Yields pieces and pauses. Leaving the loop early cancels the scan. */
+  /** Yields chunks and pauses. Leaving the loop early cancels the scan. */
   ask(question: ScanQuestion): AsyncGenerator<Uint8Array, ScanAnswer>;
   /** Ends the thread; its scans fail with the error. */
   end(error: Error): Promise<void>;
@@ -21,20 +23,20 @@ export interface ScanThread {
 
 interface PendingScan {
   readonly id: number;
-  /** Messages of the thread that the scan has not taken yet. */
+  /** Messages from the thread that the scan has not taken yet. */
   readonly inbox: FromScanThread[];
   wake: () => void;
 }
 
 /**
- * `adopt` gets the faults that the thread found in files, before a scan ends; `onEnd` is called when the thread ends.
+ * Before a scan ends, `adopt` gets the faults that the thread found in files; `onEnd` is called when the thread ends.
  */
 export function beginScanThread(
   places: ServedPaths,
   adopt: (findings: Findings) => Promise<void>,
   onEnd: () => void,
 ): ScanThread {
-  // The compiled file has another extension.
+  // The compiled file has another extension than the source file.
   const file = new URL(`./scan_worker${extname(import.meta.filename)}`, import.meta.url);
   const worker = new Worker(file, { workerData: places });
   const running = new Map<number, PendingScan>();
@@ -78,7 +80,7 @@ export function beginScanThread(
       const message = inbox.shift();
       if (message?.kind === 'piece') {
         yield message.bytes;
-        // The next piece is asked for while this one is being sent; the piece before has been sent, so its memory is
+        // The next chunk is requested while this one is being sent. The previous chunk has been sent, so its memory is
         // free.
         send({ kind: 'more', id, spent: before }, before && [before]);
         before = message.bytes.buffer;

@@ -1,4 +1,4 @@
-/** Scans in threads of their own, which all questions share. */
+/** Runs scans in separate threads, which all queries share. */
 import { availableParallelism } from 'node:os';
 import { yieldToEventLoop } from '../../../base/event_loop.ts';
 import { Problem } from '../../../base/problem.ts';
@@ -20,13 +20,16 @@ export interface ScanThreads extends Scans {
  */
 const THREADS_MAX = availableParallelism() > 2 ? 2 : 1;
 
-/** Threads begin when they are first needed. `adopt` gets the faults that they find in files, before a scan ends. */
+/**
+ * Threads begin when they are first needed. Before a scan ends, `adopt` gets the faults that its thread found in files.
+ */
 export function createScanThreads(places: ServedPaths, adopt: (findings: Findings) => void): ScanThreads {
   const threads = new Set<ScanThread>();
   let isClosed = false;
 
   async function adoptLater(findings: Findings): Promise<void> {
-    // The served files are looked up once in a turn, and the scan may have read one that appeared in this turn.
+    // The served files are looked up once in a pass of the event loop, and the scan may have read a file that appeared
+    // in this pass.
     await yieldToEventLoop();
     if (!isClosed) adopt(findings);
   }
@@ -64,7 +67,7 @@ function createShutdownProblem(): Problem {
   return new Problem('shutting_down', 'the daemon is shutting down');
 }
 
-/** Drops the pieces of a scan and returns its answer. */
+/** Drops the chunks of a scan, and returns the scan's answer. */
 async function* dropPieces<Found>(scan: AsyncGenerator<Uint8Array, Found>): AsyncGenerator<void, Found> {
   try {
     for (;;) {

@@ -1,4 +1,7 @@
-/** A thread that scans, so that no step of a scan delays the main thread. Its scans run in turn, a step at a time. */
+/**
+ * A thread that scans, so that no step of a scan delays the main thread. The scans of the thread alternate, one step at
+ * a time.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { limitPieceCache } from '../../../../agent/recording/read/segment.ts';
 import { yieldToEventLoop } from '../../../base/event_loop.ts';
@@ -10,23 +13,23 @@ import { createBlockSource, scanAsJson } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
 import { type FromScanThread, PIECES_AHEAD, type ScanQuestion, type ToScanThread } from './messages.ts';
 
-/** A file that was removed takes its space until it is closed, which happens when this thread looks for files. */
+/** A removed file takes up space until it is closed, which happens when this thread looks for files. */
 const LOOK_EVERY_MS = 60_000;
 
-/** Half of the main thread's cache for small questions: most scans read more than any cache holds. */
+/** Half of the main thread's cache for small queries, because most scans read more than any cache holds. */
 const CACHE_BYTES_MAX = 32 * 1024 * 1024;
 
-/** A message to the other thread and back costs as much as writing 50 KiB of events. */
+/** Size of a chunk: a message to the other thread and back costs as much as writing 50 KiB of events. */
 const PIECE_BYTES = 512 * 1024;
 
 interface Scan {
   readonly id: number;
   isCancelled: boolean;
-  /** Number of pieces that may be sent now. */
+  /** Number of chunks that may be sent now. */
   wanted: number;
-  /** Memory of pieces that were sent and came back. */
+  /** Memory of chunks that were sent and came back. */
   readonly spent: ArrayBuffer[];
-  /** Called when another piece is wanted, or the scan is cancelled. */
+  /** Called when another chunk is wanted, or when the scan is cancelled. */
   wake: () => void;
 }
 
@@ -55,7 +58,7 @@ setInterval(() => {
   try {
     recordings.nodes();
   } catch {
-    // The next scan fails in the same way, and reports it.
+    // The next scan fails in the same way, and reports the error.
   }
 }, LOOK_EVERY_MS);
 
@@ -101,7 +104,7 @@ async function sendPieces(pieces: AsyncGenerator<Uint8Array, void>, scan: Scan):
     if (scan.isCancelled) break;
     const { done, value: piece } = await pieces.next();
     if (done) return;
-    // An empty piece is a pause, and the main thread makes its own.
+    // An empty chunk is a pause, and the main thread makes pauses itself.
     if (piece.length === 0) continue;
     scan.wanted--;
     const bytes = piece as Uint8Array<ArrayBuffer>;
