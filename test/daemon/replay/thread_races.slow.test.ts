@@ -144,14 +144,14 @@ const CLOSED_EARLY = `
   const kept = Array.from({ length: 50 }, () => new Uint8Array(200));
   for (const [round, bytes] of kept.entries()) {
     const player = createThreadPlayer();
-    const track = player.track(() => track.played(() => {}));
+    const track = player.track(() => track.reportPlayed(() => {}));
     track.setWakes(true);
     track.feed(bytes, new BigInt64Array([process.hrtime.bigint(), 0n, 100n, 0n]));
     for (const untilMs = performance.now() + 2; performance.now() < untilMs; );
     if (round % 2 === 0) track.close();
     player.close();
     track.takeBack();
-    if (track.played(() => {}) !== 0 || track.attach(0, true) !== undefined) process.exit(3);
+    if (track.reportPlayed(() => {}) !== 0 || track.attach(0, true) !== undefined) process.exit(3);
     await new Promise((resolve) => setImmediate(resolve));
   }
   process.stdout.write(kept.length === 50 ? 'done' : '');
