@@ -145,7 +145,7 @@ static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __
 	/* The entry of a large folio stays: perhaps only some of its pages are dirty. */
 	if (*key & 1)
 		return;
-	/* It is not known which blocks are dirty, but all blocks of the page are queued at once. */
+	/* The kernel does not show which blocks of the page are dirty, but it queues all of them at once. */
 	if (is_place_key(*key))
 		dirtier->range = RANGE_QUEUED;
 	if (dirty & ~dirtier->queued_sectors)
@@ -289,7 +289,7 @@ static __always_inline void add_journal_owners(struct page_walk *walk, struct jo
 		add_origin(&walk->owner, &owners->owners[0], walk->metadata_bytes);
 		return;
 	}
-	/* It is unknown how many of the bytes belong to each owner. */
+	/* An amount of 0 says that the owner's share of the bytes is unknown. */
 	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owners->count; slot++)
 		add_origin(&walk->owner, &owners->owners[slot], 0);
 	if (owners->others || owners->count > ORIGIN_SLOTS)

@@ -96,6 +96,11 @@ export type PassRequest<Name extends PassName> = Parameters<(typeof PASSES)[Name
 export type Pass<Name extends PassName> = (request: PassRequest<Name>) => ReturnType<(typeof PASSES)[Name]>;
 export type Passes = { [Name in PassName]: Pass<Name> };
 
+/** Creates the passes that read from a source in the calling thread. */
+export function createPasses(source: BlockSource): Passes {
+  return bindPasses((name) => (request) => PASSES[name](source, request as never) as never);
+}
+
 /** Builds all passes from a function that returns one pass by its name. */
 export function bindPasses(run: <Name extends PassName>(name: Name) => Pass<Name>): Passes {
   return {

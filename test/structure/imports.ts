@@ -48,7 +48,7 @@ const WALLS: Record<string, readonly string[]> = {
   ],
   // The ground floor of all rooms, also of those that run in browsers.
   'daemon/base': ['daemon/base'],
-  // What the daemon and its page compute alike: it runs in browsers too.
+  // The daemon and its page share these computations, so the files also run in browsers.
   'daemon/model': ['daemon/model', 'daemon/base'],
   // Runs in browsers: nothing of node:, no server code.
   'daemon/page': [

@@ -12,7 +12,7 @@ const HEAD = `/** Examples of the API's document, by operation. \`make gen\` wri
 `;
 
 /** Builds the text of the file from the answers that a daemon currently gives. */
-export async function freshExamples(): Promise<string> {
+export async function buildExamplesText(): Promise<string> {
   const text = `${HEAD}export const EXAMPLES: Readonly<Record<string, object>> = ${writeLiteral(await fetchExamples())};\n`;
   const format = ['format', `--stdin-file-path=${EXAMPLES_FILE}`];
   return execFileSync(join(ROOT, 'node_modules/.bin/biome'), format, { cwd: ROOT, input: text, encoding: 'utf8' });
@@ -29,5 +29,5 @@ function writeLiteral(value: unknown): string {
 
 if (import.meta.main) {
   mkdirSync(dirname(EXAMPLES_FILE), { recursive: true });
-  writeFileSync(EXAMPLES_FILE, await freshExamples());
+  writeFileSync(EXAMPLES_FILE, await buildExamplesText());
 }

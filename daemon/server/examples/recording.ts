@@ -78,9 +78,15 @@ function appendOrder(block: Block, writer: RecordingWriter): void {
     { at: 180n, lasts: 18_900n },
     { ...db, result: 0n },
     {
-      ...{ ...disk, sector: 1_056_768n, bytes: 8192n, queue_ns: 150n * UNIT_NS },
-      ...{ queued_by_service: db.service, queued_by_context: order },
-      ...{ origins_0_service: db.service, origins_0_context: order, origins_0_bytes: 8192n },
+      ...disk,
+      sector: 1_056_768n,
+      bytes: 8192n,
+      queue_ns: 150n * UNIT_NS,
+      queued_by_service: db.service,
+      queued_by_context: order,
+      origins_0_service: db.service,
+      origins_0_context: order,
+      origins_0_bytes: 8192n,
     },
   );
   add('sys_sync', { at: 170n, lasts: 18_930n }, { ...db, result: 0n }, { ...wal, syscall: SYNC_SYSCALLS.fdatasync });
@@ -89,9 +95,15 @@ function appendOrder(block: Block, writer: RecordingWriter): void {
     { at: 400_000n, lasts: 70n },
     { ...kernel, result: 0n },
     {
-      ...{ ...disk, sector: 2_113_536n, bytes: 4096n, queue_ns: 12n * UNIT_NS },
-      ...{ queued_by_service: kernel.service, queued_by_context: 0 },
-      ...{ origins_0_service: shop.service, origins_0_context: order, origins_0_bytes: 64n },
+      ...disk,
+      sector: 2_113_536n,
+      bytes: 4096n,
+      queue_ns: 12n * UNIT_NS,
+      queued_by_service: kernel.service,
+      queued_by_context: 0,
+      origins_0_service: shop.service,
+      origins_0_context: order,
+      origins_0_bytes: 64n,
     },
   );
 }
@@ -122,8 +134,11 @@ export function writeExampleRecording(path: string): void {
   writer.append(block);
   writer.flush();
   writer.recordLoss({
-    ...{ cause: 'ring_full', eventType: 'sys_write', count: 12 },
-    ...{ fromNs: EXAMPLE_NOW_NS - 600n * SECOND_NS, toNs: EXAMPLE_NOW_NS - 599n * SECOND_NS },
+    cause: 'ring_full',
+    eventType: 'sys_write',
+    count: 12,
+    fromNs: EXAMPLE_NOW_NS - 600n * SECOND_NS,
+    toNs: EXAMPLE_NOW_NS - 599n * SECOND_NS,
   });
   writer.close();
 }

@@ -1,7 +1,7 @@
 /** Queries that read much of the recordings. They are answered in steps, in the calling thread or in other threads. */
 
 import { encodeJsonPieces, type NextBuffer } from '../blocks/event_json.ts';
-import { type BlockSource, bindPasses, PASSES, type Passes } from '../passes.ts';
+import { type BlockSource, createPasses, type Passes } from '../passes.ts';
 import type { ScanRequest, Store } from '../store.ts';
 import type { Recordings } from './recordings.ts';
 
@@ -11,9 +11,8 @@ export interface Scans extends Passes, Pick<Store, 'scanJson'> {
 
 /** Creates scans that read in the calling thread. */
 export function createScans(recordings: Recordings): Scans {
-  const source = createBlockSource(recordings);
   return {
-    ...bindPasses((name) => (request) => PASSES[name](source, request as never) as never),
+    ...createPasses(createBlockSource(recordings)),
     scanJson: (request) => scanAsJson(recordings, request),
     close: async () => {},
   };

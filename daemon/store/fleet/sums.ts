@@ -3,7 +3,7 @@ import { type Box, toTimedRows } from '../../sums/box.ts';
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
 import { createHeatmapCounter } from '../../sums/heatmap.ts';
 import { type FilterChooser, findChosen, requireChosen } from '../chosen_filter.ts';
-import { type BlockSource, bindPasses, PASSES, type Passes } from '../passes.ts';
+import { createPasses, type Passes } from '../passes.ts';
 import type {
   ChosenFilter,
   ComparisonRequest,
@@ -19,17 +19,12 @@ import { createReachFinder, readSelectedTransactions, type SelectedRows } from '
 
 /** The passes over the tables of a fleet. */
 export function createFleetPasses(fleet: Fleet): Passes {
-  const source = createBlockSource(fleet);
-  return bindPasses((name) => (request) => PASSES[name](source, request as never) as never);
-}
-
-export function createBlockSource(fleet: Fleet): BlockSource {
-  return {
+  return createPasses({
     read({ filter, columns }) {
       // Because of this order, an event that was sent twice is counted once.
       return scanFleet(fleet, { filter, order: 'asc', ...(columns && { columns }) });
     },
-  };
+  });
 }
 
 export async function* computeFleetHeatmap(

@@ -24,7 +24,9 @@ export async function shipAll({ connection }: Fleet, path: string): Promise<void
   const options = {
     ...{ connection, folder: newFolder(), quorum: undefined, compression: undefined, eventsMax: 400 },
     ...{ flushMs: 1000, catchUp: 3, claims: true, once: true, patience: COMMAND_PATIENCE },
-    ...{ progress: createShipProgress(), log: pino({ level: 'silent' }), signal: new AbortController().signal },
+    progress: createShipProgress(),
+    log: pino({ level: 'silent' }),
+    signal: new AbortController().signal,
   };
   await ship(options, path);
   if (options.progress.trouble) throw new Error(`${dirname(path)}: ${options.progress.trouble.message}`);
