@@ -97,19 +97,6 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 	return 0;
 }
 
-SEC("tp_btf/jbd2_handle_start")
-int BPF_PROG(journal_handle_start, __u32 device, __u32 transaction)
-{
-	return join_transaction(device, transaction);
-}
-
-/* A handle that needs more room continues in the next transaction, without a start event. */
-SEC("tp_btf/jbd2_handle_restart")
-int BPF_PROG(journal_handle_restart, __u32 device, __u32 transaction)
-{
-	return join_transaction(device, transaction);
-}
-
 /*
  * A handle that begins a transaction joins it at once, unless the journal has no room. If the first recorded join comes
  * later than this after the beginning, earlier joins may be missing.
@@ -130,6 +117,21 @@ static __always_inline void check_owners(struct journal_owners *owners, struct t
 		bpf_map_delete_elem(&journal_owners, &key);
 	else if (age_ns - joined_ns > FIRST_JOIN_NS_MAX)
 		owners->others = 1;
+}
+
+/* Transaction numbers repeat when a new file system is created on the device, so no entry may stay. */
+SEC("tp_btf/jbd2_end_commit")
+int BPF_PROG(journal_commit_end, struct journal_s *journal, struct transaction_s *transaction)
+{
+	struct task_state *state = state_of(bpf_get_current_task_btf());
+	__u64 key;
+
+	if (!state)
+		return 0;
+	key = state->journal_transaction;
+	bpf_map_delete_elem(&journal_owners, &key);
+	state->journal_transaction = 0;
+	return 0;
 }
 
 SEC("tp_btf/jbd2_start_commit")
@@ -154,19 +156,17 @@ int BPF_PROG(journal_commit_start, struct journal_s *journal, struct transaction
 	return 0;
 }
 
-/* Transaction numbers repeat when a new file system is created on the device, so no entry may stay. */
-SEC("tp_btf/jbd2_end_commit")
-int BPF_PROG(journal_commit_end, struct journal_s *journal, struct transaction_s *transaction)
+SEC("tp_btf/jbd2_handle_start")
+int BPF_PROG(journal_handle_start, __u32 device, __u32 transaction)
 {
-	struct task_state *state = state_of(bpf_get_current_task_btf());
-	__u64 key;
+	return join_transaction(device, transaction);
+}
 
-	if (!state)
-		return 0;
-	key = state->journal_transaction;
-	bpf_map_delete_elem(&journal_owners, &key);
-	state->journal_transaction = 0;
-	return 0;
+/* A handle that needs more room continues in the next transaction, without a start event. */
+SEC("tp_btf/jbd2_handle_restart")
+int BPF_PROG(journal_handle_restart, __u32 device, __u32 transaction)
+{
+	return join_transaction(device, transaction);
 }
 
 #endif

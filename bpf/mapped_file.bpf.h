@@ -10,36 +10,119 @@
 
 #include "file.bpf.h"
 
-/* Number of places; a power of two. Files with the same place all count as mapped when one of them is mapped. */
-#define MAPPED_PLACES 16384
+/* Number of places; a power of two. */
+#define MAPPED_PLACES 8192
 
-/* Time of CLOCK_BOOTTIME at which a file with this place was last mapped; 0 if there was none. */
+/* Number of files that a place names. */
+#define MAPPED_PER_PLACE 8
+
+struct mapped_file {
+	/* Address of the file's address_space; 0 in a free entry. */
+	__u64 mapping;
+	/* Time of CLOCK_BOOTTIME at which the file was last mapped. */
+	__u64 mapped_ns;
+};
+
+/* Files whose addresses have the same hash. */
+struct mapped_place {
+	/* Time at which any file of the place was last mapped; 0 if there was none. */
+	__u64 latest_ns;
+	/* Time until which files of the place were mapped that it does not name any more. */
+	__u64 unnamed_ns;
+	struct mapped_file files[MAPPED_PER_PLACE];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAPPED_PLACES);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct mapped_place);
 } mapped_files SEC(".maps");
 
-static __always_inline __u64 *mapped_ns_of(__u64 mapping)
+static __always_inline struct mapped_place *place_of_mapping(__u64 mapping)
 {
-	/*
-	 * Structures of the kernel are at least 8 bytes apart, and the structures of files mostly some hundred bytes.
-	 */
-	__u32 place = (mapping >> 3 ^ mapping >> 17) & (MAPPED_PLACES - 1);
+	/* The upper bits of a product depend on all bits of the address. */
+	__u32 place = mapping * 0x9e3779b97f4a7c15ull >> 40 & (MAPPED_PLACES - 1);
 
 	return bpf_map_lookup_elem(&mapped_files, &place);
+}
+
+/* Moves a time forward, also while other CPUs do the same. */
+static __always_inline void advance_time(__u64 *time_ns, __u64 to_ns)
+{
+	for (int attempt = 0; attempt < 4; attempt++) {
+		__u64 known_ns = *(volatile __u64 *)time_ns;
+
+		if (known_ns >= to_ns || __sync_val_compare_and_swap(time_ns, known_ns, to_ns) == known_ns)
+			return;
+	}
+	/* Other CPUs won each attempt: no file was mapped later than now. */
+	*time_ns = bpf_ktime_get_boot_ns();
+}
+
+/*
+ * Writes the time of an entry, and returns its former time. If another CPU has given the entry to another file, the
+ * file counts as an unnamed file. The exchange is a barrier: without it, the entry could be read before its time is
+ * written.
+ */
+static __always_inline __u64 write_mapped_ns(struct mapped_place *place, struct mapped_file *file, __u64 mapping,
+					     __u64 now_ns)
+{
+	__u64 former_ns = __sync_lock_test_and_set(&file->mapped_ns, now_ns);
+
+	if (*(volatile __u64 *)&file->mapping != mapping)
+		advance_time(&place->unnamed_ns, now_ns);
+	return former_ns;
+}
+
+/*
+ * Remembers that the file is mapped now. The entry that gives way to it is the entry that was mapped least recently;
+ * its time becomes the time of an unnamed file, before the entry does not name its file any more. Other CPUs may change
+ * the place at the same time: a file whose entry was taken meanwhile counts as an unnamed file.
+ */
+static __always_inline void remember_mapped(struct mapped_place *place, __u64 mapping, __u64 now_ns)
+{
+	__u32 oldest = 0;
+	__u64 oldest_ns = ~0ull, former;
+
+	advance_time(&place->latest_ns, now_ns);
+	for (__u32 slot = 0; slot < MAPPED_PER_PLACE; slot++) {
+		struct mapped_file *file = &place->files[slot];
+
+		if (file->mapping == mapping) {
+			write_mapped_ns(place, file, mapping, now_ns);
+			return;
+		}
+		if (file->mapped_ns < oldest_ns) {
+			oldest_ns = file->mapped_ns;
+			oldest = slot;
+		}
+	}
+	oldest &= MAPPED_PER_PLACE - 1;
+	former = place->files[oldest].mapping;
+	advance_time(&place->unnamed_ns, oldest_ns);
+	if (__sync_val_compare_and_swap(&place->files[oldest].mapping, former, mapping) != former) {
+		advance_time(&place->unnamed_ns, now_ns);
+		return;
+	}
+	advance_time(&place->unnamed_ns, write_mapped_ns(place, &place->files[oldest], mapping, now_ns));
 }
 
 /* Returns whether a process may have stored to the file through a map since the given time, or may do so now. */
 static __always_inline bool is_stored_to_since(__u64 mapping, __u64 since_ns)
 {
-	__u64 *mapped_ns;
+	struct mapped_place *place;
 
 	if (BPF_CORE_READ((struct address_space *)mapping, i_mmap_writable.counter) > 0)
 		return true;
-	mapped_ns = mapped_ns_of(mapping);
-	return mapped_ns && *mapped_ns >= since_ns;
+	place = place_of_mapping(mapping);
+	if (!place || place->latest_ns < since_ns)
+		return false;
+	for (__u32 slot = 0; slot < MAPPED_PER_PLACE; slot++)
+		if (place->files[slot].mapping == mapping)
+			return place->files[slot].mapped_ns >= since_ns;
+	/* An entry is taken from its file once this time covers the file. */
+	return *(volatile __u64 *)&place->unnamed_ns >= since_ns;
 }
 
 /*
@@ -66,17 +149,19 @@ static __always_inline bool is_shared_map(__u64 flags)
  */
 static __always_inline void map_file(__u32 fd, __u64 flags)
 {
+	struct mapped_place *place;
 	struct file *file;
-	__u64 *mapped_ns;
+	__u64 mapping;
 
 	if (!is_shared_map(flags) || flags & MAP_ANONYMOUS)
 		return;
 	file = file_of(bpf_get_current_task_btf(), fd);
 	if (!file || !(READ(struct file, file, f_mode) & FMODE_WRITE))
 		return;
-	mapped_ns = mapped_ns_of(address_of(READ(struct file, file, f_mapping)));
-	if (mapped_ns)
-		*mapped_ns = bpf_ktime_get_boot_ns();
+	mapping = address_of(READ(struct file, file, f_mapping));
+	place = place_of_mapping(mapping);
+	if (place)
+		remember_mapped(place, mapping, bpf_ktime_get_boot_ns());
 }
 
 /* The arguments of the old 32-bit mmap(), which are in memory. */

@@ -93,16 +93,21 @@ interface Addon {
   tracepointsArePreempted(): boolean | undefined;
 }
 
-/** The Makefile puts the addon into the folder of the compiled JavaScript. */
-export const addon: Addon = loadAddon();
+let loaded: Addon | undefined;
 
-function loadAddon(): Addon {
+/**
+ * Loads the addon at the first use rather than at the import: a program that lacks a library can still say so, and do
+ * what needs no addon. The Makefile puts the addon into the folder of the compiled JavaScript.
+ */
+export function loadAddon(): Addon {
   try {
-    return createRequire(import.meta.url)('./libbpf_ts.node');
+    loaded ??= createRequire(import.meta.url)('./libbpf_ts.node') as Addon;
+    return loaded;
   } catch (error) {
     const { message } = error as Error;
     const needs =
       'Linux on x86-64, glibc 2.36 or later, libelf.so.1 and libz.so.1 (Debian: apt install libelf1 zlib1g)';
-    throw createMisuseError(Error, 'ERR_ADDON', `libbpf-ts cannot load its addon, which needs ${needs}: ${message}`);
+    const refusal = `libbpf-ts cannot load its addon, which needs ${needs}: ${message}`;
+    throw Object.assign(createMisuseError(Error, 'ERR_ADDON', refusal), { cause: error });
   }
 }

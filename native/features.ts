@@ -1,4 +1,4 @@
-import { addon } from './addon.ts';
+import { loadAddon } from './addon.ts';
 import { runWithBpfErrors } from './errors.ts';
 
 export interface Features {
@@ -34,10 +34,10 @@ export interface Features {
  * @throws BpfError EPERM without CAP_BPF
  */
 export function features(): Features {
-  return runWithBpfErrors(() => addon.features()) as unknown as Features;
+  return runWithBpfErrors(() => loadAddon().features()) as unknown as Features;
 }
 
 /** The number of possible CPUs, for which per-CPU maps are sized; not the number of online CPUs. */
 export function possibleCpus(): number {
-  return runWithBpfErrors(() => addon.possibleCpus());
+  return runWithBpfErrors(() => loadAddon().possibleCpus());
 }

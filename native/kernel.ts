@@ -1,4 +1,4 @@
-import { addon } from './addon.ts';
+import { loadAddon } from './addon.ts';
 import { runWithBpfErrors } from './errors.ts';
 import { askKernelTypes } from './kernel_types.ts';
 
@@ -10,7 +10,7 @@ export { btfFuncProtoArgCounts } from './kernel_types.ts';
  * @throws BpfError EPERM without CAP_BPF and CAP_PERFMON
  */
 export function tracepointsArePreempted(): boolean | undefined {
-  return askKernelTypes(() => addon.tracepointsArePreempted());
+  return askKernelTypes(() => loadAddon().tracepointsArePreempted());
 }
 
 /**
@@ -20,7 +20,7 @@ export function tracepointsArePreempted(): boolean | undefined {
  * microsecond.
  */
 export function readClocks(into: BigInt64Array): void {
-  addon.readClocks(into);
+  loadAddon().readClocks(into);
 }
 
 export interface ClockState {
@@ -33,5 +33,5 @@ export interface ClockState {
 
 /** The kernel's state of the wall clock: adjtimex(2). */
 export function clockState(): ClockState {
-  return runWithBpfErrors(() => addon.clockState());
+  return runWithBpfErrors(() => loadAddon().clockState());
 }

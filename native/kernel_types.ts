@@ -1,9 +1,9 @@
-import { addon } from './addon.ts';
+import { loadAddon } from './addon.ts';
 import { runWithBpfErrors } from './errors.ts';
 
 /** Whether the kernel has a struct, union, typedef, enum, integer type or function of this name. */
 export function btfTypeExists(name: string): boolean {
-  return askKernelTypes(() => addon.btfFieldExists(name, ''));
+  return askKernelTypes(() => loadAddon().btfFieldExists(name, ''));
 }
 
 /**
@@ -13,7 +13,7 @@ export function btfTypeExists(name: string): boolean {
  * @throws BpfError if the kernel has no BTF
  */
 export function btfFieldExists(type: string, path: string): boolean {
-  return askKernelTypes(() => addon.btfFieldExists(type, path));
+  return askKernelTypes(() => loadAddon().btfFieldExists(type, path));
 }
 
 /**
@@ -21,7 +21,7 @@ export function btfFieldExists(type: string, path: string): boolean {
  * of this name. It does not search 64-bit enums.
  */
 export function btfEnumerator(name: string): number | undefined {
-  return askKernelTypes(() => addon.btfEnumerator(name));
+  return askKernelTypes(() => loadAddon().btfEnumerator(name));
 }
 
 /**
@@ -39,7 +39,7 @@ export function btfFuncProtoArgCount(name: string): number | undefined {
  * @throws BpfError ENOENT: no such module is loaded, or it has no types
  */
 export function btfFuncProtoArgCounts(names: readonly string[], module = ''): (number | undefined)[] {
-  const counts = askKernelTypes(() => addon.btfArgumentCounts(names, module));
+  const counts = askKernelTypes(() => loadAddon().btfArgumentCounts(names, module));
   return counts.map((count, i) => {
     if (count < 0) return undefined;
     return names[i]!.startsWith('btf_trace_') ? count - 1 : count;
@@ -50,11 +50,12 @@ let hasTypes = false;
 
 /** Asks for something that the kernel's types show; they are kept for what else is asked in this turn. */
 export function askKernelTypes<Answer>(ask: () => Answer): Answer {
+  const { dropKernelTypes } = loadAddon();
   if (!hasTypes) {
     hasTypes = true;
     setImmediate(() => {
       hasTypes = false;
-      addon.dropKernelTypes();
+      dropKernelTypes();
     });
   }
   return runWithBpfErrors(ask);

@@ -1,4 +1,4 @@
-import { addon, type MapInfo, type NativeObject, type ProgramInfo, type ProgramStats } from './addon.ts';
+import { loadAddon, type MapInfo, type NativeObject, type ProgramInfo, type ProgramStats } from './addon.ts';
 import { createMisuseError, runWithBpfErrors } from './errors.ts';
 import { BpfMap } from './map.ts';
 import { RingReader } from './ring.ts';
@@ -57,9 +57,8 @@ export class BpfObject {
    * @throws BpfError ENOENT, EACCES: the file; ERR_BPF_FORMAT, ERR_LIBELF: it is not a BPF object
    */
   static open(file: string | Uint8Array, options: OpenOptions = {}): BpfObject {
-    return new BpfObject(
-      runWithBpfErrors(() => new addon.NativeObject(file, options.name ?? '', options.logLevel ?? 0)),
-    );
+    const { NativeObject } = loadAddon();
+    return new BpfObject(runWithBpfErrors(() => new NativeObject(file, options.name ?? '', options.logLevel ?? 0)));
   }
 
   get programs(): readonly ProgramInfo[] {

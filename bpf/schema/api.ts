@@ -45,6 +45,10 @@ export const attributionSchema = z.object({
 /** Fields that every event has in addition to those of its record. */
 export const derivedFields = {
   event_id: described(z.string(), 'opaque, unique across nodes, stable for ever'),
+  timestamp: z.string().meta({
+    description: 'timestamp_ns as RFC 3339, in UTC, with all nine digits of the nanoseconds',
+    format: 'date-time',
+  }),
   service_name: described(z.string(), 'service that the event belongs to'),
   transaction_id: described(z.string().nullable(), 'transaction that caused it, or null'),
   trace_id: described(z.string().nullable(), 'W3C trace id, 32 hex digits, or null'),

@@ -50,6 +50,19 @@ export function toLossCause(cause: string): LossCause {
   return Object.hasOwn(LOSS_CAUSES, cause) ? (cause as LossCause) : 'unknown';
 }
 
+/**
+ * Causes whose losses are counted in events that nothing recorded. Losses of other causes count what is not an event, as
+ * `definition_lost` does, or have no number that is known to be whole, as `agent_killed`, or were recorded once, as with
+ * `retention`, or are not lost for good, as `in_progress`.
+ */
+export const COUNTED_LOSS_CAUSES: readonly LossCause[] = [
+  'ring_full',
+  'no_memory',
+  'end_missed',
+  'program_busy',
+  'store_failed',
+];
+
 /** Remedy for each cause; null if there is no remedy, or if the cause is not a fault. */
 export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
   ring_full: 'give the agent a larger --ring-size, or record less with --service, --event-type or --min-duration',

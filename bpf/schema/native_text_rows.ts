@@ -3,12 +3,12 @@ import { createRequire } from 'node:module';
 import type { ColumnArray } from './block.ts';
 
 /** The numbers are those of `Op` in native/columns/text_rows.h, where each operation is explained. */
-export const ROW_OPS = { literal: 0, number: 1, hex: 2, text: 3, negative_text: 4, list: 5 } as const;
+export const ROW_OPS = { literal: 0, number: 1, hex: 2, text: 3, negative_text: 4, list: 5, time: 6 } as const;
 
 export interface RowPart {
   op: (typeof ROW_OPS)[keyof typeof ROW_OPS];
   before: Uint8Array;
-  /** Text that is written after the elements of a list. */
+  /** Text that is written after a time, or after the elements of a list. */
   after: Uint8Array;
   /** Text that is written instead of the part if its value is `unknown` or its list is empty. */
   none: Uint8Array;

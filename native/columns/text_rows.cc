@@ -1,6 +1,7 @@
 #include "text_rows.h"
 
 #include "../base/text_writer.h"
+#include "../base/time_writer.h"
 #include "words.h"
 
 #include <algorithm>
@@ -38,6 +39,7 @@ struct RowWriter {
 	std::span<Recent> recent; /* by table */
 	Writer writer;
 	TextKey &missing;
+	TimeWriter times = {};
 
 	Stopped text(const TextKey &key)
 	{
@@ -57,6 +59,12 @@ struct RowWriter {
 	{
 		return column.is_signed ? writer.decimal(signed_at(column, index))
 					: writer.decimal(unsigned_at(column, index));
+	}
+
+	bool time(const Column &column, size_t index)
+	{
+		return column.is_signed ? times.write(writer, signed_at(column, index))
+					: times.write(writer, unsigned_at(column, index));
 	}
 
 	TextKey key_of(uint32_t table, std::span<const uint32_t> of, size_t index) const
@@ -117,6 +125,9 @@ struct RowWriter {
 			if (signed_at(columns[part.columns[0]], index) >= 0)
 				return text({{0, 0}, part.table});
 			return text(key_of(part.table, part.columns, index));
+		case Op::time:
+			return time(columns[part.columns[0]], index) && writer.put(part.after.view()) ? Stopped::done
+												      : Stopped::full;
 		default:
 			return Stopped::done;
 		}
@@ -155,6 +166,7 @@ bool is_valid(const Part &part, size_t columns)
 	case Op::number:
 	case Op::hex:
 	case Op::negative_text:
+	case Op::time:
 		return part.columns.size() == 1;
 	case Op::list:
 		return part.columns.size() % kListColumns == 0;

@@ -62,12 +62,14 @@ enum class Op : uint8_t {
 	 * Elements of zeros are left out; without any, the part is `none`.
 	 */
 	list,
+	/* The first column's nanoseconds since the epoch as RFC 3339, followed by `after`. */
+	time,
 	count
 };
 
 struct Part {
 	Op op;
-	/* Text before the part's value, and text after the elements of a list. */
+	/* Text before the part's value, and text after a time or the elements of a list. */
 	PaddedString before, after;
 	/* Text for a row in which the part has nothing to write. */
 	PaddedString none;

@@ -13,11 +13,17 @@ enum {
 	CHANGE_COUNTER_BYTES = 16,
 	PAGE_COUNT_AT = 28,
 	PAGE_COUNT_VALID_AT = 92,
+	VERSIONS_AT = 18,
+	LIBRARY_AT = 96,
 	READS_MAX = 4,
 	AHEAD_BYTES_MIN = 4096,
 	AHEAD_BYTES_MAX = 65536,
 	READ_AGAIN_AFTER_US = 500,
 	APPLICATION_ID = 0x6b72706c,
+	/* Releases of SQLite that may have written a recording. */
+	LIBRARY_MINOR_MIN = 45,
+	LIBRARY_MINOR_MAX = 75,
+	LIBRARY_PATCH_MAX = 9,
 };
 
 /* The page count is valid only for the change counter that it was written with; some programs do not write it. */
@@ -118,6 +124,55 @@ static void forget_ahead(struct checked_file *file)
 	file->next_at = -1;
 }
 
+static void add_to_counter(uint8_t *counter, uint32_t change)
+{
+	const uint32_t value = htobe32(big_endian(counter) + change);
+
+	memcpy(counter, &value, sizeof(value));
+}
+
+/*
+ * Whether the first page is sound with the version number of another release of SQLite, which the header has too: the
+ * first writer after an upgrade changes it together with the rest. The number is 3,MMM,PPP for release 3.M.P.
+ */
+static bool is_sound_of_library(uint8_t *page, uint32_t bytes)
+{
+	for (uint32_t minor = LIBRARY_MINOR_MIN; minor <= LIBRARY_MINOR_MAX; minor++) {
+		for (uint32_t patch = 0; patch <= LIBRARY_PATCH_MAX; patch++) {
+			const uint32_t number = htobe32(3000000 + minor * 1000 + patch);
+
+			memcpy(page + LIBRARY_AT, &number, sizeof(number));
+			if (is_sound(page, bytes, 1))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Whether the first page has the checksum that it had before or after its header last changed. SQLite begins and ends
+ * the use of a log by writing the first page to the file, with other versions in its header and a change counter that
+ * is one higher. That write is in no log and no journal: a loss of power may leave a header of one state and a checksum
+ * of the other, because they are in different sectors of the disk. Both states have the same data.
+ */
+static bool is_sound_but_for_log(const struct checked_file *file, const uint8_t *page)
+{
+	uint8_t *other = sqlite3_malloc64(file->page_bytes);
+	bool is_found = false;
+
+	for (int state = 0; other && !is_found && state < 6; state++) {
+		const uint32_t change = state / 2 - 1;
+
+		memcpy(other, page, file->page_bytes);
+		memset(other + VERSIONS_AT, 1 + state % 2, 2);
+		add_to_counter(other + CHANGE_COUNTER_AT, change);
+		add_to_counter(other + PAGE_COUNT_VALID_AT, change);
+		is_found = is_sound(other, file->page_bytes, 1) || is_sound_of_library(other, file->page_bytes);
+	}
+	sqlite3_free(other);
+	return is_found;
+}
+
 /*
  * Without a lock, a page that another process is writing may be torn: SQLite reads the first page before it knows
  * whether there is a log. Such a page is whole shortly afterwards, while a damaged one stays damaged: it is read again.
@@ -132,6 +187,8 @@ static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 		if (error && !(error == SQLITE_IOERR_SHORT_READ && is_cut(file, number)))
 			return error;
 		if (!error && is_sound(page, file->page_bytes, number))
+			return SQLITE_OK;
+		if (reads == READS_MAX && !error && number == 1 && is_sound_but_for_log(file, page))
 			return SQLITE_OK;
 		if (reads == READS_MAX)
 			break;

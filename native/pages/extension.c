@@ -191,29 +191,45 @@ static int file_read(struct checked_file *file, uint8_t *page, sqlite3_int64 at)
 	return file->base.pMethods->xRead(&file->base, page, file->page_bytes, at);
 }
 
-/* damaged_pages(most): the first damaged pages of the database file as a JSON list. damaged_frame() checks the log. */
+/*
+ * damaged_pages(most): the first damaged pages of the database file as a JSON list. damaged_frame() checks the log. A
+ * page that the log replaces is not damaged: a loss of power while the log is copied leaves such pages torn.
+ */
 static void damaged_pages(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	struct checked_file *file = main_file(context);
 	sqlite3_str *list = sqlite3_str_new(sqlite3_context_db_handle(context));
-	sqlite3_int64 bytes = 0, found = 0;
-	uint8_t *page;
+	sqlite3_int64 bytes = 0, pages = 0, found = 0;
+	uint8_t *page = NULL, *logged = NULL;
+	int error = SQLITE_OK;
 
 	(void)count;
-	page = file && file->checks ? sqlite3_malloc64(file->page_bytes) : NULL;
-	if (page && file->base.pMethods->xFileSize(&file->base, &bytes))
-		bytes = 0;
+	if (file && file->checks) {
+		error = file->base.pMethods->xFileSize(&file->base, &bytes);
+		pages = bytes / file->page_bytes;
+		page = sqlite3_malloc64(file->page_bytes);
+		logged = sqlite3_malloc64(pages / 8 + 1);
+		if (!error && (!page || !logged))
+			error = SQLITE_NOMEM;
+	}
+	if (!error && logged) {
+		memset(logged, 0, pages / 8 + 1);
+		error = mark_logged_pages(file, logged, pages);
+	}
 	sqlite3_str_appendchar(list, 1, '[');
-	for (sqlite3_int64 at = 0; page && at + file->page_bytes <= bytes; at += file->page_bytes) {
-		if (at == LOCK_BYTES_AT || file_read(file, page, at) == SQLITE_OK)
+	for (sqlite3_int64 i = 0; !error && i < pages && found < sqlite3_value_int64(values[0]); i++) {
+		const sqlite3_int64 at = i * file->page_bytes;
+
+		if (logged[i / 8] >> i % 8 & 1 || at == LOCK_BYTES_AT || file_read(file, page, at) == SQLITE_OK)
 			continue;
-		sqlite3_str_appendf(list, found ? ",%lld" : "%lld", at / file->page_bytes + 1);
-		if (++found >= sqlite3_value_int64(values[0]))
-			break;
+		sqlite3_str_appendf(list, found++ ? ",%lld" : "%lld", i + 1);
 	}
 	sqlite3_str_appendchar(list, 1, ']');
 	sqlite3_free(page);
+	sqlite3_free(logged);
 	sqlite3_result_text(context, sqlite3_str_finish(list), -1, sqlite3_free);
+	if (error)
+		sqlite3_result_error_code(context, error);
 }
 
 /* damaged_frame(): the first frame of the log that makes commits unreadable; NULL when there is none. */

@@ -27,9 +27,12 @@ struct checked_file {
 	uint32_t page_count;
 	/* For a database, its log while that is open. */
 	struct checked_file *log;
-	/* For a log, the last written frame header and its offset; -1 once its page has been written. */
+	/* For a log, the last frame header that SQLite has written and its offset; -1 once its page has been written.
+	 */
 	int64_t header_at;
 	uint8_t header[24];
+	/* For a log, the offset after the frames that this connection has written; 0 while there are none. */
+	int64_t end_at;
 	uint8_t *scratch;
 	uint32_t scratch_bytes;
 	/* For a database, bytes that were read ahead: `ahead_bytes` from offset `ahead_at` on; 0 if there are none. */
@@ -86,6 +89,11 @@ int file_close(sqlite3_file *file);
  * read, or the log is not open. The result is an SQLite error code.
  */
 int unreadable_frame(struct checked_file *database, int64_t *frame);
+/*
+ * Sets a bit for each page, from 1, that a commit in the log replaces: SQLite reads the page from there, and not from
+ * the database file. The result is an SQLite error code.
+ */
+int mark_logged_pages(struct checked_file *database, uint8_t *bits, int64_t pages);
 /*
  * Appends the page numbers of the sound frames of the log from `first` on, negative if the database has other content
  * for the page. The result is an SQLite error code.

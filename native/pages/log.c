@@ -118,7 +118,10 @@ static int write_frame(struct checked_file *log, const uint8_t *page, int bytes,
 	sums = add_words(sums, frame + FRAME_HEADER_BYTES, bytes, is_big_endian);
 	set_big_endian(frame + FRAME_CHECKSUM_AT, sums.first);
 	set_big_endian(frame + FRAME_CHECKSUM_AT + 4, sums.second);
-	return real->pMethods->xWrite(real, frame, FRAME_HEADER_BYTES + bytes, frame_at);
+	error = real->pMethods->xWrite(real, frame, FRAME_HEADER_BYTES + bytes, frame_at);
+	if (!error && log->end_at < frame_at + FRAME_HEADER_BYTES + bytes)
+		log->end_at = frame_at + FRAME_HEADER_BYTES + bytes;
+	return error;
 }
 
 int log_write(sqlite3_file *base, const void *buffer, int bytes, sqlite3_int64 at)
@@ -129,6 +132,7 @@ int log_write(sqlite3_file *base, const void *buffer, int bytes, sqlite3_int64 a
 
 	if (!log->database->sets || at < LOG_HEADER_BYTES) {
 		log->header_at = -1;
+		log->end_at = 0;
 		return real->pMethods->xWrite(real, buffer, bytes, at);
 	}
 	if (log->database->page_bytes == 0)
@@ -137,6 +141,12 @@ int log_write(sqlite3_file *base, const void *buffer, int bytes, sqlite3_int64 a
 	if (offset == 0 && bytes == FRAME_HEADER_BYTES) {
 		log->header_at = at;
 		memcpy(log->header, buffer, bytes);
+		/*
+		 * SQLite writes the page of a new frame next, and the header is written with it: a writer that is
+		 * killed between them would leave a header over the page of an older log, which looks like damage.
+		 */
+		if (at >= log->end_at)
+			return SQLITE_OK;
 		return real->pMethods->xWrite(real, buffer, bytes, at);
 	}
 	if (offset == FRAME_HEADER_BYTES && (uint32_t)bytes == log->database->page_bytes)
@@ -328,6 +338,58 @@ int unreadable_frame(struct checked_file *database, int64_t *frame)
 		usleep(LOOK_AGAIN_AFTER_US);
 	}
 	return error == SQLITE_BUSY ? SQLITE_OK : error;
+}
+
+/*
+ * Follows the intact chain of the log's frames: returns the number of frames up to the last commit in it, and sets a
+ * bit for the page of each of the first `marked` frames.
+ */
+static int follow_commits(struct checked_file *log, uint8_t *bits, int64_t pages, int64_t marked, int64_t *committed,
+			  struct look *of_first)
+{
+	struct look look = {0};
+	uint8_t *frame = NULL;
+	uint32_t page_bytes = 0;
+	int error = read_real(log, look.header, LOG_HEADER_BYTES, 0);
+
+	*committed = 0;
+	if (!error && is_header_sound(&look))
+		page_bytes = big_endian(look.header + LOG_PAGE_BYTES_AT);
+	/* A log that began again since the first pass has other frames. */
+	if (marked > 0 && memcmp(look.header, of_first->header, LOG_HEADER_BYTES) != 0)
+		return SQLITE_OK;
+	memcpy(of_first->header, look.header, LOG_HEADER_BYTES);
+	if (error || !is_page_size(page_bytes))
+		return error == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : error;
+	frame = sqlite3_malloc64(FRAME_HEADER_BYTES + (int64_t)page_bytes);
+	if (!frame)
+		return SQLITE_NOMEM;
+	for (int64_t number = 1; !error; number++) {
+		const int64_t size = FRAME_HEADER_BYTES + (int64_t)page_bytes;
+		uint32_t page;
+
+		error = read_real(log, frame, size, LOG_HEADER_BYTES + (number - 1) * size);
+		if (error || memcmp(frame + FRAME_SALTS_AT, look.header + LOG_SALTS_AT, SALTS_BYTES) != 0 ||
+		    !hangs_together(&look, frame, page_bytes))
+			break;
+		page = big_endian(frame);
+		if (number <= marked && page > 0 && page <= pages)
+			bits[(page - 1) / 8] |= 1 << (page - 1) % 8;
+		if (big_endian(frame + FRAME_COMMIT_AT) != 0)
+			*committed = number;
+	}
+	sqlite3_free(frame);
+	return error == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : error;
+}
+
+int mark_logged_pages(struct checked_file *database, uint8_t *bits, int64_t pages)
+{
+	struct checked_file *log = database->log;
+	struct look look = {0};
+	int64_t committed = 0, again;
+	int error = log ? follow_commits(log, bits, pages, 0, &committed, &look) : SQLITE_OK;
+
+	return error || committed == 0 ? error : follow_commits(log, bits, pages, committed, &again, &look);
 }
 
 /* Whether the database has the page as this frame has it; -1 when the frame is damaged. */

@@ -13,6 +13,7 @@
 /*
  * Makes the system calls that Node does not have. The file that calls a function declares it:
  *
+ *   peerUser      agent/recording/pin_socket/pin_socket.ts
  *   sendDatagram  agent/process/service_manager.ts
  *   unsentBytes   daemon/http/socket_progress.ts
  *   setTimeSlice  daemon/thread_schedule.ts
@@ -59,6 +60,16 @@ Napi::Value unsent_bytes(const Napi::CallbackInfo &info)
 	return Napi::Number::New(info.Env(), bytes);
 }
 
+/* User of the process that connected to a Unix socket, as the kernel noted it then; -1 if it is not known. */
+Napi::Value peer_user(const Napi::CallbackInfo &info)
+{
+	ucred peer = {};
+	socklen_t size = sizeof(peer);
+	if (getsockopt(info[0].As<Napi::Number>().Int32Value(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+		return Napi::Number::New(info.Env(), -1);
+	return Napi::Number::New(info.Env(), static_cast<double>(peer.uid));
+}
+
 void set_slice(const Napi::CallbackInfo &info)
 {
 	set_time_slice(static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value()));
@@ -66,6 +77,7 @@ void set_slice(const Napi::CallbackInfo &info)
 
 Napi::Object start(Napi::Env env, Napi::Object exports)
 {
+	exports.Set("peerUser", Napi::Function::New<peer_user>(env, "peerUser"));
 	exports.Set("sendDatagram", Napi::Function::New<send_datagram>(env, "sendDatagram"));
 	exports.Set("unsentBytes", Napi::Function::New<unsent_bytes>(env, "unsentBytes"));
 	exports.Set("setTimeSlice", Napi::Function::New<set_slice>(env, "setTimeSlice"));

@@ -16,12 +16,10 @@
 
 #include "command/process_tree.h"
 #include "delay/clock.h"
-#include "seccomp/notify.h"
 
 #define SIGNAL_RUNNER_DIED SIGUSR1
 #define SIGNAL_WANTED SIGUSR2
 #define REAP_EVERY_MS 2
-#define SERVE_EVERY_MS 20
 
 static void tell_runner(int news_fd)
 {
@@ -82,29 +80,7 @@ static void kill_all(struct shared *shared, int news_fd)
 	}
 }
 
-/* Lets all calls pass: the one being received, those that the runner held, and all that arrive later. */
-static void let_pass(struct shared *shared, int news_fd)
-{
-	struct seccomp_notif notif;
-
-	if (shared->received.id)
-		notify_continue(shared->listener, shared->received.id);
-	for (unsigned i = 0; i < OUTSTANDING_MAX; i++)
-		if (shared->outstanding[i])
-			notify_continue(shared->listener, shared->outstanding[i]);
-	while (reap(shared, news_fd)) {
-		struct pollfd listener = {.fd = shared->listener, .events = POLLIN};
-
-		if (poll(&listener, 1, SERVE_EVERY_MS) <= 0)
-			continue;
-		if (listener.revents & POLLIN && notify_receive(shared->listener, &notif) == RECEIVED_CALL)
-			notify_continue(shared->listener, notif.id);
-		else
-			poll(NULL, 0, REAP_EVERY_MS);
-	}
-}
-
-static _Noreturn void guardian_main(struct shared *shared, const struct guardian_work *work, pid_t runner)
+static _Noreturn void guardian_main(struct shared *shared, const struct child_work *child, int news_fd, pid_t runner)
 {
 	sigset_t signals;
 
@@ -120,7 +96,7 @@ static _Noreturn void guardian_main(struct shared *shared, const struct guardian
 	const pid_t guardian = getpid();
 	const pid_t command = clone_with_fds();
 	if (command == 0)
-		child_main(shared, work->child, guardian);
+		child_main(shared, child, guardian);
 	shared->command = command;
 	if (command < 0) {
 		shared->filter_errno = errno;
@@ -128,12 +104,9 @@ static _Noreturn void guardian_main(struct shared *shared, const struct guardian
 		_exit(EXIT_FAILURE);
 	}
 	setpgid(command, command);
-	while (reap(shared, work->news_fd)) {
+	while (reap(shared, news_fd)) {
 		if (getppid() != runner) {
-			if (work->pass_on_death)
-				let_pass(shared, work->news_fd);
-			else
-				kill_all(shared, work->news_fd);
+			kill_all(shared, news_fd);
 			break;
 		}
 		sigwaitinfo(&signals, NULL);
@@ -142,13 +115,13 @@ static _Noreturn void guardian_main(struct shared *shared, const struct guardian
 	_exit(EXIT_SUCCESS);
 }
 
-pid_t guardian_start(struct shared *shared, const struct guardian_work *work)
+pid_t guardian_start(struct shared *shared, const struct child_work *child, int news_fd)
 {
 	const pid_t runner = getpid();
 	const pid_t guardian = clone_with_fds();
 
 	if (guardian == 0)
-		guardian_main(shared, work, runner);
+		guardian_main(shared, child, news_fd, runner);
 	return guardian;
 }
 

@@ -1,23 +1,16 @@
 #ifndef KREPLAY_RUNNER_GUARDIAN_H
 #define KREPLAY_RUNNER_GUARDIAN_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "command/child.h"
 #include "command/shared_page.h"
 
-struct guardian_work {
-	struct child_work *child;
-	int news_fd; /* eventfd: the shared page has changed */
-	bool pass_on_death;
-};
-
 /*
- * Starts the guardian and returns its pid, or -1. It exits when no process that the command started is left. The caller
- * has to block all signals.
+ * Starts the guardian and returns its pid, or -1. It exits when no process that the command started is left. It writes
+ * to `news_fd`, an eventfd, when the shared page has changed. The caller has to block all signals.
  */
-pid_t guardian_start(struct shared *shared, const struct guardian_work *work);
+pid_t guardian_start(struct shared *shared, const struct child_work *child, int news_fd);
 
 /* Signals every process that the command started and that still runs. */
 void guardian_signal(struct shared *shared, pid_t guardian, int signal);

@@ -16,14 +16,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <linux/seccomp.h>
-
-/*
- * Maximum number of calls held at once. Beyond 1000, each answer takes the kernel noticeably longer: it walks a list of
- * them.
- */
-#define OUTSTANDING_MAX 16384
-
 enum stage { STAGE_STARTING, STAGE_LISTENING, STAGE_NO_FILTER, STAGE_SERVING };
 
 struct shared {
@@ -40,10 +32,6 @@ struct shared {
 	_Atomic bool command_stopped;
 	_Atomic uint64_t signals_wanted;  /* 1 << signal, for the whole tree */
 	_Atomic unsigned signalled_count; /* how often the guardian has sent wanted signals */
-
-	/* Calls are received directly into this page, so that no call is lost if the runner is killed in between. */
-	struct seccomp_notif received;
-	_Atomic uint64_t outstanding[OUTSTANDING_MAX]; /* ids of held calls; 0: free */
 };
 
 struct shared *shared_new(void);

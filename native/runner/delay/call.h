@@ -17,7 +17,6 @@ struct call {
 	_Atomic uint64_t id; /* 0 as soon as its reply was sent, or failed to be sent */
 	uint64_t deadline_ns;
 	uint32_t heap_index;
-	uint32_t outstanding_index;
 	struct report_call record;
 	bool is_recorded;
 	bool is_repeated; /* the thread was interrupted, and makes the same call again */

@@ -1,23 +1,19 @@
 #ifndef KREPLAY_RUNNER_LINKS_H
 #define KREPLAY_RUNNER_LINKS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "identify/kept_name.h"
-#include "identify/renames.h"
-
 /* Must be a power of two. */
 #define LINKS_MAX 256
+#define NOT_OPEN (-1)
 
 /* tid is 0 in an unused entry. */
 struct kept_link {
 	uint32_t tid;
 	int fd;
 	int link; /* NOT_OPEN: the link was read only once so far */
-	struct kept_name name;
 };
 
 /*
@@ -29,16 +25,12 @@ struct kept_link {
 struct links {
 	struct kept_link kept[LINKS_MAX];
 	uint32_t room;
-	struct renames renames;
 };
 
-/* Initializes the cache. With `keeps_names` it has a thread, and cannot be closed. */
-void links_init(struct links *links, bool keeps_names);
+void links_init(struct links *links);
 void links_close(struct links *links);
 
-/*
- * Returns the result of readlink(2) for the link, or a cached name (kept_name.h). The caller is always the same thread.
- */
-ssize_t links_read(struct links *links, uint32_t tid, int fd, uint64_t now_ns, char *text, size_t text_bytes);
+/* Returns the result of readlink(2) for the link. */
+ssize_t links_read(struct links *links, uint32_t tid, int fd, char *text, size_t text_bytes);
 
 #endif

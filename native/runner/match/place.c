@@ -129,6 +129,18 @@ static struct place place_as_recorded(struct replay *replay, const struct caller
 	return place;
 }
 
+/* Keeps the name of a file that the plan does not have: the file may be one of the plan, in another folder. */
+static void note_elsewhere(struct replay *replay, const char *name)
+{
+	const uint32_t count = replay->elsewhere_count;
+
+	if (count == ELSEWHERE_MAX || table_get(&replay->place_of_elsewhere, name, strlen(name)) != NOT_IN_TABLE)
+		return;
+	replay->elsewhere[count] = strdup(name);
+	if (replay->elsewhere[count] && table_put(&replay->place_of_elsewhere, name, strlen(name), count))
+		replay->elsewhere_count++;
+}
+
 /* Caches places by name, because mapping the path to production, computing its keys and looking them up cost more. */
 static struct place place_of_file(struct replay *replay, const struct caller *caller, int fd, struct seen *seen,
 				  size_t name_bytes)
@@ -144,6 +156,8 @@ static struct place place_of_file(struct replay *replay, const struct caller *ca
 	seen->name[name_bytes] = 0;
 	path_in_production(seen->name, replay->options, path, sizeof(path));
 	const struct place place = place_as_recorded(replay, caller, fd, path);
+	if (place.group == NONE && place.path_kind == PATH_KIND_REGULAR)
+		note_elsewhere(replay, seen->name);
 	if (replay->place_by_name.count >= NAMES_KNOWN_MAX)
 		table_clear(&replay->place_by_name);
 	table_put(&replay->place_by_name, seen, bytes, number_of_place(place));
@@ -176,12 +190,11 @@ static struct place place_without_fd(struct replay *replay, const struct caller 
 	return place;
 }
 
-static struct place place_of_fd(struct replay *replay, const struct seccomp_notif *notif, const struct caller *caller,
-				uint64_t now_ns)
+static struct place place_of_fd(struct replay *replay, const struct seccomp_notif *notif, const struct caller *caller)
 {
 	const int fd = notif->data.args[0];
 	struct seen seen;
-	const ssize_t bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
+	const ssize_t bytes = links_read(&replay->links, notif->pid, fd, seen.name, sizeof(seen.name) - 1);
 
 	if (bytes > 0)
 		return place_of_file(replay, caller, fd, &seen, bytes);
@@ -193,12 +206,11 @@ static struct place place_of_fd(struct replay *replay, const struct seccomp_noti
 	};
 }
 
-struct place place_find(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
-			uint64_t now_ns)
+struct place place_find(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op)
 {
 	const struct caller caller = {op_is_sync(op), role};
 	const bool has_fd = op_has_fd(op);
-	struct place place = has_fd ? place_of_fd(replay, notif, &caller, now_ns)
+	struct place place = has_fd ? place_of_fd(replay, notif, &caller)
 				    : place_without_fd(replay, &caller, notif->pid, op, notif->data.args[0]);
 
 	if (place.group != NONE || !place.is_unseen)
@@ -208,13 +220,12 @@ struct place place_find(struct replay *replay, const struct seccomp_notif *notif
 	return place;
 }
 
-bool place_is_output(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
-		     uint64_t now_ns)
+bool place_is_output(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op)
 {
 	const uint32_t fd = notif->data.args[0];
 
 	if (fd > STANDARD_FD_MAX || !op_has_fd(op) || replay->has_standard_fds)
 		return false;
 	const struct caller caller = {op_is_sync(op), role};
-	return place_of_fd(replay, notif, &caller, now_ns).group == NONE;
+	return place_of_fd(replay, notif, &caller).group == NONE;
 }

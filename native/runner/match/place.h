@@ -19,14 +19,12 @@ struct place {
 };
 
 /* `role` is the thread's role: a call whose file is not visible gets the group of other calls by that role. */
-struct place place_find(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
-			uint64_t now_ns);
+struct place place_find(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op);
 
 /*
  * Returns whether the call is on a standard descriptor and to nothing that the incident names: to a terminal, a pipe,
  * or the log of this run. If the incident itself used such descriptors for files, they are like any other.
  */
-bool place_is_output(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
-		     uint64_t now_ns);
+bool place_is_output(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op);
 
 #endif

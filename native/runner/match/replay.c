@@ -86,16 +86,14 @@ static bool was_over(struct replay *replay, const struct thread *thread, const s
 }
 
 /*
- * Returns whether the call is to be made short. A call that the runner makes must not be made again: the kernel would
- * do so if signals end waits, and the guardian would when it lets calls pass. An error takes precedence, because
- * nothing is written then.
+ * Returns whether the call is to be made short. A call that the runner makes must not be made again, as the kernel does
+ * if signals end waits. An error takes precedence, because nothing is written then.
  */
 static bool is_made_short(const struct replay *replay, const struct match *match)
 {
 	const struct features *features = &replay->calibration->features;
 
-	return match->is_short && !match->error && features->wait_killable && features->pidfd_getfd &&
-	       !replay->options->pass_on_death;
+	return match->is_short && !match->error && features->wait_killable && features->pidfd_getfd;
 }
 
 static enum verdict act(struct replay *replay, const struct match *match, struct call *call)
@@ -134,7 +132,7 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 static struct match match_of(struct replay *replay, const struct seccomp_notif *notif, const struct thread *thread,
 			     struct report_call *record)
 {
-	const struct place place = place_find(replay, notif, thread->role, record->op, record->received_ns);
+	const struct place place = place_find(replay, notif, thread->role, record->op);
 
 	record->flags = place.stands_in ? CALL_FLAG_STANDS_IN : 0;
 	if (place.stands_in && streams_stream(replay->streams, place.group, thread->role) == NONE)
@@ -224,7 +222,7 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 	if (!replay->calibration->features.wait_killable && was_over(replay, thread, &notif->data, call))
 		return VERDICT_PASS;
 	record->pid = thread->process;
-	call->is_output = place_is_output(replay, notif, thread->role, op, record->received_ns);
+	call->is_output = place_is_output(replay, notif, thread->role, op);
 	if (call->is_output)
 		return call->is_looked_at ? VERDICT_MAKE : VERDICT_PASS;
 	record->tid = notif->pid;

@@ -19,6 +19,9 @@
 #include "receive/server.h"
 #include "seccomp/syscalls.h"
 
+/* More names of files are not kept: daemon/run/control_lines.ts has the same number. */
+#define ELSEWHERE_MAX 1024
+
 /* Decides how long each call that the server receives is to take. */
 struct replay {
 	const struct options *options;
@@ -35,7 +38,10 @@ struct replay {
 	struct table place_by_name;       /* places of files, by their names in /proc */
 	struct table file_by_unsure_name; /* hash of the whole name, by its recorded form */
 	struct table unclear_files;       /* by whole name: files that are not the one their recorded name stands for */
-	bool has_standard_fds;            /* the incident itself has files on fds 0 to 2 */
+	struct table place_of_elsewhere;  /* index in `elsewhere`, by name */
+	char *elsewhere[ELSEWHERE_MAX];   /* names here of files that the plan does not have, for proposals of --map */
+	uint32_t elsewhere_count;
+	bool has_standard_fds; /* the incident itself has files on fds 0 to 2 */
 	_Atomic uint64_t
 	    interrupted;         /* threads before their calls were received, except those that repeat them since */
 	uint64_t interrupted_ns; /* when the last call was interrupted */

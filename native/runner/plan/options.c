@@ -18,6 +18,7 @@ const char OPTIONS_HELP[] =
     "\n"
     "  --plan FILE           what each call shall take, as `kreplay run` writes it\n"
     "  --report FILE         what each call took\n"
+    "  --tails FILE          the last bytes of outputs that are pipes or sockets\n"
     "  --control-fd N        pipe or socket: JSON lines out; passthrough, resume, stop in\n"
     "  --mode MODE           auto (default), align, ordinal, dist, stall\n"
     "  --seed N              of the random choices, instead of the plan's\n"
@@ -29,7 +30,6 @@ const char OPTIONS_HELP[] =
     "  --rule-path PATTERN   path of a rule, as in fnmatch(3): files stand for others only when all of\n"
     "                        these match both or neither; may be given again\n"
     "  --io-uring deny|ignore   io_uring_setup fails with ENOSYS (default), or is let through\n"
-    "  --on-death kill|pass  what happens to the command if this program dies (default kill)\n"
     "  --linger-ns N         how long processes may outlive the command; default 5000000000\n"
     "  --probe               print what this kernel can do as JSON; exit code 69: no replay here\n"
     "  --help\n"
@@ -42,6 +42,7 @@ const char OPTIONS_HELP[] =
 enum option_number {
 	OPTION_PLAN = 1,
 	OPTION_REPORT,
+	OPTION_TAILS,
 	OPTION_CONTROL_FD,
 	OPTION_MODE,
 	OPTION_SEED,
@@ -51,7 +52,6 @@ enum option_number {
 	OPTION_MAP,
 	OPTION_RULE_PATH,
 	OPTION_IO_URING,
-	OPTION_ON_DEATH,
 	OPTION_LINGER,
 	OPTION_PROBE,
 	OPTION_HELP,
@@ -60,6 +60,7 @@ enum option_number {
 static const struct option LONG_OPTIONS[] = {
     {"plan", required_argument, NULL, OPTION_PLAN},
     {"report", required_argument, NULL, OPTION_REPORT},
+    {"tails", required_argument, NULL, OPTION_TAILS},
     {"control-fd", required_argument, NULL, OPTION_CONTROL_FD},
     {"mode", required_argument, NULL, OPTION_MODE},
     {"seed", required_argument, NULL, OPTION_SEED},
@@ -69,7 +70,6 @@ static const struct option LONG_OPTIONS[] = {
     {"map", required_argument, NULL, OPTION_MAP},
     {"rule-path", required_argument, NULL, OPTION_RULE_PATH},
     {"io-uring", required_argument, NULL, OPTION_IO_URING},
-    {"on-death", required_argument, NULL, OPTION_ON_DEATH},
     {"linger-ns", required_argument, NULL, OPTION_LINGER},
     {"probe", no_argument, NULL, OPTION_PROBE},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -129,7 +129,6 @@ static bool parse_option(int option, struct options *options, struct failure *fa
 	static const char *const modes[] = {"auto", "align", "ordinal", "dist", "stall", NULL};
 	static const char *const unknown[] = {"none", "class", NULL};
 	static const char *const io_uring[] = {"deny", "ignore", NULL};
-	static const char *const on_death[] = {"kill", "pass", NULL};
 	uint64_t number;
 	unsigned word;
 
@@ -139,6 +138,9 @@ static bool parse_option(int option, struct options *options, struct failure *fa
 		return true;
 	case OPTION_REPORT:
 		options->report = optarg;
+		return true;
+	case OPTION_TAILS:
+		options->tails = optarg;
 		return true;
 	case OPTION_CONTROL_FD:
 		if (!parse_number("control-fd", optarg, INT_MAX, &number, failure))
@@ -171,11 +173,6 @@ static bool parse_option(int option, struct options *options, struct failure *fa
 		if (!parse_word("io-uring", optarg, io_uring, &word, failure))
 			return false;
 		options->deny_io_uring = word == 0;
-		return true;
-	case OPTION_ON_DEATH:
-		if (!parse_word("on-death", optarg, on_death, &word, failure))
-			return false;
-		options->pass_on_death = word == 1;
 		return true;
 	case OPTION_LINGER:
 		return parse_number("linger-ns", optarg, INT64_MAX / 2, &options->linger_ns, failure);

@@ -25,7 +25,8 @@ struct options {
 	bool probe;
 	const char *plan;
 	const char *report;
-	int control_fd; /* -1: none */
+	const char *tails; /* NULL: the command has all outputs as they are */
+	int control_fd;    /* -1: none */
 	uint64_t spin_ns;
 	uint64_t threshold_ns;
 	enum mode mode;
@@ -33,7 +34,6 @@ struct options {
 	uint64_t seed;
 	bool draws_by_class; /* for files that the plan does not have */
 	bool deny_io_uring;
-	bool pass_on_death;
 	uint64_t linger_ns;
 	struct path_map maps[PATH_MAPS_MAX];
 	size_t map_count;

@@ -56,11 +56,8 @@ static enum verdict decide(void *context, const struct seccomp_notif *notif, str
 	struct served *served = context;
 	char name[PATH_MAX];
 
-	/*
-	 * Reading the link is included in the floor, because it is a large part of the cost of a call whose file is not
-	 * known yet.
-	 */
-	links_read(&served->links, notif->pid, notif->data.args[0], call->record.received_ns, name, sizeof(name));
+	/* Reading the link is included in the floor, because it is a large part of the cost of a call. */
+	links_read(&served->links, notif->pid, notif->data.args[0], name, sizeof(name));
 	if (served->count++ < CALLS_OF_EACH)
 		return VERDICT_PASS;
 	call->deadline_ns = call->record.received_ns + HELD_NS;
@@ -138,7 +135,7 @@ static bool serve(struct calibration *calibration, struct shared *shared, uint64
 
 	if (!server)
 		return fail(failure, "no memory");
-	links_init(&served.links, false);
+	links_init(&served.links);
 	server->decide = decide;
 	server->context = &served;
 	calibration->features.pidfd_getfd = can_borrow_fds(child);

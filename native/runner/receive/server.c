@@ -14,6 +14,12 @@
 #include "delay/clock.h"
 #include "seccomp/notify.h"
 
+/*
+ * Maximum number of calls held at once. Beyond 1000, each answer takes the kernel noticeably longer: it walks a list of
+ * them.
+ */
+#define HELD_MAX 16384
+
 /* If replies do not wake synchronously, going to sleep between two calls of a thread costs more than this. */
 #define POLL_FOR_NS (30 * NS_PER_US)
 
@@ -45,17 +51,10 @@ static struct call *take_free(struct server *server)
 	return call;
 }
 
-/* The stores have release order, so that the guardian sees them in order after this process was killed. */
-static void set_outstanding(struct server *server, const struct call *call, uint64_t id)
-{
-	atomic_store_explicit(&server->shared->outstanding[call->outstanding_index], id, memory_order_release);
-}
-
 static void give_back(struct server *server, struct call *call, bool is_interrupted)
 {
 	const struct report_call *record = &call->record;
 
-	set_outstanding(server, call, 0);
 	pthread_mutex_lock(&server->lock);
 	if (call->deadline_ns > 0 && !is_interrupted) {
 		server->totals.delayed++;
@@ -129,7 +128,6 @@ void server_finish(struct server *server, struct call *call)
 static void pass(struct server *server, struct call *call)
 {
 	reply(server, call);
-	set_outstanding(server, call, 0);
 	atomic_store_explicit(&call->id, 0, memory_order_release);
 	server->spare = call;
 }
@@ -189,32 +187,25 @@ static uint32_t note_number(struct server *server, uint64_t id)
 /* Receives and processes one call. Blocks until a call comes, or until it is time to stop, for example. */
 static enum received receive(struct server *server)
 {
-	struct shared *shared = server->shared;
-	struct seccomp_notif *received = &shared->received;
+	struct seccomp_notif notif;
 
 	queue_look(&server->queue, clock_ns());
-	const enum received what = notify_receive(server->listener, received);
+	const enum received what = notify_receive(server->listener, &notif);
 	if (what != RECEIVED_CALL) {
 		note_failure(server, what == RECEIVED_ERROR ? errno : 0);
 		return what;
 	}
 	server->failures = 0;
-	const uint32_t skipped = note_number(server, received->id);
+	const uint32_t skipped = note_number(server, notif.id);
 	struct call *call = take_free(server);
 	server->totals.calls++;
 	if (!call) {
-		notify_continue(server->listener, received->id);
-		received->id = 0;
+		notify_continue(server->listener, notif.id);
 		return what;
 	}
-	const struct seccomp_notif notif = *received;
-	set_outstanding(server, call, notif.id);
-	received->id = 0;
-
 	*call = (struct call){
 	    .id = notif.id,
 	    .heap_index = NOT_IN_HEAP,
-	    .outstanding_index = call->outstanding_index,
 	    .skipped = skipped,
 	    .record.received_ns = clock_ns(),
 	    .record.tid = notif.pid,
@@ -302,14 +293,12 @@ static void *receiver_main(void *argument)
 
 static bool make_calls(struct server *server)
 {
-	struct call *calls = calloc(OUTSTANDING_MAX, sizeof(*calls));
+	struct call *calls = calloc(HELD_MAX, sizeof(*calls));
 
 	if (!calls)
 		return false;
-	for (uint32_t i = 0; i < OUTSTANDING_MAX; i++) {
-		calls[i].outstanding_index = i;
-		calls[i].next = i + 1 < OUTSTANDING_MAX ? &calls[i + 1] : NULL;
-	}
+	for (uint32_t i = 0; i + 1 < HELD_MAX; i++)
+		calls[i].next = &calls[i + 1];
 	server->calls = server->free_calls = calls;
 	return true;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "command/guardian.h"
+#include "command/relay.h"
 #include "command/signals.h"
 #include "command/terminal.h"
 #include "delay/clock.h"
@@ -62,7 +63,6 @@ static bool load(struct run *run)
 static bool start(struct run *run)
 {
 	struct filter filter;
-	struct guardian_work work = {&run->child, run->news_fd, run->options->pass_on_death};
 
 	filter_make(&filter, &(struct filter_choice){
 				 .op_mask = run->seen.any_fd,
@@ -74,7 +74,7 @@ static bool start(struct run *run)
 	run->child.takes_terminal = run->has_terminal = terminal_is_ours();
 	/* If the guardian is killed, its orphans become children of this process. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	run->guardian = guardian_start(run->shared, &work);
+	run->guardian = guardian_start(run->shared, &run->child, run->news_fd);
 	if (run->guardian < 0)
 		return fail(&run->failure, "clone: %s", strerror(errno));
 	if (!shared_await_stage(run->shared, STAGE_STARTING, START_WITHIN_NS))
@@ -101,7 +101,7 @@ static bool prepare(struct run *run)
 	run->replay.calibration = &run->calibration;
 	run->replay.streams = &run->streams;
 	run->replay.has_standard_fds = run->plan.header->flags & PLAN_FLAG_STANDARD_FDS;
-	links_init(&run->replay.links, true);
+	links_init(&run->replay.links);
 	run->replay.server = &run->server;
 	run->server.decide = replay_decide;
 	run->server.interrupted_before = replay_interrupted;
@@ -151,6 +151,7 @@ static int end(struct run *run, uint64_t stolen_ns)
 	if (run->replay.threads.handles_signals)
 		run->replay.uncovered[UNCOVERED_INTERRUPTED] = run->replay.interrupted;
 	run_line_uncovered(&run->control, &run->replay);
+	run_lines_elsewhere(&run->control, &run->replay);
 	run_line_ended(&run->control, run, stolen_ns);
 	if (run->report.write_errno || run->report.lost_count) {
 		fail(&run->failure, "report %s: %s, %llu calls are missing", run->options->report,
@@ -177,7 +178,7 @@ static uint64_t steal_ns(void)
 	return ticks * (NS_PER_S / sysconf(_SC_CLK_TCK));
 }
 
-int run_command(const struct options *options)
+static int run_to_end(const struct options *options)
 {
 	struct run *run = calloc(1, sizeof(*run));
 
@@ -200,4 +201,16 @@ int run_command(const struct options *options)
 	run_line_started(&run->control, run->shared->command);
 	supervise(run);
 	return end(run, steal_ns() - stolen_before_ns);
+}
+
+int run_command(const struct options *options)
+{
+	/* The relays start before there are threads, locks and signals that they would inherit. */
+	struct tails *tails = options->tails ? relay_start(options->tails) : NULL;
+	const int code = run_to_end(options);
+
+	/* What `kreplay run` says about the run comes after what the command has said. */
+	if (tails)
+		relay_drain(tails);
+	return code;
 }

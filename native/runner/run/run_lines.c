@@ -59,6 +59,15 @@ void run_line_uncovered(struct control *control, struct replay *replay)
 	}
 }
 
+void run_lines_elsewhere(struct control *control, const struct replay *replay)
+{
+	for (uint32_t i = 0; i < replay->elsewhere_count; i++) {
+		control_begin(control, "elsewhere");
+		control_text(control, "path", replay->elsewhere[i]);
+		control_end(control);
+	}
+}
+
 void run_line_ended(struct control *control, const struct run *run, uint64_t stolen_ns)
 {
 	const int status = run->shared->command_status;

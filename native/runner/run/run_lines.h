@@ -8,6 +8,7 @@ void run_line_calibrated(struct control *control, const struct calibration *cali
 void run_line_started(struct control *control, pid_t pid);
 void run_line_stream(struct control *control, const struct streams *streams, uint32_t index);
 void run_line_uncovered(struct control *control, struct replay *replay);
+void run_lines_elsewhere(struct control *control, const struct replay *replay);
 void run_line_ended(struct control *control, const struct run *run, uint64_t stolen_ns);
 void run_line_failed(struct control *control, const char *reason);
 
