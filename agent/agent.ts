@@ -8,6 +8,7 @@ import type { LossCause } from '../bpf/schema/losses.ts';
 import { findCgroups } from './attribution/cgroups.ts';
 import { createOwnProcessCheck } from './attribution/processes.ts';
 import type { ServiceRule } from './attribution/service_name/rules.ts';
+import { checkAddon } from './capture/addon.ts';
 import type { LayerName, LayerState } from './capture/layers.ts';
 import { openProbes } from './capture/probes.ts';
 import { createRecorder, type Recorder, type RecorderOptions } from './capture/recorder.ts';
@@ -21,6 +22,8 @@ import { openReportSocket, type ReportSocket } from './metrics/socket.ts';
 import { AgentError } from './process/errors.ts';
 import type { ServiceManager } from './process/service_manager.ts';
 import { RecordingError } from './recording/format/errors.ts';
+import { openPinSocket, type PinSocket } from './recording/pin_socket/pin_socket.ts';
+import { PIN_SOCKET } from './recording/pin_socket/protocol.ts';
 import type { LeftBehind } from './recording/write/committer.ts';
 import { lockRecording } from './recording/write/lock.ts';
 import { ownFiles } from './recording/write/own_files.ts';
@@ -54,6 +57,8 @@ export interface AgentOptions {
   reread(): FilterSettings;
   /** How much of the recording is kept. */
   retention: RetentionFlags;
+  /** Ids of users, besides root and the agent's user, for whom the agent changes pins. */
+  pinUsers?: readonly number[] | undefined;
   signal: AbortSignal;
   /** Called for each recording, once all probes are attached. */
   onReady(info: { attached: readonly string[]; layers: readonly LayerState[]; recording: string }): void;
@@ -115,7 +120,7 @@ function throttle(intervalMs: number, work: () => void): { call(): void; end(): 
 
 async function recordAll(options: AgentOptions, filter: CurrentFilter): Promise<AgentTotals> {
   const totals = { events: 0, lost: 0, badMarkerFields: 0 };
-  let left: Interrupted | undefined;
+  let left: InterruptedRun | undefined;
   let asideMs = Number.NEGATIVE_INFINITY;
   do {
     const run = await recordUntilDamaged(options, filter, left);
@@ -139,7 +144,7 @@ async function recordAll(options: AgentOptions, filter: CurrentFilter): Promise<
 async function recordUntilDamaged(
   options: AgentOptions,
   filter: CurrentFilter,
-  before: Interrupted | undefined,
+  before: InterruptedRun | undefined,
 ): Promise<AgentRun> {
   try {
     return await recordInto(options, filter, before);
@@ -161,12 +166,13 @@ interface AgentRun {
 async function recordInto(
   options: AgentOptions,
   filter: CurrentFilter,
-  leftBefore: Interrupted | undefined,
+  leftBefore: InterruptedRun | undefined,
 ): Promise<AgentRun> {
   const { dataFolder, onReady, log } = options;
   const path = prepareRecordingPath(dataFolder);
   // The writer takes the lock again and keeps it. This early lock makes a second agent fail before it attaches probes.
   lockRecording(path).close();
+  checkAddon();
   const clock = createWallClock();
   const cgroups = findCgroups();
   const probes = openProbes({
@@ -176,12 +182,13 @@ async function recordInto(
     without: [...(options.without ?? []), ...(options.httpServices?.length ? [] : (['http'] as const))],
     eventRingBytes: options.ringBytes,
   });
-  const progress: DrainProgress = { lookedMs: performance.now(), completeNs: clock.nowNs() };
+  const progress: DrainProgress = { polledMs: performance.now(), completeNs: clock.nowNs() };
   const node = options.node ?? hostname();
   const counts = createCounts(node);
   const lossLog = createLossLog(log, () => performance.now());
   let writer: WriterThread | undefined;
   let socket: ReportSocket | undefined;
+  let pinSocket: PinSocket | undefined;
   /** Why the recording cannot be written at the moment. */
   let failure: string | null = null;
   const onTrouble = (problem: RecordingError | undefined) => {
@@ -205,16 +212,22 @@ async function recordInto(
       });
     };
     const socketPath = join(dirname(path), AGENT_SOCKET);
-    socket = openReportSocket(socketPath, report, { readableAs: path, onProblem: (message) => log.warn(message) });
+    const onProblem = (message: string) => log.warn(message);
+    socket = openReportSocket(socketPath, report, { readableAs: path, onProblem });
+    pinSocket = openPinSocket(join(dirname(path), PIN_SOCKET), {
+      recording: path,
+      users: options.pinUsers ?? [],
+      onProblem,
+    });
     const recorder = createAgentRecorder(options, { probes, writer, clock, cgroups });
     recorder.setFilter(filter.settings);
     filter.recorder = recorder;
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
-    progress.lookedMs = performance.now();
+    progress.polledMs = performance.now();
     const { manager } = options;
     manager.reportReady(`recording to ${path}`);
     endWatch = manager.watch(
-      (patienceMs) => performance.now() - progress.lookedMs < patienceMs && writer!.waitingMs() < patienceMs,
+      (patienceMs) => performance.now() - progress.polledMs < patienceMs && writer!.waitingMs() < patienceMs,
     );
     const files = ownFiles(path);
     await drainUntil(options.signal, { recorder, probes, writer, clock, counts, progress, files });
@@ -225,6 +238,7 @@ async function recordInto(
     endWatch();
     socket?.close();
     probes.close();
+    await pinSocket?.close();
     left = await writer?.close(progress.completeNs);
     lossLog.close();
   }
@@ -251,7 +265,7 @@ interface Opening {
   clock: WallClock;
   counts: AgentCounts;
   lossLog: LossLog;
-  leftBefore: Interrupted | undefined;
+  leftBefore: InterruptedRun | undefined;
   onTrouble(problem: RecordingError | undefined): void;
 }
 
@@ -291,7 +305,7 @@ function reload(filter: CurrentFilter, { reread, log, signal }: AgentOptions): v
   try {
     const settings = reread();
     // The old filter applies to the events captured so far.
-    filter.recorder?.turn();
+    filter.recorder?.drain();
     filter.recorder?.setFilter(settings);
     filter.settings = settings;
     log.info('the filter was read again');
@@ -321,11 +335,11 @@ function readId(path: string): string {
 /* Reports why an agent continues in another file than before. */
 
 /** The interruption of the previous recording, as it is noted in the next recording. */
-interface Interrupted extends LeftBehind {
+interface InterruptedRun extends LeftBehind {
   cause?: LossCause;
 }
 
-function leaveDamaged(path: string, damage: RecordingError, log: Logger): Interrupted {
+function leaveDamaged(path: string, damage: RecordingError, log: Logger): InterruptedRun {
   const { place, writtenUntilNs } = setAside(path, Date.now());
   log.error(
     { file: place, reason: damage.message },

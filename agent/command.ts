@@ -12,8 +12,9 @@ import { createChoiceSchema, createTextSchema, integer } from './config/values.t
 import { addFilterOptions, type FilterFlags, parseFilterFlags } from './filter/options.ts';
 import { addLogOptions, createLog, type LogFlags } from './output/log.ts';
 import { createEndingSignal } from './process/ending.ts';
-import { AgentError } from './process/errors.ts';
+import { AgentError, HOST_UNFIT_EXIT_CODE } from './process/errors.ts';
 import { createServiceManager } from './process/service_manager.ts';
+import { findUsers } from './process/users.ts';
 import { addRetentionOptions, type RetentionFlags } from './retention_options.ts';
 
 interface AgentFlags extends RetentionFlags, FilterFlags, LogFlags {
@@ -24,6 +25,7 @@ interface AgentFlags extends RetentionFlags, FilterFlags, LogFlags {
   without?: LayerName[];
   httpServices?: string[];
   serviceRules?: string;
+  pinsBy?: string[];
 }
 
 const RING_MIB_DEFAULT = 16;
@@ -51,7 +53,11 @@ export function createAgentCommand(): Command {
       'kreplay agent --only-labelled --retain-bytes 20GiB --retain-age 7d',
       'kreplay agent --service shop --event-type sys_sync block_io --min-duration 1ms',
     ],
-    exitCodes: { ...EXIT_CODES, 0: 'ended by Ctrl-C or SIGTERM' },
+    exitCodes: {
+      ...EXIT_CODES,
+      0: 'ended by Ctrl-C or SIGTERM',
+      [HOST_UNFIT_EXIT_CODE]: 'this host cannot be recorded, or not by this user: run `kreplay doctor`',
+    },
   });
 }
 
@@ -91,6 +97,7 @@ export function addAgentOptions(command: Command): Command {
         "services whose HTTP/1 requests are searched for a W3C traceparent, '*' for all; see agent/docs/label.md",
       ),
     )
+    .addOption(new Setting('--pins-by <users...>', 'other users for whom it pins, by name or number'))
     .addOption(
       new Setting('--without <layers...>', 'attribution layers to switch off').takes(
         createChoiceSchema(Object.keys(LAYERS)),
@@ -107,7 +114,7 @@ export function addRingSizeOption(command: Command): Command {
 
 async function record(flags: AgentFlags, configuration: Configuration): Promise<void> {
   const log = createLog('kreplay-agent', flags, process.stderr);
-  const { data, node, ringSize, trustServices, without, httpServices, serviceRules } = flags;
+  const { data, node, ringSize, trustServices, without, httpServices, serviceRules, pinsBy = [] } = flags;
   const totals = await runAgent({
     dataFolder: data,
     node,
@@ -124,6 +131,7 @@ async function record(flags: AgentFlags, configuration: Configuration): Promise<
       return filter;
     },
     retention: flags,
+    pinUsers: findUsers(pinsBy, (message) => log.warn(message)),
     signal: createEndingSignal(),
     onReady({ attached, layers, recording }) {
       process.stdout.write(`kreplay agent: attached ${attached.join(', ')}\n`);

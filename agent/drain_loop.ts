@@ -15,42 +15,42 @@ import type { WriterThread } from './recording/write/writer_thread.ts';
  * MiB in 80 ms. A poll leads to a drain pass if many bytes are pending or the last pass was long ago: an event must be
  * queryable within 250 ms of its end.
  */
-const LOOK_MS = 40;
+const POLL_MS = 40;
 /** Poll interval after a poll that found the rings empty: they have room for what arrives until the next one. */
-const IDLE_LOOK_MS = 60;
-const TURN_AFTER_MS = 160;
+const IDLE_POLL_MS = 60;
+const DRAIN_AFTER_MS = 160;
 /** Poll interval while the writer has no room; this state lasts only a short time. */
-const ROOM_LOOK_MS = 5;
+const ROOM_POLL_MS = 5;
 /** Clock and losses are checked this often even if no events arrive. */
-const IDLE_TURN_AFTER_MS = 1000;
-const TURN_AT_BYTES = 512 << 10;
+const IDLE_DRAIN_AFTER_MS = 1000;
+const DRAIN_AT_BYTES = 512 << 10;
 /** Minimum number of bytes that one drain pass takes out of the rings, if they contain that many. */
-const TURN_BYTES_MIN = 960 << 10;
+const DRAINED_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
 /** How often to check whether the recording's files were removed, replaced or moved; the writer notices overwriting. */
-const FILES_LOOK_MS = 2000;
+const FILES_POLL_MS = 2000;
 /** Pause after a snapshot of the calls and requests in progress, as a multiple of the snapshot's CPU time. */
-const LOOK_REST_TIMES = 200;
+const SNAPSHOT_REST_TIMES = 200;
 /** Maximum pause between snapshots: answers are complete only up to the last snapshot, so longer pauses delay them. */
-const LOOK_REST_MS_MAX = 1000;
+const SNAPSHOT_REST_MS_MAX = 1000;
 /** Minimum pause per call or request found: their list is written at every change, so a long list must be rarer. */
-const LOOK_MS_EACH = 1;
+const SNAPSHOT_MS_EACH = 1;
 /** Above this number of pending bytes, as in a flood, draining precedes snapshots: they are slow on a busy machine. */
-const LOOK_AT_BYTES_MAX = 2 << 20;
+const SNAPSHOT_AT_BYTES_MAX = 2 << 20;
 /** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
 const UNFINISHED_RECORD_MS = 1000;
 
 /** The progress of the loop, which other parts of the agent watch. */
 export interface DrainProgress {
   /** When the loop last polled the rings. */
-  lookedMs: number;
+  polledMs: number;
   /** All events that began before this time have been taken out of the ring, or are known to be in progress. */
   completeNs: bigint;
 }
 
 /** Bytes that an earlier snapshot found in the rings and that have yet to be taken out. */
 interface RingBacklog {
-  lookedNs: bigint;
+  snapshotNs: bigint;
   bytes: number;
 }
 
@@ -71,32 +71,33 @@ export interface DrainParts {
 export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promise<void> {
   const { recorder, probes, writer, clock, counts, progress, files } = parts;
   let filesSeenMs = performance.now();
-  let turnedMs = 0;
+  let lastDrainMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
   let waiting: RingBacklog | undefined;
-  let nextLookMs = 0;
+  let nextSnapshotMs = 0;
   while (!signal.aborted) {
     const nowMs = performance.now();
-    progress.lookedMs = nowMs;
-    if (nowMs - filesSeenMs >= FILES_LOOK_MS) {
+    progress.polledMs = nowMs;
+    if (nowMs - filesSeenMs >= FILES_POLL_MS) {
       filesSeenMs = nowMs;
       if (!files.areThere()) break;
     }
     if (writer.isOverwritten() || writer.damage()) break;
     const pendingBytes = probes.pendingBytes();
     counts.seeRing(probes.events.takePeakBytes());
-    const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
-    if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
-      turnedMs = nowMs;
-      const lookAtMs = pendingBytes <= LOOK_AT_BYTES_MAX ? nextLookMs : nextLookMs + LOOK_REST_MS_MAX;
-      if (!waiting && nowMs >= lookAtMs) waiting = look();
-      hasRoom = recorder.turn() !== undefined;
-      if (waiting && hasRoom) waiting.bytes -= TURN_BYTES_MIN;
+    const drainAfterMs = pendingBytes > 0 ? DRAIN_AFTER_MS : IDLE_DRAIN_AFTER_MS;
+    if (pendingBytes >= DRAIN_AT_BYTES || nowMs - lastDrainMs >= drainAfterMs) {
+      lastDrainMs = nowMs;
+      const snapshotAtMs =
+        pendingBytes <= SNAPSHOT_AT_BYTES_MAX ? nextSnapshotMs : nextSnapshotMs + SNAPSHOT_REST_MS_MAX;
+      if (!waiting && nowMs >= snapshotAtMs) waiting = takeSnapshot();
+      hasRoom = recorder.drain() !== undefined;
+      if (waiting && hasRoom) waiting.bytes -= DRAINED_BYTES_MIN;
       const isDrained = waiting !== undefined && waiting.bytes <= 0;
       recorder.settleInProgress(isDrained);
       if (isDrained) {
-        progress.completeNs = waiting!.lookedNs;
+        progress.completeNs = waiting!.snapshotNs;
         waiting = undefined;
       }
       if (nowMs - flushedMs >= FLUSH_AFTER_MS) {
@@ -105,32 +106,32 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
       }
     }
     if (hasRoom) recorder.checkPublishers(performance.now());
-    if (!hasRoom) await sleep(ROOM_LOOK_MS);
-    else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(pendingBytes > 0 ? LOOK_MS : IDLE_LOOK_MS);
+    if (!hasRoom) await sleep(ROOM_POLL_MS);
+    else if (probes.pendingBytes() < DRAIN_AT_BYTES) await sleep(pendingBytes > 0 ? POLL_MS : IDLE_POLL_MS);
     else await setImmediate();
   }
   // The last snapshot precedes the detaching, which takes a while: during that time, the end of a request would go
   // unnoticed.
-  const { lookedNs } = look();
+  const { snapshotNs } = takeSnapshot();
   probes.detach();
   const isDrained = await drainAll();
   recorder.settleInProgress(isDrained);
-  if (isDrained) progress.completeNs = lookedNs;
+  if (isDrained) progress.completeNs = snapshotNs;
 
   /**
    * Finds the calls and requests in progress and the bytes that wait in the rings. The clock is read first: however
    * long this loop is delayed, an event that had ended by then is among those bytes, and an event that had only begun
    * is in progress.
    */
-  function look(): RingBacklog {
+  function takeSnapshot(): RingBacklog {
     const before = process.threadCpuUsage();
     const nowNs = clock.nowNs();
-    const { found, foundNs } = recorder.lookInProgress();
+    const { found, foundNs } = recorder.findInProgress();
     // CPU time is used, because on a busy machine a snapshot lasts much longer than the CPU time that it takes.
     const { user, system } = process.threadCpuUsage(before);
-    const restMs = Math.max((LOOK_REST_TIMES * (user + system)) / 1000, LOOK_MS_EACH * found);
-    nextLookMs = performance.now() + Math.min(restMs, LOOK_REST_MS_MAX);
-    return { lookedNs: nowNs - BigInt(foundNs), bytes: probes.pendingBytes() };
+    const restMs = Math.max((SNAPSHOT_REST_TIMES * (user + system)) / 1000, SNAPSHOT_MS_EACH * found);
+    nextSnapshotMs = performance.now() + Math.min(restMs, SNAPSHOT_REST_MS_MAX);
+    return { snapshotNs: nowNs - BigInt(foundNs), bytes: probes.pendingBytes() };
   }
 
   /**
@@ -140,13 +141,13 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   async function drainAll(): Promise<boolean> {
     let drainedMs = performance.now();
     for (;;) {
-      const drained = recorder.turn();
+      const drained = recorder.drain();
       recorder.settleInProgress(false);
       if (drained !== 0) drainedMs = performance.now();
       else if (probes.pendingBytes() === 0) return true;
       else if (performance.now() - drainedMs >= UNFINISHED_RECORD_MS) return false;
       writer.flush(progress.completeNs);
-      await sleep(drained === undefined ? ROOM_LOOK_MS : 0);
+      await sleep(drained === undefined ? ROOM_POLL_MS : 0);
     }
   }
 }

@@ -32,7 +32,7 @@ export function addRetentionOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--retain-bytes <size>',
-        'maximum size of the recording, such as 20GiB (default: 10GB, or a tenth of the disk if that is less)',
+        'maximum size of the recording, such as 20GiB (default: 10GB, at most a tenth of the disk)',
       ).takes(RETAIN_BYTES),
     )
     .addOption(

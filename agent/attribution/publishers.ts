@@ -12,18 +12,18 @@ import { cleanName } from './service_name/clean_name.ts';
 
 const PROCESSES_MAX = 8192;
 /** Delays before the first, second and third check: at first, a program loads its libraries, and a runtime starts. */
-const LOOK_AFTER_MS = [1000, 5000, 30_000];
+const CHECK_AFTER_MS = [1000, 5000, 30_000];
 /** Interval between checks of a process that publishes: it may publish more later, and under another name. */
-const LOOK_AGAIN_MS = 60_000;
+const CHECK_AGAIN_MS = 60_000;
 /** Maximum number of checks per call: a check takes 0.2 ms, and 100 ms if the process is hostile. */
-const LOOKS_A_CALL = 4;
+const CHECKS_A_CALL = 4;
 const CALL_MS_MAX = 5;
 
 export interface Publishers {
   /** Called when a process was seen to run a program. */
   consider(program: RunningProgram): void;
   /** Checks some of the processes that are due; the others remain due. */
-  look(nowMs: number): void;
+  checkDue(nowMs: number): void;
   /** Names of the attributes in the records of the process's threads, by index. */
   getThreadKeys(pid: number): readonly string[];
   /** The service name that the process publishes while it runs this program. */
@@ -38,7 +38,7 @@ export interface PublishersOptions {
 
 interface Seen {
   program: RunningProgram;
-  looks: number;
+  checks: number;
   dueMs: number;
   context: ProcessContext | undefined;
   isWatched: boolean;
@@ -49,8 +49,8 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
   const waiting = new Set<number>();
   const resolver = createThreadLocalResolver();
 
-  function lookAt(pid: number, process: Seen, nowMs: number): void {
-    process.looks++;
+  function check(pid: number, process: Seen, nowMs: number): void {
+    process.checks++;
     const { value: context, reason } = readProcessContext(pid);
     // If the process has executed another program since, that program is considered and checked separately.
     if (reason === 'gone' || !isStillRunning(process.program)) {
@@ -58,8 +58,8 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
       return;
     }
     if (context) take(pid, process, context);
-    const after = LOOK_AFTER_MS[process.looks];
-    if (process.context) process.dueMs = nowMs + LOOK_AGAIN_MS;
+    const after = CHECK_AFTER_MS[process.checks];
+    if (process.context) process.dueMs = nowMs + CHECK_AGAIN_MS;
     else if (after !== undefined) process.dueMs = nowMs + after;
     else waiting.delete(pid);
   }
@@ -81,20 +81,20 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
       const { pid } = program;
       const before = seen.get(pid);
       if ((before && isSameProgram(before.program, program)) || waiting.size >= PROCESSES_MAX) return;
-      const dueMs = performance.now() + LOOK_AFTER_MS[0]!;
-      seen.set(pid, { program, looks: 0, dueMs, context: undefined, isWatched: false });
+      const dueMs = performance.now() + CHECK_AFTER_MS[0]!;
+      seen.set(pid, { program, checks: 0, dueMs, context: undefined, isWatched: false });
       // A pid that is already waiting must move to the end.
       waiting.delete(pid);
       waiting.add(pid);
     },
-    look(nowMs) {
-      let looks = 0;
+    checkDue(nowMs) {
+      let checks = 0;
       for (const pid of waiting) {
         const process = seen.get(pid);
         if (!process) waiting.delete(pid);
         else if (process.dueMs <= nowMs) {
-          lookAt(pid, process, nowMs);
-          if (++looks === LOOKS_A_CALL || performance.now() - nowMs > CALL_MS_MAX) return;
+          check(pid, process, nowMs);
+          if (++checks === CHECKS_A_CALL || performance.now() - nowMs > CALL_MS_MAX) return;
         }
       }
     },

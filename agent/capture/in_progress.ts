@@ -1,8 +1,9 @@
 /**
- * Finds the calls and block requests in progress, which have begun and not ended. A snapshot (`look`) precedes a drain
- * of the rings; the calls and requests of the snapshot that the drain does not end are passed on, resolved like events:
+ * Finds the calls and block requests in progress, which have begun and not ended. A snapshot (`takeSnapshot`) precedes
+ * a drain of the rings; the calls and requests of the snapshot that the drain does not end are passed on, resolved like
+ * events:
  *
- *   look -> [ a, b, c ]   drain -> b has ended   settle -> [ a, c ]
+ *   snapshot -> [ a, b, c ]   drain -> b has ended   settle -> [ a, c ]
  *
  * So a call that began before the snapshot is either a drained event or passed on, and never both.
  */
@@ -73,7 +74,7 @@ export interface InProgress {
    * not be wanted, so they are only counted, without names. Returns the number of calls and requests found, and
    * `foundNs`, the age below which calls and requests are left out.
    */
-  look(nowNs: number, listedNs?: number): { found: number; foundNs: number };
+  takeSnapshot(nowNs: number, listedNs?: number): { found: number; foundNs: number };
   /** Forgets the calls and requests whose ends are among the decoded events. */
   forgetEnded(words: Uint32Array, decoded: DecodedBlock): void;
   /**
@@ -127,7 +128,7 @@ interface InProgressRequest {
 type Ended = Pick<RequestEntry, 'request' | 'startNs'> & { endNs: number };
 
 /** A snapshot of the calls and requests in progress, without those that have ended since. */
-interface Look {
+interface InProgressSnapshot {
   calls: Map<number, FrameEntry>;
   /**
    * Has 1 at the low bits of each call's start. 0 rules out that an event ends a call, without a search for its thread.
@@ -142,9 +143,9 @@ interface Look {
 export function createInProgress(options: InProgressParts): InProgress {
   const { read, createBlockResolver, accept, isOwn, forgetBios, toWallNs, pass } = options;
   /** The last snapshot since which everything that the rings held at the time has been drained. */
-  let settled: Look = { calls: new Map(), marks: buildMarks([]), requests: [], listedUntilNs: 0 };
-  let looked: Look | undefined;
-  let lookedNs = 0;
+  let settled: InProgressSnapshot = { calls: new Map(), marks: buildMarks([]), requests: [], listedUntilNs: 0 };
+  let latest: InProgressSnapshot | undefined;
+  let latestNs = 0;
   /** Whether `settled` is unchanged since the last `settle`, as is usual during a flood. */
   let isUnchanged = false;
   let passed: Buffer = Buffer.alloc(0);
@@ -171,8 +172,8 @@ export function createInProgress(options: InProgressParts): InProgress {
   }
 
   return {
-    look(nowNs, listedNs = 0) {
-      lookedNs = nowNs;
+    takeSnapshot(nowNs, listedNs = 0) {
+      latestNs = nowNs;
       const foundNs = Math.max(YOUNG_NS, Math.min(listedNs, UNLISTED_NS_MIN));
       const frames = read();
       const [tasks, waiting, issued] = [frames.calls, frames.bios, frames.requests].map(readFrameEntries) as [
@@ -190,22 +191,22 @@ export function createInProgress(options: InProgressParts): InProgress {
         if (startNs + request.queueNs >= nowNs - ISSUING_NS_MAX)
           endWithin(bios, { request, startNs, endNs: startNs + request.queueNs });
       const calls = tasks.filter(isOld);
-      looked = {
+      latest = {
         calls: new Map(calls.map((entry) => [entry.tid, entry])),
         marks: buildMarks(calls),
         requests: [...issued, ...bios.filter(({ request }) => !request.hasEnded)].filter(isOld).sort(compareSectors),
         listedUntilNs: nowNs - listedNs,
       };
-      return { found: looked.calls.size + looked.requests.length, foundNs };
+      return { found: latest.calls.size + latest.requests.length, foundNs };
     },
     forgetEnded(words, decoded) {
       if (forgetEndedIn(settled, words, decoded)) isUnchanged = false;
-      if (looked) forgetEndedIn(looked, words, decoded);
+      if (latest) forgetEndedIn(latest, words, decoded);
     },
     settle(isDrained) {
-      if (isDrained && looked) {
-        settled = looked;
-        looked = undefined;
+      if (isDrained && latest) {
+        settled = latest;
+        latest = undefined;
         isUnchanged = false;
       }
       if (isUnchanged) return;
@@ -225,10 +226,10 @@ export function createInProgress(options: InProgressParts): InProgress {
       const offsetNs = toWallNs(0);
       const isSame = frames.equals(passed) && isNear(offsetNs, passedOffsetNs);
       const isKnown = others.length === 0 && passedUnlisted === 0 && isSame;
-      if (isKnown && (frames.length === 0 || lookedNs - passedNs < RENEW_NS)) return;
+      if (isKnown && (frames.length === 0 || latestNs - passedNs < RENEW_NS)) return;
       passed = frames;
       passedOffsetNs = offsetNs;
-      passedNs = lookedNs;
+      passedNs = latestNs;
       passedUnlisted = others.length;
       pass({ block: copyBlock((decoded ?? decodeFrames(frames)).block), unlisted: countUnlisted(others, toWallNs) });
     },
@@ -256,11 +257,11 @@ function countUnlisted(others: readonly FrameEntry[], wallNs: InProgressParts['t
 
 /** Returns whether any call or request of the snapshot has ended. */
 function forgetEndedIn(
-  look: Look,
+  snapshot: InProgressSnapshot,
   words: Uint32Array,
   { block, recordOffsets, typeRecordOffsets }: DecodedBlock,
 ): boolean {
-  const { calls, marks } = look;
+  const { calls, marks } = snapshot;
   let hasEnded = false;
   if (calls.size > 0)
     for (let row = 0; row < block.rowCount; row++) {
@@ -270,7 +271,7 @@ function forgetEndedIn(
       const call = calls.get(tid);
       if (call && readU64At(words, offset + TIMESTAMP_OFFSET) === call.startNs) hasEnded = calls.delete(tid);
     }
-  const { requests } = look;
+  const { requests } = snapshot;
   const count = requests.length > 0 ? block.typeCounts[blockIo.id]! : 0;
   for (let i = 0; i < count; i++) {
     const offset = typeRecordOffsets[blockIo.id]![i]!;

@@ -12,7 +12,8 @@ import type { RunningProgram } from '../attribution/proc_program.ts';
 import { START_ROUNDING_NS } from '../attribution/start_time.ts';
 import { createKernelFilter, type KernelFilter } from '../filter/kernel_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
-import { AgentError } from '../process/errors.ts';
+import { AgentError, UnfitHostError } from '../process/errors.ts';
+import { checkAddon } from './addon.ts';
 import { orderToAttach } from './attach_order.ts';
 import { CAPTURE_CAPABILITIES, findMissingCapabilities } from './capabilities.ts';
 import { applyLayers, type LayerName, type LayerState, listLayerStates } from './layers.ts';
@@ -233,7 +234,11 @@ const PAGE_BYTES = 4096;
 const DIRTY_PAGES_MIN = 1 << 17;
 /** Number of pages in 4 GiB, for which the maps take some 145 MB. */
 const DIRTY_PAGES_MAX = 1 << 20;
-/** The kernel begins to write back when a tenth of the available memory is dirty: vm.dirty_background_ratio. */
+/**
+ * The map has room for a twentieth of the memory. The kernel begins to write back only when a tenth of the available
+ * memory is dirty (vm.dirty_background_ratio): on a host that writes that much, the pages that were written to longest
+ * ago lose their owners.
+ */
 const DIRTY_SHARE = 20;
 
 /** Computes the maximum number of pages that wait for write-back at a time, each with its owner. */
@@ -295,17 +300,22 @@ export function readShiftedClocks(): string[] {
 }
 
 function checkHost(): void {
+  checkAddon();
   const clocks = readShiftedClocks();
   if (clocks.length > 0) {
-    throw new AgentError(
-      `the agent is in a time namespace whose clocks (${clocks.join(', ')}) are not the host's; run it outside (without unshare --time)`,
+    throw new UnfitHostError(
+      `the agent is in a time namespace whose clocks (${clocks.join(', ')}) are not the host's, so run it outside (without unshare --time)`,
     );
   }
   if (readlinkSync('/proc/self/ns/pid') !== ROOT_PID_NAMESPACE) {
-    throw new AgentError("the agent is in a pid namespace of its own; run it in the host's (docker run --pid=host)");
+    throw new UnfitHostError(
+      "the agent is in a pid namespace of its own, so run it in the host's (docker run --pid=host)",
+    );
   }
   if (!existsSync(BTF)) {
-    throw new AgentError(`${BTF} is missing: this kernel has no BTF; boot one built with CONFIG_DEBUG_INFO_BTF=y`);
+    throw new UnfitHostError(
+      `${BTF} is missing: this kernel has no BTF, so boot one built with CONFIG_DEBUG_INFO_BTF=y`,
+    );
   }
 }
 
@@ -314,10 +324,8 @@ function checkTracepoints(): void {
   if (wrong.length > 0) throw createUnfitError([...findMissingFeatures().map((name) => `no ${name}`), ...wrong]);
 }
 
-function createUnfitError(problems: readonly string[]): AgentError {
-  return new AgentError(
-    `this kernel cannot be recorded, it has ${problems.join(', ')}: boot Linux 5.15 or later; \`kreplay doctor\` reports more`,
-  );
+function createUnfitError(problems: readonly string[]): UnfitHostError {
+  return new UnfitHostError(`this kernel cannot be recorded, it has ${problems.join(', ')}: boot Linux 5.15 or later`);
 }
 
 /** Messages for errors that say nothing about the kernel: which resource ran out, and what to do. */
@@ -327,12 +335,15 @@ const SHORTAGES: Readonly<Record<string, string>> = {
   ENOMEM: 'there is not enough memory; give a smaller --ring-size',
 };
 
+/** Codes of errors that may be gone at the next start. */
+const PASSING = new Set(['EAGAIN', 'EBUSY', 'EINTR', 'ENOSPC']);
+
 function explainLoadError(error: unknown): unknown {
   if (!(error instanceof BpfError)) return error;
   const program = error.program ? ` (program ${error.program})` : '';
   // The verifier also fails with EACCES, but then it provides a log.
   if (error.code === 'EPERM' || (error.code === 'EACCES' && !error.verifierLog)) {
-    return new AgentError(
+    return new UnfitHostError(
       `the kernel refused to load the BPF programs${program} (${error.code}): ${describeRefusal()}`,
     );
   }
@@ -341,7 +352,8 @@ function explainLoadError(error: unknown): unknown {
   const missing = findMissingFeatures().map((name) => `no ${name}`);
   if (missing.length > 0) return createUnfitError(missing);
   const log = error.verifierLog ? `\n${error.verifierLog}` : '';
-  return new AgentError(`the BPF programs do not load on this kernel${program}: ${error.message}${log}`);
+  const problem = `the BPF programs do not load on this kernel${program}: ${error.message}`;
+  return PASSING.has(error.code) ? new AgentError(`${problem}${log}`) : new UnfitHostError(problem, log);
 }
 
 function describeRefusal(): string {
@@ -349,5 +361,5 @@ function describeRefusal(): string {
   if (missing.length > 0) {
     return `${missing.join(' and ')} missing: run as root, or with ${CAPTURE_CAPABILITIES.join(' and ')}`;
   }
-  return 'the capabilities are there, so it is a security module, lockdown or a container: `kreplay doctor` reports more';
+  return 'the capabilities are there, so it is a security module, lockdown or a container';
 }

@@ -59,16 +59,16 @@ export interface Recorder {
    * Moves the contents of the rings into the recording's open part. Returns the number of bytes taken out of the event
    * ring, or undefined while the writer has no room: the ring keeps the events, and counts those that it cannot keep.
    */
-  turn(): number | undefined;
-  /** Finds the calls and requests in progress, before `turn`; returns the result of `look` of `InProgress`. */
-  lookInProgress(): ReturnType<InProgress['look']>;
+  drain(): number | undefined;
+  /** Finds the calls and requests in progress, before `drain`; returns the result of `takeSnapshot` of `InProgress`. */
+  findInProgress(): ReturnType<InProgress['takeSnapshot']>;
   /**
    * Passes the calls and requests still in progress to the writer, before a flush. `isDrained`: everything that the
    * rings held at the last snapshot has been taken out of them.
    */
   settleInProgress(isDrained: boolean): void;
   /**
-   * Checks a few of the processes that may publish OpenTelemetry's contexts, if any are due. Not part of `turn`,
+   * Checks a few of the processes that may publish OpenTelemetry's contexts, if any are due. Not part of `drain`,
    * because passes are too rare for these checks while nothing is recorded.
    */
   checkPublishers(nowMs: number): void;
@@ -117,7 +117,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     pass: writer.setInProgress,
   });
   let recursionMisses = 0n;
-  let lookedBootNs = probes.attachedFromNs;
+  let drainedBootNs = probes.attachedFromNs;
   let eventCount = 0;
   let lossCount = 0;
   let nextRoomBootNs = 0;
@@ -133,9 +133,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
   /** Forgets old bios when their map is full: bios that the filter leaves out are in no snapshot, but take room. */
   function makeRoomForBios(losses: readonly LossCount[]): void {
     const isFull = losses.some(({ cause, eventType }) => cause === 'no_memory' && eventType === 'block_io');
-    if (!isFull || lookedBootNs < nextRoomBootNs) return;
-    nextRoomBootNs = lookedBootNs + ROOM_EVERY_NS;
-    loseBios(lookedBootNs - WAIT_MAX_NS);
+    if (!isFull || drainedBootNs < nextRoomBootNs) return;
+    nextRoomBootNs = drainedBootNs + ROOM_EVERY_NS;
+    loseBios(drainedBootNs - WAIT_MAX_NS);
   }
 
   /**
@@ -146,8 +146,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
    * events that were not lost get their wall time from it as well (test/kernel/loss_times.root.test.ts).
    */
   function takeKernelLosses() {
-    const from = lookedBootNs;
-    lookedBootNs = clock.bootNs();
+    const from = drainedBootNs;
+    drainedBootNs = clock.bootNs();
     const { losses, contextEndsLost } = kernelLosses.take();
     const missed = probes.recursionMisses();
     const busy = Number(missed - recursionMisses);
@@ -171,7 +171,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
 
   return {
-    turn() {
+    drain() {
       if (writer.freeRows() < BUFFER_ROWS_MAX) {
         // If the definition ring were full, a traced program's calls would be slower, and would be counted as nameless.
         definitions.drain();
@@ -195,9 +195,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
       }
       return filled;
     },
-    lookInProgress: () => inProgress.look(clock.bootNs(), wanted.minDurationNs),
+    findInProgress: () => inProgress.takeSnapshot(clock.bootNs(), wanted.minDurationNs),
     settleInProgress: inProgress.settle,
-    checkPublishers: (nowMs) => publishers?.look(nowMs),
+    checkPublishers: (nowMs) => publishers?.checkDue(nowMs),
     setFilter(settings) {
       wanted.asks = asksForProcesses(settings);
       wanted.minDurationNs = Number(settings.minDurationNs);

@@ -23,7 +23,7 @@ interface Flags {
 export function createConfigCommand(commands: SectionCommands): Command {
   const command = new Command('config')
     .summary('check or print the configuration')
-    .description('check or print the configuration of `agent`, `daemon`, `ship` and `up`');
+    .description('check or print the configuration of `agent`, `daemon`, `ship`, `watch` and `up`');
   const validate = new Command('validate')
     .description('check all configuration files and variables, and report every error')
     .action(({ config }: Flags) => {

@@ -1,7 +1,7 @@
 /** Determines the value and origin of each setting: flag, then environment, then files, then default. */
 import { z } from 'zod';
 import { type Declared, nameVariable, type RawValue, type SectionName } from './setting.ts';
-import { type Problem, type SourceLocation, showPlace, type TomlEntry, type TomlValue } from './toml_file.ts';
+import { type ConfigProblem, type SourceLocation, showPlace, type TomlEntry, type TomlValue } from './toml_file.ts';
 import { createTextSchema, getIssueMessage } from './values.ts';
 
 export type Origin =
@@ -126,7 +126,7 @@ function collectFileSettings(
   return new Map([...shared, ...own]);
 }
 
-function parseEntry({ keys, value, place, valuePlace }: TomlEntry, declared: Declared): OptionValue | Problem {
+function parseEntry({ keys, value, place, valuePlace }: TomlEntry, declared: Declared): OptionValue | ConfigProblem {
   const key = keys.at(-1)!;
   const raw = value && toRawValue(value, declared);
   if (raw === undefined) return { place: valuePlace, message: `${key} must be ${describeExpected(declared)}` };

@@ -10,7 +10,7 @@ import { createOptionParser, isInteger } from './values.ts';
  * Sections of the file, each named after the command that it configures; `fleet` is for `fleet status` and
  * `fleet retain`.
  */
-export const SECTIONS = ['agent', 'daemon', 'ship', 'fleet'] as const;
+export const SECTIONS = ['agent', 'daemon', 'ship', 'fleet', 'watch'] as const;
 
 export type SectionName = (typeof SECTIONS)[number];
 

@@ -23,7 +23,7 @@ export interface TomlEntry {
   valuePlace: SourceLocation;
 }
 
-export interface Problem {
+export interface ConfigProblem {
   place: SourceLocation;
   message: string;
 }
@@ -33,7 +33,7 @@ export function showPlace({ path, line, column }: SourceLocation): string {
 }
 
 /** A syntax error is reported as the only problem, because the text after it may be misread. */
-export function readEntries(path: string, text: string): { entries: TomlEntry[]; problems: Problem[] } {
+export function readEntries(path: string, text: string): { entries: TomlEntry[]; problems: ConfigProblem[] } {
   try {
     const { body } = parseTOML(text).body[0];
     return { entries: body.flatMap((node) => collectNodeEntries(path, node)), problems: [] };

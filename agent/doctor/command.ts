@@ -6,6 +6,7 @@ import { addConfigOption, attachConfiguration, DATA_DEFAULT } from '../config/co
 import { addHelpEnd, EXIT_CODES } from '../config/help.ts';
 import { listDeclared } from '../config/setting.ts';
 import { escapeControls } from '../output/printable.ts';
+import { HOST_UNFIT_EXIT_CODE } from '../process/errors.ts';
 import { addRetentionOptions, type RetentionFlags } from '../retention_options.ts';
 import { buildShipServer, SHIP_SECTION, type ShipServerFlags } from '../ship/command.ts';
 import type { Check, CheckState } from './check.ts';
@@ -17,9 +18,6 @@ interface DoctorFlags extends RetentionFlags, ShipServerFlags {
   sample: number;
   output: 'text' | 'json';
 }
-
-/** Exit code that automake defines for a test that is impossible here. */
-const NOT_HERE = 77;
 
 const SAMPLE_SECONDS_MAX = 3600;
 
@@ -52,7 +50,11 @@ export function createDoctorCommand(): Command {
   addConfigOption(addRetentionOptions(command)).action(runDoctor);
   return addHelpEnd(command, {
     examples: ['kreplay doctor', 'kreplay doctor --data /var/lib/kreplay --sample 10 --output json'],
-    exitCodes: { ...EXIT_CODES, 0: 'this host can be recorded', [NOT_HERE]: 'this host cannot be recorded' },
+    exitCodes: {
+      ...EXIT_CODES,
+      0: 'this host can be recorded',
+      [HOST_UNFIT_EXIT_CODE]: 'this host cannot be recorded',
+    },
   });
 }
 
@@ -67,7 +69,7 @@ async function runDoctor({ data, ringSize, sample, output, ...flags }: DoctorFla
   const text =
     output === 'json' ? `${JSON.stringify(diagnosis, null, 2)}\n` : formatDiagnosis(diagnosis, process.stdout.columns);
   process.stdout.write(text);
-  if (!diagnosis.ok) process.exitCode = NOT_HERE;
+  if (!diagnosis.ok) process.exitCode = HOST_UNFIT_EXIT_CODE;
 }
 
 /* Formats a diagnosis as a table. */

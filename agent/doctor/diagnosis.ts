@@ -9,13 +9,14 @@ import { BpfError, features } from 'libbpf-ts';
 import { type ClockState, clockState } from 'libbpf-ts/kernel';
 import { AGENT_SOCKET, type AgentReport } from '../../bpf/schema/agent_report.ts';
 import { type CgroupSource, createCgroups, findCgroups } from '../attribution/cgroups.ts';
+import { type AddonProblem, findAddonProblem } from '../capture/addon.ts';
 import { CAPTURE_CAPABILITIES, findMissingCapabilities } from '../capture/capabilities.ts';
 import { type LayerState, listLayerStates } from '../capture/layers.ts';
 import { BTF, ROOT_PID_NAMESPACE, readShiftedClocks } from '../capture/probes.ts';
 import { findMissingFeatures, findWrongTracepoints } from '../capture/requirements.ts';
 import { REQUIRED_TRACEPOINTS } from '../capture/tracepoints.ts';
 import { formatBytes, formatThreeDigits } from '../output/amounts.ts';
-import { AgentError } from '../process/errors.ts';
+import { AgentError, UnfitHostError } from '../process/errors.ts';
 import type { RetentionFlags } from '../retention_options.ts';
 import type { Check } from './check.ts';
 import { diagnoseDisk } from './disk.ts';
@@ -44,6 +45,7 @@ export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
   const { dataFolder, ringBytes, sampleMs, retention, ship } = options;
   const cgroups = findCgroups();
   const agent = await askAgent(dataFolder);
+  const addonProblem = findAddonProblem();
   const trial = await captureOutcome(() =>
     tryCapture(cgroups.hierarchy, { ringBytes, sampleMs: agent ? 0 : sampleMs }),
   );
@@ -53,7 +55,7 @@ export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
   const { bytes_per_day: perDay } = room.facts ?? {};
   const bytesPerDay = typeof perDay === 'number' ? perDay : undefined;
   const checks = [
-    ...diagnoseKernel(),
+    ...diagnoseKernel(addonProblem),
     diagnosePrivileges(),
     diagnoseLockdown(),
     diagnoseSysctls(),
@@ -62,11 +64,11 @@ export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
     diagnoseMemory(trial, cgroups),
     ring,
     room,
-    diagnoseClock(),
+    addonProblem ? buildUnknownCheck('clock', addonProblem) : diagnoseClock(),
     diagnoseReplayClock(),
     ...(ship ? await diagnoseShipping(ship, { dataFolder, retention, bytesPerDay }) : []),
   ];
-  const layers = existsSync(BTF) ? listLayerStates([], cgroups.hierarchy) : [];
+  const layers = existsSync(BTF) && !addonProblem ? listLayerStates([], cgroups.hierarchy) : [];
   return { ok: checks.every(({ state }) => state !== 'failed'), checks, cgroups, layers };
 }
 
@@ -83,6 +85,7 @@ async function captureOutcome(run: () => Promise<Trial>): Promise<TrialOutcome> 
 
 function diagnosePrograms(trial: TrialOutcome): Check {
   const name = 'programs';
+  if (trial instanceof UnfitHostError) return { name, state: 'failed', text: trial.lack };
   if (trial instanceof AgentError) return { name, state: 'failed', text: trial.message };
   return { name, state: 'ok', text: `${trial.attached.length} of them loaded and attached` };
 }
@@ -340,8 +343,8 @@ async function askAgent(dataFolder: string): Promise<AgentReport | undefined> {
   const timer = setTimeout(() => socket.destroy(new Error('no answer')), ANSWER_TIMEOUT_MS);
   try {
     let text = '';
-    for await (const piece of socket.setEncoding('utf8')) {
-      text += piece;
+    for await (const chunk of socket.setEncoding('utf8')) {
+      text += chunk;
       if (text.length > ANSWER_BYTES_MAX) return undefined;
     }
     return JSON.parse(text) as AgentReport;
@@ -355,16 +358,30 @@ async function askAgent(dataFolder: string): Promise<AgentReport | undefined> {
 
 /* Checks which kernel this is, and whether it has the features that the programs need. */
 
-function diagnoseKernel(): Check[] {
+function diagnoseKernel(addonProblem: AddonProblem | undefined): Check[] {
   const hasBtf = existsSync(BTF);
+  const ofPrograms = addonProblem
+    ? ['features', 'tracepoints'].map((name) => buildUnknownCheck(name, addonProblem))
+    : [diagnoseBpfFeatures(hasBtf), diagnoseTracepoints(hasBtf)];
   return [
     diagnoseMachine(),
     diagnosePidNamespace(),
     diagnoseTimeNamespace(),
+    diagnoseLibraries(addonProblem),
     diagnoseBtf(hasBtf),
-    diagnoseBpfFeatures(hasBtf),
-    diagnoseTracepoints(hasBtf),
+    ...ofPrograms,
   ];
+}
+
+function diagnoseLibraries(problem: AddonProblem | undefined): Check {
+  const name = 'libraries';
+  if (!problem) return { name, state: 'ok', text: 'all that are needed can be loaded' };
+  const { missing, text, advice } = problem;
+  return { name, state: 'failed', text, advice, facts: { missing } };
+}
+
+function buildUnknownCheck(name: string, { missing }: AddonProblem): Check {
+  return { name, state: 'unknown', text: `unknown without ${missing}` };
 }
 
 function diagnoseMachine(): Check {

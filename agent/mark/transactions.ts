@@ -32,7 +32,7 @@ interface MarkedTransaction extends Transaction {
   around: MarkedTransaction | undefined;
 }
 
-interface Scope {
+interface AsyncScope {
   asyncId: number;
   kind: 'promise' | 'sweep' | 'other';
   /** The transaction that the thread worked for when the scope began. */
@@ -44,7 +44,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
   const storage = new AsyncLocalStorage<MarkedTransaction>();
   const hook = createHook({ before: makeHarmless(enter), after: makeHarmless(leave) });
   /** Callbacks that are running, each inside the previous one. */
-  const scopes: Scope[] = [];
+  const scopes: AsyncScope[] = [];
   let openCount = 0;
   let running: MarkedTransaction | undefined;
   /** The marker line in effect; undefined if a marker could not be written. */

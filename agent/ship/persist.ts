@@ -5,7 +5,7 @@ import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { PositionError } from './position.ts';
 import type { ShipProgress, Trouble } from './progress.ts';
 
-export interface Patience {
+export interface RetryPatience {
   /** Waits between tries, in milliseconds: each is twice the previous one, from `firstMs` up to `longestMs`. */
   firstMs: number;
   longestMs: number;
@@ -16,7 +16,7 @@ export interface Patience {
   givesUpMs: number;
 }
 
-export const SERVICE_PATIENCE: Patience = {
+export const SERVICE_PATIENCE: RetryPatience = {
   firstMs: 100,
   longestMs: 30_000,
   blockedFirstMs: 3_000,
@@ -27,10 +27,15 @@ export const SERVICE_PATIENCE: Patience = {
 /**
  * A command at a terminal retries after failures that pass soon, and reports at once those that an operator must fix.
  */
-export const COMMAND_PATIENCE: Patience = { ...SERVICE_PATIENCE, longestMs: 5_000, blockedMs: 0, givesUpMs: 60_000 };
+export const COMMAND_PATIENCE: RetryPatience = {
+  ...SERVICE_PATIENCE,
+  longestMs: 5_000,
+  blockedMs: 0,
+  givesUpMs: 60_000,
+};
 
 export interface Persisting {
-  patience: Patience;
+  patience: RetryPatience;
   progress: ShipProgress;
   log: Logger;
   signal: AbortSignal;

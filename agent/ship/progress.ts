@@ -1,12 +1,12 @@
 /** The progress of a shipper and its current trouble, for its log, its metrics and its service manager. */
 import type { ShipReport } from '../../bpf/schema/ship_report.ts';
-import { type ErrorCode, type Meaning, OWN_CODES } from '../clickhouse/connection/server_error.ts';
+import { type Meaning, OWN_CODES, type ServerErrorCode } from '../clickhouse/connection/server_error.ts';
 import { type Buckets, createBuckets } from '../metrics/buckets.ts';
 import type { ClockEstimate } from './contact.ts';
 
 export interface Trouble {
   /** `position`: writing the position failed. */
-  code: ErrorCode | 'position';
+  code: ServerErrorCode | 'position';
   meaning: Meaning;
   message: string;
 }

@@ -21,7 +21,7 @@ import { BEHIND_MS_MAX, type ShipperOptions, shipRecording } from './shipper.ts'
 import { encodeLossTables, encodeSegmentTable } from './side_rows.ts';
 
 /** Interval between checks for a missing recording. */
-const LOOK_MS = 5_000;
+const POLL_MS = 5_000;
 
 /** Ships until the signal aborts or, if `once`, all events sealed at the start have arrived. Throws a UserError. */
 export async function ship(options: ShipperOptions, path: string): Promise<void> {
@@ -53,7 +53,7 @@ async function openRecording({ once, signal, log }: ShipperOptions, path: string
       if (!(error instanceof RecordingError) || error.code !== 'recording_missing' || once) throw error;
       if (!isNoted) log.warn({ path }, 'there is no recording yet; shipping begins when there is one');
     }
-    await sleep(LOOK_MS, undefined, { signal });
+    await sleep(POLL_MS, undefined, { signal });
   }
 }
 

@@ -69,7 +69,7 @@ const HEARTBEAT_MS = 30_000;
 const CATCH_UP_RATE_MIN = 50_000;
 /** A server was restarted if its start time moved by more than this, which allows for clock errors. */
 const RESTART_MS = 5_000;
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 const SEEN_EVERY_MS = 10_000;
 /** A replica that is unreachable for longer may never come back, so events that only this replica has count as lost. */
 export const BEHIND_MS_MAX = 600_000;
@@ -278,7 +278,7 @@ export async function shipRecording(
     if (isReplaced()) return position;
     rate.note(reader.ends().sealedEnd);
     await waitForTick(options.flushMs, computePhaseMs(reader.node, options.flushMs), isReplaced, async () => {
-      await sleep(LOOK_MS, undefined, { signal });
+      await sleep(POLL_MS, undefined, { signal });
       if (performance.now() - heartbeatMs < HEARTBEAT_MS) return;
       await persist(options, async () => {
         destination = await greet();

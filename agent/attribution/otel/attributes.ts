@@ -1,5 +1,5 @@
 /** Decodes attributes in OpenTelemetry's protocol buffers: opentelemetry/proto/common/v1/common.proto. */
-import { type FieldValue, type MessageFields, readMessage, readString } from './protobuf.ts';
+import { type MessageFields, type ProtobufValue, readMessage, readString } from './protobuf.ts';
 
 /**
  * Null stands for no value, or for one that is not needed here: bytes, lists of keys and values, or texts that are too
@@ -78,7 +78,7 @@ function readValue(message: Uint8Array, depth: number): AttributeValue | undefin
   return isWell ? value : undefined;
 }
 
-function readVariant(field: number, content: FieldValue, depth: number): AttributeValue | undefined {
+function readVariant(field: number, content: ProtobufValue, depth: number): AttributeValue | undefined {
   if (typeof content !== 'object') {
     const value = BigInt.asIntN(64, BigInt(content));
     return field === INT ? value : value !== 0n;

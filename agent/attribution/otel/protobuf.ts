@@ -9,7 +9,7 @@ const WIRE_TYPES: readonly (WireType | undefined)[] = ['varint', 'fixed64', 'byt
 export type MessageFields = ReadonlyMap<number, WireType>;
 
 /** A varint (a bigint if it is long), or the bytes of a field of any other type, as a view of the message. */
-export type FieldValue = number | bigint | Uint8Array;
+export type ProtobufValue = number | bigint | Uint8Array;
 
 /** Maximum size of a varint whose value is exact as a number; each byte has seven bits. */
 const NUMBER_BYTES_MAX = 7;
@@ -25,7 +25,7 @@ const TAG_LIMIT = 2 ** 32;
 export function readMessage(
   message: Uint8Array,
   fields: MessageFields,
-  onField: (field: number, value: FieldValue) => boolean,
+  onField: (field: number, value: ProtobufValue) => boolean,
 ): boolean {
   let at = 0;
 
@@ -57,7 +57,7 @@ export function readMessage(
     return message.subarray(at - size, at);
   }
 
-  function readFieldValue(type: WireType | undefined): FieldValue | undefined {
+  function readFieldValue(type: WireType | undefined): ProtobufValue | undefined {
     if (type === 'varint') return readVarint();
     if (type === 'fixed64') return readBytes(8);
     if (type === 'fixed32') return readBytes(4);

@@ -20,12 +20,12 @@ function findInterpretedName(executable: string, args: readonly string[]): strin
   return program.value.startsWith('/dev/') ? undefined : basename(program.value).replace(EXTENSION, '');
 }
 
-interface Program {
+interface StartedScript {
   kind: 'script' | 'module';
   value: string;
 }
 
-function findProgram({ options, isShell = false }: Interpreter, args: readonly string[]): Program | undefined {
+function findProgram({ options, isShell = false }: Interpreter, args: readonly string[]): StartedScript | undefined {
   let next = 1;
   while (next < args.length) {
     const argument = args[next++]!;

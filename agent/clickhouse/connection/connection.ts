@@ -49,7 +49,7 @@ export interface InsertOptions extends CallOptions {
   onSent?: ((bytes: number) => void) | undefined;
 }
 
-export type Blocks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+export type EncodedBlocks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 export interface Target {
   table: string;
@@ -72,7 +72,7 @@ export interface Connection {
    * called again if nothing was sent, and must return the same blocks. The blocks must end, because a server reads all
    * of them before it reports an error. Returns when the server has stored all of them.
    */
-  insert(into: Target, blocks: () => Blocks, options?: InsertOptions): Promise<void>;
+  insert(into: Target, blocks: () => EncodedBlocks, options?: InsertOptions): Promise<void>;
   close(): void;
 }
 
@@ -208,7 +208,7 @@ function createPacker(compression: Compression): Transform | undefined {
 }
 
 /** Passes errors of the blocks to `note`, but not errors of the body that the blocks are written to. */
-async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncGenerator<Uint8Array> {
+async function* readWith(blocks: EncodedBlocks, note: (error: unknown) => void): AsyncGenerator<Uint8Array> {
   const source = Symbol.asyncIterator in blocks ? blocks[Symbol.asyncIterator]() : blocks[Symbol.iterator]();
   try {
     for (;;) {

@@ -57,7 +57,7 @@ export const ANSWER_START_BYTES = 64 * 1024;
 /** Maximum number of interim answers (status 1xx); a server sends at most one. */
 const INTERIM_ANSWERS_MAX = 10;
 /** How often to check, while a body is sent, whether an answer has begun. */
-const LOOK_MS = 1000;
+const POLL_MS = 1000;
 
 export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
   const secureContext = createTlsContext(tls);
@@ -103,14 +103,14 @@ export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
   };
 }
 
-interface Progress {
+interface SendProgress {
   isConnected: boolean;
   isUnsent: () => boolean;
 }
 
-const createProgress = (): Progress => ({ isConnected: false, isUnsent: () => true });
+const createProgress = (): SendProgress => ({ isConnected: false, isUnsent: () => true });
 
-async function awaitAnswer(request: ClientRequest, call: Call, progress: Progress): Promise<IncomingMessage> {
+async function awaitAnswer(request: ClientRequest, call: Call, progress: SendProgress): Promise<IncomingMessage> {
   const slow = setTimeout(() => request.destroy(createTimeoutError('ECONNECTTIMEOUT')), CONNECT_MS_MAX);
   const giveUp = () => void request.destroy(createTimeoutError('ESILENT'));
   request.setTimeout(call.timeoutMs, giveUp);
@@ -144,7 +144,7 @@ async function awaitAnswer(request: ClientRequest, call: Call, progress: Progres
 
 /** Limits the time until the header of an answer is complete: a byte now and then would renew the socket's time-out. */
 function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => void): () => void {
-  let [late, looks]: (NodeJS.Timeout | undefined)[] = [];
+  let [late, polls]: (NodeJS.Timeout | undefined)[] = [];
   let interim = 0;
   let read = () => 0;
   let before = 0;
@@ -154,7 +154,7 @@ function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => 
   request.once('socket', (socket) => {
     read = () => socket.bytesRead;
     before = read();
-    looks = setInterval(() => read() > before && begin(), LOOK_MS);
+    polls = setInterval(() => read() > before && begin(), POLL_MS);
   });
   request.once('finish', begin);
   const noAnswer = Object.assign(new Error('it never answers'), { code: 'HPE_NO_ANSWER' });
@@ -169,7 +169,7 @@ function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => 
   });
   return () => {
     request.off('finish', begin);
-    clearInterval(looks);
+    clearInterval(polls);
     clearTimeout(late);
   };
 }
@@ -188,7 +188,7 @@ async function sendBody(request: ClientRequest, { body: openBody, onSent }: Call
   }
   const sent = pipeline(packer, request);
   // The listener is added after the pipe, because an earlier one would start the flow without the pipe.
-  if (onSent) packer.on('data', (piece: Buffer) => onSent(piece.length));
+  if (onSent) packer.on('data', (chunk: Buffer) => onSent(chunk.length));
   await Promise.all([writeBlocks(packer, blocks), sent]);
 }
 
@@ -241,7 +241,7 @@ function isCut(error: unknown): boolean {
 }
 
 /** Before the connection is made, an error may concern only this replica; later, the statement may have been run. */
-function describeFailure({ origin }: Replica, { isConnected }: Progress, error: unknown): Error {
+function describeFailure({ origin }: Replica, { isConnected }: SendProgress, error: unknown): Error {
   const code = getErrorCode(error);
   const { reason, message } = error as Error & { reason?: string };
   if (code === 'ESILENT') return createSilenceError(origin);

@@ -21,14 +21,14 @@ export const OWN_CODES = [
 ] as const;
 
 /** The code of an error; numbers are ClickHouse codes. */
-export type ErrorCode = number | (typeof OWN_CODES)[number];
+export type ServerErrorCode = number | (typeof OWN_CODES)[number];
 
 export class ServerError extends UserError {
   override readonly name = 'ServerError';
-  readonly code: ErrorCode;
+  readonly code: ServerErrorCode;
   readonly meaning: Meaning;
 
-  constructor(code: ErrorCode, meaning: Meaning, message: string) {
+  constructor(code: ServerErrorCode, meaning: Meaning, message: string) {
     super(message);
     this.code = code;
     this.meaning = meaning;
@@ -86,7 +86,7 @@ const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
 ]);
 
 /** Codes due to the state of one server: it is overloaded or shutting down, or has no keeper, peer, network or disk. */
-const OF_ONE_REPLICA: ReadonlySet<ErrorCode> = new Set([
+const OF_ONE_REPLICA: ReadonlySet<ServerErrorCode> = new Set([
   ...(['unreachable', 'cut', 'timeout', 'malformed', 'too_large'] as const),
   ...[202, 203, 209, 210, 225, 236, 242, 243, 279, 999],
 ]);

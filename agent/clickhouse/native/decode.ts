@@ -2,7 +2,7 @@
 import { ByteReader } from './byte_reader.ts';
 import type { ColumnValues, SimpleValues } from './encode.ts';
 import { NativeError } from './errors.ts';
-import type { Ids, Texts } from './texts.ts';
+import type { TextIds, Texts } from './texts.ts';
 import {
   DICTIONARY_VERSION,
   HAS_GLOBAL_DICTIONARY,
@@ -203,7 +203,7 @@ async function readDictionary(reader: ByteReader, rowCount: number): Promise<Tex
   const count = await reader.readCount64(ROWS_MAX, 'the number of indexes');
   if (count !== rowCount) throw new NativeError(`it has ${count} indexes for ${rowCount} rows`);
   const { buffer } = await readBytes(reader, count * indexes.BYTES_PER_ELEMENT);
-  const ids: Ids = new indexes(buffer);
+  const ids: TextIds = new indexes(buffer);
   for (let row = 0; row < count; row++)
     if (ids[row]! >= size) throw new NativeError(`an index is ${ids[row]}, and the dictionary has ${size} texts`);
   return { table, ids };

@@ -1,6 +1,8 @@
 /** Encodes columns as a block of FORMAT Native. Nothing is allocated for a row. */
+import { growArray } from '../../../daemon/base/growing_array.ts';
+import { growBuffer } from '../../../daemon/base/growing_buffer.ts';
 import { EncodeError } from './errors.ts';
-import { doubleArray, type Ids, type Texts, type TextTable } from './texts.ts';
+import type { TextIds, Texts, TextTable } from './texts.ts';
 import {
   DICTIONARY_VERSION,
   formatTypeName,
@@ -151,7 +153,7 @@ function createDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count
       }
       let place = placeOf[id]!;
       if (place === 0 && ends[id] !== starts[id]) {
-        if (size === used.length) used = doubleArray(used);
+        if (size === used.length) used = growArray(used);
         used[size] = id;
         place = size++;
         placeOf[id] = place;
@@ -184,7 +186,7 @@ function createDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count
       writeDictionary(texts.table, size);
       forget(size);
       writer.writeU64(count);
-      const narrow: Ids = new INDEX_ARRAYS[width]!(count);
+      const narrow: TextIds = new INDEX_ARRAYS[width]!(count);
       for (let row = 0; row < count; row++) narrow[row] = indexes[row]!;
       writer.writeBytes(new Uint8Array(narrow.buffer, narrow.byteOffset, narrow.byteLength));
     },
@@ -203,9 +205,7 @@ class ByteWriter {
 
   #reserve(count: number): void {
     if (this.#at + count <= this.#buffer.length) return;
-    const larger = Buffer.allocUnsafeSlow(2 * (this.#at + count));
-    this.#buffer.copy(larger, 0, 0, this.#at);
-    this.#buffer = larger;
+    this.#buffer = growBuffer(this.#buffer, this.#at, this.#at + count);
   }
 
   writeBytes(bytes: Uint8Array): void {

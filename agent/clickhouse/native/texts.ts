@@ -1,4 +1,6 @@
 /** Stores the texts of a column without an object for each: all bytes in one array, and the bounds of each text. */
+import { growArray } from '../../../daemon/base/growing_array.ts';
+import { growBuffer } from '../../../daemon/base/growing_buffer.ts';
 
 /** Text `id` is the bytes from `starts[id]` up to `ends[id]`; other bytes may lie between texts. */
 export interface TextTable {
@@ -8,12 +10,12 @@ export interface TextTable {
   readonly length: number;
 }
 
-export type Ids = Uint8Array | Uint16Array | Uint32Array;
+export type TextIds = Uint8Array | Uint16Array | Uint32Array;
 
 /** A column of texts: row i has the text `ids[i]` of the table, or text i if there are no ids. */
 export interface Texts {
   readonly table: TextTable;
-  readonly ids?: Ids | undefined;
+  readonly ids?: TextIds | undefined;
 }
 
 export function decodeText({ table, ids }: Texts, row: number): string {
@@ -47,12 +49,8 @@ export function createTextTable(texts: Iterable<string | Uint8Array> = []): Grow
     },
     add(text) {
       const size = typeof text === 'string' ? Buffer.byteLength(text) : text.length;
-      if (used + size > bytes.length) {
-        const larger = Buffer.allocUnsafe(2 * (used + size));
-        bytes.copy(larger, 0, 0, used);
-        bytes = larger;
-      }
-      if (length === starts.length) [starts, ends] = [doubleArray(starts), doubleArray(ends)];
+      if (used + size > bytes.length) bytes = growBuffer(bytes, used, used + size);
+      if (length === starts.length) [starts, ends] = [growArray(starts), growArray(ends)];
       if (typeof text === 'string') bytes.write(text, used);
       else bytes.set(text, used);
       starts[length] = used;
@@ -66,10 +64,4 @@ export function createTextTable(texts: Iterable<string | Uint8Array> = []): Grow
   };
   for (const text of texts) table.add(text);
   return table;
-}
-
-export function doubleArray(array: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
-  const larger = new Uint32Array(2 * array.length);
-  larger.set(array);
-  return larger;
 }

@@ -15,10 +15,10 @@ export interface CopiedFrom {
   isCluster: boolean;
 }
 
-type Kept = keyof typeof PINNED;
+type PinnedTable = keyof typeof PINNED;
 
-interface Copy {
-  into: Kept;
+interface PinCopy {
+  into: PinnedTable;
   where: Sql;
 }
 
@@ -83,7 +83,7 @@ WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
 function buildCopies(
   { bucketNs }: CopiedFrom,
   { fromNs, startNs, firstNs, endNs, owners, ...known }: KnownPin,
-): Copy[] {
+): PinCopy[] {
   const id = text(known.transactionId);
   const before = and([
     buildTimeRangeSql(bucketNs, { firstNs: fromNs, lastNs: startNs - 1n }),
@@ -108,7 +108,7 @@ function buildCopies(
   ];
 }
 
-function buildSourceSql({ isCluster }: CopiedFrom, into: Kept): Sql {
+function buildSourceSql({ isCluster }: CopiedFrom, into: PinnedTable): Sql {
   return identifier(isCluster ? nameDistributedTable(PINNED[into]) : PINNED[into]);
 }
 

@@ -7,7 +7,7 @@ import { columns, identifier, list, type Sql, sql, text, word } from '../stateme
 
 /** `ship`: nodes; `read`: the central daemon; `pin`: its pins; `admin`: `kreplay fleet`. */
 export const ROLES = ['ship', 'read', 'pin', 'admin'] as const;
-export type Role = (typeof ROLES)[number];
+export type AccountRole = (typeof ROLES)[number];
 
 /** Accounts belong to a server, not to a database: fleets that share a server need different prefixes. */
 export const ACCOUNT_PREFIX_DEFAULT = 'kr_';
@@ -31,7 +31,7 @@ const PINNED = ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'] as 
 const READ_SECONDS_MAX = 60;
 const READ_BYTES_MAX = 4_000_000_000;
 
-export type PasswordHashes = ReadonlyMap<Role, string>;
+export type PasswordHashes = ReadonlyMap<AccountRole, string>;
 
 export function hashPassword(password: string): string {
   return createHash('sha256').update(password).digest('hex');

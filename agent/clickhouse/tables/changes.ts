@@ -9,7 +9,7 @@ import { addColumn, createDatabase, createTable, nameDistributedTable, type Tabl
 import { type Found, type FoundTable, readDatabaseState } from './found.ts';
 import { chooseLayout, type TableLayout, type WantedLayout } from './layout.ts';
 import { type Meta, readServerColumns, writeMeta } from './meta.ts';
-import { buildTables, SCHEMA_VERSION, type Table, type TableColumn } from './schema.ts';
+import { buildTables, type FleetTable, SCHEMA_VERSION, type TableColumn } from './schema.ts';
 import { chooseTableSettings, toDefaultDatabase } from './server_version.ts';
 
 export interface Changes {
@@ -22,8 +22,8 @@ export interface Changes {
 const TIMEOUT_MS = 300_000;
 
 /** A change that another replica has made may take a moment to arrive. */
-const LOOKS_MAX = 20;
-const LOOK_MS = 100;
+const POLLS_MAX = 20;
+const POLL_MS = 100;
 
 /** Creates the database and the tables that are missing. Throws a UserError if unrelated tables have these names. */
 export async function createTables(
@@ -79,7 +79,7 @@ interface Work {
 }
 
 async function complete(connection: Connection, { place, layout, found, nowNs }: Work): Promise<Changes> {
-  const [metaTable, ...tables] = buildTables(layout.bucketNs) as [Table, ...Table[]];
+  const [metaTable, ...tables] = buildTables(layout.bucketNs) as [FleetTable, ...FleetTable[]];
   refuseOthers([metaTable, ...tables], found.tables, place);
   const added = await completeTable(connection, place, metaTable, found);
   // The layout is written before the other tables are created, because they must have it even if another attempt
@@ -94,7 +94,12 @@ async function complete(connection: Connection, { place, layout, found, nowNs }:
 }
 
 /** Creates the table or adds its missing columns. Returns the names of what was added. */
-async function completeTable(connection: Connection, place: TablePlace, table: Table, found: Found): Promise<string[]> {
+async function completeTable(
+  connection: Connection,
+  place: TablePlace,
+  table: FleetTable,
+  found: Found,
+): Promise<string[]> {
   const options = { settings: chooseTableSettings(place.version), timeoutMs: TIMEOUT_MS };
   for (const statement of createTable(place, table)) await connection.run(statement, options);
   const names = place.cluster === undefined ? [table.name] : [table.name, nameDistributedTable(table.name)];
@@ -124,18 +129,18 @@ async function addOnce(
     return true;
   } catch (error) {
     if (!(error instanceof ServerError) || error.meaning === 'blocked') throw error;
-    for (let looks = 1; ; looks++) {
+    for (let polls = 1; ; polls++) {
       const found = await readServerColumns(connection);
       if (found.get(table)?.has(column.name)) return false;
-      if (looks === LOOKS_MAX) throw error;
-      await sleep(LOOK_MS);
+      if (polls === POLLS_MAX) throw error;
+      await sleep(POLL_MS);
     }
   }
 }
 
 /** Throws a UserError for a column of an unexpected type, because kreplay must not change such a column. */
 function refuseOthers(
-  tables: readonly Table[],
+  tables: readonly FleetTable[],
   found: ReadonlyMap<string, FoundTable>,
   { database }: TablePlace,
 ): void {

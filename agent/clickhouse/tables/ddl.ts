@@ -1,6 +1,6 @@
 /** Statements that create the tables, for a given version of the server, on one server or in a cluster. */
 import { identifier, list, columns as namesOf, type Sql, sql, typeName, word } from '../statements/sql.ts';
-import type { Table, TableColumn } from './schema.ts';
+import type { FleetTable, TableColumn } from './schema.ts';
 import type { ServerVersion } from './server_version.ts';
 
 export interface TablePlace {
@@ -17,7 +17,7 @@ export function createDatabase({ database }: TablePlace): Sql {
 }
 
 /** The statements are run on every server, because `ON CLUSTER` would wait for servers that are down. */
-export function createTable(place: TablePlace, table: Table): Sql[] {
+export function createTable(place: TablePlace, table: FleetTable): Sql[] {
   const { database, version, cluster } = place;
   const name = qualifyName(database, table.name);
   const parts = table.columns.map((column) => buildColumnSql(version, column));
@@ -73,7 +73,7 @@ function buildColumnSql(version: ServerVersion, { name, type, computed, isDelta 
   return sql`${identifier(name)} ${typeName(type)}${value}${codec}`;
 }
 
-function buildEngineSql({ database, cluster }: TablePlace, { name, versionColumn }: Table): Sql {
+function buildEngineSql({ database, cluster }: TablePlace, { name, versionColumn }: FleetTable): Sql {
   const version = versionColumn === undefined ? [] : [identifier(versionColumn)];
   if (cluster === undefined) return sql`ReplacingMergeTree(${version.length > 0 ? list(version) : sql``})`;
   // The path contains the name of the database, because 18.16 lacks the macro for it.
@@ -82,7 +82,7 @@ function buildEngineSql({ database, cluster }: TablePlace, { name, versionColumn
 }
 
 /** An insert waits for the server's disk only with these settings, which newer servers have. */
-function buildSettingsSql({ version, storagePolicy }: TablePlace, { rowsPerMark = 8192 }: Table): Sql {
+function buildSettingsSql({ version, storagePolicy }: TablePlace, { rowsPerMark = 8192 }: FleetTable): Sql {
   const settings = [sql`index_granularity = ${rowsPerMark}`];
   if (version.isCurrent) settings.push(sql`fsync_after_insert = 1`, sql`fsync_part_directory = 1`);
   if (version.isCurrent && storagePolicy !== undefined) settings.push(sql`storage_policy = ${word(storagePolicy)}`);

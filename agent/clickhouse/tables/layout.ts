@@ -102,7 +102,7 @@ function interpretFound({ place, tables, draft }: Found, database: string): Said
     throw new UserError(
       `${place}: ${database}.${replicated} is replicated, ${database}.${alone} is not: drop the one that is wrong, and run the command again`,
     );
-  const twin = own
+  const foundCluster = own
     .map((name) => /^Distributed\(['`]?(\w+)/.exec(getEngine(nameDistributedTable(name)))?.[1])
     .find(Boolean);
   const policy = /storage_policy = '([^']*)'/.exec(getEngine(own.includes('event') ? 'event' : (own[0] ?? '')))?.[1];
@@ -110,7 +110,7 @@ function interpretFound({ place, tables, draft }: Found, database: string): Said
     place,
     bucketNs: findBucketNs({ place, tables, draft }, database),
     isReplicated: own.length > 0 ? replicated !== undefined : undefined,
-    cluster: draft?.cluster ?? twin,
+    cluster: draft?.cluster ?? foundCluster,
     storagePolicy: own.length > 0 ? (draft?.storagePolicy ?? policy ?? '') : undefined,
   };
 }

@@ -22,7 +22,7 @@ export interface TableColumn {
   readonly isDelta?: boolean;
 }
 
-export interface Table {
+export interface FleetTable {
   readonly name: string;
   readonly columns: readonly TableColumn[];
   /** Rows with equal values in these columns are one row. */
@@ -57,7 +57,7 @@ const buildHourSql = (name: string): Sql => sql`intDiv(${identifier(name)}, ${HO
 const buildDaySql = (name: string): Sql => sql`intDiv(${identifier(name)}, ${DAY_NS})`;
 const delta = (own: TableColumn): TableColumn => ({ ...own, isDelta: true });
 
-function buildEventTable(bucketNs: bigint): Table {
+function buildEventTable(bucketNs: bigint): FleetTable {
   const bucket = sql`toUInt32(intDiv(timestamp_ns, ${bucketNs}))`;
   const fromRecording = EVENT_COLUMNS.map(({ name, type, source }: EventColumn) =>
     source.encoding === 'delta' ? { name, type, isDelta: true } : { name, type },
@@ -99,7 +99,7 @@ const SUMMARY = columns(`
   trace_id FixedString(16)
   own_min UInt64`);
 
-const BY_ID: Table = {
+const BY_ID: FleetTable = {
   name: 'by_id',
   columns: [
     // 1: transaction; 2: trace, with its id in hexadecimal digits.
@@ -117,7 +117,7 @@ const BY_ID: Table = {
   indexes: [{ column: 'id', kind: sql`bloom_filter`, granularity: 1 }],
 };
 
-const TRANSACTION: Table = {
+const TRANSACTION: FleetTable = {
   name: 'transaction',
   columns: [
     ...columns(`service LowCardinality(String)
@@ -131,7 +131,7 @@ const TRANSACTION: Table = {
   partition: buildHourSql('t_min'),
 };
 
-const STAT: Table = {
+const STAT: FleetTable = {
   name: 'stat',
   columns: columns(`minute UInt32
     owner LowCardinality(String)
@@ -156,7 +156,7 @@ const STAT: Table = {
 const ARRIVED = column('arrived', 'DateTime', { computed: { when: 'DEFAULT', value: sql`now()` } });
 
 /** The small tables that accompany segments. */
-const BESIDE: readonly Table[] = [
+const BESIDE: readonly FleetTable[] = [
   {
     name: 'name',
     columns: columns(`hour UInt32
@@ -237,7 +237,7 @@ const BESIDE: readonly Table[] = [
   },
 ];
 
-const META: Table = {
+const META: FleetTable = {
   name: 'meta',
   columns: columns(`key String
     at UInt64
@@ -246,7 +246,7 @@ const META: Table = {
   versionColumn: 'at',
 };
 
-const PIN: Table = {
+const PIN: FleetTable = {
   name: 'pin',
   // A pin keeps everything from `from_ns` to `start_ns`, where the transaction starts, and the transaction's own events
   // up to `end_ns`.
@@ -262,7 +262,7 @@ const PIN: Table = {
 };
 
 /** Builds a table of pinned rows. The rows of each pin are in a partition of their own, which unpinning drops. */
-function buildPinnedTable(table: Table): Table {
+function buildPinnedTable(table: FleetTable): FleetTable {
   return {
     ...table,
     name: `pinned_${table.name}`,
@@ -271,7 +271,7 @@ function buildPinnedTable(table: Table): Table {
   };
 }
 
-export function buildTables(bucketNs: bigint): readonly Table[] {
+export function buildTables(bucketNs: bigint): readonly FleetTable[] {
   const event = buildEventTable(bucketNs);
   return [
     META,

@@ -59,7 +59,10 @@ const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice
   [
     'SQLITE_IOERR_DATA',
     'recording_corrupt',
-    'a page does not match its checksum: restore it from a copy, or move it away',
+    // SQLite writes pages without checksums of their own, so page 1 of a copy, which it changes, never matches.
+    'a page does not match its checksum. If SQLite itself made this file (.backup, VACUUM INTO), it cannot be read: ' +
+      'copy a recording with `kreplay export --from 2020-01-01T00:00:00Z --output copy.kreplay`, or with cp when its ' +
+      'agent has ended. If not, it is damaged: restore it from a copy, or move it away',
   ],
   ['SQLITE_TOOBIG', 'recording_corrupt', 'a text or blob is longer than any recording has: do not trust it'],
   ['SQLITE_IOERR', 'recording_io_error', 'reading or writing failed: check the disk and the kernel log'],

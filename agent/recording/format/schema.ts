@@ -257,7 +257,7 @@ SELECT max(
  * SQLite runs what its schema contains: expressions of generated columns and indexes, checks, views.
  */
 
-interface Shape {
+interface TableShape {
   parts: ReadonlySet<string>;
   options: string;
 }
@@ -299,7 +299,7 @@ function createSchemaCheck(createTables: string): SchemaCheck {
   };
 }
 
-function parseCreateTable(sql: string): ({ name: string } & Shape) | undefined {
+function parseCreateTable(sql: string): ({ name: string } & TableShape) | undefined {
   const [, name, body, options] = TABLE.exec(sql) ?? [];
   if (name === undefined || body === undefined || options === undefined) return undefined;
   // Commas inside the parentheses of a key do not separate columns.

@@ -6,7 +6,7 @@ import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { type Loss, parseReason } from '../format/losses.ts';
-import { countGivenNumbers } from '../format/numbers.ts';
+import { computeRestartNumber, countGivenNumbers } from '../format/numbers.ts';
 import { toStored } from '../format/schema.ts';
 import { gather } from './assemble_block.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
@@ -29,6 +29,11 @@ SELECT coalesce(sum(
 FROM segment
 WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE first_number <= :from), 0)
   AND first_number < :end AND coalesce(end_number, first_number + event_count) > :from`;
+
+/** The number after the last event of the last segment that begins before a number. */
+const STORED_END = `
+SELECT coalesce(end_number, first_number + event_count) FROM segment
+WHERE first_number < ? ORDER BY first_number DESC LIMIT 1`;
 
 /** The number after the last removed event with a number in [from, end). */
 const REMOVED_END = `
@@ -96,6 +101,7 @@ export function openArrivals(
 ): ArrivalReader {
   const lastLoss = database.prepare<[], number>(LAST_LOSS).pluck();
   const stored = database.prepare<[object], number>(STORED).pluck();
+  const storedEnd = database.prepare<[number], number>(STORED_END).pluck();
   const removedEnd = database.prepare<[object], number | null>(REMOVED_END).pluck();
   const losses = database.prepare<[number], LossRow>(LOSSES_AFTER).raw().safeIntegers();
   const lastRemovedNs = database.prepare<[], bigint>(LAST_REMOVED_NS).pluck().safeIntegers();
@@ -157,7 +163,10 @@ export function openArrivals(
   return {
     extent: () => ({ end: source.index.ends().end, lossId: lastLoss.get()! }),
     arrivals: (request) => source.runInTransaction(() => read(request)),
-    countRemoved(from, end) {
+    countRemoved(from, until) {
+      // After the last event before a loss of power come numbers of which it is unknown whether events had them.
+      const isBeforeRestart = computeRestartNumber(until) < source.index.ends().end;
+      const end = isBeforeRestart ? Math.max(from, Math.min(until, storedEnd.get(until) ?? from)) : until;
       const given = countGivenNumbers(from, end);
       const count = given > 0 ? given - stored.get({ from: end - given, end })! : 0;
       const next = count > 0 ? (removedEnd.get({ from, end }) ?? end) : from;

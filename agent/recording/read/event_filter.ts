@@ -36,10 +36,10 @@ export interface EventFilter extends EventValues {
 }
 
 /** Ids of a dictionary in ascending order, without duplicates. */
-export type Ids = Uint32Array;
+export type SortedIds = Uint32Array;
 
 export interface ResolvedFilter {
-  eventTypes: Ids;
+  eventTypes: SortedIds;
   typeMask: bigint;
   /** Inclusive bounds of the start. */
   firstNs: bigint;
@@ -47,15 +47,15 @@ export interface ResolvedFilter {
   minDurationNs: bigint;
   maxDurationNs: bigint;
   /** Sets of contexts; the event must have a context in each set. */
-  contexts: readonly Ids[];
+  contexts: readonly SortedIds[];
   /**
    * Contexts of which a segment with a matching event has at least one, as owner, origin or queuer; undefined if any
    * segment may match.
    */
-  inSegments: Ids | undefined;
-  services: Ids | undefined;
+  inSegments: SortedIds | undefined;
+  services: SortedIds | undefined;
   pid: number | undefined;
-  comms: Ids | undefined;
+  comms: SortedIds | undefined;
   failed: boolean | undefined;
   results: ReadonlySet<bigint> | undefined;
   /** Conditions that must all hold. */
@@ -68,7 +68,7 @@ export interface ResolvedFilter {
 export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string): ResolvedFilter | undefined {
   const own = ownConditions(filter, lookup);
   const ids = selectEventTypeIds(filter, own);
-  const contexts: Ids[] = [];
+  const contexts: SortedIds[] = [];
   if (filter.transactionId !== undefined)
     contexts.push(toSortedIds(lookup.findContextsByTransaction(filter.transactionId)));
   if (filter.traceId !== undefined) contexts.push(toSortedIds(lookup.findContextsByTrace(filter.traceId)));
@@ -113,7 +113,7 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
  * it.
  */
 export function* lookForFiles({ files, excluded }: EventFilter, lookup: Lookup): Generator<void, void> {
-  for (const patterns of [files, excluded?.files]) if (patterns) yield* lookup.files.look(patterns);
+  for (const patterns of [files, excluded?.files]) if (patterns) yield* lookup.files.findInSteps(patterns);
 }
 
 /** Ids of the types that a matching event can have: the wanted types that have every field with a condition. */
@@ -127,17 +127,17 @@ function selectEventTypeIds({ eventTypes, excluded }: EventFilter, own: readonly
 }
 
 /** Contexts of the queuers that the conditions ask for; undefined if no condition is about queuers. */
-function collectQueuers(own: readonly OwnCondition[]): Ids | undefined {
+function collectQueuers(own: readonly OwnCondition[]): SortedIds | undefined {
   const condition = own.find((values) => values.some(({ column }) => column.source === 'queuer'));
   return condition && toSortedIds(condition.flatMap(({ numbers }) => [...numbers]));
 }
 
 /** Returns undefined for an empty list, because excluding names that no event has excludes nothing. */
-function omitEmpty(ids: Ids | undefined): Ids | undefined {
+function omitEmpty(ids: SortedIds | undefined): SortedIds | undefined {
   return ids && ids.length > 0 ? ids : undefined;
 }
 
-function toSortedIds(ids: readonly number[]): Ids {
+function toSortedIds(ids: readonly number[]): SortedIds {
   return Uint32Array.from(new Set(ids)).sort();
 }
 

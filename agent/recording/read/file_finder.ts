@@ -21,7 +21,7 @@ export interface FileFinder {
   /** Returns the ids of all files that match one of the patterns, in ascending order; callers do not change them. */
   find(patterns: readonly string[]): Uint32Array;
   /** Does the work of a later `find` in steps, and yields after each step. */
-  look(patterns: readonly string[]): Generator<void, void>;
+  findInSteps(patterns: readonly string[]): Generator<void, void>;
 }
 
 export function createFileFinder(database: Database.Database, { idsMax = IDS_MAX } = {}): FileFinder {
@@ -69,7 +69,7 @@ export function createFileFinder(database: Database.Database, { idsMax = IDS_MAX
       while (step(found));
       return found.ids();
     },
-    *look(patterns) {
+    *findInSteps(patterns) {
       const found = findOrCreateList(patterns);
       while (step(found)) yield;
     },

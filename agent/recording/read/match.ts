@@ -11,7 +11,7 @@ import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
 import { computeFactsSeed } from '../format/pieces.ts';
 import { toWords } from '../words64.ts';
-import type { Ids, OwnCondition, ResolvedFilter } from './event_filter.ts';
+import type { OwnCondition, ResolvedFilter, SortedIds } from './event_filter.ts';
 import type { Segment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
@@ -44,7 +44,7 @@ export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNu
     count = nativeColumns.keepRowsWithin(segment.readColumn(column), min, max, rows, count);
   }
 
-  function keepRowsWithIds(column: Column, ids: Ids): void {
+  function keepRowsWithIds(column: Column, ids: SortedIds): void {
     if (count > 0) count = nativeColumns.keepSortedRows(segment.readColumn(column), ids, rows, count);
   }
 
@@ -115,7 +115,7 @@ function markConditionRows(segment: Segment, condition: OwnCondition): Uint8Arra
   return marks;
 }
 
-function markCommRows(segment: Segment, comms: Ids): Uint8Array {
+function markCommRows(segment: Segment, comms: SortedIds): Uint8Array {
   const marks = new Uint8Array(segment.rowCount);
   nativeColumns.markSortedRows(segment.readColumn(COMM), comms, undefined, marks);
   return marks;
@@ -128,7 +128,7 @@ function countRowsBelow({ rowCount, readEventNumber }: Segment, endNumber: numbe
 }
 
 /** Returns an array that has 1 for each row that one of the ids owns, wholly or in part. */
-function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventType'>, ids: Ids): Uint8Array {
+function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventType'>, ids: SortedIds): Uint8Array {
   const owned = new Uint8Array(segment.rowCount);
   nativeColumns.markSortedRows(segment.readColumn(OWN[kind]), ids, undefined, owned);
   for (const origin of ORIGINS) {
@@ -190,13 +190,13 @@ function* listRules(filter: ResolvedFilter): Generator<[column: string, Rule]> {
 }
 
 /** Whether an event of any of the types may have a value in [min, max]. */
-function createRangeRule(eventTypes: Ids, min: bigint, max: bigint): Rule {
+function createRangeRule(eventTypes: SortedIds, min: bigint, max: bigint): Rule {
   return ({ extremes }) =>
     extremes?.some((one) => eventTypes.includes(one.eventType) && one.max >= min && one.min <= max) ?? true;
 }
 
 /** Whether an event may have any of the values, which are in ascending order. */
-function createMembershipRule(sorted: Ids | readonly number[]): Rule {
+function createMembershipRule(sorted: SortedIds | readonly number[]): Rule {
   const isReached = ({ from, to }: Range) =>
     (sorted[findFirstNotBelow(sorted, from)] ?? Number.POSITIVE_INFINITY) <= to;
   const tried = sorted.slice(0, TRIED_MAX);

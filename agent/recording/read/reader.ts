@@ -22,6 +22,7 @@ import { checkFormat, decodeStoredMax, PAGE_BYTES, toStored } from '../format/sc
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { gather, selectColumns } from './assemble_block.ts';
 import { type EntryCheck, openEntryCheck } from './entry_check.ts';
+import { type EventCounter, openEventCounter } from './event_count.ts';
 import { type EventFilter, lookForFiles, type ResolvedFilter, resolveFilter } from './event_filter.ts';
 import { CACHED_MAX, type Lookup, openLookup } from './lookup.ts';
 import { type RecordingKey, type ScanSource, scanBlocks, scanUnordered } from './scan.ts';
@@ -82,7 +83,7 @@ export interface RecordingInfo {
   eventCount: number;
 }
 
-export interface ScanRequest {
+export interface RecordingScanRequest {
   filter?: EventFilter;
   /**
    * `none`: segments in any order, each with its rows in recorded order; `after`, `limit` and `blockRowsMax` are not
@@ -111,6 +112,7 @@ export interface RecordingReader
   extends Pick<Lookup, 'name' | 'file' | 'context' | 'services'>,
     ArrivalReader,
     EntryCheck,
+    EventCounter,
     PinReader,
     RecordedSpanReader,
     LossReader,
@@ -128,7 +130,7 @@ export interface RecordingReader
   damage(): FoundDamage | undefined;
   /** Adds the damage that another reader of this file found. */
   addDamage(found: FoundDamage): void;
-  scan(request: ScanRequest): Generator<NumberedBlock>;
+  scan(request: RecordingScanRequest): Generator<NumberedBlock>;
   /** Finds the files that a filter matches, in steps, before the filter is used: the first search may take long. */
   lookForFiles(filter: EventFilter): Generator<void, void>;
   event(number: bigint): NumberedBlock | undefined;
@@ -239,6 +241,7 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
     ...openPinReader(database),
     recordedSpan: keep(openRecordedSpan(database).recordedSpan),
     ...openArrivals(database, source, lookup, node),
+    ...openEventCounter(database, source, damage.hasAny),
     ...openWholeReads(source, () => resolveFilter({}, lookup, node)!),
     services: lookup.services,
     foundDamage: () => ({ any: damage.hasAny(), losses: damage.listLosses() }),
@@ -273,7 +276,7 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
         return scanBlocks(source, { ...options, order, after, limit, blockRowsMax });
       });
     },
-    lookForFiles: filters.look,
+    lookForFiles: filters.findFiles,
     event: (number) => source.runInTransaction(() => findEventByNumber(source, damage, number)),
     close() {
       cache.close();
@@ -308,7 +311,7 @@ function createGuard(path: string, damage: DamageNotes, before: () => void) {
 function createFilterResolver(guarded: ReturnType<typeof createGuard>, lookup: Lookup, node: string) {
   const resolve = guarded((filter: EventFilter) => resolveFilter(filter, lookup, node));
 
-  function* look(filter: EventFilter): Generator<void, void> {
+  function* findFiles(filter: EventFilter): Generator<void, void> {
     const steps = lookForFiles(filter, lookup);
     const step = guarded(() => steps.next());
     while (!step().done) yield;
@@ -320,12 +323,12 @@ function createFilterResolver(guarded: ReturnType<typeof createGuard>, lookup: L
     columns: ReturnType<typeof selectColumns>,
     scan: (filter: ResolvedFilter) => Generator<NumberedBlock>,
   ): Generator<NumberedBlock> {
-    for (const _ of look(filter)) yield gather([], columns, () => {});
+    for (const _ of findFiles(filter)) yield gather([], columns, () => {});
     const known = resolve(filter);
     if (known) yield* scan(known);
   }
 
-  return { look, resolved: scanResolved };
+  return { findFiles, resolved: scanResolved };
 }
 
 function findEventByNumber(source: ScanSource, damage: DamageNotes, number: bigint): NumberedBlock | undefined {
@@ -775,14 +778,14 @@ function followLog(
 ): () => void {
   let seenVersion = writer.version();
   let isDamaged = false;
-  function look(): void {
+  function noteDamage(): void {
     seenVersion = writer.version();
     isDamaged = findDamagedFrame(database) !== undefined;
     damage.setLog(isDamaged);
   }
-  look();
+  noteDamage();
   return () => {
     writer.follow();
-    if (isDamaged && writer.version() !== seenVersion) look();
+    if (isDamaged && writer.version() !== seenVersion) noteDamage();
   };
 }

@@ -73,10 +73,10 @@ interface SegmentCursor {
 
 /** Blocks may be empty: the consumer should then do its other work and continue. */
 export function* scanBlocks(source: ScanSource, options: ScanOptions): Generator<NumberedBlock> {
-  let merge: Merge | undefined;
+  let merge: SegmentMerge | undefined;
   for (let left = options.limit; left > 0; ) {
     const block = source.runInTransaction(() => {
-      merge ??= new Merge(source, options);
+      merge ??= new SegmentMerge(source, options);
       return merge.readNextBlock(Math.min(left, options.blockRowsMax));
     });
     if (!block) return;
@@ -85,7 +85,7 @@ export function* scanBlocks(source: ScanSource, options: ScanOptions): Generator
   }
 }
 
-class Merge {
+class SegmentMerge {
   readonly #source: ScanSource;
   readonly #options: ScanOptions;
   readonly #plan: ScanPlan;
@@ -418,7 +418,7 @@ interface ScanPlan {
   refresh(): number | undefined;
 }
 
-interface PlanOptions {
+interface ScanPlanOptions {
   index: SegmentIndex;
   /** Ids of the file's columns by name. */
   columnIds: ReadonlyMap<string, number>;
@@ -428,7 +428,7 @@ interface PlanOptions {
   startNs: bigint | undefined;
 }
 
-function planScan({ index, columnIds, filter, order, startNs }: PlanOptions): ScanPlan {
+function planScan({ index, columnIds, filter, order, startNs }: ScanPlanOptions): ScanPlan {
   const ascending = order === 'asc';
   const { end, sealedEnd } = index.ends();
   let tailStart = sealedEnd;
@@ -486,7 +486,7 @@ interface UnorderedPlan {
   tail(): SegmentMeta[];
 }
 
-export function planUnordered({ index, columnIds, filter }: Omit<PlanOptions, 'order' | 'startNs'>): UnorderedPlan {
+export function planUnordered({ index, columnIds, filter }: Omit<ScanPlanOptions, 'order' | 'startNs'>): UnorderedPlan {
   const { end, sealedEnd } = index.ends();
   const bounds = computeBounds(filter, true, undefined);
   const next = createSealedSource({ index, filter, order: 'asc', bounds, sealedEnd });
@@ -510,7 +510,7 @@ function computeBounds(filter: ResolvedFilter, ascending: boolean, startNs: bigi
   };
 }
 
-interface SealedOptions extends Omit<PlanOptions, 'columnIds' | 'startNs'> {
+interface SealedOptions extends Omit<ScanPlanOptions, 'columnIds' | 'startNs'> {
   bounds: SegmentBounds;
   sealedEnd: number;
 }

@@ -95,6 +95,10 @@ const PIECE = `
 SELECT data FROM segment_piece WHERE piece_key = CAST(? AS INTEGER) * ${PIECES_MAX} + CAST(? AS INTEGER)`;
 const MISSING_NUMBERS = 'SELECT 1 FROM segment WHERE end_number IS NOT NULL LIMIT 1';
 const EXISTS = 'SELECT 1 FROM segment WHERE first_number = ?';
+const ROW = `
+SELECT ${COLUMNS}
+FROM segment
+WHERE first_number = ?`;
 const AROUND = `
 SELECT ${COLUMNS}
 FROM segment
@@ -149,6 +153,8 @@ export interface SegmentIndex {
   findEarliestNs(from: number): bigint | undefined;
   /** Whether the segment still exists; retention may have removed it. */
   exists(firstNumber: number): boolean;
+  /** Returns undefined for an entry with impossible values, and when retention has removed the segment. */
+  findSegment(firstNumber: number): SegmentMeta | undefined;
   /** Returns undefined when retention has removed the segment. */
   readBytes(segment: SegmentMeta): SegmentBytes | undefined;
   /**
@@ -189,6 +195,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   const missingNumbers = database.prepare(MISSING_NUMBERS).pluck();
   const salvage = openSalvage(database, prepareRows(ENTRY), onDamagedEntry);
   let hasMissingNumbers: boolean | undefined;
+  const segmentRow = database.prepare<[number], SegmentRow>(ROW).raw().safeIntegers();
   const around = database.prepare<[number], SegmentRow>(AROUND).raw().safeIntegers();
   /** Whether numbers may be missing; true also when that is impossible to determine. */
   function canMissNumbers(): boolean {
@@ -240,6 +247,10 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
         () => undefined,
       ),
     exists: (firstNumber) => exists.get(firstNumber) !== undefined,
+    findSegment(firstNumber) {
+      const row = segmentRow.get(firstNumber);
+      return row && listSoundMetas(row)[0];
+    },
     readBytes({ firstNumber, sealed, eventCount }) {
       const whole = data.get(firstNumber, sealed ? 1 : 0, eventCount);
       return (

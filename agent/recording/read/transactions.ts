@@ -24,7 +24,7 @@ LIMIT :limit`;
 
 const PINS = 'SELECT transaction_id, from_ns, pinned_ns FROM pin ORDER BY pinned_ns, transaction_id';
 
-export interface TransactionSummary {
+export interface RecordingTransaction {
   /** Position in the order of first appearance; a list continues from it. */
   key: number;
   transactionId: string;
@@ -51,18 +51,18 @@ export interface WrittenBack {
   lastEndNs: bigint;
 }
 
-export interface TransactionsRequest {
+export interface RecordingTransactionsRequest {
   limit: number;
   /** Only transactions that appeared before the one with this key are returned. */
   beforeKey?: number;
 }
 
 export interface TransactionReader {
-  readTransaction(id: string): TransactionSummary | undefined;
+  readTransaction(id: string): RecordingTransaction | undefined;
   /** Like `readTransaction`, for the keys of the transaction's summaries. */
-  readTransactionByKeys(keys: readonly number[]): TransactionSummary | undefined;
+  readTransactionByKeys(keys: readonly number[]): RecordingTransaction | undefined;
   /** Returns transactions in the order of their first appearance, the newest first. */
-  listTransactions(request: TransactionsRequest): TransactionSummary[];
+  listTransactions(request: RecordingTransactionsRequest): RecordingTransaction[];
 }
 
 export interface RecordingPin {
@@ -91,7 +91,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
   const summary = database.prepare<[number], SummaryRow>(SUMMARY).raw().safeIntegers();
   const newest = database.prepare<[object], SummaryRow>(NEWEST).raw().safeIntegers();
 
-  function parseSummary(row: SummaryRow): TransactionSummary {
+  function parseSummary(row: SummaryRow): RecordingTransaction {
     const [key, transactionId, traceId, first, end, events, errors, slowest, slowestNumber, services, ...written] = row;
     const [writtenCount, writtenBytes, writtenEnd] = written;
     const numbers = [key, first, end, events, errors, slowest, slowestNumber, ...written];
@@ -115,7 +115,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     };
   }
 
-  function readTransactionByKeys(keys: readonly number[]): TransactionSummary | undefined {
+  function readTransactionByKeys(keys: readonly number[]): RecordingTransaction | undefined {
     const rows = keys.map((key) => summary.get(key));
     const known = rows.filter((row) => row !== undefined).map(parseSummary);
     return known.length === 0 ? undefined : known.reduce(joinSummaries);
@@ -138,7 +138,7 @@ export function openPinReader(database: Database.Database): PinReader {
 }
 
 /** Joins two summaries of one transaction; `a` is the earlier one. */
-export function joinSummaries(a: TransactionSummary, b: TransactionSummary): TransactionSummary {
+export function joinSummaries(a: RecordingTransaction, b: RecordingTransaction): RecordingTransaction {
   const slower = chooseSlower(a, b);
   const firstTimestampNs = computeFirstStartNs([a, b]);
   return {
@@ -154,15 +154,15 @@ export function joinSummaries(a: TransactionSummary, b: TransactionSummary): Tra
   };
 }
 
-type Ends = Pick<TransactionSummary, 'lastEndNs' | 'writtenBack' | 'eventCount'>;
+type Ends = Pick<RecordingTransaction, 'lastEndNs' | 'writtenBack' | 'eventCount'>;
 
 /** Whether the transaction has events that are not write-back. */
-function hasOwn({ writtenBack, eventCount }: Pick<TransactionSummary, 'writtenBack' | 'eventCount'>): boolean {
+function hasOwn({ writtenBack, eventCount }: Pick<RecordingTransaction, 'writtenBack' | 'eventCount'>): boolean {
   return eventCount > writtenBack.count;
 }
 
 /** Returns the start of the first own event in any part, or of the first event if no part has own events. */
-export function computeFirstStartNs(parts: readonly (Ends & Pick<TransactionSummary, 'firstTimestampNs'>)[]): bigint {
+export function computeFirstStartNs(parts: readonly (Ends & Pick<RecordingTransaction, 'firstTimestampNs'>)[]): bigint {
   const own = parts.filter(hasOwn);
   const starts = (own.length > 0 ? own : parts).map(({ firstTimestampNs }) => firstTimestampNs);
   return starts.reduce(min);
@@ -174,12 +174,12 @@ export function computeLastEndNs(parts: readonly Ends[], firstNs: bigint): bigin
   return ends.reduce(max, firstNs);
 }
 
-export function chooseSlower<T extends TransactionSummary>(a: T, b: T): T {
+export function chooseSlower<T extends RecordingTransaction>(a: T, b: T): T {
   if (hasOwn(a) !== hasOwn(b)) return hasOwn(a) ? a : b;
   return b.slowestDurationNs > a.slowestDurationNs ? b : a;
 }
 
-export function joinWrittenBack(parts: readonly Pick<TransactionSummary, 'writtenBack'>[]): WrittenBack {
+export function joinWrittenBack(parts: readonly Pick<RecordingTransaction, 'writtenBack'>[]): WrittenBack {
   const joined: WrittenBack = { count: 0, bytes: 0n, lastEndNs: 0n };
   for (const { count, bytes, lastEndNs } of parts.map(({ writtenBack }) => writtenBack)) {
     joined.count += count;
@@ -193,7 +193,7 @@ export function joinWrittenBack(parts: readonly Pick<TransactionSummary, 'writte
 export function computeWholeEndNs({
   lastEndNs,
   writtenBack,
-}: Pick<TransactionSummary, 'lastEndNs' | 'writtenBack'>): bigint {
+}: Pick<RecordingTransaction, 'lastEndNs' | 'writtenBack'>): bigint {
   return writtenBack.lastEndNs > lastEndNs ? writtenBack.lastEndNs : lastEndNs;
 }
 
@@ -388,6 +388,13 @@ SELECT context_from FROM segment WHERE first_number <= ? ORDER BY first_number D
 const OLDEST_KEYS = `
 SELECT transaction_key FROM transaction_summary ORDER BY transaction_key LIMIT ${ROWS_A_STEP}`;
 
+/** `lower` and `instr` of SQLite change only the case of the letters a to z, and know no wildcards. */
+const KEYS_OF_ID_PART = `
+SELECT transaction_key
+FROM transaction_summary
+WHERE transaction_key BETWEEN :first AND :last AND instr(lower(transaction_id), lower(:part)) > 0
+ORDER BY transaction_key`;
+
 /** The largest context id. */
 const KEY_MAX = 2n ** 32n - 1n;
 
@@ -413,6 +420,11 @@ export interface TransactionIndex {
   step(): boolean;
   /** Marks a row whose transaction is gone from the file. */
   setGone(place: number): void;
+  /**
+   * Returns, in ascending order, the keys from `first` to `last` of the transactions whose ids contain `part`. It reads
+   * the file, because the columns do not have the ids.
+   */
+  findKeysByIdPart(part: string, first: number, last: number): number[];
 }
 
 interface IndexedRecording {
@@ -426,6 +438,7 @@ export function openTransactionIndex({ database, lookup, runInTransaction }: Ind
   const continued = database.prepare<[object], IndexRow>(CONTINUED).raw().safeIntegers();
   const contextFrom = database.prepare<[number], number>(CONTEXT_FROM).pluck();
   const oldestKeys = database.prepare<[], number>(OLDEST_KEYS).pluck();
+  const keysOfIdPart = database.prepare<[object], number>(KEYS_OF_ID_PART).pluck();
   const endNumber = database.prepare<[], number>(END_NUMBER).pluck();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
 
@@ -509,6 +522,7 @@ export function openTransactionIndex({ database, lookup, runInTransaction }: Ind
     serviceSets: () => serviceSets,
     setGone: table.setGone,
     step: () => runInTransaction(step),
+    findKeysByIdPart: (part, first, last) => runInTransaction(() => keysOfIdPart.all({ part, first, last })),
   };
 }
 

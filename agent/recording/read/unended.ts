@@ -41,7 +41,7 @@ export interface UnendedOwner {
 }
 
 /** Values that an event has before it ends, by their names in the API. */
-export interface UnendedEvent extends UnendedOwner {
+export interface RecordedUnended extends UnendedOwner {
   event_type: EventType;
   timestamp_ns: bigint;
   pid: number;
@@ -63,12 +63,12 @@ export interface UnendedLists {
    * Calls and requests in progress at the writer's last commit, sorted by their starts. A stopped writer made its
    * last commit at its end.
    */
-  events: UnendedEvent[];
+  events: RecordedUnended[];
   /**
    * Calls and requests that were in progress when an earlier writer ended. Each one is also recorded as a loss at its
    * start.
    */
-  lost: UnendedEvent[];
+  lost: RecordedUnended[];
   /** All other calls and requests in progress, of any kind. */
   unlisted: Unlisted;
 }
@@ -131,7 +131,7 @@ function countUnknownTypes(block: NumberedBlock): Unlisted {
     .reduce(joinUnlisted, NONE_UNLISTED);
 }
 
-function compareStarts(a: UnendedEvent, b: UnendedEvent): number {
+function compareStarts(a: RecordedUnended, b: RecordedUnended): number {
   return a.timestamp_ns < b.timestamp_ns ? -1 : a.timestamp_ns > b.timestamp_ns ? 1 : 0;
 }
 
@@ -155,7 +155,10 @@ function decodeUnendedBlock(bytes: unknown, locations: ColumnLocations): Numbere
   return buildWholeBlock(segment, COLUMNS);
 }
 
-function buildUnendedEvents(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 'file' | 'context'>): UnendedEvent[] {
+function buildUnendedEvents(
+  block: NumberedBlock,
+  lookup: Pick<Lookup, 'name' | 'file' | 'context'>,
+): RecordedUnended[] {
   const getColumn = (name: string) => block.columns.get(name)!;
   const [types, starts, pids, tids, comms] = ['event_type', 'timestamp_ns', 'pid', 'tid', 'comm'].map(getColumn);
   const ownRows = typeRows(block);
@@ -185,7 +188,7 @@ function buildUnendedEvents(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 
   });
 }
 
-type OwnText = Pick<UnendedEvent, OwnField>;
+type OwnText = Pick<RecordedUnended, OwnField>;
 
 /** Returns, as texts, the fields of an event that filters have conditions on. */
 function ownTexts(
@@ -215,15 +218,15 @@ export interface UnendedFilter extends Omit<EventValues, 'nodes' | 'results'> {
 }
 
 /** Returns a test for whether a filter selects an event, as far as that can be judged before the event has ended. */
-export function createUnendedTest(filter: UnendedFilter): (event: UnendedEvent) => boolean {
+export function createUnendedTest(filter: UnendedFilter): (event: RecordedUnended) => boolean {
   const { transactionId, traceId, pid, excluded = {} } = filter;
   const services = omitEmptyNames(filter.services);
   const comms = omitEmptyNames(filter.comms);
   const excludedServices = omitEmptyNames(excluded.services);
   const hasOwn = ownTest(filter);
   const hasExcluded = ownTest(excluded);
-  const listOwners = (event: UnendedEvent): UnendedOwner[] => [event, ...event.origins];
-  const isOwnedByService = (event: UnendedEvent, services: readonly string[]) =>
+  const listOwners = (event: RecordedUnended): UnendedOwner[] => [event, ...event.origins];
+  const isOwnedByService = (event: RecordedUnended, services: readonly string[]) =>
     listOwners(event).some(({ service_name }) => services.includes(service_name));
   return (event) =>
     (transactionId === undefined || listOwners(event).some(({ transaction_id }) => transaction_id === transactionId)) &&
@@ -248,13 +251,13 @@ function omitEmptyNames(names: readonly string[] | undefined): readonly string[]
 }
 
 /** Returns a test for each given field. An event whose type lacks the field has none of the wanted values. */
-function ownTest(given: OwnTexts): ((event: UnendedEvent) => boolean)[] {
+function ownTest(given: OwnTexts): ((event: RecordedUnended) => boolean)[] {
   return Object.entries(OWN_FIELDS).flatMap(([texts, field]) => {
     const wanted = omitEmptyNames(given[texts as keyof OwnTexts]);
     if (!wanted) return [];
     const isWanted = field === 'file' ? createPathTest(wanted) : (text: string) => wanted.includes(text);
     return [
-      (event: UnendedEvent) => {
+      (event: RecordedUnended) => {
         const text = field === 'queued_by' ? event.queued_by?.transaction_id : event[field];
         return text !== undefined && text !== null && isWanted(text);
       },

@@ -2,7 +2,7 @@
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import type { Queuer } from '../../../bpf/schema/kinds.ts';
 import { NONE_UNLISTED } from '../format/in_progress.ts';
-import type { UnendedEvent, UnendedLists, UnendedOwner } from './unended.ts';
+import type { RecordedUnended, UnendedLists, UnendedOwner } from './unended.ts';
 
 /** The most characters of a text; a longer text does not come from `encodeUnended`. */
 const LENGTH_MAX = 4_000_000;
@@ -40,7 +40,7 @@ export function parseUnended(text: string): UnendedLists | undefined {
 
 type JsonFields = Readonly<Record<string, unknown>>;
 
-function parseEvent(value: unknown): UnendedEvent {
+function parseEvent(value: unknown): RecordedUnended {
   const fields = parseFields(value);
   const { event_type, syscall, file, operation, device, queued_by } = fields;
   if (!EVENT_TYPES.includes(event_type as EventType)) throw createMalformedError('event_type');

@@ -24,6 +24,13 @@ SELECT name_from AS nameFrom, name_end AS nameEnd, file_from AS fileFrom, file_e
 FROM segment
 WHERE first_number = ?`;
 
+/** SQL for whether the recording has the event that arrived last of the transaction that `transaction_summary` describes. */
+export const HAS_LAST_EVENT = `EXISTS (
+    SELECT 1 FROM segment
+    WHERE first_number = (SELECT max(first_number) FROM segment WHERE first_number <= transaction_summary.last_number)
+      AND coalesce(end_number, first_number + event_count) > transaction_summary.last_number
+  )`;
+
 /** The ids `[from, end)`. */
 export interface IdRange {
   from: number;

@@ -10,7 +10,7 @@ import { RecordingError, runWithRecordingErrors } from '../format/errors.ts';
 import { PIECES_MAX } from '../format/pieces.ts';
 import { openLog } from '../format/recording_log.ts';
 import { checkFormat, toStored } from '../format/schema.ts';
-import { findPinnedSegments } from './pinned_segments.ts';
+import { findPinnedSegments, HAS_LAST_EVENT } from './pinned_segments.ts';
 
 /** How long to wait for the agent's commit. The server of the recording is blocked meanwhile. */
 const BUSY_TIMEOUT_MS = 500;
@@ -25,10 +25,19 @@ RETURNING from_ns`;
 
 const UNPIN = 'DELETE FROM pin WHERE transaction_id = ?';
 
+/** The summaries of a transaction are deleted some time later than its events: only events can be kept. */
 const FIRST_EVENT = `
 SELECT min(first_timestamp_ns)
 FROM transaction_summary
-WHERE transaction_key IN (SELECT value FROM json_each(?))`;
+WHERE transaction_key IN (SELECT value FROM json_each(:keys))
+  AND (
+    ${HAS_LAST_EVENT}
+    OR EXISTS (
+      SELECT 1 FROM json_each(:contexts)
+      JOIN segment_context ON segment_context.context_id = json_each.value
+      JOIN segment USING (first_number)
+    )
+  )`;
 
 const LIMIT = "SELECT value FROM meta WHERE key = 'retain_bytes'";
 
@@ -106,9 +115,13 @@ function runWriteTransaction<T>(path: string, work: (database: Database.Database
 
 function readFirstEventNs(database: Database.Database, transactionId: string): bigint | undefined {
   const contexts = createContextFinder(database).findByTransaction(transactionId);
-  const keys = JSON.stringify([...new Set(contexts.map(({ transaction_key }) => transaction_key))]);
-  const first = database.prepare<[string], bigint | null>(FIRST_EVENT).pluck().safeIntegers().get(keys);
-  return first ?? undefined;
+  const first = database.prepare<[object], bigint | null>(FIRST_EVENT).pluck().safeIntegers();
+  return (
+    first.get({
+      keys: JSON.stringify([...new Set(contexts.map(({ transaction_key }) => transaction_key))]),
+      contexts: JSON.stringify(contexts.map(({ context_id }) => context_id)),
+    }) ?? undefined
+  );
 }
 
 function sumSegmentBytes(database: Database.Database, segments: ReadonlySet<number>): number {

@@ -7,7 +7,7 @@ import type Database from 'better-sqlite3';
 import { buildKeyContextSql, groupStart, type HashLevel, LEVELS } from '../format/context_hash.ts';
 import type { NextIds } from '../format/ids.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
-import type { IdRange, PinnedContent } from './pinned_segments.ts';
+import { HAS_LAST_EVENT, type IdRange, type PinnedContent } from './pinned_segments.ts';
 
 /** Number of ids of each kind that a call checks. The segments that one step removes do not have more ids than that. */
 const IDS_A_CALL = 20_000;
@@ -44,7 +44,8 @@ WHERE key > :after AND key <= :upTo
   AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${buildKeyContextSql(level)})`;
 
 /**
- * Deletes transactions without events. Pinned segments may have events of transactions that are not pinned themselves.
+ * Deletes transactions without events. Pinned segments may have events of transactions that are not pinned themselves:
+ * events of the first context, or the last event.
  */
 const PRUNE_SUMMARIES = `
 DELETE FROM transaction_summary
@@ -52,7 +53,8 @@ WHERE transaction_key > :after AND transaction_key <= :upTo AND last_number < :o
   AND transaction_key NOT IN (SELECT value FROM json_each(:pinned))
   AND NOT EXISTS (
     SELECT 1 FROM segment_context JOIN segment USING (first_number) WHERE segment_context.context_id = transaction_key
-  )`;
+  )
+  AND NOT ${HAS_LAST_EVENT}`;
 
 const NEXT_SUMMARIES = `
 SELECT max(transaction_key) AS upTo, coalesce(sum(last_number < :oldest), 0) AS old
@@ -62,12 +64,15 @@ FROM (
 )`;
 
 /**
- * Losses and clock steps older than all kept events are deleted, unless there are pins: pinned events may be as old.
+ * Losses and clock steps older than all kept events are deleted, unless there are pins: pinned events may be as old. A
+ * loss in a time whose events were not removed stays, because nothing else tells of it.
  */
 const PRUNE_NOTES = [
   `
 DELETE FROM loss
-WHERE to_ns < :minNs AND cause <> 'retention' AND NOT EXISTS (SELECT 1 FROM pin)`,
+WHERE to_ns < :minNs AND cause <> 'retention' AND NOT EXISTS (SELECT 1 FROM pin)
+  AND from_ns >= (SELECT min(from_ns) FROM loss WHERE cause = 'retention')
+  AND to_ns <= (SELECT max(to_ns) FROM loss WHERE cause = 'retention')`,
   // The clock offset that was in force at that time is kept.
   `
 DELETE FROM clock

@@ -65,6 +65,24 @@ WHERE +sealed = 1 AND first_number >= ?
 ORDER BY first_number
 LIMIT 1`;
 
+/**
+ * The events that are in no sealed segment yet: several parts, which follow all sealed segments. The first part began
+ * with the oldest ids.
+ */
+const OLDEST_PART = `
+WITH part AS MATERIALIZED (
+  SELECT * FROM segment
+  WHERE first_number > coalesce(
+    (SELECT first_number FROM segment WHERE +sealed = 1 ORDER BY first_number DESC LIMIT 1), -1
+  )
+)
+SELECT
+  first_number AS firstNumber, (SELECT min(min_timestamp_ns) FROM part) AS minNs,
+  name_from AS nameFrom, file_from AS fileFrom, context_from AS contextFrom
+FROM part
+ORDER BY first_number
+LIMIT 1`;
+
 const NEWEST = `
 SELECT first_number FROM segment WHERE +sealed = 1 ORDER BY first_number DESC LIMIT 1 OFFSET ${SEGMENTS_MIN - 1}`;
 
@@ -84,16 +102,19 @@ WHERE loss_id = :lossId`;
 /** `stuck`: the segments that must be kept take up more than the limit. */
 export type RetentionState = 'done' | 'more' | 'stuck';
 
-interface OldSegment {
+interface OldPart {
   firstNumber: bigint;
-  eventCount: bigint;
-  endNumber: bigint;
   minNs: bigint;
-  maxNs: bigint;
-  maxDurationNs: bigint;
   nameFrom: bigint;
   fileFrom: bigint;
   contextFrom: bigint;
+}
+
+interface OldSegment extends OldPart {
+  eventCount: bigint;
+  endNumber: bigint;
+  maxNs: bigint;
+  maxDurationNs: bigint;
 }
 
 /** Returns a function that makes one step; `nextIds` returns the dictionary ids after the last written entries. */
@@ -109,6 +130,7 @@ export function openRetention(
   const freePages = database.prepare<[], number>('PRAGMA freelist_count').pluck();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
   const oldest = database.prepare<[bigint], OldSegment>(OLDEST).safeIntegers();
+  const oldestPart = database.prepare<[], OldPart>(OLDEST_PART).safeIntegers();
   const newest = database.prepare<[], bigint>(NEWEST).pluck().safeIntegers();
   const endNumber = database.prepare<[], bigint>(END_NUMBER).pluck().safeIntegers();
   const deleteSegment = database.prepare(DELETE_SEGMENT);
@@ -123,7 +145,7 @@ export function openRetention(
   let pinned: PinnedContent = { segments: new Set(), transactionKeys: new Set(), names: [], files: [] };
   let pinsVersion: number | undefined;
   let pinsNs = 0n;
-  /** Segments from this number on are not in `pinned`, even if a pin keeps them. */
+  /** Segments from this number on, which were not sealed then, are not in `pinned`, even if a pin keeps them. */
   let pinsEnd = 0n;
   /** All segments before this number are pinned. */
   let from = 0n;
@@ -135,18 +157,19 @@ export function openRetention(
     if (version !== pinsVersion) pruning.restart();
     pinsVersion = version;
     pinsNs = nowNs;
-    pinsEnd = endNumber.get()!;
-    pinned = findPinnedSegments(database);
+    readPins();
     from = 0n;
+  }
+
+  function readPins(): void {
+    pinsEnd = oldestPart.get()?.firstNumber ?? endNumber.get()!;
+    pinned = findPinnedSegments(database);
   }
 
   /** Returns the oldest segment that is not pinned. */
   function findNextUnpinned(): OldSegment | undefined {
     for (let segment = oldest.get(from); segment; segment = oldest.get(from)) {
-      if (segment.firstNumber >= pinsEnd) {
-        pinsEnd = endNumber.get()!;
-        pinned = findPinnedSegments(database);
-      }
+      if (segment.firstNumber >= pinsEnd) readPins();
       if (!pinned.segments.has(Number(segment.firstNumber))) return segment;
       from = segment.endNumber;
     }
@@ -184,9 +207,9 @@ export function openRetention(
   }
 
   function findOldestKept(nowNs: bigint): OldestKept {
-    const segment = findNextUnpinned();
-    if (!segment) return { number: endNumber.get()!, minNs: toStored(nowNs), ids: nextIds() };
-    const { firstNumber, minNs, nameFrom, fileFrom, contextFrom } = segment;
+    const oldestEvents = findNextUnpinned() ?? oldestPart.get();
+    if (!oldestEvents) return { number: endNumber.get()!, minNs: toStored(nowNs), ids: nextIds() };
+    const { firstNumber, minNs, nameFrom, fileFrom, contextFrom } = oldestEvents;
     const ids = { name: Number(nameFrom), file: Number(fileFrom), context: Number(contextFrom) };
     return { number: firstNumber, minNs, ids };
   }

@@ -35,9 +35,9 @@ const buildContextKey = (transactionId: string | null, traceId: string | null, s
 
 /** `contextsKnownMax`: number of contexts that are remembered and so get the same id again. */
 export function createDictionaries(opened: OpenedRecording, contextsKnownMax = CONTEXTS_KNOWN_MAX): Dictionaries {
-  const names = new Dictionary<string>(opened.lastNameId);
-  const files = new Dictionary<FileRow>(opened.lastFileId);
-  const contexts = new Dictionary<ContextRow>(opened.lastContextId, contextsKnownMax);
+  const names = new GrowingDictionary<string>(opened.lastNameId);
+  const files = new GrowingDictionary<FileRow>(opened.lastFileId);
+  const contexts = new GrowingDictionary<ContextRow>(opened.lastContextId, contextsKnownMax);
   const transactionKeys = new RecentMap<string, number>(IDS_IN_USE_MAX);
 
   for (const { id, entry } of opened.names) names.remember(entry, id);
@@ -101,7 +101,7 @@ const RENEW_AFTER = IDS_IN_USE_MAX / 2;
  */
 const PENDING_MAX = 65_536;
 
-class Dictionary<Entry> {
+class GrowingDictionary<Entry> {
   readonly #known: RecentMap<string, number>;
   #pending: Entry[] = [];
   #takenCount = 0;

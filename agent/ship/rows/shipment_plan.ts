@@ -7,7 +7,7 @@ import { type ColumnHead, EVENT_PARTS, REFERS, type ShipmentPlan } from '../../.
 import { ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { formatTypeName } from '../../clickhouse/native/types.ts';
 import { EVENT_COLUMNS, type EventColumn, type SourcePart } from '../../clickhouse/tables/event_columns.ts';
-import { BUCKET_NS_DEFAULT, buildTables, SEVERAL_OWNERS, type Table } from '../../clickhouse/tables/schema.ts';
+import { BUCKET_NS_DEFAULT, buildTables, type FleetTable, SEVERAL_OWNERS } from '../../clickhouse/tables/schema.ts';
 import { typeMask } from '../../recording/codec/segment_facts.ts';
 import { isWrittenBack, ORIGINS, OWN } from '../../recording/format/owner_columns.ts';
 import { findDictionaryKind } from '../../recording/read/lookup.ts';
@@ -19,7 +19,7 @@ export const BESIDE_EVENTS = ['by_id', 'transaction', 'stat', 'name'] as const;
 /** The tables with the default length of a bucket; their columns do not depend on this length. */
 const TABLES = new Map(buildTables(BUCKET_NS_DEFAULT).map((table) => [table.name, table]));
 
-export function findTable(name: string): Table {
+export function findTable(name: string): FleetTable {
   const table = TABLES.get(name);
   if (!table) throw new Error(`there is no table ${name}`);
   return table;
@@ -97,7 +97,7 @@ function buildPlanColumn(column: Column): ShipmentPlan['columns'][number] {
   return { eventType: column.eventType, width, refers: REFERS[findDictionaryKind(column) ?? 'nothing'] };
 }
 
-const listColumnHeads = ({ columns }: Table): ColumnHead[] =>
+const listColumnHeads = ({ columns }: FleetTable): ColumnHead[] =>
   selectSentColumns(columns).map(({ name, type }) => ({ name, type: formatTypeName(type) }));
 
 export function buildShipmentPlan({ recordingId, node }: { recordingId: string; node: string }): ShipmentPlan {

@@ -1,6 +1,7 @@
 /** Collects the rows of a table with few rows, one by one, into columns. */
+import { growArray } from '../../../daemon/base/growing_array.ts';
 import type { Column as SentColumn, SimpleValues } from '../../clickhouse/native/encode.ts';
-import { createTextTable, doubleArray, type GrowingTable } from '../../clickhouse/native/texts.ts';
+import { createTextTable, type GrowingTable } from '../../clickhouse/native/texts.ts';
 import { INTEGERS, type IntegerArray, type NativeType } from '../../clickhouse/native/types.ts';
 import type { TableColumn } from '../../clickhouse/tables/schema.ts';
 
@@ -60,11 +61,7 @@ function createNumberValues(arrayOf: (typeof INTEGERS)[keyof typeof INTEGERS]): 
   let [values, length] = [new arrayOf(64) as IntegerArray, 0];
   return {
     add(value) {
-      if (length === values.length) {
-        const larger = new arrayOf(2 * length) as IntegerArray;
-        larger.set(values as never);
-        values = larger;
-      }
+      if (length === values.length) values = growArray(values);
       values[length++] = value as never;
     },
     clear() {
@@ -89,7 +86,7 @@ function createTextValues(isDictionary: boolean): ValueCollector<string | Uint8A
 
   return {
     add(text) {
-      if (length === ids.length) ids = doubleArray(ids);
+      if (length === ids.length) ids = growArray(ids);
       ids[length++] = internText(text);
     },
     clear() {
@@ -106,7 +103,7 @@ function createListValues(items: ValueCollector<Item>): ValueCollector<readonly 
   return {
     add(list) {
       for (const item of list) items.add(item);
-      if (length === ends.length) ends = doubleArray(ends);
+      if (length === ends.length) ends = growArray(ends);
       end += list.length;
       ends[length++] = end;
     },
