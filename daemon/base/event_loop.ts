@@ -10,14 +10,14 @@ interface WaitingWork {
   had: number;
 }
 
-/** Work that waits for a slot, ordered by arrival. */
+/** Work that waits to run its next chunk, ordered by arrival. */
 const waiting: WaitingWork[] = [];
 const starts: (() => void)[] = [];
-const pieces = new WeakMap<object, number>();
+const chunkCounts = new WeakMap<object, number>();
 const SMALL = -1;
-/** One slot in this many goes to the work that has waited longest, so that nothing waits forever. */
+/** One chunk in this many is of the work that has waited longest, so that nothing waits forever. */
 const LONGEST_EVERY = 4;
-let turns = 0;
+let chunkCount = 0;
 let isScheduled = false;
 
 /** Requests that arrive together begin within this time; any that are left wait until the sockets have been polled. */
@@ -44,7 +44,7 @@ export function begin(start: () => void): void {
 
 /** Marks this work as small, or as no longer small. */
 export function favour(work: object, isSmall: boolean): void {
-  pieces.set(work, isSmall ? SMALL : 0);
+  chunkCounts.set(work, isSmall ? SMALL : 0);
 }
 
 /**
@@ -52,8 +52,8 @@ export function favour(work: object, isSmall: boolean): void {
  * of new work.
  */
 export function yieldToEventLoop(work?: object): Promise<void> {
-  const had = (work && pieces.get(work)) ?? 0;
-  if (work && had !== SMALL) pieces.set(work, had + 1);
+  const had = (work && chunkCounts.get(work)) ?? 0;
+  if (work && had !== SMALL) chunkCounts.set(work, had + 1);
   return new Promise((resolve) => {
     waiting.push({ wake: resolve, had });
     schedule();
@@ -74,7 +74,7 @@ function wake(): void {
   connectionCame = false;
   if (!isAccepting) {
     while (starts.length > 0 && performance.now() - nowMs < START_MS_MAX) starts.shift()!();
-    const at = ++turns % LONGEST_EVERY === 0 ? 0 : findLeastServed();
+    const at = ++chunkCount % LONGEST_EVERY === 0 ? 0 : findLeastServed();
     waiting.splice(at, 1)[0]?.wake();
     // The chunk itself runs after this function has returned.
     queueMicrotask(noteWork);

@@ -62,6 +62,13 @@ export class Problem extends Error {
   }
 }
 
+/** Whether the error is a foreseen one: a Problem, or an error of a recording that has a code of the API. */
+export function hasErrorCode(error: unknown): error is Error & { code: ErrorCode } {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && Object.hasOwn(ERRORS, code);
+}
+
 export function buildProblemBody({ code, message, errors }: Problem) {
   const { status, title } = ERRORS[code];
   return { type: `urn:kreplay:error:${code}`, title, status, detail: message, code, ...(errors && { errors }) };

@@ -6,7 +6,7 @@ import { ERRORS, type ErrorCode } from '../base/problem.ts';
 import { DIMENSION_NAMES } from '../sums/dimensions.ts';
 import { STATS_ROWS_MAX } from '../sums/stats.ts';
 import { coverageSchema } from './coverage_schema.ts';
-import { dateTime } from './values.ts';
+import { dateTime, timeOrNull } from './values.ts';
 import { AGENT_STATES, SCOPES } from './words.ts';
 
 export const eventsSchema = z.object({
@@ -36,7 +36,7 @@ export const statsSchema = z.object({
   stats: z
     .array(
       z.object({
-        bucket_start_ns: int64().nullable().meta({ description: 'null without buckets' }),
+        ...timeOrNull('bucket_start_ns', 'start of the bucket; null without buckets'),
         group: z
           .partialRecord(z.enum(DIMENSION_NAMES), z.union([z.string(), z.number()]).nullable())
           .meta({ description: 'a value for each name in group_by; null where an event has none' }),

@@ -1,6 +1,6 @@
 /** The part of an answer that describes missing events. */
 import { z } from 'zod';
-import { int64 } from '../../bpf/schema/api.ts';
+import { time, timeOrNull } from './values.ts';
 
 /**
  * Maximum number of gaps in one answer. If there are more, gaps of the same node, cause and service that are close to
@@ -11,10 +11,29 @@ export const GAPS_MAX = 1000;
 /** Maximum number of calls in progress that one answer describes. */
 export const IN_PROGRESS_MAX = 100;
 
+/** Maximum number of sums of losses in one answer: a sum for each cause and node, or for each cause beyond that. */
+export const LOSSES_MAX = 64;
+
+/** Limits of a summary; `coverage=full` has more. */
+export const SUMMARY_NODES_MAX = 16;
+export const SUMMARY_IN_PROGRESS_MAX = 5;
+export const SUMMARY_FILES_MAX = 5;
+
+const COVERAGE_DETAILS = ['summary', 'full'] as const;
+export type CoverageDetail = (typeof COVERAGE_DETAILS)[number];
+
+/** Maximum number of unreadable files that one answer names. */
+export const UNREADABLE_MAX = 100;
+
+/** The parameter of requests whose answers have a coverage. */
+export const coverageDetail = z
+  .enum(COVERAGE_DETAILS, { error: 'must be summary or full' })
+  .meta({ description: 'full adds each gap to the coverage of the answer; summary unless given' });
+
 /** An event whose end is not known. */
 const unendedSchema = z.object({
   event_type: z.string(),
-  timestamp_ns: int64().meta({ description: 'start, nanoseconds since the epoch' }),
+  ...time('timestamp_ns', 'start'),
   service_name: z.string(),
   transaction_id: z.string().nullable(),
   trace_id: z.string().nullable(),
@@ -34,8 +53,8 @@ const unendedSchema = z.object({
 });
 
 const gapSchema = z.object({
-  from: int64().meta({ description: 'nanoseconds since the epoch' }),
-  to: int64().meta({ description: 'nanoseconds since the epoch' }),
+  ...time('from', 'start'),
+  ...time('to', 'end'),
   lost: z.int().nonnegative().meta({ description: 'missing events; 0 when they could not be counted' }),
   cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
   service: z.string().optional().meta({
@@ -47,43 +66,83 @@ const gapSchema = z.object({
   }),
 });
 
+/** How often events are missing; see `losses`. */
+const rateSchema = z.object({
+  ...time('from', 'start of the span in which events were counted'),
+  ...time('to', 'exclusive end of that span'),
+  lost: z.int().positive().meta({ description: 'missing events of the gaps that lie in the span' }),
+  recorded: z.int().nonnegative().meta({
+    description: 'recorded events that began in the span, on the same nodes, whatever their owners and types',
+  }),
+  share: z.number().positive().max(1).meta({ description: 'lost / (lost + recorded)' }),
+});
+
+const lossSchema = z.object({
+  cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
+  node: z
+    .string()
+    .nullable()
+    .optional()
+    .meta({
+      description: `as in a gap; absent where a sum is over several nodes, because there would be more than ${LOSSES_MAX} sums`,
+    }),
+  lost: z.int().nonnegative().meta({ description: 'missing events, as far as they could be counted' }),
+  gap_count: z.int().positive().meta({ description: 'number of gaps' }),
+  ...time('from', 'start of the first gap'),
+  ...time('to', 'end of the last gap'),
+  rate: rateSchema.nullable().meta({
+    description:
+      'how often events of the nodes are missing for this cause; null where the numbers are not known, as when no agent recorded, or are not both of events',
+  }),
+});
+
+const summedLosses = (description: string) => z.array(lossSchema).max(LOSSES_MAX).meta({ description });
+
 export const coverageSchema = z
   .object({
     complete: z.boolean().meta({ description: 'whether nothing is missing in the window, up to recorded_until' }),
     lost: z.int().nonnegative().meta({ description: 'events that are missing, as far as they could be counted' }),
-    gaps: z.array(gapSchema).meta({
-      description: `at most about ${GAPS_MAX}: beyond that, gaps of the same node, cause and service that are close to each other are merged`,
+    losses: summedLosses('sums of the gaps, one for each cause and node; those with most missing events first'),
+    gaps: z
+      .array(gapSchema)
+      .optional()
+      .meta({
+        description: `with \`coverage=full\`: each gap, by start; at most about ${GAPS_MAX}: beyond that, gaps of the same node, cause and service that are close to each other are merged`,
+      }),
+    other_losses: summedLosses(
+      'sums of losses in the window that concern only services other than those of the query or of its transaction; absent without any',
+    ).optional(),
+    others: z
+      .array(gapSchema)
+      .optional()
+      .meta({ description: 'with `coverage=full`: the gaps of other_losses; absent without any' }),
+    ...timeOrNull(
+      'recorded_until',
+      'everything that happened by then on all nodes of the query is in the recordings or in gaps; without `to`, the window ends there; null when a node has no recording',
+    ),
+    nodes: z.array(z.object({ node: z.string(), ...time('recorded_until', 'until when it is recorded') })).meta({
+      description: `recorded_until of each node; in a summary of the ${SUMMARY_NODES_MAX} nodes whose recordings end first, if there are more`,
     }),
-    others: z.array(gapSchema).optional().meta({
-      description:
-        'losses in the window that concern only services other than those of the query or of its transaction; absent without any',
-    }),
-    recorded_until: int64().nullable().meta({
-      description:
-        'nanoseconds since the epoch: everything that happened by then on all nodes of the query is in the recordings or in gaps; without `to`, the window ends there; null when a node has no recording',
-    }),
-    nodes: z
-      .array(z.object({ node: z.string(), recorded_until: int64() }))
-      .meta({ description: 'recorded_until of each node' }),
+    node_count: z.int().nonnegative().meta({ description: 'number of all nodes' }),
     in_progress: z
       .object({
         count: z.int().positive(),
-        oldest: int64().meta({
-          description: 'start of the call or request that began first, nanoseconds since the epoch',
+        ...time('oldest', 'start of the call or request that began first'),
+        events: z.array(unendedSchema).meta({
+          description: `calls and requests that began first, at most ${SUMMARY_IN_PROGRESS_MAX}, with \`coverage=full\` ${IN_PROGRESS_MAX}`,
         }),
-        events: z
-          .array(unendedSchema)
-          .meta({ description: `calls and requests that began first, at most ${IN_PROGRESS_MAX}` }),
       })
       .optional()
       .meta({
         description:
           'calls and requests of the query that had begun and not ended at recorded_until of their node, each also in a gap from its start; absent without any',
       }),
-    unreadable: z.array(z.string()).optional().meta({
-      description:
-        'unreadable imported files, whose events may be missing; absent without any; /readyz reports why they are unreadable',
-    }),
+    unreadable: z
+      .array(z.string())
+      .optional()
+      .meta({
+        description: `unreadable imported files, whose events may be missing, at most ${SUMMARY_FILES_MAX}, with \`coverage=full\` ${UNREADABLE_MAX}; absent without any; /readyz reports why they are unreadable`,
+      }),
   })
   .meta({
     description:

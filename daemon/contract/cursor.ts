@@ -19,10 +19,13 @@ export interface Cursor {
 const VERSION = 1;
 const [CHECKSUM, FINGERPRINT, NOW, TIMESTAMP, EVENT_ID] = [1, 5, 13, 21, 29] as const;
 
+/** Parameters that may differ between pages. */
+const CHANGEABLE = ['cursor', 'coverage'];
+
 /** Returns a digest of all parameters that determine which events are returned and how they are paged. */
 export function computeFingerprint(query: Query, listNames: readonly string[]): Buffer {
   const parameters = Object.entries(query)
-    .filter(([name]) => name !== 'cursor')
+    .filter(([name]) => !CHANGEABLE.includes(name))
     .map(([name, value]) => {
       const values = [value].flat();
       // The digest of a list does not depend on how the list is written.

@@ -1,38 +1,51 @@
 /** Describes the comparison of a box with its window for the API's document. */
 import { z } from 'zod';
-import { described, int64 } from '../../bpf/schema/api.ts';
+import { described } from '../../bpf/schema/api.ts';
 import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';
 import { COMPARED_MIN, ROWS_MAX } from '../sums/differences/comparison.ts';
 import { FIELDS } from '../sums/differences/profiles.ts';
 import { coverageSchema } from './coverage_schema.ts';
 import { differencesQuerySchema } from './differences_query.ts';
 import type { Endpoint } from './endpoint.ts';
-import { count } from './values.ts';
+import { count, timeOrNull } from './values.ts';
 
 const exact = (description: string) => z.bigint().meta({ type: 'integer', description });
+
+const partsSchema = z.object({
+  queue_ns: exact('time in which a request for which it waited was in a queue'),
+  service_ns: exact('time in which a device worked on such a request'),
+  sync_ns: exact('time in which one of its syncs ran'),
+  write_ns: exact('time in which one of its writes ran'),
+  request_ns: exact(
+    'time in which a request that one of its threads queued outside such calls was under way: whether a thread waited for it, as for a read, or not, as for read-ahead, is not known',
+  ),
+  untraced_ns: exact('the rest of the time, of which nothing is recorded'),
+});
 
 const sideSchema = z.object({
   count: count('transactions or events'),
   duration_ns: exact('sum of their durations'),
   breakdown: described(
-    z.object({
-      queue_ns: exact('time in which a request for which it waited was in a queue'),
-      service_ns: exact('time in which a device worked on such a request'),
-      sync_ns: exact('time in which one of its syncs ran'),
-      write_ns: exact('time in which one of its writes ran'),
-      request_ns: exact(
-        'time in which a request that one of its threads queued outside such calls was under way: whether a thread waited for it, as for a read, or not, as for read-ahead, is not known',
-      ),
-      untraced_ns: exact('the rest of the time, of which nothing is recorded'),
-    }),
+    partsSchema,
     'parts of their time: each moment is in the first part that has it, so the parts add up to duration_ns',
+  ),
+  median: described(
+    z.object({
+      duration_ns: exact('median of their durations'),
+      breakdown: described(partsSchema, 'median of each part: these do not add up'),
+    }),
+    'medians, which a single long one hardly changes; each is known to within 1/128 of its size, and 0 if there are none',
   ),
 });
 
 export const differencesSchema = z.object({
   of: described(z.enum(['transactions', 'events']), 'the kind that is compared'),
   window: described(
-    z.object({ from: int64().nullable(), to: int64().nullable(), narrowed: z.boolean() }),
+    z.object({
+      ...timeOrNull('from', 'start'),
+      ...timeOrNull('to', 'exclusive end'),
+      narrowed: z.boolean(),
+    }),
     `time of the compared transactions or events; null where it has no bound; narrowed to the time of the box if the window has more than ${KEPT_EVENTS_MAX} events`,
   ),
   selected: described(sideSchema, 'transactions or events in the box'),

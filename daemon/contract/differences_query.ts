@@ -5,6 +5,7 @@ import { Problem } from '../base/problem.ts';
 import type { ComparisonRequest, FoundComparison, Store } from '../store/store.ts';
 import type { Box } from '../sums/box.ts';
 import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';
+import { type CoverageDetail, coverageDetail } from './coverage_schema.ts';
 import {
   buildEventFilter,
   buildValueFilter,
@@ -46,16 +47,19 @@ export const differencesQuerySchema = z
     transaction_id,
     trace_id,
     pid,
+    coverage: coverageDetail,
   })
   .partial();
 
-export type DifferencesQuery = Population & { box: Box };
+type ComparedPopulation = Population & { box: Box };
+
+export type DifferencesQuery = ComparedPopulation & { detail: CoverageDetail | undefined };
 
 const OF_EVENTS = ['transaction_id', 'trace_id', 'pid'] as const;
 
 export function parseDifferencesQuery(query: Query, nowNs: bigint): DifferencesQuery {
   const given = parseQuery(query, differencesQuerySchema);
-  const { of = 'transactions', window_failed: failed } = given;
+  const { of = 'transactions', window_failed: failed, coverage: detail } = given;
   checkPopulationParameters(of, query, { events: OF_EVENTS, transactions: [] });
   const { from, to, min_duration_ms, max_duration_ms } = given;
   const box = buildEventFilter({ from, to, min_duration_ms, max_duration_ms, failed: given.failed }, nowNs) as Box;
@@ -64,8 +68,8 @@ export function parseDifferencesQuery(query: Query, nowNs: bigint): DifferencesQ
     ...buildValueFilter(given),
     ...resolveWindow(given, nowNs),
   };
-  if (of === 'events') return { of, box, filter: omitUndefined({ ...filter, failed }) };
-  return { of, box, filter: omitUndefined({ ...filter, hasError: failed }) };
+  if (of === 'events') return { of, box, detail, filter: omitUndefined({ ...filter, failed }) };
+  return { of, box, detail, filter: omitUndefined({ ...filter, hasError: failed }) };
 }
 
 type DifferencesParameters = z.output<typeof differencesQuerySchema>;
@@ -90,7 +94,7 @@ export interface WindowComparison extends FoundComparison {
 
 export async function* comparePopulation(
   store: Pick<Store, 'compare'>,
-  { box, ...population }: DifferencesQuery,
+  { box, ...population }: ComparedPopulation,
   eventsMax = KEPT_EVENTS_MAX,
 ): AsyncGenerator<void, WindowComparison> {
   const request: ComparisonRequest = { box, eventsMax, ...population };

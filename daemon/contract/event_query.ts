@@ -4,6 +4,7 @@ import { Problem } from '../base/problem.ts';
 import type { EventKey } from '../store/blocks/scanned_block.ts';
 import type { EventFilter } from '../store/store.ts';
 import type { SlowKey } from '../sums/slowest.ts';
+import { type CoverageDetail, coverageDetail } from './coverage_schema.ts';
 import { computeFingerprint, decodeCursor } from './cursor.ts';
 import { buildEventFilter, CONDITION_LISTS, eventConditions } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
@@ -27,6 +28,7 @@ export const eventQuerySchema = z
     cursor: parameter.text.meta({
       description: 'next_cursor of the previous page; the other parameters must stay the same',
     }),
+    coverage: coverageDetail,
   })
   .partial();
 
@@ -39,13 +41,21 @@ export interface EventQuery {
   after: EventKey | undefined;
   /** Place in the list of the slowest events after which the page begins; undefined if events are ordered by time. */
   slowest: { after: SlowKey | undefined } | undefined;
+  detail: CoverageDetail | undefined;
   /** The time to which relative times refer. */
   nowNs: bigint;
   fingerprint: Buffer;
 }
 
 export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
-  const { cursor, order = 'asc', sort = 'time', limit, ...conditions } = parseQuery(query, eventQuerySchema);
+  const {
+    cursor,
+    order = 'asc',
+    sort = 'time',
+    limit,
+    coverage: detail,
+    ...conditions
+  } = parseQuery(query, eventQuerySchema);
   if (sort === 'slowest' && 'order' in query)
     throw createParameterProblem('order', 'sort=slowest has an order of its own');
   const queryFingerprint = computeFingerprint(query, CONDITION_LISTS);
@@ -58,6 +68,7 @@ export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
     limited: limit !== undefined,
     after: sort === 'time' ? place?.key : undefined,
     slowest: sort === 'slowest' ? { after: place && toSlowKey(place.key) } : undefined,
+    detail,
     nowNs: queryNowNs,
     fingerprint: queryFingerprint,
   };

@@ -6,9 +6,19 @@ import type { Endpoint } from './endpoint.ts';
 import { eventQuerySchema } from './event_query.ts';
 import { pinRequest } from './pin_request.ts';
 import { statsQuerySchema } from './stats_query.ts';
-import { transactionSummarySchema, transactionsSchema, wholeTransactionSchema } from './transactions.ts';
-import { summaryQuerySchema, transactionsQuerySchema } from './transactions_query.ts';
-import { dateTime, timestampNs } from './values.ts';
+import {
+  explanationSchema,
+  transactionSummarySchema,
+  transactionsSchema,
+  wholeTransactionSchema,
+} from './transactions.ts';
+import {
+  explanationQuerySchema,
+  summaryQuerySchema,
+  transactionQuerySchema,
+  transactionsQuerySchema,
+} from './transactions_query.ts';
+import { dateTime, time, timeOrNull } from './values.ts';
 
 const transactionId = z.object({
   transaction_id: z
@@ -19,7 +29,7 @@ const transactionId = z.object({
 const pinnedSchema = z
   .object({
     transaction_id: z.string(),
-    from: timestampNs('start of what is kept').nullable(),
+    ...timeOrNull('from', 'start of what is kept'),
     pinned_at: dateTime('when it was pinned first').nullable(),
     nodes: z
       .array(z.string())
@@ -27,11 +37,11 @@ const pinnedSchema = z
   })
   .meta({ id: 'pinned' });
 
-const pinListSchema = z.object({
+export const pinListSchema = z.object({
   pins: z.array(
     z.object({
       transaction_id: z.string(),
-      from: timestampNs('start of what is kept'),
+      ...time('from', 'start of what is kept'),
       pinned_at: dateTime('when it was pinned first'),
       node: z.string(),
     }),
@@ -148,10 +158,11 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     summary: 'One transaction',
     description:
       'Sums up one transaction: when it began and ended, how long its caller waited, how many events it has and how ' +
-      'many failed, who took part, and whether it is pinned. `coverage` says whether events of it may be missing. ' +
+      'many failed, who took part, whether it is pinned, and whether its calls are in several bursts, as when an id is used again. `coverage` says whether events of it may be missing. ' +
       '`transaction_not_found` means that no recording that is served has an event of it.',
     curl: '"$api/api/transactions/$transaction"',
     pathParameters: transactionId,
+    query: transactionQuerySchema,
     success: { status: 200, description: 'The transaction.', content: { 'application/json': wholeTransactionSchema } },
     errors: ['invalid_parameter', 'transaction_not_found'],
   },
@@ -171,6 +182,24 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     query: summaryQuerySchema,
     success: { status: 200, description: 'The sums.', content: { 'application/json': transactionSummarySchema } },
     errors: ['invalid_parameter', 'transaction_not_found', 'too_many_groups', 'busy', 'query_timeout'],
+  },
+  {
+    method: 'get',
+    path: '/api/transactions/{transaction_id}/explain',
+    operationId: 'explainTransaction',
+    tag: 'events',
+    summary: 'Why a transaction took its time',
+    description:
+      'Says in one sentence which calls took the time of a transaction, on which file, what they waited for, and who ' +
+      'had requests on the same device meanwhile, with the figures behind the sentence. The page and `kreplay show` ' +
+      'begin with the same sentence. What others did meanwhile is no proof that it was the cause. ' +
+      '`transaction_not_found` means that no recording that is served has an event of it, `too_many_events` that it ' +
+      'has too many in this time: narrow it with `from` and `to`, or ask for its summary.',
+    curl: '"$api/api/transactions/$transaction/explain"',
+    pathParameters: transactionId,
+    query: explanationQuerySchema,
+    success: { status: 200, description: 'The explanation.', content: { 'application/json': explanationSchema } },
+    errors: ['invalid_parameter', 'transaction_not_found', 'too_many_events', 'busy', 'query_timeout'],
   },
   {
     method: 'post',

@@ -5,14 +5,14 @@ import { COLUMNS_MAX } from '../sums/heatmap.ts';
 import { coverageSchema } from './coverage_schema.ts';
 import type { Endpoint } from './endpoint.ts';
 import { heatmapQuerySchema } from './heatmap_query.ts';
-import { timestampNs } from './values.ts';
+import { time } from './values.ts';
 
 const count = (description: string) => described(z.int().nonnegative(), description);
 
 export const heatmapSchema = z.object({
   of: described(z.enum(['transactions', 'events']), 'the kind that is counted'),
-  from: timestampNs('start of the first column'),
-  to: timestampNs('end of the window; the last column may reach beyond it'),
+  ...time('from', 'start of the first column'),
+  ...time('to', 'end of the window; the last column may reach beyond it'),
   column_ns: described(int64(), 'length of each column'),
   column_count: described(z.int().nonnegative().max(COLUMNS_MAX), 'number of columns; 0 for a window without length'),
   first_row: count('lowest row that is not empty'),

@@ -7,6 +7,7 @@ import { described } from '../../bpf/schema/api.ts';
 import { min } from '../base/bigints.ts';
 import type { NodeSpan, RecordingState, TransactionReach } from '../store/store.ts';
 import { COLUMNS_MAX, computeHeatmapColumns, type HeatmapColumns } from '../sums/heatmap.ts';
+import { type CoverageDetail, coverageDetail } from './coverage_schema.ts';
 import { buildEventFilter, eventConditions } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
@@ -31,20 +32,22 @@ export const heatmapQuerySchema = z
     service: described(parameter.names, 'events of these services, or transactions in which one took part; a list'),
     node: described(parameter.hosts, 'events that these hosts recorded, or transactions with such events; a list'),
     has_error: described(parameter.boolean, 'whether any event of a transaction failed'),
+    coverage: coverageDetail,
   })
   .partial();
 
-export type HeatmapQuery = { columnCount: number; nowNs: bigint } & Population;
+export type HeatmapQuery = { columnCount: number; nowNs: bigint; detail: CoverageDetail | undefined } & Population;
 
 /** Parameters that only one kind of population has. */
 const OF_EVENTS = ['transaction_id', 'trace_id', 'pid', 'failed', 'queued_by'] as const;
 const OF_TRANSACTIONS = ['has_error'] as const;
 
 export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
-  const { of = 'transactions', columns = COLUMNS_DEFAULT, has_error, ...given } = parseQuery(query, heatmapQuerySchema);
+  const { of = 'transactions', columns = COLUMNS_DEFAULT, has_error, ...rest } = parseQuery(query, heatmapQuerySchema);
+  const { coverage: detail, ...given } = rest;
   checkPopulationParameters(of, query, { events: OF_EVENTS, transactions: OF_TRANSACTIONS });
   const filter = buildEventFilter(given, nowNs);
-  const common = { columnCount: columns, nowNs };
+  const common = { columnCount: columns, nowNs, detail };
   return of === 'events'
     ? { ...common, of, filter }
     : { ...common, of, filter: omitUndefined({ ...filter, hasError: has_error }) };

@@ -4,9 +4,11 @@ import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { accessResponse, readyResponse, statsSchema } from './answers.ts';
 import type { coverageSchema } from './coverage_schema.ts';
 import type { differencesSchema } from './differences.ts';
+import type { pinListSchema } from './events.ts';
 import type { heatmapSchema } from './heatmap.ts';
 import type { curvesSchema, replayedEventSchema, sessionSchema, whatIfSchema } from './replay_answers.ts';
 import type {
+  explanationSchema,
   transactionSchema,
   transactionSummarySchema,
   transactionsSchema,
@@ -31,27 +33,31 @@ export type Received<Schema extends z.ZodType> = Parsed<z.infer<Schema>>;
  */
 type WithEvents<Answer, Field extends string, Event> = Omit<Answer, Field> & Record<Field, Event[]>;
 
-export type Coverage = Received<typeof coverageSchema>;
-export type Gap = Coverage['gaps'][number];
+export type ReceivedCoverage = Received<typeof coverageSchema>;
+export type Gap = NonNullable<ReceivedCoverage['gaps']>[number];
+/** A sum of losses of one cause. */
+export type LossSum = ReceivedCoverage['losses'][number];
 /** A call or a request that has begun but not ended. */
-export type InProgressEvent = NonNullable<Coverage['in_progress']>['events'][number];
+export type InProgressEvent = NonNullable<ReceivedCoverage['in_progress']>['events'][number];
 
-export type Transaction = Received<typeof transactionSchema>;
+export type ReceivedTransaction = Received<typeof transactionSchema>;
 export type WholeTransaction = Received<typeof wholeTransactionSchema>;
-export type WrittenBack = Transaction['written_back'];
+export type ReceivedWrittenBack = ReceivedTransaction['written_back'];
 export type TransactionList = Received<typeof transactionsSchema>;
+export type ExplanationAnswer = WithEvents<Received<typeof explanationSchema>, 'slowest', ApiEvent>;
+export type ReceivedBurst = Pick<ExplanationAnswer['bursts'][number], 'from' | 'to'>;
 export type ListedTransaction = WithEvents<Received<typeof transactionSummarySchema>, 'slowest', ApiEvent>;
 
-export type Session = Received<typeof sessionSchema>;
+export type ReceivedSession = Received<typeof sessionSchema>;
 /** Events that get the extra latency: events that match each of the lists; calls if no types are given. */
-export type Only = { [Field in keyof Session['only']]?: readonly string[] | undefined };
-export type NodeClock = Session['clock'][number];
-export type Lateness = Session['lateness'];
+export type Only = { [Field in keyof ReceivedSession['only']]?: readonly string[] | undefined };
+export type ReceivedNodeClock = ReceivedSession['clock'][number];
+export type Lateness = ReceivedSession['lateness'];
 export type PlayedEvent = Received<typeof replayedEventSchema>;
 
 export type LateEvent = ApiEvent & { replay_offset_ns: ExactInteger; replay_duration_ns: ExactInteger };
 export type WhatIfAnswer = WithEvents<Received<typeof whatIfSchema>, 'after_timeout', LateEvent>;
-export type CurveLine = WhatIfAnswer['curve'][number];
+export type ReceivedCurveLine = WhatIfAnswer['curve'][number];
 export type CurvesAnswer = Received<typeof curvesSchema>;
 
 export type StatsAnswer = Received<typeof statsSchema>;
@@ -65,6 +71,8 @@ export type DifferentValue = DifferencesAnswer['differences'][number]['values'][
  * the same device at the same time.
  */
 export type ComparedField = DifferentValue['field'];
+
+export type ListedPin = Received<typeof pinListSchema>['pins'][number];
 
 export type Readiness = Received<typeof readyResponse>;
 export type Access = Received<typeof accessResponse>;

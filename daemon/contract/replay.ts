@@ -42,7 +42,7 @@ const CURL_BODIES: Readonly<Record<string, string>> = {
   step: `--json '{"count": 2}'`,
 };
 
-interface Command {
+interface CommandDeclaration {
   name: string;
   summary: string;
   description: string;
@@ -50,7 +50,13 @@ interface Command {
   answer?: z.ZodType;
 }
 
-function buildCommandEndpoint({ name, summary, description, body, answer = sessionSchema }: Command): Endpoint {
+function buildCommandEndpoint({
+  name,
+  summary,
+  description,
+  body,
+  answer = sessionSchema,
+}: CommandDeclaration): Endpoint {
   return {
     method: 'post',
     path: `/api/replay/sessions/{session_id}/${name}`,

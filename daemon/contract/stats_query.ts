@@ -5,6 +5,7 @@ import { I64_MAX } from '../base/bigints.ts';
 import { parseDuration } from '../base/duration.ts';
 import type { EventFilter } from '../store/store.ts';
 import { DIMENSION_NAMES, type DimensionName } from '../sums/dimensions.ts';
+import { type CoverageDetail, coverageDetail } from './coverage_schema.ts';
 import { buildEventFilter, eventConditions } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
@@ -37,6 +38,7 @@ export const statsQuerySchema = z
     group_by: groupBy.meta({
       description: `fields whose values have their own rows; a list of ${DIMENSION_NAMES.join(', ')}`,
     }),
+    coverage: coverageDetail,
   })
   .partial();
 
@@ -44,9 +46,10 @@ export interface StatsQuery {
   filter: EventFilter;
   bucketNs: bigint | undefined;
   groupBy: readonly DimensionName[];
+  detail: CoverageDetail | undefined;
 }
 
 export function parseStatsQuery(query: Query, nowNs: bigint): StatsQuery {
-  const { bucket: bucketNs, group_by = [], ...conditions } = parseQuery(query, statsQuerySchema);
-  return { filter: buildEventFilter(conditions, nowNs), bucketNs, groupBy: group_by };
+  const { bucket: bucketNs, group_by = [], coverage: detail, ...conditions } = parseQuery(query, statsQuerySchema);
+  return { filter: buildEventFilter(conditions, nowNs), bucketNs, groupBy: group_by, detail };
 }

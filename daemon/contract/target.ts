@@ -4,3 +4,6 @@ export type SeekTarget =
   | { timestamp_ns: bigint }
   | { event_id: string }
   | { event_index: bigint };
+
+/** The target of a seek, in the forms that the clients of this tree send. */
+export type SentSeekTarget = { position_ns: bigint } | { event_index: number } | { event_id: string };

@@ -2,12 +2,13 @@
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import type { TransactionFilter, TransactionsRequest } from '../store/store.ts';
+import { type CoverageDetail, coverageDetail } from './coverage_schema.ts';
 import { computeFingerprint, decodeCursor, encodeCursor } from './cursor.ts';
 import { buildValueFilter, CONDITION_LISTS, transactionValues } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
-import { createReversedProblem, resolveTimeRange } from './time_range.ts';
+import { createReversedProblem, resolveTimeRange, type TimeRange } from './time_range.ts';
 
 const LIMIT_MAX = 1000;
 const LIMIT_DEFAULT = 100;
@@ -19,6 +20,10 @@ export const transactionsQuerySchema = z
     from: described(parameter.time, 'the first own event of the transaction began at or after this time'),
     to: described(parameter.time, 'the transaction began before this time'),
     ...transactionValues,
+    q: described(
+      parameter.text,
+      'its id contains this text, whether its letters a to z are in upper or lower case; no character is a wildcard',
+    ),
     min_duration_ms: described(parameter.milliseconds, 'minimum of its duration_ns, in decimal milliseconds'),
     max_duration_ms: described(parameter.milliseconds, 'maximum of its duration_ns, in decimal milliseconds'),
     has_error: described(parameter.boolean, 'whether any of its events failed'),
@@ -31,13 +36,14 @@ export const transactionsQuerySchema = z
       `maximum number of transactions of a page, ${LIMIT_DEFAULT} unless given`,
     ),
     cursor: described(parameter.text, 'next_cursor of the previous page; the other parameters must stay the same'),
+    coverage: coverageDetail,
   })
   .partial();
 
-type TransactionsParameters = Omit<z.output<typeof transactionsQuerySchema>, 'sort' | 'limit' | 'cursor'>;
+type TransactionsParameters = Omit<z.output<typeof transactionsQuerySchema>, 'sort' | 'limit' | 'cursor' | 'coverage'>;
 
 function buildTransactionFilter(given: TransactionsParameters, nowNs: bigint): TransactionFilter {
-  const { has_error: hasError, min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
+  const { has_error: hasError, min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs, q: idPart } = given;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
     throw createReversedProblem('min_duration_ms', 'max_duration_ms', 'longer than');
   return omitUndefined({
@@ -46,8 +52,11 @@ function buildTransactionFilter(given: TransactionsParameters, nowNs: bigint): T
     minDurationNs,
     maxDurationNs,
     hasError,
+    idPart,
   });
 }
+
+export const transactionQuerySchema = z.strictObject({ coverage: coverageDetail }).partial();
 
 export const SUMMARY_LIMIT_DEFAULT = 20;
 
@@ -57,11 +66,37 @@ export const summaryQuerySchema = z
       parameter.integer(1, LIMIT_MAX),
       `maximum number of calls and of files, ${SUMMARY_LIMIT_DEFAULT} unless given`,
     ),
+    coverage: coverageDetail,
   })
   .partial();
 
+const SLOWEST_DEFAULT = 5;
+
+export const explanationQuerySchema = z
+  .strictObject({
+    limit: described(
+      parameter.integer(1, LIMIT_MAX),
+      `maximum number of calls in \`slowest\`, ${SLOWEST_DEFAULT} unless given`,
+    ),
+    from: described(parameter.time, 'explain only events that began at or after this time'),
+    to: described(parameter.time, 'explain only events that began before this time'),
+    coverage: coverageDetail,
+  })
+  .partial();
+
+export interface ExplanationQuery extends TimeRange {
+  limit: number;
+  detail: CoverageDetail | undefined;
+}
+
+export function parseExplanationQuery(query: Query, nowNs: bigint): ExplanationQuery {
+  const { limit = SLOWEST_DEFAULT, coverage: detail, ...range } = parseQuery(query, explanationQuerySchema);
+  return { limit, detail, ...resolveTimeRange(range, nowNs) };
+}
+
 export interface TransactionsQuery {
   request: TransactionsRequest;
+  detail: CoverageDetail | undefined;
   /** The time to which relative times refer. */
   nowNs: bigint;
   /** Encodes a place in this list of transactions. */
@@ -69,7 +104,8 @@ export interface TransactionsQuery {
 }
 
 export function parseTransactionsQuery(query: Query, nowNs: bigint): TransactionsQuery {
-  const { cursor, sort = 'recent', limit = LIMIT_DEFAULT, ...given } = parseQuery(query, transactionsQuerySchema);
+  const parameters = parseQuery(query, transactionsQuerySchema);
+  const { cursor, sort = 'recent', limit = LIMIT_DEFAULT, coverage: detail, ...given } = parameters;
   // The extra name makes the fingerprint differ from the fingerprints of event queries.
   const queryFingerprint = computeFingerprint({ ...query, 'a list of': 'transactions' }, CONDITION_LISTS);
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
@@ -82,6 +118,7 @@ export function parseTransactionsQuery(query: Query, nowNs: bigint): Transaction
       limit,
       ...(place && { after: { value: place.key.timestamp_ns, transactionId: place.key.event_id } }),
     },
+    detail,
     nowNs: queryNowNs,
     encodePlace: ({ value, transactionId }) =>
       encodeCursor({ key: { timestamp_ns: value, event_id: transactionId }, nowNs: queryNowNs }, queryFingerprint),

@@ -5,6 +5,7 @@ import { EVENT_TYPES } from '../../bpf/schema/index.ts';
 import { I64_MAX } from '../base/bigints.ts';
 import { parseMilliseconds } from '../base/duration.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression, timeMessage } from '../base/time.ts';
+import { coverageDetail } from './coverage_schema.ts';
 import { documented } from './documented.ts';
 import { errorArray, OPERATIONS, SYSCALLS, TIME_JSON } from './parameters.ts';
 import { clockOffsetsNs, extraLatencyNs, files, names, only, timeoutNs } from './replay_requests.ts';
@@ -93,6 +94,7 @@ export const whatIfRequest = z
     timeout_ns: timeoutNs.default(null),
     clock_offsets_ns: clockOffsetsNs,
     only: only.prefault({}),
+    coverage: coverageDetail.optional(),
     limit: z
       .int()
       .min(0)

@@ -6,14 +6,15 @@
  * A call that ends between the first and the second step is among the events; a file that turns out to be unreadable
  * while events are read is known in the third step.
  */
-import type { Coverage } from '../contract/coverage_schema.ts';
+import type { Coverage, CoverageDetail } from '../contract/coverage_schema.ts';
 import type { Population } from '../contract/population.ts';
 import type { ShardWatch } from '../store/fleet_state.ts';
 import type { EventFilter, NodeSpan, Store, TransactionReach, TransactionSummary } from '../store/store.ts';
-import { readAnswerSpans } from './coverage.ts';
+import { type FoundCoverage, readAnswerSpans } from './coverage.ts';
 import type { FoundUnended } from './in_progress.ts';
 import { readListCoverage, readPopulationCoverage } from './population_coverage.ts';
 import { readEventCoverage, readTransactionCoverage } from './transaction_coverage.ts';
+import { buildCoverageView } from './view.ts';
 
 export interface AnswerOptions {
   nowNs: bigint;
@@ -39,13 +40,15 @@ export interface CoveredAnswer {
   /**
    * Coverage of an answer about events; if the filter selects one transaction, only gaps that concern that transaction.
    */
-  coverEvents(filter: EventFilter): Promise<Coverage>;
+  coverEvents(filter: EventFilter): Promise<FoundCoverage>;
   /** Coverage of an answer about one transaction. */
-  coverTransaction(transaction: TransactionSummary): Promise<Coverage>;
+  coverTransaction(transaction: TransactionSummary): Promise<FoundCoverage>;
   /** Coverage of an answer about a population; `reach` is the reach of its transactions, or null if there are none. */
-  coverPopulation(population: Population, reach: TransactionReach | null): Promise<Coverage>;
+  coverPopulation(population: Population, reach: TransactionReach | null): Promise<FoundCoverage>;
   /** Coverage of a list of the transactions that a filter selects. */
-  coverList(filter: Population['filter'], reach: TransactionReach | null): Promise<Coverage>;
+  coverList(filter: Population['filter'], reach: TransactionReach | null): Promise<FoundCoverage>;
+  /** The coverage as the answer has it. */
+  describe(found: FoundCoverage, detail: CoverageDetail | undefined): Promise<Coverage>;
 }
 
 /** Read the answer's events after this promise has resolved, and the coverage after the events. */
@@ -62,5 +65,6 @@ export async function beginAnswer(
     coverTransaction: (transaction) => readTransactionCoverage(store, read, transaction, nowNs),
     coverPopulation: (population, reach) => readPopulationCoverage(store, read, { ...population, reach, nowNs }),
     coverList: (ofList, reach) => readListCoverage(store, read, { filter: ofList, reach, nowNs }),
+    describe: (found, detail = 'summary') => buildCoverageView(store, found, { spans: read.spans, detail }),
   };
 }

@@ -1,7 +1,7 @@
 /** Adds gaps to the coverage of an answer for nodes whose shard of the fleet was unavailable. */
 import type { LossCause } from '../../bpf/schema/losses.ts';
-import type { Coverage } from '../contract/coverage_schema.ts';
 import type { AwayNodes } from '../store/fleet_state.ts';
+import type { FoundCoverage } from './coverage.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
 const CAUSE: LossCause = 'unavailable';
@@ -9,7 +9,11 @@ const CAUSE: LossCause = 'unavailable';
 const SEEMING: LossCause = 'not_recorded_yet';
 
 /** Adds a gap over the window for each unavailable node, or one gap without a node if the nodes are not known. */
-export function addAwayNodes(coverage: Coverage, found: AwayNodes | undefined, window: CoverageQuery): Coverage {
+export function addAwayNodes(
+  coverage: FoundCoverage,
+  found: AwayNodes | undefined,
+  window: CoverageQuery,
+): FoundCoverage {
   if (!found) return coverage;
   const { fromNs = 0n, toNs, nodes, excludedNodes = [], nowNs } = window;
   const named = nodes && [...new Set(nodes)].filter((node) => !excludedNodes.includes(node));

@@ -1,17 +1,15 @@
 /** Computes, in the API's terms, which events of a window are missing from the recording. */
 
-import { type Coverage, GAPS_MAX } from '../contract/coverage_schema.ts';
+import { type Coverage, GAPS_MAX, UNREADABLE_MAX } from '../contract/coverage_schema.ts';
 import type { ShardWatch } from '../store/fleet_state.ts';
 import type { EventFilter, NodeLoss, NodeSpan, Store } from '../store/store.ts';
-import { addInProgress, type FoundUnended, findUnended } from './in_progress.ts';
+import { addInProgress, type FoundInProgress, type FoundUnended, findUnended } from './in_progress.ts';
 import { type CoverageQuery, findUnrecorded } from './unrecorded.ts';
 
 /** Gaps closer to each other than this are merged if there are too many gaps. */
 const APART_NS_MIN = 1_000_000n;
 /** A distance larger than any between two gaps. */
 const APART_NS_MAX = 2n ** 66n;
-/** Maximum number of unreadable files that one answer names. */
-const UNREADABLE_MAX = 100;
 
 /** State that is read before the events of an answer. */
 export interface AnswerSpans {
@@ -46,7 +44,7 @@ export async function readCoverage(
   store: Store,
   { spans, unended }: Pick<AnswerSpans, 'spans' | 'unended'>,
   window: CoverageQuery,
-): Promise<Coverage> {
+): Promise<FoundCoverage> {
   const { fromNs, toNs, nodes, excludedNodes = [] } = window;
   const isAsked = ({ node }: { node: string | null }) => node === null || !excludedNodes.includes(node);
   const asked = { ...window, nodes: nodes?.filter((node) => !excludedNodes.includes(node)) };
@@ -70,17 +68,30 @@ export async function readCoverage(
 
 const compareStarts = (a: NodeLoss, b: NodeLoss) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0);
 
-type CoverageGap = Coverage['gaps'][number];
+/** A gap as in the answer, without the times as text. */
+export type CoverageGap = Omit<NonNullable<Coverage['gaps']>[number], 'from_time' | 'to_time'>;
+
+/** The gaps in the events of an answer. */
+export interface FoundCoverage extends Pick<Coverage, 'complete' | 'lost' | 'recorded_until' | 'unreadable'> {
+  gaps: CoverageGap[];
+  /** Gaps that do not touch the answer. */
+  others?: CoverageGap[];
+  nodes: { node: string; recorded_until: bigint }[];
+  in_progress?: FoundInProgress;
+  /** The time that the answer is about; a missing bound leaves that side open. */
+  window: Pick<CoverageQuery, 'fromNs' | 'toNs'>;
+}
 
 export function buildCoverage(
   losses: readonly NodeLoss[],
   spans: readonly NodeSpan[],
   window: CoverageQuery,
-): Coverage {
+): FoundCoverage {
+  const { fromNs, toNs, nodes } = window;
   const all = [...losses, ...findUnrecorded(spans, window)].sort(compareStarts);
   const gaps = mergeGaps(all);
   const lost = losses.reduce((sum, loss) => sum + loss.lost, 0);
-  return { complete: gaps.length === 0, lost, gaps, ...findRecordedUntil(spans, window.nodes) };
+  return { complete: gaps.length === 0, lost, gaps, ...findRecordedUntil(spans, nodes), window: { fromNs, toNs } };
 }
 
 /** Whether the answer may lack events because of this loss: a loss of one service concerns no other service. */

@@ -25,11 +25,18 @@ export interface FoundUnended {
   isSelected: boolean;
 }
 
+/** Calls and requests in progress, with at most as many events as a whole answer has. */
+export interface FoundInProgress {
+  count: number;
+  oldest: bigint;
+  events: Omit<NonNullable<Coverage['in_progress']>['events'][number], 'timestamp'>[];
+}
+
 /** The losses of an answer, together with its calls and requests in progress. */
-interface InProgress {
+interface InProgressAnswer {
   /** The losses of the window, except those that are known to concern other answers. */
   losses: NodeLoss[];
-  inProgress: Coverage['in_progress'];
+  inProgress: FoundInProgress | undefined;
 }
 
 /** Finds the calls and requests in progress that a filter selects, whenever they began. */
@@ -90,7 +97,7 @@ export function addInProgress(
   losses: readonly NodeLoss[],
   { own, lost, isSelected }: FoundUnended,
   { spans, window: { fromNs = 0n, toNs } }: { spans: readonly NodeSpan[]; window: CoverageQuery },
-): InProgress {
+): InProgressAnswer {
   const untils = new Map<string, bigint>();
   for (const { node, toNs: untilNs } of spans) if (untilNs > (untils.get(node) ?? -1n)) untils.set(node, untilNs);
   const getUntil = (node: string) => untils.get(node) ?? 0n;
@@ -140,7 +147,7 @@ function toLoss(node: string, lost: number, fromNs: bigint, untilNs: bigint): No
 function summarizeOpen(
   events: readonly UnendedEvent[],
   open: readonly { count: number; sinceNs: bigint }[],
-): Coverage['in_progress'] {
+): FoundInProgress | undefined {
   if (open.length === 0) return undefined;
   const byStart = events.toSorted((a, b) => (a.timestamp_ns < b.timestamp_ns ? -1 : 1));
   return {

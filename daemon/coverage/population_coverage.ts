@@ -11,11 +11,10 @@
  * The event that shows that a transaction ran on an excluded node may be lost, so gaps of excluded nodes count too.
  */
 
-import type { Coverage } from '../contract/coverage_schema.ts';
 import type { Population } from '../contract/population.ts';
 import type { Store, TransactionFilter, TransactionReach } from '../store/store.ts';
 import { addAwayNodes } from './away_nodes.ts';
-import { type AnswerSpans, readCoverage } from './coverage.ts';
+import { type AnswerSpans, type FoundCoverage, readCoverage } from './coverage.ts';
 import { selectOfTransactions } from './in_progress.ts';
 import { readEventCoverage } from './transaction_coverage.ts';
 
@@ -30,7 +29,7 @@ export async function readListCoverage(
   store: Store,
   { spans, unended, shards }: AnswerSpans,
   { filter, reach, nowNs }: AnswerReach & { filter: TransactionFilter },
-): Promise<Coverage> {
+): Promise<FoundCoverage> {
   const { fromNs, toNs } = filter;
   // A filter without nodes selects every node.
   const nodes = filter.nodes && [...new Set([...filter.nodes, ...(reach?.nodes ?? [])])];
@@ -48,7 +47,7 @@ export function readPopulationCoverage(
   store: Store,
   { spans, ...read }: AnswerSpans,
   { of, filter, ...answered }: Population & AnswerReach,
-): Promise<Coverage> {
+): Promise<FoundCoverage> {
   if (of === 'transactions') return readListCoverage(store, { spans, ...read }, { filter, ...answered });
   const asked = spans.filter(({ node }) => !filter.nodes || filter.nodes.includes(node));
   return readEventCoverage(store, { spans: asked, ...read }, { filter, nowNs: answered.nowNs });

@@ -9,10 +9,9 @@
 
 import { computeWholeEndNs } from '../../agent/recording/read/transactions.ts';
 import { max, min } from '../base/bigints.ts';
-import type { Coverage } from '../contract/coverage_schema.ts';
 import type { EventFilter, NodeSpan, Store, TransactionSummary } from '../store/store.ts';
 import { addAwayNodes } from './away_nodes.ts';
-import { type AnswerSpans, readCoverage } from './coverage.ts';
+import { type AnswerSpans, type CoverageGap, type FoundCoverage, readCoverage } from './coverage.ts';
 import { IN_PROGRESS } from './in_progress.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
@@ -26,7 +25,7 @@ export async function readEventCoverage(
   store: Store,
   read: AnswerSpans,
   { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
-): Promise<Coverage> {
+): Promise<FoundCoverage> {
   const { fromNs, toNs, nodes, transactionId, excluded } = filter;
   const coverage = await readRecordedCoverage(store, read, { filter, nowNs });
   // Any node may have the first or the last event of a transaction.
@@ -38,7 +37,7 @@ async function readRecordedCoverage(
   store: Store,
   read: AnswerSpans,
   { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
-): Promise<Coverage> {
+): Promise<FoundCoverage> {
   const { fromNs, toNs, nodes, transactionId, excluded } = filter;
   const services = { services: filter.services, excludedServices: excluded?.services };
   const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, ...services, nowNs };
@@ -53,7 +52,7 @@ export async function readTransactionCoverage(
   read: AnswerSpans,
   transaction: TransactionSummary,
   nowNs: bigint,
-): Promise<Coverage> {
+): Promise<FoundCoverage> {
   const coverage = await readOwnCoverage(store, read, transaction, { nowNs });
   // The transaction may continue on any node.
   return addAwayNodes(coverage, await read.shards?.findAwayNodes(), { nowNs });
@@ -64,7 +63,7 @@ async function readOwnCoverage(
   { spans, unended }: AnswerSpans,
   transaction: TransactionSummary,
   window: CoverageQuery,
-): Promise<Coverage> {
+): Promise<FoundCoverage> {
   const unendedOwn = [...unended.own.events, ...unended.own.lost];
   const { unlisted } = unended.own;
   // A node whose calls are all still in progress has no event of the transaction yet.
@@ -80,6 +79,11 @@ async function readOwnCoverage(
   const starts = unendedOwn.map(({ timestamp_ns }) => timestamp_ns);
   const firstNs = starts.reduce(min, transaction.firstTimestampNs);
   const lastNs = starts.reduce(max, computeWholeEndNs(transaction));
+  // The answer is about the part of the window in which the transaction took place.
+  const lasted = {
+    fromNs: own.fromNs === undefined ? firstNs : max(own.fromNs, firstNs),
+    toNs: own.toNs === undefined ? lastNs + 1n : min(own.toNs, lastNs + 1n),
+  };
   const ownNs = { fromNs: firstNs - QUIET_NS, toNs: lastNs + QUIET_NS };
   // The query's window may begin or end within a gap.
   const wide = {
@@ -92,11 +96,17 @@ async function readOwnCoverage(
   const isWide = wide.fromNs !== own.fromNs || wide.toNs !== own.toNs;
   const coverage = isWide ? await readCoverage(store, ownRead, own) : around;
   // Any call without a known owner may belong to the transaction.
-  const mayBeOwn = ({ cause, node, from, to }: Coverage['gaps'][number]) =>
+  const mayBeOwn = ({ cause, node, from, to }: CoverageGap) =>
     cause === IN_PROGRESS &&
     unlisted.some(({ sinceNs, ...one }) => one.node === node && from <= sinceNs && to >= sinceNs);
   const gaps = coverage.gaps.filter((gap) => (gap.from < toNs && gap.to > fromNs) || mayBeOwn(gap));
-  return { ...coverage, complete: gaps.length === 0, lost: gaps.reduce((sum, gap) => sum + gap.lost, 0), gaps };
+  return {
+    ...coverage,
+    complete: gaps.length === 0,
+    lost: gaps.reduce((sum, gap) => sum + gap.lost, 0),
+    gaps,
+    window: lasted,
+  };
 }
 
 /**
@@ -113,7 +123,7 @@ interface Reach {
 }
 
 /** Returns the period in which a gap may hide a part of the transaction; it includes a quiet period at either end. */
-function narrowReach(gaps: Coverage['gaps'], { fromNs, toNs }: Reach): Reach {
+function narrowReach(gaps: readonly CoverageGap[], { fromNs, toNs }: Reach): Reach {
   for (const gap of gaps) if (gap.from < toNs && gap.to > fromNs) toNs = max(toNs, gap.to + QUIET_NS);
   const byEnd = gaps.toSorted((a, b) => (a.to > b.to ? -1 : a.to < b.to ? 1 : 0));
   for (const gap of byEnd) if (gap.from < toNs && gap.to > fromNs) fromNs = min(fromNs, gap.from - QUIET_NS);

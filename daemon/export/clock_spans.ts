@@ -2,7 +2,7 @@
  * Determines the span of wall-clock time in which each clock step was in force. Spans overlap if the clock was set
  * back.
  */
-import type { ClockStep } from './source.ts';
+import type { ClockStep } from '../../agent/recording/format/losses.ts';
 
 export interface ClockSpan {
   readonly step: ClockStep;

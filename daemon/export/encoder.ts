@@ -1,6 +1,7 @@
 /** The interfaces of an export format, which receives blocks of events and the data that accompanies them. */
+
+import type { ClockStep, Loss } from '../../agent/recording/format/losses.ts';
 import type { RecordingBlock, RecordingDictionary } from '../store/blocks/scanned_block.ts';
-import type { ClockStep, Loss } from './source.ts';
 
 /** Data that is exported with the events. */
 export interface Surroundings {
@@ -20,7 +21,7 @@ export interface Encoder {
   /**
    * Encodes blocks, which must come in order, as short chunks, so that a slow reader delays other work only briefly.
    */
-  encodePieces(scanned: RecordingBlock): Iterable<string | Buffer>;
+  encodeChunks(scanned: RecordingBlock): Iterable<string | Buffer>;
   tail(): string | Buffer;
 }
 

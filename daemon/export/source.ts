@@ -9,9 +9,6 @@ import {
 } from '../store/blocks/scanned_block.ts';
 import { ExportError, runWithReadErrors } from './errors.ts';
 
-export type Loss = ReturnType<RecordingReader['losses']>[number];
-export type ClockStep = ReturnType<RecordingReader['clockSteps']>[number];
-
 export interface Source {
   readonly path: string;
   readonly reader: RecordingReader;

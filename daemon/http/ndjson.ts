@@ -10,14 +10,14 @@ export function isOpen(res: Response): boolean {
   return !res.destroyed && !res.closed;
 }
 
-type Pieces = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 export function sendNdjson(
   res: Response,
-  pieces: Pieces,
+  chunks: Chunks,
   trailers?: () => Promise<Record<string, string>>,
 ): Promise<void> {
-  return sendLines(res, 'application/x-ndjson', pieces, trailers);
+  return sendLines(res, 'application/x-ndjson', chunks, trailers);
 }
 
 /**
@@ -28,15 +28,15 @@ export function sendNdjson(
 export async function sendLines(
   res: Response,
   mediaType: string,
-  pieces: Pieces,
+  chunks: Chunks,
   trailers: () => Promise<Record<string, string>> = async () => ({}),
 ): Promise<void> {
   res.status(200).type(mediaType);
   res.flushHeaders();
   let sending = Promise.resolve();
-  for await (const piece of pieces) {
+  for await (const chunk of chunks) {
     await sending;
-    if (piece.length > 0) sending = writePiece(res, piece);
+    if (chunk.length > 0) sending = writeChunk(res, chunk);
     await yieldToEventLoop(res);
     if (!isOpen(res)) return;
   }
@@ -48,28 +48,28 @@ export async function sendLines(
  * Sends an answer of known size. Each chunk is released once it has reached the kernel; `onLeft` gets the number of
  * bytes that have not been written yet.
  */
-export async function sendPieces(
+export async function sendChunks(
   res: Response,
-  pieces: Uint8Array[],
+  chunks: Uint8Array[],
   onLeft: (bytes: number) => void = () => {},
 ): Promise<void> {
-  let left = pieces.reduce((sum, { length }) => sum + length, 0);
+  let left = chunks.reduce((sum, { length }) => sum + length, 0);
   res.status(200).set('Content-Length', String(left));
   if (left <= AT_ONCE_BYTES_MAX) {
-    res.end(Buffer.concat(pieces));
+    res.end(Buffer.concat(chunks));
     return onLeft(0);
   }
-  pieces.reverse();
-  for (let piece = pieces.pop(); piece && isOpen(res); piece = pieces.pop()) {
-    left -= piece.length;
+  chunks.reverse();
+  for (let chunk = chunks.pop(); chunk && isOpen(res); chunk = chunks.pop()) {
+    left -= chunk.length;
     onLeft(left);
-    await writePiece(res, piece);
+    await writeChunk(res, chunk);
   }
   res.end();
 }
 
 /** Resolves when the bytes are no longer needed. */
-async function writePiece(res: Response, bytes: Uint8Array): Promise<void> {
+async function writeChunk(res: Response, bytes: Uint8Array): Promise<void> {
   if (!isOpen(res)) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const done = () => resolve();

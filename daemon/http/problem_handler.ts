@@ -1,7 +1,7 @@
 /** Converts errors of requests to problem details (RFC 9457) and to lines in the log. */
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
-import { buildProblemBody, ERRORS, type ErrorCode, Problem } from '../base/problem.ts';
+import { buildProblemBody, ERRORS, type ErrorCode, hasErrorCode, Problem } from '../base/problem.ts';
 import { abortResponse } from './abort_response.ts';
 import { describeRoute, getRequestId } from './request_log.ts';
 import { sendJson } from './send_json.ts';
@@ -17,10 +17,6 @@ function sendProblem(res: Response, problem: Problem): void {
   sendJson(res, ERRORS[problem.code].status, buildProblemBody(problem), 'application/problem+json');
 }
 
-function isErrorCode(code: unknown): code is ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(ERRORS, code);
-}
-
 /** Errors of the body reader have a `type`; errors of a recording have one of kreplay's own codes. */
 const BODY_READER_CODES: Record<string, ErrorCode> = {
   'entity.too.large': 'body_too_large',
@@ -31,8 +27,8 @@ const BODY_READER_CODES: Record<string, ErrorCode> = {
 function toProblem(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (!(error instanceof Error)) return null;
-  const { type, status, code } = error as { type?: unknown; status?: unknown; code?: unknown };
-  if (isErrorCode(code)) return new Problem(code, error.message);
+  if (hasErrorCode(error)) return new Problem(error.code, error.message);
+  const { type, status } = error as { type?: unknown; status?: unknown };
   if (typeof type === 'string' && BODY_READER_CODES[type]) return new Problem(BODY_READER_CODES[type], error.message);
   // Express marks client errors by their status, such as a path that does not decode, or a body that is truncated or
   // badly compressed.

@@ -12,7 +12,7 @@ export const durations = z
   .object({ bounds_seconds: z.array(count), counts: z.array(count), sum_seconds: count })
   .refine(({ bounds_seconds, counts }) => counts.length === bounds_seconds.length + 1);
 
-export type Durations = z.infer<typeof durations>;
+export type AskedDurations = z.infer<typeof durations>;
 
 /** Returns `silent` if the service exists but does not answer; undefined if there is no service or access is denied. */
 export async function askSocket<Report>(
@@ -34,8 +34,8 @@ async function readAnswer(path: string, timeoutMs: number): Promise<string> {
   const timer = setTimeout(() => socket.destroy(new NoAnswer()), timeoutMs);
   try {
     let text = '';
-    for await (const piece of socket.setEncoding('utf8')) {
-      text += piece;
+    for await (const chunk of socket.setEncoding('utf8')) {
+      text += chunk;
       if (text.length > ANSWER_BYTES_MAX) throw new Error('too much of an answer');
     }
     return text;

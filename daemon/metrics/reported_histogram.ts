@@ -2,11 +2,11 @@
  * A histogram that another process has counted, unlike the library's own histograms, which do the counting themselves.
  */
 import type { Registry } from '@prometheus-io/client';
-import type { Durations } from './asked_socket.ts';
+import type { AskedDurations } from './asked_socket.ts';
 
 export interface ReportedHistogram {
   /** Sets the series of a node. A node without durations gets no series. */
-  set(node: string, durations: Durations | undefined): void;
+  set(node: string, durations: AskedDurations | undefined): void;
 }
 
 export function createReportedHistogram(registry: Registry, name: string, help: string): ReportedHistogram {

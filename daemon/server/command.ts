@@ -204,7 +204,7 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   const data = fleet ? undefined : (given ?? (recordings.length === 0 ? DATA_DEFAULT : undefined));
   const onListening = (url: string) => {
     const served = fleet
-      ? [`the fleet at ${fleet.urls.join(', ')}`]
+      ? [`the fleet in ${fleet.urls.join(', ')}`]
       : [data, ...recordings].filter((place) => place !== undefined);
     process.stdout.write(`kreplay daemon: serving ${served.join(', ')} at ${url}\n`);
     process.send?.(url);

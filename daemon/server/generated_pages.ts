@@ -3,7 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { formatEventTables, formatLossTable, formatOwnerTables, replaceGenerated } from '../../bpf/schema/docs.ts';
 import { ERRORS } from '../base/problem.ts';
 import { ENDPOINTS } from '../contract/openapi.ts';
-import { createMetrics } from '../metrics/metrics.ts';
+import { createMetrics, type MetricDescription } from '../metrics/metrics.ts';
+import { createWatchMetrics } from '../metrics/watch_metrics.ts';
 import { limitTable } from './limit_table.ts';
 
 function buildErrorTable(): string {
@@ -18,13 +19,11 @@ function buildEndpointTable(): string {
   return ['| endpoint | answer | command |', '|---|---|---|', ...rows].join('\n');
 }
 
-function buildMetricTable(): string {
-  const rows = createMetrics()
-    .describeMetrics()
-    .map(
-      ({ name, help, labelNames }) =>
-        `| \`${name}\` | ${labelNames.map((label) => `\`${label}\``).join(', ')} | ${help} |`,
-    );
+function buildMetricTable(metrics: readonly MetricDescription[]): string {
+  const rows = metrics.map(
+    ({ name, help, labelNames }) =>
+      `| \`${name}\` | ${labelNames.map((label) => `\`${label}\``).join(', ')} | ${help} |`,
+  );
   return ['| metric | labels | meaning |', '|---|---|---|', ...rows].join('\n');
 }
 
@@ -32,7 +31,8 @@ function buildMetricTable(): string {
 const GENERATED: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
   'agent/docs/events.md': { events: formatEventTables, owners: formatOwnerTables, losses: formatLossTable },
   'daemon/docs/api.md': { endpoints: buildEndpointTable, errors: buildErrorTable },
-  'daemon/docs/operate.md': { metrics: buildMetricTable, limits: limitTable },
+  'daemon/docs/operate.md': { metrics: () => buildMetricTable(createMetrics().describeMetrics()), limits: limitTable },
+  'daemon/docs/watch.md': { metrics: () => buildMetricTable(createWatchMetrics().describeMetrics()) },
 };
 
 export const GENERATED_PAGES: readonly string[] = Object.keys(GENERATED);

@@ -18,8 +18,11 @@ import {
 import { STREAMS_MAX } from '../http/access/stream_room.ts';
 import { SMALL_BYTES_MAX, UNSENT_BYTES_MAX_DEFAULT } from '../http/access/unsent.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
+import { CURVES_MAX } from '../http/routes/curves.ts';
+import { EXPLAINED_EVENTS_MAX, EXPLAINED_OTHERS_MAX } from '../http/routes/explanation.ts';
 import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
 import { VIEWERS_MAX } from '../replay/session/stream.ts';
+import { LISTED_BURSTS, OWN_BURSTS } from '../store/transaction_bursts.ts';
 import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';
 import { STATS_ROWS_MAX } from '../sums/stats.ts';
 import { FLEET_TAILS_MAX, TAILS_MAX } from '../tail/tails.ts';
@@ -66,7 +69,7 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
   [
     'queries, sums, lists of transactions and new replays at once',
     `\`--max-scans\` (${SCANS_MAX_DEFAULT})`,
-    `${WAITING_PER_SCAN} times as many wait for ${formatSeconds(WAIT_MS_MAX_DEFAULT)} at most, then 503 \`busy\`; readers that do not read take no turn`,
+    `${WAITING_PER_SCAN} times as many wait for ${formatSeconds(WAIT_MS_MAX_DEFAULT)} at most, then 503 \`busy\`; readers that do not read take no slot`,
   ],
   [
     `small questions at once: at most ${SMALL_ROWS_MAX} events in order of time, or transactions that are not chosen by values of their events, as JSON; what one transaction was slow for, or what if`,
@@ -92,6 +95,22 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
     'events that `/api/differences` reads, and a filter of transactions by values of their events',
     count(KEPT_EVENTS_MAX),
     'of differences the time of the box alone; then 400 `too_many_events`',
+  ],
+  [
+    'events of a transaction that is explained',
+    count(EXPLAINED_EVENTS_MAX),
+    '400 `too_many_events`: never an explanation of a part that it does not name',
+  ],
+  [
+    'requests of others that an explanation counts',
+    count(EXPLAINED_OTHERS_MAX),
+    '`neighbours_complete` is false, and the sentence says "at least"',
+  ],
+  ['transactions of a what-if with `where`', `the newest ${count(CURVES_MAX)}`, '`are_more` is true'],
+  [
+    'events that are read for `burst_count`',
+    `${count(OWN_BURSTS.eventsMax)} of one transaction; in a list ${count(LISTED_BURSTS.eventsMax)} of ${LISTED_BURSTS.transactionsMax} transactions`,
+    'null',
   ],
   ['rows of `/api/stats`', count(STATS_ROWS_MAX), '400 `too_many_groups`'],
   [

@@ -74,16 +74,16 @@ export async function listen(
   const scheme = tls ? 'https' : 'http';
   const where = showAddress(address, scheme);
   refuseOpenAddress(address, where, options);
-  const inTurn = answerOneAtATime(answer, {
+  const oneAtATime = answerOneAtATime(answer, {
     isCheap: ({ url }) => url === '/healthz',
     onFlooded: () => onClosed('flooded'),
   });
   const server = tls
     ? createTlsServer(
         { ...LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS, ...tls, requestCert: tls.ca !== undefined },
-        inTurn,
+        oneAtATime,
       )
-    : createServer(LIMITS, inTurn);
+    : createServer(LIMITS, oneAtATime);
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   server.maxHeadersCount = HEADERS_MAX;
   const limits = { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX, keptMax: KEPT_MAX };

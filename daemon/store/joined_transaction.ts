@@ -5,7 +5,7 @@ import {
   computeFirstStartNs,
   computeLastEndNs,
   joinWrittenBack,
-  type TransactionSummary as RecordedSummary,
+  type RecordingTransaction,
 } from '../../agent/recording/read/transactions.ts';
 import { formatEventId } from '../base/event_id.ts';
 import type { NodeRecording } from './blocks/scanned_block.ts';
@@ -14,7 +14,7 @@ import type { TransactionSummary } from './store.ts';
 /** The part of the transaction that one recording contains. */
 export interface RecordingPart {
   recording: NodeRecording;
-  summary: RecordedSummary;
+  summary: RecordingTransaction;
 }
 
 /** Names from several parts, sorted and without duplicates. */
@@ -37,6 +37,7 @@ export function joinParts(unordered: readonly RecordingPart[]): TransactionSumma
     writtenBack: joinWrittenBack(summaries),
     eventCount: summaries.reduce((sum, { eventCount }) => sum + eventCount, 0),
     errorCount: summaries.reduce((sum, { errorCount }) => sum + errorCount, 0),
+    slowestNs: slower.slowestDurationNs,
     slowestEventId: formatEventId(slowest.recording.recordingId, slowest.summary.slowestNumber),
     services: mergeNames(summaries.flatMap(({ services }) => services)),
     nodes: mergeNames(parts.map(({ recording }) => recording.node)),

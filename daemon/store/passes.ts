@@ -34,7 +34,14 @@ import {
   type SlowestPage,
 } from '../sums/slowest.ts';
 import { createStats, listStatsColumns, type StatsOptions, type StatsTable } from '../sums/stats.ts';
+import { LINE_COLUMNS } from './blocks/column_lines.ts';
 import type { ScannedBlock } from './blocks/scanned_block.ts';
+import {
+  createColumnsCollector,
+  type ExplainedTransaction,
+  type ExplainRequest,
+  explainTransaction,
+} from './explained_transaction.ts';
 
 export interface BlockScanRequest {
   filter: EventFilter;
@@ -82,13 +89,14 @@ export interface ChoiceRequest {
   eventsMax: number;
 }
 
-/** All passes by name. `compare` and `choose` return undefined if there are too many events. */
+/** All passes by name. `compare`, `choose` and `explain` return undefined if there are too many events. */
 export const PASSES = {
   stats: computeStats,
   slowest: findSlowest,
   eventHeatmap: computeEventHeatmap,
   compare,
   choose,
+  explain,
 };
 
 export type PassName = keyof typeof PASSES;
@@ -109,6 +117,7 @@ export function bindPasses(run: <Name extends PassName>(name: Name) => Pass<Name
     eventHeatmap: run('eventHeatmap'),
     compare: run('compare'),
     choose: run('choose'),
+    explain: run('explain'),
   };
 }
 
@@ -180,6 +189,18 @@ async function* choose(
     isOrdered: false,
   });
   return (yield* addFewBlocks(chooser, blocks, eventsMax)) ? yield* chooser.finish() : undefined;
+}
+
+async function* explain(
+  source: BlockSource,
+  request: ExplainRequest,
+): AsyncGenerator<void, ExplainedTransaction | undefined> {
+  return yield* explainTransaction(async function* (filter, eventsMax) {
+    const collector = createColumnsCollector(eventsMax);
+    const blocks = source.read({ filter, columns: LINE_COLUMNS, isOrdered: true });
+    const isWhole = yield* addWhile(collector.add, blocks);
+    return { columns: collector.finish(), isWhole };
+  }, request);
 }
 
 /**

@@ -5,7 +5,8 @@
  */
 import type { EventFilter, EventValues } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
-import type { UnendedEvent as RecordedUnended } from '../../agent/recording/read/unended.ts';
+import type { RecordedUnended } from '../../agent/recording/read/unended.ts';
+import type { PinRequest } from '../../agent/recording/retain/pins.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { Box } from '../sums/box.ts';
 import type { Comparison } from '../sums/differences/comparison.ts';
@@ -13,6 +14,7 @@ import type { Heatmap, HeatmapColumns } from '../sums/heatmap.ts';
 import type { SlowestPage } from '../sums/slowest.ts';
 import type { StatsTable } from '../sums/stats.ts';
 import type { EventKey, ScannedBlock } from './blocks/scanned_block.ts';
+import type { ExplainedTransaction, ExplainRequest } from './explained_transaction.ts';
 import type { FleetHealth } from './fleet_state.ts';
 import type { EventHeatmapRequest, SlowestRequest, StatsRequest } from './passes.ts';
 import type { WrittenSpan } from './written_span.ts';
@@ -41,6 +43,13 @@ export interface NodeLoss {
   service?: string | undefined;
   /** Node of the missing events; null for a file whose node is unknown. */
   node: string | null;
+}
+
+/** A span of one node's time, `[fromNs, toNs)`. */
+export interface SpanOfNode {
+  node: string;
+  fromNs: bigint;
+  toNs: bigint;
 }
 
 /** An event that has not ended, as far as is known. */
@@ -101,6 +110,8 @@ export interface TransactionSummary {
   writtenBack: WrittenBack;
   eventCount: number;
   errorCount: number;
+  /** Duration of the transaction's longest own event, or of its longest write-back if it has no own events. */
+  slowestNs: bigint;
   slowestEventId: string;
   services: string[];
   nodes: string[];
@@ -120,6 +131,8 @@ export interface TransactionFilter extends EventValues {
   minDurationNs?: bigint;
   maxDurationNs?: bigint;
   hasError?: boolean;
+  /** Text that the id contains; the letters a to z also match in the other case. */
+  idPart?: string;
 }
 
 export interface TransactionsRequest {
@@ -209,13 +222,6 @@ export type ComparisonRequest = {
   /** Maximum number of events that may be read: if more are needed, there is no answer. */
   eventsMax: number;
 } & ({ of: 'transactions'; filter: TransactionFilter } | { of: 'events'; filter: EventFilter });
-
-export interface PinRequest {
-  transactionId: string;
-  /** Length of the period before the transaction's first event that is also kept. */
-  beforeNs: bigint;
-  nowNs: bigint;
-}
 
 /** A transaction that a node's retention keeps. */
 export interface Pin {
@@ -318,6 +324,10 @@ export interface Store {
   /** Finds the events that took longest; an event that is recorded during the search may be missing. */
   findSlowest(request: SlowestRequest): AsyncGenerator<void, SlowestPage>;
   /**
+   * Explains where the time of a transaction went. Returns undefined if the transaction has too many events in the range.
+   */
+  explainTransaction(request: ExplainRequest): AsyncGenerator<void, ExplainedTransaction | undefined>;
+  /**
    * Counts transactions or events by start and duration. The filter need not repeat the time range of the columns.
    * Rejects with a Problem if a filter of transactions needs too many events.
    */
@@ -359,6 +369,11 @@ export interface Store {
    * open.
    */
   listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
+  /**
+   * Returns how many recorded events of each span's node began in the span, whatever their owners and types; undefined
+   * for a span of which that is not known, because a file is damaged, or has only selected events.
+   */
+  countEvents(spans: readonly SpanOfNode[]): Promise<(number | undefined)[]>;
   /**
    * Lists calls and requests on these nodes, or on all nodes, that are in progress or were in progress when an agent
    * ended.

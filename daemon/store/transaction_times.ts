@@ -13,7 +13,8 @@ import type { EventFilter, Store } from './store.ts';
 const REQUESTS = 'block_io';
 const SYNCS = 'sys_sync';
 const AMBIGUOUS: AttributionQuality = 'ambiguous';
-const CALLS = EVENTS.map(({ name }) => name).filter((name) => name !== REQUESTS);
+/** Event types of calls, for which their callers waited. */
+export const CALL_TYPES = EVENTS.map(({ name }) => name).filter((name) => name !== REQUESTS);
 
 interface OperationSums {
   count: number;
@@ -56,7 +57,7 @@ export async function* sumTransactionTimes(
   { transactionId, limit }: { transactionId: string; limit: number },
 ): AsyncGenerator<void, TransactionTimes> {
   const filter: EventFilter = { transactionId };
-  const { events } = yield* store.findSlowest({ filter: { ...filter, eventTypes: CALLS }, limit });
+  const { events } = yield* store.findSlowest({ filter: { ...filter, eventTypes: CALL_TYPES }, limit });
   const { stats } = yield* store.computeStats({
     filter,
     bucketNs: undefined,

@@ -1,8 +1,8 @@
 /** Joins the calls and requests that are in progress in several recordings. */
-import type { UnendedLists as RecordedUnended } from '../../agent/recording/read/unended.ts';
+import type { UnendedLists } from '../../agent/recording/read/unended.ts';
 import type { UnendedEvents } from './store.ts';
 
-export interface UnendedOfRecording extends RecordedUnended {
+export interface UnendedOfRecording extends UnendedLists {
   node: string;
   /** End time of the recording. */
   untilNs: bigint;

@@ -4,8 +4,10 @@
  *
  *   longest first; events of the same duration in their total order
  */
+
 import { toWords } from '../../agent/recording/words64.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
+import { createHeap, type HeapItem } from '../base/heap.ts';
 import { readBlockEvents, readEventKey } from '../store/blocks/event.ts';
 import { createRowCutter, type EventKey, getBigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 
@@ -30,25 +32,33 @@ export interface SlowestPage {
 export const DURATION_COLUMNS = ['duration_ns'] as const;
 
 /** Collects the durations of the events that follow `after`; blocks may come in any order. */
-export interface Durations {
+export interface LongestDurations {
   add(scanned: ScannedBlock): void;
   /** Returns the shortest of the `limit` longest durations; 0 as long as fewer durations were added. */
   shortest(): bigint;
 }
 
-export function createLongestDurations({ limit, after }: SlowestOptions): Durations {
+interface LongDuration extends HeapItem {
+  duration: bigint;
+}
+
+export function createLongestDurations({ limit, after }: SlowestOptions): LongestDurations {
   const isWanted = createWantedTest(after);
-  /** A heap with the shortest duration on top. */
-  const longest: bigint[] = [];
+  /** The longest durations so far, with the shortest of them on top. */
+  const longest = createHeap<LongDuration>((a, b) => a.duration < b.duration);
+  /** The duration on top, and its high word, once there are `limit` durations. */
+  let [shortest, shortestHigh] = [0n, 0];
 
   function add(duration: bigint): void {
-    if (longest.length < limit) {
-      longest.push(duration);
-      siftUp(longest);
-    } else if (duration > longest[0]!) {
-      longest[0] = duration;
-      siftDown(longest);
+    const top = longest.peek();
+    if (longest.size < limit) longest.push({ duration, slot: -1 });
+    else if (top && duration > top.duration) {
+      top.duration = duration;
+      longest.reorder(top);
     }
+    if (longest.size < limit) return;
+    shortest = longest.peek()?.duration ?? 0n;
+    shortestHigh = Number(shortest >> 32n);
   }
 
   return {
@@ -58,13 +68,12 @@ export function createLongestDurations({ limit, after }: SlowestOptions): Durati
       const wanted = isWanted(scanned);
       for (let row = 0; row < scanned.block.rowCount; row++) {
         // Most rows are decided by their high words: creating a bigint for each row would take ten times as long.
-        const full = longest.length === limit;
-        if (full && words[row * 2 + 1]! < Number(longest[0]! >> 32n)) continue;
-        if (full && durations[row]! <= longest[0]!) continue;
+        const isFull = longest.size === limit;
+        if (isFull && (words[row * 2 + 1]! < shortestHigh || durations[row]! <= shortest)) continue;
         if (wanted(row)) add(durations[row]!);
       }
     },
-    shortest: () => (longest.length < limit ? 0n : longest[0]!),
+    shortest: () => shortest,
   };
 }
 
@@ -122,28 +131,4 @@ function createWantedTest(after: SlowKey | undefined): (scanned: ScannedBlock) =
       return timestamp_ns === after.timestamp_ns ? event_id > after.event_id : timestamp_ns > after.timestamp_ns;
     };
   };
-}
-
-function siftUp(heap: bigint[]): void {
-  let at = heap.length - 1;
-  while (at > 0) {
-    const parent = (at - 1) >>> 1;
-    if (heap[parent]! <= heap[at]!) return;
-    [heap[parent], heap[at]] = [heap[at]!, heap[parent]!];
-    at = parent;
-  }
-}
-
-function siftDown(heap: bigint[]): void {
-  let at = 0;
-  for (;;) {
-    const left = at * 2 + 1;
-    const least = [left, left + 1].reduce(
-      (least, child) => (child < heap.length && heap[child]! < heap[least]! ? child : least),
-      at,
-    );
-    if (least === at) return;
-    [heap[least], heap[at]] = [heap[at]!, heap[least]!];
-    at = least;
-  }
 }

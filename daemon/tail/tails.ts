@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { stringify } from '../base/exact_json.ts';
 import { Problem } from '../base/problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../base/sse.ts';
+import { addTimeTexts } from '../base/time_text.ts';
 import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, Store } from '../store/store.ts';
 
 export const TAILS_MAX = 256;
@@ -18,10 +19,10 @@ export const FLEET_TAILS_MAX = 32;
  */
 export const REORDER_NS = 150_000_000n;
 
-const LOOK_EVERY_MS = 25;
+const POLL_EVERY_MS = 25;
 const HEARTBEAT_EVERY_MS = 15_000;
 
-interface Tail {
+interface OpenTail {
   readonly sink: Sink;
   readonly filter: EventFilter;
   readonly filterText: string;
@@ -69,21 +70,21 @@ export interface Tails {
 
 export function createTails(options: TailOptions): Tails {
   const { store, now, log, heartbeatEveryMs = HEARTBEAT_EVERY_MS, tailsMax = TAILS_MAX } = options;
-  const tails = new Set<Tail>();
+  const tails = new Set<OpenTail>();
   /** Batches that were read in this pass, shared by tails with the same filter and position. */
   const shared = new Map<string, Promise<Frames | undefined>>();
   let timers: NodeJS.Timeout[] = [];
   let horizonNs = 0n;
   let isClosed = false;
 
-  function look(): void {
+  function poll(): void {
     shared.clear();
     horizonNs = now() - REORDER_NS;
     for (const tail of tails) void advance(tail);
   }
 
   /** Sends batches until no more events are due or the socket is full. */
-  async function advance(tail: Tail): Promise<void> {
+  async function advance(tail: OpenTail): Promise<void> {
     if (tail.busy) return;
     tail.busy = true;
     try {
@@ -103,7 +104,7 @@ export function createTails(options: TailOptions): Tails {
     }
   }
 
-  function read({ filter, filterText, position, gone }: Tail): Promise<Frames | undefined> {
+  function read({ filter, filterText, position, gone }: OpenTail): Promise<Frames | undefined> {
     const key = `${position.sharedAs ?? position.id} ${horizonNs} ${filterText}`;
     const known = shared.get(key);
     if (known) return known;
@@ -117,7 +118,7 @@ export function createTails(options: TailOptions): Tails {
     for (const { sink, blocked } of tails) if (!blocked) sink.write(HEARTBEAT);
   }
 
-  function leave(tail: Tail): void {
+  function leave(tail: OpenTail): void {
     tails.delete(tail);
     tail.gone.abort();
     if (tails.size > 0) return;
@@ -130,7 +131,7 @@ export function createTails(options: TailOptions): Tails {
     const filterText = stringify(filter);
     const tail = { sink, filter, filterText, gone: new AbortController(), position, blocked: false, busy: false };
     tails.add(tail);
-    if (timers.length === 0) timers = [setInterval(look, LOOK_EVERY_MS), setInterval(sendHeartbeat, heartbeatEveryMs)];
+    if (timers.length === 0) timers = [setInterval(poll, POLL_EVERY_MS), setInterval(sendHeartbeat, heartbeatEveryMs)];
     sink.on('close', () => leave(tail));
     // A write may fail because the connection has just been closed; `close` follows.
     sink.on('error', () => {});
@@ -142,7 +143,7 @@ export function createTails(options: TailOptions): Tails {
     if (isClosed) end(tail);
   }
 
-  function end(tail: Tail): void {
+  function end(tail: OpenTail): void {
     const { sink, position } = tail;
     leave(tail);
     sink.end(formatFrame('end', JSON.stringify({ reason: 'shutdown' }), position.id));
@@ -196,8 +197,9 @@ export async function followFrames(
 function encodeFrame(followed: Followed): string {
   if (followed.kind === 'lost') {
     const { fromNs: from, toNs: to, lost, cause, service, node } = followed.loss;
+    const times = addTimeTexts({ from, to });
     const whose = service === undefined ? { node } : { service, node };
-    return formatFrame('lost', stringify({ lost, cause, from, to, ...whose }), followed.id);
+    return formatFrame('lost', stringify({ lost, cause, ...times, ...whose }), followed.id);
   }
   const { json, isLate } = followed;
   return formatFrame('event', isLate ? `${json.slice(0, -1)},"late":true}` : json, followed.id);

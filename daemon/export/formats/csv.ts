@@ -19,18 +19,17 @@ import {
 } from '../../store/blocks/event_json.ts';
 import { type Dictionary, RECORDING_COLUMN } from '../../store/blocks/scanned_block.ts';
 import type { Encoder } from '../encoder.ts';
-import { EVENT_COLUMNS } from '../flat_columns.ts';
-import { END_OF_LINE, formatCsvCell, formatCsvHead } from './csv_lines.ts';
+import { CSV_COLUMNS, END_OF_LINE, formatCsvCell, formatCsvHead } from './csv_lines.ts';
 
 const format = createRowFormat(buildLineLayout);
 
 export function createCsvEncoder(): Encoder {
-  const { encodePieces, takeRest } = createTextRows(format, END_OF_LINE);
+  const { encodeChunks, takeRest } = createTextRows(format, END_OF_LINE);
   return {
     head: formatCsvHead,
-    *encodePieces(scanned) {
+    *encodeChunks(scanned) {
       // The encoder reuses the memory of a chunk, but an output may still have to write that chunk.
-      for (const piece of encodePieces(scanned)) yield Buffer.from(piece);
+      for (const chunk of encodeChunks(scanned)) yield Buffer.from(chunk);
     },
     tail: takeRest,
   };
@@ -44,7 +43,7 @@ type Cells = ReadonlyMap<string, readonly RowPart[]>;
 function buildLineLayout(): RowLayout {
   const build = createLayoutBuilder();
   const common = buildCommonCells(build);
-  const ownColumns = EVENT_COLUMNS.filter(({ name }) => !common.has(name));
+  const ownColumns = CSV_COLUMNS.filter(({ name }) => !common.has(name));
   const own: (readonly RowPart[] | undefined)[] = [];
   for (const { id, name: type, fields } of EVENTS) {
     const cells: Cells = new Map(buildCells(build, fields, (name) => `${type}.${name}`));
@@ -59,7 +58,10 @@ function buildCommonCells(build: LayoutBuilder): Cells {
   return new Map([
     ['event_id', id],
     ['event_type', [text(['event_type'], (_, [type]) => formatNextCell(findEventDefinition(type!)!.name))]],
-    ...buildCells(build, commonFields, (name) => name),
+    ...addTimestamp(
+      build,
+      buildCells(build, commonFields, (name) => name),
+    ),
     ['error', [negativeText('result', (_, words) => formatNextCell(nameError(toSignedBigInt(words))))]],
     ['node', [text([RECORDING_COLUMN], ({ recording }, [at]) => formatNextCell(recording(at!).node))]],
   ]);
@@ -69,6 +71,12 @@ function buildCommonCells(build: LayoutBuilder): Cells {
 const formatNextCell = (value: string | null): string => `,${formatCsvCell(value)}`;
 
 type NamedParts = [name: string, parts: readonly RowPart[]];
+
+/** Puts the start of an event as text behind its start as a number. */
+function addTimestamp({ time }: LayoutBuilder, cells: readonly NamedParts[]): NamedParts[] {
+  const timestamp: NamedParts = ['timestamp', [time('timestamp_ns', { before: EMPTY })]];
+  return cells.flatMap((cell) => (cell[0] === 'timestamp_ns' ? [cell, timestamp] : [cell]));
+}
 
 /** `nameColumn` returns the name of the column that contains a field's values. */
 function buildCells(build: LayoutBuilder, fields: Fields, nameColumn: (name: string) => string): NamedParts[] {

@@ -6,7 +6,7 @@
  * restores the text.
  */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { EVENT_COLUMNS } from '../flat_columns.ts';
+import { EVENT_COLUMNS, type FlatColumn } from '../flat_columns.ts';
 
 const FORMULA = /^['=+\-@\t\r]/;
 const QUOTED = /[",\r\n]/;
@@ -26,11 +26,18 @@ export function formatCsvLine(values: readonly unknown[]): string {
 
 export const END_OF_LINE = '\r\n';
 
+/** A table in a spreadsheet has no function that makes a date of nanoseconds, so a line has the time as text, too. */
+const TIMESTAMP: FlatColumn = { name: 'timestamp', type: 'text', getValue: ({ timestamp }) => timestamp ?? null };
+
+export const CSV_COLUMNS: readonly FlatColumn[] = EVENT_COLUMNS.flatMap((column) =>
+  column.name === 'timestamp_ns' ? [column, TIMESTAMP] : [column],
+);
+
 export function formatCsvHead(): string {
-  return formatCsvLine(EVENT_COLUMNS.map(({ name }) => name));
+  return formatCsvLine(CSV_COLUMNS.map(({ name }) => name));
 }
 
 /** Formats events that a client has received; csv.ts writes the events of a recording. */
 export function formatCsvEvents(events: readonly ApiEvent[]): string {
-  return events.map((event) => formatCsvLine(EVENT_COLUMNS.map((column) => column.getValue(event)))).join('');
+  return events.map((event) => formatCsvLine(CSV_COLUMNS.map((column) => column.getValue(event)))).join('');
 }

@@ -39,12 +39,12 @@ export type Format = StreamFormat | FileFormat;
 
 /** Writes one event per line, in the API's own NDJSON. */
 function createNdjsonEncoder(): Encoder {
-  const { encodePieces, takeRest } = createJsonRows('\n');
+  const { encodeChunks, takeRest } = createJsonRows('\n');
   return {
     head: () => '',
-    *encodePieces(scanned) {
+    *encodeChunks(scanned) {
       // The encoder reuses the memory of a chunk, but an output may still have to write that chunk.
-      for (const piece of encodePieces(scanned)) yield Buffer.from(piece);
+      for (const chunk of encodeChunks(scanned)) yield Buffer.from(chunk);
     },
     tail: takeRest,
   };

@@ -10,7 +10,7 @@ import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { I64_MAX } from '../../base/bigints.ts';
-import { readEventPieces } from '../../store/blocks/event.ts';
+import { readEventChunks } from '../../store/blocks/event.ts';
 import type { EventWriter, Surroundings } from '../encoder.ts';
 import { EVENT_COLUMNS, type FlatType, type FlatValue, listTypeColumns } from '../flat_columns.ts';
 
@@ -51,7 +51,7 @@ export function openSqliteWriter(path: string, { losses, clockSteps }: Surroundi
   const addStep = database.prepare('INSERT INTO clock VALUES (?, ?, ?, ?)');
   return {
     write(scanned) {
-      for (const events of readEventPieces(scanned)) {
+      for (const events of readEventChunks(scanned)) {
         for (const event of events) addEvent.run(EVENT_COLUMNS.map((column) => toStorable(column.getValue(event))));
       }
     },

@@ -1,13 +1,14 @@
 /** Exports events of a recording: scans, redacts and writes the events, and gives the file its name only at the end. */
 import { dirname } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import type { Loss } from '../../../agent/recording/format/losses.ts';
 import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
 import type { Encoder, EventWriter, Surroundings } from '../encoder.ts';
 import { ExportError, Interrupted, toWriteError } from '../errors.ts';
 import type { Format } from '../formats/format.ts';
 import { createHiddenFile, refuseTaken } from '../new_file.ts';
 import { createStandardOutput, type Output, openFileOutput } from '../output.ts';
-import type { Loss, Source } from '../source.ts';
+import type { Source } from '../source.ts';
 import { createRedaction, type Redaction } from './redaction.ts';
 import { type ExportSelection, listLosses, selectClockSteps } from './selection.ts';
 
@@ -122,7 +123,7 @@ function createStreamWriter(output: Output, encoder: Encoder): EventWriter {
     async write(scanned) {
       if (!begun) await output.write(encoder.head());
       begun = true;
-      for (const piece of encoder.encodePieces(scanned)) await output.write(piece);
+      for (const chunk of encoder.encodeChunks(scanned)) await output.write(chunk);
     },
     finish: () => output.write(encoder.tail()),
     close: output.close,

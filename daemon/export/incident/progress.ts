@@ -11,12 +11,12 @@ export interface Progress {
   clear(): void;
 }
 
-interface Terminal {
+interface ProgressTerminal {
   readonly isTTY?: boolean;
   write(text: string): unknown;
 }
 
-export function createTerminalProgress(terminal: Terminal, nowMs: () => number): Progress {
+export function createTerminalProgress(terminal: ProgressTerminal, nowMs: () => number): Progress {
   let shown = false;
   let nextMs = nowMs() + QUIET_MS;
   return {

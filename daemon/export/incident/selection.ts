@@ -3,8 +3,9 @@
  * well.
  */
 
+import type { ClockStep, Loss } from '../../../agent/recording/format/losses.ts';
 import { computeWholeEndNs } from '../../../agent/recording/read/transactions.ts';
-import { createUnendedTest, type UnendedEvent, type UnendedLists } from '../../../agent/recording/read/unended.ts';
+import { createUnendedTest, type RecordedUnended, type UnendedLists } from '../../../agent/recording/read/unended.ts';
 import type { EventType } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { U64_MAX } from '../../base/bigints.ts';
@@ -13,7 +14,7 @@ import type { TimeRange } from '../../contract/time_range.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { buildClockSpans } from '../clock_spans.ts';
 import { ExportError } from '../errors.ts';
-import type { ClockStep, Loss, Source } from '../source.ts';
+import type { Source } from '../source.ts';
 
 export interface SelectionOptions {
   transactionId?: string | undefined;
@@ -74,9 +75,9 @@ export function listLosses(
 ): Loss[] {
   const untilNs = reader.recordedSpan()?.toNs ?? 0n;
   const isOfTransaction = filter.transactionId !== undefined;
-  const isWithin = ({ timestamp_ns }: UnendedEvent) => timestamp_ns >= fromNs && timestamp_ns < toNs;
+  const isWithin = ({ timestamp_ns }: RecordedUnended) => timestamp_ns >= fromNs && timestamp_ns < toNs;
   const isWanted = createUnendedTest(filter);
-  const own = (all: readonly UnendedEvent[]) =>
+  const own = (all: readonly RecordedUnended[]) =>
     all.filter((event) => isWanted(event) && (isOfTransaction || isWithin(event)));
   // A loss after the end of the window begins at that end, no matter how long the transaction was quiet in between.
   const buildLoss = (startNs: bigint, endNs: bigint, eventType: Loss['eventType'], count: number): Loss => ({

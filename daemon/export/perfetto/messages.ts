@@ -1,4 +1,5 @@
 /** Writes protocol buffer messages field by field into one buffer: https://protobuf.dev/programming-guides/encoding */
+import { growBuffer } from '../../base/growing_buffer.ts';
 
 const VARINT = 0;
 const FIXED64 = 1;
@@ -25,9 +26,7 @@ export function createMessageWriter(): MessageWriter {
 
   function reserve(bytes: number): void {
     if (end + bytes <= buffer.length) return;
-    const larger = Buffer.alloc(Math.max(buffer.length * 2, end + bytes));
-    buffer.copy(larger, 0, 0, end);
-    buffer = larger;
+    buffer = growBuffer(buffer, end, end + bytes);
   }
 
   /** The value is passed as two words: bigints would cost one allocation per byte. */

@@ -6,13 +6,13 @@
  * clock.
  */
 import { createHash } from 'node:crypto';
+import type { ClockStep, Loss } from '../../../agent/recording/format/losses.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { I64_MAX, max } from '../../base/bigints.ts';
-import { readEventPieces } from '../../store/blocks/event.ts';
+import { readEventChunks } from '../../store/blocks/event.ts';
 import { buildClockSpans, type ClockSpan } from '../clock_spans.ts';
 import type { Encoder, Surroundings } from '../encoder.ts';
 import type { FlatType } from '../flat_columns.ts';
-import type { ClockStep, Loss } from '../source.ts';
 import * as proto from './fields.ts';
 import { createMessageWriter, type MessageWriter } from './messages.ts';
 import { ARGUMENT_NAMES, ARGUMENTS, CATEGORIES, LOSS_CATEGORY, LOST_EVENTS, SLICE_NAMES, sliceName } from './names.ts';
@@ -93,8 +93,8 @@ export function createPerfettoEncoder({ dictionary, firstNs, losses, clockSteps 
       });
       return writer.take();
     },
-    *encodePieces(scanned) {
-      for (const events of readEventPieces(scanned)) {
+    *encodeChunks(scanned) {
+      for (const events of readEventChunks(scanned)) {
         for (const event of events) writeEvent(event);
         yield writer.take();
       }

@@ -24,7 +24,7 @@ import { buildVectorColumn, type VectorColumn } from './vector_columns.ts';
 
 const PARAMETERS = ['of_transaction', 'since', 'until', 'of_service'];
 
-interface EventTable {
+interface EventSqlTable {
   name: string;
   columns: readonly FlatColumn[];
   vectors: readonly VectorColumn[];
@@ -36,11 +36,11 @@ function buildEventTable(
   columns: readonly FlatColumn[],
   types: readonly number[],
   filter: EventFilter,
-): EventTable {
+): EventSqlTable {
   return { name, columns, vectors: columns.map((column) => buildVectorColumn(column, types)), filter };
 }
 
-const TABLES: readonly EventTable[] = [
+const TABLES: readonly EventSqlTable[] = [
   buildEventTable(
     'events',
     EVENT_COLUMNS,
@@ -78,7 +78,7 @@ interface TableQuery {
   nowNs: bigint;
 }
 
-function open(source: Source, table: EventTable, { order, used, conditions, nowNs }: TableQuery): RowBatches {
+function open(source: Source, table: EventSqlTable, { order, used, conditions, nowNs }: TableQuery): RowBatches {
   const vectors = used.map((column) => table.vectors[column]!);
   const filter = narrowFilter(table, conditions, nowNs);
   const blocks = filter ? readBlocks(source, filter, order, vectors) : readNoBlocks();
@@ -119,7 +119,7 @@ function* readBlocks(
 }
 
 /** Returns null if no row can satisfy the conditions. */
-function narrowFilter({ columns, filter }: EventTable, conditions: ColumnCondition[], nowNs: bigint): Narrowed {
+function narrowFilter({ columns, filter }: EventSqlTable, conditions: ColumnCondition[], nowNs: bigint): Narrowed {
   let narrowed: Narrowed = filter;
   for (const [place, operator, operand] of conditions) {
     // No value equals NULL, but a join may compare with it.

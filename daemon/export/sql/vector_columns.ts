@@ -72,13 +72,13 @@ const COMMON: Readonly<Record<string, VectorColumn>> = {
 };
 
 /** A field of one event type. */
-interface OwnField {
+interface VectorField {
   type: number;
   column: string;
   kind: Kind;
 }
 
-const OWN_FIELDS: readonly (OwnField & { name: string })[] = EVENTS.flatMap((event) =>
+const OWN_FIELDS: readonly (VectorField & { name: string })[] = EVENTS.flatMap((event) =>
   Object.entries(event.fields)
     .filter(([field, { kind }]) => !(field in commonFields) && kind.columns.length > 0)
     .flatMap(([field, { kind, ...rest }]) => {
@@ -95,7 +95,7 @@ const OWN_FIELDS: readonly (OwnField & { name: string })[] = EVENTS.flatMap((eve
     }),
 );
 
-function own(fields: readonly OwnField[], name: string): VectorColumn | undefined {
+function own(fields: readonly VectorField[], name: string): VectorColumn | undefined {
   const [first] = fields;
   if (!first || fields.some(({ kind }) => kind.source === 'origins')) return undefined;
   const isNumber = first.kind.source === 'value' && !first.kind.labels;

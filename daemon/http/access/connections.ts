@@ -44,7 +44,7 @@ export interface ConnectionLimits {
   onClosed: (reason: CloseReason) => void;
 }
 
-interface Connection {
+interface ClientConnection {
   key: Socket | string;
   socket: Socket;
   client: string;
@@ -63,12 +63,12 @@ export function limitConnections(
   server: Server,
   { connectionsMax, perClientMax, isProxy = () => false, keptMax = 0, unsent, onClosed }: ConnectionLimits,
 ): LimitedConnections {
-  const open = new Map<Socket | string, Connection>();
+  const open = new Map<Socket | string, ClientConnection>();
   const perClient = new Map<string, number>();
-  const waiting = new Set<Connection>();
+  const waiting = new Set<ClientConnection>();
   let keptCount = 0;
 
-  function forget(connection: Connection): void {
+  function forget(connection: ClientConnection): void {
     waiting.delete(connection);
     // A new connection may have the same address and port.
     if (open.get(connection.key) !== connection) return;
@@ -79,7 +79,7 @@ export function limitConnections(
     else perClient.delete(connection.client);
   }
 
-  function makeRoom(reason: CloseReason, mayGo: (connection: Connection) => boolean): boolean {
+  function makeRoom(reason: CloseReason, mayGo: (connection: ClientConnection) => boolean): boolean {
     for (const connection of waiting) {
       if (!mayGo(connection)) continue;
       forget(connection);
@@ -118,7 +118,7 @@ export function limitConnections(
       return void socket.destroy();
     }
     const isKept = refused === 'kept';
-    const connection: Connection = { key: toSocketKey(socket), socket, client, answers: new Set(), isKept };
+    const connection: ClientConnection = { key: toSocketKey(socket), socket, client, answers: new Set(), isKept };
     open.set(connection.key, connection);
     if (isKept) keptCount++;
     perClient.set(client, (perClient.get(client) ?? 0) + 1);

@@ -26,7 +26,7 @@ export const KEEPING_WAIT_MS_MAX = 10_000;
  * and are complete before they are sent. An answer that turns out to need more chunks than this continues like any
  * other answer.
  */
-export const SMALL_PIECES_MAX = 64;
+export const SMALL_CHUNKS_MAX = 64;
 /** Maximum number of rows of a small answer. */
 export const SMALL_ROWS_MAX = 100;
 const RETRY_AFTER_S = 2;
@@ -39,17 +39,17 @@ const TOO_MANY_KEEPING =
 const GONE = 'the client has gone';
 const NO_MEMORY = 'answers that their clients do not read hold all the memory there is for them: try again';
 
-export interface Scan {
+export interface ScanSlot {
   /**
    * Passes on the chunks of an answer that is sent as a whole. Throws if they take too long in total, measured from the
    * start of the answer's slot.
    */
-  limitWhole<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void>;
+  limitWhole<Chunk>(chunks: AsyncIterable<Chunk>): AsyncGenerator<Chunk, void>;
   /**
    * Passes on the chunks of a stream. Throws if nothing was found for too long; the time that the reader takes does not
    * count.
    */
-  limitStream<Piece extends { length: number }>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void>;
+  limitStream<Chunk extends { length: number }>(chunks: AsyncIterable<Chunk>): AsyncGenerator<Chunk, void>;
   /**
    * Reports bytes that the answer holds in memory until they are written; they count towards the limit for all answers.
    */
@@ -60,7 +60,12 @@ export interface Scan {
 
 export interface ScanGate {
   /** Waits a short time for a slot, or throws a Problem. The slot is released when the answer ends. */
-  enter(res: Response, what?: { keepsEvents?: boolean; isSmall?: boolean }): Promise<Scan>;
+  enter(res: Response, what?: { keepsEvents?: boolean; isSmall?: boolean }): Promise<ScanSlot>;
+}
+
+/** Whether the gate refused a slot, or ended an answer that took too long. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof Problem && (error.code === 'busy' || error.code === 'query_timeout');
 }
 
 interface Options {
@@ -92,20 +97,20 @@ export function createScanGate({
     return false;
   }
 
-  const scanning = createTurns({
+  const scanning = createSlots({
     // No event signals that a reader has fallen behind or that memory was released, so this is checked periodically.
     isFull: (running) => areEnough(running) || unsent?.makeRoom() === false,
     waitMsMax,
     waitingMax: scansMax * WAITING_PER_SCAN,
-    onTurn: (res) => unsent?.hold(res),
+    onSlot: (res) => unsent?.hold(res),
   });
-  const small = createTurns({
+  const small = createSlots({
     isFull: ({ size }) => size >= scansMax || unsent?.makeRoom({ isSmall: true }) === false,
     waitMsMax,
     waitingMax: scansMax * WAITING_PER_SCAN,
-    onTurn: (res) => favour(res, true),
+    onSlot: (res) => favour(res, true),
   });
-  const keeping = createTurns({
+  const keeping = createSlots({
     isFull: ({ size }) => size >= KEEPING_MAX,
     waitMsMax: keepingWaitMsMax,
     waitingMax: KEEPING_WAITING_MAX,
@@ -122,31 +127,31 @@ export function createScanGate({
     throw new Problem(code, detail);
   }
 
-  async function takeTurn(res: Response, turns: Turns): Promise<void> {
-    if (await turns.enter(res)) return;
+  async function takeSlot(res: Response, slots: Slots): Promise<void> {
+    if (await slots.enter(res)) return;
     keeping.leave(res);
-    refuse(res, 'busy', res.closed ? GONE : areEnough(turns.running) ? tooManyScans : NO_MEMORY);
+    refuse(res, 'busy', res.closed ? GONE : areEnough(slots.running) ? tooManyScans : NO_MEMORY);
   }
 
-  async function* limitPieces<Piece>(
+  async function* limitChunks<Chunk>(
     res: Response,
     beganMs: number,
-    pieces: AsyncIterable<Piece>,
-    isRenewed: (piece: Piece) => boolean,
-  ): AsyncGenerator<Piece, void> {
+    chunks: AsyncIterable<Chunk>,
+    isRenewed: (chunk: Chunk) => boolean,
+  ): AsyncGenerator<Chunk, void> {
     let startMs = beganMs;
     let count = 0;
     try {
-      for await (const piece of pieces) {
-        if (++count === SMALL_PIECES_MAX && small.running.has(res)) {
+      for await (const chunk of chunks) {
+        if (++count === SMALL_CHUNKS_MAX && small.running.has(res)) {
           small.leave(res);
           favour(res, false);
-          await takeTurn(res, scanning);
+          await takeSlot(res, scanning);
         }
         if (nowMs() - startMs > queryTimeoutMs)
           refuse(res, 'query_timeout', `not done after ${queryTimeoutMs} ms: ask for less, or for a shorter window`);
-        yield piece;
-        if (isRenewed(piece)) startMs = nowMs();
+        yield chunk;
+        if (isRenewed(chunk)) startMs = nowMs();
       }
     } finally {
       leave(res);
@@ -157,11 +162,11 @@ export function createScanGate({
     async enter(res, { keepsEvents = false, isSmall = false } = {}) {
       // While an answer waits for a slot in which it may keep events, it must not occupy the slot of a scan.
       if (keepsEvents && !(await keeping.enter(res))) refuse(res, 'busy', res.closed ? GONE : TOO_MANY_KEEPING);
-      await takeTurn(res, isSmall ? small : scanning);
+      await takeSlot(res, isSmall ? small : scanning);
       const beganMs = nowMs();
       return {
-        limitWhole: (pieces) => limitPieces(res, beganMs, pieces, () => false),
-        limitStream: (pieces) => limitPieces(res, beganMs, pieces, (piece) => piece.length > 0),
+        limitWhole: (chunks) => limitChunks(res, beganMs, chunks, () => false),
+        limitStream: (chunks) => limitChunks(res, beganMs, chunks, (chunk) => chunk.length > 0),
         reportGathered: (bytes) => unsent?.gather(res, bytes),
         endKeeping: () => keeping.leave(res),
       };
@@ -171,7 +176,7 @@ export function createScanGate({
 
 /* The slots of answers, and the queue of answers that wait for a slot, in order of arrival. */
 
-interface Turns {
+interface Slots {
   readonly running: ReadonlySet<Response>;
   /**
    * Resolves to whether the answer has a slot: false if the queue is full, the wait was too long or the client has
@@ -181,22 +186,22 @@ interface Turns {
   leave(res: Response): void;
 }
 
-interface TurnsOptions {
+interface SlotsOptions {
   /** Whether another answer has to wait while the `running` answers run. */
   isFull: (running: ReadonlySet<Response>) => boolean;
   waitMsMax: number;
   /** Maximum number of answers in the queue. */
   waitingMax: number;
-  onTurn?: (res: Response) => void;
+  onSlot?: (res: Response) => void;
 }
 
 /** Interval at which the gate checks for room again, because room may appear without an event. */
-const LOOK_INTERVAL_MS = 100;
+const POLL_INTERVAL_MS = 100;
 
-function createTurns({ isFull, waitMsMax, waitingMax, onTurn }: TurnsOptions): Turns {
+function createSlots({ isFull, waitMsMax, waitingMax, onSlot }: SlotsOptions): Slots {
   const running = new Set<Response>();
   const waiting = new Set<() => void>();
-  let looking: NodeJS.Timeout | undefined;
+  let polling: NodeJS.Timeout | undefined;
 
   function leave(res: Response): void {
     if (running.delete(res)) wakeNext();
@@ -213,20 +218,20 @@ function createTurns({ isFull, waitMsMax, waitingMax, onTurn }: TurnsOptions): T
     }
   }
 
-  function look(): void {
+  function poll(): void {
     wakeNext();
     if (waiting.size > 0) return;
-    clearInterval(looking);
-    looking = undefined;
+    clearInterval(polling);
+    polling = undefined;
   }
 
   function take(res: Response): void {
     running.add(res);
-    onTurn?.(res);
+    onSlot?.(res);
     res.once('close', () => leave(res));
   }
 
-  function turn(res: Response): Promise<boolean> {
+  function waitForSlot(res: Response): Promise<boolean> {
     return new Promise((resolve) => {
       const settle = (mine: boolean) => {
         clearTimeout(timer);
@@ -240,7 +245,7 @@ function createTurns({ isFull, waitMsMax, waitingMax, onTurn }: TurnsOptions): T
       const timer = setTimeout(() => settle(!isFull(running)), waitMsMax);
       res.once('close', giveUp);
       waiting.add(wake);
-      looking ??= setInterval(look, LOOK_INTERVAL_MS);
+      polling ??= setInterval(poll, POLL_INTERVAL_MS);
     });
   }
 
@@ -252,7 +257,7 @@ function createTurns({ isFull, waitMsMax, waitingMax, onTurn }: TurnsOptions): T
       wakeNext();
       // The client has disconnected: `close`, which releases a slot, would never be emitted again.
       if (res.closed) return false;
-      if (waiting.size > 0 || isFull(running)) return waiting.size < waitingMax && turn(res);
+      if (waiting.size > 0 || isFull(running)) return waiting.size < waitingMax && waitForSlot(res);
       take(res);
       return true;
     },

@@ -16,7 +16,7 @@ export const UNSENT_BYTES_MAX_DEFAULT = 96 * 1024 * 1024;
  */
 const STALLED_MS_DEFAULT = 10_000;
 const TAKEN_BYTES_MIN_DEFAULT = 64 * 1024;
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 /**
  * A garbage collection is worthwhile once usage has peaked above GIVE_BACK_BYTES and then stayed low for LITTLE_MS: V8
  * would wait for more garbage. Collecting more often would delay the daemon's other work.
@@ -58,7 +58,7 @@ interface Watched {
   isLong: boolean;
   gatheredBytes: number;
   /** Numbers of bytes that the client had taken, one for each check since the answer last had nothing unsent. */
-  looks: { atMs: number; takenBytes: number }[];
+  samples: { atMs: number; takenBytes: number }[];
 }
 
 interface Options {
@@ -85,11 +85,11 @@ export function createUnsent({
   let muchMs = Number.NEGATIVE_INFINITY;
   let [sum, summedMs] = [0, Number.NEGATIVE_INFINITY];
 
-  function look(): void {
+  function check(): void {
     const now = nowMs();
     for (const [res, watched] of answers) {
-      if (res.writableLength === 0) watched.looks = [];
-      else addLook(watched, { atMs: now, takenBytes: readBytesTaken(res.req.socket) }, now - stalledMs);
+      if (res.writableLength === 0) watched.samples = [];
+      else addSample(watched, { atMs: now, takenBytes: readBytesTaken(res.req.socket) }, now - stalledMs);
     }
     if (bytes() > LITTLE_BYTES) muchMs = now;
     else if (now - muchMs >= LITTLE_MS && mostBytes > GIVE_BACK_BYTES) {
@@ -114,8 +114,8 @@ export function createUnsent({
   function findStalled(mayGo: (res: ServerResponse) => boolean = () => true): ServerResponse | undefined {
     const sinceMs = nowMs() - stalledMs;
     let [slowest, leastBytes, longestMs]: [ServerResponse | undefined, number, number] = [undefined, takenBytesMin, 0];
-    for (const [res, { looks }] of answers) {
-      const first = looks[0];
+    for (const [res, { samples }] of answers) {
+      const first = samples[0];
       // The client has taken everything, or had taken everything at some time within the last `stalledMs`.
       if (!first || first.atMs > sinceMs || res.writableLength === 0) continue;
       const taken = readBytesTaken(res.req.socket) - first.takenBytes;
@@ -138,9 +138,9 @@ export function createUnsent({
 
   return {
     watch(res) {
-      answers.set(res, { isLong: false, gatheredBytes: 0, looks: [] });
+      answers.set(res, { isLong: false, gatheredBytes: 0, samples: [] });
       res.once('close', () => answers.delete(res));
-      timer ??= setInterval(look, LOOK_EVERY_MS).unref();
+      timer ??= setInterval(check, CHECK_EVERY_MS).unref();
     },
     hold(res) {
       const watched = answers.get(res);
@@ -172,10 +172,10 @@ export function createUnsent({
 }
 
 /** Adds a sample, and drops all samples before the last one that is at least as old as `sinceMs`. */
-function addLook(watched: Watched, look: Watched['looks'][number], sinceMs: number): void {
-  const { looks } = watched;
-  looks.push(look);
-  while (looks.length > 1 && looks[1]!.atMs <= sinceMs) looks.shift();
+function addSample(watched: Watched, sample: Watched['samples'][number], sinceMs: number): void {
+  const { samples } = watched;
+  samples.push(sample);
+  while (samples.length > 1 && samples[1]!.atMs <= sinceMs) samples.shift();
 }
 
 function collectGarbage(): void {

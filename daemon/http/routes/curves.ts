@@ -13,7 +13,7 @@ import { buildCurveView, type Curve, type CurvedTransaction, endWith } from '../
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { Store, TransactionPage, TransactionSummary, TransactionsRequest } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
-import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
+import { type ScanGate, type ScanSlot, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import { sendJson } from '../send_json.ts';
 import { createOffsetsReader, type OffsetsOfNodes } from './asked_offsets.ts';
 import { runToEnd, waitForWork } from './run_in_steps.ts';
@@ -39,24 +39,24 @@ export async function sendCurves(res: Response, options: Options, asked: CurvesB
   const nowNs = now();
   const filter = buildWhereFilter(asked.where, nowNs);
   const offsets = createOffsetsReader(store, asked.clock_offsets_ns);
-  const turn = await scanGate.enter(res, { keepsEvents: needsEvents(filter) });
+  const slot = await scanGate.enter(res, { keepsEvents: needsEvents(filter) });
   const answer = await beginAnswer(store, { nowNs });
   const found = await runToEnd(
     res,
-    turn,
-    computeCurves({ store: answer.store, sessions, turn, offsets }, filter, asked),
+    slot,
+    computeCurves({ store: answer.store, sessions, slot, offsets }, filter, asked),
   );
   if (!found) return;
   const { reach, ...curves } = found;
-  const coverage = await answer.coverList(filter, reach);
+  const coverage = await answer.describe(await answer.coverList(filter, reach), asked.coverage);
   sendJson(res, 200, { ...curves, coverage } satisfies Curves);
   // From here on, unsent bytes are counted with the answer itself.
-  turn.reportGathered(0);
+  slot.reportGathered(0);
 }
 
-type Filter = TransactionsRequest['filter'];
+type CurvesFilter = TransactionsRequest['filter'];
 
-function buildWhereFilter({ from, to, ...where }: Where, nowNs: bigint): Filter {
+function buildWhereFilter({ from, to, ...where }: Where, nowNs: bigint): CurvesFilter {
   const fromNs = from && resolveTime(from, nowNs);
   const toNs = to && resolveTime(to, nowNs);
   if (fromNs !== undefined && toNs !== undefined && fromNs > toNs)
@@ -75,12 +75,12 @@ function createReversedWhereProblem(low: string, than: string): Problem {
 }
 
 async function* computeCurves(
-  { store, sessions, turn, offsets }: Pick<Options, 'store' | 'sessions'> & { turn: Scan; offsets: OffsetsOfNodes },
-  filter: Filter,
+  { store, sessions, slot, offsets }: Pick<Options, 'store' | 'sessions'> & { slot: ScanSlot; offsets: OffsetsOfNodes },
+  filter: CurvesFilter,
   { extra_latency_ns, timeout_ns, only }: CurvesBody,
 ): AsyncGenerator<void, Omit<Curves, 'coverage'> & Pick<TransactionPage, 'reach'>> {
   const page = yield* store.listTransactions({ filter, sort: 'recent', limit: CURVES_MAX });
-  turn.endKeeping();
+  slot.endKeeping();
   const applied = yield* waitForWork(() => offsets(async () => page.reach?.nodes ?? []));
   const transactions: Curves['transactions'] = [];
   const counts = { recorded_times_out_count: 0, times_out_count: 0 };
@@ -100,7 +100,7 @@ async function* computeCurves(
       if (timesOut(curve, 0n)) counts.recorded_times_out_count++;
       if (timesOut(curve, extra_latency_ns)) counts.times_out_count++;
     }
-    turn.reportGathered(bytes);
+    slot.reportGathered(bytes);
     yield;
   } while (read < page.transactions.length && bytes < WHOLE_BYTES_MAX);
   const are_more = page.next !== null || read < page.transactions.length;

@@ -1,11 +1,12 @@
 /** Finds what distinguishes the transactions or events in a box from those outside the box. */
 import { Router } from 'express';
 import type { z } from 'zod';
+import { addTimeTexts } from '../../base/time_text.ts';
 import type { differencesSchema } from '../../contract/differences.ts';
 import { comparePopulation, parseDifferencesQuery, type WindowComparison } from '../../contract/differences_query.ts';
 import { beginAnswer } from '../../coverage/answer.ts';
 import type { Store } from '../../store/store.ts';
-import type { Side } from '../../sums/differences/comparison.ts';
+import type { Side, SideMedian } from '../../sums/differences/comparison.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
@@ -23,14 +24,14 @@ export function createDifferencesRoutes({ store, now, scanGate }: Options): Rout
     .route('/differences')
     .get(async (req, res) => {
       const nowNs = now();
-      const query = parseDifferencesQuery(req.query as never, nowNs);
-      const turn = await scanGate.enter(res, { keepsEvents: true });
+      const { detail, ...query } = parseDifferencesQuery(req.query as never, nowNs);
+      const slot = await scanGate.enter(res, { keepsEvents: true });
       const answer = await beginAnswer(store, { nowNs, filter: query.of === 'events' ? query.filter : undefined });
-      const found = await runToEnd(res, turn, comparePopulation(answer.store, query));
+      const found = await runToEnd(res, slot, comparePopulation(answer.store, query));
       if (!found) return;
       const { reach, window } = found;
       const population = { ...query, filter: { ...query.filter, ...window } } as typeof query;
-      const coverage = await answer.coverPopulation(population, reach);
+      const coverage = await answer.describe(await answer.coverPopulation(population, reach), detail);
       sendJson(res, 200, { of: query.of, ...buildDifferencesView(found), coverage } satisfies z.input<
         typeof differencesSchema
       >);
@@ -41,7 +42,7 @@ export function createDifferencesRoutes({ store, now, scanGate }: Options): Rout
 
 function buildDifferencesView({ comparison, window, isNarrowed }: WindowComparison) {
   return {
-    window: { from: window.fromNs ?? null, to: window.toNs ?? null, narrowed: isNarrowed },
+    window: { ...addTimeTexts({ from: window.fromNs ?? null, to: window.toNs ?? null }), narrowed: isNarrowed },
     selected: buildSideView(comparison.selected),
     others: buildSideView(comparison.others),
     event_count: comparison.events,
@@ -54,10 +55,13 @@ function buildDifferencesView({ comparison, window, isNarrowed }: WindowComparis
   };
 }
 
-function buildSideView({ count, durationNs, parts }: Side) {
+function buildSideView({ count, median, ...sums }: Side) {
+  return { count, ...buildTimesView(sums), median: buildTimesView(median) };
+}
+
+function buildTimesView({ durationNs, parts }: SideMedian) {
   const { queue, service, sync, write, request, untraced } = parts;
   return {
-    count,
     duration_ns: durationNs,
     breakdown: {
       queue_ns: queue,

@@ -2,7 +2,6 @@ import { type Request, type Response, Router } from 'express';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
 import { stringify } from '../../base/exact_json.ts';
 import { Problem } from '../../base/problem.ts';
-import type { Coverage } from '../../contract/coverage_schema.ts';
 import { encodeCursor } from '../../contract/cursor.ts';
 import { createParameterProblem, type EventQuery, parseEventQuery, toCursorKey } from '../../contract/event_query.ts';
 import { noParameters } from '../../contract/parameters.ts';
@@ -11,15 +10,15 @@ import { parseTailQuery, type TailQuery } from '../../contract/tail_query.ts';
 import { beginAnswer, type CoveredAnswer } from '../../coverage/answer.ts';
 import { encodeColumnLines, LINE_COLUMNS } from '../../store/blocks/column_lines.ts';
 import { readEventKey } from '../../store/blocks/event.ts';
-import { encodePagePieces } from '../../store/blocks/event_json.ts';
+import { encodePageChunks } from '../../store/blocks/event_json.ts';
 import { createRowCutter, type EventKey, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import type { ScanRequest, Store } from '../../store/store.ts';
 import { toSlowKey } from '../../sums/slowest.ts';
 import type { Tails } from '../../tail/tails.ts';
-import { type Scan, type ScanGate, SMALL_ROWS_MAX, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
+import { type ScanGate, type ScanSlot, SMALL_ROWS_MAX, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';
 import { openEventStream } from '../event_stream.ts';
-import { isOpen, sendLines, sendNdjson, sendPieces } from '../ndjson.ts';
+import { isOpen, sendChunks, sendLines, sendNdjson } from '../ndjson.ts';
 import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { refuseIfPartial } from './partial.ts';
@@ -58,13 +57,13 @@ export function createEventRoutes({ store, now, scanGate, streamRoom, tails }: O
         return await sendTail(req, res, { tails, streamRoom }, parseTailQuery(req.query as never, now()));
       const query = parseEventQuery(req.query as never, now());
       if (mediaType === COLUMNS) refuseOtherOrders(query);
-      const turn = await scanGate.enter(res, { isSmall: isSmall(query, mediaType) });
+      const slot = await scanGate.enter(res, { isSmall: isSmall(query, mediaType) });
       // Reading the first chunk opens the scan.
       await yieldToEventLoop(res);
-      if (mediaType === COLUMNS) await sendColumns(req, res, store, query, turn);
-      else if (query.slowest) await sendSlowest(req, res, store, { ...query, slowest: query.slowest }, turn);
-      else if (mediaType === 'application/json') await sendPage(res, store, query, turn);
-      else await sendStream(req, res, store, query, turn);
+      if (mediaType === COLUMNS) await sendColumns(req, res, store, query, slot);
+      else if (query.slowest) await sendSlowest(req, res, store, { ...query, slowest: query.slowest }, slot);
+      else if (mediaType === 'application/json') await sendPage(res, store, query, slot);
+      else await sendStream(req, res, store, query, slot);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
   router
@@ -88,17 +87,17 @@ function isSmall({ slowest, limit }: EventQuery, mediaType: string): boolean {
   return mediaType === 'application/json' && !slowest && limit <= SMALL_ROWS_MAX;
 }
 
-async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
+async function sendPage(res: Response, store: Store, query: EventQuery, slot: ScanSlot): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
   const answer = await beginEventAnswer(store, query);
   // One event more than requested shows whether there is a next page. Each block is written before the next block is
   // read.
   const scan = answer.store.scan({ ...buildScanRequest(query), limit: query.limit + 1, reusesMemory: true });
-  const pieces: Uint8Array[] = [];
-  for await (const piece of turn.limitWhole(encodePagePieces(selectRows(scan, page)))) {
-    pieces.push(piece);
-    page.bytes += piece.length;
-    turn.reportGathered(page.bytes);
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of slot.limitWhole(encodePageChunks(selectRows(scan, page)))) {
+    chunks.push(chunk);
+    page.bytes += chunk.length;
+    slot.reportGathered(page.bytes);
     await yieldToEventLoop(res);
     if (!isOpen(res)) return;
   }
@@ -106,18 +105,18 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   const nextCursor = hasMore && last ? encodeCursor({ key: last, nowNs: query.nowNs }, query.fingerprint) : null;
   const rest = stringify({
     next_cursor: nextCursor,
-    coverage: await answer.coverEvents(query.filter),
+    coverage: await answer.describe(await answer.coverEvents(query.filter), query.detail),
   });
-  const events = pieces.filter(({ length }) => length > 0);
+  const events = chunks.filter(({ length }) => length > 0);
   // Removes the last comma.
-  const lastPiece = events.pop();
-  if (lastPiece) events.push(lastPiece.subarray(0, -1));
+  const lastChunk = events.pop();
+  if (lastChunk) events.push(lastChunk.subarray(0, -1));
   res.type('application/json');
   // The promise is not awaited, because a pending frame of this function would keep the chunks in memory.
-  return sendPieces(
+  return sendChunks(
     res,
     [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)],
-    turn.reportGathered,
+    slot.reportGathered,
   );
 }
 
@@ -130,13 +129,13 @@ async function sendSlowest(
   res: Response,
   store: Store,
   query: EventQuery & { slowest: object },
-  turn: Scan,
+  slot: ScanSlot,
 ): Promise<void> {
   const isPage = req.accepts(MEDIA_TYPES) === 'application/json';
   if (!isPage && !query.limited) throw createParameterProblem('limit', 'sort=slowest needs one in a stream');
   const { filter, limit, slowest, nowNs } = query;
   const answer = await beginEventAnswer(store, query);
-  const page = await runToEnd(res, turn, answer.store.findSlowest({ filter, limit, after: slowest.after }));
+  const page = await runToEnd(res, slot, answer.store.findSlowest({ filter, limit, after: slowest.after }));
   if (!page) return;
   const coverage = await answer.coverEvents(filter);
   const texts: string[] = [];
@@ -146,7 +145,7 @@ async function sendSlowest(
     texts.push(stringify(event));
     bytes += texts.at(-1)!.length;
   }
-  turn.reportGathered(bytes);
+  slot.reportGathered(bytes);
   if (!isPage) {
     res.set({ [LOST]: coverage.lost.toString(), [COMPLETE]: coverage.complete.toString() });
     res.type('application/x-ndjson').send(texts.map((text) => `${text}\n`).join(''));
@@ -154,7 +153,10 @@ async function sendSlowest(
   }
   const last = texts.length < page.events.length ? toSlowKey(page.events[texts.length - 1]!) : page.next;
   const nextCursor = last && encodeCursor({ key: toCursorKey(last), nowNs }, query.fingerprint);
-  const rest = stringify({ next_cursor: nextCursor, coverage });
+  const rest = stringify({
+    next_cursor: nextCursor,
+    coverage: await answer.describe(coverage, query.detail),
+  });
   res.type('application/json').send(`{"events":[${texts.join(',')}],${rest.slice(1)}`);
 }
 
@@ -187,7 +189,7 @@ async function* selectRows(blocks: AsyncIterable<ScannedBlock>, page: Page): Asy
   }
 }
 
-async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
+async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, slot: ScanSlot): Promise<void> {
   const answer = await beginEventAnswer(store, query, true);
   const readCoverageHeaders = async () => {
     const { complete, lost } = await answer.coverEvents(query.filter);
@@ -200,8 +202,8 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   // HTTP/1.0 has no trailers.
   if (req.httpVersionMinor > 0) res.set('Trailer', [LOST, COMPLETE]);
-  const pieces = answer.store.scanJson({ ...buildScanRequest(query), ...(query.limited && { limit: query.limit }) });
-  await sendNdjson(res, turn.limitStream(pieces), readCoverageHeaders);
+  const chunks = answer.store.scanJson({ ...buildScanRequest(query), ...(query.limited && { limit: query.limit }) });
+  await sendNdjson(res, slot.limitStream(chunks), readCoverageHeaders);
 }
 
 /** Columns are intended for a time line: in each of their lines, times are relative to the line's first event. */
@@ -211,7 +213,13 @@ function refuseOtherOrders({ order, slowest }: EventQuery): void {
   if (order === 'desc') throw createParameterProblem('order', message);
 }
 
-async function sendColumns(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
+async function sendColumns(
+  req: Request,
+  res: Response,
+  store: Store,
+  query: EventQuery,
+  slot: ScanSlot,
+): Promise<void> {
   const answer = await beginEventAnswer(store, query, true);
   if (req.method === 'HEAD') return void res.type(COLUMNS).end();
   const limit = query.limited && { limit: query.limit };
@@ -219,14 +227,16 @@ async function sendColumns(req: Request, res: Response, store: Store, query: Eve
   await sendLines(
     res,
     COLUMNS,
-    addCoverageLine(turn.limitStream(encodeColumnLines(blocks)), () => answer.coverEvents(query.filter)),
+    addCoverageLine(slot.limitStream(encodeColumnLines(blocks)), async () =>
+      answer.describe(await answer.coverEvents(query.filter), query.detail),
+    ),
   );
 }
 
 /** Ends the answer with the coverage, so that a client can detect a truncated answer even behind a proxy. */
 async function* addCoverageLine(
   lines: AsyncIterable<Uint8Array>,
-  coverage: () => Promise<Coverage>,
+  coverage: () => Promise<object>,
 ): AsyncGenerator<Uint8Array, void> {
   yield* lines;
   yield Buffer.from(`${stringify({ coverage: await coverage() })}\n`);

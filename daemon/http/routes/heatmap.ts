@@ -1,6 +1,7 @@
 /** Heat maps of events or transactions, by start and duration. */
 import { Router } from 'express';
 import type { z } from 'zod';
+import { addTimeTexts } from '../../base/time_text.ts';
 import type { heatmapSchema } from '../../contract/heatmap.ts';
 import { computeQueryColumns, parseHeatmapQuery } from '../../contract/heatmap_query.ts';
 import { beginAnswer } from '../../coverage/answer.ts';
@@ -28,9 +29,9 @@ export function createHeatmapRoutes({ store, now, scanGate }: Options): Router {
     .get(async (req, res) => {
       const nowNs = now();
       const query = parseHeatmapQuery(req.query as never, nowNs);
-      const { columnCount: _, ...population } = query;
+      const { columnCount: _, detail, ...population } = query;
       const keepsEvents = query.of === 'transactions' && needsEvents(query.filter);
-      const turn = await scanGate.enter(res, { keepsEvents });
+      const slot = await scanGate.enter(res, { keepsEvents });
       const filter = population.of === 'events' ? population.filter : undefined;
       const answer = await beginAnswer(store, { nowNs, filter });
       const states = await store.listRecordingStates();
@@ -40,11 +41,11 @@ export function createHeatmapRoutes({ store, now, scanGate }: Options): Router {
         population.of === 'events'
           ? { ...population, columns: computeColumns(null) }
           : { ...population, computeColumns };
-      const found = await runToEnd(res, turn, answer.store.computeHeatmap(request));
+      const found = await runToEnd(res, slot, answer.store.computeHeatmap(request));
       if (!found) return;
       const { map, columns, reach } = found;
       // Coverage refers to the query's time range; without `to`, the range ends where the recording ends.
-      const coverage = await answer.coverPopulation(population, reach);
+      const coverage = await answer.describe(await answer.coverPopulation(population, reach), detail);
       sendJson(res, 200, { of: query.of, ...buildHeatmapView(map, columns), coverage } satisfies HeatmapBody);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
@@ -57,8 +58,7 @@ function buildHeatmapView({ cells, total }: Heatmap, { fromNs, toNs, columnNs, c
   const first = rows.reduce((least, row) => Math.min(least, row), rows[0] ?? 0);
   const end = rows.reduce((most, row) => Math.max(most, row + 1), first);
   return {
-    from: fromNs,
-    to: toNs,
+    ...addTimeTexts({ from: fromNs, to: toNs }),
     column_ns: columnNs,
     column_count: count,
     first_row: first,

@@ -1,6 +1,7 @@
 /** Pins transactions, so that retention keeps them. */
 import { type Request, type RequestHandler, Router } from 'express';
 import { Problem } from '../../base/problem.ts';
+import { addTimeTexts } from '../../base/time_text.ts';
 import { noParameters } from '../../contract/parameters.ts';
 import { pinRequest } from '../../contract/pin_request.ts';
 import { parseQuery } from '../../contract/query_string.ts';
@@ -34,7 +35,7 @@ export function pinRoutes({ store, now }: Options): Router {
       refuseIfPartial(shards, 'a pin');
       const pins = known.map((pin) => ({
         transaction_id: pin.transactionId,
-        from: pin.fromNs,
+        ...addTimeTexts({ from: pin.fromNs }),
         pinned_at: formatWallTime(pin.pinnedNs),
         node: pin.node,
       }));
@@ -63,9 +64,13 @@ export function pinRoutes({ store, now }: Options): Router {
 
 function buildPinView(transactionId: string, pins: readonly Pin[]) {
   const [oldest] = pins;
+  const from = pins.reduce<bigint | null>(
+    (least, { fromNs }) => (least === null || fromNs < least ? fromNs : least),
+    null,
+  );
   return {
     transaction_id: transactionId,
-    from: pins.reduce<bigint | null>((from, { fromNs }) => (from === null || fromNs < from ? fromNs : from), null),
+    ...addTimeTexts({ from }),
     pinned_at: oldest ? formatWallTime(oldest.pinnedNs) : null,
     nodes: [...new Set(pins.map(({ node }) => node))].sort(),
   };

@@ -157,7 +157,7 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
   const mediaType = req.accepts(['application/json', 'application/x-ndjson']);
   if (!mediaType) throw new Problem('not_acceptable', 'a time line comes as application/json or application/x-ndjson');
   const { event_index: index = 0, limit } = parseQuery(req.query, timelineParameters);
-  const turn = await scanGate.enter(res);
+  const slot = await scanGate.enter(res);
   if (mediaType === 'application/x-ndjson') {
     if (req.method === 'HEAD') res.type(mediaType).end();
     else await sendNdjson(res, encodeLines(session.timeline(index, limit ?? Number.POSITIVE_INFINITY)));
@@ -168,7 +168,7 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
   for await (const page of session.timeline(index, limit ?? TIMELINE_LIMIT_DEFAULT)) {
     events.push(...page);
     for (const json of page) bytes += json.length;
-    turn.reportGathered(bytes);
+    slot.reportGathered(bytes);
     if (bytes >= WHOLE_BYTES_MAX) break;
   }
   const nextIndex = index + events.length;
@@ -178,7 +178,7 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
     .type(mediaType)
     .send(`{"events":[${events.join(',')}],"next_event_index":${next}}`);
   // From here on, unsent bytes are counted with the answer itself.
-  turn.reportGathered(0);
+  slot.reportGathered(0);
 }
 
 async function* encodeLines(pages: AsyncIterable<string[]>): AsyncGenerator<Buffer, void> {

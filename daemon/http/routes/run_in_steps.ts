@@ -5,20 +5,20 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Response } from 'express';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
-import type { Scan } from '../access/scan_gate.ts';
+import type { ScanSlot } from '../access/scan_gate.ts';
 import { isOpen } from '../ndjson.ts';
 
 /** Resolves to undefined if the client has disconnected. */
 export async function runToEnd<Result>(
   res: Response,
-  turn: Scan,
+  slot: ScanSlot,
   work: AsyncGenerator<void, Result>,
 ): Promise<Result | undefined> {
   let result: Result | undefined;
   async function* runSteps(): AsyncGenerator<void> {
     result = yield* work;
   }
-  for await (const _step of turn.limitWhole(runSteps())) {
+  for await (const _step of slot.limitWhole(runSteps())) {
     await yieldToEventLoop(res);
     if (!isOpen(res)) return undefined;
   }

@@ -2,6 +2,7 @@
 
 import { Router } from 'express';
 import type { z } from 'zod';
+import { addTimeTexts } from '../../base/time_text.ts';
 import type { statsSchema } from '../../contract/answers.ts';
 import { parseStatsQuery } from '../../contract/stats_query.ts';
 import { beginAnswer } from '../../coverage/answer.ts';
@@ -24,13 +25,17 @@ export function createStatsRoutes({ store, now, scanGate }: Options): Router {
     .get(async (req, res) => {
       const nowNs = now();
       const query = parseStatsQuery(req.query as never, nowNs);
-      const turn = await scanGate.enter(res);
-      const { filter, bucketNs, groupBy } = query;
+      const slot = await scanGate.enter(res);
+      const { filter, bucketNs, groupBy, detail } = query;
       const answer = await beginAnswer(store, { nowNs, nodes: filter.nodes, filter });
-      const found = await runToEnd(res, turn, answer.store.computeStats({ filter, bucketNs, groupBy }));
+      const found = await runToEnd(res, slot, answer.store.computeStats({ filter, bucketNs, groupBy }));
       if (!found) return;
-      const coverage = await answer.coverEvents(filter);
-      sendJson(res, 200, { ...found, coverage } satisfies z.input<typeof statsSchema>);
+      const coverage = await answer.describe(await answer.coverEvents(filter), detail);
+      const stats = found.stats.map(({ bucket_start_ns, ...row }) => ({
+        ...addTimeTexts({ bucket_start_ns }),
+        ...row,
+      }));
+      sendJson(res, 200, { stats, total: found.total, coverage } satisfies z.input<typeof statsSchema>);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
   return router;

@@ -1,27 +1,42 @@
 import { type Response, Router } from 'express';
 import type { z } from 'zod';
 import { Problem } from '../../base/problem.ts';
-import { noParameters } from '../../contract/parameters.ts';
+import { addTimeTexts } from '../../base/time_text.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import type {
+  explanationSchema,
   transactionSchema,
   transactionSummarySchema,
   transactionsSchema,
   wholeTransactionSchema,
 } from '../../contract/transactions.ts';
 import {
+  parseExplanationQuery,
   parseTransactionsQuery,
   SUMMARY_LIMIT_DEFAULT,
   summaryQuerySchema,
   type TransactionsQuery,
+  transactionQuerySchema,
 } from '../../contract/transactions_query.ts';
 import { beginAnswer, type CoveredAnswer } from '../../coverage/answer.ts';
 import type { Store, TransactionPage, TransactionSummary, UnendedEvents } from '../../store/store.ts';
+import {
+  type BurstLimits,
+  type BurstSums,
+  countBursts,
+  createKnownBursts,
+  deriveBursts,
+  type KnownBursts,
+  LISTED_BURSTS,
+  OWN_BURSTS,
+} from '../../store/transaction_bursts.ts';
 import { sumTransactionTimes } from '../../store/transaction_times.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
-import { type ScanGate, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
+import { isRefusal, type ScanGate, type ScanSlot, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
+import { isOpen } from '../ndjson.ts';
 import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
+import { buildExplanationView, explainTransaction } from './explanation.ts';
 import { refuseIfPartial } from './partial.ts';
 import { runToEnd } from './run_in_steps.ts';
 
@@ -33,45 +48,85 @@ interface Options {
 
 export function createTransactionRoutes({ store, now, scanGate }: Options): Router {
   const router = Router();
+  const known = createKnownBursts();
   router
     .route('/')
     .get(async (req, res) => {
       const query = parseTransactionsQuery(req.query as never, now());
       const keepsEvents = needsEvents(query.request.filter);
-      const isSmall = !keepsEvents && query.request.limit <= SMALL_ROWS_MAX;
-      const turn = await scanGate.enter(res, { keepsEvents, isSmall });
+      const isRead = query.request.filter.idPart !== undefined;
+      const isSmall = !keepsEvents && !isRead && query.request.limit <= SMALL_ROWS_MAX;
+      const slot = await scanGate.enter(res, { keepsEvents, isSmall });
       const answer = await beginAnswer(store, { nowNs: query.nowNs });
-      const page = await runToEnd(res, turn, answer.store.listTransactions(query.request));
-      if (page) await sendPage(res, answer, query, page);
+      const found = await runAndCount(res, slot, answer.store.listTransactions(query.request), {
+        store: answer.store,
+        known,
+        limits: LISTED_BURSTS,
+        listOf: ({ transactions }) => transactions,
+      });
+      if (found) await sendPage(res, answer, query, found);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
   router
     .route('/:transaction_id')
     .get(async (req, res) => {
-      parseQuery(req.query, noParameters);
+      const { coverage: detail } = parseQuery(req.query as never, transactionQuerySchema);
       const answer = await beginTransactionAnswer(req.params.transaction_id);
-      const { transaction, view } = await readTransaction(req.params.transaction_id, answer);
+      const transaction = await findTransaction(req.params.transaction_id, answer);
+      const bursts = await countOwn(res, answer.store, transaction);
+      if (bursts === undefined) return;
       sendJson(res, 200, {
-        ...view,
-        coverage: await answer.coverTransaction(transaction),
+        ...(await readView(answer.store, transaction, bursts)),
+        coverage: await answer.describe(await answer.coverTransaction(transaction), detail),
       } satisfies z.input<typeof wholeTransactionSchema>);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
   router
     .route('/:transaction_id/summary')
     .get(async (req, res) => {
-      const { limit = SUMMARY_LIMIT_DEFAULT } = parseQuery(req.query as never, summaryQuerySchema);
-      const turn = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
+      const { limit = SUMMARY_LIMIT_DEFAULT, coverage: detail } = parseQuery(req.query as never, summaryQuerySchema);
+      const slot = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
       const answer = await beginTransactionAnswer(req.params.transaction_id);
-      const { transaction, view } = await readTransaction(req.params.transaction_id, answer);
+      const transaction = await findTransaction(req.params.transaction_id, answer);
       const { transactionId } = transaction;
-      const times = await runToEnd(res, turn, sumTransactionTimes(answer.store, { transactionId, limit }));
-      if (!times) return;
+      const found = await runAndCount(res, slot, sumTransactionTimes(answer.store, { transactionId, limit }), {
+        store: answer.store,
+        known,
+        limits: OWN_BURSTS,
+        listOf: () => [transaction],
+      });
+      if (!found) return;
       sendJson(res, 200, {
-        transaction: view,
-        ...times,
-        coverage: await answer.coverTransaction(transaction),
+        transaction: await readView(answer.store, transaction, found.bursts[0]!),
+        ...found.result,
+        coverage: await answer.describe(await answer.coverTransaction(transaction), detail),
       } satisfies z.input<typeof transactionSummarySchema>);
+    })
+    .all(refuseOtherMethods('GET', 'HEAD'));
+  router
+    .route('/:transaction_id/explain')
+    .get(async (req, res) => {
+      const query = parseExplanationQuery(req.query as never, now());
+      const { transaction_id: id } = req.params;
+      const answer = await beginTransactionAnswer(id);
+      const transaction = await findTransaction(id, answer);
+      const isSmall = transaction.eventCount <= SMALL_ROWS_MAX;
+      const slot = await scanGate.enter(res, isSmall ? { isSmall } : { keepsEvents: true });
+      const found = await runAndCount(res, slot, explainTransaction(answer.store, transaction, query), {
+        store: answer.store,
+        known,
+        limits: OWN_BURSTS,
+        listOf: () => [transaction],
+      });
+      if (!found) return;
+      const { result, bursts } = found;
+      const coverage = await answer.describe(await answer.coverTransaction(transaction), query.detail);
+      sendJson(res, 200, {
+        ...buildExplanationView(id, result, coverage),
+        transaction: await readView(answer.store, transaction, bursts[0]!),
+        slowest: result.slowest,
+        coverage,
+      } satisfies z.input<typeof explanationSchema>);
     })
     .all(refuseOtherMethods('GET', 'HEAD'));
 
@@ -79,15 +134,95 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
     return beginAnswer(store, { nowNs: now(), filter: { transactionId } });
   }
 
-  async function readTransaction(id: string, answer: CoveredAnswer) {
+  async function findTransaction(id: string, answer: CoveredAnswer): Promise<TransactionSummary> {
     const { shards, unended } = answer;
     const transaction = await answer.store.findTransaction(id);
     if (!transaction) refuseIfPartial(shards, `transaction ${id}`);
     if (!transaction) throw createNotFoundProblem(id, unended.own);
-    return { transaction, view: buildTransactionView(transaction, (await store.listPins(id)).length > 0) };
+    return transaction;
+  }
+
+  /**
+   * Resolves to undefined if the client has disconnected. Few transactions need events to be read: an answer about any
+   * other waits for no slot, and without a slot the answer says that the bursts are not known.
+   */
+  async function countOwn(
+    res: Response,
+    from: Store,
+    transaction: TransactionSummary,
+  ): Promise<BurstSums | null | undefined> {
+    const counted = deriveBursts(transaction) ?? known.find(transaction);
+    if (counted) return counted;
+    try {
+      const slot = await scanGate.enter(res, { isSmall: true });
+      return (await runToEnd(res, slot, countBursts(from, [transaction], OWN_BURSTS, known)))?.[0];
+    } catch (error) {
+      return goOnWithout(res, error) ? null : undefined;
+    }
   }
 
   return router;
+}
+
+type TransactionView = z.input<typeof transactionSchema>;
+
+async function readView(
+  store: Store,
+  transaction: TransactionSummary,
+  bursts: BurstSums | null,
+): Promise<TransactionView> {
+  const pins = await store.listPins(transaction.transactionId);
+  return buildTransactionView(transaction, bursts, pins.length > 0);
+}
+
+interface Counted<Result> {
+  result: Result;
+  /** Bursts of each transaction of the result. */
+  bursts: (BurstSums | null)[];
+}
+
+interface Counting<Result> {
+  store: Store;
+  known: KnownBursts;
+  limits: BurstLimits;
+  listOf(result: Result): readonly TransactionSummary[];
+}
+
+/**
+ * Works like `runToEnd`, and counts the bursts of the transactions of the result. If the counting takes too long, the answer
+ * has the counts that are known without reading, because its result is complete.
+ */
+async function runAndCount<Result>(
+  res: Response,
+  slot: ScanSlot,
+  work: AsyncGenerator<void, Result>,
+  { store, known, limits, listOf }: Counting<Result>,
+): Promise<Counted<Result> | undefined> {
+  const done: Result[] = [];
+  async function* runSteps(): AsyncGenerator<void, Counted<Result>> {
+    const result = yield* work;
+    done.push(result);
+    return { result, bursts: yield* countBursts(store, listOf(result), limits, known) };
+  }
+  try {
+    return await runToEnd(res, slot, runSteps());
+  } catch (error) {
+    if (done.length === 0) throw error;
+    if (!goOnWithout(res, error)) return undefined;
+    const [result] = done as [Result];
+    const bursts = listOf(result).map((transaction) => deriveBursts(transaction) ?? known.find(transaction) ?? null);
+    return { result, bursts };
+  }
+}
+
+/**
+ * Whether the answer is sent without the counts that are missing, because the gate refused to read their events: false if
+ * the client has disconnected. Rethrows any other error.
+ */
+function goOnWithout(res: Response, error: unknown): boolean {
+  if (!isRefusal(error)) throw error;
+  res.removeHeader('Retry-After');
+  return isOpen(res);
 }
 
 /** A transaction becomes known only when one of its events has ended, so the detail mentions calls in progress. */
@@ -101,36 +236,41 @@ function createNotFoundProblem(id: string, { events }: UnendedEvents): Problem {
 async function sendPage(
   res: Response,
   answer: CoveredAnswer,
-  { request, encodePlace }: TransactionsQuery,
-  page: TransactionPage,
+  { request, encodePlace, detail }: TransactionsQuery,
+  { result: page, bursts }: Counted<TransactionPage>,
 ): Promise<void> {
   const { filter } = request;
   const pinned = new Set((await answer.store.listPins()).map(({ transactionId }) => transactionId));
   sendJson(res, 200, {
-    transactions: page.transactions.map((transaction) =>
-      buildTransactionView(transaction, pinned.has(transaction.transactionId)),
+    transactions: page.transactions.map((transaction, i) =>
+      buildTransactionView(transaction, bursts[i]!, pinned.has(transaction.transactionId)),
     ),
     next_cursor: page.next && encodePlace(page.next),
-    coverage: await answer.coverList(filter, page.reach),
+    coverage: await answer.describe(await answer.coverList(filter, page.reach), detail),
   } satisfies z.input<typeof transactionsSchema>);
 }
 
-function buildTransactionView(transaction: TransactionSummary, pinned: boolean): z.input<typeof transactionSchema> {
+function buildTransactionView(
+  transaction: TransactionSummary,
+  bursts: BurstSums | null,
+  pinned: boolean,
+): TransactionView {
   const { writtenBack } = transaction;
   return {
     transaction_id: transaction.transactionId,
     trace_id: transaction.traceId,
-    first_timestamp_ns: transaction.firstTimestampNs,
-    last_end_ns: transaction.lastEndNs,
+    ...addTimeTexts({ first_timestamp_ns: transaction.firstTimestampNs, last_end_ns: transaction.lastEndNs }),
     duration_ns: transaction.lastEndNs - transaction.firstTimestampNs,
     written_back: {
       count: writtenBack.count,
       bytes: writtenBack.bytes,
-      last_end_ns: writtenBack.count > 0 ? writtenBack.lastEndNs : null,
+      ...addTimeTexts({ last_end_ns: writtenBack.count > 0 ? writtenBack.lastEndNs : null }),
     },
     event_count: transaction.eventCount,
     error_count: transaction.errorCount,
     slowest_event_id: transaction.slowestEventId,
+    burst_count: bursts?.count ?? null,
+    bursts_apart_ns: bursts?.apartNs ?? null,
     services: transaction.services,
     nodes: transaction.nodes,
     pinned,

@@ -51,7 +51,7 @@ async function sendProjection(
 ): Promise<void> {
   const { extra_latency_ns, timeout_ns, only, limit = AFTER_TIMEOUT_DEFAULT } = asked;
   const offsets = createTransactionOffsetsReader(store, asked.clock_offsets_ns, transactionId);
-  const turn = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
+  const slot = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
   const nowNs = now();
   const filter = { transactionId };
   const answer = await beginAnswer(store, { nowNs, filter });
@@ -64,11 +64,11 @@ async function sendProjection(
   };
   const found = await runToEnd(
     res,
-    turn,
+    slot,
     waitForWork(async (signal) => sessions.whatIf({ ...request, ...(await offsets()) }, signal)),
   );
   if (!found) return;
-  const coverage = await answer.coverEvents(filter);
+  const coverage = await answer.describe(await answer.coverEvents(filter), asked.coverage);
   const isLate =
     timeout_ns !== null &&
     goesOnAfter(await answer.store.findTransaction(transactionId), timeout_ns, answer.unended.own);

@@ -61,13 +61,13 @@ const STEP_NS = 1_000_000n;
 /** Number of event-loop passes within which every due timer fires and sets its successor. */
 const TURNS = 4;
 
-interface ReplayClock {
+interface SteppedClock {
   now: () => bigint;
   timers: Timers;
   pass(ns: bigint): Promise<void>;
 }
 
-function createReplayClock(): ReplayClock {
+function createReplayClock(): SteppedClock {
   let nowNs = START_NS;
   const waiting = new Map<object, { dueNs: bigint; callback: () => void }>();
 
@@ -85,7 +85,7 @@ function createReplayClock(): ReplayClock {
       },
       clearTimeout: (timer) => void waiting.delete(timer as object),
       setImmediate: (callback) => setImmediate(callback),
-      clearImmediate: (turn) => clearImmediate(turn as NodeJS.Immediate),
+      clearImmediate: (immediate) => clearImmediate(immediate as NodeJS.Immediate),
     },
     async pass(ns) {
       for (const endNs = nowNs + ns; nowNs < endNs; ) {

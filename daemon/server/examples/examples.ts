@@ -49,11 +49,11 @@ export async function fetchExamples(): Promise<Record<string, Example>> {
     );
     const questions = ENDPOINTS.flatMap((endpoint) => listTypes(endpoint).map((type) => ({ endpoint, type })));
     // Streams come last, because the metrics count open streams.
-    const inTurn = [
+    const inOrder = [
       ...questions.filter(({ type }) => type !== STREAM),
       ...questions.filter(({ type }) => type === STREAM),
     ];
-    for (const { endpoint, type } of inTurn) {
+    for (const { endpoint, type } of inOrder) {
       const answer = await ask(daemon, endpoint, type);
       if (type !== undefined) examples[endpoint.operationId]!.answers[type] = answer;
     }
@@ -157,12 +157,12 @@ async function readFrames(res: Response, count: number): Promise<string> {
   let text = '';
   for await (const bytes of res.body!) {
     text += decoder.decode(bytes, { stream: true });
-    const pieces = text.split('\n\n');
+    const chunks = text.split('\n\n');
     // The last chunk may be incomplete.
-    if (pieces.length > count + 1)
-      return pieces
+    if (chunks.length > count + 1)
+      return chunks
         .slice(0, count + 1)
-        .map((piece) => `${piece}\n\n`)
+        .map((chunk) => `${chunk}\n\n`)
         .join('');
   }
   throw new Error(`a stream ended after ${text}`);

@@ -157,14 +157,15 @@ export async function* encodeColumnLines(blocks: AsyncIterable<ScannedBlock>): A
   if (rest.length > 0) yield rest;
 }
 
-interface LineWriter {
+/** Encodes blocks that come one after the other, in order of time. */
+export interface LineWriter {
   /** Adds all rows, and yields each line that becomes full. The block must be ordered by time. */
   add(scanned: ScannedBlock): Generator<Buffer, void>;
   /** Returns the unfinished line, or an empty buffer if there is none. */
   take(): Buffer;
 }
 
-function createLineWriter(): LineWriter {
+export function createLineWriter(): LineWriter {
   const recordings = createRecordingEntries();
   const threads = createThreadEntries(recordings);
   const whats = createWhatEntries();

@@ -9,6 +9,7 @@ import { type EventDefinition, findEventDefinition } from '../../../bpf/schema/i
 import { type Kind, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { formatEventId } from '../../base/event_id.ts';
+import { createTimeFormatter } from '../../base/time_text.ts';
 import { nameError } from './errno.ts';
 import {
   createRecordingReader,
@@ -20,7 +21,7 @@ import {
 } from './scanned_block.ts';
 
 /** Number of events made in one step: a replay's clock runs in this process and must not wait for a whole block. */
-const PIECE_EVENTS = 256;
+const CHUNK_EVENTS = 256;
 
 /** Returns the events in the block's order. The block must have all columns. */
 export function readBlockEvents(scanned: ScannedBlock): ApiEvent[] {
@@ -32,11 +33,11 @@ export function readBlockEvents(scanned: ScannedBlock): ApiEvent[] {
  * Yields the events of `readBlockEvents` in short chunks, each made on demand. A block without events yields one empty
  * chunk, which is a pause.
  */
-export function* readEventPieces(scanned: ScannedBlock): Generator<ApiEvent[], void> {
+export function* readEventChunks(scanned: ScannedBlock): Generator<ApiEvent[], void> {
   const { rowCount } = scanned.block;
   const read = createEventReader(scanned);
-  for (let first = 0; first === 0 || first < rowCount; first += PIECE_EVENTS) {
-    const length = Math.min(PIECE_EVENTS, rowCount - first);
+  for (let first = 0; first === 0 || first < rowCount; first += CHUNK_EVENTS) {
+    const length = Math.min(CHUNK_EVENTS, rowCount - first);
     yield Array.from({ length }, (_, at) => read(first + at));
   }
 }
@@ -64,6 +65,7 @@ function createEventReader({ block, dictionary }: ScannedBlock): (row: number) =
   const readRecordingIndex = createRecordingReader(block);
   const ownRows = typeRows(block);
   const ownReaders = createTypeReaders(block, dictionary);
+  const formatTimestamp = createTimeFormatter();
 
   return (row) => {
     const { transactionId, traceId, spanId } = dictionary.context(context[row]!);
@@ -72,6 +74,7 @@ function createEventReader({ block, dictionary }: ScannedBlock): (row: number) =
       event_id: formatEventId(recordingId, block.numbers[row]!),
       event_type: findEventDefinition(type[row]!)!.name,
       timestamp_ns: timestamp[row]!,
+      timestamp: formatTimestamp(timestamp[row]!),
       duration_ns: duration[row]!,
       service_name: dictionary.name(service[row]!),
       transaction_id: transactionId,

@@ -19,11 +19,12 @@ import {
 } from '../../../bpf/schema/native_text_rows.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { stringify } from '../../base/exact_json.ts';
+import { growBuffer } from '../../base/growing_buffer.ts';
 import { nameError } from './errno.ts';
 import { type Dictionary, RECORDING_COLUMN, type ScannedBlock } from './scanned_block.ts';
 
-/** Room for one event, because an event takes 400 to 500 bytes. */
-const ROW_BYTES = 512;
+/** Room for one event, because an event takes 450 to 550 bytes. */
+const ROW_BYTES = 576;
 const END_OF_EVENT = '}';
 
 const format = createRowFormat(buildEventLayout);
@@ -33,13 +34,13 @@ const format = createRowFormat(buildEventLayout);
  * the memory of the chunk before the previous one, or the buffer that `nextBuffer` returns. A block without rows yields
  * an empty chunk, which is a pause.
  */
-export async function* encodeJsonPieces(
+export async function* encodeJsonChunks(
   blocks: AsyncIterable<ScannedBlock>,
   ending: string,
   nextBuffer?: NextBuffer,
 ): AsyncGenerator<Buffer, void> {
   const rows = createJsonRows(ending, nextBuffer);
-  for await (const scanned of blocks) yield* rows.encodePieces(scanned);
+  for await (const scanned of blocks) yield* rows.encodeChunks(scanned);
   const rest = rows.takeRest();
   if (rest.length > 0) yield rest;
 }
@@ -51,16 +52,16 @@ const IDLE_MAX = 4;
 const idle: TextRows[] = [];
 
 /** Yields all rows, each followed by a comma, in chunks that the caller may keep. */
-export async function* encodePagePieces(blocks: AsyncIterable<ScannedBlock>): AsyncGenerator<Buffer, void> {
+export async function* encodePageChunks(blocks: AsyncIterable<ScannedBlock>): AsyncGenerator<Buffer, void> {
   const rows = idle.pop() ?? createJsonRows(',');
-  for await (const scanned of blocks) for (const piece of rows.encodePieces(scanned)) yield Buffer.from(piece);
+  for await (const scanned of blocks) for (const chunk of rows.encodeChunks(scanned)) yield Buffer.from(chunk);
   const rest = rows.takeRest();
   if (rest.length > 0) yield Buffer.from(rest);
   // The writer of a page that was broken off may have bytes left, and is not reused.
   if (idle.length < IDLE_MAX) idle.push(rows);
 }
 
-/** Returns a writer that works like `encodeJsonPieces`, for blocks that arrive one by one. */
+/** Returns a writer that works like `encodeJsonChunks`, for blocks that arrive one by one. */
 export function createJsonRows(ending: string, nextBuffer?: NextBuffer): TextRows {
   return createTextRows(format, `${END_OF_EVENT}${ending}`, nextBuffer);
 }
@@ -75,9 +76,7 @@ export function encodeJsonRows(scanned: ScannedBlock, memory?: Buffer): { bytes:
   for (let length = 0; ; ) {
     const { isDone, offset } = write(bytes, length, ends);
     if (isDone) return { bytes: bytes.subarray(0, offset), ends };
-    const larger = Buffer.allocUnsafe(bytes.length * 2);
-    bytes.copy(larger, 0, 0, offset);
-    bytes = larger;
+    bytes = growBuffer(bytes, offset, bytes.length);
     length = offset;
   }
 }
@@ -100,12 +99,13 @@ function buildEventLayout(): RowLayout {
   return build.layout({ common, own: Array.from(own) });
 }
 
-function buildCommonParts({ text, number, hex, negativeText }: LayoutBuilder): RowPart[] {
+function buildCommonParts({ text, number, time, hex, negativeText }: LayoutBuilder): RowPart[] {
   return [
     text([RECORDING_COLUMN], ({ recording }, [index]) => `{"event_id":"${recording(index!).recordingId}-`),
     hex(NUMBER_COLUMN),
     text(['event_type'], (_, [type]) => `","event_type":${stringify(findEventDefinition(type!)!.name)}`),
     number('timestamp_ns', { before: encodeFieldName('timestamp_ns') }),
+    time('timestamp_ns', { before: `${encodeFieldName('timestamp')}"`, after: '"' }),
     number('duration_ns', { before: encodeFieldName('duration_ns') }),
     text(['service', 'context', 'context_source', 'context_quality', RECORDING_COLUMN], encodeOwnerFields),
     number('pid', { before: encodeFieldName('pid') }),
@@ -194,7 +194,7 @@ function encodeFileFields(name: string, dictionary: Dictionary, id: number): str
 /** Makes the text for the values of a key's columns; a 64-bit value is given as two words, the low word first. */
 type TextMaker = (dictionary: Dictionary, values: readonly number[]) => string;
 
-interface TextTable {
+interface KeyedTexts {
   /** Storages of the columns that make up a key. */
   storages: readonly Storage[];
   make: TextMaker;
@@ -207,7 +207,7 @@ export interface RowLayout {
   /** Parts that only one event type has, indexed by type id; they follow the common parts. */
   own: readonly (readonly RowPart[] | undefined)[];
   /** Tables of texts; a part's `table` is an index into them. */
-  tables: readonly TextTable[];
+  tables: readonly KeyedTexts[];
 }
 
 /** Name of the column with the number of each row, which a block stores apart from its other columns. */
@@ -229,6 +229,8 @@ export interface LayoutBuilder {
   literal(text: string): RowPart;
   /** A number in decimal, or the text `none` if the number equals `unknown`. */
   number(column: string, surrounding: Surrounding, unknown?: bigint): RowPart;
+  /** A number of nanoseconds since the epoch as RFC 3339, the same text as that of `formatTime`. */
+  time(column: string, surrounding: Surrounding): RowPart;
   /** A number as 16 hexadecimal digits. */
   hex(column: string): RowPart;
   /** The text for the values of some columns; together, the values take at most 16 bytes. */
@@ -245,7 +247,7 @@ export interface LayoutBuilder {
 
 export function createLayoutBuilder(): LayoutBuilder {
   const columns: string[] = [];
-  const tables: TextTable[] = [];
+  const tables: KeyedTexts[] = [];
 
   function assignColumnIndex(name: string): number {
     const known = columns.indexOf(name);
@@ -277,6 +279,7 @@ export function createLayoutBuilder(): LayoutBuilder {
   return {
     literal: (text) => buildPart('literal', [], { before: text }),
     number: (column, surrounding, unknown) => buildPart('number', [column], surrounding, { unknown }),
+    time: (column, surrounding) => buildPart('time', [column], surrounding),
     hex: (column) => buildPart('hex', [column]),
     text: (names, make) => buildPart('text', names, {}, addTable(names, make)),
     negativeText: (column, make) => buildPart('negative_text', [column], {}, addTable([column], make)),
@@ -300,7 +303,7 @@ export function listOriginColumns(column: string, slots: number): string[] {
  * Size of the buffer for a chunk. No row is longer than 32 KiB, so a full chunk exceeds the 64 KiB that Node queues for
  * a socket: a write to a client that does not read then reports that the writer must wait.
  */
-const PIECE_BYTES = 96 * 1024;
+const CHUNK_BYTES = 96 * 1024;
 
 /**
  * Writes as many rows as fit into `output` after `offset`, continuing where the previous call stopped, and writes the
@@ -309,10 +312,10 @@ const PIECE_BYTES = 96 * 1024;
 type RowsWriter = (output: Uint8Array, offset: number, ends?: Uint32Array) => { isDone: boolean; offset: number };
 
 /** Returns a function that starts writing the rows of a block, each followed by `ending`. */
-type RowFormat = (scanned: ScannedBlock, ending: Uint8Array) => RowsWriter;
+type RowEncoding = (scanned: ScannedBlock, ending: Uint8Array) => RowsWriter;
 
 /** `makeLayout` is called when the first block is written. */
-export function createRowFormat(makeLayout: () => RowLayout): RowFormat {
+export function createRowFormat(makeLayout: () => RowLayout): RowEncoding {
   /** Texts of each dictionary in use. */
   const textsOf = new WeakMap<Dictionary, NativeTexts>();
   let made: (RowLayout & { native: NativeLayout }) | undefined;
@@ -399,7 +402,7 @@ function decodeKeyValues(key: Uint8Array, storages: readonly Storage[]): number[
 }
 
 interface TextRows {
-  encodePieces(scanned: ScannedBlock): Generator<Buffer, void>;
+  encodeChunks(scanned: ScannedBlock): Generator<Buffer, void>;
   /** Returns the bytes that were held back until the next block. */
   takeRest(): Buffer;
 }
@@ -407,12 +410,12 @@ interface TextRows {
 /** Returns the buffer to write to next, while the chunk in `filled` is sent. */
 export type NextBuffer = (filled: Buffer) => Buffer;
 
-function createPieceBuffer(): Buffer {
-  return Buffer.allocUnsafeSlow(PIECE_BYTES);
+function createChunkBuffer(): Buffer {
+  return Buffer.allocUnsafeSlow(CHUNK_BYTES);
 }
 
 function alternateBuffers(): NextBuffer {
-  let other = createPieceBuffer();
+  let other = createChunkBuffer();
   return (filled) => {
     const next = other;
     other = filled;
@@ -426,23 +429,23 @@ function alternateBuffers(): NextBuffer {
  * which is a pause.
  */
 export function createTextRows(
-  format: RowFormat,
+  format: RowEncoding,
   ending: string,
   nextBuffer: NextBuffer = alternateBuffers(),
 ): TextRows {
   const endOfRow = Buffer.from(ending);
-  let bytes = createPieceBuffer();
+  let bytes = createChunkBuffer();
   let length = 0;
 
   function take(): Buffer {
-    const piece = bytes.subarray(0, length);
+    const chunk = bytes.subarray(0, length);
     if (length > 0) bytes = nextBuffer(bytes);
     length = 0;
-    return piece;
+    return chunk;
   }
 
   return {
-    *encodePieces(scanned) {
+    *encodeChunks(scanned) {
       const write = format(scanned, endOfRow);
       for (;;) {
         const { isDone, offset } = write(bytes, length);

@@ -47,6 +47,7 @@ export function createEmbeddedStore(
     scanJson: scans.scanJson,
     computeStats: scans.stats,
     findSlowest: scans.slowest,
+    explainTransaction: scans.explain,
     async *computeHeatmap(request) {
       if (request.of === 'events')
         return { map: yield* scans.eventHeatmap(request), columns: request.columns, reach: null };
@@ -73,20 +74,13 @@ export function createEmbeddedStore(
       const filter = yield* requireChosen(chooser, request.filter, eventsMax);
       return yield* runInTurn(() => recordings.listTransactions({ ...request, filter }));
     },
-    async pin(request) {
-      const pins = recordings.pin(request);
-      if (pins) await recordings.syncPins();
-      return pins;
-    },
-    async unpin(transactionId) {
-      const wasPinned = recordings.unpin(transactionId);
-      if (wasPinned) await recordings.syncPins();
-      return wasPinned;
-    },
+    pin: (request) => recordings.pin(request),
+    unpin: (transactionId) => recordings.unpin(transactionId),
     listPins: async (transactionId) => recordings.listPins(transactionId),
     listServices: async () => recordings.listServices(),
     listNodes: async () => recordings.nodes(),
     listLosses: async (fromNs, toNs, nodes) => recordings.listLosses(fromNs, toNs, nodes),
+    countEvents: async (spans) => recordings.countEvents(spans),
     readUnended: async (nodes) => recordings.readUnended(nodes),
     findTransactionsById: async (ids) => recordings.findTransactionsById(ids),
     listSpans: async (nodes) => recordings.listSpans(nodes),

@@ -9,7 +9,7 @@ import type { RecordedSpan, RecordingReader } from '../../../agent/recording/rea
 import { isRecorded } from '../../../agent/recording/write/lock.ts';
 import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
 import { nowNs } from '../../base/wall_clock.ts';
-import type { NodeClock, NodeLoss, NodeSpan, RecordingState } from '../store.ts';
+import type { NodeClock, NodeLoss, NodeSpan, RecordingState, SpanOfNode } from '../store.ts';
 import type { WrittenSpan } from '../written_span.ts';
 import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
@@ -73,6 +73,24 @@ function isRemoved({ cause }: RecordedLoss): boolean {
 
 function buildLossKey({ fromNs, toNs, cause, service = '', eventType, count }: RecordedLoss): string {
   return `${fromNs} ${toNs} ${cause} ${eventType} ${count} ${service}`;
+}
+
+/**
+ * Counts the events that began in the span. The count is not known if several files may have the same event, or if a
+ * file has only selected events, as a bundle does.
+ */
+export function countMergedEvents(
+  recordings: readonly OpenRecording[],
+  { fromNs, toNs }: Pick<SpanOfNode, 'fromNs' | 'toNs'>,
+): number | undefined {
+  if (new Set(recordings.map(({ recordingId }) => recordingId)).size < recordings.length) return undefined;
+  let total = 0;
+  for (const { file, reader } of recordings) {
+    const count = withFileErrors(file, () => (reader.isWritten() ? reader.countEvents(fromNs, toNs) : undefined));
+    if (count === undefined) return undefined;
+    total += count;
+  }
+  return total;
 }
 
 /** Returns by how much the wall clock of each node was stepped. */

@@ -2,78 +2,109 @@
  * Pins in several recordings. Pins are made only in files that an agent records into, because nothing is ever removed
  * from imports, bundles and other files.
  */
-import { RecordingError } from '../../../agent/recording/format/errors.ts';
-import { pinTransaction, syncPins, unpinTransaction } from '../../../agent/recording/retain/pins.ts';
-import { Problem } from '../../base/problem.ts';
-import type { Pin, PinRequest } from '../store.ts';
-import { toFileError, toStoreError, withFileErrors } from './failures.ts';
+import type { PinRequest } from '../../../agent/recording/retain/pins.ts';
+import type { Pin } from '../store.ts';
+import { pinInFile, unpinInFile } from './changed_pins.ts';
+import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ServedFile } from './served_files.ts';
 
-/** Returns the resulting pins: the transaction may already have been pinned, with a longer period before it. */
-export function pinIn(recordings: readonly OpenRecording[], request: PinRequest): Pin[] | undefined {
-  const { transactionId } = request;
-  const holders = recordings.filter(({ file, reader }) =>
-    withFileErrors(file, () => reader.readTransaction(transactionId) !== undefined),
+/** A recording whose pins can be changed, as it was before a change. */
+export interface PinnableFile {
+  file: ServedFile;
+  /** Start of the transaction's first event; undefined if the recording does not have the transaction. */
+  firstNs: bigint | undefined;
+  /** The transaction's pin in this recording. */
+  before: Pin | undefined;
+}
+
+/** The recordings that have a transaction. */
+export interface Holders {
+  /** The recordings that retention removes events from: only these have pins. */
+  losing: PinnableFile[];
+  /** Whether a recording that loses nothing has the transaction too. */
+  isKept: boolean;
+}
+
+/** Returns undefined if no recording has the transaction. */
+export function findHolders(recordings: readonly OpenRecording[], transactionId: string): Holders | undefined {
+  const holders = recordings.filter(
+    ({ file, reader }) => withFileErrors(file, () => reader.readTransaction(transactionId)) !== undefined,
   );
+  if (holders.length === 0) return undefined;
   const losing = holders.filter(canLose);
-  // Retention may remove the transaction before it is pinned.
-  const pinned = changeRecordings(losing, transactionId, ({ path }) => pinTransaction(path, request) !== undefined);
-  if (pinned.length === 0 && losing.length === holders.length) return undefined;
-  return readMergedPins(recordings, transactionId);
+  return {
+    losing: losing.map((recording) => describePinnable(recording, transactionId)),
+    isKept: losing.length < holders.length,
+  };
 }
 
-/**
- * Looks for the pin first: if access is read-only, a missing pin is then reported as missing, and not as a write error.
- */
-export function unpinIn(recordings: readonly OpenRecording[], transactionId: string): boolean {
-  const pinned = recordings.filter(
-    (recording) => canLose(recording) && readRecordingPins(recording, transactionId).length > 0,
-  );
-  return changeRecordings(pinned, transactionId, ({ path }) => unpinTransaction(path, transactionId)).length > 0;
+/** Returns the recordings that have a pin of the transaction. */
+export function findPinned(recordings: readonly OpenRecording[], transactionId: string): PinnableFile[] {
+  return recordings
+    .filter(canLose)
+    .map((recording) => describePinnable(recording, transactionId))
+    .filter(({ before }) => before !== undefined);
 }
 
-/** Resolves once all changes of pins are on disk. */
-export async function syncPinFiles(files: readonly ServedFile[]): Promise<void> {
-  for (const file of files)
-    await syncPins(file.path).catch((error: unknown) => {
-      throw toStoreError(toFileError(file, error));
-    });
+function describePinnable(recording: OpenRecording, transactionId: string): PinnableFile {
+  const { file, reader } = recording;
+  return {
+    file,
+    firstNs: withFileErrors(file, () => reader.readTransaction(transactionId))?.firstTimestampNs,
+    before: readRecordingPins(recording, transactionId)[0],
+  };
 }
 
-/** Returns the files of the recordings that retention removes events from: only these files have pins. */
-export function listPinnableFiles(recordings: readonly OpenRecording[]): ServedFile[] {
-  return recordings.filter(canLose).map(({ file }) => file);
+/** Resolves to the number of recordings that have the pin now, on disk: retention may have removed the transaction. */
+export async function pinInAll(files: readonly PinnableFile[], request: PinRequest): Promise<number> {
+  return await changeFiles(files, request.transactionId, ({ file }) => pinInFile(file, request));
 }
 
-/** Returns the recordings that `change` modified. If one change fails, all changes made so far are undone. */
-function changeRecordings(
-  recordings: readonly OpenRecording[],
+/** Resolves to the number of recordings that had the pin. */
+export async function unpinInAll(files: readonly PinnableFile[], transactionId: string): Promise<number> {
+  return await changeFiles(files, transactionId, ({ file }) => unpinInFile(file, transactionId));
+}
+
+/** Returns how many recordings `change` modified. If one change fails, all changes made so far are undone. */
+async function changeFiles(
+  files: readonly PinnableFile[],
   transactionId: string,
-  change: (file: ServedFile) => boolean,
-): OpenRecording[] {
-  const undo: (() => void)[] = [];
+  change: (pinnable: PinnableFile) => Promise<boolean>,
+): Promise<number> {
+  const begun: PinnableFile[] = [];
+  let changed = 0;
   try {
-    return recordings.filter((recording) => {
-      const [before] = readRecordingPins(recording, transactionId);
-      const done = withWriteErrors(recording.file, () => change(recording.file));
-      if (done) undo.push(() => restore(recording, transactionId, before));
-      return done;
-    });
+    for (const pinnable of files) {
+      begun.push(pinnable);
+      if (await change(pinnable)) changed++;
+    }
   } catch (error) {
-    for (const restoreOne of undo) restoreOne();
+    await takeBack(begun.pop()!, transactionId).catch(() => {});
+    for (const pinnable of begun) await restore(pinnable, transactionId);
     throw error;
   }
+  return changed;
 }
 
-function restore({ file, reader }: OpenRecording, transactionId: string, before: Pin | undefined): void {
-  withWriteErrors(file, () => {
-    unpinTransaction(file.path, transactionId);
-    const transaction = reader.readTransaction(transactionId);
-    if (!before || !transaction) return;
-    const beforeNs = transaction.firstTimestampNs - before.fromNs;
-    pinTransaction(file.path, { transactionId, beforeNs, nowNs: before.pinnedNs });
-  });
+/** Takes back a change that failed: it may be in its recording, and only not yet on the disk. No pin gets shorter. */
+async function takeBack({ file, firstNs, before }: PinnableFile, transactionId: string): Promise<void> {
+  if (!before) await unpinInFile(file, transactionId);
+  else if (firstNs !== undefined) await pinInFile(file, buildFormerPin(transactionId, firstNs, before));
+}
+
+async function restore({ file, firstNs, before }: PinnableFile, transactionId: string): Promise<void> {
+  await unpinInFile(file, transactionId);
+  if (!before || firstNs === undefined) return;
+  await pinInFile(file, buildFormerPin(transactionId, firstNs, before));
+}
+
+function buildFormerPin(transactionId: string, firstNs: bigint, { fromNs, pinnedNs }: Pin): PinRequest {
+  return {
+    transactionId,
+    beforeNs: firstNs - fromNs,
+    nowNs: pinnedNs,
+  };
 }
 
 /**
@@ -100,21 +131,4 @@ function readRecordingPins({ file, reader, node }: OpenRecording, transactionId:
   return withFileErrors(file, () => reader.pins())
     .filter((pin) => transactionId === undefined || pin.transactionId === transactionId)
     .map((pin) => ({ ...pin, node }));
-}
-
-/** Errors that mean that the file's log or folder is not writable, because the file itself was read before. */
-const NOT_WRITABLE: readonly string[] = ['recording_not_writable', 'recording_not_readable'];
-
-function withWriteErrors<Result>(file: ServedFile, work: () => Result): Result {
-  try {
-    return work();
-  } catch (error) {
-    if (!(error instanceof RecordingError)) throw error;
-    if (error.code === 'pins_full') throw new Problem('pins_full', `${file.path}: ${error.message}`);
-    if (!NOT_WRITABLE.includes(error.code)) throw toFileError(file, error);
-    throw new Problem(
-      'recording_not_writable',
-      `${file.path} cannot be written by the daemon's user: run the daemon as the user that the agent runs as`,
-    );
-  }
 }

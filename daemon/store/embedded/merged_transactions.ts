@@ -15,6 +15,7 @@ import type {
   TransactionSummary,
 } from '../store.ts';
 import { withFileErrors } from './failures.ts';
+import { createIdTest, type IdTest } from './id_part.ts';
 import type { OpenRecording } from './recording_files.ts';
 import { type ChosenTransaction, chooseTransactions, createOwnerTest, joinKnownRows } from './transaction_choice.ts';
 import { findTableIndex, groupTransactions, isAlone, type TransactionGroups } from './transaction_groups.ts';
@@ -59,7 +60,8 @@ export function createTransactionLists(): TransactionLists {
   return {
     *passTransactions(open, filter, add) {
       yield* bringUpToDate(open);
-      const selected = selectTransactions(open, yield* groupOpenTransactions(open), filter);
+      const groups = yield* groupOpenTransactions(open);
+      const selected = selectTransactions(open, groups, filter, yield* createIdTest(open, groups, filter));
       for (;;) {
         const { done, value } = selected.next();
         if (done) return value;
@@ -72,7 +74,9 @@ export function createTransactionLists(): TransactionLists {
       for (;;) {
         const groups = yield* groupOpenTransactions(open);
         // If there is one transaction more than requested, there is a next page.
-        const { chosen, reach } = yield* chooseTransactions(open, groups, { ...request, limit: request.limit + 1 });
+        const wanted = { ...request, limit: request.limit + 1 };
+        const isNamed = yield* createIdTest(open, groups, request.filter);
+        const { chosen, reach } = yield* chooseTransactions(open, groups, wanted, isNamed);
         const shown = chosen.slice(0, request.limit);
         const transactions = yield* readChosen(open, groups, shown);
         // Retention removed a chosen transaction. The tables mark its rows as gone, so the next attempt skips them.
@@ -158,6 +162,7 @@ function* selectTransactions(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
   filter: ChosenFilter,
+  isNamed: IdTest | undefined,
 ): Generator<TransactionRows, TransactionReach | null> {
   const rows = createTransactionRows();
   const { add, reach } = findReach(open, groups);
@@ -191,6 +196,7 @@ function* selectTransactions(
       rows.failed[at] = known.hasError ? 1 : 0;
     }
     if (!isWanted(at) || (hashes && !hashes.has(rows.hashes[at]!)) || (isOwned && !isOwned(own))) return;
+    if (isNamed && !isNamed(own)) return;
     add(own, rows.startsNs[at]!, rows.startsNs[at]! + rows.durationsNs[at]!);
     rows.length++;
   }

@@ -31,14 +31,14 @@ export interface UnreadableImport {
   readonly node: string | undefined;
 }
 
-export interface LeftOut extends UnreadableImport {
+export interface LeftOutImport extends UnreadableImport {
   /** The `stamp` of the import's file. */
   readonly stamp: string;
 }
 
 /** Faults that were found while reading files, in a form that can be sent to another thread. */
 export interface Findings {
-  leftOut: (Omit<LeftOut, 'error'> & { code: RecordingErrorCode; message: string })[];
+  leftOut: (Omit<LeftOutImport, 'error'> & { code: RecordingErrorCode; message: string })[];
   damaged: { path: string; identity: string; damage: FoundDamage }[];
 }
 
@@ -55,7 +55,7 @@ interface RecordingFiles {
    */
   leaveOut(file: ServedFile, error: RecordingError): boolean;
   /** The imports that the last `acquire` left out. */
-  listUnreadable(): LeftOut[];
+  listUnreadable(): LeftOutImport[];
   /** Returns the faults found in files so far. */
   findings(): Findings;
   /** Adopts the faults that another thread found, except for files that have changed since then. */
@@ -79,7 +79,7 @@ const LASTING: readonly string[] = ['not_a_recording', 'unsupported_format', 're
 
 export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
   const byPath = new Map<string, SharedFile>();
-  const leftOut = new Map<string, LeftOut>();
+  const leftOut = new Map<string, LeftOutImport>();
 
   /**
    * The files served in this pass of the event loop: an answer needs them several times, and looking them up is costly.
@@ -138,7 +138,7 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
     return true;
   }
 
-  function note({ path, error, stamp, node }: LeftOut): void {
+  function note({ path, error, stamp, node }: LeftOutImport): void {
     const known = byPath.get(path);
     const before = leftOut.get(path);
     const isSame = before?.stamp === stamp && before.error.code === error.code;

@@ -3,10 +3,7 @@
  * store.
  */
 
-import type {
-  EventKey as RecordingKey,
-  ScanRequest as RecordingRequest,
-} from '../../../agent/recording/read/reader.ts';
+import type { EventKey as RecordingKey, RecordingScanRequest } from '../../../agent/recording/read/reader.ts';
 import { parseEventId } from '../../base/event_id.ts';
 import {
   createRecordingDictionary,
@@ -20,7 +17,7 @@ import type { OpenRecording } from './recording_files.ts';
 
 export function* scanRecording(
   recording: OpenRecording,
-  { after, ...request }: Omit<ScanRequest, 'order'> & Pick<RecordingRequest, 'order' | 'risingMinNs'>,
+  { after, ...request }: Omit<ScanRequest, 'order'> & Pick<RecordingScanRequest, 'order' | 'risingMinNs'>,
 ): Generator<RecordingBlock, void> {
   const dictionary = findOrCreateDictionary(recording);
   const key = after && { after: toRecordingKey(recording.recordingId, after) };

@@ -7,27 +7,42 @@ import { readBlockEvents } from '../blocks/event.ts';
 import type { RecordingBlock } from '../blocks/scanned_block.ts';
 import type { EventFilter, ScanRequest } from '../store.ts';
 import { FileError, toStoreError, withFileErrors, withStoreErrors } from './failures.ts';
-import { listWrittenSpans, mergeNames, readMergedLosses, readNodeClocks, readRecordingState } from './merged_info.ts';
-import { listPinnableFiles, pinIn, readMergedPins, syncPinFiles, unpinIn } from './merged_pins.ts';
+import {
+  countMergedEvents,
+  listWrittenSpans,
+  mergeNames,
+  readMergedLosses,
+  readNodeClocks,
+  readRecordingState,
+} from './merged_info.ts';
+import { findHolders, findPinned, pinInAll, readMergedPins, unpinInAll } from './merged_pins.ts';
 import { mergeScans } from './merged_scan.ts';
 import { createTransactionLists, readMergedTransaction, readMergedTransactions } from './merged_transactions.ts';
 import { readMergedUnended } from './merged_unended.ts';
 import { type OnUnreadable, type OpenRecording, openRecordingFiles } from './recording_files.ts';
 import { findOrCreateDictionary, scanRecording } from './recording_scan.ts';
-import type { ArrivalRequest, ArrivedBlock, Extent, NumberedLoss, Recordings, UnorderedRequest } from './recordings.ts';
+import type {
+  ArrivedBlock,
+  Extent,
+  NumberedLoss,
+  RecordingArrivalRequest,
+  Recordings,
+  UnorderedRequest,
+} from './recordings.ts';
 
 type Open = readonly OpenRecording[];
 
 /**
- * See `ServedPaths` for `data` and `recordings`. Files are opened on first use; which files are served is looked up at
+ * See `ServedPaths` for `data`, `recordings` and `isLiveOnly`. Files are opened on first use; which files are served is looked up at
  * most once in a pass of the event loop.
  */
 export function openRecordingStore(
   data: string | undefined,
   recordings: readonly string[] = [],
   onUnreadable?: OnUnreadable,
+  { isLiveOnly = false } = {},
 ): Recordings {
-  const files = openRecordingFiles({ data, recordings }, onUnreadable);
+  const files = openRecordingFiles({ data, recordings, isLiveOnly }, onUnreadable);
   const lists = createTransactionLists();
   const isLeftOut = (error: unknown) => error instanceof FileError && files.leaveOut(error.file, error);
   /** Runs `work` with the recordings that are served at present. */
@@ -114,6 +129,11 @@ export function openRecordingStore(
     arrivals: (request) => read((open) => readArrivals(open, request)),
     countRemoved: (recordingId, from, end) => read((open) => removedFrom(open, recordingId, from, end)),
     lossesAfter: (recordingId, lossId) => read((open) => readLossesAfter(open, recordingId, lossId)),
+    listNewest: (recordingId, request) =>
+      read(
+        (open) =>
+          open.find((recording) => recording.recordingId === recordingId)?.reader.listTransactions(request) ?? [],
+      ),
     event: (eventId) => find((open) => findEvent(open, eventId)),
     findTransaction: (transactionId) => find((open) => readMergedTransaction(open, transactionId)),
     findTransactionsById: (ids) => read((open) => readMergedTransactions(open, ids)),
@@ -124,9 +144,20 @@ export function openRecordingStore(
         const reach = yield* lists.passTransactions(open, filter, add);
         return { result: finish(), reach };
       }),
-    pin: (request) => find((open) => pinIn(open, request)),
-    unpin: (transactionId) => read((open) => unpinIn(open, transactionId)),
-    syncPins: () => syncPinFiles(read(listPinnableFiles)),
+    async pin(request) {
+      const { transactionId } = request;
+      const holders = find((open) => findHolders(open, transactionId));
+      if (!holders) return undefined;
+      const count = await pinInAll(holders.losing, request);
+      // Retention may have removed the transaction before it was pinned.
+      if (count === 0 && !holders.isKept) return undefined;
+      return read((open) => readMergedPins(open, transactionId));
+    },
+    unpin: async (transactionId) =>
+      (await unpinInAll(
+        read((open) => findPinned(open, transactionId)),
+        transactionId,
+      )) > 0,
     listPins: (transactionId) => read((open) => readMergedPins(open, transactionId)),
     listServices: () =>
       read((open) => mergeNames(open.flatMap(({ file, reader }) => withFileErrors(file, () => reader.services())))),
@@ -136,6 +167,8 @@ export function openRecordingStore(
       const gaps = new Set(selectUnreadable(nodes).map(({ node = null }) => node));
       return [...losses, ...[...gaps].map((node) => ({ fromNs, toNs, lost: 0, cause: 'unreadable', node }))];
     },
+    countEvents: (spans) =>
+      read((open) => spans.map((span) => countMergedEvents(selectRecordings(open, [span.node]), span))),
     readClocks: (nodes, fromNs, toNs) => read((open) => readNodeClocks(open, nodes, fromNs, toNs)),
     readUnended: (nodes) => read((open) => readMergedUnended(selectRecordings(open, nodes))),
     listSpans: (nodes) => read((open) => listWrittenSpans(selectRecordings(open, nodes))),
@@ -238,7 +271,10 @@ function* lookForFiles(open: Open, filter: EventFilter): Generator<void, void> {
   }
 }
 
-function readArrivals(open: Open, { recordingId, limit, ...request }: ArrivalRequest): ArrivedBlock | undefined {
+function readArrivals(
+  open: Open,
+  { recordingId, limit, ...request }: RecordingArrivalRequest,
+): ArrivedBlock | undefined {
   const recording = find(open, recordingId);
   if (!recording) return undefined;
   const read = () => recording.reader.arrivals({ ...request, rowsMax: limit });

@@ -2,6 +2,8 @@
  * Synchronous queries of the recordings on this machine. `recording_store.ts` implements them; a replay's plan uses
  * them.
  */
+import type { RecordingTransaction, RecordingTransactionsRequest } from '../../../agent/recording/read/transactions.ts';
+import type { PinRequest } from '../../../agent/recording/retain/pins.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import type { RecordingBlock } from '../blocks/scanned_block.ts';
 import type {
@@ -12,9 +14,9 @@ import type {
   NodeLoss,
   NodeSpan,
   Pin,
-  PinRequest,
   RecordingState,
   ScanRequest,
+  SpanOfNode,
   TransactionPage,
   TransactionReach,
   TransactionRows,
@@ -37,7 +39,7 @@ export interface Extent {
 }
 
 /** Selects events with numbers `[from, end)`, in the order in which they were recorded. */
-export interface ArrivalRequest {
+export interface RecordingArrivalRequest {
   recordingId: string;
   filter: EventFilter;
   from: number;
@@ -70,7 +72,7 @@ export interface GatheredResult<Result> {
   reach: TransactionReach | null;
 }
 
-/** Methods that also exist in `Store` do the same thing, but return synchronously. */
+/** Methods that also exist in `Store` do the same thing, but return synchronously, except for changes of pins. */
 export interface Recordings {
   listRecordingStates(): RecordingState[];
   listUnreadable(nodes?: readonly string[]): UnreadableFile[];
@@ -89,13 +91,15 @@ export interface Recordings {
    */
   lookForFiles(filter: EventFilter): Generator<void, void>;
   /** Returns undefined if nothing in the range can match, or if the recording no longer exists. */
-  arrivals(request: ArrivalRequest): ArrivedBlock | undefined;
+  arrivals(request: RecordingArrivalRequest): ArrivedBlock | undefined;
   /**
    * Returns three values for the numbers `[from, end)`: how many of them retention has removed, the number after the
    * last removed one, and the start time up to which retention has removed events.
    */
   countRemoved(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
   lossesAfter(recordingId: string, lossId: number): NumberedLoss[];
+  /** Returns transactions of one recording in the order of their first appearance, the newest first. */
+  listNewest(recordingId: string, request: RecordingTransactionsRequest): RecordingTransaction[];
   event(eventId: string): ApiEvent | undefined;
   findTransaction(transactionId: string): TransactionSummary | undefined;
   /** Yields to let other work run. Only one list is made at a time: the next list may begin when this one has ended. */
@@ -108,14 +112,14 @@ export interface Recordings {
     filter: ChosenFilter,
     begin: () => Gathering<Result>,
   ): Generator<void, GatheredResult<Result>>;
-  pin(request: PinRequest): Pin[] | undefined;
-  unpin(transactionId: string): boolean;
-  /** Resolves once all pins are on disk. */
-  syncPins(): Promise<void>;
+  /** Resolves once the pins are on disk. */
+  pin(request: PinRequest): Promise<Pin[] | undefined>;
+  unpin(transactionId: string): Promise<boolean>;
   listPins(transactionId?: string): Pin[];
   listServices(): string[];
   nodes(): string[];
   listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
+  countEvents(spans: readonly SpanOfNode[]): (number | undefined)[];
   readUnended(nodes?: readonly string[]): UnendedEvents;
   findTransactionsById(ids: readonly string[]): Map<string, TransactionSummary>;
   listSpans(nodes?: readonly string[]): NodeSpan[];

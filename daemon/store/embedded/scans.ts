@@ -1,6 +1,6 @@
 /** Queries that read much of the recordings. They are answered in steps, in the calling thread or in other threads. */
 
-import { encodeJsonPieces, type NextBuffer } from '../blocks/event_json.ts';
+import { encodeJsonChunks, type NextBuffer } from '../blocks/event_json.ts';
 import { type BlockSource, createPasses, type Passes } from '../passes.ts';
 import type { ScanRequest, Store } from '../store.ts';
 import type { Recordings } from './recordings.ts';
@@ -52,5 +52,5 @@ export function scanAsJson(
   nextBuffer?: NextBuffer,
 ): AsyncGenerator<Uint8Array, void> {
   // Each block is written as JSON before the next one is read.
-  return encodeJsonPieces(toAsyncGenerator(recordings.scan({ ...request, reusesMemory: true })), '\n', nextBuffer);
+  return encodeJsonChunks(toAsyncGenerator(recordings.scan({ ...request, reusesMemory: true })), '\n', nextBuffer);
 }

@@ -29,11 +29,13 @@ export interface ServedPaths {
   data: string | undefined;
   /** Recordings that must exist. */
   recordings: readonly string[];
+  /** Whether `data` is a folder of which only the recording that its agent writes is served, and no import. */
+  isLiveOnly?: boolean;
 }
 
 /** Returns each path once; the recording of the data folder comes first. */
-export function listAllServedFiles({ data, recordings }: ServedPaths): ServedFile[] {
-  const found = data === undefined ? [] : listServedFiles(data);
+export function listAllServedFiles({ data, recordings, isLiveOnly = false }: ServedPaths): ServedFile[] {
+  const found = data === undefined ? [] : isLiveOnly ? listLiveFile(data) : listServedFiles(data);
   const files = [...found, ...recordings.map(findNamedFile)];
   return [...new Map(files.map((file) => [file.path, file])).values()];
 }
@@ -57,12 +59,17 @@ export function findNamedFile(name: string): ServedFile {
 function listServedFiles(data: string): ServedFile[] {
   const stats = readFileStats(data);
   if (stats && !stats.isDirectory()) return [{ ...buildServedFile('live', normalize(data), stats), isForeign: true }];
-  const live = findServedFile(join(data, 'recording.kreplay'), 'live');
   const imported = listImportedPaths(join(data, 'imported')).map(findImportedFile);
   const damaged = (stats ? readFolderNames(data, stats) : [])
     .filter(isSetAside)
     .map((name) => findImportedFile(join(data, name)));
-  return [live, ...imported, ...damaged].filter((file) => file !== undefined);
+  return [...listLiveFile(data), ...[...imported, ...damaged].filter((file) => file !== undefined)];
+}
+
+/** Returns no file if the agent has not made one yet. */
+function listLiveFile(folder: string): ServedFile[] {
+  const live = findServedFile(join(folder, 'recording.kreplay'), 'live');
+  return live ? [live] : [];
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
 import type { ChosenRequest, TransactionKey, TransactionReach } from '../store.ts';
+import type { IdTest } from './id_part.ts';
 import type { OpenRecording } from './recording_files.ts';
 import { collectChainRows, findTableIndex, isAlone, type TransactionGroups } from './transaction_groups.ts';
 import { findReach } from './transaction_reach.ts';
@@ -43,6 +44,7 @@ export function* chooseTransactions(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
   { filter, sort, limit, after }: ChosenRequest,
+  isNamed: IdTest | undefined,
 ): Generator<void, { chosen: ChosenTransaction[]; reach: TransactionReach | null }> {
   const { fromNs, toNs, minDurationNs, maxDurationNs, hasError, hashes } = filter;
   const start = after && toRankedTransaction(after);
@@ -69,7 +71,7 @@ export function* chooseTransactions(
     if (minDurationNs !== undefined && durationNs < minDurationNs) continue;
     if (maxDurationNs !== undefined && durationNs > maxDurationNs) continue;
     if (hasError !== undefined && known.hasError !== hasError) continue;
-    if (!isOwned(known.rows)) continue;
+    if (!isOwned(known.rows) || (isNamed && !isNamed(known.rows))) continue;
     const hash =
       groups.tables[findTableIndex(groups, first)]!.hashes[first - groups.starts[findTableIndex(groups, first)]!]!;
     if (hashes && !hashes.has(hash)) continue;

@@ -128,7 +128,7 @@ function isKey(a: RowKey, b: RowKey): boolean {
 }
 
 /** Rows of a decoded answer that become a block. */
-interface Piece {
+interface AnswerChunk {
   decoded: NativeBlock;
   /** Type ids of all rows of the answer. */
   types: Uint8Array;
@@ -136,12 +136,12 @@ interface Piece {
   dictionary: AnswerDictionary;
 }
 
-function buildBlock(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlock {
-  const { decoded, types, rows, dictionary } = piece;
+function buildBlock(chunk: AnswerChunk, columns: readonly AnswerColumn[]): NumberedBlock {
+  const { decoded, types, rows, dictionary } = chunk;
   const block = createBlock(0, []);
   for (let i = 0; i < rows.length; i++) block.typeCounts[types[rows[i]!]!]!++;
   const rowsOf = [rows, ...groupRowsByType(block.typeCounts, types, rows)];
-  for (const one of columns) block.columns.set(one.column.name, buildColumn(piece, one, rowsOf[one.column.eventType]!));
+  for (const one of columns) block.columns.set(one.column.name, buildColumn(chunk, one, rowsOf[one.column.eventType]!));
   const recordings = readNumberColumn(decoded, 'recording', BigUint64Array);
   const nodes = readTextColumn(decoded, 'node');
   const nodeNames: string[] = [];
@@ -171,8 +171,8 @@ function groupRowsByType(counts: Uint32Array, types: Uint8Array, rows: Uint32Arr
   return found.slice(1);
 }
 
-function buildColumn(piece: Piece, one: AnswerColumn, rows: Uint32Array): ColumnArray {
-  const { decoded, types } = piece;
+function buildColumn(chunk: AnswerChunk, one: AnswerColumn, rows: Uint32Array): ColumnArray {
+  const { decoded, types } = chunk;
   const [first] = one.from;
   if (one.as === 'number')
     return selectValues(readNumberColumn(decoded, first!, getArrayClass(one.column.storage)), rows);
@@ -180,12 +180,12 @@ function buildColumn(piece: Piece, one: AnswerColumn, rows: Uint32Array): Column
   const made = createColumnArray(one.column.storage, rows.length);
   if (rows.length === 0) return made;
   if (one.as === 'origin' && one.part === 'bytes') return readOriginBytes(decoded, first!, one.slot, rows, made);
-  const readNumber = createNumberReader(piece, one);
+  const readNumber = createNumberReader(chunk, one);
   for (let i = 0; i < rows.length; i++) made[i] = readNumber(rows[i]!);
   return made;
 }
 
-function createNumberReader({ decoded, dictionary }: Piece, one: AnswerColumn): (row: number) => number {
+function createNumberReader({ decoded, dictionary }: AnswerChunk, one: AnswerColumn): (row: number) => number {
   const [first, second] = one.from;
   switch (one.as) {
     case 'label':

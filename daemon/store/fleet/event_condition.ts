@@ -19,14 +19,14 @@ import { findColumnLabels } from './answer_blocks.ts';
 const TRACE_TEXT = /^[0-9a-f]{32}$/;
 const NO_TRACE = '0'.repeat(32);
 
-export interface TimeRange {
+export interface StartRange {
   /** Inclusive bounds of an event's start. */
   firstNs: bigint;
   lastNs: bigint;
 }
 
 /** Returns the range of start times that a filter allows; undefined if it allows no time. */
-export function computeTimeRange({ fromNs = 0n, toNs = U64_MAX + 1n }: EventFilter): TimeRange | undefined {
+export function computeTimeRange({ fromNs = 0n, toNs = U64_MAX + 1n }: EventFilter): StartRange | undefined {
   const firstNs = fromNs < 0n ? 0n : fromNs;
   const lastNs = toNs > U64_MAX ? U64_MAX : toNs - 1n;
   return firstNs > lastNs ? undefined : { firstNs, lastNs };

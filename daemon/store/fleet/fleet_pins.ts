@@ -4,8 +4,9 @@ import { ServerError } from '../../../agent/clickhouse/connection/server_error.t
 import { copyPinned, countPinned } from '../../../agent/clickhouse/pins/pin_copies.ts';
 import { computePinNumber, dropPin, type FleetPin, readPins, writePin } from '../../../agent/clickhouse/pins/pins.ts';
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
+import type { PinRequest } from '../../../agent/recording/retain/pins.ts';
 import { Problem } from '../../base/problem.ts';
-import type { Pin, PinRequest } from '../store.ts';
+import type { Pin } from '../store.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { findFleetTransactions } from './transactions_by_id.ts';
 

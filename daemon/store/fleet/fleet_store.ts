@@ -5,10 +5,11 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseEventId } from '../../base/event_id.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { readBlockEvents } from '../blocks/event.ts';
-import { encodeJsonPieces } from '../blocks/event_json.ts';
+import { encodeJsonChunks } from '../blocks/event_json.ts';
 import { NODE_GONE_NS } from '../fleet_state.ts';
 import type { Store } from '../store.ts';
 import { createAnswerBlocks } from './answer_blocks.ts';
+import { countFleetEvents } from './event_count.ts';
 import { chooseTableSql, closeFleet, type Fleet, readRows, withFleetErrors, withFleetStepErrors } from './fleet.ts';
 import {
   createFleetHealth,
@@ -47,12 +48,13 @@ export const TAIL_LAG_NS = 20_000_000_000n;
 
 /** Queries that may be about one transaction, so that they can share rows of the transaction that were already read. */
 function createQuestions(reading: Fleet) {
-  const { slowest } = createFleetPasses(reading);
+  const { slowest, explain } = createFleetPasses(reading);
   return {
     scan: (request) => withFleetStepErrors(scanFleet(reading, request)),
-    scanJson: (request) => withFleetStepErrors(encodeJsonPieces(scanFleet(reading, request), '\n')),
+    scanJson: (request) => withFleetStepErrors(encodeJsonChunks(scanFleet(reading, request), '\n')),
     computeStats: (request) => withFleetStepErrors(computeFleetStats(reading, request)),
     findSlowest: (request) => withFleetStepErrors(slowest(request)),
+    explainTransaction: (request) => withFleetStepErrors(explain(request)),
     findEvent: (eventId) => withFleetErrors(() => findFleetEvent(reading, eventId)),
     findTransactionsById: (ids) => withFleetErrors(() => findFleetTransactions(reading, ids)),
     findTransaction: (id) => withFleetErrors(async () => (await findFleetTransactions(reading, [id])).get(id)),
@@ -99,6 +101,7 @@ export function createFleetStore(
     listServices: () => withFleetErrors(() => readFleetServices(reading)),
     listNodes: () => withFleetErrors(shards.listNodes),
     listLosses: (fromNs, toNs, nodes) => withFleetErrors(() => readFleetLosses(reading, fromNs, toNs, nodes)),
+    countEvents: (spans) => withFleetErrors(() => countFleetEvents(reading, spans)),
     readUnended: (nodes) => withFleetErrors(() => readFleetUnended(reading, nodes)),
     listSpans: (nodes) =>
       withFleetErrors(() => shards.noteRecordings(nodes, () => readFleetSpans(reading, nodes, forgetNs))),

@@ -25,7 +25,7 @@ const BATCH_ROWS = 1024;
 /** Number of segments whose late events are read by one statement. */
 const SEGMENTS_TOGETHER = 64;
 /** Interval at which the tables are queried, unless more events are due. */
-const LOOK_EVERY_NS = 1_000_000_000n;
+const QUERY_EVERY_NS = 1_000_000_000n;
 
 /** State that a position's id omits: if this state is missing, late events of the overlap are given again. */
 interface Memory {
@@ -37,7 +37,7 @@ interface Memory {
   /** Segments whose late events were given only up to a key. */
   readonly late?: { segments: readonly ArrivedSegment[]; after: RowKey | undefined } | undefined;
   /** Time of the last query of the tables; undefined if more events are due. */
-  readonly lookedNs?: bigint | undefined;
+  readonly queriedNs?: bigint | undefined;
 }
 
 interface KnownPosition extends FollowPosition, ArrivalPosition {
@@ -85,11 +85,11 @@ export function parseFollowPosition(id: string): FollowPosition | undefined {
 }
 
 /** Builds the memory of a tail that was given all events and losses that have arrived. */
-function buildMemory({ segments, losses }: Arrivals, before: Memory, lookedNs?: bigint): Memory {
+function buildMemory({ segments, losses }: Arrivals, before: Memory, queriedNs?: bigint): Memory {
   return {
     segments: new Set(segments.map(({ name }) => name)),
     losses: new Map([...before.losses, ...losses.map(({ name, lost }) => [name, lost] as const)]),
-    lookedNs,
+    queriedNs,
   };
 }
 
@@ -112,8 +112,8 @@ export async function follow(
 ): Promise<FollowedBatch | undefined> {
   const { filter, nowNs } = request;
   const { memory, ...position } = request.position as KnownPosition;
-  const { lookedNs } = memory;
-  if (lookedNs !== undefined && nowNs >= lookedNs && nowNs - lookedNs < LOOK_EVERY_NS)
+  const { queriedNs } = memory;
+  if (queriedNs !== undefined && nowNs >= queriedNs && nowNs - queriedNs < QUERY_EVERY_NS)
     return { followed: [], position: request.position, complete: true };
   const sinceS = position.arrivedS - OVERLAP_S;
   const arrivals = await readArrivals(fleet, sinceS, filter);
@@ -171,7 +171,7 @@ async function addLate(
       late = undefined;
     }
     if (left <= 0) {
-      draft.memory = { ...draft.memory, segments: done, late, lookedNs: undefined };
+      draft.memory = { ...draft.memory, segments: done, late, queriedNs: undefined };
       return false;
     }
     await yieldToEventLoop();
@@ -209,7 +209,7 @@ async function addOrdered(
   }
   const isComplete = rows.length < BATCH_ROWS;
   draft.position = { ...draft.position, key: isComplete ? endOfTime(horizonNs) : rows.at(-1)!.key };
-  if (!isComplete) draft.memory = { ...draft.memory, lookedNs: undefined };
+  if (!isComplete) draft.memory = { ...draft.memory, queriedNs: undefined };
   return buildBatch(draft, isComplete);
 }
 

@@ -16,7 +16,7 @@ import { parseEventId } from '../../base/event_id.ts';
 import type { EventKey, ScannedBlock } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
 import { type AnswerBlocks, createAnswerBlocks, createUnexpectedError, type RowKey } from './answer_blocks.ts';
-import { buildEventConditionSql, computeTimeRange, parseTraceId, type TimeRange } from './event_condition.ts';
+import { buildEventConditionSql, computeTimeRange, parseTraceId, type StartRange } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { readTransactionRows } from './transactions_by_id.ts';
 
@@ -116,13 +116,13 @@ interface Steps {
   /** Whether steps may contain far more rows than are wanted. */
   readonly areLong: boolean;
   /** Returns the step to read now; undefined after the last step. */
-  next(): TimeRange | undefined;
+  next(): StartRange | undefined;
   /** Skips the times that come before this time in the order of the scan. */
   skipTo(timeNs: bigint): void;
   /** Notes that the step was read up to this time: the next step begins there and is shorter. */
   stopAt(timeNs: bigint): void;
   /** Shortens the current step so that it ends where this range ends. */
-  cutTo(range: TimeRange): void;
+  cutTo(range: StartRange): void;
   /** Notes that the current step was read to its end. */
   pass(foundLittle: boolean): void;
 }
@@ -144,14 +144,14 @@ function createSteps(
   let lengthNs = areShort ? STEP_NS_MAX : bucketNs;
   // If the scan selects all rows, a part of a bucket may suffice, and the server need not sort the rest.
   if (events && wholeRows !== undefined) {
-    const [{ firstNs, lastNs }] = ranges as [TimeRange];
+    const [{ firstNs, lastNs }] = ranges as [StartRange];
     const enoughNs = ((lastNs - firstNs) * BigInt(ROWS_SPARE * wholeRows)) / events;
     if (enoughNs < lengthNs) lengthNs = enoughNs > STEP_NS_MIN ? enoughNs : STEP_NS_MIN;
   }
-  let current: TimeRange | undefined;
+  let current: StartRange | undefined;
 
   /** Computes the first step of a range; it ends where a bucket ends. */
-  function computeFirstStep({ firstNs, lastNs }: TimeRange): TimeRange {
+  function computeFirstStep({ firstNs, lastNs }: StartRange): StartRange {
     const buckets = lengthNs / bucketNs;
     if (isAscending) {
       const endNs = buckets === 0n ? firstNs + lengthNs : (firstNs / bucketNs + buckets) * bucketNs;
@@ -226,7 +226,7 @@ function isWorthProbing({ selected, limit = Number.POSITIVE_INFINITY }: ProbeReq
 
 interface Probed {
   /** Time from the first row to the last one, among at most `rowsMax` rows; undefined if there are no rows. */
-  range: TimeRange | undefined;
+  range: StartRange | undefined;
   /** Whether the step may have more rows. */
   hasMore: boolean;
 }
@@ -244,7 +244,7 @@ FROM (${buildEventTimesSql(fleet, asked, withPinned)})`;
 
 interface ScanRanges {
   /** Ranges in ascending order, of which no two touch. */
-  ranges: TimeRange[];
+  ranges: StartRange[];
   /** Conditions besides those of the filter, with which the server finds the rows by the key of the table. */
   more: Sql[];
   /** Number of all events in the ranges, whatever the filter; undefined for short ranges, which need no steps. */
@@ -259,7 +259,7 @@ const TOUCHED = { t_min: 'number', t_max: 'number', owners: 'texts' } as const;
 async function findScanRanges(
   fleet: Fleet,
   filter: EventFilter,
-  times: TimeRange,
+  times: StartRange,
   oldestNs: bigint,
 ): Promise<ScanRanges> {
   const { transactionId, traceId } = filter;
@@ -277,7 +277,7 @@ async function findIdRanges(
   fleet: Fleet,
   kind: number,
   id: string,
-  times: TimeRange,
+  times: StartRange,
   oldestNs: bigint,
 ): Promise<ScanRanges> {
   const rows: RowOf<typeof TOUCHED>[] = [];
@@ -295,7 +295,7 @@ async function findIdRanges(
 async function readTouchedRows(
   fleet: Fleet,
   table: 'by_id' | 'pinned_by_id',
-  { kind, id, times }: { kind: number; id: string; times: TimeRange },
+  { kind, id, times }: { kind: number; id: string; times: StartRange },
 ): Promise<RowOf<typeof TOUCHED>[]> {
   if (fleet.answered && kind === TRANSACTION_ID) {
     const { firstNs, lastNs } = times;
@@ -308,7 +308,7 @@ PREWHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
 }
 
 /** Finds the range of committed segments: rows of other segments do not belong to an answer yet. */
-async function findSegmentRanges(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
+async function findSegmentRanges(fleet: Fleet, conditions: readonly Sql[], times: StartRange): Promise<ScanRanges> {
   const statement = sql`SELECT sum(n) AS events, min(t_min) AS first_ns, max(t_max) AS last_ns
 FROM ${chooseTableSql(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
   const [row] = await readRows(fleet, statement, { events: 'number', first_ns: 'number', last_ns: 'number' });
@@ -321,36 +321,36 @@ FROM ${chooseTableSql(fleet, 'segment')} WHERE ${and([...conditions, touches(tim
 }
 
 /** Finds the ranges in which pins keep events. */
-async function findPinRanges(fleet: Fleet, times: TimeRange): Promise<TimeRange[]> {
+async function findPinRanges(fleet: Fleet, times: StartRange): Promise<StartRange[]> {
   const pins = await readPins(fleet.connection, fleet);
   return pins
     .filter(({ fromNs, endNs }) => endNs >= times.firstNs && fromNs <= times.lastNs)
     .map(({ fromNs, endNs }) => clipRange({ firstNs: fromNs, lastNs: endNs }, times));
 }
 
-function compareStarts(a: TimeRange, b: TimeRange): number {
+function compareStarts(a: StartRange, b: StartRange): number {
   return a.firstNs < b.firstNs ? -1 : a.firstNs > b.firstNs ? 1 : 0;
 }
 
-function touches({ firstNs, lastNs }: TimeRange): Sql {
+function touches({ firstNs, lastNs }: StartRange): Sql {
   return sql`t_max >= ${firstNs} AND t_min <= ${lastNs}`;
 }
 
 /** Returns the overlap of two ranges. Bounds are inclusive, and the ranges must overlap. */
-function clipRange(range: TimeRange, { firstNs, lastNs }: TimeRange): TimeRange {
+function clipRange(range: StartRange, { firstNs, lastNs }: StartRange): StartRange {
   return {
     firstNs: range.firstNs > firstNs ? range.firstNs : firstNs,
     lastNs: range.lastNs < lastNs ? range.lastNs : lastNs,
   };
 }
 
-function computeLengthNs({ firstNs, lastNs }: TimeRange): bigint {
+function computeLengthNs({ firstNs, lastNs }: StartRange): bigint {
   return lastNs - firstNs + 1n;
 }
 
 /** Joins ranges that are at most `gapNs` apart; they must be ordered by start. */
-function joinRanges(ranges: readonly TimeRange[], gapNs: bigint): TimeRange[] {
-  const found: TimeRange[] = [];
+function joinRanges(ranges: readonly StartRange[], gapNs: bigint): StartRange[] {
+  const found: StartRange[] = [];
   for (const range of ranges) {
     const last = found.at(-1);
     if (!last || range.firstNs > last.lastNs + gapNs) found.push({ ...range });
@@ -374,7 +374,7 @@ interface AskedEvents {
 }
 
 /** A pinned event that retention has not dropped has several rows in the answer, which are adjacent. */
-export function buildEventSql(fleet: Fleet, asked: AskedEvents & { times: TimeRange }, withPinned: boolean): Sql {
+export function buildEventSql(fleet: Fleet, asked: AskedEvents & { times: StartRange }, withPinned: boolean): Sql {
   const conditions = [buildTimeRangeSql(fleet.bucketNs, asked.times), ...asked.conditions];
   const kept = selectFrom(chooseTableSql(fleet, 'event'), { ...asked, conditions });
   if (!withPinned) return kept;
@@ -383,7 +383,7 @@ export function buildEventSql(fleet: Fleet, asked: AskedEvents & { times: TimeRa
   return sql`SELECT ${columns(asked.selected)} FROM (${both}) ${buildEndSql(asked)}`;
 }
 
-type AskedTimes = Omit<AskedEvents, 'selected'> & { times: TimeRange };
+type AskedTimes = Omit<AskedEvents, 'selected'> & { times: StartRange };
 
 /** Selects the times of the events that `buildEventSql` selects. */
 function buildEventTimesSql(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Sql {

@@ -18,7 +18,7 @@ const HOUR_NS = 3_600_000_000_000n;
 const STORED_MAX = I64_MAX;
 const WORD = 2 ** 32;
 /** Number of rows after which other work can run. */
-const PIECE_ROWS = 8192;
+const CHUNK_ROWS = 8192;
 
 /** Optional columns of a selection, besides hash, started, lasted and has_failed. */
 interface Selected {
@@ -39,7 +39,7 @@ export async function buildSelectionSql(
   { withIds = false, withNodes = false }: Selected,
 ): Promise<Sql | undefined> {
   const { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX } = filter;
-  const { hasError, nodes, services, excluded } = filter;
+  const { hasError, nodes, services, excluded, idPart } = filter;
   const isImpossible =
     [fromNs >= toNs, toNs <= 0n, minDurationNs > maxDurationNs, minDurationNs > U64_MAX].some(Boolean) ||
     nodes?.length === 0 ||
@@ -58,6 +58,7 @@ export async function buildSelectionSql(
       : []),
   ];
   const within = and([
+    ...(idPart !== undefined ? [hasIdPart(idPart)] : []),
     ...(fromNs > HOUR_NS ? [sql`t_min >= ${fromNs - HOUR_NS}`] : []),
     ...(toNs <= U64_MAX - HOUR_NS ? [sql`t_min < ${toNs + HOUR_NS}`] : []),
   ]);
@@ -105,6 +106,11 @@ function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sq
   return sql`hasAny(${column}, [${list([...new Set(texts)].map(text))}])`;
 }
 
+/** `lower` changes only the case of the letters a to z, as in a recording. */
+function hasIdPart(part: string): Sql {
+  return sql`position(lower(id), lower(${text(part)})) > 0`;
+}
+
 /** Finds transactions by service, which comes first in the key of the table. */
 function buildServiceHashesSql(fleet: Fleet, table: string, services: readonly string[], within: Sql): Sql {
   const hashes = sql`SELECT text_hash FROM ${chooseTableSql(fleet, table)}
@@ -139,13 +145,13 @@ export async function* readSelectedTransactions(
   const selected = await buildSelectionSql(fleet, filter, { withIds, withNodes: true });
   if (!selected) return;
   for await (const decoded of fleet.connection.select(selected))
-    for (let from = 0; from < Math.max(1, decoded.rowCount); from += PIECE_ROWS)
+    for (let from = 0; from < Math.max(1, decoded.rowCount); from += CHUNK_ROWS)
       yield readSelectedRows(decoded, from, filter.hashes);
 }
 
 /** Reads the rows of a chunk. */
 function readSelectedRows(decoded: NativeBlock, from: number, wanted: ReadonlySet<number> | undefined): SelectedRows {
-  const length = Math.min(PIECE_ROWS, decoded.rowCount - from);
+  const length = Math.min(CHUNK_ROWS, decoded.rowCount - from);
   const words = toWords(readNumberColumn(decoded, 'hash', BigUint64Array)).subarray(from * 2);
   const all = Float64Array.from({ length }, (_, row) => words[row * 2 + 1]! * WORD + words[row * 2]!);
   const rows = Uint32Array.from({ length }, (_, row) => from + row).filter(

@@ -2,10 +2,7 @@
 import { list, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
 import { toStored } from '../../../agent/recording/format/schema.ts';
-import {
-  joinSummaries,
-  type TransactionSummary as RecordedSummary,
-} from '../../../agent/recording/read/transactions.ts';
+import { joinSummaries, type RecordingTransaction } from '../../../agent/recording/read/transactions.ts';
 import { joinParts } from '../joined_transaction.ts';
 import type { TransactionSummary } from '../store.ts';
 import { formatRecordingId } from './answer_blocks.ts';
@@ -102,7 +99,7 @@ function buildSummary(rows: readonly ByIdRow[]): TransactionSummary {
 }
 
 /** Converts a row to the form that a recording has, in which times and durations are signed numbers. */
-function toRecordedSummary(row: ByIdRow): RecordedSummary {
+function toRecordedSummary(row: ByIdRow): RecordingTransaction {
   const readStored = (name: 't_min' | 'own_min' | 'end_max' | 'written_back_end_ns' | 'slowest_duration_ns') =>
     toStored(row[name]);
   const start = readStored('t_min');

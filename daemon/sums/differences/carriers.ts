@@ -1,4 +1,5 @@
 /** Finds which values each transaction has: the values of its own events, and the devices for which it waited. */
+import { growArray } from '../../base/growing_array.ts';
 import type { EventRows, KeptEvents } from './kept_events.ts';
 import { createEventRows, ROLES } from './kept_events.ts';
 import { NOT_COMPARED } from './population.ts';
@@ -18,25 +19,25 @@ export interface DistinctValues {
 export function createDistinctValues({ firstValues, values }: ProfileColumns, valueCount: number): DistinctValues {
   const seenValues = new Int32Array(valueCount);
   const seenProfiles = new Int32Array(firstValues.length);
-  let turn = 0;
+  let ordinal = 0;
 
   function see(value: number, onValue: (value: number) => void): void {
-    if (seenValues[value] === turn) return;
-    seenValues[value] = turn;
+    if (seenValues[value] === ordinal) return;
+    seenValues[value] = ordinal;
     onValue(value);
   }
 
   return {
     begin() {
-      turn++;
+      ordinal++;
     },
     see,
     seeOwn({ length, profiles, roles }, onValue) {
       for (let row = 0; row < length; row++) {
         const profile = profiles[row]!;
         // Most events of a transaction have a profile that occurred before.
-        if (roles[row] !== ROLES.own || seenProfiles[profile] === turn) continue;
-        seenProfiles[profile] = turn;
+        if (roles[row] !== ROLES.own || seenProfiles[profile] === ordinal) continue;
+        seenProfiles[profile] = ordinal;
         for (let at = firstValues[profile]!; at < firstValues[profile + 1]!; at++) see(values[at]!, onValue);
       }
     },
@@ -49,11 +50,7 @@ export function createWaitedPairs() {
   let count = 0;
   return {
     add(transaction: number, device: number): void {
-      if (count + 2 > pairs.length) {
-        const larger = new Uint32Array(pairs.length * 2);
-        larger.set(pairs);
-        pairs = larger;
-      }
+      if (count + 2 > pairs.length) pairs = growArray(pairs);
       pairs[count++] = transaction;
       pairs[count++] = device;
     },

@@ -9,7 +9,7 @@ import { createRowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type DimensionName, getDimension, type RowCodes } from '../dimensions.ts';
 import { A_STEP, gatherTransactions, TRANSACTION_COLUMNS } from './compare_transactions.ts';
-import { createEventRows, keepEvents, ROLES, type Role } from './kept_events.ts';
+import { createEventRows, type EventRole, keepEvents, ROLES } from './kept_events.ts';
 import type { PopulationRows } from './population.ts';
 import { buildProfileColumns } from './profile_columns.ts';
 import type { Profile } from './profiles.ts';
@@ -61,7 +61,7 @@ export function needsEvents(filter: ValueFilter): boolean {
  * Whether an event must be kept. Most conditions of a transaction are decided by each event alone. A device, however,
  * also counts if a sync runs during a request to it, so syncs and the requests of others are kept.
  */
-function isKept({ eventType, device }: Profile, role: Role): boolean {
+function isKept({ eventType, device }: Profile, role: EventRole): boolean {
   return role === ROLES.own ? eventType === 'sys_sync' : device !== NONE;
 }
 

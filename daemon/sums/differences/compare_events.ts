@@ -55,22 +55,27 @@ export function compareEvents(box: Box): Comparer {
       events += block.rowCount;
       for (let row = 0, requests = 0; row < block.rowCount; row++) {
         const other = isSelected(row) ? 0 : 1;
-        const { parts, duration } = sides[other]!;
+        const { parts, duration, medianDuration, medianParts } = sides[other]!;
         counts.add(numbers[row]! * 2 + other);
         sides[other]!.count++;
         const low = durations[row * 2]!;
         const high = durations[row * 2 + 1]!;
         duration.addWords(low, high);
+        medianDuration.addWords(low, high);
         if (types[row] !== TYPES.request) {
           parts[PART_OF[types[row]!]!]!.addWords(low, high);
+          medianParts[PART_OF[types[row]!]!]!.addWords(low, high);
           continue;
         }
         const [queueLow, queueHigh] = readQueueWait(queues, requests++);
         const isWhole = queueHigh > high || (queueHigh === high && queueLow >= low);
         parts[QUEUE]!.addWords(isWhole ? low : queueLow, isWhole ? high : queueHigh);
+        medianParts[QUEUE]!.addWords(isWhole ? low : queueLow, isWhole ? high : queueHigh);
         if (isWhole) continue;
         const rest = low - queueLow;
-        parts[SERVICE]!.addWords(rest >>> 0, high - queueHigh - (rest < 0 ? 1 : 0));
+        const restHigh = high - queueHigh - (rest < 0 ? 1 : 0);
+        parts[SERVICE]!.addWords(rest >>> 0, restHigh);
+        medianParts[SERVICE]!.addWords(rest >>> 0, restHigh);
       }
     },
     *finish() {

@@ -129,6 +129,7 @@ export function compareTransactions(population: PopulationRows, box: Box): Compa
         const side = sides[other]!;
         side.count++;
         side.duration.addWords(lengths[transaction * 2]!, lengths[transaction * 2 + 1]!);
+        side.medianDuration.addWords(lengths[transaction * 2]!, lengths[transaction * 2 + 1]!);
         values.begin();
         values.seeOwn(rows, onValue);
         near?.begin(rows);

@@ -24,6 +24,13 @@ export interface Side {
   durationNs: bigint;
   /** Time spent on each part. */
   parts: Record<DurationPart, bigint>;
+  /** Medians of the duration and of each part, which one outlier does not change. */
+  median: SideMedian;
+}
+
+export interface SideMedian {
+  durationNs: bigint;
+  parts: Record<DurationPart, bigint>;
 }
 
 export interface CountedValue extends FieldValue {

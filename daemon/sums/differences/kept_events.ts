@@ -22,7 +22,7 @@ export const ROLES = {
   /** A task of the transaction queued the request, whatever data it carries. */
   queued: 2,
 } as const;
-export type Role = (typeof ROLES)[keyof typeof ROLES];
+export type EventRole = (typeof ROLES)[keyof typeof ROLES];
 
 const ROLE_BITS = 2;
 const ROLE_MASK = 2 ** ROLE_BITS - 1;
@@ -62,7 +62,7 @@ export interface TimeWords {
 
 export interface KeptEvents {
   readonly count: number;
-  add(transaction: number, profile: number, role: Role, times: TimeWords, thread: number): void;
+  add(transaction: number, profile: number, role: EventRole, times: TimeWords, thread: number): void;
   /** Fills `rows` with the events of a transaction, in the order in which they were added. */
   read(transaction: number, rows: EventRows): void;
   readExactTimes(place: number): ExactTimes;

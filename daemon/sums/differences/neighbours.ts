@@ -18,6 +18,7 @@
 
 import { toWords } from '../../../agent/recording/words64.ts';
 import { findFirstAbove } from '../../base/binary_search.ts';
+import { growArray } from '../../base/growing_array.ts';
 import { getBigColumn, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type EventRows, ROLES } from './kept_events.ts';
 import type { FieldValue, Profile, Profiles } from './profiles.ts';
@@ -95,7 +96,7 @@ interface Requests {
   kinds: readonly NeighbourKind[];
   getKind: (profile: number) => number;
   getName: (profile: number) => number;
-  countAt: RequestTimes['countAt'];
+  countAt: NeighbourTimes['countAt'];
 }
 
 function findNeighbours({
@@ -109,7 +110,7 @@ function findNeighbours({
     [],
   );
   /** The last transaction in which a name took part, by name. */
-  const turns: number[] = [];
+  const lastTransactions: number[] = [];
   /** Time at which the transaction first waited at a place, by place. */
   const waits = new Map<number, number>();
   /**
@@ -117,7 +118,7 @@ function findNeighbours({
    * kind.
    */
   const carried = new Map<number, number>();
-  let turn = 0;
+  let transaction = 0;
 
   function countCarried({ length, roles, profiles, starts, ends }: EventRows): void {
     for (let row = 0; row < length; row++) {
@@ -129,10 +130,11 @@ function findNeighbours({
 
   return {
     begin({ length, roles, profiles }) {
-      turn++;
+      transaction++;
       waits.clear();
       carried.clear();
-      for (let row = 0; row < length; row++) if (roles[row] === ROLES.own) turns[getName(profiles[row]!)] = turn;
+      for (let row = 0; row < length; row++)
+        if (roles[row] === ROLES.own) lastTransactions[getName(profiles[row]!)] = transaction;
     },
     addWait(profile, at) {
       const kind = getKind(profile);
@@ -145,7 +147,7 @@ function findNeighbours({
       countCarried(rows);
       for (const [place, at] of waits) {
         for (const kind of kindsOf[place]!) {
-          if (turns[kinds[kind]!.name] === turn) continue;
+          if (lastTransactions[kinds[kind]!.name] === transaction) continue;
           onKind(kind, countAt(kind, getTime(at)) > (carried.get(kind) ?? 0));
         }
       }
@@ -214,7 +216,7 @@ interface GrowingTimes {
   ends: Float64Array;
 }
 
-interface RequestTimes {
+interface NeighbourTimes {
   /** Returns a function that adds a request, given its row, to a kind. */
   open(scanned: ScannedBlock): (row: number, kind: number) => void;
   /**
@@ -226,7 +228,7 @@ interface RequestTimes {
   countAt(kind: number, at: number): number;
 }
 
-function requestTimes(baseNs: bigint): RequestTimes {
+function requestTimes(baseNs: bigint): NeighbourTimes {
   const [baseHigh, baseLow] = [Number(baseNs >> 32n), Number(baseNs & 0xffff_ffffn)];
   const kinds: GrowingTimes[] = [];
 
@@ -258,9 +260,6 @@ function requestTimes(baseNs: bigint): RequestTimes {
 }
 
 function grow(times: GrowingTimes): void {
-  for (const side of ['starts', 'ends'] as const) {
-    const larger = new Float64Array(times.count * 2);
-    larger.set(times[side]);
-    times[side] = larger;
-  }
+  times.starts = growArray(times.starts);
+  times.ends = growArray(times.ends);
 }

@@ -1,5 +1,7 @@
 /** The transactions that are compared: which of them are in the box, and how to find a transaction by its id. */
+
 import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
+import { growArray } from '../../base/growing_array.ts';
 import type { Dictionary } from '../../store/blocks/scanned_block.ts';
 import { type Box, createBoxTest, type TimedRows } from '../box.ts';
 
@@ -23,12 +25,13 @@ export function gatherPopulation(box: Box) {
 
   function reserve(count: number): void {
     if (count <= rows.hashes.length) return;
-    const larger = createPopulationRows(Math.max(count, rows.hashes.length * 2));
-    larger.hashes.set(rows.hashes);
-    larger.startsNs.set(rows.startsNs);
-    larger.durationsNs.set(rows.durationsNs);
-    larger.selected.set(rows.selected);
-    rows = { ...larger, count: rows.count };
+    rows = {
+      count: rows.count,
+      hashes: growArray(rows.hashes, count),
+      startsNs: growArray(rows.startsNs, count),
+      durationsNs: growArray(rows.durationsNs, count),
+      selected: growArray(rows.selected, count),
+    };
   }
 
   return {
@@ -91,7 +94,7 @@ export function createContextFinder({
   /** Places of transactions by context id, in pages: ids are dense, and may begin far above 0. */
   const known = new WeakMap<Dictionary, Int32Array[]>();
 
-  function look(dictionary: Dictionary, context: number): number {
+  function findPlaceOfContext(dictionary: Dictionary, context: number): number {
     const { transactionId } = dictionary.context(context);
     return transactionId === null ? NOT_COMPARED : findPlace(hashText53(transactionId));
   }
@@ -104,7 +107,7 @@ export function createContextFinder({
       pages[context >>> PAGE_BITS] ??= new Int32Array(2 ** PAGE_BITS).fill(UNKNOWN);
       const page = pages[context >>> PAGE_BITS]!;
       const at = context & (2 ** PAGE_BITS - 1);
-      if (page[at] === UNKNOWN) page[at] = look(dictionary, context);
+      if (page[at] === UNKNOWN) page[at] = findPlaceOfContext(dictionary, context);
       return page[at]!;
     };
   };

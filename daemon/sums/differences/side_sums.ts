@@ -1,5 +1,7 @@
 /** Sums for the two sides of a comparison. */
+import { growArray } from '../../base/growing_array.ts';
 import { createExactSum, type ExactSum } from '../exact_sum.ts';
+import { createMedianFinder, type MedianFinder } from '../median.ts';
 import { type DurationPart, PARTS, type Side } from './comparison.ts';
 
 export interface SideSums {
@@ -7,15 +9,32 @@ export interface SideSums {
   readonly duration: ExactSum;
   /** One sum for each part, in the order of PARTS. */
   readonly parts: readonly ExactSum[];
+  readonly medianDuration: MedianFinder;
+  /** One median for each part, in the order of PARTS. */
+  readonly medianParts: readonly MedianFinder[];
 }
 
 export function createSideSums(): SideSums {
-  return { count: 0, duration: createExactSum(), parts: PARTS.map(() => createExactSum()) };
+  return {
+    count: 0,
+    duration: createExactSum(),
+    parts: PARTS.map(() => createExactSum()),
+    medianDuration: createMedianFinder(),
+    medianParts: PARTS.map(() => createMedianFinder()),
+  };
 }
 
-export function sumSide({ count, duration, parts }: SideSums): Side {
-  const totals = PARTS.map((part, i) => [part, parts[i]!.total()] as const);
-  return { count, durationNs: duration.total(), parts: Object.fromEntries(totals) as Record<DurationPart, bigint> };
+export function sumSide({ count, duration, parts, medianDuration, medianParts }: SideSums): Side {
+  return {
+    count,
+    durationNs: duration.total(),
+    parts: nameParts((i) => parts[i]!.total()),
+    median: { durationNs: medianDuration.find(count), parts: nameParts((i) => medianParts[i]!.find(count)) },
+  };
+}
+
+function nameParts(getNs: (part: number) => bigint): Record<DurationPart, bigint> {
+  return Object.fromEntries(PARTS.map((part, i) => [part, getNs(i)])) as Record<DurationPart, bigint>;
 }
 
 /** An array of counts that grows. */
@@ -28,11 +47,7 @@ export function createGrowingCounts(): GrowingCounts {
   let values = new Float64Array(1024);
   return {
     add(at) {
-      if (at >= values.length) {
-        const larger = new Float64Array(Math.max(at + 1, values.length * 2));
-        larger.set(values);
-        values = larger;
-      }
+      if (at >= values.length) values = growArray(values, at + 1);
       values[at]!++;
     },
     get values() {

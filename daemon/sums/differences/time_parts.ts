@@ -9,6 +9,7 @@
  *   request   a request that its threads queued outside calls is under way: whether a thread waits for it is not known
  *   untraced  the rest
  */
+import { growArray } from '../../base/growing_array.ts';
 import { PARTS } from './comparison.ts';
 
 /** Kinds of intervals. Requests of others count while a sync runs on the same node. */
@@ -69,11 +70,7 @@ export function createIntervals(): Intervals {
       const from = Math.max(start, 0);
       const to = Math.min(end, duration);
       if (to <= from) return;
-      if (count + 2 > ends.length) {
-        const larger = new Float64Array(ends.length * 2);
-        larger.set(ends);
-        ends = larger;
-      }
+      if (count + 2 > ends.length) ends = growArray(ends);
       const mark = ((node << KIND_BITS) + kind) * 2;
       ends[count++] = from * scale + mark;
       ends[count++] = to * scale + mark + 1;

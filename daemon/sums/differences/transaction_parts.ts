@@ -4,7 +4,7 @@
 
 import { toWords } from '../../../agent/recording/words64.ts';
 import { findFirstPlace } from '../../base/binary_search.ts';
-import { type CallTimes, findRequestWait, toCallTimes, WAITS } from '../../model/request_waits.ts';
+import { type CallTimes, findRequestWait, toCallTimes, WAITS } from '../../model/lanes/request_waits.ts';
 import { PARTS } from './comparison.ts';
 import { type EventRows, type ExactTimes, type KeptEvents, ROLES } from './kept_events.ts';
 import type { ProfileColumns } from './profile_columns.ts';
@@ -87,7 +87,7 @@ export function createTransactionParts(
   }
 
   return {
-    add(rows, transaction, { parts }, onWaited) {
+    add(rows, transaction, { parts, medianParts }, onWaited) {
       const nodes = nodesOf.begin(rows);
       const duration = lengths[transaction * 2 + 1]! * WORD + lengths[transaction * 2]!;
       const isLong = duration > computeDurationMax(nodes);
@@ -97,8 +97,15 @@ export function createTransactionParts(
       intervals.begin(nodes, exact ? exact.length - 1 : duration);
       addIntervals(rows);
       sums.fill(0);
-      intervals.sweep(exact ? createExactAdder(parts, exact) : addTime, hasOthers ? addSync : ignore);
-      for (let part = 0; part < sums.length; part++) if (sums[part]! > 0) parts[part]!.add(sums[part]!);
+      const large = exact && createLargeSums(exact);
+      intervals.sweep(large ? large.add : addTime, hasOthers ? addSync : ignore);
+      for (let part = 0; part < sums.length; part++) {
+        const largeNs = large?.sums[part] ?? 0n;
+        if (largeNs > 0n) parts[part]!.addLarge(largeNs);
+        if (largeNs > 0n) medianParts[part]!.add(Number(largeNs));
+        if (sums[part]! > 0) parts[part]!.add(sums[part]!);
+        if (sums[part]! > 0) medianParts[part]!.add(sums[part]!);
+      }
       if (hasOthers) passWaited(rows, onWaited);
       return exact;
     },
@@ -135,8 +142,15 @@ function createThreadCallFinder(
   };
 }
 
-function createExactAdder(parts: SideSums['parts'], times: readonly bigint[]) {
-  return (part: number, from: number, to: number) => parts[part]!.addLarge(times[to]! - times[from]!);
+/** Sums up times that were replaced by ranks. */
+function createLargeSums(times: readonly bigint[]) {
+  const sums = PARTS.map(() => 0n);
+  return {
+    sums,
+    add(part: number, from: number, to: number): void {
+      sums[part]! += times[to]! - times[from]!;
+    },
+  };
 }
 
 /** Assigns numbers from 0 on to the nodes of one transaction, of which there are few. */

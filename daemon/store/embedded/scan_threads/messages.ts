@@ -16,7 +16,7 @@ export type ScanAnswer = unknown;
  * Number of chunks that a thread may send before the first one is used: the thread writes one chunk while another is
  * sent.
  */
-export const PIECES_AHEAD = 2;
+export const CHUNKS_AHEAD = 2;
 
 /** Messages to a scan thread; the main thread assigns a number to each scan. */
 export type ToScanThread = { id: number } & (
@@ -28,7 +28,7 @@ export type ToScanThread = { id: number } & (
 
 /** Messages from a scan thread: each scan, even a cancelled one, ends with `done` or `failed`. */
 export type FromScanThread = { id: number } & (
-  | { kind: 'piece'; bytes: Uint8Array<ArrayBuffer> }
+  | { kind: 'chunk'; bytes: Uint8Array<ArrayBuffer> }
   | { kind: 'done'; answer: ScanAnswer; findings: Findings }
   | { kind: 'failed'; failure: ThreadFailure; findings: Findings }
 );

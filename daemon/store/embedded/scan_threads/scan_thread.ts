@@ -58,7 +58,7 @@ export function beginScanThread(
     // The last messages of a thread that is being ended must not stop the process from waiting for its end.
     if (ended) return;
     const asked = running.get(message.id);
-    if (message.kind !== 'piece') {
+    if (message.kind !== 'chunk') {
       running.delete(message.id);
       // A thread that has nothing to do does not keep the process alive.
       if (running.size === 0) worker.unref();
@@ -78,7 +78,7 @@ export function beginScanThread(
     let before: ArrayBuffer | undefined;
     for (;;) {
       const message = inbox.shift();
-      if (message?.kind === 'piece') {
+      if (message?.kind === 'chunk') {
         yield message.bytes;
         // The next chunk is requested while this one is being sent. The previous chunk has been sent, so its memory is
         // free.

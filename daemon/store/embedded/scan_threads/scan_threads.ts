@@ -51,7 +51,7 @@ export function createScanThreads(places: ServedPaths, adopt: (findings: Finding
   }
 
   return {
-    ...bindPasses((pass) => (request) => dropPieces(ask({ pass, request } as ScanQuestion)) as never),
+    ...bindPasses((pass) => (request) => dropChunks(ask({ pass, request } as ScanQuestion)) as never),
     scanJson: (request) => ask({ pass: 'json', request }) as AsyncGenerator<Uint8Array, void>,
     get running() {
       return [...threads].reduce((sum, { running }) => sum + running, 0);
@@ -68,7 +68,7 @@ function createShutdownProblem(): Problem {
 }
 
 /** Drops the chunks of a scan, and returns the scan's answer. */
-async function* dropPieces<Found>(scan: AsyncGenerator<Uint8Array, Found>): AsyncGenerator<void, Found> {
+async function* dropChunks<Found>(scan: AsyncGenerator<Uint8Array, Found>): AsyncGenerator<void, Found> {
   try {
     for (;;) {
       const { done, value } = await scan.next();

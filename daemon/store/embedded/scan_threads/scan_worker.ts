@@ -11,7 +11,7 @@ import { PASSES } from '../../passes.ts';
 import { openRecordingStore } from '../recording_store.ts';
 import { createBlockSource, scanAsJson } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
-import { type FromScanThread, PIECES_AHEAD, type ScanQuestion, type ToScanThread } from './messages.ts';
+import { CHUNKS_AHEAD, type FromScanThread, type ScanQuestion, type ToScanThread } from './messages.ts';
 
 /** A removed file takes up space until it is closed, which happens when this thread looks for files. */
 const LOOK_EVERY_MS = 60_000;
@@ -20,7 +20,7 @@ const LOOK_EVERY_MS = 60_000;
 const CACHE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Size of a chunk: a message to the other thread and back costs as much as writing 50 KiB of events. */
-const PIECE_BYTES = 512 * 1024;
+const CHUNK_BYTES = 512 * 1024;
 
 interface Scan {
   readonly id: number;
@@ -63,7 +63,7 @@ setInterval(() => {
 }, LOOK_EVERY_MS);
 
 async function run(id: number, question: ScanQuestion): Promise<void> {
-  const scan: Scan = { id, isCancelled: false, wanted: PIECES_AHEAD, spent: [], wake: () => {} };
+  const scan: Scan = { id, isCancelled: false, wanted: CHUNKS_AHEAD, spent: [], wake: () => {} };
   scans.set(id, scan);
   try {
     const answer = await answerTo(question, scan);
@@ -80,9 +80,9 @@ async function answerTo(question: ScanQuestion, scan: Scan): Promise<unknown> {
     return runToEnd<unknown>(PASSES[question.pass](source, question.request as never), scan);
   const takeBuffer = () => {
     const spent = scan.spent.pop();
-    return spent ? Buffer.from(spent) : Buffer.allocUnsafeSlow(PIECE_BYTES);
+    return spent ? Buffer.from(spent) : Buffer.allocUnsafeSlow(CHUNK_BYTES);
   };
-  return sendPieces(scanAsJson(recordings, question.request, takeBuffer), scan);
+  return sendChunks(scanAsJson(recordings, question.request, takeBuffer), scan);
 }
 
 /** Resolves to undefined if the scan was cancelled. */
@@ -97,20 +97,20 @@ async function runToEnd<Answer>(work: AsyncGenerator<void, Answer>, scan: Scan):
   return undefined;
 }
 
-async function sendPieces(pieces: AsyncGenerator<Uint8Array, void>, scan: Scan): Promise<undefined> {
+async function sendChunks(chunks: AsyncGenerator<Uint8Array, void>, scan: Scan): Promise<undefined> {
   for (;;) {
     while (scan.wanted === 0 && !scan.isCancelled) await waitForWake(scan);
     await yieldToEventLoop(scan);
     if (scan.isCancelled) break;
-    const { done, value: piece } = await pieces.next();
+    const { done, value: chunk } = await chunks.next();
     if (done) return;
     // An empty chunk is a pause, and the main thread makes pauses itself.
-    if (piece.length === 0) continue;
+    if (chunk.length === 0) continue;
     scan.wanted--;
-    const bytes = piece as Uint8Array<ArrayBuffer>;
-    send({ kind: 'piece', id: scan.id, bytes }, [bytes.buffer]);
+    const bytes = chunk as Uint8Array<ArrayBuffer>;
+    send({ kind: 'chunk', id: scan.id, bytes }, [bytes.buffer]);
   }
-  await pieces.return();
+  await chunks.return();
 }
 
 function waitForWake(scan: Scan): Promise<void> {

@@ -11,7 +11,7 @@
  * it was queued by something that is not recorded: by a read or a page fault, which waits for the request, or by
  * read-ahead, which does not.
  */
-import { findFirstAbove } from '../base/binary_search.ts';
+import { findFirstAbove } from '../../base/binary_search.ts';
 
 export const WAITS = { inCall: 0, unknown: 1, nobody: 2 } as const;
 

@@ -1,0 +1,51 @@
+/** Counts of a watcher's work since its start, which its metrics show. */
+
+export const DROP_REASONS = {
+  rate: "beyond a rule's at-most",
+  minute: 'beyond --matches-per-minute',
+} as const;
+
+export type DropReason = keyof typeof DROP_REASONS;
+
+export const FAILED_STEPS = {
+  follow: 'reading the recording, or keeping the position',
+  pin: 'pinning a transaction',
+  bundle: 'writing a bundle',
+  webhook: 'calling the webhook',
+} as const;
+
+export type FailedStep = keyof typeof FAILED_STEPS;
+
+export interface WatchCounters {
+  /** Matches by the name of their rule, or `alert`. */
+  matches: Map<string, number>;
+  dropped: Record<DropReason, number>;
+  failures: Record<FailedStep, number>;
+  pinned: number;
+  bundlesWritten: number;
+  bundlesRemoved: number;
+  delivered: number;
+  givenUp: number;
+  /** Transactions that were gone from the recording before they were pinned. */
+  gone: number;
+  /** Events that retention removed before they were examined. */
+  missedEvents: number;
+  /** Number of recorded events that are not examined yet. */
+  behindEvents: number;
+}
+
+export function createCounters(rules: readonly string[]): WatchCounters {
+  return {
+    matches: new Map([...rules, 'alert'].map((rule) => [rule, 0])),
+    dropped: { rate: 0, minute: 0 },
+    failures: { follow: 0, pin: 0, bundle: 0, webhook: 0 },
+    pinned: 0,
+    bundlesWritten: 0,
+    bundlesRemoved: 0,
+    delivered: 0,
+    givenUp: 0,
+    gone: 0,
+    missedEvents: 0,
+    behindEvents: 0,
+  };
+}

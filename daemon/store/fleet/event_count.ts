@@ -1,0 +1,102 @@
+/**
+ * Counts the events that began in spans of nodes. Senders store sums for each minute of their segments; only the parts
+ * of minutes at either end of a span are counted event by event:
+ *
+ *   span     from | | whole minutes ... | | to
+ *   read     events | sums              | events
+ */
+import { readTypedRows } from '../../../agent/clickhouse/connection/rows.ts';
+import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
+import { or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { buildTimeRangeSql } from '../../../agent/clickhouse/tables/event_times.ts';
+import type { SpanOfNode } from '../store.ts';
+import { computeTimeRange, type StartRange } from './event_condition.ts';
+import { chooseTableSql, type Fleet } from './fleet.ts';
+
+const MINUTE_NS = 60_000_000_000n;
+
+/** Longest time of a count: the answer waits for the count, and can do without. */
+const COUNT_MS_MAX = 3_000;
+
+/**
+ * Returns undefined for a span that begins before the oldest events that are kept, and for all spans if the server does
+ * not count the events in time: the answer is about other events, and must not fail.
+ */
+export async function countFleetEvents(fleet: Fleet, spans: readonly SpanOfNode[]): Promise<(number | undefined)[]> {
+  const signal = AbortSignal.timeout(COUNT_MS_MAX);
+  try {
+    return await countInTime(fleet, spans, signal);
+  } catch (error) {
+    if (!(error instanceof ServerError) && error !== signal.reason) throw error;
+    return spans.map(() => undefined);
+  }
+}
+
+async function countInTime(
+  fleet: Fleet,
+  spans: readonly SpanOfNode[],
+  signal: AbortSignal,
+): Promise<(number | undefined)[]> {
+  const oldestNs = await fleet.oldestNs();
+  const counts = spans.map(({ fromNs }) => (fromNs < oldestNs ? undefined : 0));
+  const asked = spans.flatMap((span, place) => {
+    const times = counts[place] === undefined ? undefined : computeTimeRange(span);
+    return times ? [{ place, node: span.node, ...divideTimes(times) }] : [];
+  });
+  const ofMinutes = asked.flatMap(({ place, node, minutes }) =>
+    minutes ? [{ place, condition: sql`node = ${text(node)} AND ${buildMinutesSql(minutes)}` }] : [],
+  );
+  const ofEvents = asked.flatMap(({ place, node, ends }) =>
+    ends.map((end) => ({
+      place,
+      condition: sql`node = ${text(node)} AND ${buildTimeRangeSql(fleet.bucketNs, end)}`,
+    })),
+  );
+  const addCounts = async (parts: readonly CountedPart[], count: Sql, table: Sql) => {
+    if (parts.length === 0) return;
+    const statement = buildCountSql(parts, count, table);
+    const rows = await readTypedRows(fleet.connection, statement, COUNTED, { signal });
+    for (const { place, n } of rows) counts[Number(place)]! += Number(n);
+  };
+  await addCounts(ofMinutes, sql`toUInt64(sum(n))`, sql`${chooseTableSql(fleet, 'stat')} FINAL`);
+  // A sender that was interrupted may have sent an event twice.
+  await addCounts(ofEvents, sql`toUInt64(uniqExact(recording, number))`, chooseTableSql(fleet, 'event'));
+  return counts;
+}
+
+/** Half-open range of minutes since the epoch. */
+interface Minutes {
+  from: bigint;
+  end: bigint;
+}
+
+/** Divides a range into its whole minutes and the rest at either end. */
+function divideTimes({ firstNs, lastNs }: StartRange): { minutes: Minutes | undefined; ends: StartRange[] } {
+  const from = (firstNs + MINUTE_NS - 1n) / MINUTE_NS;
+  const end = (lastNs + 1n) / MINUTE_NS;
+  if (end <= from) return { minutes: undefined, ends: [{ firstNs, lastNs }] };
+  const ends = [
+    { firstNs, lastNs: from * MINUTE_NS - 1n },
+    { firstNs: end * MINUTE_NS, lastNs },
+  ];
+  return { minutes: { from, end }, ends: ends.filter((range) => range.firstNs <= range.lastNs) };
+}
+
+const buildMinutesSql = ({ from, end }: Minutes) => sql`minute >= ${from} AND minute < ${end}`;
+
+interface CountedPart {
+  /** Place of the span among the spans. */
+  place: number;
+  condition: Sql;
+}
+
+const COUNTED = { place: 'number', n: 'number' } as const;
+
+/** Spans do not overlap on one node, so each row belongs to the first part whose condition it meets. */
+function buildCountSql(parts: readonly CountedPart[], count: Sql, table: Sql): Sql {
+  const conditions = parts.map(({ condition }) => sql`(${condition})`);
+  const choices = parts.map(({ place, condition }) => sql`${condition}, toUInt64(${place}), `);
+  const chosen = choices.reduce((before, choice) => sql`${before}${choice}`);
+  return sql`SELECT multiIf(${chosen}toUInt64(${parts.length})) AS place, ${count} AS n FROM ${table}
+WHERE ${or(conditions)} GROUP BY place`;
+}
