@@ -2,12 +2,13 @@
 
 import { render } from 'preact';
 import { useCallback, useEffect, useErrorBoundary, useMemo, useState } from 'preact/hooks';
-import type { Access, Coverage } from '../contract/received.ts';
+import type { Access, ReceivedCoverage } from '../contract/received.ts';
+import { escapeHidden } from '../model/wording/names.ts';
 import { createTokenKeeper } from './access/token.ts';
 import { createDaemon } from './api/daemon.ts';
 import { type Failure, toFailure } from './api/failure.ts';
 import { createAddress } from './link/address.ts';
-import { buildViewChange, formatProblems, type Link, type ViewName } from './link/link.ts';
+import { applyChange, buildViewChange, formatProblems, type Link, type ViewName } from './link/link.ts';
 import { Compare } from './views/compare/compare.tsx';
 import { type PageContext, PageState } from './views/context.ts';
 import { FailureNote } from './views/failure_note.tsx';
@@ -16,7 +17,6 @@ import { HelpDialog } from './views/help.tsx';
 import { useKeys } from './views/keys.ts';
 import { LanesView } from './views/lanes_view.tsx';
 import { Live } from './views/live/live.tsx';
-import { escapeHidden } from './views/names.ts';
 import { Overview } from './views/overview/overview.tsx';
 import { PrintNote } from './views/print_note.tsx';
 import { applyTheme, chooseNextTheme } from './views/theme.ts';
@@ -43,7 +43,8 @@ type PageEntry = { access: Access } | { failure: Failure | null; isTokenNeeded: 
 function App() {
   const [parsed, setParsed] = useState(address.read);
   const [entry, setEntry] = useState<PageEntry | null>(null);
-  const [coverage, setCoverage] = useState<Coverage | null>(null);
+  const [coverage, setCoverage] = useState<ReceivedCoverage | null>(null);
+  const [sentence, setSentence] = useState<string | null>(null);
   const [isHelpOpen, setIsHelpOpen] = useState(false);
   const [spoken, announce] = useState('');
   const daemon = useMemo(() => createDaemon(tokens, () => setEntry((now) => now && refuseEntry(now))), []);
@@ -73,13 +74,9 @@ function App() {
 
   const go = useCallback((change: Partial<Link>, isNewEntry?: boolean) => {
     setParsed(({ link }) => {
-      const { view, transaction, trace } = { ...link, ...change };
-      const isOther = view !== link.view || transaction !== link.transaction || trace !== link.trace;
-      // The zoom and the position are times of the previous picture.
-      const left = isOther && { zoom_from: null, zoom_to: null, position: null };
-      const changed = { ...link, ...left, ...change };
-      address.write(changed, isNewEntry ?? isOther);
-      return { link: changed, problems: [] };
+      const changed = applyChange(link, change);
+      address.write(changed.link, isNewEntry ?? changed.isOther);
+      return { link: changed.link, problems: [] };
     });
   }, []);
 
@@ -107,10 +104,18 @@ function App() {
     };
     return <TokenForm failure={entry.failure} onToken={onToken} />;
   }
-  const context: PageContext = { daemon, link: parsed.link, go, access: entry.access, announce, setCoverage };
+  const context: PageContext = {
+    daemon,
+    link: parsed.link,
+    go,
+    access: entry.access,
+    announce,
+    setCoverage,
+    setSentence,
+  };
   return (
     <PageState.Provider value={context}>
-      <TopBar coverage={coverage} onHelp={() => setIsHelpOpen(true)} />
+      <TopBar {...{ coverage, sentence }} onHelp={() => setIsHelpOpen(true)} />
       {parsed.problems.length > 0 && (
         <p role="alert" class="failure">
           Parts of the link were not understood, and the rest was applied.

@@ -2,20 +2,22 @@
  * The page's second thread, which reads events and lays them out as lanes; no task of the first thread therefore takes
  * long.
  */
-import type { Coverage } from '../contract/received.ts';
+import { escapeListItem } from '../base/list_text.ts';
+import type { ReceivedCoverage } from '../contract/received.ts';
+import { createColumnsBuilder } from '../model/columns/builder.ts';
+import { type EventColumns, listDevices } from '../model/columns/event_columns.ts';
+import { mergeColumns } from '../model/columns/merge.ts';
+import { explain } from '../model/explanation/explain.ts';
+import { describeExplanation, describeFirstEvents, findMissing } from '../model/explanation/sentence.ts';
+import { computeBreakdown } from '../model/lanes/breakdown.ts';
+import { createLanes, listLanesBuffers } from '../model/lanes/model.ts';
+import { formatName } from '../model/wording/names.ts';
 import { createUnreachableFailure, cutAnswer, FailedRequest, readFailure, toFailure } from './api/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './api/load_lanes.ts';
-import { createColumnsBuilder } from './columns/builder.ts';
-import type { EventColumns } from './columns/event_columns.ts';
-import { mergeColumns } from './columns/merge.ts';
 import { callSums } from './compare/call_sums.ts';
 import type { CallsAnswer, CallsQuestion } from './compare/load_calls.ts';
 import { computeOutline } from './draw/extents.ts';
-import { computeBreakdown } from './lanes/breakdown.ts';
 import { collectChoices } from './lanes/choices.ts';
-import { createLanes, listLanesBuffers } from './lanes/model.ts';
-import { describeFirstEvents, describeLanes } from './lanes/sentence.ts';
-import { formatName } from './views/names.ts';
 
 const MEDIA_TYPE = 'application/vnd.kreplay.columns';
 /** Number of events from which the first picture is drawn. */
@@ -40,7 +42,7 @@ async function load(question: LanesQuestion): Promise<void> {
   const notYet = { coverage: null, isOthersCut: null };
   const own = await readOwn(question, (columns) => answer(question, columns, notYet));
   // The daemon can work on the answer while this thread lays out the events that it already has.
-  const response = requestColumns(question, othersPath);
+  const response = requestColumns(question, addDevices(othersPath, own.columns()));
   // A copy of the columns is posted, because this thread loses the memory that it posts.
   answer(question, own.columns(), { coverage: own.coverage, isOthersCut: null });
   const others = await readColumns(response, othersMax, () => {});
@@ -54,8 +56,10 @@ async function load(question: LanesQuestion): Promise<void> {
 async function sumCalls(question: CallsQuestion): Promise<void> {
   const { othersPath, othersMax, transactions, clockOffsetsNs } = question;
   const own = await readOwn(question, () => {});
-  const others = await readColumns(requestColumns(question, othersPath), othersMax, () => {});
-  const columns = mergeColumns(own.columns(), others.columns());
+  const ownColumns = own.columns();
+  const response = requestColumns(question, addDevices(othersPath, ownColumns));
+  const others = await readColumns(response, othersMax, () => {});
+  const columns = mergeColumns(ownColumns, others.columns());
   const model = createLanes(columns, { transactions: new Set(transactions), clockOffsetsNs });
   const { coverage } = own;
   const isOthersCut = others.coverage === null;
@@ -71,14 +75,23 @@ function answer(
   const model = createLanes(columns, { transactions: new Set(transactions), clockOffsetsNs });
   if (firstNs !== undefined && columns.count > 0) model.firstNs = Number(firstNs - model.baseNs);
   const isWhole = known.coverage !== null;
-  const breakdown = isWhole ? computeBreakdown(model) : null;
+  const explanation = isWhole ? explain(model) : null;
+  const breakdown = explanation?.breakdown ?? null;
   const sentence = isWhole
-    ? describeLanes(model, breakdown, name, formatName)
+    ? describeExplanation(explanation, name, formatName, findMissing(known.coverage!, known.isOthersCut === true))
     : describeFirstEvents(columns.count, eventCount, name);
   self.postMessage(
     {
       kind: 'lanes',
-      lanes: { model, outline: computeOutline(model), choices: collectChoices(model), breakdown, sentence, ...known },
+      lanes: {
+        model,
+        outline: computeOutline(model),
+        choices: collectChoices(model),
+        breakdown,
+        sentence,
+        bursts: explanation?.bursts ?? [],
+        ...known,
+      },
     },
     listLanesBuffers(model),
   );
@@ -101,7 +114,16 @@ async function readOwn(question: LanesQuestion, onFirst: (columns: EventColumns)
 interface ReadColumns {
   columns(): EventColumns;
   /** Coverage of the answer; null if reading ended early. */
-  coverage: Coverage | null;
+  coverage: ReceivedCoverage | null;
+}
+
+/**
+ * Limits the requests of others to the devices of the transactions. Transactions without a device are shown with all
+ * devices, because the device that they waited for is not known.
+ */
+function addDevices(path: string, columns: EventColumns): string {
+  const parameters = listDevices(columns).map((name) => `&device=${encodeURIComponent(escapeListItem(name))}`);
+  return path + parameters.join('');
 }
 
 function requestColumns({ headers }: Pick<LanesQuestion, 'headers'>, path: string): Promise<Response> {
@@ -130,7 +152,7 @@ async function readColumns(
     hasShown = true;
     onFirst(builder.finish());
   }
-  const coverage = builder.coverage as Coverage | null;
+  const coverage = builder.coverage as ReceivedCoverage | null;
   if (coverage === null && builder.count < most) throw new FailedRequest(cutAnswer());
   return { columns: builder.finish, coverage };
 }

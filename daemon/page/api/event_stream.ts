@@ -1,7 +1,7 @@
 /** Server-sent events of the daemon, over connections that may break. */
-import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { Daemon } from './daemon.ts';
 import { type Failure, toFailure } from './failure.ts';
+import { createMessageReader, type EventSourceMessage } from './messages.ts';
 
 /**
  * How a message ends its connection: `again` asks for a new connection, `over` says that no more messages will come.
@@ -77,11 +77,9 @@ async function readMessages(
   signal: AbortSignal,
   onEvent: (message: EventSourceMessage) => void,
 ): Promise<void> {
-  const parser = createParser({
-    onEvent(message) {
-      // Messages read after the abort are dropped: `seen` stays before them, so that they can be read again.
-      if (!signal.aborted) onEvent(message);
-    },
+  const readPart = createMessageReader((message) => {
+    // Messages read after the abort are dropped: `seen` stays before them, so that they can be read again.
+    if (!signal.aborted) onEvent(message);
   });
   let timer: ReturnType<typeof setTimeout> | undefined;
   let restedMs = performance.now();
@@ -92,7 +90,7 @@ async function readMessages(
       timer = setTimeout(() => silence.abort(), SILENCE_MS_MAX);
       const part = await reader.read();
       if (part.done) return;
-      parser.feed(part.value);
+      readPart(part.value);
       if (performance.now() - restedMs < WORK_MS_MAX) continue;
       await delay(0, signal);
       restedMs = performance.now();

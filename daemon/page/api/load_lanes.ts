@@ -1,9 +1,10 @@
 /** Reads the events of transactions as lanes, in the page's second thread. */
-import type { Coverage } from '../../contract/received.ts';
+import type { ReceivedCoverage } from '../../contract/received.ts';
+import type { Burst } from '../../model/explanation/bursts.ts';
+import type { Breakdown } from '../../model/lanes/breakdown.ts';
+import type { LanesModel } from '../../model/lanes/model.ts';
 import type { LanesOutline } from '../draw/extents.ts';
-import type { Breakdown } from '../lanes/breakdown.ts';
 import type { Choices } from '../lanes/choices.ts';
-import type { LanesModel } from '../lanes/model.ts';
 import type { Daemon } from './daemon.ts';
 import type { Failure } from './failure.ts';
 import { askThread } from './second_thread.ts';
@@ -38,8 +39,10 @@ export interface ReadLanes {
   breakdown: Breakdown | null;
   /** Sentence that says what the picture shows. */
   sentence: string;
+  /** Bursts of own events; empty while only the first events are read. */
+  bursts: Burst[];
   /** Coverage of the transactions' own events; null while they are read. */
-  coverage: Coverage | null;
+  coverage: ReceivedCoverage | null;
   /**
    * Whether requests from `othersPath` were left unread because reading ended at `othersMax`; null until these requests
    * have been read.

@@ -1,30 +1,32 @@
 /** The transactions of a trace, with the daemon's record of each. */
-import type { Coverage, Transaction } from '../../contract/received.ts';
+import type { ReceivedCoverage, ReceivedTransaction } from '../../contract/received.ts';
 import type { Daemon } from './daemon.ts';
 
 export interface Trace {
-  transactions: Transaction[];
+  transactions: ReceivedTransaction[];
   /** Number of events whose owner or origin has the trace. */
   eventCount: number;
-  coverage: Coverage;
+  coverage: ReceivedCoverage;
 }
 
 interface TraceSums {
   stats: { group: { transaction_id: string | null; event_type: string } }[];
   total: { count: number };
-  coverage: Coverage;
+  coverage: ReceivedCoverage;
 }
 
 /** Number of requests in flight at once, because a browser opens only six connections to a host. */
 const AT_ONCE = 4;
 
 export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSignal): Promise<Trace> {
-  const path = `/api/stats?trace_id=${traceId}&group_by=transaction_id,event_type`;
+  const path = `/api/stats?trace_id=${traceId}&group_by=transaction_id,event_type&coverage=full`;
   const { stats, total, coverage } = await daemon.askJson<TraceSums>(path, { signal });
   const named = stats.filter(({ group }) => group.transaction_id !== null);
   const typesOf = Map.groupBy(named, ({ group }) => group.transaction_id!);
   const found = await askEach([...typesOf], async ([id, rows]) => {
-    const transaction = await daemon.askJson<Transaction>(`/api/transactions/${encodeURIComponent(id)}`, { signal });
+    const transaction = await daemon.askJson<ReceivedTransaction>(`/api/transactions/${encodeURIComponent(id)}`, {
+      signal,
+    });
     // A request to a device that carries data of the trace may itself belong to any other transaction.
     const isOfCall = rows.some(({ group }) => !group.event_type.startsWith('block_'));
     return isOfCall || transaction.trace_id === traceId ? [transaction] : [];

@@ -1,8 +1,8 @@
 /** Sums of a transaction's own calls and requests, grouped by call, by file or device, and by service. */
-import { getExactValue, getThread, getWhat } from '../columns/event_columns.ts';
-import { callName, type LanesModel } from '../lanes/model.ts';
-import { OWN } from '../lanes/shares.ts';
-import { type CallSums, selectQuantile } from './sums.ts';
+import { getExactValue, getThread, getWhat } from '../../model/columns/event_columns.ts';
+import { callName, type LanesModel } from '../../model/lanes/model.ts';
+import { OWN } from '../../model/lanes/shares.ts';
+import { type CallTotals, selectQuantile } from './sums.ts';
 
 interface CallGroup {
   call: string;
@@ -11,7 +11,7 @@ interface CallGroup {
   rows: number[];
 }
 
-export function callSums(model: LanesModel): CallSums[] {
+export function callSums(model: LanesModel): CallTotals[] {
   return groupCalls(model).map(({ rows, ...group }) => {
     const failed = rows.reduce((sum, row) => sum + (model.columns.result[row]! < 0 ? 1 : 0), 0);
     return { ...group, count: rows.length, failed, ...computeDurationStats(model, rows) };

@@ -2,23 +2,23 @@
  * Reads the calls of a transaction as sums, in the page's second thread; a million events therefore never leave that
  * thread.
  */
-import type { Coverage } from '../../contract/received.ts';
+import type { ReceivedCoverage } from '../../contract/received.ts';
+import type { Breakdown } from '../../model/lanes/breakdown.ts';
 import type { Daemon } from '../api/daemon.ts';
 import type { Failure } from '../api/failure.ts';
 import type { LanesQuestion } from '../api/load_lanes.ts';
 import { askThread } from '../api/second_thread.ts';
-import type { Breakdown } from '../lanes/breakdown.ts';
-import type { CallSums } from './sums.ts';
+import type { CallTotals } from './sums.ts';
 
 export interface CallsQuestion extends LanesQuestion {
   kind: 'calls';
 }
 
 export interface ReadCalls {
-  sums: CallSums[];
+  sums: CallTotals[];
   /** Parts of the transaction's time; null without own events. */
   breakdown: Breakdown | null;
-  coverage: Coverage | null;
+  coverage: ReceivedCoverage | null;
   /** Whether some requests of others were not read, because more were under way than the limit allows. */
   isOthersCut: boolean;
 }

@@ -13,7 +13,7 @@ export interface Band {
   count: number;
 }
 
-export type Verdict = 'new' | 'vanished' | 'longer' | 'less' | 'same' | 'within' | 'unknown';
+export type RowVerdict = 'new' | 'vanished' | 'longer' | 'less' | 'same' | 'within' | 'unknown';
 
 export interface ReportRow {
   op_class: string;
@@ -24,7 +24,7 @@ export interface ReportRow {
   took_ns: readonly [a: Band | null, b: Band | null];
   /** Median of B minus median of A; 0 if one of them is not known. */
   changeNs: number;
-  verdict: Verdict;
+  verdict: RowVerdict;
 }
 
 export interface ReportComparison {
@@ -33,7 +33,7 @@ export interface ReportComparison {
   rows: ReportRow[];
   /** Total time of all calls of a run. */
   took_ns: readonly [a: Band, b: Band];
-  verdict: Verdict;
+  verdict: RowVerdict;
 }
 
 interface RunValues {
@@ -109,14 +109,14 @@ function computeBand(values: readonly number[]): Band | null {
   return { p10: p10!, median: median!, p90: p90!, count: values.length };
 }
 
-function chooseVerdict(calls: ReportRow['calls'], took: ReportRow['took_ns']): Verdict {
+function chooseVerdict(calls: ReportRow['calls'], took: ReportRow['took_ns']): RowVerdict {
   const [before, after] = calls.map((band) => band ?? { p10: 0, p90: 0 });
   if (before!.p90 === 0 && after!.p10 > 0) return 'new';
   if (before!.p10 > 0 && after!.p90 === 0) return 'vanished';
   return took[0] && took[1] ? timeVerdict([took[0], took[1]]) : 'unknown';
 }
 
-function timeVerdict([a, b]: readonly [Band, Band]): Verdict {
+function timeVerdict([a, b]: readonly [Band, Band]): RowVerdict {
   if (a.p10 === b.p10 && a.p90 === b.p90 && a.median === b.median) return 'same';
   if (b.p10 > a.p90) return 'longer';
   return b.p90 < a.p10 ? 'less' : 'within';

@@ -1,5 +1,5 @@
 /** The sentence with which a comparison begins: what took longer, by how much, and in which part. */
-import { formatShortDuration } from '../numbers/exact_times.ts';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
 
 export interface ChangePart {
   name: string;

@@ -1,6 +1,6 @@
 /** Sums of calls with the same name, target and service, and a function that joins two lists of such sums. */
 
-export interface CallSums {
+export interface CallTotals {
   call: string;
   /** The file or device; null if there is none or it is not known. */
   target: string | null;
@@ -17,8 +17,8 @@ export interface JoinedRow {
   target: string | null;
   service: string;
   /** The calls of side A; null if only the other side has such calls. */
-  a: CallSums | null;
-  b: CallSums | null;
+  a: CallTotals | null;
+  b: CallTotals | null;
   /** Total time of B minus total time of A, in nanoseconds; if the windows differ in length, both are per second. */
   changeNs: bigint;
 }
@@ -35,7 +35,7 @@ const SECOND_NS = 1_000_000_000n;
  * Joins the sums of both sides, with the largest change first. If `lengths` of windows are given, changes are per
  * second of each window.
  */
-export function joinSums(a: readonly CallSums[], b: readonly CallSums[], lengths: Lengths | null): JoinedRow[] {
+export function joinSums(a: readonly CallTotals[], b: readonly CallTotals[], lengths: Lengths | null): JoinedRow[] {
   const rows = new Map<string, JoinedRow>();
   for (const [side, sums] of [['a', a] as const, ['b', b] as const])
     for (const one of sums) {
@@ -50,7 +50,7 @@ export function joinSums(a: readonly CallSums[], b: readonly CallSums[], lengths
   return [...rows.values()].sort((one, other) => compareSizes(other.changeNs, one.changeNs));
 }
 
-function computeShareNs(sums: CallSums | null, lengthNs: bigint | null): bigint {
+function computeShareNs(sums: CallTotals | null, lengthNs: bigint | null): bigint {
   const totalNs = sums?.totalNs ?? 0n;
   return lengthNs === null ? totalNs : (totalNs * SECOND_NS) / lengthNs;
 }

@@ -1,8 +1,8 @@
 /** The sums of a window of time, as `GET /api/stats` gives them. */
-import type { Coverage, ExactInteger } from '../../contract/received.ts';
-import type { CallSums } from './sums.ts';
+import type { ExactInteger, ReceivedCoverage } from '../../contract/received.ts';
+import type { CallTotals } from './sums.ts';
 
-export interface StatsAnswer {
+export interface WindowStats {
   stats: {
     group: {
       service: string | null;
@@ -15,12 +15,12 @@ export interface StatsAnswer {
     error_count: number;
     duration_ns: { sum: ExactInteger; p50: ExactInteger | null; p99: ExactInteger | null };
   }[];
-  coverage: Coverage;
+  coverage: ReceivedCoverage;
 }
 
 export const GROUP_BY = 'service,event_type,operation,syscall,device';
 
-export function toWindowSums({ stats }: StatsAnswer): CallSums[] {
+export function toWindowSums({ stats }: WindowStats): CallTotals[] {
   return stats.map(({ group, count, error_count, duration_ns: { sum, p50, p99 } }) => ({
     call: group.operation ?? group.syscall ?? group.event_type ?? '',
     target: group.device,

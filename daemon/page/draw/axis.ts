@@ -2,7 +2,7 @@
  * The time axis of a picture: the time in view and, right of a break, the folded part, which is so much later that one
  * scale for both would leave no room for the rest.
  */
-import type { TimeSpan } from '../lanes/model.ts';
+import type { TimeSpan } from '../../model/lanes/model.ts';
 import { computeTimeNs, computeXPx, type View } from './view.ts';
 
 export interface Axis {

@@ -3,9 +3,9 @@
  * visits each column and finds its events by a search, so that a million events cost as much as a thousand.
  */
 import { findFirstPlace } from '../../base/binary_search.ts';
-import { findFirstAtLeast } from '../columns/event_columns.ts';
-import type { TimeSpan } from '../lanes/model.ts';
-import { findFirstFailed, findLongest, type LaneTrack } from '../lanes/tracks.ts';
+import { findFirstAtLeast } from '../../model/columns/event_columns.ts';
+import type { TimeSpan } from '../../model/lanes/model.ts';
+import { findFirstFailed, findLongest, type LaneTrack } from '../../model/lanes/tracks.ts';
 import { computeColumnCount, computeViewScale, type View } from './view.ts';
 
 /** Arrays with one value for each column; a place is an index of the track's arrays. */

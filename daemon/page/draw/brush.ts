@@ -1,5 +1,5 @@
 /** The part of a minimap that is in view; it is dragged as a whole or by one of its edges. */
-import type { TimeSpan } from '../lanes/model.ts';
+import type { TimeSpan } from '../../model/lanes/model.ts';
 import { LEAST_NS } from './view.ts';
 
 export type Grip = 'from' | 'to' | 'whole';

@@ -1,5 +1,5 @@
 /** The number of events at each place of a minimap. */
-import type { LanesModel, TimeSpan } from '../lanes/model.ts';
+import type { LanesModel, TimeSpan } from '../../model/lanes/model.ts';
 
 /** Counts with one value for each column; all columns cover equal times. */
 export interface Density {

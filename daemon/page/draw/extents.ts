@@ -1,6 +1,6 @@
 /** The times that a picture of lanes shows: at first, at most, and right of the break. */
 
-import type { LanesModel, TimeSpan } from '../lanes/model.ts';
+import type { LanesModel, TimeSpan } from '../../model/lanes/model.ts';
 import { computeDensity, DENSITY_COLUMNS, type Density } from './density.ts';
 import { fitView } from './view.ts';
 

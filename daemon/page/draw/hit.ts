@@ -1,5 +1,5 @@
 /** Finds the event of a track that is under the pointer. */
-import type { LaneTrack } from '../lanes/tracks.ts';
+import type { LaneTrack } from '../../model/lanes/tracks.ts';
 import { computeFirstColumn, computeLastColumn, findPlacesInView } from './bins.ts';
 import { computeColumnCount, type View } from './view.ts';
 

@@ -1,9 +1,9 @@
 /** Texts within the bars of events: a bar has a text only if the text fits and the event is visible. */
-import { getThread } from '../columns/event_columns.ts';
-import { callName, type Lane, type LanesModel } from '../lanes/model.ts';
-import type { LaneTrack } from '../lanes/tracks.ts';
-import { formatBytes } from '../numbers/amounts.ts';
-import { formatShortDuration } from '../numbers/exact_times.ts';
+import { getThread } from '../../model/columns/event_columns.ts';
+import { callName, type Lane, type LanesModel } from '../../model/lanes/model.ts';
+import type { LaneTrack } from '../../model/lanes/tracks.ts';
+import { formatBytes } from '../../model/wording/amounts.ts';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
 import type { Bins } from './bins.ts';
 import type { View } from './view.ts';
 

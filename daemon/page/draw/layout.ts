@@ -1,6 +1,6 @@
 /** Places groups, lanes and tracks from top to bottom. */
-import type { Lane, LaneGroup, LanesModel, TimeSpan } from '../lanes/model.ts';
-import type { LaneTrack } from '../lanes/tracks.ts';
+import type { Lane, LaneGroup, LanesModel, TimeSpan } from '../../model/lanes/model.ts';
+import type { LaneTrack } from '../../model/lanes/tracks.ts';
 import { isInView } from './bins.ts';
 import { isProjectedInView, type ProjectedTimes } from './projected.ts';
 import type { PaintedTrack } from './strips.ts';

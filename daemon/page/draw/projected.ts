@@ -1,6 +1,6 @@
 /** Paints where events would be with the latency of a what-if: one row of pixels for each track. */
-import type { LanesModel, TimeSpan } from '../lanes/model.ts';
-import type { LaneTrack } from '../lanes/tracks.ts';
+import type { LanesModel, TimeSpan } from '../../model/lanes/model.ts';
+import type { LaneTrack } from '../../model/lanes/tracks.ts';
 import type { PaintedTrack } from './strips.ts';
 import { KINDS } from './theme.ts';
 import { computeColumnCount, computeViewScale, type View } from './view.ts';

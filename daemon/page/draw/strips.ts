@@ -2,8 +2,8 @@
  * Paints tracks into strips. A track has two rows of pixels, one for its events and one for the marks of failures; the
  * page stretches them to their height without smoothing.
  */
-import type { Lane, LanesModel } from '../lanes/model.ts';
-import type { LaneTrack } from '../lanes/tracks.ts';
+import type { Lane, LanesModel } from '../../model/lanes/model.ts';
+import type { LaneTrack } from '../../model/lanes/tracks.ts';
 import { type Bins, binTrack, createBins } from './bins.ts';
 import { buildTypeKinds, KINDS } from './theme.ts';
 import { computeColumnCount, computeViewScale, type View } from './view.ts';

@@ -1,5 +1,5 @@
 /** Colours, which show what time was spent on, but never which service spent it. */
-import type { EventColumns } from '../columns/event_columns.ts';
+import type { EventColumns } from '../../model/columns/event_columns.ts';
 
 export type ThemeName = 'light' | 'dark';
 

@@ -1,5 +1,5 @@
 /** Marks of the time axis, at multiples of 1, 2 or 5 times a power of ten nanoseconds. */
-import { formatDecimal } from '../numbers/exact_times.ts';
+import { formatDecimal } from '../../model/wording/exact_times.ts';
 import { computeXPx, type View } from './view.ts';
 
 export interface Tick {

@@ -2,7 +2,7 @@
  * The part of the time line that is in view, and its mapping to pixels. Each column of a picture is one device pixel
  * wide.
  */
-import type { TimeSpan } from '../lanes/model.ts';
+import type { TimeSpan } from '../../model/lanes/model.ts';
 
 export interface View extends TimeSpan {
   /** Width of the picture in CSS pixels. */

@@ -1,6 +1,6 @@
 /** Describes how the owner of an event is known, and how certain that is. */
 import { QUALITY_MEANINGS, SOURCE_MEANINGS } from '../../../bpf/schema/owner.ts';
-import type { EventOwner } from '../columns/event_columns.ts';
+import type { EventOwner } from '../../model/columns/event_columns.ts';
 
 export interface AttributionText {
   /** Sentence that says how the owner is known. */

@@ -1,6 +1,6 @@
 /** Types, services and nodes of a transaction to which the latency can be limited. */
-import type { LanesModel } from './model.ts';
-import { OTHER } from './shares.ts';
+import type { LanesModel } from '../../model/lanes/model.ts';
+import { OTHER } from '../../model/lanes/shares.ts';
 
 export interface Choices {
   types: string[];

@@ -4,11 +4,11 @@
  * of their syncs runs. The search uses the tracks, which are already sorted, so it needs no index of a million events
  * before it finds the first link.
  */
-import { findFirstAtLeast, getRecording } from '../columns/event_columns.ts';
-import { isSameThread, type Lane, type LanesModel } from './model.ts';
-import { OWN, WRITTEN_BACK } from './shares.ts';
+import { findFirstAtLeast, getRecording } from '../../model/columns/event_columns.ts';
+import { isSameThread, type Lane, type LanesModel } from '../../model/lanes/model.ts';
+import { OWN, WRITTEN_BACK } from '../../model/lanes/shares.ts';
 
-export interface Link {
+export interface RowLink {
   /** The other end of the link: a request if the row is a call, a call if the row is a request. */
   row: number;
   kind: 'exact' | 'inferred';
@@ -16,8 +16,8 @@ export interface Link {
 
 export interface LinksOfRow {
   /** The first `most` links, in order of start. */
-  first: Link[];
-  last: Link | null;
+  first: RowLink[];
+  last: RowLink | null;
   count: number;
 }
 
@@ -80,8 +80,8 @@ export function createLinks(model: LanesModel): Links {
 }
 
 function collectLinks(kinds: Uint8Array, low: number, high: number, most: number): LinksOfRow {
-  const buildLink = (row: number): Link => ({ row, kind: KINDS[kinds[row]! - 1]! });
-  const first: Link[] = [];
+  const buildLink = (row: number): RowLink => ({ row, kind: KINDS[kinds[row]! - 1]! });
+  const first: RowLink[] = [];
   let count = 0;
   for (let row = low; row <= high; row++) {
     if (kinds[row] === 0) continue;

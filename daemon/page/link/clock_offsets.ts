@@ -2,13 +2,13 @@
 import { I64_MAX } from '../../base/bigints.ts';
 import type { Link } from './link.ts';
 
-export type ClockOffsets = ReadonlyMap<string, bigint>;
+export type LinkedClockOffsets = ReadonlyMap<string, bigint>;
 
 /** Maximum offset that the API accepts. */
 const OFFSET_NS_MAX = I64_MAX;
 
 export interface ParsedOffsets {
-  offsets: ClockOffsets;
+  offsets: LinkedClockOffsets;
   /** Descriptions of the parts that were not understood; the other parts are applied. */
   problems: string[];
 }
@@ -36,6 +36,6 @@ export function parseClockOffsets(
 }
 
 /** Formats the offsets as a field of a link, without offsets of 0. */
-export function formatClockOffsets(offsets: ClockOffsets): string[] {
+export function formatClockOffsets(offsets: LinkedClockOffsets): string[] {
   return [...offsets].filter(([, ns]) => ns !== 0n).map(([node, ns]) => `${node}:${ns < 0n ? '' : '+'}${ns}`);
 }

@@ -1,7 +1,7 @@
 /** The state of the page as it is stored in the address; a link therefore shows another person the same page. */
 
 import { I64_MAX } from '../../base/bigints.ts';
-import { groupDigits } from '../numbers/exact_times.ts';
+import { groupDigits } from '../../model/wording/exact_times.ts';
 
 export const VIEWS = ['overview', 'lanes', 'live', 'compare', 'health'] as const;
 export type ViewName = (typeof VIEWS)[number];
@@ -82,6 +82,15 @@ const fillFields = <Name extends string, Value>(names: readonly Name[], value: V
  * previous view.
  */
 export const buildViewChange = (view: ViewName) => ({ view, session: null, event: null });
+
+/** Applies a change; `isOther` says whether the changed link names another view, transaction or trace. */
+export function applyChange(link: Link, change: Partial<Link>): { link: Link; isOther: boolean } {
+  const { view, transaction, trace } = { ...link, ...change };
+  const isOther = view !== link.view || transaction !== link.transaction || trace !== link.trace;
+  // The zoom and the position are times of the previous picture.
+  const left = isOther && { zoom_from: null, zoom_to: null, position: null };
+  return { link: { ...link, ...left, ...change }, isOther };
+}
 
 export const EMPTY_LINK: Link = {
   view: 'overview',

@@ -3,8 +3,8 @@
 import { LOSS_CAUSES } from '../../../bpf/schema/losses.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import type { ExactInteger } from '../../contract/received.ts';
-import { formatExactBytes, formatQuantity } from '../numbers/amounts.ts';
-import { formatExactDuration, groupDigits } from '../numbers/exact_times.ts';
+import { formatExactBytes, formatQuantity } from '../../model/wording/amounts.ts';
+import { formatExactDuration, groupDigits } from '../../model/wording/exact_times.ts';
 import { formatWallClock } from '../numbers/wall_clock.ts';
 import type { NewestRow } from './newest.ts';
 

@@ -1,10 +1,10 @@
 /** The live events of this page, and their stream, which may be paused, cut, refused, or left to other tabs. */
-import type { EventSourceMessage } from 'eventsource-parser';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { delay, followStream } from '../api/event_stream.ts';
 import type { Failure } from '../api/failure.ts';
+import type { EventSourceMessage } from '../api/messages.ts';
 import { createShownSignal, takeSlot, waitUntilShown } from '../api/stream_slot.ts';
-import { formatShortDuration } from '../numbers/exact_times.ts';
 import { createKept, type Kept } from './kept.ts';
 import type { Minute } from './minute.ts';
 
@@ -18,7 +18,7 @@ export type TailState =
   /** The daemon refused the stream, and another attempt would not help. */
   | 'refused';
 
-export interface Tail {
+export interface LiveTail {
   readonly kept: Kept;
   readonly state: TailState;
   readonly failure: Failure | null;
@@ -40,18 +40,18 @@ export interface Tail {
 }
 
 /** Time for which a tab without a slot reads in each second; it rests for the remaining time. */
-const TURN_MS = 300;
+const READING_MS = 300;
 const REST_MS = 700;
 const FINAL: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'forbidden_host', 'invalid_parameter']);
 
-export interface TailOptions {
+export interface LiveTailOptions {
   daemon: Daemon;
   filters: URLSearchParams;
   /** Called after every change of what this object shows. */
   onChange: () => void;
 }
 
-export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
+export function openTail({ daemon, filters, onChange }: LiveTailOptions): LiveTail {
   const closing = new AbortController();
   const kept = createKept();
   const place = createPlace(filters);
@@ -81,7 +81,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
 
   async function follow(): Promise<void> {
     const release = await takeSlot();
-    const turn = release ? [] : [AbortSignal.timeout(TURN_MS)];
+    const limit = release ? [] : [AbortSignal.timeout(READING_MS)];
     const stream = {
       path: place.path,
       lastId: place.lastId(),
@@ -93,7 +93,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
       },
       onLost: (why: Failure) => become('cut', why),
     };
-    const signal = createShownSignal(AbortSignal.any([round.signal, ...turn]));
+    const signal = createShownSignal(AbortSignal.any([round.signal, ...limit]));
     const refused = await followStream(daemon, stream, signal).finally(() => release?.());
     if (refused) become('refused', refused);
     // A tab that is shown again has only the events that it read before, so it must not count as following.
@@ -148,7 +148,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
 }
 
 /** Moves the end of the minute to the time up to which events were read; returns null until the daemon has answered. */
-export function advanceMinute({ kept: { minute, arrivals }, readMs }: Tail): Minute | null {
+export function advanceMinute({ kept: { minute, arrivals }, readMs }: LiveTail): Minute | null {
   if (!minute || !arrivals) return null;
   const endMs = readMs(performance.now());
   minute.advance(arrivals.computeClockNs(endMs) - BigInt(Math.round(arrivals.computeLagMs(endMs) * 1e6)));

@@ -8,17 +8,17 @@ export interface PictureSize {
   height: number;
 }
 
-type Ink = Extract<ColorKind, 'rest' | 'selection'>;
+type PaintedInk = Extract<ColorKind, 'rest' | 'selection'>;
 
 /** Hex digits of two colours: that of a count of 1, which stands out from the ground, and that of the largest count. */
-const RANGES: Readonly<Record<ThemeName, Readonly<Record<Ink, readonly [one: string, most: string]>>>> = {
+const RANGES: Readonly<Record<ThemeName, Readonly<Record<PaintedInk, readonly [one: string, most: string]>>>> = {
   light: { rest: ['5f90c8', '08306b'], selection: ['cc7526', '6b2f00'] },
   dark: { rest: ['3f7fc0', 'd6ebff'], selection: ['b8691f', 'ffe2bd'] },
 };
 export const SHADE_COUNT = 8;
 
 /** Computes the shades, from a count of 1 to the largest count, as hex digits. */
-export function computeShades(theme: ThemeName, ink: Ink): string[] {
+export function computeShades(theme: ThemeName, ink: PaintedInk): string[] {
   const [one, most] = RANGES[theme][ink];
   return Array.from({ length: SHADE_COUNT }, (_, at) => mixColors(one, most, at / (SHADE_COUNT - 1)));
 }
@@ -61,7 +61,7 @@ function computePixelRange(at: number, count: number, pixels: number): [from: nu
 
 export interface PaintOptions {
   theme: ThemeName;
-  ink: Ink;
+  ink: PaintedInk;
   /** Whether only failures are painted. */
   isFailedOnly?: boolean;
 }

@@ -6,13 +6,13 @@ import type {
   DifferencesAnswer,
   HeatmapAnswer,
   MapKind,
-  Transaction,
+  ReceivedTransaction,
   TransactionList,
 } from '../../contract/received.ts';
+import { formatDecimal } from '../../model/wording/exact_times.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { buildPopulationParameters } from '../link/filters.ts';
 import type { Link } from '../link/link.ts';
-import { formatDecimal } from '../numbers/exact_times.ts';
 import { findBox, type LinkBox, OPEN_BOX } from './box.ts';
 import { computeMapScale, type MapCell, type MapScale, mergeCells } from './scale.ts';
 import { computeExactTail, LIST_MAX, narrowTail, tailOfCells, tailSize } from './tail.ts';
@@ -51,7 +51,7 @@ export interface SlowestQuestion extends KeyedAnswer {
 }
 
 export interface SlowestTransactions extends KeyedAnswer {
-  transactions: Transaction[];
+  transactions: ReceivedTransaction[];
   /** The shortest duration of the tail; null if no tail was requested. */
   tailNs: bigint | null;
   /** Whether transactions of the box are missing, because too many longer transactions come before them. */
@@ -74,6 +74,7 @@ export function mapPath(link: Link, columns: number, of = link.of ?? 'transactio
   if (link.has_error) parameters.set(of === 'transactions' ? 'has_error' : 'failed', 'true');
   parameters.set('of', of);
   parameters.set('columns', String(columns));
+  parameters.set('coverage', 'full');
   return `/api/heatmap?${parameters}`;
 }
 
@@ -148,6 +149,11 @@ function buildWindowParameters(map: LatencyMap, { box_from, box_to }: LinkBox): 
   return parameters;
 }
 
+/** Builds the query parameters for the transactions of a map whose ids contain a text, the slowest first. */
+export function buildSearchParameters(map: LatencyMap): string {
+  return `${buildWindowParameters(map, OPEN_BOX)}&sort=slowest`;
+}
+
 export async function askSlowest(
   daemon: Pick<Daemon, 'askJson'>,
   question: SlowestQuestion,
@@ -155,7 +161,7 @@ export async function askSlowest(
 ): Promise<SlowestTransactions> {
   const { path, key, most, size, map } = question;
   const asked = signal ? { signal } : {};
-  const found: Transaction[] = [];
+  const found: ReceivedTransaction[] = [];
   for (let page = 0, next = ''; ; page++) {
     const list = await daemon.askJson<TransactionList>(path + next, asked);
     found.push(...list.transactions.filter(({ duration_ns }) => most === null || BigInt(duration_ns) <= most));

@@ -2,16 +2,15 @@
  * The sentences at the top of an overview: which transactions or events are selected, what sets them apart, and where
  * their time went.
  */
+import { max } from '../../base/bigints.ts';
 import type { DifferencesAnswer, DifferentValue, MapKind } from '../../contract/received.ts';
-import type { BreakdownPart } from '../lanes/breakdown.ts';
-import { percentText } from '../numbers/amounts.ts';
-import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
+import type { BreakdownPart } from '../../model/lanes/breakdown.ts';
+import { percentText } from '../../model/wording/amounts.ts';
+import { formatShortDuration, groupDigits } from '../../model/wording/exact_times.ts';
 import type { LatencyMap, Selection } from './questions.ts';
 import { TAIL_SHARE } from './tail.ts';
 import { computeMeans, findLargestExtra } from './time_spent.ts';
-import { formatRowClause, getFieldName, joinWithAnd } from './wording.ts';
-
-type NameFormatter = (name: string) => string;
+import { formatRowClause, getFieldName, joinWithAnd, type NameFormatter } from './wording.ts';
 
 const EXTRA: Readonly<Record<BreakdownPart, string>> = {
   queue: 'Waiting in the queue of a device',
@@ -24,8 +23,9 @@ const EXTRA: Readonly<Record<BreakdownPart, string>> = {
 
 /**
  * Describes an overview, for example `The slowest 2 % (635 of 31 740) took 55.0 ms or more; the rest 6.14 ms in the
- * mean. 83 % of them used device nvme1n1 on node n2, of the rest 29 %. Waiting in its queue is 90.1 ms of the extra 178
- * ms.` Without an answer, the sentence says only what the map shows. `shown` makes recorded names safe to read.
+ * median. 83 % of them used device nvme1n1 on node n2, of the rest 29 %. Waiting in its queue is 90.1 ms of the extra 178
+ * ms in the mean.` Without an answer, the sentence says only what the map shows. `shown` makes recorded names safe to
+ * read.
  */
 export function describeOverview(
   map: LatencyMap,
@@ -73,14 +73,16 @@ function describeSelectedShare(
   const { selected, all, isComplete } = counts;
   const atLeast = isComplete ? '' : 'at least ';
   const share = tailText(selected / all);
-  const means = { selected: computeMeans(answer.selected), others: computeMeans(answer.others) };
-  const took = `${atLeast}${formatShortDuration(means.selected.durationNs)} in the mean`;
-  const rest = answer.others.count > 0 ? `; the rest ${atLeast}${formatShortDuration(means.others.durationNs)}` : '';
+  // Medians are known to within 1/128 of their size only.
+  const medianNs = max(BigInt(answer.selected.median.duration_ns), selection.box.box_min ?? 0n);
+  const took = `${atLeast}${formatShortDuration(medianNs)} in the median`;
+  const othersNs = answer.others.median.duration_ns;
+  const rest = answer.others.count > 0 ? `; the rest ${atLeast}${formatShortDuration(othersNs)}` : '';
   if (selection.kind === 'slowest') {
     const least = formatShortDuration(selection.box.box_min!);
     if (answer.others.count === 0) return `All of ${atLeast}${formatAmount(all, of)} took ${atLeast}${least} or more.`;
     const which = `The slowest ${share} (${atLeast}${groupDigits(selected)} of ${atLeast}${formatCount(all, of)})`;
-    return `${which} took ${least} or more${rest} in the mean.`;
+    return `${which} took ${least} or more${rest} in the median.`;
   }
   const which = `${atLeast}${groupDigits(selected)} of ${atLeast}${formatCount(all, of)}`;
   const where = selection.kind === 'failed' ? ' failed' : ` are in the box${selection.isFailed ? ' and failed' : ''}`;
@@ -137,12 +139,17 @@ function formatLeftOut({ left_out }: DifferencesAnswer): string {
   return left_out.length === 0 ? '' : `; not compared: ${joinWithAnd(left_out.map(getFieldName))}`;
 }
 
-/** Describes the part that explains most of the selection's extra time. */
+/**
+ * Describes the part that explains most of the selection's extra time, in the mean, because medians of parts do not add
+ * up.
+ */
 function describeExtraTime(answer: DifferencesAnswer, shown: NameFormatter): string {
   const extra = findLargestExtra(computeMeans(answer.selected), computeMeans(answer.others));
   if (!extra) return '';
   const what = (extra.part === 'queue' && queueText(answer, shown)) || EXTRA[extra.part];
-  return `${what} is ${formatShortDuration(extra.ns)} of the extra ${formatShortDuration(extra.ofNs)}.`;
+  // Other parts may have taken less.
+  const whole = extra.ns > extra.ofNs ? 'more' : `of the extra ${formatShortDuration(extra.ofNs)}`;
+  return `${what} is ${formatShortDuration(extra.ns)} ${whole} in the mean.`;
 }
 
 /** Describes the wait in the queue of the device that the difference names; undefined if it names no device. */

@@ -1,5 +1,6 @@
 /** Describes a map and its box in words, for people who do not see the picture. */
-import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
+import { formatShortDuration, groupDigits } from '../../model/wording/exact_times.ts';
+import { describeLosses } from '../losses/wording.ts';
 import type { LinkBox } from './box.ts';
 import { timeText } from './clock_ticks.ts';
 import type { LatencyMap, Selection } from './questions.ts';
@@ -29,12 +30,11 @@ export function mapSummary(map: LatencyMap, selection: Selection | null): string
   const { answer, of } = map;
   const atLeast = answer.coverage.complete ? '' : 'at least ';
   const max = answer.total.duration_ns.max;
-  const gaps = answer.coverage.gaps.length;
   const upTo = max === null ? '' : `, up to ${formatShortDuration(max)}`;
   const parts = [
     `Map of ${atLeast}${groupDigits(answer.total.count)} ${of} by start and duration${upTo}`,
     ...(answer.total.failed > 0 ? [`${groupDigits(answer.total.failed)} failed`] : []),
-    ...(gaps > 0 ? [`${groupDigits(gaps)} ${gaps === 1 ? 'gap' : 'gaps'} in the recording, hatched`] : []),
+    ...(answer.coverage.complete ? [] : [`${describeLosses(answer.coverage)}, hatched`]),
     ...(selection === null ? [] : [formatSelection(map, selection)]),
   ];
   return `${parts.join('; ')}. ${KEYS}`;

@@ -1,5 +1,5 @@
 /** The slowest 2 %, which a map selects by default. */
-import type { HeatmapAnswer, Transaction } from '../../contract/received.ts';
+import type { HeatmapAnswer, ReceivedTransaction } from '../../contract/received.ts';
 import { ROW_EDGES } from '../../model/duration_rows.ts';
 
 export const TAIL_SHARE = 0.02;
@@ -19,7 +19,7 @@ export function tailSize(count: number): number {
  * descending order of duration. If the next one is as slow, the tail has only the longer transactions, unless they are
  * too few.
  */
-export function computeExactTail(slowest: readonly Pick<Transaction, 'duration_ns'>[], size: number): bigint {
+export function computeExactTail(slowest: readonly Pick<ReceivedTransaction, 'duration_ns'>[], size: number): bigint {
   const durations = slowest.map(({ duration_ns }) => BigInt(duration_ns));
   const least = durations[Math.min(size, durations.length) - 1]!;
   if (durations[size] !== least) return least;

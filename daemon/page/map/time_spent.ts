@@ -1,14 +1,14 @@
-/** Mean times of the selection and of the rest, by part; the sums are exact and are divided only once. */
+/** Mean times of the selection and of the rest, by part. Means add up; medians do not. */
 import type { ComparedSide } from '../../contract/received.ts';
-import { type BreakdownPart, PARTS } from '../lanes/breakdown.ts';
+import { type BreakdownPart, PARTS } from '../../model/lanes/breakdown.ts';
 
-export interface Means {
-  /** Mean duration, rounded to whole nanoseconds. */
+export interface MeanTimes {
   durationNs: bigint;
   parts: Record<BreakdownPart, bigint>;
 }
 
-export function computeMeans({ count, duration_ns, breakdown }: ComparedSide): Means {
+/** Computes mean times, rounded to whole nanoseconds. */
+export function computeMeans({ count, duration_ns, breakdown }: ComparedSide): MeanTimes {
   const mean = (sum: number | bigint) => divideRounded(BigInt(sum), BigInt(Math.max(count, 1)));
   const parts = Object.fromEntries(PARTS.map((part) => [part, mean(breakdown[`${part}_ns`])]));
   return { durationNs: mean(duration_ns), parts: parts as Record<BreakdownPart, bigint> };
@@ -19,8 +19,8 @@ export function computeMeans({ count, duration_ns, breakdown }: ComparedSide): M
  * rest.
  */
 export function findLargestExtra(
-  selected: Means,
-  others: Means,
+  selected: MeanTimes,
+  others: MeanTimes,
 ): { part: BreakdownPart; ns: bigint; ofNs: bigint } | null {
   const ofNs = selected.durationNs - others.durationNs;
   const computeExtra = (part: BreakdownPart) => selected.parts[part] - others.parts[part];

@@ -4,7 +4,7 @@ import { isPatternOfFolder } from '../../base/file_pattern.ts';
 import type { ComparedField, DifferentValue, MapKind } from '../../contract/received.ts';
 import type { Filtered } from '../link/link.ts';
 
-type NameFormatter = (name: string) => string;
+export type NameFormatter = (name: string) => string;
 
 const FIELD_NAMES: Readonly<Record<ComparedField, string>> = {
   service: 'service',

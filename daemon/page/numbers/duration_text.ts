@@ -1,6 +1,6 @@
 /** Reads durations as a person types them, and formats durations exactly. */
 import { I64_MAX } from '../../base/bigints.ts';
-import { formatDecimal } from './exact_times.ts';
+import { formatDecimal } from '../../model/wording/exact_times.ts';
 
 /** Number of decimal places of each unit, with which the smallest digit is a nanosecond. */
 const PLACES: ReadonlyMap<string, number> = new Map([

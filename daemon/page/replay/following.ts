@@ -1,5 +1,5 @@
 /** Follows a session while its tab is shown: by this tab's stream, or by polling if other tabs use all streams. */
-import type { Session } from '../../contract/received.ts';
+import type { ReceivedSession } from '../../contract/received.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { delay, retryMs } from '../api/event_stream.ts';
 import { type Failure, toFailure } from '../api/failure.ts';
@@ -20,7 +20,7 @@ interface Options {
   /** Aborts when the session should no longer be followed. */
   closing: AbortSignal;
   /** Called with each state of the session that was requested, including the one requested at the beginning. */
-  onRead: (session: Session) => void;
+  onRead: (session: ReceivedSession) => void;
   onFrame: (frame: Frame) => void;
   /** Called when following has ended, with the failure if there is one. */
   onEnd: (failure: Failure | null) => void;
@@ -51,7 +51,7 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
   }
 
   async function read(): Promise<void> {
-    const session = await daemon.askJson<Session>(`/api/replay/sessions/${sessionId}`, { signal: closing });
+    const session = await daemon.askJson<ReceivedSession>(`/api/replay/sessions/${sessionId}`, { signal: closing });
     newestId = session.last_event_id;
     onRead(session);
   }

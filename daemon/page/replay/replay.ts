@@ -1,7 +1,8 @@
 /** One replay session as the page sees it: its state, its commands and its events. */
 
-import type { Only, PlayedEvent, Session } from '../../contract/received.ts';
-import { type Command, type State, TRANSITIONS } from '../../contract/transitions.ts';
+import type { Only, PlayedEvent, ReceivedSession } from '../../contract/received.ts';
+import type { SentSeekTarget } from '../../contract/target.ts';
+import { type Command, type SessionState, TRANSITIONS } from '../../contract/transitions.ts';
 import { createLayoutWatch } from '../../model/layout_changes.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { type Failure, toFailure } from '../api/failure.ts';
@@ -11,7 +12,6 @@ import type { Frame, PlayedPosition } from './stream.ts';
 
 const SESSIONS = '/api/replay/sessions';
 
-export type SeekTarget = { position_ns: bigint } | { event_index: number } | { event_id: string };
 export interface Change {
   speed_factor?: number;
   extra_latency_ns?: bigint;
@@ -31,7 +31,7 @@ export interface Replay {
   readonly sessionId: string;
   readonly playhead: Playhead;
   /** State of the session; null until it has been read. */
-  readonly session: Session | null;
+  readonly session: ReceivedSession | null;
   /** Reason why the last command failed or the stream was interrupted. */
   readonly failure: Failure | null;
   /** Whether frames arrive. */
@@ -46,7 +46,7 @@ export interface Replay {
   delayMs(): number;
   can(command: Command): boolean;
   send(command: 'play' | 'pause' | 'stop'): Promise<void>;
-  seek(target: SeekTarget): Promise<void>;
+  seek(target: SentSeekTarget): Promise<void>;
   /** Steps by a number of events; a negative count moves back. Resolves after `onPlayed` was called with the event. */
   step(count: number): Promise<void>;
   change(change: Change): Promise<void>;
@@ -67,8 +67,15 @@ export interface ReplayOptions {
 }
 
 /** Creates a session, which the caller must delete. */
-export function createSession(daemon: Daemon, transactionId: string, settings: NewSessionSettings): Promise<Session> {
-  return daemon.askJson<Session>(SESSIONS, { method: 'POST', body: { transaction_id: transactionId, ...settings } });
+export function createSession(
+  daemon: Daemon,
+  transactionId: string,
+  settings: NewSessionSettings,
+): Promise<ReceivedSession> {
+  return daemon.askJson<ReceivedSession>(SESSIONS, {
+    method: 'POST',
+    body: { transaction_id: transactionId, ...settings },
+  });
 }
 
 /** Deletes a session, even while the page is being closed. */
@@ -102,7 +109,7 @@ export function openReplay(options: ReplayOptions): Replay {
     isFast: false,
     isAtOwnEnd: false,
     delayMs: () => delay.getDelayMs(nowMs()),
-    can: (name) => shown.session !== null && TRANSITIONS[name][shown.session.state as State] !== null,
+    can: (name) => shown.session !== null && TRANSITIONS[name][shown.session.state as SessionState] !== null,
     ...createCommands(sendCommand, () => locating),
     close() {
       closing.abort();
@@ -111,7 +118,7 @@ export function openReplay(options: ReplayOptions): Replay {
   };
 
   /** Stores a state, unless a newer state is known. */
-  function take(state: Session): void {
+  function take(state: ReceivedSession): void {
     if (shown.session && state.last_event_id < shown.session.last_event_id) return;
     shown.session = state;
     const positionNs = Number(state.position_ns);
@@ -187,11 +194,14 @@ export function openReplay(options: ReplayOptions): Replay {
     await known.promise;
     if (closing.signal.aborted) return;
     try {
-      const answer = await daemon.askJson<Session | { session: Session; events: PlayedEvent[] }>(path + at, {
-        method,
-        body,
-        signal: closing.signal,
-      });
+      const answer = await daemon.askJson<ReceivedSession | { session: ReceivedSession; events: PlayedEvent[] }>(
+        path + at,
+        {
+          method,
+          body,
+          signal: closing.signal,
+        },
+      );
       const event = 'session' in answer ? answer.events.at(-1) : undefined;
       if (event)
         reportPlayed({ eventId: event.event_id, offsetNs: Number(event.replay.offset_ns) }, event.replay.index + 1);
@@ -201,7 +211,7 @@ export function openReplay(options: ReplayOptions): Replay {
       if (closing.signal.aborted) return;
       shown.failure = toFailure(error);
       // Another client may have changed the session meanwhile, so its present state is shown.
-      if (shown.failure.code === 'invalid_transition') await daemon.askJson<Session>(path).then(take, () => {});
+      if (shown.failure.code === 'invalid_transition') await daemon.askJson<ReceivedSession>(path).then(take, () => {});
     }
     onChange();
   }
@@ -368,7 +378,10 @@ export function createPlayhead(): Playhead {
 /** Above this rate (events per second), events are not read one by one. */
 const RATE_MAX = 2000;
 
-type Timed = Pick<Session, 'event_count' | 'speed_factor' | 'duration_ns' | 'replay_duration_ns' | 'replay_end_ns'>;
+type Timed = Pick<
+  ReceivedSession,
+  'event_count' | 'speed_factor' | 'duration_ns' | 'replay_duration_ns' | 'replay_end_ns'
+>;
 
 /** End of the last event on the session's time line; the recorded duration while that end is not known. */
 function chooseEndNs({ replay_end_ns, replay_duration_ns, duration_ns }: Omit<Timed, 'event_count'>): number {
@@ -388,12 +401,14 @@ export function computeStopNs({
   until,
   replay_duration_ns,
   replay_end_ns,
-}: Pick<Session, 'until' | 'replay_duration_ns' | 'replay_end_ns'>): number {
+}: Pick<ReceivedSession, 'until' | 'replay_duration_ns' | 'replay_end_ns'>): number {
   return Number((until && replay_duration_ns) ?? replay_end_ns ?? Number.MAX_SAFE_INTEGER);
 }
 
 /** Whether a session is paused exactly where its caller's wait ends, with data still to be written back. */
-export function isAtOwnEnd(session: Pick<Session, 'state' | 'position_ns' | 'replay_duration_ns' | 'replay_end_ns'>) {
+export function isAtOwnEnd(
+  session: Pick<ReceivedSession, 'state' | 'position_ns' | 'replay_duration_ns' | 'replay_end_ns'>,
+) {
   const { state, position_ns, replay_duration_ns, replay_end_ns } = session;
   if (state !== 'paused' || !replay_duration_ns || replay_end_ns === null) return false;
   return Number(position_ns) === Number(replay_duration_ns) && Number(replay_duration_ns) < Number(replay_end_ns);

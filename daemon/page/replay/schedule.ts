@@ -4,6 +4,9 @@
  * longest gap.
  */
 import type { Only } from '../../contract/received.ts';
+import type { LanesModel } from '../../model/lanes/model.ts';
+import { numberThreads } from '../../model/lanes/request_times.ts';
+import { OTHER, OWN } from '../../model/lanes/shares.ts';
 import {
   createThreadDelay,
   endCall,
@@ -14,21 +17,18 @@ import {
   take,
 } from '../../model/thread_delay.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
-import type { LanesModel } from '../lanes/model.ts';
-import { numberThreads } from '../lanes/request_times.ts';
-import { OTHER, OWN } from '../lanes/shares.ts';
 
-export interface Latency {
+export interface ChosenLatency {
   latencyNs: number;
   only: Only;
 }
 
-export interface ScheduleSettings extends Latency {
+export interface RowScheduleSettings extends ChosenLatency {
   /** Longest gap, in nanoseconds; null leaves gaps as recorded. */
   maxGapNs: number | null;
 }
 
-export interface Schedule {
+export interface RowSchedule {
   /** Rows of the transaction's events in the order of the replay. */
   rows: Uint32Array;
   /** Start of each event, in nanoseconds from the start of the replay. */
@@ -40,9 +40,9 @@ export interface Schedule {
 
 type Model = Pick<LanesModel, 'columns' | 'shares' | 'starts' | 'ends'>;
 
-export function computeSchedule(model: Model, settings: ScheduleSettings): Schedule {
+export function computeSchedule(model: Model, settings: RowScheduleSettings): RowSchedule {
   const { rows, starts, ends } = projectTimes(model, settings);
-  const schedule: Schedule = { rows, starts: new Float64Array(rows.length), cutCount: 0, cutNs: 0 };
+  const schedule: RowSchedule = { rows, starts: new Float64Array(rows.length), cutCount: 0, cutNs: 0 };
   if (rows.length === 0) return schedule;
   const { maxGapNs } = settings;
   const originNs = starts[rows[0]!]!;
@@ -63,7 +63,10 @@ export function computeSchedule(model: Model, settings: ScheduleSettings): Sched
  * Computes when each event would start and end with the latency but without shortened gaps: by row, on the model's time
  * line. `rows` are the rows of the transaction, ordered by new start, and by recorded order if two starts are equal.
  */
-export function projectTimes({ columns, shares, starts, ends }: Model, { latencyNs, only }: Latency): ProjectedTimes {
+export function projectTimes(
+  { columns, shares, starts, ends }: Model,
+  { latencyNs, only }: ChosenLatency,
+): ProjectedTimes {
   const newStarts = Float64Array.from(starts);
   const newEnds = Float64Array.from(ends);
   const lanes = numberThreads(columns);

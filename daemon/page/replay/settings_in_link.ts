@@ -1,6 +1,6 @@
 /** The settings of a session as the link stores them, which allow a session that is gone to be created again. */
-import type { Only, Session } from '../../contract/received.ts';
-import type { ClockOffsets } from '../link/clock_offsets.ts';
+import type { Only, ReceivedSession } from '../../contract/received.ts';
+import type { LinkedClockOffsets } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
 
 /** Settings of a new session other than its transaction: fields of `POST /api/replay/sessions`. */
@@ -13,13 +13,13 @@ export interface NewSessionSettings {
   clock_offsets_ns?: Record<string, bigint>;
 }
 
-type Lists = Pick<Link, 'only_event_type' | 'only_service' | 'only_node'>;
-type Settings = Lists & Pick<Link, 'latency' | 'timeout' | 'speed' | 'max_gap'>;
+type OnlyLists = Pick<Link, 'only_event_type' | 'only_service' | 'only_node'>;
+type Settings = OnlyLists & Pick<Link, 'latency' | 'timeout' | 'speed' | 'max_gap'>;
 
 /** Maximum number of decimal places of speeds in a link. */
 const SPEED_DECIMALS = 6;
 
-export function buildOnlyFilter({ only_event_type, only_service, only_node }: Lists): Only {
+export function buildOnlyFilter({ only_event_type, only_service, only_node }: OnlyLists): Only {
   return {
     ...(only_event_type.length > 0 && { event_type: only_event_type }),
     ...(only_service.length > 0 && { service: only_service }),
@@ -27,7 +27,7 @@ export function buildOnlyFilter({ only_event_type, only_service, only_node }: Li
   };
 }
 
-export function buildSessionSettings(link: Settings, offsets: ClockOffsets): NewSessionSettings {
+export function buildSessionSettings(link: Settings, offsets: LinkedClockOffsets): NewSessionSettings {
   return {
     ...(link.speed !== null && { speed_factor: link.speed }),
     ...(link.latency !== null && { extra_latency_ns: link.latency }),
@@ -39,18 +39,18 @@ export function buildSessionSettings(link: Settings, offsets: ClockOffsets): New
 }
 
 /** Builds the field from entries, because a node may be called `__proto__`. */
-export function buildOffsetsField(offsets: ClockOffsets): Record<string, bigint> {
+export function buildOffsetsField(offsets: LinkedClockOffsets): Record<string, bigint> {
   return Object.fromEntries(offsets);
 }
 
-export type ShownSettings = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'max_gap_ns' | 'loop'>;
+export type ShownSettings = Pick<ReceivedSession, 'speed_factor' | 'extra_latency_ns' | 'max_gap_ns' | 'loop'>;
 
 /** Returns the settings that a session created from the link would have. */
 export function buildExpectedSettings({ speed, latency, max_gap }: Settings): ShownSettings {
   return { speed_factor: speed ?? 1, extra_latency_ns: latency ?? 0n, max_gap_ns: max_gap, loop: false };
 }
 
-type LinkedSettings = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'timeout_ns' | 'max_gap_ns' | 'only'>;
+type LinkedSettings = Pick<ReceivedSession, 'speed_factor' | 'extra_latency_ns' | 'timeout_ns' | 'max_gap_ns' | 'only'>;
 
 /** Returns the change of the link that stores the settings of a session. */
 export function linkSettings({

@@ -1,11 +1,11 @@
 /** The frames of a session's stream. */
 
-import type { EventSourceMessage } from 'eventsource-parser';
 import { parseJson } from '../../base/exact_json.ts';
-import type { ExactInteger, Lateness, PlayedEvent, Session } from '../../contract/received.ts';
+import type { ExactInteger, Lateness, PlayedEvent, ReceivedSession } from '../../contract/received.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { followStream } from '../api/event_stream.ts';
 import type { Failure } from '../api/failure.ts';
+import type { EventSourceMessage } from '../api/messages.ts';
 
 /** Position of a session's clock, without its events. */
 export interface PlayedPosition {
@@ -15,7 +15,7 @@ export interface PlayedPosition {
 }
 
 export type Frame =
-  | { kind: 'state'; id: number; session: Session }
+  | { kind: 'state'; id: number; session: ReceivedSession }
   | { kind: 'event'; id: number; played: PlayedEvent }
   /** Sent in place of events if there would be too many of them. */
   | { kind: 'position'; position: PlayedPosition }
@@ -68,7 +68,7 @@ export function follow(
 }
 
 function parseFrame({ id, event, data }: EventSourceMessage): Frame | null {
-  if (event === 'state') return { kind: 'state', id: Number(id), session: parseJson(data) as Session };
+  if (event === 'state') return { kind: 'state', id: Number(id), session: parseJson(data) as ReceivedSession };
   if (event === 'event') return { kind: 'event', id: Number(id), played: parseJson(data) as PlayedEvent };
   if (event === 'position') return { kind: 'position', position: parseJson(data) as PlayedPosition };
   if (event === 'gap') return { kind: 'gap', missed: (parseJson(data) as { missed: number | null }).missed };

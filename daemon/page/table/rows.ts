@@ -12,9 +12,11 @@ import {
   getWhat,
   startNs,
   typeName,
-} from '../columns/event_columns.ts';
-import { formatExactBytes } from '../numbers/amounts.ts';
-import { formatExactDuration, formatExactOffset, groupDigits } from '../numbers/exact_times.ts';
+} from '../../model/columns/event_columns.ts';
+import type { LanesModel } from '../../model/lanes/model.ts';
+import { OTHER, OWN, WRITTEN_BACK } from '../../model/lanes/shares.ts';
+import { formatExactBytes } from '../../model/wording/amounts.ts';
+import { formatExactDuration, formatExactOffset, groupDigits } from '../../model/wording/exact_times.ts';
 import { formatWallClock } from '../numbers/wall_clock.ts';
 
 /**
@@ -57,6 +59,15 @@ export function createEventTable(columns: EventColumns, originNs = 0n, rows?: Ui
     computePageLines: (page) => [page * PAGE_ROWS, Math.min((page + 1) * PAGE_ROWS, rowCount)],
     formatLine: (line) => formatCells(columns, getRow(line), originNs),
   };
+}
+
+/** Orders the events of a picture: own events first, then what was written back, then requests of others. */
+export function orderOwnFirst(shares: LanesModel['shares']): Uint32Array {
+  const rows = new Uint32Array(shares.length);
+  let to = 0;
+  for (const share of [OWN, WRITTEN_BACK, OTHER])
+    for (let row = 0; row < shares.length; row++) if (shares[row] === share) rows[to++] = row;
+  return rows;
 }
 
 /**

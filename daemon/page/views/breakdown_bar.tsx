@@ -1,7 +1,7 @@
 /** Shows the parts of a transaction's time as a bar, and as numbers that add up to the whole. */
-import { type Breakdown, type BreakdownPart, PARTS } from '../lanes/breakdown.ts';
-import { percentText } from '../numbers/amounts.ts';
-import { formatExactDuration, formatShortDuration } from '../numbers/exact_times.ts';
+import { type Breakdown, type BreakdownPart, PARTS } from '../../model/lanes/breakdown.ts';
+import { percentText } from '../../model/wording/amounts.ts';
+import { formatExactDuration, formatShortDuration } from '../../model/wording/exact_times.ts';
 
 export const PART_NAMES: Readonly<Record<BreakdownPart, string>> = {
   queue: 'waiting in the queue of a device',

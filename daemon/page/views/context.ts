@@ -2,7 +2,7 @@
 
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import type { Access, Coverage } from '../../contract/received.ts';
+import type { Access, ReceivedCoverage } from '../../contract/received.ts';
 import type { Daemon } from '../api/daemon.ts';
 import type { Link } from '../link/link.ts';
 
@@ -18,7 +18,9 @@ export interface PageContext {
   /** Makes a screen reader say a sentence. */
   announce: (sentence: string) => void;
   /** Passes the coverage of the shown data to the top bar. */
-  setCoverage: (coverage: Coverage | null) => void;
+  setCoverage: (coverage: ReceivedCoverage | null) => void;
+  /** Passes the sentence about what is shown to the title of the browser's tab; null takes it back. */
+  setSentence: (sentence: string | null) => void;
 }
 
 export const PageState = createContext<PageContext | null>(null);

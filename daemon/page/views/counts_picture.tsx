@@ -1,16 +1,18 @@
 /** Shows a strip for each process with the number of its events over time, and a table with the same numbers. */
+
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { groupDigits } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
 import type { BucketCounts } from '../draw/counts.ts';
 import { computeHeightShare } from '../draw/density.ts';
 import { THEMES, type ThemeName } from '../draw/theme.ts';
 import { computeTicks } from '../draw/ticks.ts';
 import { computeXPx, panView, type View, zoomView } from '../draw/view.ts';
-import { groupDigits } from '../numbers/exact_times.ts';
 import { useKeys } from './keys.ts';
 import { AXIS_PX, chooseNamesWidth, FONT, HEIGHT_PX_MAX } from './lanes_canvas.ts';
 import { type Around, PAN, ZOOM } from './lanes_picture.tsx';
 import { Minimap } from './minimap.tsx';
-import { formatName } from './names.ts';
+import { type Heading, Table } from './table.tsx';
 import { clearCanvas, readInk, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
 
@@ -103,37 +105,30 @@ function CountsTable({ counts: { processes } }: { counts: BucketCounts }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
     <section class="rows low" tabIndex={0} aria-label="Events by process">
-      <table>
-        <caption>Events by process, those with the most first</caption>
-        <thead>
-          <tr>
-            {['Node', 'Service', 'pid'].map((heading) => (
-              <th scope="col" key={heading}>
-                {heading}
-              </th>
-            ))}
-            {['Events', 'Failed', ...types].map((heading) => (
-              <th scope="col" class="number" key={heading}>
-                {heading}
-              </th>
+      <Table
+        caption="Events by process, those with the most first"
+        headings={[
+          'Node',
+          'Service',
+          'pid',
+          ['Events', 'number'],
+          ['Failed', 'number'],
+          ...types.map((heading): Heading => [heading, 'number']),
+        ]}
+      >
+        {processes.map(({ node, service, pid, count, failedCount, types: ofProcess }) => (
+          <tr key={JSON.stringify([node, service, pid])}>
+            <td>{formatName(node)}</td>
+            <td>{formatName(service)}</td>
+            <td class="digits">{pid}</td>
+            {[count, failedCount, ...types.map((type) => ofProcess.get(type) ?? 0)].map((value, at) => (
+              <td class="number" key={types[at - 2] ?? at}>
+                {groupDigits(value)}
+              </td>
             ))}
           </tr>
-        </thead>
-        <tbody>
-          {processes.map(({ node, service, pid, count, failedCount, types: ofProcess }) => (
-            <tr key={JSON.stringify([node, service, pid])}>
-              <td>{formatName(node)}</td>
-              <td>{formatName(service)}</td>
-              <td class="digits">{pid}</td>
-              {[count, failedCount, ...types.map((type) => ofProcess.get(type) ?? 0)].map((value, at) => (
-                <td class="number" key={types[at - 2] ?? at}>
-                  {groupDigits(value)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </section>
   );
 }

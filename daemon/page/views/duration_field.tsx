@@ -48,27 +48,45 @@ export function DurationField({ label, scale, value, none, onValue, ...bounds }:
 interface ExactProps {
   label: string;
   text: string;
+  type?: 'text' | 'datetime-local';
   /** Takes the typed text; if it is refused, returns a description of valid text. */
   onText: (text: string) => string | null;
 }
 
-export function ExactField({ label, text, onText }: ExactProps) {
-  const [draft, setDraft] = useState<string | null>(null);
-  const [problem, setProblem] = useState<string | null>(null);
+interface Draft {
+  typed: string;
+  /** The text that the field had; once the field has another text, the draft does not count. */
+  of: string;
+  problem: string | null;
+}
+
+/**
+ * A field whose text is taken when the user presses Enter or leaves the field: while a year is typed, a field for a time
+ * has the years 2, 20 and 202.
+ */
+export function ExactField({ label, text, type = 'text', onText }: ExactProps) {
+  const [last, setDraft] = useState<Draft | null>(null);
+  const draft = last?.of === text ? last : null;
+  const problem = draft?.problem ?? null;
+  const take = ({ currentTarget: { validity } }: { currentTarget: HTMLInputElement }) => {
+    if (!draft) return;
+    // A time of which a part is missing has no text.
+    const wrong = validity.badInput ? 'whole' : onText(draft.typed.trim());
+    setDraft(wrong === null ? null : { ...draft, problem: wrong });
+  };
   return (
     <>
       <input
-        type="text"
+        // The types of preact let no variable choose between two types.
+        type={type as 'text'}
+        step="1"
         class="exact"
         aria-label={label}
         aria-invalid={problem !== null}
-        value={draft ?? text}
-        onInput={({ currentTarget }) => setDraft(currentTarget.value)}
-        onChange={({ currentTarget }) => {
-          const wrong = onText(currentTarget.value.trim());
-          setProblem(wrong);
-          if (wrong === null) setDraft(null);
-        }}
+        value={draft?.typed ?? text}
+        onInput={({ currentTarget }) => setDraft({ typed: currentTarget.value, of: text, problem: null })}
+        onBlur={take}
+        onKeyDown={(event) => event.key === 'Enter' && take(event)}
       />
       {problem !== null && (
         <span class="failure" role="alert">

@@ -1,10 +1,10 @@
 /** Shows the events of a picture as a table with every row; the document has only the visible rows. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { LanesModel } from '../lanes/model.ts';
-import { groupDigits } from '../numbers/exact_times.ts';
-import { createEventTable, HEADINGS, PAGE_ROWS } from '../table/rows.ts';
+import type { LanesModel } from '../../model/lanes/model.ts';
+import { groupDigits } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
+import { createEventTable, HEADINGS, orderOwnFirst, PAGE_ROWS } from '../table/rows.ts';
 import { useKeys } from './keys.ts';
-import { formatName } from './names.ts';
 
 interface Props {
   model: LanesModel;
@@ -25,7 +25,10 @@ const ROW_PX = 26;
 const MARGIN = 10;
 
 export function EventTable({ model, selected, onSelect }: Props) {
-  const table = useMemo(() => createEventTable(model.columns, BigInt(model.firstNs)), [model]);
+  const table = useMemo(
+    () => createEventTable(model.columns, BigInt(model.firstNs), orderOwnFirst(model.shares)),
+    [model],
+  );
   const scroller = useRef<HTMLElement>(null);
   const [seen, setSeen] = useState<readonly [number, number]>([0, 40]);
   const line = selected < 0 ? -1 : table.findLine(selected);
@@ -44,7 +47,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
     const { scrollTop, clientHeight } = scroller.current;
     if (top < scrollTop || top > scrollTop + clientHeight - 3 * ROW_PX) scroller.current.scrollTop = top - 3 * ROW_PX;
   }, [line, from, to]);
-  const look = () => {
+  const readScroll = () => {
     const { scrollTop, clientHeight } = scroller.current!;
     const first = Math.max(Math.floor(scrollTop / ROW_PX) - MARGIN, 0);
     setSeen([first, Math.ceil((scrollTop + clientHeight) / ROW_PX) + MARGIN]);
@@ -52,7 +55,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
   useLayoutEffect(() => {
     // Another page starts at its first row, unless the selected row is on it.
     if (line < from || line >= to) scroller.current!.scrollTop = 0;
-    look();
+    readScroll();
   }, [page]);
 
   useKeys((key, target) => {
@@ -89,7 +92,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
         </p>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
-      <section ref={scroller} class="rows" onScroll={look} tabIndex={0} aria-label="Events">
+      <section ref={scroller} class="rows" onScroll={readScroll} tabIndex={0} aria-label="Events">
         <table aria-rowcount={table.rowCount + 1}>
           <thead>
             <tr aria-rowindex={1}>

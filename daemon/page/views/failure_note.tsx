@@ -1,6 +1,7 @@
 /** Describes a failure in words, and what to do next. */
+
+import { escapeHidden } from '../../model/wording/names.ts';
 import { chooseAdvice, type Failure } from '../api/failure.ts';
-import { escapeHidden } from './names.ts';
 
 interface Props {
   failure: Failure;

@@ -2,7 +2,12 @@
  * Draws lanes on two canvases. The lower one has the recorded events; the upper one has what moves: the playhead, and
  * the frames of the selected event and of the event that was played last.
  */
-import { findFirstAtLeast } from '../columns/event_columns.ts';
+import { findFirstAtLeast } from '../../model/columns/event_columns.ts';
+import type { LanesModel } from '../../model/lanes/model.ts';
+import type { LaneTrack } from '../../model/lanes/tracks.ts';
+import { formatQuantity } from '../../model/wording/amounts.ts';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
 import { type Axis, BREAK_PX, computeAxisWidthPx, computeAxisXPx, computeFoldedLeftPx } from '../draw/axis.ts';
 import type { Bins } from '../draw/bins.ts';
 import { LABELS_MAX, type Label, labelTexts, placeLabels } from '../draw/labels.ts';
@@ -12,11 +17,6 @@ import { createStripPainter, ROWS_PER_TRACK } from '../draw/strips.ts';
 import { buildPalette, THEMES, type ThemeName } from '../draw/theme.ts';
 import { computeTicks } from '../draw/ticks.ts';
 import { computeColumnCount, computeXPx, FAINT_ALPHA, type View } from '../draw/view.ts';
-import type { LanesModel } from '../lanes/model.ts';
-import type { LaneTrack } from '../lanes/tracks.ts';
-import { formatQuantity } from '../numbers/amounts.ts';
-import { formatShortDuration } from '../numbers/exact_times.ts';
-import { formatName } from './names.ts';
 import { clearCanvas, type Ink } from './use_frame.ts';
 
 export const SIZES = { headerPx: 20, trackPx: 18, gapPx: 6, thinPx: 4 } as const;

@@ -1,24 +1,25 @@
 /** Shows lanes as a picture or a table, with the selected event beside them. */
 
 import { useCallback, useMemo } from 'preact/hooks';
-import type { Coverage } from '../../contract/received.ts';
+import type { ReceivedCoverage } from '../../contract/received.ts';
+import { getEventId, getOwner, getWhat } from '../../model/columns/event_columns.ts';
+import { createRowFinder } from '../../model/columns/row_finder.ts';
+import { callName, type LanesModel } from '../../model/lanes/model.ts';
+import { collectNeighbours, groupTimesByDevice } from '../../model/lanes/neighbours.ts';
+import { OWN, WRITTEN_BACK } from '../../model/lanes/shares.ts';
+import { formatQuantity } from '../../model/wording/amounts.ts';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
 import type { ReadLanes } from '../api/load_lanes.ts';
-import { getEventId, getOwner, getWhat } from '../columns/event_columns.ts';
-import { createRowFinder } from '../columns/row_finder.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
 import { describeAttribution } from '../lanes/attribution.ts';
 import { createLinks } from '../lanes/links.ts';
-import { callName, type LanesModel } from '../lanes/model.ts';
-import { collectNeighbours } from '../lanes/neighbours.ts';
-import { OWN, WRITTEN_BACK } from '../lanes/shares.ts';
-import { formatQuantity } from '../numbers/amounts.ts';
-import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
+import { beginMissing } from '../losses/wording.ts';
 import { createEventTable, HEADINGS } from '../table/rows.ts';
 import { usePage } from './context.ts';
 import { EventTable } from './event_table.tsx';
 import { useKeys } from './keys.ts';
 import { type Around, LanesPicture } from './lanes_picture.tsx';
-import { formatName } from './names.ts';
 import { UnendedNote } from './unended_note.tsx';
 
 interface Props {
@@ -101,7 +102,7 @@ export function LanesPanel(props: Props) {
 }
 
 interface LossesProps {
-  coverage: Coverage | null;
+  coverage: ReceivedCoverage | null;
   /** The picture; absent if there is none. */
   lanes?: ReadLanes;
   /** Whether the last request failed. */
@@ -116,10 +117,7 @@ export function Losses({ coverage: known, lanes, hasFailed }: LossesProps) {
   return (
     <>
       {known && !known.complete && (
-        <p class="loss">
-          ▲ {known.lost > 0 ? `At least ${formatQuantity(known.lost, 'event')}` : 'Events'}{' '}
-          {known.lost === 1 ? 'is' : 'are'} missing in this time, so that it may have waited for more than is shown.
-        </p>
+        <p class="loss">▲ {beginMissing(known)} in this time, so that it may have waited for more than is shown.</p>
       )}
       {known?.in_progress && <UnendedNote coverage={known} />}
       {hasFailed && lanes?.coverage && lanes.isOthersCut === null && (
@@ -132,7 +130,7 @@ export function Losses({ coverage: known, lanes, hasFailed }: LossesProps) {
 
 function WrittenBackNote({ model: { writtenBack, ownSpan } }: { model: LanesModel }) {
   if (!writtenBack) return null;
-  const requests = `${groupDigits(writtenBack.count)} ${writtenBack.count === 1 ? 'request' : 'requests'}`;
+  const requests = formatQuantity(writtenBack.count, 'request');
   const isLater = ownSpan !== null && writtenBack.lastEndNs > ownSpan.toNs;
   return (
     <span class="quiet">
@@ -156,7 +154,10 @@ function EventDetail({ model, row, onSelect }: EventDetailProps) {
   const links = useMemo(() => createLinks(model), [model]);
   const linked = useMemo(() => links.findLinks(row, LINKS_MAX), [links, row]);
   const isRequest = model.deviceOf[row]! >= 0;
-  const neighbours = useMemo(() => (isRequest ? collectNeighbours(model, [row]) : []), [model, row, isRequest]);
+  const neighbours = useMemo(
+    () => (isRequest ? collectNeighbours(model, groupTimesByDevice(model, [row])) : []),
+    [model, row, isRequest],
+  );
   const attribution = describeAttribution(getOwner(columns, row));
   const cells = table.formatLine(row);
 

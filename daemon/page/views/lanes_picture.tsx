@@ -1,6 +1,7 @@
 /** Shows the lanes as a picture in which pointer and keys zoom, move and select. */
 import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { LanesModel, TimeSpan } from '../../model/lanes/model.ts';
 import { computeAxis, computeFoldedLeftPx, isOnAxis } from '../draw/axis.ts';
 import type { Density } from '../draw/density.ts';
 import { computeOutline, type Extents, type LanesOutline } from '../draw/extents.ts';
@@ -8,7 +9,6 @@ import { findHitPlace } from '../draw/hit.ts';
 import { findTrack } from '../draw/layout.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
 import { computeTimeNs, fitView, panView, type View, zoomView } from '../draw/view.ts';
-import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 import { computeOwnEndNs } from '../replay/schedule.ts';
 import { useKeys } from './keys.ts';
 import { AXIS_PX, chooseNamesWidth, createLanesCanvas, type LanesCanvas, type Scene } from './lanes_canvas.ts';

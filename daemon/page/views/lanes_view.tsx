@@ -1,20 +1,22 @@
 /** Shows one transaction: what it waited for, as a sentence, parts, lanes and a table, and its replay. */
 
 import { useCallback, useEffect, useMemo } from 'preact/hooks';
-import type { Coverage, Session } from '../../contract/received.ts';
+import type { ReceivedCoverage, ReceivedSession } from '../../contract/received.ts';
+import { formatBursts } from '../../model/explanation/bursts.ts';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
 import type { ReadLanes } from '../api/load_lanes.ts';
 import { formatClockOffsets, type ParsedOffsets, parseClockOffsets } from '../link/clock_offsets.ts';
 import { formatDuration, parseDuration } from '../numbers/duration_text.ts';
-import { formatShortDuration } from '../numbers/exact_times.ts';
 import { projectTimes } from '../replay/schedule.ts';
 import { buildOnlyFilter, type NewSessionSettings } from '../replay/settings_in_link.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
+import { BurstLinks } from './bursts.tsx';
 import { usePage } from './context.ts';
 import { ExactField } from './duration_field.tsx';
 import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
 import { LargeTransaction } from './large_transaction.tsx';
-import { formatName } from './names.ts';
 import { PrintedEvents } from './print_note.tsx';
 import { ReplayBar } from './replay_bar.tsx';
 import { EVENTS_MAX, useLanes } from './use_lanes.ts';
@@ -45,16 +47,23 @@ const PROJECTED_MAX = 100_000;
 interface LanesProps {
   transactionId: string;
   lanes: ReadLanes;
-  coverage: Coverage | null;
+  coverage: ReceivedCoverage | null;
   hasFailed: boolean;
 }
 
 function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const { model, choices, breakdown, sentence } = lanes;
-  const { link, announce } = usePage();
+  const bursts = lanes.bursts.map(({ fromNs, toNs }) => ({
+    from: model.baseNs + BigInt(fromNs),
+    to: model.baseNs + BigInt(toNs),
+  }));
+  const { link, announce, setSentence } = usePage();
   const isAllRead = lanes.isOthersCut !== null;
   useEffect(() => {
-    if (isAllRead) announce(sentence);
+    if (!isAllRead) return;
+    announce(sentence);
+    setSentence(sentence);
+    return () => setSentence(null);
   }, [isAllRead, sentence]);
   const clocks = useMemo(() => parseClockOffsets(link, choices.nodes), [link.clock_offset, choices]);
   const played = usePlayed(transactionId, model, clocks.offsets);
@@ -78,14 +87,19 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   return (
     <>
       <h1>{sentence}</h1>
+      {bursts.length > 1 && (
+        <p>
+          <BurstLinks transaction={transactionId} words={formatBursts(lanes.bursts)} bursts={bursts} />
+        </p>
+      )}
       <Losses {...{ coverage, lanes, hasFailed }} />
       {breakdown && <BreakdownBar breakdown={breakdown} />}
-      <WhatIf {...{ transactionId, choices, coverage, offsets: clocks.offsets }} onPlay={onPlay} />
       <ClockFields nodes={choices.nodes} clocks={clocks} session={replay?.session ?? null} />
       <LanesPanel {...{ lanes, times, playheadNs, playedRow }} name={formatName(transactionId)} />
+      <WhatIf {...{ transactionId, choices, coverage, offsets: clocks.offsets }} onPlay={onPlay} />
       <PrintedEvents model={model} />
       {failure && <FailureNote failure={failure} />}
-      <ReplayBar {...{ played, model }} />
+      <ReplayBar {...{ played, model, bursts }} />
     </>
   );
 }
@@ -98,7 +112,7 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
 interface Props {
   nodes: readonly string[];
   clocks: ParsedOffsets;
-  session: Session | null;
+  session: ReceivedSession | null;
 }
 
 const formatSignedDuration = (ns: bigint) => `${ns < 0n ? '' : '+'}${formatDuration(ns)}`;
@@ -145,7 +159,15 @@ function ClockFields({ nodes, clocks: { offsets, problems }, session }: Props) {
 }
 
 /** Shows the offset in the session's clock, and whether it differs from the offset that is set here. */
-function SessionClock({ session, node, offsetNs }: { session: Session | null; node: string; offsetNs: bigint }) {
+function SessionClock({
+  session,
+  node,
+  offsetNs,
+}: {
+  session: ReceivedSession | null;
+  node: string;
+  offsetNs: bigint;
+}) {
   const clock = session?.clock.find((one) => one.node === node);
   if (!clock) return null;
   const texts = [

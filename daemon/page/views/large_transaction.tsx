@@ -4,7 +4,11 @@
  */
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { Coverage, Transaction } from '../../contract/received.ts';
+import type { ReceivedCoverage, ReceivedTransaction } from '../../contract/received.ts';
+import { OTHER } from '../../model/lanes/shares.ts';
+import { formatQuantity } from '../../model/wording/amounts.ts';
+import { formatExactOffset, formatShortDuration, groupDigits } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { FailedRequest, toFailure } from '../api/failure.ts';
 import { loadLanes, type ReadLanes } from '../api/load_lanes.ts';
@@ -16,21 +20,17 @@ import {
   countMostEvents,
   sumCounts,
 } from '../draw/counts.ts';
-import { OTHER } from '../lanes/shares.ts';
-import { formatQuantity } from '../numbers/amounts.ts';
-import { formatExactOffset, formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import { usePage } from './context.ts';
 import { CountsPicture } from './counts_picture.tsx';
 import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
 import type { Around } from './lanes_picture.tsx';
-import { formatName } from './names.ts';
 import { type Answer, useAnswer } from './use_answer.ts';
 import { buildPartQuestion, EVENTS_MAX } from './use_lanes.ts';
 import { useRetry } from './use_retry.ts';
 
 interface Props {
-  transaction: Transaction;
+  transaction: ReceivedTransaction;
 }
 
 export function LargeTransaction({ transaction }: Props) {
@@ -99,7 +99,7 @@ function useWantedPart(counts: BucketCounts): TransactionPart | null {
 }
 
 function describePart(
-  { transaction_id, event_count, first_timestamp_ns }: Transaction,
+  { transaction_id, event_count, first_timestamp_ns }: ReceivedTransaction,
   lanes: ReadLanes,
   part: TransactionPart,
 ) {
@@ -123,7 +123,7 @@ interface TransactionPart {
 
 const BUCKETS = 200;
 
-function useCounts(transaction: Transaction): Answer<{ counts: BucketCounts; coverage: Coverage }> {
+function useCounts(transaction: ReceivedTransaction): Answer<{ counts: BucketCounts; coverage: ReceivedCoverage }> {
   const { daemon } = usePage();
   return useAnswer(transaction.transaction_id, (signal) => readCounts(daemon, transaction, signal));
 }
@@ -132,7 +132,7 @@ function useCounts(transaction: Transaction): Answer<{ counts: BucketCounts; cov
  * Reads the counts; if there are too many processes, it retries with longer buckets, because the daemon limits the rows
  * of an answer.
  */
-async function readCounts(daemon: Daemon, transaction: Transaction, signal: AbortSignal) {
+async function readCounts(daemon: Daemon, transaction: ReceivedTransaction, signal: AbortSignal) {
   const firstNs = BigInt(transaction.first_timestamp_ns);
   const lastNs = computeLastEndNs(transaction);
   for (let buckets = BUCKETS; ; buckets = Math.ceil(buckets / 4)) {
@@ -143,7 +143,7 @@ async function readCounts(daemon: Daemon, transaction: Transaction, signal: Abor
       group_by: 'node,service,pid,event_type',
     });
     try {
-      type CountsAnswer = { stats: CountedRow[]; coverage: Coverage };
+      type CountsAnswer = { stats: CountedRow[]; coverage: ReceivedCoverage };
       const { stats, coverage } = await daemon.askJson<CountsAnswer>(`/api/stats?${given}`, { signal });
       return { counts: sumCounts(stats, firstNs, lastNs, bucketNs), coverage };
     } catch (error) {
@@ -156,7 +156,7 @@ async function readCounts(daemon: Daemon, transaction: Transaction, signal: Abor
 type PartAnswer = Omit<Answer<{ lanes: ReadLanes; part: TransactionPart }>, 'isOld'>;
 
 /** Reads the events that began in a part of the time; null without a part. */
-function usePart(transaction: Transaction, part: TransactionPart | null): PartAnswer {
+function usePart(transaction: ReceivedTransaction, part: TransactionPart | null): PartAnswer {
   const { daemon } = usePage();
   const [state, setState] = useState<Omit<PartAnswer, 'askAgain'>>(NOTHING);
   const [round, setRound] = useState(0);

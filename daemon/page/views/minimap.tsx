@@ -2,12 +2,12 @@
  * Shows all events as a strip, with the part that is in view: dragging the part moves it, and dragging an edge zooms.
  */
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { TimeSpan } from '../../model/lanes/model.ts';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
 import { dragSpan, findGrip, type Grip } from '../draw/brush.ts';
 import { computeHeightShare, type Density } from '../draw/density.ts';
 import { THEMES, type ThemeName } from '../draw/theme.ts';
 import { computeXPx, panView, type View } from '../draw/view.ts';
-import type { TimeSpan } from '../lanes/model.ts';
-import { formatShortDuration } from '../numbers/exact_times.ts';
 import { clearCanvas, readInk } from './use_frame.ts';
 
 interface Props {

@@ -1,15 +1,16 @@
 /** Shows what only a printed page has: the page's address, and rows that a picture does not show. */
 
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
-import type { Coverage } from '../../contract/received.ts';
-import type { LanesModel } from '../lanes/model.ts';
+import type { ReceivedCoverage } from '../../contract/received.ts';
+import type { LanesModel } from '../../model/lanes/model.ts';
+import { formatQuantity } from '../../model/wording/amounts.ts';
+import { groupDigits } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
 import { listFilters } from '../link/filters.ts';
 import { formatLink, type Link } from '../link/link.ts';
-import { formatQuantity } from '../numbers/amounts.ts';
-import { groupDigits } from '../numbers/exact_times.ts';
+import { describeLosses } from '../losses/wording.ts';
 import { formatWallClock } from '../numbers/wall_clock.ts';
 import { createEventTable, HEADINGS, selectLongestRows } from '../table/rows.ts';
-import { formatName } from './names.ts';
 import { showOnPaper } from './theme.ts';
 
 /** Whether the page is being printed. Parts for paper are in the document only then, and pictures are light. */
@@ -38,7 +39,7 @@ function usePrinting(): boolean {
 }
 
 /** Shows the page's address, the window and filters that it selects, and which events are missing. */
-export function PrintNote({ link, coverage }: { link: Link; coverage: Coverage | null }) {
+export function PrintNote({ link, coverage }: { link: Link; coverage: ReceivedCoverage | null }) {
   if (!usePrinting()) return null;
   const filters = listFilters(link).map(({ name, value }) => `${name} ${formatName(value)}`);
   if (link.has_error) filters.push('with failed calls only');
@@ -59,11 +60,11 @@ function formatWindow({ from, to }: Link): string {
   return `${since} to ${to === null ? 'the end' : formatWallClock(to)} (UTC)`;
 }
 
-function describeMissing({ complete, lost, gaps, recorded_until }: Coverage): string {
+function describeMissing(coverage: ReceivedCoverage): string {
+  const { complete, recorded_until } = coverage;
   const until = recorded_until === null ? '' : ` Recorded until ${formatWallClock(BigInt(recorded_until))} (UTC).`;
   if (complete) return `Nothing is known to be missing.${until}`;
-  const events = lost > 0 ? `At least ${formatQuantity(lost, 'event')}` : 'Events that nobody could count';
-  return `${events} ${lost === 1 ? 'is' : 'are'} missing, in ${formatQuantity(gaps.length, 'gap')}.${until}`;
+  return `Missing: ${describeLosses(coverage)}.${until}`;
 }
 
 const ROWS_MAX = 50;

@@ -1,32 +1,35 @@
 /** Shows the controls of a replay while a transaction is shown. */
 
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
-import type { Session } from '../../contract/received.ts';
+import type { ReceivedBurst, ReceivedSession } from '../../contract/received.ts';
 import type { Command } from '../../contract/transitions.ts';
-import type { LanesModel } from '../lanes/model.ts';
+import type { LanesModel } from '../../model/lanes/model.ts';
+import { formatQuantity } from '../../model/wording/amounts.ts';
+import { formatShortDuration, groupDigits } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
 import { formatDuration } from '../numbers/duration_text.ts';
-import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import { createPace } from '../replay/pace.ts';
 import type { Change, Replay } from '../replay/replay.ts';
-import type { Schedule } from '../replay/schedule.ts';
+import type { RowSchedule } from '../replay/schedule.ts';
 import { IDLE_NS, lowerLatency, lowerSpeed, raiseLatency, raiseSpeed } from '../replay/settings.ts';
 import { buildExpectedSettings, type ShownSettings } from '../replay/settings_in_link.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
+import { Fold } from './fold.tsx';
 import { useKeys } from './keys.ts';
-import { formatName } from './names.ts';
 import { ReplaySettings } from './replay_settings.tsx';
 import type { PlayedReplay } from './use_played.ts';
 
 interface Props {
   played: PlayedReplay;
   model: LanesModel;
+  bursts: readonly ReceivedBurst[];
 }
 
 const CHANGE_EVERY_MS = 100;
 const GONE = 'session_not_found';
 
-export function ReplayBar({ played, model }: Props) {
+export function ReplayBar({ played, model, bursts }: Props) {
   const { access, announce, link } = usePage();
   const { replay } = played;
   const mayPlay = access.scopes.includes('replay:control');
@@ -71,10 +74,17 @@ export function ReplayBar({ played, model }: Props) {
       <div class="controls">
         <PlayButtons isPlaying={session?.state === 'playing'} can={can} press={press} />
         <ReplaySeek replay={replay} endNs={endNs} isOff={!can('seek')} onSeek={onSeek} />
-        <ReplaySettings
-          {...{ settings: settings(), press, isOff: !can('change') }}
-          onSpeed={(speed_factor) => changing.change({ speed_factor })}
-        />
+        <Fold title="Speed and latency">
+          <div class="controls">
+            <ReplaySettings
+              {...{ settings: settings(), press, isOff: !can('change') }}
+              onSpeed={(speed_factor) => changing.change({ speed_factor })}
+            />
+          </div>
+          {bursts.length > 1 && settings().max_gap_ns === null && (
+            <p class="loss">▲ Nothing happens for a long time between the bursts: “skip idle” cuts it.</p>
+          )}
+        </Fold>
       </div>
       {session && <ReplayFigures replay={replay!} schedule={played.schedule} />}
     </section>
@@ -128,7 +138,7 @@ async function openAndRun({ open }: Pick<PlayedReplay, 'open'>, run: (opened: Re
   if (opened) await run(opened);
 }
 
-interface Changes {
+interface PendingChanges {
   /** Changes that were requested but are not answered yet. */
   readonly asked: Change;
   change(change: Change): void;
@@ -138,7 +148,7 @@ interface Changes {
  * Changes a session at most once every `CHANGE_EVERY_MS`, to limit the requests to the daemon; changes that wait are
  * sent together.
  */
-function useChanges(played: PlayedReplay): Changes {
+function useChanges(played: PlayedReplay): PendingChanges {
   const pace = useMemo(() => createPace(CHANGE_EVERY_MS), []);
   const waiting = useMemo<{ asked: Change }>(() => ({ asked: {} }), []);
   useEffect(() => pace.cancel, [pace]);
@@ -169,7 +179,7 @@ async function applyChange(opened: Replay, change: Change): Promise<void> {
   if (isLaidOut && opened.session && opened.can('seek')) await opened.seek({ event_index: opened.session.event_index });
 }
 
-function createActions(played: PlayedReplay, changes: Changes, settings: () => ShownSettings, endNs: number) {
+function createActions(played: PlayedReplay, changes: PendingChanges, settings: () => ShownSettings, endNs: number) {
   const run = (command: (opened: Replay) => Promise<void>) => () => openAndRun(played, command);
   const step = (count: number) =>
     run(async (opened) => {
@@ -201,7 +211,7 @@ function createActions(played: PlayedReplay, changes: Changes, settings: () => S
 /** Shortest delay that is shown: a shorter one is not noticeable. */
 const DELAY_MS_MIN = 40;
 
-function ReplayFigures({ replay, schedule }: { replay: Replay; schedule: Schedule | null }) {
+function ReplayFigures({ replay, schedule }: { replay: Replay; schedule: RowSchedule | null }) {
   const { state, event_index, event_count, lateness, rounds, starvations, times_out } = replay.session!;
   const isLate = lateness.late_events > 0;
   const delayMs = replay.delayMs();
@@ -234,7 +244,7 @@ function ReplayFigures({ replay, schedule }: { replay: Replay; schedule: Schedul
 }
 
 /** Shows the deadline of the session, and which events get the session's latency. */
-function AskedOf({ session: { timeout_ns, only } }: { session: Session }) {
+function AskedOf({ session: { timeout_ns, only } }: { session: ReceivedSession }) {
   const lists = [only.event_type, only.service, only.node].filter((list) => list !== undefined);
   return (
     <>
@@ -246,9 +256,9 @@ function AskedOf({ session: { timeout_ns, only } }: { session: Session }) {
   );
 }
 
-function Skipped({ session: { max_gap_ns }, schedule }: { session: Session; schedule: Schedule | null }) {
+function Skipped({ session: { max_gap_ns }, schedule }: { session: ReceivedSession; schedule: RowSchedule | null }) {
   if (max_gap_ns === null || !schedule) return null;
-  const gaps = `${groupDigits(schedule.cutCount)} idle ${schedule.cutCount === 1 ? 'part' : 'parts'}`;
+  const gaps = formatQuantity(schedule.cutCount, 'idle part');
   return (
     <span>
       skips {gaps}, {formatShortDuration(schedule.cutNs)} altogether: {formatShortDuration(BigInt(max_gap_ns))} is left

@@ -1,6 +1,6 @@
 /** Shows the settings of a replay: speed, loop, skipped gaps and extra latency. */
 import { useEffect, useState } from 'preact/hooks';
-import { formatShortDuration } from '../numbers/exact_times.ts';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
 import { formatSpeed, placeOfSpeed, SPEED_SCALE, SPEEDS } from '../replay/settings.ts';
 import type { ShownSettings } from '../replay/settings_in_link.ts';
 

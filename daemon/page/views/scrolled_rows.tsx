@@ -26,12 +26,12 @@ export function ScrolledRows({ label, headings, rowCount, row, rowClass, onVisit
   const scroller = useRef<HTMLElement>(null);
   const [seen, setSeen] = useState<readonly [number, number]>([0, 30]);
   const visits = useRef({ pointer: false, focus: false });
-  const look = () => {
+  const readScroll = () => {
     const { scrollTop, clientHeight } = scroller.current!;
     const first = Math.max(Math.floor(scrollTop / ROW_PX) - MARGIN, 0);
     setSeen([first, Math.ceil((scrollTop + clientHeight) / ROW_PX) + MARGIN]);
   };
-  useLayoutEffect(look, [rowCount]);
+  useLayoutEffect(readScroll, [rowCount]);
   const visit = (change: Partial<typeof visits.current>) => {
     Object.assign(visits.current, change);
     onVisit?.(visits.current.pointer || visits.current.focus);
@@ -42,7 +42,7 @@ export function ScrolledRows({ label, headings, rowCount, row, rowClass, onVisit
     <section
       ref={scroller}
       class="rows"
-      onScroll={look}
+      onScroll={readScroll}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
       tabIndex={0}
       aria-label={label}

@@ -1,15 +1,15 @@
 /** Shows the name, the views, which events of the recording are missing, and the settings of the page. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Coverage } from '../../contract/received.ts';
+import type { ReceivedCoverage } from '../../contract/received.ts';
+import { formatName } from '../../model/wording/names.ts';
 import { type Failure, toFailure } from '../api/failure.ts';
 import { buildCommand } from '../link/command.ts';
 import { buildViewChange, type ViewName } from '../link/link.ts';
-import { formatQuantity } from '../numbers/amounts.ts';
+import { describeLosses } from '../losses/wording.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { useKeys } from './keys.ts';
-import { formatName } from './names.ts';
 import { applyTheme, chooseNextTheme } from './theme.ts';
 import { keepSession } from './use_replay.ts';
 
@@ -21,18 +21,21 @@ const TITLES: readonly (readonly [view: ViewName, title: string])[] = [
 ];
 
 interface Props {
-  coverage: Coverage | null;
+  coverage: ReceivedCoverage | null;
+  /** Sentence about what the view shows; null as long as there is none. */
+  sentence: string | null;
   onHelp: () => void;
 }
 
-export function TopBar({ coverage, onHelp }: Props) {
+export function TopBar({ coverage, sentence, onHelp }: Props) {
   const { link, go } = usePage();
   const { view, transaction, trace } = link;
   // Browser tabs and the browser's history tell views apart only by the title.
   useEffect(() => {
     const shown = transaction === null ? `Trace ${trace}` : formatName(transaction);
-    document.title = `${view === 'lanes' ? shown : TITLES.find(([name]) => name === view)![1]} · kreplay`;
-  }, [view, transaction, trace]);
+    const title = view === 'lanes' ? (sentence ?? shown) : TITLES.find(([name]) => name === view)![1];
+    document.title = `${title} · kreplay`;
+  }, [view, transaction, trace, sentence]);
   return (
     <header class="top">
       <a class="name" href=".">
@@ -68,14 +71,12 @@ export function TopBar({ coverage, onHelp }: Props) {
 }
 
 /** Describes losses in words, because they may make every other number on the page too small. */
-function CoveragePill({ coverage: { complete, lost, gaps } }: { coverage: Coverage }) {
+function CoveragePill({ coverage }: { coverage: ReceivedCoverage }) {
   const { go } = usePage();
-  if (complete) return <span class="pill">✓ nothing is known to be missing</span>;
-  const gapsText = `${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}`;
-  const lostText = lost > 0 ? `${formatQuantity(lost, 'event')} lost` : 'events are missing, nobody could count them';
+  if (coverage.complete) return <span class="pill">✓ nothing is known to be missing</span>;
   return (
     <button type="button" class="pill lossy" onClick={() => go(buildViewChange('health'))}>
-      ▲ {lostText} in {gapsText}
+      ▲ {describeLosses(coverage)}
     </button>
   );
 }

@@ -4,18 +4,19 @@
  */
 
 import { useEffect, useState } from 'preact/hooks';
-import type { Transaction } from '../../contract/received.ts';
+import type { ReceivedTransaction } from '../../contract/received.ts';
+import { formatQuantity } from '../../model/wording/amounts.ts';
+import { formatShortDuration, groupDigits } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { type Failure, toFailure } from '../api/failure.ts';
 import { loadLanes, type ReadLanes } from '../api/load_lanes.ts';
 import { readTrace, type Trace } from '../api/trace.ts';
-import { formatQuantity } from '../numbers/amounts.ts';
-import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
-import { formatName } from './names.ts';
+import { TransactionLink } from './transaction_link.tsx';
 import { buildCommonQuestion, EVENTS_MAX } from './use_lanes.ts';
 import { useRetry } from './use_retry.ts';
 
@@ -82,7 +83,7 @@ async function load(daemon: Daemon, traceId: string, set: (change: Partial<Loade
     ...buildCommonQuestion(trace.transactions, { clock_offset: [] }),
     name: nameTrace(traceId, trace),
     eventCount: trace.eventCount,
-    ownPath: `/api/events?trace_id=${traceId}`,
+    ownPath: `/api/events?trace_id=${traceId}&coverage=full`,
   };
   await loadLanes(daemon, question, (lanes) => set({ lanes }), signal);
 }
@@ -106,20 +107,12 @@ function nameTrace(traceId: string, { transactions }: Trace): string {
   return `Trace ${traceId} with ${[all.slice(0, -1).join(', '), all.at(-1)].filter(Boolean).join(' and ')}`;
 }
 
-function Transactions({ transactions }: { transactions: readonly Transaction[] }) {
-  const { go } = usePage();
+function Transactions({ transactions }: { transactions: readonly ReceivedTransaction[] }) {
   return (
     <ul class="figures" aria-label="Transactions of the trace">
       {transactions.map(({ transaction_id, duration_ns, error_count }) => (
         <li key={transaction_id}>
-          <button
-            type="button"
-            class="link"
-            onClick={() => go({ transaction: transaction_id, trace: null, event: null, session: null })}
-          >
-            {formatName(transaction_id)}
-          </button>{' '}
-          {formatShortDuration(Number(duration_ns))}
+          <TransactionLink transaction={transaction_id} /> {formatShortDuration(Number(duration_ns))}
           {error_count > 0 && ` ✕ ${groupDigits(error_count)} failed`}
         </li>
       ))}

@@ -13,7 +13,7 @@ export interface Answer<Body> {
   askAgain: () => void;
 }
 
-interface State<Body> extends Pick<Answer<Body>, 'body' | 'failure' | 'isLoading'> {
+interface AnswerState<Body> extends Pick<Answer<Body>, 'body' | 'failure' | 'isLoading'> {
   /** Key of the request that `body` answers. */
   of: string | null;
 }
@@ -23,7 +23,7 @@ interface State<Body> extends Pick<Answer<Body>, 'body' | 'failure' | 'isLoading
  * unreachable, the request is retried automatically.
  */
 export function useAnswer<Body>(key: string | null, ask: (signal: AbortSignal) => Promise<Body>): Answer<Body> {
-  const [state, setState] = useState<State<Body>>({ body: null, of: null, failure: null, isLoading: true });
+  const [state, setState] = useState<AnswerState<Body>>({ body: null, of: null, failure: null, isLoading: true });
   const [round, setRound] = useState(0);
   useEffect(() => {
     if (key === null) return undefined;

@@ -4,13 +4,13 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ThemeName } from '../draw/theme.ts';
 import { readCurrentTheme } from './theme.ts';
 
-interface Frame {
+interface PictureFrame {
   element: RefObject<HTMLDivElement | null>;
   widthPx: number;
   theme: ThemeName;
 }
 
-export function useFrame(): Frame {
+export function useFrame(): PictureFrame {
   const element = useRef<HTMLDivElement>(null);
   const [widthPx, setWidthPx] = useState(0);
   const [theme, setTheme] = useState(readCurrentTheme);

@@ -2,14 +2,14 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { escapeListItem } from '../../base/list_text.ts';
-import type { Coverage, Transaction } from '../../contract/received.ts';
+import type { ReceivedTransaction, WholeTransaction } from '../../contract/received.ts';
+import { formatName } from '../../model/wording/names.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { type Failure, toFailure } from '../api/failure.ts';
 import { type LanesQuestion, loadLanes, type ReadLanes } from '../api/load_lanes.ts';
 import { parseClockOffsets } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
 import { usePage } from './context.ts';
-import { formatName } from './names.ts';
 import { useRetry } from './use_retry.ts';
 
 /**
@@ -21,8 +21,6 @@ const BEFORE_NS = 1_000_000_000n;
 const OTHERS_MAX = 200_000;
 /** Maximum number of events that are drawn one by one. */
 export const EVENTS_MAX = 2_000_000;
-
-export type WholeTransaction = Transaction & { coverage: Coverage };
 
 export interface LoadedLanes {
   transaction: WholeTransaction | null;
@@ -84,7 +82,7 @@ export function askTransaction(daemon: Daemon, transactionId: string, signal: Ab
 
 /** Builds the second thread's question about a transaction. */
 export function buildLanesQuestion(
-  transaction: Transaction,
+  transaction: ReceivedTransaction,
   link: Pick<Link, 'clock_offset'>,
 ): Omit<LanesQuestion, 'headers'> {
   const { transaction_id } = transaction;
@@ -94,7 +92,7 @@ export function buildLanesQuestion(
 
 /** Builds the part of a question that does not concern the transactions' own events. */
 export function buildCommonQuestion(
-  transactions: readonly Transaction[],
+  transactions: readonly ReceivedTransaction[],
   { clock_offset }: Pick<Link, 'clock_offset'>,
 ): Omit<LanesQuestion, 'headers' | 'name' | 'ownPath' | 'firstNs'> {
   const { offsets } = parseClockOffsets({ clock_offset }, [...new Set(transactions.flatMap(({ nodes }) => nodes))]);
@@ -111,7 +109,7 @@ export function buildCommonQuestion(
 /**
  * Builds the question about a transaction's events that began in a part of its time, and about what was in their way.
  */
-export function buildPartQuestion(transaction: Transaction, { from, to }: { from: bigint; to: bigint }) {
+export function buildPartQuestion(transaction: ReceivedTransaction, { from, to }: { from: bigint; to: bigint }) {
   const id = encodeURIComponent(transaction.transaction_id);
   return {
     ...buildCommonQuestion([transaction], { clock_offset: [] }),
@@ -123,12 +121,12 @@ export function buildPartQuestion(transaction: Transaction, { from, to }: { from
 }
 
 /** Builds the paths of the requests that tasks of the transactions queued. */
-function buildQueuedPaths(transactions: readonly Transaction[]): string[] {
+function buildQueuedPaths(transactions: readonly ReceivedTransaction[]): string[] {
   return transactions.map((one) => `/api/events?queued_by=${encodeURIComponent(escapeListItem(one.transaction_id))}`);
 }
 
 /** Builds the path of the requests to devices on the transactions' nodes during the transactions' time. */
-function buildWholeOthersPath(transactions: readonly Transaction[]): string {
+function buildWholeOthersPath(transactions: readonly ReceivedTransaction[]): string {
   const firsts = transactions.map(({ first_timestamp_ns }) => BigInt(first_timestamp_ns));
   const lasts = transactions.map(({ last_end_ns }) => BigInt(last_end_ns));
   const from = firsts.reduce((least, ns) => (ns < least ? ns : least)) - BEFORE_NS;
@@ -138,6 +136,6 @@ function buildWholeOthersPath(transactions: readonly Transaction[]): string {
 
 function buildOthersPath(from: bigint, to: bigint, nodes: readonly string[]): string {
   const parameters = new URLSearchParams({ event_type: 'block_io', from: `${from < 0n ? 0n : from}`, to: `${to}` });
-  for (const node of nodes) parameters.append('node', node);
+  for (const node of nodes) parameters.append('node', escapeListItem(node));
   return `/api/events?${parameters}`;
 }

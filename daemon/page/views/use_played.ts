@@ -1,15 +1,15 @@
 /** The replay of a transaction in its picture: the playhead, the event under it, and sentences about that event. */
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
-import { findFirstAtLeast, getErrorName, getWhat, typeName } from '../columns/event_columns.ts';
-import { createRowFinder } from '../columns/row_finder.ts';
-import { callName, type LanesModel } from '../lanes/model.ts';
-import type { ClockOffsets } from '../link/clock_offsets.ts';
-import { formatShortDuration } from '../numbers/exact_times.ts';
+import { findFirstAtLeast, getErrorName, getWhat, typeName } from '../../model/columns/event_columns.ts';
+import { createRowFinder } from '../../model/columns/row_finder.ts';
+import { callName, type LanesModel } from '../../model/lanes/model.ts';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
+import type { LinkedClockOffsets } from '../link/clock_offsets.ts';
 import { createPace } from '../replay/pace.ts';
 import type { NewestEvent } from '../replay/replay.ts';
-import { computeSchedule, type Schedule } from '../replay/schedule.ts';
+import { computeSchedule, type RowSchedule } from '../replay/schedule.ts';
 import { usePage } from './context.ts';
-import { formatName } from './names.ts';
 import { type ShownReplay, useReplay } from './use_replay.ts';
 
 /** Minimum time between two sentences: if they came faster, they would be interrupted. */
@@ -23,10 +23,10 @@ export interface PlayedReplay extends ShownReplay {
   /** Makes a screen reader describe the event that was played last. */
   sayPlayed: () => void;
   /** Times at which events are played; null if they are not needed. */
-  schedule: Schedule | null;
+  schedule: RowSchedule | null;
 }
 
-export function usePlayed(transactionId: string, model: LanesModel, offsets: ClockOffsets): PlayedReplay {
+export function usePlayed(transactionId: string, model: LanesModel, offsets: LinkedClockOffsets): PlayedReplay {
   const { announce } = usePage();
   const rows = useMemo(() => createRowFinder(model.columns), [model]);
   const last = useRef<NewestEvent | null>(null);
@@ -87,7 +87,7 @@ interface PlayedPlace {
 const NOTHING_PLAYED: PlayedPlace = { row: -1, offsetNs: 0 };
 
 /** Finds the event that was played last at a position; needed if events do not come one by one. */
-export function findPlayedPlace({ rows, starts }: Schedule, positionNs: number): PlayedPlace {
+export function findPlayedPlace({ rows, starts }: RowSchedule, positionNs: number): PlayedPlace {
   // Offsets are whole nanoseconds, and an event that starts exactly at the position has been played.
   const place = findFirstAtLeast(starts, Math.floor(positionNs) + 1) - 1;
   return place < 0 ? NOTHING_PLAYED : { row: rows[place]!, offsetNs: starts[place]! };

@@ -6,7 +6,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { WhatIfAnswer } from '../../contract/received.ts';
 import type { Failure } from '../api/failure.ts';
-import type { ClockOffsets } from '../link/clock_offsets.ts';
+import type { LinkedClockOffsets } from '../link/clock_offsets.ts';
 import { buildOnlyFilter } from '../replay/settings_in_link.ts';
 import {
   computeProjection,
@@ -78,7 +78,7 @@ interface ProjectionAnswer {
 /** Computes the projection; `isReady` is false while something more urgent is being read. */
 export function useProjection(
   transactionId: string,
-  offsets: ClockOffsets,
+  offsets: LinkedClockOffsets,
   chosen: ProjectionChoice,
   isReady: boolean,
 ): ShownProjection {

@@ -1,9 +1,9 @@
 /** The replay session of a view, created by the first command or named by the link. */
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { Session } from '../../contract/received.ts';
+import type { ReceivedSession } from '../../contract/received.ts';
 import { type Failure, toFailure } from '../api/failure.ts';
-import type { ClockOffsets } from '../link/clock_offsets.ts';
+import type { LinkedClockOffsets } from '../link/clock_offsets.ts';
 import { createSession, deleteSession, type NewestEvent, openReplay, type Replay } from '../replay/replay.ts';
 import { buildSessionSettings, linkSettings, type NewSessionSettings } from '../replay/settings_in_link.ts';
 import { usePage } from './context.ts';
@@ -31,7 +31,7 @@ export interface ShownReplay {
  */
 export function useReplay(
   transactionId: string,
-  offsets: ClockOffsets,
+  offsets: LinkedClockOffsets,
   onPlayed: (played: NewestEvent | null) => void,
 ): ShownReplay {
   const { daemon, link, go } = usePage();
@@ -155,7 +155,7 @@ export function useReplay(
 /** Creates a function that returns the change that the link needs for a session; null if it needs none. */
 function createLinkKeeper() {
   let before: { settings: string; position: bigint | null } | null = null;
-  return (session: Session) => {
+  return (session: ReceivedSession) => {
     const settings = linkSettings(session);
     const text = JSON.stringify(settings, (_, value) => (typeof value === 'bigint' ? String(value) : value));
     const positionNs = BigInt(session.position_ns);
@@ -172,7 +172,7 @@ function createLinkKeeper() {
 }
 
 /** Returns the settings of a session, for use in another session. */
-function toSettings(session: Session): NewSessionSettings {
+function toSettings(session: ReceivedSession): NewSessionSettings {
   const { speed_factor, only, clock } = session;
   const offsets = clock.filter(({ source }) => source !== 'none');
   return {

@@ -2,8 +2,8 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { I64_MAX } from '../../base/bigints.ts';
+import type { TimeSpan } from '../../model/lanes/model.ts';
 import { LEAST_NS } from '../draw/view.ts';
-import type { TimeSpan } from '../lanes/model.ts';
 import { usePage } from './context.ts';
 
 /** A zoom in the link, in nanoseconds since the epoch. */

@@ -5,17 +5,17 @@
 
 import { useEffect, useRef } from 'preact/hooks';
 import { I64_MAX } from '../../base/bigints.ts';
-import type { Coverage } from '../../contract/received.ts';
+import type { ReceivedCoverage } from '../../contract/received.ts';
+import { groupDigits } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
 import type { Choices } from '../lanes/choices.ts';
-import type { ClockOffsets } from '../link/clock_offsets.ts';
-import { groupDigits } from '../numbers/exact_times.ts';
+import type { LinkedClockOffsets } from '../link/clock_offsets.ts';
 import { buildOnlyFilter, type NewSessionSettings } from '../replay/settings_in_link.ts';
 import { LATENCIES, TIMEOUTS } from '../what_if/scale.ts';
 import { describeDeadline, describeProjection } from '../what_if/words.ts';
 import { usePage } from './context.ts';
 import { DurationField } from './duration_field.tsx';
 import { FailureNote } from './failure_note.tsx';
-import { formatName } from './names.ts';
 import { type ProjectionChoice, type ShownProjection, useChosen, useProjection } from './use_projection.ts';
 import { WhatIfOthers } from './what_if_others.tsx';
 
@@ -28,8 +28,8 @@ interface Props {
   transactionId: string;
   choices: Choices;
   /** Null while events are being read. */
-  coverage: Coverage | null;
-  offsets: ClockOffsets;
+  coverage: ReceivedCoverage | null;
+  offsets: LinkedClockOffsets;
   onPlay: (settings: NewSessionSettings) => Promise<void>;
 }
 

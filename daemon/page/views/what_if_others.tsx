@@ -2,29 +2,29 @@
 
 import { useMemo, useState } from 'preact/hooks';
 import type { CurvesAnswer } from '../../contract/received.ts';
-import type { ClockOffsets } from '../link/clock_offsets.ts';
-import { groupDigits } from '../numbers/exact_times.ts';
+import { groupDigits } from '../../model/wording/exact_times.ts';
+import { formatName } from '../../model/wording/names.ts';
+import type { LinkedClockOffsets } from '../link/clock_offsets.ts';
 import { buildOnlyFilter } from '../replay/settings_in_link.ts';
-import { createPopulation, type Population } from '../what_if/population.ts';
-import { buildAssumption, buildWhere, listUnusedFilters, WHAT_IF, type Where } from '../what_if/question.ts';
+import { type CurvePopulation, createPopulation } from '../what_if/population.ts';
+import { buildAssumption, buildWhere, listUnusedFilters, type QuestionWhere, WHAT_IF } from '../what_if/question.ts';
 import { describePopulation, formatShares } from '../what_if/words.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
-import { formatName } from './names.ts';
 import { useAnswer } from './use_answer.ts';
 import type { ProjectionChoice } from './use_projection.ts';
 
 interface Props {
   chosen: ProjectionChoice;
-  offsets: ClockOffsets;
+  offsets: LinkedClockOffsets;
   /** The service whose transactions are counted if the link gives no time, service or node. */
   ownService: string | null;
 }
 
 interface Others extends Omit<CurvesAnswer, 'transactions'> {
   key: string;
-  where: Where;
-  population: Population;
+  where: QuestionWhere;
+  population: CurvePopulation;
 }
 
 export function WhatIfOthers({ chosen, offsets, ownService }: Props) {

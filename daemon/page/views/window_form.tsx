@@ -3,12 +3,15 @@
  * failed calls are shown.
  */
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { TransactionList } from '../../contract/received.ts';
+import { formatName } from '../../model/wording/names.ts';
 import { filterText, readFilters } from '../link/filter_text.ts';
 import { dropFilterValue, listFilters } from '../link/filters.ts';
 import { FILTERED } from '../link/link.ts';
+import { Bounds, ZoomOut } from './bounds.tsx';
 import { usePage } from './context.ts';
+import { Fold } from './fold.tsx';
 import { useKeys } from './keys.ts';
-import { formatName } from './names.ts';
 
 const MINUTE_NS = 60_000_000_000n;
 const WINDOWS: readonly (readonly [label: string, minutes: bigint])[] = [
@@ -34,7 +37,7 @@ export function WindowForm() {
     />
   );
   return (
-    <>
+    <Fold title="Window and filters">
       <div class="filters">
         {renderChoice('service', 'Service', 'all services')}
         {renderChoice('node', 'Node', 'all nodes')}
@@ -45,7 +48,7 @@ export function WindowForm() {
             onChange={({ currentTarget }) => chooseWindow(currentTarget.value)}
           >
             <option value="">everything recorded</option>
-            {(link.from !== null || link.to !== null) && <option value="set">as in the link</option>}
+            {(link.from !== null || link.to !== null) && <option value="set">from and to</option>}
             {WINDOWS.map(([label, minutes]) => (
               <option key={label} value={minutes.toString()}>
                 {label}
@@ -53,6 +56,14 @@ export function WindowForm() {
             ))}
           </select>
         </label>
+        {/* A field for a time has eight stops for the Tab key. */}
+        <details>
+          <summary>Times</summary>
+          <div class="filters">
+            <Bounds names={['from', 'to']} />
+          </div>
+        </details>
+        <ZoomOut />
         <label>
           <input
             type="checkbox"
@@ -63,7 +74,7 @@ export function WindowForm() {
         </label>
       </div>
       <FilterField known={known} />
-    </>
+    </Fold>
   );
 }
 
@@ -75,27 +86,49 @@ function useKnownValues(): KnownValues {
   const { daemon } = usePage();
   const [known, setKnown] = useState<KnownValues>(new Map());
   useEffect(() => {
-    const add = (name: string, values: Promise<readonly string[]>) =>
-      values.then(
-        (some) => setKnown((before) => new Map(before).set(name, some)),
-        // The view itself reports that the daemon is unreachable.
-        () => {},
-      );
-    const types = daemon.askJson<{ event_types: { name: string }[] }>('/api/event-types');
-    void add(
-      'service',
-      daemon.askJson<{ services: string[] }>('/api/services').then(({ services }) => services),
+    const closing = new AbortController();
+    const ask: Ask = (path) => daemon.askJson(path, { signal: closing.signal });
+    const set = (name: string, values: readonly string[]) => setKnown((before) => new Map(before).set(name, values));
+    // The view itself reports that the daemon is unreachable.
+    const ignore = () => {};
+    listServices(ask, (services) => set('service', services)).catch(ignore);
+    ask<{ nodes: string[] }>('/api/nodes').then(({ nodes }) => set('node', nodes), ignore);
+    ask<{ event_types: { name: string }[] }>('/api/event-types').then(
+      ({ event_types }) =>
+        set(
+          'event_type',
+          event_types.map(({ name }) => name),
+        ),
+      ignore,
     );
-    void add(
-      'node',
-      daemon.askJson<{ nodes: string[] }>('/api/nodes').then(({ nodes }) => nodes),
-    );
-    void add(
-      'event_type',
-      types.then(({ event_types }) => event_types.map(({ name }) => name)),
-    );
+    return () => closing.abort();
   }, [daemon]);
   return known;
+}
+
+type Ask = <Body>(path: string) => Promise<Body>;
+
+/** Only recent events are counted, because counting all events may take long. */
+const COUNTS = '/api/stats?group_by=service&from=-30s';
+
+/** Numbers of recent events by service. They are counted once, and not for each view. */
+let counts: ReadonlyMap<string, number> | undefined;
+
+/**
+ * Passes the services in order of their names, and then again with those first that took part in the latest
+ * transactions, and the others by the number of their recent events: every executable of a host is a service.
+ */
+async function listServices(ask: Ask, onServices: (services: readonly string[]) => void): Promise<void> {
+  const { services } = await ask<{ services: string[] }>('/api/services');
+  onServices(services);
+  const { transactions } = await ask<TransactionList>('/api/transactions');
+  if (!counts) {
+    const { stats } = await ask<{ stats: { group: { service: string }; count: number }[] }>(COUNTS);
+    counts = new Map(stats.map(({ group, count }) => [group.service, count]));
+  }
+  const labelled = new Set(transactions.flatMap((one) => one.services));
+  const rank = (name: string) => (labelled.has(name) ? Number.MAX_VALUE : (counts!.get(name) ?? 0));
+  onServices(services.toSorted((a, b) => rank(b) - rank(a)));
 }
 
 interface ChoiceProps {
@@ -146,7 +179,10 @@ function FilterField({ known }: { known: KnownValues }) {
   const field = useRef<HTMLInputElement>(null);
   const list = useId();
   useKeys((key) => {
-    if (key === '/') field.current?.focus();
+    if (key === '/') {
+      field.current!.closest('details')!.open = true;
+      field.current!.focus();
+    }
     return key === '/';
   });
   const apply = (event: Event) => {

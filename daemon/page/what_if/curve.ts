@@ -2,12 +2,12 @@
  * The duration of a transaction with any extra latency, as the daemon returns it: a few lines, of which the highest one
  * at a given latency is the duration.
  */
-import type { CurveLine } from '../../contract/received.ts';
+import type { ReceivedCurveLine } from '../../contract/received.ts';
 
 /** Lines without rounding, at least one, in ascending order of `events`. */
 export type ProjectedCurve = readonly { events: bigint; endNs: bigint }[];
 
-export function toExactCurve(lines: readonly CurveLine[]): ProjectedCurve {
+export function toExactCurve(lines: readonly ReceivedCurveLine[]): ProjectedCurve {
   return lines.map(({ events, end_ns }) => ({ events: BigInt(events), endNs: BigInt(end_ns) }));
 }
 

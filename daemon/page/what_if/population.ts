@@ -1,7 +1,7 @@
 /** The curves of many transactions, stored so that a slider can count transactions without allocating objects. */
-import type { CurveLine } from '../../contract/received.ts';
+import type { ReceivedCurveLine } from '../../contract/received.ts';
 
-export interface Population {
+export interface CurvePopulation {
   readonly count: number;
   /** Returns the number of transactions that miss a deadline with an extra latency; exact for 64-bit values. */
   countMissed(latencyNs: bigint, timeoutNs: bigint): number;
@@ -10,7 +10,7 @@ export interface Population {
 /** A sum of doubles below this is exact. */
 const EXACT_MAX = 2 ** 53;
 
-export function createPopulation(curves: readonly (readonly CurveLine[])[]): Population {
+export function createPopulation(curves: readonly (readonly ReceivedCurveLine[])[]): CurvePopulation {
   const lineCount = curves.reduce((sum, curve) => sum + curve.length, 0);
   const events = new Float64Array(lineCount);
   const ends = new Float64Array(lineCount);

@@ -1,18 +1,18 @@
 /** Requests to the daemon for the what-ifs of a transaction and of similar transactions. */
 import type { Only } from '../../contract/received.ts';
-import type { ClockOffsets } from '../link/clock_offsets.ts';
+import type { LinkedClockOffsets } from '../link/clock_offsets.ts';
 import { FILTERED, type Link } from '../link/link.ts';
 import { buildOffsetsField } from '../replay/settings_in_link.ts';
 
 export const WHAT_IF = '/api/replay/whatif';
 
 /** Builds the fields that both kinds of request have. */
-export function buildAssumption(only: Only, offsets: ClockOffsets) {
+export function buildAssumption(only: Only, offsets: LinkedClockOffsets) {
   return { only, ...(offsets.size > 0 && { clock_offsets_ns: buildOffsetsField(offsets) }) };
 }
 
 /** Filters in the field `where` of a what-if. */
-export interface Where {
+export interface QuestionWhere {
   from?: bigint;
   to?: bigint;
   service?: readonly string[];
@@ -22,7 +22,7 @@ export interface Where {
 type Filters = Pick<Link, 'from' | 'to' | 'service' | 'node'>;
 
 /** Returns the link's filters, or if it has none, a filter for the transactions of a service. */
-export function buildWhere({ from, to, service, node }: Filters, ownService: string | null): Where {
+export function buildWhere({ from, to, service, node }: Filters, ownService: string | null): QuestionWhere {
   const where = {
     ...(from !== null && { from }),
     ...(to !== null && { to }),

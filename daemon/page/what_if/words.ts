@@ -1,9 +1,9 @@
 /** Describes what-ifs in words. */
-import { percentText } from '../numbers/amounts.ts';
+import { formatQuantity, percentText } from '../../model/wording/amounts.ts';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
 import { formatDuration } from '../numbers/duration_text.ts';
-import { formatShortDuration, groupDigits } from '../numbers/exact_times.ts';
 import type { Projection } from './curve.ts';
-import type { Where } from './question.ts';
+import type { QuestionWhere } from './question.ts';
 
 /** Formats a projection as `394.7 ms becomes 439.7 ms` or `stays 394.7 ms`. */
 export function describeProjection({ recordedNs, durationNs }: Projection): string {
@@ -39,14 +39,14 @@ export function formatShares(count: number, before: number, after: number): stri
 /** Formats a population as `of 9 027 transactions of shop`. */
 export function describePopulation(
   count: number,
-  { service, node, from, to }: Where,
+  { service, node, from, to }: QuestionWhere,
   areMore: boolean,
   shown: (name: string) => string,
 ): string {
   const newest = areMore ? 'the newest ' : '';
   const joinNames = (list: readonly string[] | undefined) => list?.map(shown).join(' or ');
   const words = [
-    `of ${newest}${groupDigits(count)} transaction${count === 1 ? '' : 's'}`,
+    `of ${newest}${formatQuantity(count, 'transaction')}`,
     service && `of ${joinNames(service)}`,
     node && `on ${joinNames(node)}`,
     (from !== undefined || to !== undefined) && 'in this window',

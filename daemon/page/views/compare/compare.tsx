@@ -7,13 +7,13 @@ import { Reports } from './reports.tsx';
 import { Transactions } from './transactions.tsx';
 import { Windows } from './windows.tsx';
 
-const KINDS = ['transactions', 'windows', 'reports'] as const;
-type ComparisonKind = (typeof KINDS)[number];
+const TITLES = { transactions: 'Transactions', windows: 'Windows of time', reports: 'Reports of runs' };
+type ComparisonKind = keyof typeof TITLES;
 
 /** Chooses the kind of comparison that a link names; null if the link names nothing to compare. */
 function chooseKind({ other, other_from, other_to, transaction }: Link): ComparisonKind | null {
   if (other !== null) return 'transactions';
-  if (other_from !== null && other_to !== null) return 'windows';
+  if (other_from !== null || other_to !== null) return 'windows';
   return transaction !== null ? 'transactions' : null;
 }
 
@@ -43,15 +43,19 @@ export function Compare() {
   return (
     <main>
       <fieldset class="controls plain" aria-label="What is compared">
-        {KINDS.map((one) => (
+        {(Object.keys(TITLES) as ComparisonKind[]).map((one) => (
           <button type="button" key={one} aria-pressed={one === kind} onClick={() => choose(one)}>
-            {one === 'transactions' ? 'Transactions' : one === 'windows' ? 'Windows of time' : 'Reports of runs'}
+            {TITLES[one]}
           </button>
         ))}
       </fieldset>
-      {kind === 'windows' && <WindowForm />}
       {kind === 'transactions' && <Transactions />}
-      {kind === 'windows' && <Windows />}
+      {kind === 'windows' && (
+        <>
+          <WindowForm />
+          <Windows />
+        </>
+      )}
       {kind === 'reports' && <Reports />}
     </main>
   );

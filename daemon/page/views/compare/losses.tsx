@@ -1,10 +1,10 @@
 /** Notes which events are missing on either side, next to the numbers that are too small because of it. */
-import type { Coverage } from '../../../contract/received.ts';
-import { formatQuantity } from '../../numbers/amounts.ts';
+import type { ReceivedCoverage } from '../../../contract/received.ts';
+import { beginMissing } from '../../losses/wording.ts';
 
 interface Props {
-  a: Coverage | null;
-  b: Coverage | null;
+  a: ReceivedCoverage | null;
+  b: ReceivedCoverage | null;
 }
 
 export function Losses({ a, b }: Props) {
@@ -12,12 +12,9 @@ export function Losses({ a, b }: Props) {
     <>
       {[a, b].map((coverage, side) => {
         if (!coverage || coverage.complete) return null;
-        const { lost } = coverage;
-        const what = lost > 0 ? `At least ${formatQuantity(lost, 'event')}` : 'Events, nobody could count how many,';
         return (
           <p key={SIDES[side]} class="loss">
-            ▲ {what} of {SIDES[side]} {lost === 1 ? 'is' : 'are'} missing: its counts and times are at least as large as
-            shown.
+            ▲ {beginMissing(coverage, ` of ${SIDES[side]}`)}: its counts and times are at least as large as shown.
           </p>
         );
       })}

@@ -1,5 +1,7 @@
 /** Keeps two answers together for a comparison. */
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
+import type { ReceivedCoverage } from '../../../contract/received.ts';
+import { usePage } from '../context.ts';
 import type { Answer } from '../use_answer.ts';
 
 export interface Pair<Body> {
@@ -13,6 +15,12 @@ export function usePair<Body>(a: Answer<Body>, b: Answer<Body>): Pair<Body> | nu
   if (a.failure || b.failure) return null;
   if (a.body && b.body && !a.isOld && !b.isOld) last.current = { a: a.body, b: b.body };
   return last.current;
+}
+
+/** Passes the coverage of two sides to the top bar: that of the first side that lacks events. */
+export function usePairCoverage(a: ReceivedCoverage | undefined, b: ReceivedCoverage | undefined): void {
+  const { setCoverage } = usePage();
+  useEffect(() => setCoverage((a?.complete === false ? a : b) ?? a ?? null), [a, b, setCoverage]);
 }
 
 export function OldPair() {

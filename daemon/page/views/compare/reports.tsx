@@ -1,13 +1,13 @@
 /** Compares reports of `kreplay run`: a run with its incident, or runs with runs. The files never leave the browser. */
 import { useEffect, useState } from 'preact/hooks';
 import { type ComparedReport, readReport } from '../../../model/run_difference.ts';
+import { formatBytes, formatQuantity } from '../../../model/wording/amounts.ts';
+import { formatShortDuration, groupDigits } from '../../../model/wording/exact_times.ts';
+import { formatName } from '../../../model/wording/names.ts';
 import { type Band, compareReports, type ReportComparison, type ReportRow } from '../../compare/report_rows.ts';
 import { changeSentence } from '../../compare/sentence.ts';
-import { formatBytes, formatQuantity } from '../../numbers/amounts.ts';
-import { formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
-import { formatName } from '../names.ts';
 import { ScrolledRows } from '../scrolled_rows.tsx';
-import { formatSignedDuration } from './sums_table.tsx';
+import { formatSignedDuration } from '../time_spent.tsx';
 
 interface Sides {
   a: readonly ReportFile[];

@@ -1,9 +1,15 @@
 /** Shows the calls of two sides; the call with the largest change comes first. */
-import type { CallSums, JoinedRow, Lengths } from '../../compare/sums.ts';
-import { formatRate } from '../../numbers/amounts.ts';
-import { formatExactDuration, formatExactOffset, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
-import { formatName } from '../names.ts';
+import { formatRate } from '../../../model/wording/amounts.ts';
+import {
+  formatExactDuration,
+  formatExactOffset,
+  formatShortDuration,
+  groupDigits,
+} from '../../../model/wording/exact_times.ts';
+import { formatName } from '../../../model/wording/names.ts';
+import type { CallTotals, JoinedRow, Lengths } from '../../compare/sums.ts';
 import { type Heading, ScrolledRows } from '../scrolled_rows.tsx';
+import { formatSignedDuration } from '../time_spent.tsx';
 
 interface Props {
   rows: readonly JoinedRow[];
@@ -36,13 +42,13 @@ export function SumsTable({ rows, isLossy, lengths }: Props) {
 }
 
 function Cells({ row: { call, target, service, a, b, changeNs }, isLossy, lengths }: Omit<Props, 'rows'> & Of) {
-  const count = (sums: CallSums | null, side: 'a' | 'b') => {
+  const count = (sums: CallTotals | null, side: 'a' | 'b') => {
     if (!sums) return '–';
     const rate = lengths ? `, ${formatRate((sums.count * 1e9) / Number(lengths[side]))}/s` : '';
     const failed = sums.failed > 0 ? `, ✕ ${groupDigits(sums.failed)}` : '';
     return `${isLossy[side] ? '≥ ' : ''}${groupDigits(sums.count)}${failed}${rate}`;
   };
-  const time = (sums: CallSums | null, field: 'totalNs' | 'p50Ns' | 'p99Ns') =>
+  const time = (sums: CallTotals | null, field: 'totalNs' | 'p50Ns' | 'p99Ns') =>
     sums ? <span title={formatExactDuration(sums[field])}>{formatShortDuration(sums[field])}</span> : '–';
   return (
     <>
@@ -69,9 +75,4 @@ function Cells({ row: { call, target, service, a, b, changeNs }, isLossy, length
 
 interface Of {
   row: JoinedRow;
-}
-
-/** Formats a duration with its sign, such as `+3.20 ms`. */
-export function formatSignedDuration(ns: bigint | number): string {
-  return `${Number(ns) > 0 ? '+' : ''}${formatShortDuration(ns)}`;
 }

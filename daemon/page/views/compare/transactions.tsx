@@ -1,19 +1,27 @@
 /** Compares two transactions: what each of them waited for, and which calls took longer. */
-import { useEffect, useState } from 'preact/hooks';
+
+import { useState } from 'preact/hooks';
+import type { ReceivedTransaction, WholeTransaction } from '../../../contract/received.ts';
+import { type Breakdown, type BreakdownPart, PARTS } from '../../../model/lanes/breakdown.ts';
+import { groupDigits } from '../../../model/wording/exact_times.ts';
+import { formatName } from '../../../model/wording/names.ts';
 import { loadCalls, type ReadCalls } from '../../compare/load_calls.ts';
 import { changeSentence } from '../../compare/sentence.ts';
 import { joinSums } from '../../compare/sums.ts';
-import { type Breakdown, type BreakdownPart, PARTS } from '../../lanes/breakdown.ts';
-import { formatExactDuration, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
+import type { Link } from '../../link/link.ts';
+import { beginMissing } from '../../losses/wording.ts';
 import { PART_NAMES } from '../breakdown_bar.tsx';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { formatName } from '../names.ts';
+import { formatSignedDuration, TimeSpent } from '../time_spent.tsx';
+import { TransactionLink } from '../transaction_link.tsx';
+import { TransactionTable } from '../transaction_table.tsx';
 import { useAnswer } from '../use_answer.ts';
-import { askTransaction, buildLanesQuestion, EVENTS_MAX, type WholeTransaction } from '../use_lanes.ts';
+import { askTransaction, buildLanesQuestion, EVENTS_MAX } from '../use_lanes.ts';
+import { SearchField, useSearch } from '../use_search.tsx';
 import { Losses } from './losses.tsx';
-import { OldPair, usePair } from './pair.tsx';
-import { formatSignedDuration, SumsTable } from './sums_table.tsx';
+import { OldPair, usePair, usePairCoverage } from './pair.tsx';
+import { SumsTable } from './sums_table.tsx';
 
 interface TransactionSide {
   transaction: WholeTransaction;
@@ -22,19 +30,15 @@ interface TransactionSide {
 }
 
 export function Transactions() {
-  const { link, setCoverage } = usePage();
+  const { link } = usePage();
   const a = useSide(link.transaction);
   const b = useSide(link.other);
   const isAsked = link.transaction !== null && link.other !== null;
   const pair = usePair(a, b);
   const shown = isAsked ? pair : null;
   const isLoading = isAsked && (a.isLoading || b.isLoading);
-  useEffect(() => {
-    const first = shown?.a.transaction.coverage;
-    const second = shown?.b.transaction.coverage;
-    setCoverage((first?.complete === false ? first : second) ?? first ?? null);
-  }, [shown, setCoverage]);
-  const rest = isLoading ? 'Reading both transactions…' : 'Choose two transactions.';
+  usePairCoverage(shown?.a.transaction.coverage, shown?.b.transaction.coverage);
+  const rest = isLoading ? 'Reading both transactions…' : describeChoice(link);
   return (
     <>
       {isLoading && <div class="loading" />}
@@ -42,8 +46,12 @@ export function Transactions() {
       {link.other !== null && b.failure && <FailureNote failure={b.failure} onRetry={b.askAgain} />}
       {isLoading && shown && <OldPair />}
       {shown ? <Compared {...shown} /> : <h1>{rest}</h1>}
-      <Choice />
+      <Chosen />
       {shown?.a.calls && shown.b.calls && <Figures a={shown.a.calls} b={shown.b.calls} />}
+      <details class="panel" open={!isAsked}>
+        <summary>{isAsked ? 'Choose others' : 'Choose'}</summary>
+        <Choice />
+      </details>
     </>
   );
 }
@@ -106,47 +114,76 @@ const PHRASES: Readonly<Record<BreakdownPart, string>> = {
   untraced: 'on a CPU, or not recorded',
 };
 
-/** Fields for both sides; the link gets their values when the form is submitted. */
-function Choice() {
+function describeChoice({ transaction, other }: Link): string {
+  const [one] = [transaction, other].filter((name) => name !== null);
+  return one === undefined ? 'Choose two transactions.' : `Choose a transaction to compare with ${formatName(one)}.`;
+}
+
+/** The two transactions of the link. */
+function Chosen() {
   const { link, go } = usePage();
-  const [a, setA] = useState(link.transaction ?? '');
-  const [b, setB] = useState(link.other ?? '');
-  useEffect(() => setA(link.transaction ?? ''), [link.transaction]);
-  useEffect(() => setB(link.other ?? ''), [link.other]);
-  const choose = (event: Event) => {
-    event.preventDefault();
-    go({ transaction: a.trim() || null, other: b.trim() || null, other_from: null, other_to: null }, true);
-  };
+  const { transaction, other } = link;
   return (
-    <form class="filters" onSubmit={choose}>
-      <label>
-        A
-        <input value={a} placeholder="order-1" onInput={({ currentTarget }) => setA(currentTarget.value)} />
-      </label>
-      <label>
-        B
-        <input value={b} placeholder="order-2" onInput={({ currentTarget }) => setB(currentTarget.value)} />
-      </label>
-      <button type="submit" class="primary">
-        Compare
-      </button>
-      <button type="button" onClick={() => go({ transaction: link.other, other: link.transaction }, true)}>
+    <p class="filters">
+      {[transaction, other].map((name, side) => (
+        <span key={SIDES[side]}>
+          {SIDES[side]}: {name === null ? 'none yet' : <TransactionLink transaction={name} />}
+        </span>
+      ))}
+      <button
+        type="button"
+        disabled={transaction === null && other === null}
+        onClick={() => go({ transaction: other, other: transaction }, true)}
+      >
         Exchange A and B
       </button>
-      {link.transaction !== null && (
-        <button type="button" onClick={() => go({ view: 'lanes', event: null, session: null })}>
-          Open A
-        </button>
+    </p>
+  );
+}
+
+/** A list of transactions of which each can become either side. */
+function Choice() {
+  const { link, go } = usePage();
+  const [sort, setSort] = useState('recent');
+  const search = useSearch(`sort=${sort}`, true);
+  const { body, failure, askAgain } = search.found;
+  const choose = (change: Partial<Link>) => go({ ...change, other_from: null, other_to: null }, true);
+  const renderActions = ({ transaction_id }: ReceivedTransaction) =>
+    SIDES.map((side, at) => (
+      <button
+        type="button"
+        key={side}
+        aria-pressed={(at === 0 ? link.transaction : link.other) === transaction_id}
+        aria-label={`${formatName(transaction_id)} as ${side}`}
+        onClick={() => choose(at === 0 ? { transaction: transaction_id } : { other: transaction_id })}
+      >
+        {side}
+      </button>
+    ));
+  return (
+    <>
+      <p class="filters">
+        <SearchField search={search} />
+        <select aria-label="Order" value={sort} onChange={({ currentTarget }) => setSort(currentTarget.value)}>
+          <option value="recent">the latest first</option>
+          <option value="slowest">the slowest first</option>
+        </select>
+      </p>
+      {failure && <FailureNote failure={failure} onRetry={askAgain} />}
+      {body?.transactions.length === 0 && (
+        <p>
+          {body.part === ''
+            ? 'No transaction is recorded yet.'
+            : `No id of a transaction contains ${formatName(body.part)}.`}
+          {!body.coverage.complete && ` ${beginMissing(body.coverage)}.`}
+        </p>
       )}
-      {link.other !== null && (
-        <button
-          type="button"
-          onClick={() => go({ view: 'lanes', transaction: link.other, event: null, session: null })}
-        >
-          Open B
-        </button>
+      {body && body.transactions.length > 0 && (
+        <div class="wide">
+          <TransactionTable caption="Choose A and B" transactions={body.transactions} renderActions={renderActions} />
+        </div>
       )}
-    </form>
+    </>
   );
 }
 
@@ -154,67 +191,20 @@ function Figures({ a, b }: { a: ReadCalls; b: ReadCalls }) {
   const isLossy = { a: a.coverage?.complete === false, b: b.coverage?.complete === false };
   return (
     <>
-      {a.breakdown && b.breakdown && <TwoBars a={a.breakdown} b={b.breakdown} />}
+      {a.breakdown && b.breakdown && (
+        <section class="panel wide">
+          <TimeSpent
+            heading="Part"
+            sides={[
+              { name: 'A', ...a.breakdown },
+              { name: 'B', ...b.breakdown },
+            ]}
+            hasChange
+          />
+        </section>
+      )}
       <SumsTable rows={joinSums(a.sums, b.sums, null)} isLossy={isLossy} lengths={null} />
     </>
-  );
-}
-
-/* Shows the parts of two transactions' times: bars on a common scale, and numbers. */
-
-interface Props {
-  a: Breakdown;
-  b: Breakdown;
-}
-
-function TwoBars({ a, b }: Props) {
-  const longest = Math.max(a.durationNs, b.durationNs, 1);
-  const shown = PARTS.filter((part) => a.parts[part] > 0 || b.parts[part] > 0);
-  const renderCell = (ns: number) => <span title={formatExactDuration(BigInt(ns))}>{formatShortDuration(ns)}</span>;
-  return (
-    <section class="panel wide">
-      <h2>Where the time went</h2>
-      {[a, b].map(({ parts, durationNs }, side) => (
-        <div key={SIDES[side]} class="side" aria-hidden="true">
-          {SIDES[side]}
-          <div class="parts" style={{ width: `${(durationNs / longest) * 100}%` }}>
-            {shown.map((part) => (
-              <div key={part} class={`part ${part}`} style={{ flexGrow: parts[part] }} />
-            ))}
-          </div>
-        </div>
-      ))}
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Part</th>
-            {['A', 'B', 'Change'].map((name) => (
-              <th key={name} scope="col" class="number">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {shown.map((part) => (
-            <tr key={part}>
-              <th scope="row">
-                <span class={`key ${part}`} aria-hidden="true" /> {PART_NAMES[part]}
-              </th>
-              <td class="number">{renderCell(a.parts[part])}</td>
-              <td class="number">{renderCell(b.parts[part])}</td>
-              <td class="number">{formatSignedDuration(b.parts[part] - a.parts[part])}</td>
-            </tr>
-          ))}
-          <tr>
-            <th scope="row">altogether</th>
-            <td class="number">{renderCell(a.durationNs)}</td>
-            <td class="number">{renderCell(b.durationNs)}</td>
-            <td class="number">{formatSignedDuration(b.durationNs - a.durationNs)}</td>
-          </tr>
-        </tbody>
-      </table>
-    </section>
   );
 }
 

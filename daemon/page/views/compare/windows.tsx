@@ -1,19 +1,17 @@
 /** Compares two windows of time: which calls took longer in one of them. */
-import { useEffect, useState } from 'preact/hooks';
+import { formatShortDuration } from '../../../model/wording/exact_times.ts';
+import { formatName } from '../../../model/wording/names.ts';
 import { changeSentence } from '../../compare/sentence.ts';
 import { type JoinedRow, joinSums, type Lengths } from '../../compare/sums.ts';
-import { GROUP_BY, type StatsAnswer, toWindowSums } from '../../compare/window_sums.ts';
+import { GROUP_BY, toWindowSums, type WindowStats } from '../../compare/window_sums.ts';
 import { filterParameters } from '../../link/filters.ts';
 import type { Link } from '../../link/link.ts';
-import { parseClockNs } from '../../numbers/clock_input.ts';
-import { formatShortDuration } from '../../numbers/exact_times.ts';
-import { formatWallClock } from '../../numbers/wall_clock.ts';
+import { Bounds } from '../bounds.tsx';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { formatName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
 import { Losses } from './losses.tsx';
-import { OldPair, type Pair, usePair } from './pair.tsx';
+import { OldPair, type Pair, usePair, usePairCoverage } from './pair.tsx';
 import { SumsTable } from './sums_table.tsx';
 
 const MINUTE_NS = 60_000_000_000n;
@@ -24,7 +22,7 @@ interface Window {
 }
 
 export function Windows() {
-  const { link, setCoverage } = usePage();
+  const { link } = usePage();
   const one = buildWindow(link.from, link.to);
   const other = buildWindow(link.other_from, link.other_to);
   const a = useWindow(link, one);
@@ -32,11 +30,7 @@ export function Windows() {
   const pair = usePair(a, b);
   const shown = one && other ? pair : null;
   const isLoading = one !== null && other !== null && (a.isLoading || b.isLoading);
-  useEffect(() => {
-    const first = shown?.a.coverage;
-    const second = shown?.b.coverage;
-    setCoverage((first?.complete === false ? first : second) ?? first ?? null);
-  }, [shown, setCoverage]);
+  usePairCoverage(shown?.a.coverage, shown?.b.coverage);
   const rest = isLoading ? 'Reading both windows…' : 'Choose two windows of time.';
   return (
     <>
@@ -55,7 +49,7 @@ function buildWindow(fromNs: bigint | null, toNs: bigint | null): Window | null 
   return fromNs !== null && toNs !== null && fromNs < toNs ? { fromNs, toNs } : null;
 }
 
-type Summed = StatsAnswer & Window;
+type SummedWindow = WindowStats & Window;
 
 function useWindow(link: Link, window: Window | null) {
   const { daemon } = usePage();
@@ -65,13 +59,13 @@ function useWindow(link: Link, window: Window | null) {
   if (window) parameters.set('from', window.fromNs.toString());
   if (window) parameters.set('to', window.toNs.toString());
   const path = `/api/stats?${parameters}`;
-  return useAnswer<Summed>(window && path, async (signal) => ({
-    ...(await daemon.askJson<StatsAnswer>(path, { signal })),
+  return useAnswer<SummedWindow>(window && path, async (signal) => ({
+    ...(await daemon.askJson<WindowStats>(path, { signal })),
     ...window!,
   }));
 }
 
-type Both = Pair<Summed>;
+type Both = Pair<SummedWindow>;
 
 /** Returns the lengths of the windows; null if they are equal and the sums can therefore be compared directly. */
 function computeLengths({ a, b }: Both): Lengths | null {
@@ -109,37 +103,9 @@ function nameCall({ call, target, service }: JoinedRow): string {
   return `${formatName(call)} of ${formatName(service)}${target === null ? '' : ` on ${formatName(target)}`}`;
 }
 
-const FIELDS = ['from', 'to', 'other_from', 'other_to'] as const;
-type WindowField = (typeof FIELDS)[number];
-const LABELS: Readonly<Record<WindowField, string>> = {
-  from: 'A from',
-  to: 'to',
-  other_from: 'B from',
-  other_to: 'to',
-};
-
-const formatTimes = (link: Link) =>
-  Object.fromEntries(
-    FIELDS.map((field) => [field, link[field] === null ? '' : formatWallClock(link[field])]),
-  ) as Record<WindowField, string>;
-
+/** Chooses the second window; the first one is that of the page. */
 function Choice() {
   const { link, go } = usePage();
-  const [texts, setTexts] = useState(() => formatTimes(link));
-  const [problem, setProblem] = useState('');
-  useEffect(
-    () => setTexts(formatTimes(link)),
-    FIELDS.map((field) => link[field]),
-  );
-  const choose = (event: Event) => {
-    event.preventDefault();
-    const times = FIELDS.map((field) => parseClockNs(texts[field]));
-    const found = describeProblem(texts, times);
-    setProblem(found ?? '');
-    if (found !== null) return;
-    const [from, to, other_from, other_to] = times;
-    go({ from: from!, to: to!, other_from: other_from!, other_to: other_to!, other: null }, true);
-  };
   const chooseLast = () => {
     const nowNs = BigInt(Date.now()) * 1_000_000n;
     const middle = nowNs - 5n * MINUTE_NS;
@@ -147,22 +113,9 @@ function Choice() {
   };
   const { from, to } = link;
   return (
-    <form class="filters" onSubmit={choose}>
-      {FIELDS.map((field) => (
-        <label key={field}>
-          {LABELS[field]}
-          <input
-            class="clock"
-            aria-label={`${field.startsWith('other') ? 'B' : 'A'} ${field.endsWith('from') ? 'from' : 'to'}, UTC`}
-            value={texts[field]}
-            placeholder="2026-11-21 01:37:31"
-            onInput={({ currentTarget }) => setTexts({ ...texts, [field]: currentTarget.value })}
-          />
-        </label>
-      ))}
-      <button type="submit" class="primary">
-        Compare
-      </button>
+    <div class="filters">
+      <span>A is the window above.</span>
+      <Bounds names={['other_from', 'other_to']} label="B" />
       <button type="button" onClick={chooseLast}>
         The last 5 minutes with those before
       </button>
@@ -171,27 +124,6 @@ function Choice() {
           A with the time after it
         </button>
       )}
-      {problem && (
-        <p role="alert" class="failure">
-          {problem}
-        </p>
-      )}
-    </form>
+    </div>
   );
-}
-
-function describeProblem(
-  texts: Readonly<Record<WindowField, string>>,
-  times: readonly (bigint | null)[],
-): string | null {
-  const wrong = FIELDS.findIndex((_, at) => times[at] === null);
-  if (wrong >= 0) {
-    const text = texts[FIELDS[wrong]!];
-    const side = wrong < 2 ? 'A' : 'B';
-    if (text.trim() === '') return `${side} needs two times, such as 2026-11-21 01:37:31, in UTC.`;
-    return `${formatName(text)} is no time of day in UTC, such as 2026-11-21 01:37:31.`;
-  }
-  const [from, to, otherFrom, otherTo] = times as bigint[];
-  if (from! >= to!) return 'A ends before it begins.';
-  return otherFrom! >= otherTo! ? 'B ends before it begins.' : null;
 }

@@ -1,26 +1,28 @@
 /** Shows which hosts are recorded, which events are missing and why, and the open sessions. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { LOSS_CAUSES, LOSS_CURES } from '../../../../bpf/schema/losses.ts';
-import type { Coverage, ExactInteger, Readiness, Session } from '../../../contract/received.ts';
+import type { ListedPin, Readiness, ReceivedCoverage, ReceivedSession } from '../../../contract/received.ts';
+import { formatBytes, formatQuantity, percentText } from '../../../model/wording/amounts.ts';
+import { groupDigits } from '../../../model/wording/exact_times.ts';
+import { formatName } from '../../../model/wording/names.ts';
 import { type Failure, toFailure } from '../../api/failure.ts';
 import { computeAgentCost } from '../../api/metrics.ts';
-import { formatBytes, formatQuantity, percentText } from '../../numbers/amounts.ts';
-import { formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
+import { describeLosses } from '../../losses/wording.ts';
 import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { deleteSession } from '../../replay/replay.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { formatName } from '../names.ts';
+import { Table } from '../table.tsx';
 import { useAnswer } from '../use_answer.ts';
+import { Losses } from './losses.tsx';
 
 /** Each part sends its own request, so that a failed or slow request does not affect the other parts. */
 export function Health() {
   const { daemon, setCoverage, access } = usePage();
   const usePart = <Body,>(path: string) => useRefreshed((signal) => daemon.askJson<Body>(path, { signal }));
   const readiness = usePart<Readiness>('/readyz');
-  const newest = usePart<{ coverage: Coverage }>('/api/events?limit=1&order=desc');
-  const sessions = usePart<{ sessions: Session[] }>('/api/replay/sessions?limit=1000');
+  const newest = usePart<{ coverage: ReceivedCoverage }>('/api/events?limit=1&order=desc&coverage=full');
+  const sessions = usePart<{ sessions: ReceivedSession[] }>('/api/replay/sessions?limit=1000');
   const pins = usePart<{ pins: ListedPin[] }>('/api/pins');
   // The daemon's metrics in Prometheus' text format.
   const metrics = useRefreshed(async (signal) =>
@@ -47,7 +49,7 @@ export function Health() {
       />
       {readiness.body && !readiness.body.fleet && <Recordings readiness={readiness.body} />}
       {readiness.body?.fleet && coverage && <Nodes coverage={coverage} />}
-      {coverage && <Gaps coverage={coverage} />}
+      {coverage?.complete === false && <Losses coverage={coverage} />}
       {metrics.body !== null && <AgentCost metrics={metrics.body} />}
       {sessions.body && (
         <Sessions sessions={sessions.body.sessions} mayDelete={mayChange} onDeleted={sessions.askAgain} />
@@ -98,15 +100,11 @@ function describeRecorded({ body, ...part }: Refreshed<Readiness>): string {
   return who + formatAge(part);
 }
 
-function describeMissing({ body, ...part }: Refreshed<{ coverage: Coverage }>): string {
+function describeMissing({ body, ...part }: Refreshed<{ coverage: ReceivedCoverage }>): string {
   if (!body) return 'it is not known what is missing';
-  const { complete, lost, gaps } = body.coverage;
+  const { complete, lost } = body.coverage;
   if (complete) return `nothing is known to be missing${formatAge(part)}`;
-  const count =
-    lost > 0
-      ? `at least ${formatQuantity(lost, 'event')} ${lost === 1 ? 'is' : 'are'} missing`
-      : 'events are missing, uncounted';
-  return `${count}, in ${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}${formatAge(part)}`;
+  return `${lost > 0 ? 'at least ' : ''}${describeLosses(body.coverage)}${formatAge(part)}`;
 }
 
 function formatAge({ at, isOld }: Omit<Refreshed<unknown>, 'body'>): string {
@@ -141,53 +139,6 @@ function AgentCost({ metrics }: { metrics: string }) {
   );
 }
 
-/* Shows the gaps of the recordings, with their causes and remedies. */
-
-/** Remedies against further loss, for causes that have no cure in `LOSS_CURES`. */
-const REMEDIES: ReadonlyMap<string, string> = new Map([
-  ['agent_stopped', 'a service that restarts the agent'],
-  ['agent_killed', 'a service that restarts the agent'],
-  ['retention', 'a larger --retain-bytes or --retain-age of the agent'],
-]);
-
-const CURES: ReadonlyMap<string, string | null> = new Map(Object.entries(LOSS_CURES));
-const CAUSES: ReadonlyMap<string, string> = new Map(Object.entries(LOSS_CAUSES));
-
-function Gaps({ coverage: { gaps } }: { coverage: Coverage }) {
-  if (gaps.length === 0) return null;
-  return (
-    <section class="panel">
-      <h2>What is missing</h2>
-      <div class="wide">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">From</th>
-              <th scope="col">For</th>
-              <th scope="col">Events</th>
-              <th scope="col">Node</th>
-              <th scope="col">Why</th>
-              <th scope="col">What helps</th>
-            </tr>
-          </thead>
-          <tbody>
-            {gaps.map(({ from, to, lost, cause, node }) => (
-              <tr key={`${from} ${to} ${cause} ${node}`}>
-                <td>{formatWallClock(BigInt(from))}</td>
-                <td>{formatShortDuration(Number(BigInt(to) - BigInt(from)))}</td>
-                <td>{lost > 0 ? groupDigits(lost) : 'not counted'}</td>
-                <td>{node === null ? 'unknown' : formatName(node)}</td>
-                <td>{CAUSES.get(cause) ?? formatName(cause)}</td>
-                <td>{CURES.get(cause) ?? REMEDIES.get(cause) ?? '–'}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </section>
-  );
-}
-
 /* Shows the nodes of a fleet, and the time up to which the events of each node have arrived. */
 
 /** Maximum number of nodes that are shown, those furthest behind first: a fleet may have thousands. */
@@ -196,54 +147,37 @@ const NODES_MAX = 200;
 /** Describes how many nodes ship, as the beginning of a sentence. */
 function describeNodes({ current, silent, ended }: NonNullable<Readiness['fleet']>['nodes']): string {
   const first =
-    current === 0 ? 'No node ships now' : `${formatNodeCount(current)} ${current === 1 ? 'ships' : 'ship'} now`;
+    current === 0 ? 'No node ships now' : `${formatQuantity(current, 'node')} ${current === 1 ? 'ships' : 'ship'} now`;
   const others = [
-    silent > 0 ? `${formatNodeCount(silent)} ${silent === 1 ? 'is' : 'are'} silent` : '',
-    ended > 0 ? `${formatNodeCount(ended)} ${ended === 1 ? 'has' : 'have'} ended` : '',
+    silent > 0 ? `${formatQuantity(silent, 'node')} ${silent === 1 ? 'is' : 'are'} silent` : '',
+    ended > 0 ? `${formatQuantity(ended, 'node')} ${ended === 1 ? 'has' : 'have'} ended` : '',
   ];
   return [first, ...others].filter(Boolean).join(', ');
 }
 
-const formatNodeCount = (count: number): string => `${groupDigits(count)} ${count === 1 ? 'node' : 'nodes'}`;
-
-function Nodes({ coverage: { nodes: known } }: { coverage: Coverage }) {
+function Nodes({ coverage: { nodes: known } }: { coverage: ReceivedCoverage }) {
   const behind = known.toSorted((a, b) => (BigInt(a.recorded_until) < BigInt(b.recorded_until) ? -1 : 1));
   return (
     <section class="panel">
       <h2>Nodes</h2>
       <div class="wide">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Node</th>
-              <th scope="col">Arrived until (UTC)</th>
+        <Table headings={['Node', 'Arrived until (UTC)']}>
+          {behind.slice(0, NODES_MAX).map(({ node, recorded_until }) => (
+            <tr key={node}>
+              <th scope="row">{formatName(node)}</th>
+              <td class="digits">{formatWallClock(BigInt(recorded_until))}</td>
             </tr>
-          </thead>
-          <tbody>
-            {behind.slice(0, NODES_MAX).map(({ node, recorded_until }) => (
-              <tr key={node}>
-                <th scope="row">{formatName(node)}</th>
-                <td class="digits">{formatWallClock(BigInt(recorded_until))}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </div>
       {known.length > NODES_MAX && (
-        <p class="quiet">{formatNodeCount(known.length - NODES_MAX)} more are less far behind.</p>
+        <p class="quiet">{formatQuantity(known.length - NODES_MAX, 'node')} more are less far behind.</p>
       )}
     </section>
   );
 }
 
 /* Shows the transactions that are pinned against retention. */
-
-interface ListedPin {
-  transaction_id: string;
-  from: ExactInteger;
-  pinned_at: string;
-  node: string;
-}
 
 interface Props {
   pins: readonly ListedPin[];
@@ -269,42 +203,29 @@ function Pins({ pins, mayUnpin, onUnpinned }: Props) {
       <h2>Pinned transactions</h2>
       {failure && <FailureNote failure={failure} />}
       <div class="wide">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Transaction</th>
-              <th scope="col">Node</th>
-              <th scope="col">Kept from (UTC)</th>
-              <th scope="col">Pinned</th>
-              <th scope="col">
-                <span class="spoken">Actions</span>
+        <Table headings={['Transaction', 'Node', 'Kept from (UTC)', 'Pinned', ['Actions', 'spoken']]}>
+          {pins.map(({ transaction_id, node, from, pinned_at }) => (
+            <tr key={`${node} ${transaction_id}`}>
+              <th scope="row">
+                <button
+                  type="button"
+                  class="link"
+                  onClick={() => go({ view: 'lanes', transaction: transaction_id, session: null, event: null })}
+                >
+                  {formatName(transaction_id)}
+                </button>
               </th>
+              <td>{formatName(node)}</td>
+              <td class="digits">{formatWallClock(BigInt(from))}</td>
+              <td>{pinned_at}</td>
+              <td>
+                <button type="button" disabled={!mayUnpin} onClick={() => unpin(transaction_id)}>
+                  Unpin
+                </button>
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {pins.map(({ transaction_id, node, from, pinned_at }) => (
-              <tr key={`${node} ${transaction_id}`}>
-                <th scope="row">
-                  <button
-                    type="button"
-                    class="link"
-                    onClick={() => go({ view: 'lanes', transaction: transaction_id, session: null, event: null })}
-                  >
-                    {formatName(transaction_id)}
-                  </button>
-                </th>
-                <td>{formatName(node)}</td>
-                <td class="digits">{formatWallClock(BigInt(from))}</td>
-                <td>{pinned_at}</td>
-                <td>
-                  <button type="button" disabled={!mayUnpin} onClick={() => unpin(transaction_id)}>
-                    Unpin
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </div>
     </section>
   );
@@ -326,28 +247,17 @@ function Recordings({ readiness: { recordings, unreadable } }: { readiness: Read
     <section class="panel">
       <h2>Recordings</h2>
       <div class="wide">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Node</th>
-              <th scope="col">Agent</th>
-              <th scope="col">Alive until</th>
-              <th scope="col">From</th>
-              <th scope="col">State</th>
+        <Table headings={['Node', 'Agent', 'Alive until', 'From', 'State']}>
+          {recordings.map(({ recording_id, node, agent, source, damaged }) => (
+            <tr key={recording_id}>
+              <th scope="row">{formatName(node)}</th>
+              <td>{MEANING[agent.state] ?? agent.state}</td>
+              <td>{agent.alive_at ?? '–'}</td>
+              <td>{source}</td>
+              <td>{damaged ? '✕ parts of it cannot be read' : 'readable'}</td>
             </tr>
-          </thead>
-          <tbody>
-            {recordings.map(({ recording_id, node, agent, source, damaged }) => (
-              <tr key={recording_id}>
-                <th scope="row">{formatName(node)}</th>
-                <td>{MEANING[agent.state] ?? agent.state}</td>
-                <td>{agent.alive_at ?? '–'}</td>
-                <td>{source}</td>
-                <td>{damaged ? '✕ parts of it cannot be read' : 'readable'}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </div>
       {unreadable.map(({ file, reason }) => (
         <p class="failure" key={file}>
@@ -361,7 +271,7 @@ function Recordings({ readiness: { recordings, unreadable } }: { readiness: Read
 /* Shows the daemon's replay sessions; each has buttons to open and to delete it. */
 
 interface SessionsProps {
-  sessions: Session[];
+  sessions: ReceivedSession[];
   mayDelete: boolean;
   onDeleted: () => void;
 }
@@ -377,44 +287,31 @@ function Sessions({ sessions, mayDelete, onDeleted }: SessionsProps) {
     <section class="panel">
       <h2>Replay sessions</h2>
       <div class="wide">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Transaction</th>
-              <th scope="col">State</th>
-              <th scope="col">Event</th>
-              <th scope="col">Speed</th>
-              <th scope="col">
-                <span class="spoken">Actions</span>
+        <Table headings={['Transaction', 'State', 'Event', 'Speed', ['Actions', 'spoken']]}>
+          {sessions.map(({ session_id, transaction_id, state, event_index, event_count, speed_factor }) => (
+            <tr key={session_id}>
+              <th scope="row">
+                <button
+                  type="button"
+                  class="link"
+                  onClick={() => go({ view: 'lanes', transaction: transaction_id, session: session_id })}
+                >
+                  {formatName(transaction_id)}
+                </button>
               </th>
+              <td>{state}</td>
+              <td>
+                {groupDigits(event_index)} of {groupDigits(event_count)}
+              </td>
+              <td>{speed_factor}×</td>
+              <td>
+                <button type="button" disabled={!mayDelete} onClick={() => remove(session_id)}>
+                  Delete
+                </button>
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {sessions.map(({ session_id, transaction_id, state, event_index, event_count, speed_factor }) => (
-              <tr key={session_id}>
-                <th scope="row">
-                  <button
-                    type="button"
-                    class="link"
-                    onClick={() => go({ view: 'lanes', transaction: transaction_id, session: session_id })}
-                  >
-                    {formatName(transaction_id)}
-                  </button>
-                </th>
-                <td>{state}</td>
-                <td>
-                  {groupDigits(event_index)} of {groupDigits(event_count)}
-                </td>
-                <td>{speed_factor}×</td>
-                <td>
-                  <button type="button" disabled={!mayDelete} onClick={() => remove(session_id)}>
-                    Delete
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </div>
     </section>
   );

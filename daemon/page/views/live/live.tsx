@@ -1,17 +1,18 @@
 /** Shows the live recording: how much is recorded, the last minute as a map, and the newest events. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { formatQuantity, formatRate } from '../../../model/wording/amounts.ts';
+import { formatShortDuration, groupDigits } from '../../../model/wording/exact_times.ts';
+import { formatName } from '../../../model/wording/names.ts';
 import { NEWEST_MAX, type NewestRow } from '../../live/newest.ts';
 import { buildRowTexts, LIVE_HEADINGS, type RowTexts } from '../../live/row_cells.ts';
 import { type Second, sumSeconds } from '../../live/seconds.ts';
-import { advanceMinute, type Tail } from '../../live/tail.ts';
-import { formatQuantity, formatRate } from '../../numbers/amounts.ts';
-import { formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
+import { advanceMinute, type LiveTail } from '../../live/tail.ts';
 import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
 import { useKeys } from '../keys.ts';
-import { formatName } from '../names.ts';
 import { ScrolledRows } from '../scrolled_rows.tsx';
+import { TransactionLink } from '../transaction_link.tsx';
 import { WindowForm } from '../window_form.tsx';
 import { MinuteMap } from './minute_map.tsx';
 import { NothingYet } from './nothing_yet.tsx';
@@ -35,7 +36,7 @@ export function Live() {
   );
 }
 
-function Followed({ tail }: { tail: Tail }) {
+function Followed({ tail }: { tail: LiveTail }) {
   const { link, go, announce } = usePage();
   const { state, failure } = tail;
   const isPaused = state === 'paused';
@@ -88,7 +89,7 @@ function Followed({ tail }: { tail: Tail }) {
   );
 }
 
-const STATES: Readonly<Record<Tail['state'], string>> = {
+const STATES: Readonly<Record<LiveTail['state'], string>> = {
   connecting: 'connecting',
   following: 'following',
   in_turns: 'following in turns, as other tabs have all four streams',
@@ -97,7 +98,7 @@ const STATES: Readonly<Record<Tail['state'], string>> = {
   refused: 'not connected',
 };
 
-function Behind({ tail }: { tail: Tail }) {
+function Behind({ tail }: { tail: LiveTail }) {
   const behindMs = tail.computeBehindMs(performance.now());
   if (behindMs < BEHIND_MS_MIN || tail.kept.eventCount === 0) return null;
   return (
@@ -112,7 +113,7 @@ function Behind({ tail }: { tail: Tail }) {
   );
 }
 
-function describeTail(tail: Tail): string {
+function describeTail(tail: LiveTail): string {
   const { arrivals, eventCount } = tail.kept;
   const minute = advanceMinute(tail);
   if (!minute || !arrivals || eventCount === 0)
@@ -145,9 +146,9 @@ function mergeSeconds(seconds: readonly Second[]): Omit<Second, 'startNs'> {
 const HEADINGS = ['', ...LIVE_HEADINGS].map((name) => ({ name: name || 'Mark' }));
 const TRANSACTION = LIVE_HEADINGS.indexOf('Transaction');
 
-function NewestTable({ tail }: { tail: Tail }) {
+function NewestTable({ tail }: { tail: LiveTail }) {
   const [isHeld, setIsHeld] = useState(false);
-  const shown = useRef<{ tail: Tail; total: number; rows: NewestRow[] }>({ tail, total: 0, rows: [] });
+  const shown = useRef<{ tail: LiveTail; total: number; rows: NewestRow[] }>({ tail, total: 0, rows: [] });
   const texts = useRef(new Map<number, RowTexts>());
   if (shown.current.tail !== tail || (!isHeld && shown.current.total !== tail.kept.newest.total)) {
     shown.current = { tail, total: tail.kept.newest.total, rows: tail.kept.newest.rows() };
@@ -181,7 +182,6 @@ function NewestTable({ tail }: { tail: Tail }) {
 }
 
 function Cells({ texts: { cells, note, transactionId, eventId }, kind }: { texts: RowTexts; kind: NewestRow['kind'] }) {
-  const { go } = usePage();
   if (cells === null)
     return (
       <td colSpan={HEADINGS.length}>
@@ -194,13 +194,7 @@ function Cells({ texts: { cells, note, transactionId, eventId }, kind }: { texts
       {cells.map((cell, at) => (
         <td key={LIVE_HEADINGS[at]} class="digits">
           {at === TRANSACTION && transactionId !== null ? (
-            <button
-              type="button"
-              class="link"
-              onClick={() => go({ view: 'lanes', transaction: transactionId, event: eventId, session: null })}
-            >
-              {formatName(transactionId)}
-            </button>
+            <TransactionLink transaction={transactionId} event={eventId} />
           ) : cell === '' ? (
             ''
           ) : (
@@ -220,7 +214,7 @@ const SECOND_HEADINGS = [
   { name: 'Recorded' },
 ];
 
-function SecondsTable({ tail }: { tail: Tail }) {
+function SecondsTable({ tail }: { tail: LiveTail }) {
   const [isHeld, setIsHeld] = useState(false);
   const shown = useRef<Second[]>([]);
   const minute = advanceMinute(tail);

@@ -1,5 +1,7 @@
 /** Shows the last minute as a map of events, by time and duration. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { formatQuantity } from '../../../model/wording/amounts.ts';
+import { formatShortDuration } from '../../../model/wording/exact_times.ts';
 import { THEMES, toPixel } from '../../draw/theme.ts';
 import { FIRST_ROW, getRowStartNs, MINUTE_COLUMNS, type Minute, ROW_COUNT } from '../../live/minute.ts';
 import {
@@ -9,9 +11,7 @@ import {
   drawMinute,
   type MinutePalette,
 } from '../../live/minute_picture.ts';
-import { advanceMinute, type Tail } from '../../live/tail.ts';
-import { formatQuantity } from '../../numbers/amounts.ts';
-import { formatShortDuration } from '../../numbers/exact_times.ts';
+import { advanceMinute, type LiveTail } from '../../live/tail.ts';
 import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
 import { readCurrentTheme } from '../theme.ts';
@@ -23,7 +23,7 @@ const SHADES = 16;
 const LEAST_SHARE = 0.7;
 
 interface Props {
-  tail: Tail;
+  tail: LiveTail;
   summary: string;
 }
 

@@ -1,11 +1,11 @@
 /** Explains why no event arrives and what to do: a filter may exclude all events, or nothing may be recorded. */
-import type { Coverage, Readiness } from '../../../contract/received.ts';
+import type { Readiness, ReceivedCoverage } from '../../../contract/received.ts';
+import { formatQuantity } from '../../../model/wording/amounts.ts';
+import { formatName } from '../../../model/wording/names.ts';
 import { dropFilters, dropFilterValue, listFilters } from '../../link/filters.ts';
 import { EMPTY_LINK, type Link } from '../../link/link.ts';
-import { formatQuantity } from '../../numbers/amounts.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { formatName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
 import { buildLiveParameters } from './use_tail.ts';
 
@@ -34,7 +34,7 @@ export function NothingYet() {
     const count = async (term: Term) => {
       const parameters = buildLiveParameters({ ...link, ...term.without });
       parameters.set('from', WINDOW);
-      const answer = await daemon.askJson<{ total: { count: number }; coverage: Coverage }>(
+      const answer = await daemon.askJson<{ total: { count: number }; coverage: ReceivedCoverage }>(
         `/api/stats?${parameters}`,
         {
           signal,

@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { filterParameters } from '../../link/filters.ts';
 import type { Link } from '../../link/link.ts';
-import { openTail, type Tail } from '../../live/tail.ts';
+import { type LiveTail, openTail } from '../../live/tail.ts';
 import { usePage } from '../context.ts';
 
 /** Interval at which the rows and texts are renewed: people would not read faster changes. */
@@ -16,9 +16,9 @@ export function buildLiveParameters(link: Link): URLSearchParams {
 }
 
 /** Opens the live events with the link's filters; null until the stream is opened. */
-export function useTail(): Tail | null {
+export function useTail(): LiveTail | null {
   const { daemon, link } = usePage();
-  const [tail, setTail] = useState<Tail | null>(null);
+  const [tail, setTail] = useState<LiveTail | null>(null);
   const [, renew] = useState(0);
   const filters = buildLiveParameters(link).toString();
   useEffect(() => {

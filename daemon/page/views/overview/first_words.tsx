@@ -1,14 +1,14 @@
 /**
  * Sentences of an overview with little data: few transactions, none that match the filters, or none that are labelled.
  */
-import type { Transaction } from '../../../contract/received.ts';
+import type { ReceivedTransaction } from '../../../contract/received.ts';
+import { formatQuantity } from '../../../model/wording/amounts.ts';
+import { formatShortDuration, groupDigits } from '../../../model/wording/exact_times.ts';
+import { formatName } from '../../../model/wording/names.ts';
 import { dropFilters, listFilters } from '../../link/filters.ts';
 import type { LatencyMap, SlowestTransactions } from '../../map/questions.ts';
-import { formatQuantity } from '../../numbers/amounts.ts';
-import { formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
 import { usePage } from '../context.ts';
-import { formatName } from '../names.ts';
-import { useOpen } from './slowest_table.tsx';
+import { TransactionLink } from '../transaction_link.tsx';
 
 /** Names the slowest transaction if there are too few transactions to compare the slowest with the others. */
 export function FewSentence({
@@ -18,7 +18,6 @@ export function FewSentence({
   map: LatencyMap;
   slowest: SlowestTransactions | null;
 }) {
-  const open = useOpen();
   const { count, duration_ns } = answer.total;
   const first = of === 'events' ? undefined : slowest?.transactions[0];
   if (!first) {
@@ -32,15 +31,15 @@ export function FewSentence({
   return (
     <h1>
       {describeTransaction(first, count)}{' '}
-      <button type="button" class="primary" onClick={() => open(first.transaction_id)}>
+      <TransactionLink transaction={first.transaction_id} isPrimary>
         Open
-      </button>
+      </TransactionLink>
     </h1>
   );
 }
 
 function describeTransaction(
-  { transaction_id, services, nodes, duration_ns, error_count }: Transaction,
+  { transaction_id, services, nodes, duration_ns, error_count }: ReceivedTransaction,
   count: number,
 ): string {
   const place = `${services.map(formatName).join(', ')} on ${nodes.map(formatName).join(', ')}`;
@@ -50,7 +49,7 @@ function describeTransaction(
 }
 
 interface SlowestProps {
-  transaction: Transaction | undefined;
+  transaction: ReceivedTransaction | undefined;
   /**
    * Whether the slowest transaction of another selection is awaited: the line keeps its place meanwhile, so that the
    * map does not move.
@@ -59,24 +58,28 @@ interface SlowestProps {
 }
 
 export function SlowestLine({ transaction, isOld }: SlowestProps) {
-  const open = useOpen();
   if (!transaction) return null;
   const { transaction_id, duration_ns } = transaction;
   return (
     <p style={isOld ? { visibility: 'hidden' } : {}}>
       Slowest: {formatName(transaction_id)}, {formatShortDuration(BigInt(duration_ns))}{' '}
-      <button type="button" class="primary" onClick={() => open(transaction_id)}>
+      <TransactionLink transaction={transaction_id} isPrimary>
         Open
-      </button>
+      </TransactionLink>
     </p>
   );
 }
 
+/** A random id: two commands that are run with the same id make one transaction, as long as the time between them. */
+const EXAMPLE_ID = `order-${Math.floor(Math.random() * 0x10000)
+  .toString(16)
+  .padStart(4, '0')}`;
+
 const HowToLabel = () => (
   <>
-    Requests with a <code>traceparent</code> header are labelled by themselves. To label a command, run{' '}
-    <code>kreplay exec --transaction order-1 -- make order</code>; <a href="docs/guide/">the guide</a> has the other
-    ways.
+    To label a command, run <code>kreplay exec --transaction {EXAMPLE_ID} -- make order</code>. Requests with a{' '}
+    <code>traceparent</code> header are labelled by agents with <code>--http-services</code>;{' '}
+    <a href="docs/guide/">the guide</a> has the other ways.
   </>
 );
 
@@ -110,7 +113,8 @@ export function NothingRecorded({ isUnlabelled }: { isUnlabelled: boolean }) {
     <section class="panel">
       <h1>No transaction is recorded yet.</h1>
       <p>
-        <HowToLabel /> Events without a transaction are recorded too: <code>kreplay events</code> lists them.
+        <HowToLabel /> Events without a transaction are recorded too, unless the agent has <code>--only-labelled</code>:{' '}
+        <code>kreplay events</code> lists them.
       </p>
     </section>
   );

@@ -1,14 +1,15 @@
 /**
- * Draws a map of latencies. Axes, cells and gaps are painted once for each size; while the box moves, a frame only lays
+ * Draws a map of latencies. Axes, cells and losses are painted once for each size; while the box moves, a frame only lays
  * these pictures over each other.
  */
-import type { Gap } from '../../../contract/received.ts';
-import { THEMES, type ThemeName } from '../../draw/theme.ts';
+import { THEMES, type ThemeName, toPixel } from '../../draw/theme.ts';
+import { computeWeights, paintLosses } from '../../losses/weights.ts';
 import type { CellBox } from '../../map/box.ts';
 import { computeClockTicks } from '../../map/clock_ticks.ts';
-import { paintCells } from '../../map/paint.ts';
+import { type PictureSize, paintCells } from '../../map/paint.ts';
 import type { LatencyMap } from '../../map/questions.ts';
 import { computeColumnPlace, computeColumnStartNs, computeDurationMarks } from '../../map/scale.ts';
+import { clearCanvas } from '../use_frame.ts';
 
 /** Room for the labels of durations and of times, in CSS pixels. */
 export const LEFT_PX = 52;
@@ -19,8 +20,6 @@ const TOP_PX = 6;
 export const HEIGHT_PX = TOP_PX + PLOT_PX + BOTTOM_PX;
 const FONT = '12px system-ui, sans-serif';
 const TICK_PX = 90;
-const HATCH_PX = 6;
-const GAP_WIDTH_PX_MIN = 3;
 const FAINT_ALPHA = 0.4;
 const HANDLE_PX = 6;
 
@@ -46,13 +45,8 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
   const { dpr, theme, widthPx } = look;
   const plotPx = computePlotWidth(widthPx);
   const size = { width: Math.max(Math.round(plotPx * dpr), 1), height: Math.round(PLOT_PX * dpr) };
-  const paintPicture = (ink: 'rest' | 'selection', isFailedOnly: boolean) => {
-    const image = new ImageData(size.width, size.height);
-    new Uint32Array(image.data.buffer).set(paintCells(cells, scale, size, { theme, ink, isFailedOnly }));
-    const picture = createCanvas(size.width, size.height);
-    picture.getContext('2d')!.putImageData(image, 0, 0);
-    return picture;
-  };
+  const paintPicture = (ink: 'rest' | 'selection', isFailedOnly: boolean) =>
+    createPicture(size, paintCells(cells, scale, size, { theme, ink, isFailedOnly }));
   const plain = paintPicture('rest', false);
   /**
    * Pictures of the selected cells, each created when it is first needed; the key says whether it shows only failures.
@@ -64,7 +58,7 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
     return picture;
   };
   const under = drawAxes(map, look);
-  const over = drawGaps(map, look);
+  const losses = drawLosses(map, size, look);
   const computeColumnX = (column: number) => LEFT_PX + (column / Math.max(scale.columnCount, 1)) * plotPx;
   const computeBandY = (band: number) => TOP_PX + PLOT_PX * (1 - band / scale.bandCount);
 
@@ -85,7 +79,7 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
       context.drawImage(getOrCreatePicture(isFailedOnly), LEFT_PX, TOP_PX, plotPx, PLOT_PX);
       context.restore();
     }
-    context.drawImage(over, 0, 0, widthPx, HEIGHT_PX);
+    context.drawImage(losses, LEFT_PX, TOP_PX, plotPx, PLOT_PX);
     if (box) drawBoxOutline(context, { left, right, top, bottom }, `#${THEMES[theme].selection}`);
   }
 
@@ -102,15 +96,17 @@ function createCanvas(width: number, height: number): HTMLCanvasElement {
   return Object.assign(document.createElement('canvas'), { width, height });
 }
 
+function createPicture({ width, height }: PictureSize, pixels: Uint32Array): HTMLCanvasElement {
+  const image = new ImageData(width, height);
+  new Uint32Array(image.data.buffer).set(pixels);
+  const picture = createCanvas(width, height);
+  picture.getContext('2d')!.putImageData(image, 0, 0);
+  return picture;
+}
+
 /** Gives the canvas its size, and clears it. */
 function prepareCanvas(canvas: HTMLCanvasElement, { widthPx, dpr }: MapLook): CanvasRenderingContext2D {
-  const width = Math.round(widthPx * dpr);
-  const height = Math.round(HEIGHT_PX * dpr);
-  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-  Object.assign(canvas.style, { width: `${widthPx}px`, height: `${HEIGHT_PX}px` });
-  const context = canvas.getContext('2d')!;
-  context.setTransform(dpr, 0, 0, dpr, 0, 0);
-  context.clearRect(0, 0, widthPx, HEIGHT_PX);
+  const context = clearCanvas(canvas, widthPx, HEIGHT_PX, dpr);
   context.font = FONT;
   context.imageSmoothingEnabled = false;
   return context;
@@ -158,45 +154,10 @@ function drawAxes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
   return canvas;
 }
 
-/**
- * Draws the gaps of the recording, hatched over the full height, because the durations of lost events are not known.
- */
-function drawGaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): HTMLCanvasElement {
-  const canvas = createCanvas(1, 1);
-  const context = prepareCanvas(canvas, look);
-  const plotPx = computePlotWidth(look.widthPx);
-  context.strokeStyle = `#${THEMES[look.theme].error}`;
-  context.lineWidth = 2;
-  for (const gap of coverage.gaps) {
-    const span = computeGapSpan(gap, scale, plotPx);
-    if (!span) continue;
-    context.save();
-    context.beginPath();
-    context.rect(span.fromPx, TOP_PX, span.toPx - span.fromPx, PLOT_PX);
-    context.clip();
-    context.beginPath();
-    for (let x = span.fromPx - PLOT_PX; x < span.toPx; x += HATCH_PX) {
-      context.moveTo(x, TOP_PX + PLOT_PX);
-      context.lineTo(x + PLOT_PX, TOP_PX);
-    }
-    context.stroke();
-    context.restore();
-  }
-  return canvas;
-}
-
-/**
- * Computes the left and the right edge of a gap, which is made wide enough to be visible; null if the gap is outside
- * the map.
- */
-function computeGapSpan({ from, to }: Gap, scale: LatencyMap['scale'], plotPx: number) {
-  const place = (ns: number | bigint) =>
-    LEFT_PX +
-    (Math.min(Math.max(computeColumnPlace(scale, BigInt(ns)), 0), scale.columnCount) / scale.columnCount) * plotPx;
-  if (scale.columnCount === 0) return null;
-  const isOutside =
-    computeColumnPlace(scale, BigInt(to)) < 0 || computeColumnPlace(scale, BigInt(from)) > scale.columnCount;
-  if (isOutside) return null;
-  const fromPx = Math.min(place(from), LEFT_PX + plotPx - GAP_WIDTH_PX_MIN);
-  return { fromPx, toPx: Math.max(place(to), fromPx + GAP_WIDTH_PX_MIN) };
+/** Draws what the recording lacks, over the full height, because the durations of lost events are not known. */
+function drawLosses({ scale, answer }: LatencyMap, size: PictureSize, { theme, dpr }: MapLook): HTMLCanvasElement {
+  const { fromNs, columnNs, columnCount } = scale;
+  const lengthNs = (Number(columnNs) * columnCount) / size.width || 1;
+  const weights = computeWeights(answer.coverage, { count: size.width, fromNs, lengthNs });
+  return createPicture(size, paintLosses(weights, size.height, toPixel(THEMES[theme].error, 0), dpr));
 }

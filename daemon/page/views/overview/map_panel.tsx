@@ -1,15 +1,15 @@
 /** Shows the map, with buttons for its kind and its selection, and explains its marks. */
 
-import { useEffect, useState } from 'preact/hooks';
 import type { MapKind } from '../../../contract/received.ts';
+import { formatExactDuration, groupDigits } from '../../../model/wording/exact_times.ts';
 import { computeBox, computeCellBox, type LinkBox, OPEN_BOX } from '../../map/box.ts';
 import type { LatencyMap, Selection } from '../../map/questions.ts';
 import type { MapCell } from '../../map/scale.ts';
 import { mapSummary } from '../../map/summary.ts';
 import { TAIL_SHARE, tailSize } from '../../map/tail.ts';
-import { formatExactDuration, groupDigits } from '../../numbers/exact_times.ts';
 import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
+import { ScrolledRows } from '../scrolled_rows.tsx';
 import { MapPicture } from './map_picture.tsx';
 
 interface Props {
@@ -50,16 +50,35 @@ export function MapPanel({ map, selection, isOld }: Props) {
           Table
         </button>
         <Selecting map={map} selection={selection} />
+        {selection?.kind === 'box' && selection.box.box_from !== null && (
+          <button type="button" onClick={() => go(zoomToBox(selection.box))}>
+            Zoom in
+          </button>
+        )}
       </div>
       {link.table ? (
         <MapTable map={map} selection={selection} />
       ) : (
-        <MapPicture map={map} selection={selection} summary={mapSummary(map, selection)} onBox={setBox} />
+        <MapPicture
+          map={map}
+          selection={selection}
+          summary={mapSummary(map, selection)}
+          onBox={setBox}
+          onTime={(box) => go(zoomToBox(box))}
+        />
       )}
       {!link.table && <Legend map={map} />}
     </section>
   );
 }
+
+/** Makes the time of a box the window. */
+const zoomToBox = ({ box_from, box_to }: LinkBox) => ({
+  from: box_from,
+  to: box_to,
+  ...OPEN_BOX,
+  box_failed: false,
+});
 
 /** Buttons that choose the selection: the slowest, those that failed, or a box. */
 function Selecting({ map, selection }: { map: LatencyMap; selection: Selection | null }) {
@@ -106,9 +125,9 @@ function Legend({ map: { answer } }: { map: LatencyMap }) {
           <span class="key failed-mark" aria-hidden="true" /> some failed
         </span>
       )}
-      {answer.coverage.gaps.length > 0 && (
+      {!answer.coverage.complete && (
         <span>
-          <span class="key hatched" aria-hidden="true" /> not recorded
+          <span class="key hatched" aria-hidden="true" /> not recorded; faint: few
         </span>
       )}
     </p>
@@ -122,14 +141,8 @@ interface MapTableProps {
   selection: Selection | null;
 }
 
-const PAGE_ROWS = 200;
-
 function MapTable({ map, selection }: MapTableProps) {
   const { cells, scale, answer } = map;
-  const [page, setPage] = useState(0);
-  useEffect(() => setPage(0), [map]);
-  const from = page * PAGE_ROWS;
-  const to = Math.min((page + 1) * PAGE_ROWS, cells.length);
   const box = selection && selection.kind !== 'failed' ? computeCellBox(scale, selection.box) : null;
   const isSelected = ({ column, band, failed }: MapCell) =>
     selection !== null &&
@@ -137,46 +150,13 @@ function MapTable({ map, selection }: MapTableProps) {
     (!box || (column + 1 > box.left && column < box.right && band + 1 > box.bottom && band < box.top));
   const count = answer.coverage.complete ? 'Count' : 'Count, at least';
   return (
-    <>
-      {cells.length > PAGE_ROWS && (
-        <p class="controls">
-          <button type="button" disabled={page === 0} onClick={() => setPage(page - 1)}>
-            Before
-          </button>
-          <span>
-            rows {groupDigits(from + 1)} to {groupDigits(to)} of {groupDigits(cells.length)}
-          </span>
-          <button type="button" disabled={to === cells.length} onClick={() => setPage(page + 1)}>
-            After
-          </button>
-        </p>
-      )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
-      <section class="rows" tabIndex={0} aria-label="Cells of the map">
-        <table aria-rowcount={cells.length + 1}>
-          <thead>
-            <tr aria-rowindex={1}>
-              {['Start (UTC)', 'Duration from', 'to before', count, 'Failed', 'Selected'].map((heading) => (
-                <th scope="col" key={heading}>
-                  {heading}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {cells.slice(from, to).map((cell, at) => (
-              <tr
-                key={`${cell.column} ${cell.band}`}
-                aria-rowindex={from + at + 2}
-                class={isSelected(cell) ? 'selected' : undefined}
-              >
-                <CellTexts map={map} cell={cell} isSelected={isSelected(cell)} />
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
-    </>
+    <ScrolledRows
+      label="Cells of the map"
+      headings={['Start (UTC)', 'Duration from', 'to before', count, 'Failed', 'Selected'].map((name) => ({ name }))}
+      rowCount={cells.length}
+      row={(at) => <CellTexts map={map} cell={cells[at]!} isSelected={isSelected(cells[at]!)} />}
+      rowClass={(at) => (isSelected(cells[at]!) ? 'selected' : undefined)}
+    />
   );
 }
 

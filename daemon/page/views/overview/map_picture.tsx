@@ -1,5 +1,6 @@
 /** The map of latencies as a picture, with a box that pointer and keys move. */
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { groupDigits } from '../../../model/wording/exact_times.ts';
 import {
   type CellBox,
   computeBox,
@@ -13,9 +14,8 @@ import {
 } from '../../map/box.ts';
 import type { LatencyMap, Selection } from '../../map/questions.ts';
 import { formatBox } from '../../map/summary.ts';
-import { groupDigits } from '../../numbers/exact_times.ts';
-import { readCurrentTheme } from '../theme.ts';
-import { createMapCanvas, type MapCanvas, type MapLook } from './map_canvas.ts';
+import { readInk, useFrame } from '../use_frame.ts';
+import { createMapCanvas, type MapCanvas } from './map_canvas.ts';
 
 interface Props {
   map: LatencyMap;
@@ -24,6 +24,8 @@ interface Props {
   summary: string;
   /** Called with the new box, or with null to clear it. */
   onBox: (box: LinkBox | null) => void;
+  /** Called with a box of the time that was dragged along the axis. */
+  onTime: (box: LinkBox) => void;
 }
 
 /** Time without movement after which the link gets a box and the daemon is asked about it. */
@@ -31,10 +33,14 @@ const REST_MS = 100;
 /** Distance of a drag in CSS pixels: a pointer that moves less draws no box. */
 const DRAG_PX = 4;
 
-export function MapPicture({ map, selection, summary, onBox }: Props) {
+export function MapPicture({ map, selection, summary, onBox, onTime }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const readout = useRef<HTMLParagraphElement>(null);
-  const { frame, look } = useLook();
+  const { element: frame, widthPx, theme } = useFrame();
+  const look = useMemo(
+    () => (widthPx > 0 ? { widthPx, dpr: window.devicePixelRatio, theme, ink: readInk() } : null),
+    [widthPx, theme, window.devicePixelRatio],
+  );
   const picture = useMemo(() => look && createMapCanvas(map, look), [map, look]);
   const chosen = useMemo(() => selection && computeCellBox(map.scale, selection.box), [map, selection]);
   const isWhole = selection?.kind === 'failed';
@@ -67,7 +73,7 @@ export function MapPicture({ map, selection, summary, onBox }: Props) {
       <canvas
         {...{ ref: canvas, class: 'map', role: 'img', tabIndex: 0, onKeyDown }}
         aria-label={summary}
-        {...useDrag({ map, picture, draft })}
+        {...useDrag({ map, picture, draft, onTime })}
       />
       <p ref={readout} class="readout quiet digits" />
     </div>
@@ -108,52 +114,12 @@ function formatDraft(map: LatencyMap, box: CellBox): string {
   return `${atLeast}${groupDigits(count)} in the box${failures}: ${formatBox(map, computeBox(map.scale, box))}`;
 }
 
-/** Colours for printing: paper is white in both themes. */
-const INK_OF_PAPER: MapLook['ink'] = { text: '#000000', quiet: '#333333', line: '#999999' };
-
-/** Returns the appearance of the picture, which changes with its width and the theme. */
-function useLook() {
-  const frame = useRef<HTMLDivElement>(null);
-  const [look, setLook] = useState<MapLook | null>(null);
-  useLayoutEffect(() => {
-    const measure = () => {
-      const widthPx = frame.current!.clientWidth;
-      const dpr = window.devicePixelRatio;
-      const theme = readCurrentTheme();
-      setLook((now) =>
-        now?.widthPx === widthPx && now.dpr === dpr && now.theme === theme && now.ink !== INK_OF_PAPER
-          ? now
-          : { widthPx, dpr, theme, ink: readMapInk() },
-      );
-    };
-    const setPaperLook = () => setLook((now) => now && { ...now, theme: 'light', ink: INK_OF_PAPER });
-    const observer = new ResizeObserver(measure);
-    observer.observe(frame.current!);
-    measure();
-    const listeners = [
-      ...(['themechange', 'resize', 'afterprint'] as const).map((name) => [name, measure] as const),
-      ['beforeprint', setPaperLook] as const,
-    ];
-    for (const [name, listener] of listeners) window.addEventListener(name, listener);
-    return () => {
-      observer.disconnect();
-      for (const [name, listener] of listeners) window.removeEventListener(name, listener);
-    };
-  }, []);
-  return { frame, look: look && look.widthPx > 0 ? look : null };
-}
-
-/** Reads the colours of the style sheet, to which a canvas has no access by itself. */
-function readMapInk(): MapLook['ink'] {
-  const style = getComputedStyle(document.documentElement);
-  const readColor = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return { text: readColor('text'), quiet: readColor('quiet'), line: readColor('line') };
-}
-
 interface BoxDraft {
   current(): CellBox | null;
   /** Draws a box at once, and passes it on when it has stopped moving. */
   set(box: CellBox): void;
+  /** Draws a box only. */
+  show(box: CellBox): void;
   /** Passes the box on immediately. */
   commit(): void;
   clear(): void;
@@ -192,6 +158,7 @@ function useDraft({ map, draw, onBox }: DraftOptions): BoxDraft {
       state.current.timer = window.setTimeout(commit, REST_MS);
       draw(box);
     },
+    show: draw,
     commit,
     clear() {
       window.clearTimeout(state.current.timer);
@@ -201,22 +168,32 @@ function useDraft({ map, draw, onBox }: DraftOptions): BoxDraft {
   };
 }
 
+interface DragStart {
+  map: LatencyMap;
+  xPx: number;
+  yPx: number;
+  isDrag: boolean;
+  /** The cells of the time that was dragged along the axis, below the cells; null elsewhere. */
+  time: CellBox | null;
+}
+
 interface DragOptions {
   map: LatencyMap;
   picture: MapCanvas | null;
   draft: BoxDraft;
+  onTime: (box: LinkBox) => void;
 }
 
 /**
- * Makes dragging draw a new box. With a finger, a movement that begins sideways also draws a box, while one that begins
- * upwards scrolls the page.
+ * Makes dragging draw a new box, or along the axis choose a time. With a finger, a movement that begins sideways also
+ * draws a box, while a movement that begins upwards scrolls the page.
  */
-function useDrag({ map, picture, draft }: DragOptions) {
-  const start = useRef<{ map: LatencyMap; xPx: number; yPx: number; isDrag: boolean } | null>(null);
+function useDrag({ map, picture, draft, onTime }: DragOptions) {
+  const start = useRef<DragStart | null>(null);
   return {
     onPointerDown(event: PointerEvent) {
       if (!picture || event.button !== 0 || map.scale.columnCount === 0) return;
-      start.current = { map, xPx: event.offsetX, yPx: event.offsetY, isDrag: false };
+      start.current = { map, xPx: event.offsetX, yPx: event.offsetY, isDrag: false, time: null };
       (event.currentTarget as Element).setPointerCapture(event.pointerId);
     },
     onPointerMove(event: PointerEvent) {
@@ -228,13 +205,17 @@ function useDrag({ map, picture, draft }: DragOptions) {
       const yPx = event.offsetY;
       from.isDrag ||= Math.hypot(xPx - from.xPx, yPx - from.yPx) > DRAG_PX;
       if (!from.isDrag) return;
-      draft.set(
-        computeCoveredCells(map.scale, picture.computeMapPlace(from.xPx, from.yPx), picture.computeMapPlace(xPx, yPx)),
-      );
+      const first = picture.computeMapPlace(from.xPx, from.yPx);
+      const last = picture.computeMapPlace(xPx, yPx);
+      if (first.band >= 0) return draft.set(computeCoveredCells(map.scale, first, last));
+      from.time = computeCoveredCells(map.scale, first, { ...last, band: map.scale.bandCount });
+      draft.show(from.time);
     },
     onPointerUp() {
-      if (start.current?.isDrag) draft.commit();
+      const { isDrag, time } = start.current ?? {};
       start.current = null;
+      if (time) onTime(computeBox(map.scale, time));
+      else if (isDrag) draft.commit();
     },
     onPointerCancel() {
       if (start.current?.isDrag) draft.clear();

@@ -1,6 +1,8 @@
 /** Shows the slowest transactions of a window and what sets them apart: as a sentence, on a map, and in lists. */
+
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { PARTS } from '../../lanes/breakdown.ts';
+import { formatName } from '../../../model/wording/names.ts';
+import { beginMissing } from '../../losses/wording.ts';
 import {
   type Apart,
   askApart,
@@ -15,14 +17,13 @@ import {
   type SlowestTransactions,
 } from '../../map/questions.ts';
 import { describeOverview } from '../../map/sentence.ts';
-import { computeMeans, type Means } from '../../map/time_spent.ts';
-import { formatQuantity } from '../../numbers/amounts.ts';
-import { formatExactDuration, formatShortDuration } from '../../numbers/exact_times.ts';
-import { PART_NAMES } from '../breakdown_bar.tsx';
+import { tailSize } from '../../map/tail.ts';
+import { computeMeans } from '../../map/time_spent.ts';
+import { ListedBursts, useBursts } from '../bursts.tsx';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
 import { useKeys } from '../keys.ts';
-import { formatName } from '../names.ts';
+import { TimeSpent } from '../time_spent.tsx';
 import { type Answer, useAnswer } from '../use_answer.ts';
 import { WindowForm } from '../window_form.tsx';
 import { FewSentence, NothingRecorded, SlowestLine, Unlabelled } from './first_words.tsx';
@@ -62,34 +63,43 @@ function Found({ state, map }: { state: OverviewState; map: LatencyMap }) {
   // An answer for another map or selection is shown until the new answer arrives or fails; without a selection, no
   // answer is shown.
   const shown = selection && !(failure && isApartOld) ? apart.body : null;
+  const bursts = useBursts(state.slowest.body?.transactions);
   return (
     <>
-      <Sentences state={state} map={map} />
+      <Sentences {...{ state, map, bursts }} />
       {map.isUnlabelled && <Unlabelled />}
       <Losses map={map} />
       <MapPanel map={map} selection={selection} isOld={isOld} />
       <div class="columns">
-        {(shown || failure) && (
-          <section class="panel" aria-busy={isApartOld}>
+        {isComparable(state, map) && (
+          <section class="panel apart" aria-busy={isApartOld}>
             {failure && <FailureNote failure={failure} onRetry={apart.askAgain} />}
+            {!shown && !failure && <p class="quiet">Comparing the selected with the others…</p>}
             {shown && <WhatIsDifferent apart={shown} isOld={isApartOld || isOld} />}
             {shown && shown.answer.selected.count > 0 && <WhereTimeWent apart={shown} />}
           </section>
         )}
-        {map.of === 'transactions' && <SlowestPanel state={state} map={map} />}
+        {map.of === 'transactions' && <SlowestPanel {...{ state, map, bursts }} />}
       </div>
     </>
   );
 }
 
-function Sentences({
-  state: { selection, slowest, apart, isApartOld, isSlowestOld },
-  map,
-}: {
+/** Whether a comparison is shown or awaited: its room is kept, so that nothing moves when the comparison arrives. */
+function isComparable({ selection }: OverviewState, { answer }: LatencyMap): boolean {
+  return selection !== null || tailSize(answer.total.count) > 0;
+}
+
+interface FoundProps {
   state: OverviewState;
   map: LatencyMap;
-}) {
+  bursts: ReturnType<typeof useBursts>;
+}
+
+function Sentences({ state, map, bursts }: FoundProps) {
+  const { selection, slowest, apart, isApartOld, isSlowestOld } = state;
   const { announce } = usePage();
+  const first = isSlowestOld ? undefined : slowest.body?.transactions[0];
   const current = selection && (isApartOld && apart.body && !apart.failure ? apart.body : null);
   const sentence = !selection
     ? null
@@ -101,40 +111,39 @@ function Sentences({
     if (isChosen && !isApartOld && sentence !== null) announce(sentence);
   }, [isChosen, isApartOld, sentence]);
   return (
-    <>
+    <div class={isComparable(state, map) ? 'words reserved' : 'words'}>
       {sentence !== null && <h1>{sentence}</h1>}
       {sentence === null && <FewSentence map={map} slowest={isSlowestOld ? null : slowest.body} />}
       {sentence !== null && map.of === 'transactions' && slowest.body && (
         <SlowestLine transaction={slowest.body.transactions[0]} isOld={isSlowestOld} />
       )}
-    </>
+      {first && first.burst_count! > 1 && (
+        <p>
+          <ListedBursts of={first} known={bursts} />
+        </p>
+      )}
+    </div>
   );
 }
 
-function SlowestPanel({ state, map }: { state: OverviewState; map: LatencyMap }) {
+function SlowestPanel({ state, map, bursts }: FoundProps) {
   const { slowest, isSlowestOld, selection } = state;
   const leastNs = selection?.kind === 'slowest' ? selection.box.box_min : null;
   return (
     <section class="panel wide" aria-busy={isSlowestOld}>
       {slowest.failure && <FailureNote failure={slowest.failure} onRetry={slowest.askAgain} />}
       {slowest.body && !(slowest.failure && isSlowestOld) && (
-        <SlowestTable
-          slowest={slowest.body}
-          leastNs={isSlowestOld ? null : leastNs}
-          isComplete={map.answer.coverage.complete}
-        />
+        <SlowestTable {...{ map, bursts }} slowest={slowest.body} leastNs={isSlowestOld ? null : leastNs} />
       )}
     </section>
   );
 }
 
 function Losses({ map: { answer, of } }: { map: LatencyMap }) {
-  const { complete, lost } = answer.coverage;
-  if (complete) return null;
-  const events = lost > 0 ? `At least ${formatQuantity(lost, 'event')} ${lost === 1 ? 'is' : 'are'}` : 'Events are';
+  if (answer.coverage.complete) return null;
   return (
     <p class="loss">
-      ▲ {events} missing in this window: there may be more {of}, and durations may be longer.
+      ▲ {beginMissing(answer.coverage)} in this window: there may be more {of}, and durations may be longer.
     </p>
   );
 }
@@ -186,70 +195,16 @@ function useOverview(): OverviewState {
   return { map, slowest, apart, selection, isMapOld: map.body?.key !== mapNow, isSlowestOld, isApartOld, isLoading };
 }
 
-/* Shows the mean times of the selection and of the rest, by part: bars on a common scale, and numbers. */
-
+/** Shows the mean times of the selection and of the rest, by part. */
 function WhereTimeWent({ apart: { answer, map } }: { apart: Apart }) {
-  const selected = computeMeans(answer.selected);
-  const others = computeMeans(answer.others);
-  const longestNs = selected.durationNs > others.durationNs ? selected.durationNs : others.durationNs;
-  const shown = PARTS.filter((part) => selected.parts[part] > 0n || others.parts[part] > 0n);
   const atLeast = map.answer.coverage.complete ? '' : ', at least';
   return (
-    <>
-      <h2>Where the time went</h2>
-      <Bar name="selected" means={selected} longestNs={longestNs} />
-      <Bar name="others" means={others} longestNs={longestNs} />
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">In the mean{atLeast}</th>
-            <th scope="col" class="number">
-              Selected
-            </th>
-            <th scope="col" class="number">
-              Others
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {shown.map((part) => (
-            <tr key={part}>
-              <th scope="row">
-                <span class={`key ${part}`} aria-hidden="true" /> {PART_NAMES[part]}
-              </th>
-              <Time ns={selected.parts[part]} />
-              <Time ns={others.parts[part]} />
-            </tr>
-          ))}
-          <tr>
-            <th scope="row">altogether</th>
-            <Time ns={selected.durationNs} />
-            <Time ns={others.durationNs} />
-          </tr>
-        </tbody>
-      </table>
-    </>
-  );
-}
-
-function Bar({ name, means: { parts, durationNs }, longestNs }: { name: string; means: Means; longestNs: bigint }) {
-  const share = longestNs === 0n ? 0 : Number(durationNs) / Number(longestNs);
-  return (
-    <div class="spent" aria-hidden="true">
-      <span class="quiet">{name}</span>
-      <div class="parts" style={{ width: `${share * 100}%` }}>
-        {PARTS.map((part) => (
-          <div key={part} class={`part ${part}`} style={{ flexGrow: Number(parts[part]) }} />
-        ))}
-      </div>
-    </div>
-  );
-}
-
-function Time({ ns }: { ns: bigint }) {
-  return (
-    <td class="number" title={formatExactDuration(ns)}>
-      {formatShortDuration(ns)}
-    </td>
+    <TimeSpent
+      heading={`In the mean${atLeast}`}
+      sides={[
+        { name: 'Selected', ...computeMeans(answer.selected) },
+        { name: 'Others', ...computeMeans(answer.others) },
+      ]}
+    />
   );
 }

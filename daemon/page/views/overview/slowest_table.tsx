@@ -1,79 +1,68 @@
-/** Lists the slowest of the selected transactions; each of them opens as lanes. */
-import type { Transaction } from '../../../contract/received.ts';
-import { LISTED_MAX, type SlowestTransactions } from '../../map/questions.ts';
-import { formatExactDuration, formatShortDuration, groupDigits } from '../../numbers/exact_times.ts';
-import { formatWallClock } from '../../numbers/wall_clock.ts';
-import { usePage } from '../context.ts';
-import { formatName } from '../names.ts';
+/** Lists the slowest of the selected transactions, or those whose ids contain the text of the search field. */
+import type { ReceivedBurst } from '../../../contract/received.ts';
+import { formatName } from '../../../model/wording/names.ts';
+import { buildSearchParameters, type LatencyMap, LISTED_MAX, type SlowestTransactions } from '../../map/questions.ts';
+import { ListedBursts } from '../bursts.tsx';
+import { FailureNote } from '../failure_note.tsx';
+import { TransactionTable } from '../transaction_table.tsx';
+import { type Search, SearchField, useSearch } from '../use_search.tsx';
 
 interface Props {
+  map: LatencyMap;
   slowest: SlowestTransactions;
   /** The shortest selected duration if the list has more than the selection; null to show the whole list. */
   leastNs: bigint | null;
-  /** Whether no event is missing in the window. */
-  isComplete: boolean;
+  /** Bursts of some of the transactions, by id. */
+  bursts: ReadonlyMap<string, readonly ReceivedBurst[]>;
 }
 
-export function useOpen(): (transaction: string) => void {
-  const { go } = usePage();
-  return (transaction) => go({ view: 'lanes', transaction, session: null, event: null });
+export function SlowestTable(props: Props) {
+  const search = useSearch(buildSearchParameters(props.map));
+  return (
+    <>
+      <p class="filters">
+        <SearchField search={search} />
+      </p>
+      {search.text.trim() === '' ? <Slowest {...props} /> : <Found search={search} />}
+    </>
+  );
 }
 
-export function SlowestTable({ slowest: { transactions, isCut }, leastNs, isComplete }: Props) {
+function Found({ search: { found } }: { search: Search }) {
+  const { body, failure, askAgain } = found;
+  if (failure) return <FailureNote failure={failure} onRetry={askAgain} />;
+  if (!body) return <p class="quiet">Searching…</p>;
+  const { transactions, next_cursor, part } = body;
+  if (transactions.length === 0)
+    return (
+      <p>
+        No id of a transaction of this window and these filters contains {formatName(part)}: a longer window may have
+        one.
+      </p>
+    );
+  const count = `${transactions.length}${next_cursor === null ? '' : ' slowest'}`;
+  return (
+    <TransactionTable caption={`The ${count} whose ids contain ${formatName(part)}`} transactions={transactions} />
+  );
+}
+
+function Slowest({ map, slowest: { transactions, isCut }, leastNs, bursts }: Props) {
   const selected = transactions.filter(({ duration_ns }) => leastNs === null || BigInt(duration_ns) >= leastNs);
   const shown = selected.slice(0, LISTED_MAX);
   if (shown.length === 0 && !isCut) return <p>No transaction is selected.</p>;
   return (
     <>
-      <table>
-        <caption>
-          The {shown.length === LISTED_MAX ? `${LISTED_MAX} slowest` : 'slowest'} transactions, by what their callers
-          waited for{isComplete ? '' : ': at least, as events are missing'}
-        </caption>
-        <thead>
-          <tr>
-            <th scope="col">Start (UTC)</th>
-            <th scope="col">Transaction</th>
-            <th scope="col">Services</th>
-            <th scope="col">Nodes</th>
-            <th scope="col" class="number">
-              Duration
-            </th>
-            <th scope="col" class="number">
-              Events
-            </th>
-            <th scope="col">Result</th>
-          </tr>
-        </thead>
-        <tbody>
-          {shown.map((transaction) => (
-            <Line key={transaction.transaction_id} transaction={transaction} />
-          ))}
-        </tbody>
-      </table>
+      <TransactionTable
+        caption={
+          <>
+            The {shown.length === LISTED_MAX ? `${LISTED_MAX} slowest` : 'slowest'} transactions, by what their callers
+            waited for{map.answer.coverage.complete ? '' : ': at least, as events are missing'}
+          </>
+        }
+        transactions={shown}
+        renderNote={(transaction) => <ListedBursts of={transaction} known={bursts} />}
+      />
       {isCut && <p class="loss">▲ So many are longer than the box that not all of it could be read.</p>}
     </>
-  );
-}
-
-function Line({ transaction }: { transaction: Transaction }) {
-  const open = useOpen();
-  const { transaction_id, duration_ns, error_count } = transaction;
-  return (
-    <tr>
-      <td class="digits">{formatWallClock(BigInt(transaction.first_timestamp_ns))}</td>
-      <th scope="row">
-        <button type="button" class="link" onClick={() => open(transaction_id)}>
-          {formatName(transaction_id)}
-        </button>
-      </th>
-      <td>{transaction.services.map(formatName).join(', ')}</td>
-      <td>{transaction.nodes.map(formatName).join(', ')}</td>
-      <td class="number" title={formatExactDuration(BigInt(duration_ns))}>
-        {formatShortDuration(BigInt(duration_ns))}
-      </td>
-      <td class="number">{groupDigits(transaction.event_count)}</td>
-      <td>{error_count > 0 ? `✕ ${groupDigits(error_count)} failed` : '✓'}</td>
-    </tr>
   );
 }

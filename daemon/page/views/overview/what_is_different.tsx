@@ -1,13 +1,13 @@
 /** Shows the values that set the selection apart, with their shares; each value can be kept or excluded. */
 import type { DifferencesAnswer, DifferentValue } from '../../../contract/received.ts';
+import { percentText } from '../../../model/wording/amounts.ts';
+import { groupDigits } from '../../../model/wording/exact_times.ts';
+import { formatName } from '../../../model/wording/names.ts';
 import { addFilterValue } from '../../link/filters.ts';
 import type { Apart } from '../../map/questions.ts';
 import { computeValueShares } from '../../map/sentence.ts';
 import { formatFieldValue, getFieldName, joinWithAnd } from '../../map/wording.ts';
-import { percentText } from '../../numbers/amounts.ts';
-import { groupDigits } from '../../numbers/exact_times.ts';
 import { usePage } from '../context.ts';
-import { formatName } from '../names.ts';
 
 interface Props {
   apart: Apart;

@@ -1,0 +1,25 @@
+/** Controls that a narrow screen folds away, so that the answer comes first there. */
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+
+/** The style sheet hides the summary at the same width. */
+const WIDE = '(min-width: 40.01rem)';
+
+export function Fold({ title, children }: { title: string; children: ComponentChildren }) {
+  const element = useRef<HTMLDetailsElement>(null);
+  useLayoutEffect(() => {
+    const wide = matchMedia(WIDE);
+    const follow = () => {
+      element.current!.open = wide.matches;
+    };
+    follow();
+    wide.addEventListener('change', follow);
+    return () => wide.removeEventListener('change', follow);
+  }, []);
+  return (
+    <details ref={element} class="fold">
+      <summary>{title}</summary>
+      {children}
+    </details>
+  );
+}
