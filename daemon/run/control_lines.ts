@@ -1,6 +1,9 @@
 /** The messages that the helper sends while it runs, one JSON text per line. */
 import { z } from 'zod';
 
+/** The helper keeps no more names of files that the plan does not have: native/runner/match/replay.h. */
+export const ELSEWHERE_MAX = 1024;
+
 const ns = z.number();
 const count = z.number();
 
@@ -22,6 +25,7 @@ export const controlLineSchema = z.discriminatedUnion('kind', [
     role: z.string(),
     recorded_events: count,
   }),
+  z.object({ kind: z.literal('elsewhere'), path: z.string() }),
   z.object({ kind: z.literal('uncovered'), what: z.string(), count }),
   z.object({
     kind: z.literal('ended'),
@@ -55,10 +59,12 @@ export interface RunnerStatus {
   /** The last message about each stream, by the stream's number. */
   streams: Map<number, LineOf<'stream'>>;
   uncovered: Map<string, number>;
+  /** Names here of files that the plan does not have, at most ELSEWHERE_MAX. */
+  elsewhere: string[];
 }
 
 export function createRunnerStatus(): RunnerStatus {
-  return { streams: new Map(), uncovered: new Map() };
+  return { streams: new Map(), uncovered: new Map(), elsewhere: [] };
 }
 
 /** Adds a message. A line that does not parse is from a newer helper and is ignored. */
@@ -67,6 +73,7 @@ export function applyLine(said: RunnerStatus, text: string): void {
   if (!line) return;
   if (line.kind === 'stream') said.streams.set(line.stream, line);
   else if (line.kind === 'uncovered') said.uncovered.set(line.what, line.count);
+  else if (line.kind === 'elsewhere') said.elsewhere.push(line.path);
   else Object.assign(said, { [line.kind]: line });
 }
 

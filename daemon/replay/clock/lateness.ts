@@ -13,14 +13,14 @@ export interface LatenessSummary {
   late_events: number;
 }
 
-export interface Lateness {
+export interface LatenessRecorder {
   record(latenessNs: number): void;
   reset(): void;
   summary(): LatenessSummary;
 }
 
 /** Calls `onRecord` for each recorded value. */
-export function createLateness(onRecord?: (latenessNs: number) => void): Lateness {
+export function createLateness(onRecord?: (latenessNs: number) => void): LatenessRecorder {
   /** Created at the first event, because most of a thousand sessions are not playing. */
   let histogram: RecordableHistogram | undefined;
   let maxNs = 0;

@@ -1,6 +1,7 @@
 /** Keeps the deadlines of all sessions in one heap, so that a thousand sessions cost one timer. */
+
+import { createHeap, type HeapItem } from '../../base/heap.ts';
 import type { SteadyNow } from './clock.ts';
-import { createHeap, type HeapItem } from './heap.ts';
 
 export interface Alarm {
   /** Rings once, at `dueNs`; a time set before no longer applies. */
@@ -36,12 +37,12 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
    */
   let next = 0;
   let end = 0;
-  let inTurn = false;
+  let isRinging = false;
   let awaitedNs: bigint | null = null;
   let closed = false;
 
   function wait(): void {
-    if (inTurn) return;
+    if (isRinging) return;
     // The remaining alarms of a round ring before any other alarm that is due.
     const dueNs = next < end ? 0n : (pending.peek()?.dueNs ?? null);
     if (dueNs === awaitedNs) return;
@@ -52,7 +53,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
 
   function ringDue(): void {
     awaitedNs = null;
-    inTurn = true;
+    isRinging = true;
     const startNs = now();
     if (next === end) beginRound(startNs);
     while (next < end) {
@@ -64,7 +65,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
       entry.ring();
       if (now() - startNs >= ROUND_NS_MAX) break;
     }
-    inTurn = false;
+    isRinging = false;
     wait();
   }
 
@@ -125,7 +126,7 @@ export interface Timers {
   setTimeout(callback: () => void, delayMs: number): unknown;
   clearTimeout(timer: unknown): void;
   setImmediate(callback: () => void): unknown;
-  clearImmediate(turn: unknown): void;
+  clearImmediate(immediate: unknown): void;
 }
 
 export function createNodeTimers(): Timers {
@@ -133,7 +134,7 @@ export function createNodeTimers(): Timers {
     setTimeout: (callback, delayMs) => setTimeout(callback, delayMs),
     clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
     setImmediate: (callback) => setImmediate(callback),
-    clearImmediate: (turn) => clearImmediate(turn as NodeJS.Immediate),
+    clearImmediate: (immediate) => clearImmediate(immediate as NodeJS.Immediate),
   };
 }
 
@@ -143,14 +144,14 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export function createTimerWaiter(now: SteadyNow, timers: Timers): Waiter {
   let timer: unknown;
-  let turn: unknown;
+  let immediate: unknown;
   let dueNs = 0n;
   let wake = () => {};
 
   function cancel(): void {
     if (timer !== undefined) timers.clearTimeout(timer);
-    if (turn !== undefined) timers.clearImmediate(turn);
-    timer = turn = undefined;
+    if (immediate !== undefined) timers.clearImmediate(immediate);
+    timer = immediate = undefined;
   }
 
   /**
@@ -158,7 +159,7 @@ export function createTimerWaiter(now: SteadyNow, timers: Timers): Waiter {
    * early.
    */
   function approach(): void {
-    timer = turn = undefined;
+    timer = immediate = undefined;
     const leftNs = Number(dueNs - now());
     if (leftNs <= 0) wake();
     else timer = timers.setTimeout(approach, Math.min(leftNs / NS_PER_MS, TIMER_MS_MAX));
@@ -171,7 +172,7 @@ export function createTimerWaiter(now: SteadyNow, timers: Timers): Waiter {
       wake = nextWake;
       // `wake` never runs within this call, because the caller is in the middle of other work and sockets have to be
       // served.
-      turn = timers.setImmediate(approach);
+      immediate = timers.setImmediate(approach);
     },
     cancel,
   };

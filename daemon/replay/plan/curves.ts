@@ -33,7 +33,7 @@ export interface CurvesRequest extends AppliedOffsets {
   only: OnlyFilter;
 }
 
-/** Number of events that can be read in the time that it takes to look up the events of one transaction. */
+/** Number of events that can be read in the time that it takes to add up the events of one transaction. */
 const ROWS_OF_ONE = 256;
 
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWNED_COLUMNS];
@@ -70,10 +70,10 @@ export function* computeCurves(
   for (const index of left) {
     const transaction = transactions[index]!;
     const { transactionId, lastEndNs } = transaction;
-    const { look, sums } = createLimitedSumming([transaction]);
+    const { add, sums } = createLimitedSumming([transaction]);
     const filter = { transactionId, ...(isDated(transaction) && { toNs: lastEndNs + 1n }) };
     yield* scanBlocks(recordings, filter, (some) => {
-      look(some);
+      add(some);
       return true;
     });
     curves[index] = sums[0]!.finishCurve();
@@ -101,7 +101,7 @@ function createDatedTest(
 
 interface Summing {
   /** Adds the events of the transactions from a block. Blocks must come in order. */
-  look(scanned: RecordingBlock): void;
+  add(scanned: RecordingBlock): void;
   sums: readonly CurveSums[];
 }
 
@@ -122,7 +122,7 @@ function createSumming(
   });
   return {
     sums,
-    look(scanned) {
+    add(scanned) {
       const { block, dictionary } = scanned;
       const timestamps = getBigColumn(block, 'timestamp_ns');
       const durations = getBigColumn(block, 'duration_ns');
@@ -148,7 +148,7 @@ function createSumming(
 function* readTogether(
   recordings: Recordings,
   transactions: readonly CurvedTransaction[],
-  { look, sums }: Summing,
+  { add, sums }: Summing,
 ): Generator<void, Pick<Summing, 'sums'> & { reachedNs: bigint | undefined }> {
   if (transactions.length < 2) return { sums, reachedNs: 0n };
   const rowsMax = transactions.reduce((sum, { eventCount }) => sum + eventCount + ROWS_OF_ONE, 0);
@@ -157,7 +157,7 @@ function* readTogether(
   yield* scanBlocks(recordings, buildCurveFilter(transactions), (some) => {
     const { rowCount } = some.block;
     if (rowCount === 0) return true;
-    look(some);
+    add(some);
     rows += rowCount;
     reachedNs = getBigColumn(some.block, 'timestamp_ns')[rowCount - 1]!;
     return rows < rowsMax;
@@ -176,14 +176,14 @@ function buildCurveFilter(transactions: readonly CurvedTransaction[]): EventFilt
   return { fromNs, toNs: lastNs + 1n, nodes: [...nodes] };
 }
 
-/** Reads blocks until `look` returns false. */
+/** Reads blocks until `add` returns false. */
 function* scanBlocks(
   recordings: Recordings,
   filter: EventFilter,
-  look: (scanned: RecordingBlock) => boolean,
+  add: (scanned: RecordingBlock) => boolean,
 ): Generator<void, void> {
   for (const scanned of recordings.scan({ filter, order: 'asc', columns: COLUMNS, reusesMemory: true })) {
-    if (!look(scanned)) return;
+    if (!add(scanned)) return;
     yield;
   }
 }

@@ -18,8 +18,8 @@
  * reads on from its own position. A front moves ahead of all lanes and finds the threads that had no event yet.
  */
 
+import { createHeap, type HeapItem } from '../../base/heap.ts';
 import { createThreadDelay, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
-import { createHeap, type HeapItem } from '../clock/heap.ts';
 import { callDelays, findNextPage } from './call_delay.ts';
 import type { OnlyFilter, RecordedEvents, RecordedPage } from './recorded.ts';
 

@@ -1,6 +1,8 @@
 /** The plan of a session: from the recording to the bytes that are sent. It runs outside the clock's thread. */
+
 import { computeWholeEndNs } from '../../../agent/recording/read/transactions.ts';
 import { max } from '../../base/bigints.ts';
+import { growBuffer } from '../../base/growing_buffer.ts';
 import { Problem } from '../../base/problem.ts';
 import type { SeekTarget } from '../../contract/target.ts';
 import { readEventKey } from '../../store/blocks/event.ts';
@@ -191,9 +193,9 @@ export function openPlan(
     const projected = schedule.projectPage(index, limit);
     const { first, count } = projected;
     const ends = new Uint32Array(count);
-    const pieces = bodies.gather(projected.recorded.subarray(0, count), ends);
+    const slices = bodies.gather(projected.recorded.subarray(0, count), ends);
     const isLast = count < limit || (schedule.survey !== null && first + count === eventCount);
-    return { first, count, isLast, ...packPage(projected, pieces, ends, memory) };
+    return { first, count, isLast, ...packPage(projected, slices, ends, memory) };
   }
 
   // A replay most likely starts with the first event, so its chunk is read ahead.
@@ -288,7 +290,7 @@ const SPARE = 1.25;
  */
 function packPage(
   projected: ProjectedPage,
-  pieces: readonly Uint8Array[],
+  slices: readonly Uint8Array[],
   ends: Uint32Array,
   offered: ArrayBuffer | undefined,
 ) {
@@ -307,9 +309,9 @@ function packPage(
   isOwn.set(projected.isOwn.subarray(0, count));
   packedEnds.set(ends);
   let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
+  for (const slice of slices) {
+    bytes.set(slice, at);
+    at += slice.length;
   }
   return { startNs, durationNs, isOwn, bytes, ends: packedEnds };
 }
@@ -414,11 +416,8 @@ const scratch: { block: Buffer; chunk: Buffer } = { block: Buffer.alloc(0), chun
 
 /** Returns the scratch memory for a chunk, enlarged if it is too small; the first `used` bytes are kept. */
 function ensureScratch(bytes: number, used: number): Buffer {
-  if (bytes <= scratch.chunk.length) return scratch.chunk;
-  const larger = Buffer.allocUnsafeSlow(bytes * 2);
-  scratch.chunk.copy(larger, 0, 0, used);
-  scratch.chunk = larger;
-  return larger;
+  if (bytes > scratch.chunk.length) scratch.chunk = growBuffer(scratch.chunk, used, bytes);
+  return scratch.chunk;
 }
 
 /**
@@ -502,7 +501,7 @@ function createBodies(
   return {
     readAhead: (index) => void loadChunk(Math.floor(index / chunkEvents)),
     gather(indexes, ends) {
-      const pieces: Uint8Array[] = [];
+      const slices: Uint8Array[] = [];
       let length = 0;
       for (let from = 0; from < indexes.length; ) {
         const number = Math.floor(indexes[from]! / chunkEvents);
@@ -513,10 +512,10 @@ function createBodies(
         const start = at === 0 ? 0 : known.ends[at - 1]!;
         do ends[from++] = length + known.ends[at++]! - start;
         while (at < known.ends.length && indexes[from] === first + at);
-        pieces.push(known.bytes.subarray(start, known.ends[at - 1]));
+        slices.push(known.bytes.subarray(start, known.ends[at - 1]));
         length = ends[from - 1]!;
       }
-      return pieces;
+      return slices;
     },
     close: () => cache.forget(owner),
   };

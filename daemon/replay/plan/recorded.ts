@@ -356,7 +356,7 @@ interface RecordedThread {
   tid: number;
 }
 
-interface Threads {
+interface RecordedThreads {
   /** The threads, indexed by number. */
   readonly list: readonly RecordedThread[];
   /** Numbers, ascending, of the pages that have events of a thread, indexed by thread number. */
@@ -365,7 +365,7 @@ interface Threads {
   createThreadNumbering(node: string): (tid: number) => number;
 }
 
-function createThreads(): Threads {
+function createThreads(): RecordedThreads {
   const list: RecordedThread[] = [];
   const pages: number[][] = [];
   const byNode = new Map<string, Map<number, number>>();

@@ -62,7 +62,7 @@ export interface Schedule {
   changeTimeout(timeoutNs: number | null): void;
 }
 
-interface Mark extends MergeState {
+interface ScheduleMark extends MergeState {
   startNs: number;
 }
 
@@ -74,7 +74,7 @@ export interface ScheduleSettings extends MergeSettings {
 
 export function createSchedule(recorded: RecordedEvents, given: ScheduleSettings): Schedule {
   let settings = given;
-  let marks: Mark[] = [];
+  let marks: ScheduleMark[] = [];
   let markEvents = given.markEvents ?? MARK_EVENTS;
   let markNumbers = 0;
   let surveying: Merge = createMerge(recorded, settings, START);
@@ -119,7 +119,7 @@ export function createSchedule(recorded: RecordedEvents, given: ScheduleSettings
   }
 
   /** Finds the last mark for which `isBefore` holds. `isBefore` must also hold for all earlier marks. */
-  function markBefore(isBefore: (mark: Mark) => boolean): MergeState {
+  function markBefore(isBefore: (mark: ScheduleMark) => boolean): MergeState {
     const behind = findFirstPlace(0, marks.length, (at) => !isBefore(marks[at]!));
     return marks[behind - 1] ?? START;
   }
@@ -196,7 +196,7 @@ function readThreadNumber(recorded: RecordedEvents, index: number): number {
 }
 
 /** Whether a thread's event comes before the mark in projected order. */
-function isGiven({ front, lanes }: Mark, thread: number, recorded: number): boolean {
+function isGiven({ front, lanes }: ScheduleMark, thread: number, recorded: number): boolean {
   for (let at = 0; at < lanes.length; at += LANE_FIELDS) {
     if (lanes[at] !== thread) continue;
     const next = lanes[at + 1]!;

@@ -123,7 +123,7 @@ export function* computeWhatIf(recordings: Recordings, request: WhatIfRequest): 
   let firstNs: bigint | undefined;
   let lastEndNs = 0n;
 
-  function look(scanned: RecordingBlock): void {
+  function add(scanned: RecordingBlock): void {
     const { block, dictionary } = scanned;
     const timestamps = getBigColumn(block, 'timestamp_ns');
     const durations = getBigColumn(block, 'duration_ns');
@@ -202,7 +202,7 @@ export function* computeWhatIf(recordings: Recordings, request: WhatIfRequest): 
   }
 
   for (const scanned of recordings.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS })) {
-    look(scanned);
+    add(scanned);
     yield;
   }
   const threads = [...byNode.values()].flatMap((lanes) => [...lanes.values()]);

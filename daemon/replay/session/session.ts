@@ -2,7 +2,7 @@
 import { stringify } from '../../base/exact_json.ts';
 import type { Until } from '../../contract/replay_requests.ts';
 import type { SeekTarget } from '../../contract/target.ts';
-import { type Command, computeNextState, type State } from '../../contract/transitions.ts';
+import { type Command, computeNextState, type SessionState } from '../../contract/transitions.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { KeptSession } from '../persistence/kept_session.ts';
 import { restorePosition } from '../persistence/restore_position.ts';
@@ -14,7 +14,7 @@ import {
   buildPlanRequest,
   buildSessionView,
   type ComingChange,
-  createClosableTurns,
+  createClosableQueue,
   createClosedProblem,
   findLayoutChange,
   type SessionChange,
@@ -45,8 +45,8 @@ export class Session {
   #plan: ReplayPlan;
   #playback: Playback;
   /** Serializes the commands that have to wait for the plan. */
-  #inTurn = createClosableTurns(() => this.#closed);
-  #state: State = 'ready';
+  #runInTurn = createClosableQueue(() => this.#closed);
+  #state: SessionState = 'ready';
   #rounds = 0;
   /** Null until the session is closed. */
   #closed: EndReason | null = null;
@@ -85,7 +85,7 @@ export class Session {
     return this.#playback.stream;
   }
 
-  get state(): State {
+  get state(): SessionState {
     return this.#state;
   }
 
@@ -153,7 +153,7 @@ export class Session {
 
   /** Without `until`, a playing session keeps the pause that was set before. */
   play(until?: Until | null): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#runInTurn(async () => {
       if (this.#checkTransition('play') === this.#state) {
         const before = this.#playback.until();
         if (until !== undefined) this.#playback.pauseAt(until);
@@ -181,7 +181,7 @@ export class Session {
   }
 
   seek(target: SeekTarget): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#runInTurn(async () => {
       this.#checkTransition('seek');
       const place = await this.#playback.find(target).catch((error) => {
         // The pause may have become known meanwhile: publishing takes back the events that were fed beyond it.
@@ -204,7 +204,7 @@ export class Session {
   /** Emits `count` events at once, regardless of their times, and returns them as JSON; a negative count moves back. */
   step(count: number): Promise<string[]> {
     const command = count > 0 ? 'step' : 'step_back';
-    return this.#inTurn(async () => {
+    return this.#runInTurn(async () => {
       this.#checkTransition(command);
       // All events are loaded before the first one is emitted, so that a step is done completely or not at all.
       const next = this.#playback.next();
@@ -235,7 +235,7 @@ export class Session {
 
   /** Changes settings in any state but stopped; the position stays. */
   change(change: SessionChange): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#runInTurn(async () => {
       this.#checkTransition('change');
       const isPlaying = this.#state === 'playing';
       const coming = isPlaying ? await this.#admitChange(change) : change;
@@ -308,12 +308,12 @@ export class Session {
   }
 
   /** Returns the state that a command leads to; throws a Problem when the command is refused. */
-  #checkTransition(command: Command): State {
+  #checkTransition(command: Command): SessionState {
     if (this.#closed) throw createClosedProblem(this.#closed);
     return computeNextState(this.#state, command);
   }
 
-  #enter(state: State): void {
+  #enter(state: SessionState): void {
     this.#state = state;
     if (state !== 'playing') this.#playback.pauseAt(null);
     this.#updatedAt = this.#options.wallTime();
@@ -327,7 +327,7 @@ export class Session {
   }
 
   /** Stops the clock and enters a state; an end reason also ends the stream. */
-  #halt(state: State, endReason?: EndReason): void {
+  #halt(state: SessionState, endReason?: EndReason): void {
     this.#playback.runExclusively((frames) => {
       this.#playback.halt();
       this.#enter(state);
@@ -354,7 +354,7 @@ export class Session {
   #beginAgain(): void {
     this.#rounds++;
     this.#playback.halt();
-    this.#inTurn(async () => {
+    this.#runInTurn(async () => {
       // A seek that ran before this point has moved the session elsewhere.
       if (this.#state !== 'playing' || this.#playback.isRunning()) return;
       await this.#playback.rewind();

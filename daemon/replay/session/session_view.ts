@@ -2,7 +2,7 @@
 
 import { Problem } from '../../base/problem.ts';
 import type { Until } from '../../contract/replay_requests.ts';
-import type { State } from '../../contract/transitions.ts';
+import type { SessionState } from '../../contract/transitions.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import type { LatenessSummary } from '../clock/lateness.ts';
 import type { Player } from '../clock/player.ts';
@@ -29,7 +29,7 @@ export interface SessionView {
   /** The clock of each node. */
   clock: ClockView[];
   loop: boolean;
-  state: State;
+  state: SessionState;
   position_ns: bigint;
   duration_ns: bigint;
   /** Duration of the replay; null until all events have been processed. */
@@ -189,11 +189,11 @@ export function createClosedProblem(reason: EndReason): Problem {
  * Runs the tasks of a session one at a time. A task that fails after the session was closed rejects with the Problem of
  * a closed session.
  */
-export function createClosableTurns(closed: () => EndReason | null): ReturnType<typeof createTurns> {
-  const inTurn = createTurns();
+export function createClosableQueue(closed: () => EndReason | null): ReturnType<typeof createTaskQueue> {
+  const runInTurn = createTaskQueue();
   return async (work) => {
     try {
-      return await inTurn(work);
+      return await runInTurn(work);
     } catch (error) {
       const reason = closed();
       throw reason ? createClosedProblem(reason) : error;
@@ -202,7 +202,7 @@ export function createClosableTurns(closed: () => EndReason | null): ReturnType<
 }
 
 /** Returns a function that runs asynchronous tasks one after another, in the order of the calls. */
-function createTurns(): <Result>(work: () => Promise<Result>) => Promise<Result> {
+function createTaskQueue(): <Result>(work: () => Promise<Result>) => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const result = last.then(work);

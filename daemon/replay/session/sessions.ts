@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import { Problem } from '../../base/problem.ts';
 import type { CreateRequest } from '../../contract/replay_requests.ts';
-import type { State } from '../../contract/transitions.ts';
+import type { SessionState } from '../../contract/transitions.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import { createScheduledPlayer, createThreadPlayer, nativeClock, type Player } from '../clock/player.ts';
 import {
@@ -334,7 +334,7 @@ function measureRate(): number {
 }
 
 interface PlayingSession {
-  readonly state: State;
+  readonly state: SessionState;
   /** The change that is being applied. */
   readonly coming: ComingChange | undefined;
   /** End of the last event if all events are laid out with the latest settings; undefined if it was not computed. */
@@ -415,7 +415,7 @@ interface SessionEntry {
 
 /** A session that may not have been used since the daemon began. */
 interface ListedSession {
-  readonly state: State;
+  readonly state: SessionState;
   view(): SessionView;
 }
 

@@ -13,7 +13,7 @@
  */
 import { Problem } from '../../base/problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../base/sse.ts';
-import type { State } from '../../contract/transitions.ts';
+import type { SessionState } from '../../contract/transitions.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import { FRAME, nativeClock, type Track } from '../clock/player.ts';
 import type { Alarm } from '../clock/scheduler.ts';
@@ -27,7 +27,7 @@ import { computeEventBytes, openJson } from './event_buffer.ts';
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
 
 /** Returns why no more frames follow for now; null while frames may follow. */
-export function findEndReason(state: State, failure: string | null): EndReason | null {
+export function findEndReason(state: SessionState, failure: string | null): EndReason | null {
   if (failure !== null) return 'failed';
   return state === 'finished' || state === 'stopped' ? state : null;
 }

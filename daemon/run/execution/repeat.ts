@@ -4,6 +4,8 @@
  *
  *   low |--------- passes ---------|..?..|----- fails -----| high
  */
+import { EXIT } from '../errors.ts';
+import { isRequirement } from '../report/closing_line.ts';
 import type { Attempt, Repeated } from '../report/result.ts';
 import type { Run } from './replay_run.ts';
 
@@ -15,14 +17,16 @@ export interface LatencyRange {
 export interface RepeatedRun {
   repeated: Repeated;
   /**
-   * The run to report: in a search, the run that failed with the smallest latency; otherwise, the first run that
-   * failed. If no run failed, it is the last run.
+   * The run to report: in a search, the run that failed with the smallest latency, or that was not faithful enough to
+   * go on; otherwise, the first run that failed. If no run failed, it is the last run.
    */
   run: Run;
 }
 
 /** Resolution at which the search ends: more digits are of no use. */
 export const RESOLUTION_NS = 1000;
+
+type Bounds = Pick<Repeated, 'passes_ns' | 'fails_ns'>;
 
 type StartRun = (seed: bigint, extraNs: number) => Promise<Run>;
 
@@ -37,7 +41,7 @@ interface RepeatOptions {
 export async function repeatRun(start: StartRun, options: RepeatOptions): Promise<RepeatedRun> {
   const { times, seed, extraNs, range, onAttempt } = options;
   const attempts: Attempt[] = [];
-  const state: Pick<Repeated, 'passes_ns' | 'fails_ns'> = { passes_ns: null, fails_ns: null };
+  const state: Bounds = { passes_ns: null, fails_ns: null };
   let shown: Run | undefined;
   for (let number = 0; number < times; number++) {
     const latencyNs = range ? chooseNextLatency(range, state) : extraNs;
@@ -48,13 +52,20 @@ export async function repeatRun(start: StartRun, options: RepeatOptions): Promis
     attempts.push({ seed: oneSeed, extra_latency_ns: latencyNs, code: ended?.code ?? null, verdict });
     onAttempt(attempts.at(-1)!, number);
     const isFailing = run.exitCode !== 0;
-    if (!ended) return { repeated: { attempts, ...state }, run };
+    // A command that was ended from outside neither passed nor failed.
+    if (!ended || run.wasSignalled) return { repeated: { attempts, ...state, unknown_ns: null }, run };
+    if (range && isOnlyUnfaithful(run)) return { repeated: { attempts, ...state, unknown_ns: latencyNs }, run };
     if (isFailing) state.fails_ns = Math.min(latencyNs, state.fails_ns ?? latencyNs);
     else state.passes_ns = Math.max(latencyNs, state.passes_ns ?? latencyNs);
     const isBetter = isFailing && (shown?.exitCode === 0 || range !== undefined);
     if (!shown || isBetter || (!isFailing && shown.exitCode === 0)) shown = run;
   }
-  return { repeated: { attempts, ...state }, run: shown! };
+  return { repeated: { attempts, ...state, unknown_ns: null }, run: shown! };
+}
+
+/** Whether the command passed, but under too little of the incident: it may pass or fail with the latency. */
+function isOnlyUnfaithful({ exitCode, result: { gates } }: Run): boolean {
+  return exitCode === EXIT.gateNotMet && gates.every((gate) => gate.met || isRequirement(gate));
 }
 
 /**
@@ -63,7 +74,7 @@ export async function repeatRun(start: StartRun, options: RepeatOptions): Promis
  */
 export function chooseNextLatency(
   { lowNs, highNs }: LatencyRange,
-  { passes_ns, fails_ns }: Pick<Repeated, 'passes_ns' | 'fails_ns'>,
+  { passes_ns, fails_ns }: Bounds,
 ): number | undefined {
   if (fails_ns === null) return passes_ns === null ? highNs : undefined;
   if (passes_ns === null) return fails_ns > lowNs ? lowNs : undefined;

@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
 import { toWriteError } from '../../export/errors.ts';
-import { createRunnerStatus } from '../control_lines.ts';
+import { createRunnerStatus, type RunnerStatus } from '../control_lines.ts';
 import { EXIT, toRunError } from '../errors.ts';
 import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
 import { compilePlan, type DelayPlan } from '../plan/compile.ts';
@@ -14,9 +14,12 @@ import { computeFaultLimits, type FailRule, type InjectRule, isChosen, listPathP
 import type { ShortRule } from '../plan/short_rule.ts';
 import { computeFigures } from '../report/figures.ts';
 import { loadReport } from '../report/load_report.ts';
+import { formatMapOption } from '../report/map_option.ts';
+import { proposeMaps } from '../report/map_proposals.ts';
 import { type CallReport, createEmptyReport } from '../report/read_report.ts';
-import { buildRunResult, type RunResult, type RunSettings } from '../report/result.ts';
+import { buildRunResult, NO_PROPOSED_MAPS, type RunResult, type RunSettings } from '../report/result.ts';
 import { addInterrupted, type Gates, type Judgement, judge } from '../report/verdict.ts';
+import { watchOutputs } from './last_lines.ts';
 import { findObstacle, type RunnerEnd, runCommand } from './runner_process.ts';
 
 export interface RunRequest {
@@ -28,8 +31,8 @@ export interface RunRequest {
   short: readonly ShortRule[];
   gates: Gates;
   ioUring: string;
-  onDeath: string;
-  environment: NodeJS.ProcessEnv;
+  /** Whether the last lines of the command's outputs are shown anywhere. */
+  showsLastLines: boolean;
 }
 
 export interface Run {
@@ -38,6 +41,8 @@ export interface Run {
   calls: CallReport;
   /** Exit code with which `kreplay run` ends. */
   exitCode: number;
+  /** Whether a signal to end was passed on to the command. */
+  wasSignalled: boolean;
 }
 
 export async function replayRun(request: RunRequest): Promise<Run> {
@@ -59,15 +64,17 @@ export async function replayRun(request: RunRequest): Promise<Run> {
 }
 
 async function runPlan(request: RunRequest, plan: DelayPlan, folder: string): Promise<Run> {
-  const { incident, errors, settings, gates, ioUring, onDeath, environment } = request;
+  const { incident, errors, settings, gates, ioUring } = request;
   const { mode, seed, unknown, threshold_ns, map, command } = settings;
   const planPath = join(folder, 'plan');
   const reportPath = join(folder, 'report');
   writePlan(planPath, encodePlan(plan));
   const startedAt = new Date().toISOString();
-  const runner = { planPath, reportPath, mode, seed, unknown, thresholdNs: threshold_ns, ioUring, onDeath };
+  const tailsPath = request.showsLastLines ? join(folder, 'tails') : undefined;
+  const runner = { planPath, reportPath, tailsPath, mode, seed, unknown, thresholdNs: threshold_ns, ioUring };
   const rulePaths = [...request.inject, ...request.fail, ...request.short].flatMap(listPathPatterns);
-  const end = await runCommand({ ...runner, maps: map, rulePaths: [...new Set(rulePaths)], command, environment });
+  const readLastLines = watchOutputs(tailsPath);
+  const end = await runCommand({ ...runner, maps: map, rulePaths: [...new Set(rulePaths)], command });
   const failure = findRunnerFailure(end);
   if (failure) {
     const reason = failure.reason.includes(folder)
@@ -80,8 +87,29 @@ async function runPlan(request: RunRequest, plan: DelayPlan, folder: string): Pr
   const judgement = addInterrupted(judge(figures, mode), end.said, figures.calls);
   if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not examined`);
   const ended = { code: end.code, duration_ns: end.said.ended!.duration_ns, started_at: startedAt };
-  const result = buildRunResult({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });
-  return { result, plan, calls, exitCode: chooseExitCode(result, end.code, gates.expectExit !== undefined) };
+  const result = buildRunResult({
+    judgement,
+    settings,
+    incident,
+    errors,
+    ended,
+    lastLines: readLastLines(),
+    figures,
+    proposedMaps: buildProposedMaps(plan, calls, end.said, judgement),
+    said: end.said,
+    gates,
+  });
+  const exitCode = chooseExitCode(result, end.code, gates.expectExit !== undefined);
+  return { result, plan, calls, exitCode, wasSignalled: end.wasSignalled };
+}
+
+/** A run that is a replay found all that matters. */
+function buildProposedMaps(plan: DelayPlan, calls: CallReport, said: RunnerStatus, { verdict }: Judgement) {
+  if (verdict === 'replayed') return NO_PROPOSED_MAPS;
+  const folder = process.cwd();
+  const proposals = proposeMaps(plan, calls, said, folder);
+  const surroundings = { folder, pwd: process.env.PWD };
+  return { ...proposals, options: proposals.maps.map((map) => formatMapOption(map, surroundings)) };
 }
 
 function writePlan(path: string, bytes: Buffer): void {
@@ -111,11 +139,13 @@ function buildUnstartedRun(request: RunRequest, plan: DelayPlan, judgement: Judg
     incident,
     errors,
     ended: null,
+    lastLines: [],
     figures: null,
+    proposedMaps: NO_PROPOSED_MAPS,
     said: createRunnerStatus(),
     gates,
   };
-  return { result: buildRunResult(parts), plan, calls: createEmptyReport(), exitCode };
+  return { result: buildRunResult(parts), plan, calls: createEmptyReport(), exitCode, wasSignalled: false };
 }
 
 /** Returns the command's exit code, unless the command passed and a gate is not met. */

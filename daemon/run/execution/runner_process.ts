@@ -11,17 +11,17 @@ import { EXIT, RunError } from '../errors.ts';
 export interface RunnerRequest {
   planPath: string;
   reportPath: string;
+  /** File for the last bytes of outputs that are pipes or sockets, if they are wanted. */
+  tailsPath: string | undefined;
   mode: string;
   seed: bigint;
   unknown: string;
   thresholdNs: number;
   ioUring: string;
-  onDeath: string;
   maps: readonly string[];
   /** Path patterns of the rules, for fnmatch(3). */
   rulePaths: readonly string[];
   command: readonly string[];
-  environment: NodeJS.ProcessEnv;
 }
 
 export interface RunnerEnd {
@@ -29,6 +29,8 @@ export interface RunnerEnd {
   code: number;
   /** The signal that ended the helper itself, if any. */
   signal: NodeJS.Signals | null;
+  /** Whether a signal to end was passed on to the command. */
+  wasSignalled: boolean;
   said: RunnerStatus;
 }
 
@@ -81,22 +83,13 @@ function parseProbe(text: string): Probed {
   }
 }
 
-/** Runs the command, which inherits our standard input and outputs. */
+/**
+ * Runs the command, which inherits the standard input, the outputs and the environment of this process. With a
+ * `tailsPath`, an output that is a pipe or a socket is another pipe for it, from which the helper passes everything on.
+ */
 export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
-  const {
-    planPath,
-    reportPath,
-    mode,
-    seed,
-    unknown,
-    thresholdNs,
-    ioUring,
-    onDeath,
-    maps,
-    rulePaths,
-    command,
-    environment,
-  } = request;
+  const { planPath, reportPath, tailsPath, mode, seed, unknown, thresholdNs, ioUring, maps, rulePaths, command } =
+    request;
   const options: [string, string][] = [
     ['--plan', planPath],
     ['--report', reportPath],
@@ -106,22 +99,21 @@ export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
     ['--unknown', unknown],
     ['--threshold-ns', `${thresholdNs}`],
     ['--io-uring', ioUring],
-    ['--on-death', onDeath],
+    ...(tailsPath === undefined ? [] : [['--tails', tailsPath] satisfies [string, string]]),
     ...maps.map((map): [string, string] => ['--map', map]),
     ...rulePaths.map((pattern): [string, string] => ['--rule-path', pattern]),
   ];
   const child = spawn(findRunnerPath(), [...options.flat(), '--', ...command], {
     stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
-    env: environment,
   });
   const said = createRunnerStatus();
-  const stopPassing = passSignals(child);
+  const passing = passSignals(child);
   try {
     const onLine = (line: string) => applyLine(said, line);
     const [end] = await Promise.all([waitForExit(child), listen(child.stdio[CONTROL_FD] as Duplex, onLine)]);
-    return { ...end, said };
+    return { ...end, wasSignalled: passing.wasSignalled(), said };
   } finally {
-    stopPassing();
+    passing.stop();
   }
 }
 
@@ -144,10 +136,17 @@ async function listen(control: Duplex, onLine: (line: string) => void): Promise<
   return promise;
 }
 
-function passSignals(child: ChildProcess): () => void {
-  const pass = (signal: NodeJS.Signals) => void child.kill(signal);
+function passSignals(child: ChildProcess) {
+  let wasSignalled = false;
+  const pass = (signal: NodeJS.Signals) => {
+    wasSignalled = true;
+    child.kill(signal);
+  };
   for (const signal of PASSED_ON) process.on(signal, pass);
-  return () => {
-    for (const signal of PASSED_ON) process.off(signal, pass);
+  return {
+    wasSignalled: () => wasSignalled,
+    stop() {
+      for (const signal of PASSED_ON) process.off(signal, pass);
+    },
   };
 }

@@ -25,7 +25,7 @@ export interface PlannedStream extends IncidentStream {
   flags: number;
 }
 
-export interface Slots {
+export interface PlanSlots {
   tid: Uint32Array;
   stream: Uint32Array;
   firstEvent: Uint32Array;
@@ -38,7 +38,7 @@ export interface DelayPlan {
   seed: bigint;
   flags: number;
   streams: PlannedStream[];
-  slots: Slots;
+  slots: PlanSlots;
   /** Events are grouped by slot, and in recorded order within a slot. */
   events: PlanEventColumns & { offset_ns: Float64Array; target_ns: Float64Array };
   eventCount: number;
@@ -49,7 +49,7 @@ export function compilePlan(incident: Incident, options: PlanOptions): DelayPlan
   const slotOf = computeLaneSlots(incident);
   const slotCount = lanes.count;
   const streams = Array.from({ length: incident.streamCount }, (_, number) => incident.buildStream(number));
-  const slots: Slots = {
+  const slots: PlanSlots = {
     tid: new Uint32Array(slotCount),
     stream: new Uint32Array(slotCount),
     firstEvent: new Uint32Array(slotCount),
@@ -100,7 +100,7 @@ function planEvents(
   { calls: { columns, count } }: Incident,
   streams: readonly IncidentStream[],
   slotOf: Uint32Array,
-  slots: Slots,
+  slots: PlanSlots,
   { speed, extraLatencyNs, inject, fail }: PlanOptions,
 ): DelayPlan['events'] {
   const place = slots.firstEvent.slice();

@@ -35,7 +35,7 @@ export interface DiskWait extends WaitingThread {
 }
 
 /** Requests for which no call of a build can be made to wait. */
-export interface LeftOut {
+export interface LeftOutRequests {
   background: number;
   reads: number;
   /** Requests within a recorded call, whose duration already includes these requests. */
@@ -45,7 +45,7 @@ export interface LeftOut {
 }
 
 export interface DiskWaits {
-  readonly leftOut: Readonly<LeftOut>;
+  readonly leftOut: Readonly<LeftOutRequests>;
   /**
    * Adds a call; no sync of its thread continues beyond the thread's next call. `call` and `request` must be called in
    * recorded order.
@@ -66,7 +66,7 @@ export interface BlockRequest extends WaitingThread {
 }
 
 export function createDiskWaits(): DiskWaits {
-  const leftOut: LeftOut = { background: 0, reads: 0, within_calls: 0, outside_calls: 0 };
+  const leftOut: LeftOutRequests = { background: 0, reads: 0, within_calls: 0, outside_calls: 0 };
   /** The latest end of each thread's calls so far. */
   const calledUntil = new Map<number, number>();
   /**

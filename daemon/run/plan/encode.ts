@@ -61,18 +61,18 @@ function computeOpMask(streams: readonly { op: keyof typeof OPS }[]): number {
 /** Stores each text once, followed by a NUL; the empty text comes first. */
 function createStrings() {
   const offsets = new Map<string, number>();
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let size = 0;
   function findOrAddText(text: string): number {
     const known = offsets.get(text);
     if (known !== undefined) return known;
     const offset = size;
-    const piece = Buffer.from(`${text.replaceAll('\0', '')}\0`);
-    pieces.push(piece);
-    size += piece.length;
+    const chunk = Buffer.from(`${text.replaceAll('\0', '')}\0`);
+    chunks.push(chunk);
+    size += chunk.length;
     offsets.set(text, offset);
     return offset;
   }
   findOrAddText('');
-  return { findOrAddText, bytes: () => Buffer.concat(pieces) };
+  return { findOrAddText, bytes: () => Buffer.concat(chunks) };
 }

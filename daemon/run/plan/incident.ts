@@ -5,10 +5,12 @@
  *   stream  calls of one kind to one path, by threads of one name in one service
  *   lane    one thread in a stream
  */
+
 import type { FileKind } from '../../../bpf/schema/owner.ts';
+import { growArray } from '../../base/growing_array.ts';
 import { RunError } from '../errors.ts';
 import { EVENT_FLAGS, OPS, type Op, PATH_KINDS, type PathKind, SIZE_UNKNOWN } from '../format/plan_file.ts';
-import { createDiskWaits, type LeftOut } from './disk_waits.ts';
+import { createDiskWaits, type LeftOutRequests } from './disk_waits.ts';
 
 export interface RecordedOwner {
   node: string;
@@ -42,12 +44,16 @@ export interface IncidentStream {
   pathKind: PathKind;
   comm: string;
   service: string;
+  /** Whether all of its calls were on the descriptors 1 and 2: the file was the output of a program, such as a log. */
+  isOutput: boolean;
 }
 
 export interface Incident {
   /** Number of events that were read, including those that are not replayable. */
   readonly eventCount: number;
-  readonly notReplayable: Readonly<LeftOut & { standard_streams: number; no_file: number }>;
+  /** Names of all services of the incident, also of those that were left out. */
+  readonly services: readonly string[];
+  readonly notReplayable: Readonly<LeftOutRequests & { standard_streams: number; no_file: number }>;
   /** Whether files on descriptors 0 to 2 are among the calls. */
   readonly usesStandardFds: boolean;
   readonly calls: Calls;
@@ -77,6 +83,7 @@ const KIND_OF_FILE: Readonly<Record<FileKind, PathKind>> = {
 };
 
 const STANDARD_FD_MAX = 2;
+const OUTPUT_FDS: ReadonlySet<number> = new Set([1, 2]);
 const STORES: ReadonlySet<FileKind> = new Set(['regular', 'block_device']);
 const OPS_WITHOUT_FD: ReadonlySet<Op> = new Set(['sync', 'msync']);
 const OP_NAMES = Object.keys(OPS) as Op[];
@@ -85,7 +92,9 @@ const KIND_NAMES = Object.keys(PATH_KINDS) as PathKind[];
 /** Maximum span in which a double holds every nanosecond. */
 const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
 
-export function createIncident(): IncidentBuilder {
+/** With a service, events of others are left out, and the incident begins with the first event of the service. */
+export function createIncident(service?: string): IncidentBuilder {
+  const services = new Set<string>();
   const texts = createNumbering<string>();
   const [threads, devices, files, owners, streams, lanes] = Array.from({ length: 6 }, createPairs) as SixPairs;
   const calls = createCalls();
@@ -96,8 +105,16 @@ export function createIncident(): IncidentBuilder {
    */
   const lastOfThread = new Map<number, number>();
   const lastOfNode = new Map<number, number>();
+  /** Streams with a call on another descriptor than an output. */
+  const beyondOutputs = new Set<number>();
   let [eventCount, standardStreams, noFile, usesStandardFds] = [0, 0, 0, false];
   let firstNs: bigint | undefined;
+
+  /** Whether an event is of another service than the one that was asked for. */
+  function isOfOthers(owner: RecordedOwner): boolean {
+    services.add(owner.service);
+    return service !== undefined && owner.service !== service;
+  }
 
   function computeOffsetNs(startNs: bigint): number {
     firstNs ??= startNs;
@@ -125,11 +142,13 @@ export function createIncident(): IncidentBuilder {
       pathKind: KIND_NAMES[kinds % KIND_NAMES.length]!,
       comm: getText(owners.getFirst(owner)),
       service: getText(owners.getSecond(owner)),
+      isOutput: !beyondOutputs.has(number),
     };
   }
 
   return {
     addCall(call) {
+      if (isOfOthers(call)) return;
       const { op, path, fileKind, fd, comm, service, durationNs, size } = call;
       eventCount++;
       const startNs = computeOffsetNs(call.startNs);
@@ -151,6 +170,7 @@ export function createIncident(): IncidentBuilder {
       usesStandardFds ||= isStandard;
       const owner = owners.findOrAddPair(texts.findOrAddValue(comm), texts.findOrAddValue(service));
       const number = findOrAddStream(op, KIND_OF_FILE[fileKind], path, owner);
+      if (!OUTPUT_FDS.has(fd)) beyondOutputs.add(number);
       if (fileKind === 'regular' && !isSync) {
         lastOfThread.set(thread, number);
         lastOfNode.set(node, number);
@@ -158,6 +178,7 @@ export function createIncident(): IncidentBuilder {
       calls.add(startNs, durationNs, encodeSize(size), lanes.findOrAddPair(number, thread), 0);
     },
     addRequest(request) {
+      if (isOfOthers(request)) return;
       eventCount++;
       const startNs = computeOffsetNs(request.startNs);
       const thread = findOrAddThread(request);
@@ -179,10 +200,12 @@ export function createIncident(): IncidentBuilder {
       for (const { thread, owner, file, startNs, endNs } of waits.finish()) {
         const written = file === undefined ? undefined : buildStream(file);
         const number = findOrAddStream('fsync', written ? 'regular' : 'unknown', written?.path ?? '', owner);
+        beyondOutputs.add(number);
         calls.add(startNs, endNs - startNs, SIZE_UNKNOWN, lanes.findOrAddPair(number, thread), EVENT_FLAGS.derived);
       }
       return {
         eventCount,
+        services: [...services].sort(),
         notReplayable: { ...waits.leftOut, standard_streams: standardStreams, no_file: noFile },
         usesStandardFds,
         calls,
@@ -237,7 +260,7 @@ function createCalls(): Calls {
       return columns;
     },
     add(startNs, durationNs, size, lane, flags) {
-      if (count === columns.size.length) columns = allocateColumns(count * 2, columns);
+      if (count === columns.size.length) columns = growColumns(columns);
       columns.startNs[count] = startNs;
       columns.durationNs[count] = durationNs;
       columns.size[count] = size;
@@ -248,22 +271,24 @@ function createCalls(): Calls {
   };
 }
 
-function allocateColumns(capacity: number, before?: CallColumns): CallColumns {
-  const columns = {
+function allocateColumns(capacity: number): CallColumns {
+  return {
     startNs: new Float64Array(capacity),
     durationNs: new Float64Array(capacity),
     size: new Uint32Array(capacity),
     lane: new Uint32Array(capacity),
     flags: new Uint16Array(capacity),
   };
-  if (before) {
-    columns.startNs.set(before.startNs);
-    columns.durationNs.set(before.durationNs);
-    columns.size.set(before.size);
-    columns.lane.set(before.lane);
-    columns.flags.set(before.flags);
-  }
-  return columns;
+}
+
+function growColumns({ startNs, durationNs, size, lane, flags }: CallColumns): CallColumns {
+  return {
+    startNs: growArray(startNs),
+    durationNs: growArray(durationNs),
+    size: growArray(size),
+    lane: growArray(lane),
+    flags: growArray(flags),
+  };
 }
 
 /* Numbers values in the order in which they first appear, starting at 0. */

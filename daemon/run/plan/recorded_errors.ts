@@ -29,7 +29,8 @@ const ERRNOS: ReadonlySet<number> = new Set(Object.values(constants.errno));
 const TIMESTAMP = /[{,]"timestamp_ns":(\d{1,20})[,}]/;
 const FAILED = /[{,]"result":-(\d{1,4})[,}]/;
 
-export function createErrorCollector(): ErrorCollector {
+/** With a service, calls of others are left out, as in the incident. */
+export function createErrorCollector(service?: string): ErrorCollector {
   const errors = new Map<string, number>();
   let firstNs: bigint | undefined;
   const buildCallKey = (tid: number, offsetNs: number) => `${tid} ${offsetNs}`;
@@ -43,19 +44,22 @@ export function createErrorCollector(): ErrorCollector {
       return errors.size;
     },
     getErrno: (tid, offsetNs) => errors.get(buildCallKey(tid, offsetNs)) ?? 0,
-    addBlock({ block }) {
+    addBlock({ block, dictionary }) {
       const types = getColumn(block, 'event_type');
       const tids = getColumn(block, 'tid');
       const starts = getBigColumn(block, 'timestamp_ns');
       const results = getBigColumn(block, 'result');
-      if (block.rowCount > 0) firstNs ??= starts[0]!;
+      const services = getColumn(block, 'service');
       for (let row = 0; row < block.rowCount; row++) {
+        if (service !== undefined && dictionary.name(services[row]!) !== service) continue;
+        firstNs ??= starts[row]!;
         // A block request is not a call. A call that failed because of the request has its own event.
         if (results[row]! >= 0n || types[row] === blockIo.id) continue;
         add(tids[row]!, starts[row]!, Number(-results[row]!));
       }
     },
     addLine(line) {
+      if (service !== undefined && readServiceName(line) !== service) return;
       const failed = FAILED.exec(line);
       if (!failed && firstNs !== undefined) return;
       const startNs = BigInt(TIMESTAMP.exec(line)![1]!);
@@ -65,4 +69,9 @@ export function createErrorCollector(): ErrorCollector {
       if (event_type !== blockIo.name) add(tid, startNs, Number(failed[1]));
     },
   };
+}
+
+/** The origins of a request have such a field too, so the text has to be parsed. */
+function readServiceName(line: string): string {
+  return (JSON.parse(line) as { service_name: string }).service_name;
 }

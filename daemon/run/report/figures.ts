@@ -9,6 +9,7 @@ import type { DelayPlan, PlannedStream } from '../plan/compile.ts';
 import { buildFileKey } from '../plan/file_order.ts';
 import { type Certainty, computeCertainty } from './certainty.ts';
 import { computeErrorFigures, type ErrorFigures } from './error_figures.ts';
+import { type FeltCall, selectFeltCalls } from './felt_calls.ts';
 import {
   countMatchKinds,
   createMatchCounts,
@@ -86,7 +87,17 @@ export interface Figures {
   names: NameFigures;
   slowest: SlowEvent[];
   slowest_delivered: number;
+  /** The calls that took the command longest, the longest first. */
+  felt: FeltCall[];
   streams: StreamFigures[];
+  /** Planned and delivered time of each recorded service; the service with the most planned time comes first. */
+  services: ServiceFigures[];
+}
+
+export interface ServiceFigures {
+  service: string;
+  planned_ns: number;
+  delivered_ns: number;
 }
 
 const GUESSES: ReadonlySet<number> = new Set([MATCH_KINDS.extra, MATCH_KINDS.distribution]);
@@ -120,7 +131,9 @@ export function computeFigures(
     names: nameFigures(returned, said),
     slowest,
     slowest_delivered: slowest.filter(({ fate }) => fate === 'delivered').length,
+    felt: selectFeltCalls(calls, said),
     streams: computeStreamFigures(plan, calls, said),
+    services: sumServices(plan, deliveries, thresholdNs),
   };
 }
 
@@ -144,6 +157,23 @@ function sumPlanned({ events: { target_ns }, eventCount }: DelayPlan, { fate }: 
     matched_by_count: considered > 0 ? delivered / considered : null,
     fates: { delivered, displaced: counts[OUTCOME_NUMBERS.displaced]!, missing: counts[OUTCOME_NUMBERS.missing]! },
   };
+}
+
+function sumServices({ slots, streams, events }: DelayPlan, { fate }: Deliveries, thresholdNs: number) {
+  const sums = new Map<string, ServiceFigures>();
+  for (const [slot, stream] of slots.stream.entries()) {
+    const { service } = streams[stream]!;
+    const sum = sums.get(service) ?? { service, planned_ns: 0, delivered_ns: 0 };
+    sums.set(service, sum);
+    const first = slots.firstEvent[slot]!;
+    for (let event = first; event < first + slots.eventCount[slot]!; event++) {
+      const ns = events.target_ns[event]!;
+      if (ns < thresholdNs) continue;
+      sum.planned_ns += ns;
+      if (fate[event] === OUTCOME_NUMBERS.delivered) sum.delivered_ns += ns;
+    }
+  }
+  return [...sums.values()].sort((one, other) => other.planned_ns - one.planned_ns);
 }
 
 function sumUncertain(plan: DelayPlan, deliveries: Deliveries, { byOrder, byName }: Certainty, thresholdNs: number) {
@@ -323,6 +353,8 @@ interface StreamFigures {
   path: string;
   role: string;
   recorded_events: number;
+  /** Whether the file was only the output of recorded programs, such as a service's log. */
+  is_output: boolean;
   /** Planned time; null if no call shows which recorded paths this path stands for. */
   planned_ns: number | null;
   calls: number;
@@ -344,12 +376,14 @@ interface GatheredFigures extends StreamFigures {
 
 function computeStreamFigures(plan: DelayPlan, calls: CallReport, said: RunnerStatus): StreamFigures[] {
   const gathered = new Map<number, GatheredFigures>();
+  const outputs = listOutputPaths(plan);
   for (const [number, { op_class, path, role, recorded_events }] of said.streams)
     gathered.set(number, {
       op_class,
       path,
       role,
       recorded_events,
+      is_output: outputs.has(path),
       planned_ns: null,
       calls: 0,
       how: createMatchCounts(),
@@ -374,6 +408,12 @@ function computeStreamFigures(plan: DelayPlan, calls: CallReport, said: RunnerSt
       missing_events: Math.max(figures.recorded_events - events.size, 0),
     }))
     .sort((one, other) => other.injected_ns - one.injected_ns || other.calls - one.calls);
+}
+
+function listOutputPaths({ streams }: DelayPlan): Set<string> {
+  const outputs = new Set(streams.filter(({ isOutput }) => isOutput).map(({ path }) => path));
+  for (const { path, isOutput } of streams) if (!isOutput) outputs.delete(path);
+  return outputs;
 }
 
 function gather(figures: GatheredFigures, plan: DelayPlan, calls: CallReport, at: number): void {

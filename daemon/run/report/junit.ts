@@ -1,16 +1,26 @@
 /**
  * Renders a run as JUnit XML, which every CI shows: one test case for the command, one for the replay, and one for each
  * gate. The replay's test case is skipped if the replay is incomplete and was not required to be complete, and it is an
- * error if the replay could not be made; neither is a pass.
+ * error if the replay could not be made; neither is a pass. A machine that was too noisy for more is a warning: the
+ * command made the calls of the incident.
  */
+import { escapeControls } from '../../../agent/output/printable.ts';
+import { isRequirement } from './closing_line.ts';
 import { escapeMarkup } from './markup.ts';
 import type { RunResult } from './result.ts';
-import { formatSummaryLines } from './summary.ts';
+import { formatShortDuration, formatSummaryLines } from './summary.ts';
+import { isOnlyNoisy } from './verdict.ts';
 
 interface TestCase {
   name: string;
   seconds: number;
-  outcome?: { kind: 'failure' | 'error' | 'skipped'; message: string };
+  outcome?: {
+    kind: 'failure' | 'error' | 'skipped';
+    message: string;
+    /** Lines of the failure text below the message. */
+    details?: string[];
+  };
+  warning?: string;
 }
 
 export function buildJunitReport(result: RunResult): string {
@@ -34,32 +44,51 @@ export function buildJunitReport(result: RunResult): string {
   ].join('\n')}\n`;
 }
 
-function listProperties({ verdict, settings }: RunResult): [string, string][] {
+function listProperties(result: RunResult): [string, string][] {
+  const { verdict, settings } = result;
+  const warning = findWarning(result);
   return [
     ['verdict', verdict],
     ['seed', `${settings.seed}`],
     ['mode', settings.mode],
     ['command', settings.command.join(' ')],
+    ...(warning === undefined ? [] : [['warning', warning] as [string, string]]),
   ];
 }
 
-function buildCommandCase({ ended, settings, gates, reasons }: RunResult): TestCase {
+/** Returns what is worth a warning in a run that is faithful enough. */
+function findWarning(result: RunResult): string | undefined {
+  const isAllowed = result.gates.every((gate) => gate.met || !isRequirement(gate));
+  return isAllowed && isOnlyNoisy(result) ? formatVerdict(result) : undefined;
+}
+
+function formatVerdict({ verdict, reasons }: RunResult): string {
+  return [verdict, reasons.join('; ')].filter(Boolean).join(': ');
+}
+
+function buildCommandCase(result: RunResult): TestCase {
+  const { ended, settings, gates, reasons, verdict } = result;
   const name = `the command: ${settings.command.join(' ')}`;
   if (!ended) return { name, seconds: 0, outcome: { kind: 'skipped', message: `not started: ${reasons.join('; ')}` } };
   const seconds = ended.duration_ns / 1e9;
   const isJudgedByGate = gates.some(({ gate }) => gate.startsWith('--expect-exit'));
   if (ended.code === 0 || isJudgedByGate) return { name, seconds };
-  return { name, seconds, outcome: { kind: 'failure', message: `it ended with ${ended.code}` } };
+  const message = `it ended with ${ended.code}; the run is ${verdict}`;
+  return { name, seconds, outcome: { kind: 'failure', message, details: formatDetails(result) } };
 }
 
-function buildReplayCase({ verdict, reasons, gates }: RunResult): TestCase {
+function buildReplayCase(result: RunResult): TestCase {
+  const { verdict, gates } = result;
   const name = 'the incident is replayed';
   if (verdict === 'replayed') return { name, seconds: 0 };
-  const message = `${verdict}: ${reasons.join('; ')}`;
+  const warning = findWarning(result);
+  if (warning !== undefined) return { name, seconds: 0, warning };
+  const message = formatVerdict(result);
   if (verdict === 'unsupported' || verdict === 'failed')
     return { name, seconds: 0, outcome: { kind: 'error', message } };
-  const required = gates.find(({ gate }) => gate.startsWith('--require'));
-  return { name, seconds: 0, outcome: { kind: required && !required.met ? 'failure' : 'skipped', message } };
+  if (gates.every((gate) => gate.met || !isRequirement(gate)))
+    return { name, seconds: 0, outcome: { kind: 'skipped', message } };
+  return { name, seconds: 0, outcome: { kind: 'failure', message, details: formatDetails(result) } };
 }
 
 function buildGateCases({ gates }: RunResult): TestCase[] {
@@ -70,14 +99,33 @@ function buildGateCases({ gates }: RunResult): TestCase[] {
   }));
 }
 
-function formatCase({ name, seconds, outcome }: TestCase): string[] {
+function formatCase({ name, seconds, outcome, warning }: TestCase): string[] {
   const open = `    <testcase classname="kreplay.run" name="${escapeMarkup(name)}" time="${seconds.toFixed(3)}"`;
+  if (warning !== undefined)
+    return [`${open}>`, `      <system-out>${escapeMarkup(`warning: ${warning}`)}</system-out>`, '    </testcase>'];
   if (!outcome) return [`${open}/>`];
-  const { kind, message } = outcome;
+  const { kind, message, details = [] } = outcome;
+  const text = [message, ...details].join('\n');
   const type = kind === 'skipped' ? '' : ` type="kreplay.${kind}"`;
   return [
     `${open}>`,
-    `      <${kind} message="${escapeMarkup(message)}"${type}>${escapeMarkup(message)}</${kind}>`,
+    `      <${kind} message="${escapeMarkup(message)}"${type}>${escapeMarkup(text)}</${kind}>`,
     '    </testcase>',
   ];
+}
+
+/** Lists the slowest calls that the command felt, and the last lines of its outputs. */
+function formatDetails({ figures, last_lines }: RunResult): string[] {
+  const felt = figures?.felt ?? [];
+  const calls = felt.map(({ took_ns, op, path, run_offset_ns }) => {
+    const file = path === '' ? '' : ` ${path}`;
+    return `  ${formatShortDuration(took_ns)} ${op}${file}, ${formatShortDuration(run_offset_ns)} after the start`;
+  });
+  const texts = last_lines.flatMap(({ output, lines }) => [
+    `The last lines of the command's ${output}:`,
+    ...lines.map((line) => `  ${line}`),
+  ]);
+  return [...(calls.length > 0 ? ['The slowest calls that the command felt:', ...calls] : []), ...texts].map(
+    escapeControls,
+  );
 }

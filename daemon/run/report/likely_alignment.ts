@@ -59,7 +59,7 @@ interface Model {
 }
 
 /** Bounds of the band before each made call, and before the end of the sequence. */
-interface Band {
+interface AlignmentBand {
   from: Int32Array;
   width: number;
 }
@@ -78,7 +78,7 @@ export function findLikelyAlignment(sequences: Sequences): Likely {
 }
 
 /** Computes the band, which follows the calls that the runner has matched. */
-function computeBand({ planned, made, taken }: Sequences): Band {
+function computeBand({ planned, made, taken }: Sequences): AlignmentBand {
   const from = new Int32Array(made.length + 1);
   const width = Math.min(planned.length + 1, 2 * BAND + 1);
   const last = planned.length + 1 - width;
@@ -144,7 +144,7 @@ function computeLikeness(planned: number, made: number, { otherSize, width }: Mo
 }
 
 /** Sets in `likely` how well the made call fits each recorded call in its band. */
-function compare(sequences: Sequences, band: Band, model: Model, call: number, likely: Float64Array): void {
+function compare(sequences: Sequences, band: AlignmentBand, model: Model, call: number, likely: Float64Array): void {
   const { planned, made, isPlannedSync, isMadeSync } = sequences;
   const from = band.from[call]!;
   for (let at = 0; at < band.width; at++) {
@@ -161,7 +161,7 @@ interface AlignmentPass {
   gaps: number;
 }
 
-function pass(sequences: Sequences, band: Band, model: Model): AlignmentPass {
+function pass(sequences: Sequences, band: AlignmentBand, model: Model): AlignmentPass {
   const { made, taken, planned } = sequences;
   const count = made.length;
   const { from, width } = band;

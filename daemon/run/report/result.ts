@@ -5,6 +5,7 @@ import type { RunnerStatus } from '../control_lines.ts';
 import type { Incident } from '../plan/incident.ts';
 import type { RecordedErrors } from '../plan/recorded_errors.ts';
 import type { Figures } from './figures.ts';
+import type { MapProposals } from './map_proposals.ts';
 import { checkGates, type GateResult, type Gates, type Judgement } from './verdict.ts';
 
 export interface Attempt {
@@ -20,17 +21,20 @@ export interface Repeated {
   /** The largest latency known to pass, and the smallest latency known to fail; null if there is none. */
   passes_ns: number | null;
   fails_ns: number | null;
+  /** The latency at which a search ended, because the run was not faithful enough to say; null if there is none. */
+  unknown_ns: number | null;
 }
 
 export interface RunSettings {
   transaction_id: string;
+  /** The only service that is replayed; null: all services of the incident. */
+  service: string | null;
   command: readonly string[];
   mode: string;
   seed: bigint;
   /** Target of calls to files that are not in the incident: `none`, or a duration drawn from their `class`. */
   unknown: string;
   speed: number;
-  timeout_scale: number;
   extra_latency_ns: number;
   threshold_ns: number;
   inject: readonly string[];
@@ -40,6 +44,21 @@ export interface RunSettings {
   map: readonly string[];
 }
 
+/** The last lines of an output of the command, without escape sequences of terminals. */
+export interface OutputLines {
+  /** `output` is a file that both outputs were written to. */
+  output: 'output' | 'standard output' | 'standard error';
+  lines: string[];
+}
+
+/** Maps that may find files of the incident that the run did not find. */
+export interface ProposedMaps extends MapProposals {
+  /** The maps as options for a shell. */
+  options: string[];
+}
+
+export const NO_PROPOSED_MAPS: ProposedMaps = { maps: [], fits: false, options: [] };
+
 export interface RunResult {
   kreplay_run: typeof RESULT_VERSION;
   verdict: Judgement['verdict'];
@@ -48,7 +67,10 @@ export interface RunResult {
   /** How the command ended; null if it was not started. */
   ended: { code: number; duration_ns: number; started_at: string } | null;
   gates: GateResult[];
+  /** Only of outputs that are files: what went to a terminal or a pipe is not known. */
+  last_lines: OutputLines[];
   figures: Figures | null;
+  proposed_maps: ProposedMaps;
   incident: {
     events: number;
     planned_events: number;
@@ -75,13 +97,15 @@ interface Parts {
   incident: Incident;
   errors: RecordedErrors;
   ended: RunResult['ended'];
+  lastLines: OutputLines[];
   figures: Figures | null;
+  proposedMaps: ProposedMaps;
   said: RunnerStatus;
   gates: Gates;
 }
 
 export function buildRunResult(parts: Parts): RunResult {
-  const { judgement, settings, incident, errors, ended, figures, said, gates } = parts;
+  const { judgement, settings, incident, errors, ended, lastLines, figures, proposedMaps, said, gates } = parts;
   const { calibrated } = said;
   return {
     kreplay_run: RESULT_VERSION,
@@ -89,7 +113,9 @@ export function buildRunResult(parts: Parts): RunResult {
     settings,
     ended,
     gates: ended ? checkGates(gates, judgement, { code: ended.code, durationNs: ended.duration_ns }) : [],
+    last_lines: lastLines,
     figures,
+    proposed_maps: proposedMaps,
     incident: {
       events: incident.eventCount,
       planned_events: incident.calls.count,

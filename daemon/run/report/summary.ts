@@ -1,12 +1,14 @@
 /** Summarizes a run in a few lines, for people. */
 import { escapeControls } from '../../../agent/output/printable.ts';
+import { formatClosingLine, isRequirement } from './closing_line.ts';
 import { formatErrorFigures } from './error_figures.ts';
 import type { Figures } from './figures.ts';
+import { formatProposals } from './map_option.ts';
 import type { MatchKindCounts } from './match_kinds.ts';
-import { formatOptionMs, type Repeated, type RunResult } from './result.ts';
+import { formatOptionMs, type ProposedMaps, type Repeated, type RunResult } from './result.ts';
 import { MODES_OF_SUMS, percent } from './verdict.ts';
 
-const UNMATCHED_STREAMS_MAX = 3;
+const UNMATCHED_FILES_MAX = 3;
 
 /** Minimum difference between the two latenesses that is shown: a smaller difference exists even if no call waits. */
 const QUEUED_NS_MIN = 100_000;
@@ -28,11 +30,21 @@ export function formatSummaryLines(result: RunResult): string[] {
     lines.push(`${incident.recorded_errors} calls failed in the incident: --replay-errors returns their errors`);
   for (const [kind, count] of Object.entries(incident.not_replayable))
     if (count > 0) lines.push(`not replayable: ${count} ${LEFT_OUT[kind as keyof typeof LEFT_OUT]}`);
+  if (result.proposed_maps.options.length > 0) lines.push(formatProposalLine(result.proposed_maps));
   for (const [what, count] of Object.entries(uncovered)) if (count > 0) lines.push(formatUncoveredLine(what, count));
   if (ended) lines.push(`the command ended with ${ended.code} after ${formatShortDuration(ended.duration_ns)}`);
-  for (const { gate, met, detail } of gates) lines.push(`${gate}: ${met ? 'met' : 'not met'}, ${detail}`);
+  // The first line has the verdict of a run that is faithful enough.
+  for (const gate of gates.filter((gate) => !gate.met || !isRequirement(gate)))
+    lines.push(`${gate.gate}: ${gate.met ? 'met' : 'not met'}, ${gate.detail}`);
   if (repeated) lines.push(formatRepeatedLine(result, repeated));
+  const closing = formatClosingLine(result);
+  if (closing !== undefined) lines.push(closing);
   return lines.map(escapeControls);
+}
+
+function formatProposalLine(proposed: ProposedMaps): string {
+  const where = proposed.fits ? 'below another folder here' : 'below several folders here, which do not fit together';
+  return `files of the incident have the same names ${where}: ${formatProposals(proposed)}?`;
 }
 
 function formatUncoveredLine(what: string, count: number): string {
@@ -45,7 +57,10 @@ function formatUncoveredLine(what: string, count: number): string {
   return `the command asked ${times} for a seccomp listener of its own, which is not possible under kreplay run (EBUSY)`;
 }
 
-function formatRepeatedLine({ settings: { seed } }: RunResult, { attempts, passes_ns, fails_ns }: Repeated): string {
+function formatRepeatedLine({ settings: { seed }, verdict }: RunResult, repeated: Repeated): string {
+  const { attempts, passes_ns, fails_ns, unknown_ns } = repeated;
+  if (unknown_ns !== null)
+    return `the search ended with --extra-latency ${formatOptionMs(unknown_ns)}: a run that is ${verdict} does not say whether the command fails`;
   const isSearch = new Set(attempts.map(({ extra_latency_ns }) => extra_latency_ns)).size > 1;
   const failed = attempts.filter(({ code }) => code !== 0).length;
   if (!isSearch) return `${failed} of ${attempts.length} runs did not end with 0; shown is --seed ${seed}`;
@@ -88,11 +103,31 @@ function formatFigureLines(figures: Figures): string[] {
   if (short + whole > 0)
     lines.push(`short writes: ${short}${whole > 0 ? `; ${whole} more could not be made short` : ''}`);
   if (errors.planned > 0) lines.push(formatErrorFigures(errors) ?? `all of ${errors.planned} errors were returned`);
-  const unmatched = figures.streams.filter((stream) => stream.calls === 0 && stream.recorded_events > 0);
-  for (const { op_class, path, recorded_events } of unmatched.slice(0, UNMATCHED_STREAMS_MAX))
-    lines.push(`never called: ${op_class} ${path} (${recorded_events} events)`);
-  if (unmatched.length > UNMATCHED_STREAMS_MAX)
-    lines.push(`never called: ${unmatched.length - UNMATCHED_STREAMS_MAX} more streams`);
+  return [...lines, ...formatNeverCalled(figures)];
+}
+
+interface NeverCalled {
+  events: number;
+  isOutput: boolean;
+}
+
+/** A file is one line, also if several threads called on it. The logs of recorded services come in one line after other files. */
+function formatNeverCalled({ streams }: Figures): string[] {
+  const files = new Map<string, NeverCalled>();
+  for (const { op_class, path, recorded_events, is_output, calls } of streams) {
+    if (calls > 0 || recorded_events === 0) continue;
+    const name = `${op_class} ${path}`;
+    files.set(name, { events: (files.get(name)?.events ?? 0) + recorded_events, isOutput: is_output });
+  }
+  const all = [...files];
+  const others = all.filter(([, { isOutput }]) => !isOutput);
+  const named = others.length > 0 ? others : all;
+  const lines = named
+    .slice(0, UNMATCHED_FILES_MAX)
+    .map(([name, { events }]) => `never called: ${name} (${events} events)`);
+  if (named.length > UNMATCHED_FILES_MAX) lines.push(`never called: ${named.length - UNMATCHED_FILES_MAX} more files`);
+  const outputs = all.length - named.length;
+  if (outputs > 0) lines.push(`never called: ${outputs} files that were the outputs of recorded programs, as logs are`);
   return lines;
 }
 

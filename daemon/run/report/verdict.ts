@@ -7,9 +7,11 @@ import { nameReasons } from './names.ts';
 export const VERDICTS = ['replayed', 'partial', 'diverged', 'unsupported'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
+/** How the reason begins that a machine is too noisy. */
+const NOISY = 'the machine is too noisy';
 const REPLAYED_SHARE = 0.9;
 const SLOWEST_SHARE = 0.8;
-const PARTIAL_SHARE = 0.5;
+export const PARTIAL_SHARE = 0.5;
 /**
  * Minimum length of the events that matter, as a share of the slowest event: shorter events are not what an incident is
  * about.
@@ -78,6 +80,11 @@ function computeSumsShare({ injected_ns, planned_ns }: Figures): number {
   return larger === 0 ? 1 : smaller / larger;
 }
 
+/** Returns whether a run is only partial because of its machine: it made the calls of the incident. */
+export function isOnlyNoisy({ verdict, reasons }: Judgement): boolean {
+  return verdict === 'partial' && reasons.every((reason) => reason.startsWith(NOISY));
+}
+
 /**
  * Returns why the machine is too noisy, if it is: waits that take half as long again as planned, or longer, are not the
  * waits that made up the incident.
@@ -87,7 +94,7 @@ function findNoiseReason({ late_at_most: { p99_ns }, slowest }: Figures): string
   if (p99_ns === null || least === undefined || p99_ns <= least / 2) return undefined;
   const formatMicroseconds = (ns: number) => `${Math.round(ns / 1000)} us`;
   const late = `1 % of the waits may have been late by ${formatMicroseconds(p99_ns)} or more`;
-  return `the machine is too noisy: ${late}, which is over half of ${formatMicroseconds(least)}, one of the slowest events`;
+  return `${NOISY}: ${late}, which is over half of ${formatMicroseconds(least)}, one of the slowest events`;
 }
 
 const NOT_KNOWN = {

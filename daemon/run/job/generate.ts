@@ -1,0 +1,6 @@
+/** `make gen`: writes the action for GitHub. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildGitHubAction } from './github.ts';
+
+writeFileSync(join(import.meta.dirname, '../../package/github_action/action.yml'), buildGitHubAction());
