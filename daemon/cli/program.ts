@@ -15,17 +15,19 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   agent: async () => (await import('../../agent/command.ts')).createAgentCommand(),
   daemon: async () => (await import('../server/command.ts')).createDaemonCommand(),
   config: async () => {
-    const [agent, daemon, ship, fleet] = await Promise.all([
+    const [agent, daemon, ship, fleet, watch] = await Promise.all([
       import('../../agent/command.ts'),
       import('../server/options.ts'),
       import('../../agent/ship/command.ts'),
       import('../../agent/fleet/section.ts'),
+      import('../watch/command.ts'),
     ]);
     return (await import('../../agent/config/command.ts')).createConfigCommand({
       agent: agent.AGENT_SECTION,
       daemon: daemon.DAEMON_SECTION,
       ship: ship.SHIP_SECTION,
       fleet: fleet.FLEET_SECTION,
+      watch: watch.WATCH_SECTION,
     });
   },
   doctor: async () => (await import('../../agent/doctor/command.ts')).createDoctorCommand(),
@@ -40,6 +42,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   stats: async () => (await import('./commands/stats.ts')).createStatsCommand(),
   pin: async () => (await import('./commands/pin.ts')).createPinCommand(),
   unpin: async () => (await import('./commands/pin.ts')).createUnpinCommand(),
+  watch: async () => (await import('../watch/command.ts')).createWatchCommand(),
   export: async () => (await import('./commands/export.ts')).createExportCommand(),
   import: async () => (await import('./commands/import.ts')).createImportCommand(),
   verify: async () => (await import('./commands/verify.ts')).createVerifyCommand(),
@@ -48,6 +51,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   replay: async () => (await import('./player/replay.ts')).createReplayCommand(),
   whatif: async () => (await import('./commands/whatif.ts')).createWhatIfCommand(),
   diff: async () => (await import('./commands/diff.ts')).createDiffCommand(),
+  ci: async () => (await import('./commands/ci.ts')).createCiCommand(),
   run: async () => (await import('./commands/run.ts')).createRunCommand(),
 };
 
@@ -58,13 +62,15 @@ const EXAMPLES = [
   'kreplay run --bundle incident.kreplay --transaction order-1 -- make test',
 ];
 
-interface OwnPackage {
+interface InstalledPackage {
   version: string;
   /** The commands that an archive contains; an installed package and a built tree contain all commands. */
   commands?: string[];
 }
 
-const OWN_PACKAGE: OwnPackage = JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8'));
+const OWN_PACKAGE: InstalledPackage = JSON.parse(
+  readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8'),
+);
 
 export const version = (): string => OWN_PACKAGE.version;
 

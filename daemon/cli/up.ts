@@ -1,5 +1,6 @@
 /** `kreplay up`: runs an agent and a daemon for one data folder, each in a separate process. */
 import { type ChildProcess, type ForkOptions, fork, type StdioOptions } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { Command } from 'commander';
@@ -9,6 +10,7 @@ import { addHelpEnd, EXIT_CODES } from '../../agent/config/help.ts';
 import { listDeclared } from '../../agent/config/setting.ts';
 import { addLogOptions } from '../../agent/output/log.ts';
 import { createEndingSignal } from '../../agent/process/ending.ts';
+import { HOST_UNFIT_EXIT_CODE } from '../../agent/process/errors.ts';
 import { createServiceManager } from '../../agent/process/service_manager.ts';
 
 /** Time after which a child that has not ended is killed; the recording survives this. */
@@ -55,6 +57,7 @@ export function createUpCommand(
       ...EXIT_CODES,
       0: 'ended by Ctrl-C or SIGTERM',
       1: 'the agent or the daemon ended by itself; standard error states the cause',
+      [HOST_UNFIT_EXIT_CODE]: 'this host cannot be recorded, or not by this user: run `kreplay doctor`',
     },
   });
 }
@@ -115,7 +118,7 @@ async function runUp({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon',
   await ended;
   manager.reportStopping();
   // Only the signal counts as a successful end. A part that ended by itself has reported the reason on stderr.
-  if (!signal.aborted) process.exitCode = 1;
+  if (!signal.aborted) process.exitCode = agent.child.exitCode === HOST_UNFIT_EXIT_CODE ? HOST_UNFIT_EXIT_CODE : 1;
   await Promise.all(parts.map(({ child }) => end(child)));
 }
 
@@ -173,10 +176,13 @@ function printNextSteps(data: string, url: string, needsToken: boolean): void {
   const credentials = needsToken ? '-H "Authorization: Bearer $KREPLAY_TOKEN" ' : '';
   const socket = url.startsWith('unix:') ? `--unix-socket ${url.slice(5)} ` : '';
   const base = socket ? 'http://localhost' : url;
+  // With an id that was recorded before, the command would continue the earlier transaction.
+  const id = `order-${randomBytes(2).toString('hex')}`;
   process.stdout.write(`
 Try next, in another terminal:
-  ${ownName()} exec --transaction order-1 -- dd if=/dev/zero of=${data}/f bs=4k count=100 oflag=direct
-  curl ${credentials}${socket}'${base}/api/events?transaction_id=order-1'
+  ${ownName()} exec --transaction ${id} -- dd if=/dev/zero of=${data}/f bs=4k count=100 oflag=direct
+  ${ownName()} show ${id} --url ${url}
+  curl ${credentials}${socket}'${base}/api/transactions/${id}/explain'
 Ctrl-C ends both.
 `);
 }

@@ -23,10 +23,10 @@ export interface DaemonRequest {
 }
 
 /** `below` is the path at which a proxy serves the daemon, such as `/kreplay`. */
-type Endpoint = { socketPath: string } | { host: string; port: number; tls: boolean; below: string };
+type DaemonAddress = { socketPath: string } | { host: string; port: number; tls: boolean; below: string };
 
 /** Parses the value of `--url`; returns undefined if no daemon could listen there. */
-export function parseDaemonUrl(text: string): Endpoint | undefined {
+export function parseDaemonUrl(text: string): DaemonAddress | undefined {
   if (text.startsWith('unix:')) return text.length > 5 ? { socketPath: text.slice(5) } : undefined;
   const url = URL.parse(text);
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return undefined;

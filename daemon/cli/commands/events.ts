@@ -7,7 +7,7 @@ import { warnOfLosses } from '../client/coverage_warning.ts';
 import { addEventFilters, buildQuery, type EventFilters, filterParameters } from '../options/event_filters.ts';
 import { positiveInteger } from '../options/option_values.ts';
 import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place.ts';
-import { OUTPUTS, type Output, PRINTERS } from '../print/event_printers.ts';
+import { type EventOutput, OUTPUTS, PRINTERS } from '../print/event_printers.ts';
 
 const TABLE_LIMIT_DEFAULT = 100;
 
@@ -15,7 +15,7 @@ interface Options extends EventFilters, PlaceOptions {
   order: string;
   sort: 'time' | 'slowest';
   limit?: number;
-  output: Output;
+  output: EventOutput;
 }
 
 export function createEventsCommand(): Command {

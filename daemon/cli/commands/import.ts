@@ -4,8 +4,8 @@ import { addDataFolderOption } from '../../../agent/config/configuration.ts';
 import { addHelpEnd } from '../../../agent/config/help.ts';
 import { escapeControls } from '../../../agent/output/printable.ts';
 import type { RecordingInfo } from '../../../agent/recording/read/reader.ts';
+import { formatTime } from '../../base/time_text.ts';
 import { importRecording, type ListedImport, listImported } from '../../export/incident/imported.ts';
-import { formatTime } from '../print/display.ts';
 import { createTextTable, type TextColumn } from '../print/table.ts';
 
 interface Options {

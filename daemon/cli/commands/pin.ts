@@ -4,10 +4,11 @@ import { addHelpEnd } from '../../../agent/config/help.ts';
 import { escapeControls } from '../../../agent/output/printable.ts';
 import { formatMilliseconds, parseDuration } from '../../base/duration.ts';
 import { parseJson, stringify } from '../../base/exact_json.ts';
+import { formatTime } from '../../base/time_text.ts';
 import { BEFORE_NS_MAX } from '../../contract/pin_request.ts';
+import type { ListedPin } from '../../contract/received.ts';
 import { callDaemon, readJson, readText } from '../client/connection.ts';
 import { createUrlOption } from '../options/option_values.ts';
-import { formatTime } from '../print/display.ts';
 import { createTextTable, type TextColumn } from '../print/table.ts';
 
 interface Options {
@@ -23,13 +24,6 @@ interface PinAnswer {
    */
   from: number | bigint | null;
   nodes: string[];
-}
-
-interface ListedPin {
-  transaction_id: string;
-  from: number | bigint;
-  pinned_at: string;
-  node: string;
 }
 
 export function createPinCommand(): Command {

@@ -1,6 +1,7 @@
 /** `kreplay run`: runs a test build with the latencies of an incident. */
 import { type Command as BaseCommand, Command } from 'commander';
 import { addHelpEnd } from '../../../agent/config/help.ts';
+import { escapeControls } from '../../../agent/output/printable.ts';
 import { stringify } from '../../base/exact_json.ts';
 import { openSource } from '../../export/source.ts';
 import { EXIT, RunError, toRunError } from '../../run/errors.ts';
@@ -13,12 +14,14 @@ import { createIncident, type Incident } from '../../run/plan/incident.ts';
 import { createErrorCollector, type RecordedErrors } from '../../run/plan/recorded_errors.ts';
 import { buildHtmlReport } from '../../run/report/html.ts';
 import { buildJunitReport } from '../../run/report/junit.ts';
+import { quoteForShell } from '../../run/report/map_option.ts';
 import { type Attempt, formatOptionMs } from '../../run/report/result.ts';
+import { appendStepSummary } from '../../run/report/step_summary.ts';
 import { formatSummaryLines } from '../../run/report/summary.ts';
-import { MODES_OF_SUMS } from '../../run/report/verdict.ts';
+import { type Gates, MODES_OF_SUMS } from '../../run/report/verdict.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
 import { warnOfLosses } from '../client/coverage_warning.ts';
-import { addRunOptions, type RunOptions } from '../options/run_options.ts';
+import { AUTOMATIC_MAP, addRunOptions, type RunOptions } from '../options/run_options.ts';
 
 const NOTES = `
 A rule selects calls: sys_write or sys_sync, then parts between colons; * stands for any text:
@@ -26,7 +29,9 @@ A rule selects calls: sys_write or sys_sync, then parts between colons; * stands
   --inject sys_write:path=/data/*.log:factor=3
   --fail sys_write:ENOSPC:nth=3                 the third one, in recorded order
   --short sys_write:path=*.log:nth=3            likewise
-Where a recording has no syncs, block requests become them: block_io selects them as sys_sync does.`;
+Where a recording has no syncs, block requests become them: block_io selects them as sys_sync does.
+
+In a job of GitHub Actions ($GITHUB_STEP_SUMMARY) the run is added to the summary of the job.`;
 
 const EXIT_CODES = {
   [EXIT.notReplayable]: 'the incident cannot be replayed here: the command was not run',
@@ -47,6 +52,8 @@ export function createRunCommand(): Command {
     examples: [
       'kreplay run --bundle incident.kreplay --transaction order-1 -- make test',
       'kreplay run --bundle incident.kreplay --transaction order-1 --require replayed --junit run.xml -- make test',
+      'kreplay run --bundle incident.kreplay --transaction order-1 --map "$PWD/var=/srv/shop" -- make test',
+      'kreplay run --bundle incident.kreplay --transaction order-1 --service shop -- ./test_shop',
       'kreplay run --transaction order-1 --repeat 10 --vary-latency 0..50ms -- ./test_orders',
     ],
     exitCodes: EXIT_CODES,
@@ -74,35 +81,57 @@ async function run(words: string[], options: RunOptions, command: BaseCommand): 
     command.error(`error: in --mode ${options.mode} no call is a recorded one that could be made to fail`);
   if (options.mode === 'stall' && options.unknown === 'class')
     command.error('error: in --mode stall calls wait for those of their own file: leave --unknown class out');
-  if (options.short && options.onDeath === 'pass')
-    command.error('error: --short needs --on-death kill: a write that was made short could be made once more');
   const outputs = openOutputs(options);
   try {
     const { incident, errors } = await readIncident(options);
     const settings = buildRunSettings(words, options);
-    const runOnce = (seed: bigint, extraNs: number) =>
+    const createRun = (map: readonly string[]) => (seed: bigint, extraNs: number) =>
       replayRun({
         incident,
         errors,
-        settings: { ...settings, seed, extra_latency_ns: extraNs },
+        settings: { ...settings, map, seed, extra_latency_ns: extraNs },
         inject: (options.inject ?? []).map(({ rule }) => rule),
         fail: (options.fail ?? []).map(({ rule }) => rule),
         short: (options.short ?? []).map(({ rule }) => rule),
-        gates: { require: options.require, maxDurationNs: options.maxDuration, expectExit: options.expectExit },
+        gates: buildGates(options),
         ioUring: options.ioUring,
-        onDeath: options.onDeath,
-        environment: { ...process.env, KREPLAY_TIMEOUT_SCALE: `${options.timeoutScale}` },
+        showsLastLines: showsLastLines(options),
       });
-    const done = await runAsOften(runOnce, options);
+    const done = await runMapped(createRun, options);
     tell(done);
     process.exitCode = done.exitCode;
+    reportToGitHub(done);
     outputs.write(done);
   } finally {
     outputs.discard();
   }
 }
 
-async function runAsOften(once: (seed: bigint, extraNs: number) => Promise<Run>, options: RunOptions): Promise<Run> {
+/** Whether the command's outputs go through a relay, which keeps their last lines. */
+function showsLastLines({ report, junit, html }: RunOptions): boolean {
+  return [report, junit, html, process.env.GITHUB_STEP_SUMMARY].some(Boolean);
+}
+
+type StartRun = (seed: bigint, extraNs: number) => Promise<Run>;
+
+/** With `--map auto`, the command is run to see which files it writes, and again if a map finds more of them. */
+async function runMapped(createRun: (map: readonly string[]) => StartRun, options: RunOptions): Promise<Run> {
+  const { map = [], seed, extraLatency } = options;
+  const given = map.filter((each) => each !== AUTOMATIC_MAP);
+  if (given.length === map.length) return runAsOften(createRun(given), options);
+  const first = await createRun(given)(seed, extraLatency);
+  const { maps, fits, options: proposed } = first.result.proposed_maps;
+  if (first.wasSignalled || !first.result.ended) return first;
+  if (!fits) return options.repeat === undefined ? first : runAsOften(createRun(given), options);
+  const taken = proposed.map(escapeControls).join(' ');
+  process.stderr.write(`kreplay run: --map auto is ${taken}: the command is run again with it\n`);
+  const all = [...given, ...maps.map(({ here, there }) => `${here}=${there}`)];
+  // The first map that fits a name counts, so that a map of a folder comes before a map of the folders around it.
+  const getLength = (map: string) => map.indexOf('=');
+  return runAsOften(createRun(all.toSorted((one, other) => getLength(other) - getLength(one))), options);
+}
+
+async function runAsOften(once: StartRun, options: RunOptions): Promise<Run> {
   const { repeat: times, seed, extraLatency: extraNs, varyLatency: range } = options;
   if (times === undefined) return once(seed, extraNs);
   const onAttempt = ({ seed, extra_latency_ns, code, verdict }: Attempt, number: number) => {
@@ -115,18 +144,25 @@ async function runAsOften(once: (seed: bigint, extraNs: number) => Promise<Run>,
   return { ...run, result: { ...run.result, repeated } };
 }
 
+function buildGates({ require, maxDuration, expectExit }: RunOptions): Gates {
+  return {
+    require: require === 'none' ? undefined : require,
+    maxDurationNs: maxDuration,
+    expectExit,
+  };
+}
+
 function buildRunSettings(words: string[], options: RunOptions) {
-  const { transaction, mode, seed, unknown, speed, timeoutScale, extraLatency, threshold } = options;
-  const { inject = [], fail = [], short = [], map = [], replayErrors: replay_errors } = options;
+  const { transaction, service = null, mode, seed, unknown, speed, extraLatency, threshold } = options;
+  const { inject = [], fail = [], short = [], replayErrors: replay_errors } = options;
   return {
     transaction_id: transaction,
+    service,
     command: words,
     mode,
     seed,
     unknown,
     speed,
-    map,
-    timeout_scale: timeoutScale,
     extra_latency_ns: extraLatency,
     threshold_ns: threshold,
     inject: inject.map(({ text }) => text),
@@ -139,6 +175,17 @@ function buildRunSettings(words: string[], options: RunOptions) {
 /** Prints to standard error, because standard output belongs to the command. */
 function tell({ result }: Run): void {
   for (const line of formatSummaryLines(result)) process.stderr.write(`kreplay run: ${line}\n`);
+}
+
+/** Adds the run to the summary of a job of GitHub Actions. A summary that cannot be written is not a failure. */
+function reportToGitHub({ result }: Run): void {
+  const path = process.env.GITHUB_STEP_SUMMARY;
+  if (!path) return;
+  const problem = appendStepSummary(path, result);
+  if (problem === undefined) return;
+  process.stderr.write(
+    `kreplay run: warning: no summary of the job in $GITHUB_STEP_SUMMARY: ${escapeControls(problem)}\n`,
+  );
 }
 
 const FORMATS: readonly ['report' | 'junit' | 'html', (run: Run) => string][] = [
@@ -181,6 +228,7 @@ function openOutputs(options: RunOptions) {
 
 interface IncidentPlace {
   transaction: string;
+  service?: string;
   bundle?: string;
   url: string;
 }
@@ -191,19 +239,31 @@ interface ReadIncident {
 }
 
 async function readIncident(place: IncidentPlace): Promise<ReadIncident> {
-  const { transaction, bundle } = place;
-  const read = bundle === undefined ? await fetchIncident(place) : readIncidentFile(transaction, bundle);
-  if (read.incident.eventCount > 0) return read;
-  const where = place.bundle ?? place.url;
-  throw new RunError(`${where} has no events of transaction ${place.transaction}: check the id`);
+  const { transaction, service, bundle } = place;
+  const read = bundle === undefined ? await fetchIncident(place) : readIncidentFile(place, bundle);
+  const { eventCount, services } = read.incident;
+  if (eventCount > 0) return read;
+  const where = bundle ?? place.url;
+  if (services.length === 0) throw new RunError(`${where} has no events of transaction ${transaction}: check the id`);
+  throw new RunError(
+    `${where} has no events of service ${service} in transaction ${transaction}: its services are ${listNames(services)}`,
+  );
 }
 
-function readIncidentFile(transactionId: string, bundle: string): ReadIncident {
+const NAMES_MAX = 20;
+
+function listNames(names: readonly string[]): string {
+  const shown = names.slice(0, NAMES_MAX).map((name) => (name === '' ? 'one without a name' : quoteForShell(name)));
+  const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : '';
+  return `${shown.join(', ')}${more}`;
+}
+
+function readIncidentFile({ transaction, service }: IncidentPlace, bundle: string): ReadIncident {
   const source = openSource(bundle);
   try {
-    const incident = createIncident();
-    const errors = createErrorCollector();
-    for (const block of source.scan({ transactionId })) {
+    const incident = createIncident(service);
+    const errors = createErrorCollector(service);
+    for (const block of source.scan({ transactionId: transaction })) {
       addBlock(incident, block);
       errors.addBlock(block);
     }
@@ -213,12 +273,12 @@ function readIncidentFile(transactionId: string, bundle: string): ReadIncident {
   }
 }
 
-async function fetchIncident({ transaction, url }: IncidentPlace): Promise<ReadIncident> {
+async function fetchIncident({ transaction, service, url }: IncidentPlace): Promise<ReadIncident> {
   const query = new URLSearchParams({ transaction_id: transaction, order: 'asc' });
   const res = await callDaemon(url, { path: `/api/events?${query}`, accept: 'application/x-ndjson' });
   if (res.headers['kreplay-complete'] === 'false') await warnOfLosses(url, query);
-  const incident = createIncident();
-  const errors = createErrorCollector();
+  const incident = createIncident(service);
+  const errors = createErrorCollector(service);
   for await (const line of readLines(res)) {
     addLine(incident, line);
     errors.addLine(line);

@@ -3,6 +3,7 @@
 import { Command, Option } from 'commander';
 import { addHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson, stringify } from '../../base/exact_json.ts';
+import { formatTime } from '../../base/time_text.ts';
 import type { ExactInteger, StatsAnswer } from '../../contract/received.ts';
 import { formatCsvLine } from '../../export/formats/csv_lines.ts';
 import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
@@ -11,7 +12,7 @@ import { warnIfIncomplete } from '../client/coverage_warning.ts';
 import { addEventFilters, buildQuery, type EventFilters, filterParameters } from '../options/event_filters.ts';
 import { collectLists } from '../options/option_values.ts';
 import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place.ts';
-import { formatDuration, formatTime } from '../print/display.ts';
+import { formatDuration } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
 import { createTextTable, type TextColumn } from '../print/table.ts';
 
@@ -22,7 +23,7 @@ interface Options extends EventFilters, PlaceOptions {
 }
 
 type StatsGroup = StatsAnswer['stats'][number];
-type DimensionName = keyof StatsGroup['group'];
+type GroupColumn = keyof StatsGroup['group'];
 
 const NONE = '-';
 const BARS = '▁▂▃▄▅▆▇█';
@@ -117,6 +118,6 @@ function formatStatsCsv(stats: readonly StatsGroup[]): string {
 }
 
 /** The dimensions by which the rows are grouped. */
-function listDimensions(stats: readonly StatsGroup[]): DimensionName[] {
-  return Object.keys(stats[0]?.group ?? {}) as DimensionName[];
+function listDimensions(stats: readonly StatsGroup[]): GroupColumn[] {
+  return Object.keys(stats[0]?.group ?? {}) as GroupColumn[];
 }

@@ -17,14 +17,14 @@ interface Options extends EventFilters {
   output: 'table' | 'ndjson';
 }
 
-interface LostFrame {
+interface ExactLostFrame {
   lost: number | bigint;
   cause: string;
   node: string;
 }
 
 export function createTailCommand(): Command {
-  const command = new Command('tail').description('follow events as they are recorded, until Ctrl-C');
+  const command = new Command('tail').description('follow events as they are recorded');
   addEventFilters(command, { to: false })
     .addOption(createUrlOption())
     .addOption(
@@ -67,7 +67,7 @@ async function follow(options: Options): Promise<void> {
   const parser = createParser({
     onEvent({ event, data }) {
       if (event === 'event') waiting.push(data);
-      else if (event === 'lost') warn(parseJson(data) as LostFrame);
+      else if (event === 'lost') warn(parseJson(data) as ExactLostFrame);
     },
   });
   try {
@@ -83,6 +83,6 @@ async function follow(options: Options): Promise<void> {
   if (!isEnded) throw new CommandError('the daemon has ended; events go on being recorded without it');
 }
 
-function warn({ lost, cause, node }: LostFrame): void {
+function warn({ lost, cause, node }: ExactLostFrame): void {
   process.stderr.write(`kreplay: warning: ${lost} events of ${node} are missing: ${cause}\n`);
 }

@@ -4,16 +4,23 @@ import { Command, Option } from 'commander';
 import { addHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { parseJson, stringify } from '../../base/exact_json.ts';
-import type { Coverage, Transaction, TransactionList, WrittenBack } from '../../contract/received.ts';
+import { formatTime } from '../../base/time_text.ts';
+import type {
+  ReceivedCoverage,
+  ReceivedTransaction,
+  ReceivedWrittenBack,
+  TransactionList,
+} from '../../contract/received.ts';
 import { transactionSchema, writtenBackSchema } from '../../contract/transactions.ts';
 import { formatCsvLine } from '../../export/formats/csv_lines.ts';
+import { formatBurstCount } from '../../model/explanation/bursts.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { warnIfIncomplete } from '../client/coverage_warning.ts';
 import { buildQuery } from '../options/event_filters.ts';
 import { collectLists, parseDurationMs, positiveInteger, timeText } from '../options/option_values.ts';
 import { addPlaceOptions, type PlaceOptions, runAtPlace } from '../options/place.ts';
 import { addValueFilters, buildValueParameters, type ValueFilters } from '../options/value_filters.ts';
-import { formatDuration, formatTime } from '../print/display.ts';
+import { formatDuration } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
 import { createTextTable, type TextColumn } from '../print/table.ts';
 
@@ -30,12 +37,13 @@ interface Options extends PlaceOptions, ValueFilters {
   minDuration?: string;
   maxDuration?: string;
   hasError?: true;
+  search?: string;
   sort: string;
   limit: number;
   output: 'table' | 'csv' | 'ndjson' | 'json';
 }
 
-const COLUMNS: readonly TextColumn<Transaction>[] = [
+const COLUMNS: readonly TextColumn<ReceivedTransaction>[] = [
   { heading: 'BEGAN', cell: ({ first_timestamp_ns }) => formatTime(BigInt(first_timestamp_ns)) },
   { heading: 'DURATION', cell: ({ duration_ns }) => formatDuration(BigInt(duration_ns)), align: 'right' },
   { heading: 'EVENTS', cell: ({ event_count }) => event_count.toString(), align: 'right' },
@@ -44,6 +52,28 @@ const COLUMNS: readonly TextColumn<Transaction>[] = [
   { heading: 'TRANSACTION', cell: ({ transaction_id }) => transaction_id },
   { heading: 'SERVICES', cell: ({ services }) => services.join(', ') },
 ];
+
+/** Shown only if a transaction has several bursts, because then its duration says nothing about one use of its id. */
+const BURSTS: TextColumn<ReceivedTransaction> = { heading: 'ID USED AGAIN?', cell: formatBurstCell };
+
+function listColumns(transactions: readonly ReceivedTransaction[]): readonly TextColumn<ReceivedTransaction>[] {
+  return transactions.some(({ burst_count }) => burst_count !== null && burst_count > 1)
+    ? [...COLUMNS, BURSTS]
+    : COLUMNS;
+}
+
+function formatBurstCell({ burst_count, bursts_apart_ns }: ReceivedTransaction): string {
+  if (burst_count === null) return 'not known';
+  return burst_count > 1 ? formatBurstCount(burst_count, BigInt(bursts_apart_ns!)) : '-';
+}
+
+/** Without this line, a table without the column would say that no id was used again. */
+function tellUnknownBursts(transactions: readonly ReceivedTransaction[]): void {
+  const count = transactions.filter(({ burst_count }) => burst_count === null).length;
+  if (count === 0) return;
+  const whose = count === 1 ? '1 of these ids was' : `${count} of these ids were`;
+  process.stderr.write(`kreplay: whether ${whose} used again is not known: kreplay show TRANSACTION looks at one\n`);
+}
 
 export function createTransactionsCommand(): Command {
   const command = new Command('transactions')
@@ -63,6 +93,7 @@ export function createTransactionsCommand(): Command {
     .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', parseDurationMs)
     .option('--max-duration <duration>', 'maximum duration, likewise', parseDurationMs)
     .option('--has-error', 'only transactions with an event that failed')
+    .option('--search <text>', 'only transactions whose id contains this text, in upper or lower case')
     .addOption(new Option('--sort <order>', 'sort order').choices(['recent', 'slowest']).default('recent'))
     .option('--limit <count>', 'maximum number of transactions', positiveInteger, LIMIT_DEFAULT)
     .addOption(
@@ -88,6 +119,7 @@ export function createTransactionsCommand(): Command {
     examples: [
       'kreplay transactions',
       'kreplay transactions --service shop --sort slowest --from -15m --limit 5',
+      'kreplay transactions --search 4711',
       'kreplay transactions --device nvme1n1 --exclude-comm backup --from -15m',
       'kreplay transactions --recording incident.kreplay --has-error --output ndjson',
     ],
@@ -98,7 +130,7 @@ export function createTransactionsCommand(): Command {
  * Formats the number of bytes that were written back, and the time from the end of the transaction's last event to the
  * end of the last write-back.
  */
-function formatWrittenBack({ written_back, last_end_ns }: Transaction): string {
+function formatWrittenBack({ written_back, last_end_ns }: ReceivedTransaction): string {
   const { count, bytes, last_end_ns: backEndNs } = written_back;
   if (count === 0 || backEndNs === null) return '-';
   const laterNs = BigInt(backEndNs) - BigInt(last_end_ns);
@@ -109,10 +141,11 @@ async function listTransactions(url: string, options: Options): Promise<void> {
   const { transactions, coverage } = await readTransactions(url, options);
   if (coverage) warnIfIncomplete(coverage);
   await print(OUTPUTS[options.output](transactions));
+  if (options.output === 'table') tellUnknownBursts(transactions);
 }
 
-const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly Transaction[]) => string>> = {
-  table: (transactions) => createTextTable(COLUMNS).lines(transactions),
+const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly ReceivedTransaction[]) => string>> = {
+  table: (transactions) => createTextTable(listColumns(transactions)).lines(transactions),
   csv: formatTransactionsCsv,
   ndjson: (transactions) => transactions.map((transaction) => `${stringify(transaction)}\n`).join(''),
   json: (transactions) => `${stringify({ transactions })}\n`,
@@ -120,20 +153,21 @@ const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly Transa
 
 interface CsvColumn {
   name: string;
-  value: (transaction: Transaction) => unknown;
+  value: (transaction: ReceivedTransaction) => unknown;
 }
 
 /** The columns are the same as in the API; an object has one column for each of its fields. */
 const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).flatMap((name): CsvColumn[] => {
-  if (name !== 'written_back') return [{ name, value: (transaction) => transaction[name as keyof Transaction] }];
+  if (name !== 'written_back')
+    return [{ name, value: (transaction) => transaction[name as keyof ReceivedTransaction] }];
   return Object.keys(writtenBackSchema.shape).map((field) => ({
     name: `${name}_${field}`,
-    value: ({ written_back }) => written_back[field as keyof WrittenBack],
+    value: ({ written_back }) => written_back[field as keyof ReceivedWrittenBack],
   }));
 });
 
 /** Writes lists as JSON, because a name may contain a comma. */
-function formatTransactionsCsv(transactions: readonly Transaction[]): string {
+function formatTransactionsCsv(transactions: readonly ReceivedTransaction[]): string {
   const formatCell = (value: unknown) =>
     Array.isArray(value) || typeof value === 'boolean' ? stringify(value) : value;
   const rows = transactions.map((transaction) => CSV_COLUMNS.map(({ value }) => formatCell(value(transaction))));
@@ -141,7 +175,7 @@ function formatTransactionsCsv(transactions: readonly Transaction[]): string {
 }
 
 async function readTransactions(url: string, options: Options) {
-  const { service, node, type, comm, from, to, minDuration, maxDuration, hasError, sort, limit } = options;
+  const { service, node, type, comm, from, to, minDuration, maxDuration, hasError, search, sort, limit } = options;
   const filters = {
     service,
     node,
@@ -151,10 +185,11 @@ async function readTransactions(url: string, options: Options) {
     to,
     min_duration_ms: minDuration,
     max_duration_ms: maxDuration,
+    q: search,
     ...buildValueParameters(options),
   };
-  const transactions: Transaction[] = [];
-  let coverage: Coverage | undefined;
+  const transactions: ReceivedTransaction[] = [];
+  let coverage: ReceivedCoverage | undefined;
   // A cursor depends on the limit, so all pages have the same size.
   const parameters = { ...filters, has_error: hasError && 'true', sort, limit: `${Math.min(limit, PAGE_MAX)}` };
   for (let cursor: string | undefined; ; ) {

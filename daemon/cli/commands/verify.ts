@@ -6,8 +6,8 @@ import { escapeControls } from '../../../agent/output/printable.ts';
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { isWhole, type LostTime, type Verified, verifyRecording } from '../../../agent/recording/read/verify.ts';
 import { stringify } from '../../base/exact_json.ts';
+import { formatTime } from '../../base/time_text.ts';
 import { createNoRecordingError, listAllServedFiles } from '../../store/embedded/served_files.ts';
-import { formatTime } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
 
 const NOTES = 'Reads each file to its end, also while an agent records, and changes nothing.';

@@ -6,7 +6,7 @@ import { escapeControls } from '../../../agent/output/printable.ts';
 import { formatMilliseconds } from '../../base/duration.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import { parseListItems } from '../../base/list_text.ts';
-import type { ExactInteger, LateEvent, NodeClock, WhatIfAnswer } from '../../contract/received.ts';
+import type { ExactInteger, LateEvent, ReceivedNodeClock, WhatIfAnswer } from '../../contract/received.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { warnIfIncomplete } from '../client/coverage_warning.ts';
 import { parseWholeNumber } from '../options/option_values.ts';
@@ -101,7 +101,7 @@ function formatWhatIf(answer: WhatIfAnswer): string {
   return `${[...lines, ...formatTimeoutLines(answer, BigInt(answer.timeout_ns))].join('\n')}\n${formatLateTable(answer)}`;
 }
 
-function formatClockLine({ node, offset_ns, uncertainty_ns }: NodeClock): string {
+function formatClockLine({ node, offset_ns, uncertainty_ns }: ReceivedNodeClock): string {
   const sign = BigInt(offset_ns) < 0n ? '' : '+';
   return `clock of ${escapeControls(node)}: ${sign}${formatNs(offset_ns)}, measured within ${formatNs(uncertainty_ns!)}`;
 }

@@ -7,13 +7,14 @@ import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { addHelpEnd, EXIT_CODES } from '../../../agent/config/help.ts';
 import { createLog } from '../../../agent/output/log.ts';
+import { HOST_UNFIT_EXIT_CODE } from '../../../agent/process/errors.ts';
 import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
 import { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT } from '../../http/access/scan_gate.ts';
 import type { ListenAddress } from '../../http/listen_address.ts';
 import { runDaemon } from '../../server/command.ts';
 import { CommandError } from '../client/command_error.ts';
 import { DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
-import { describeSlowSpot, formatHeadline, formatSlowestTable } from '../print/transaction_report.ts';
+import { formatHeadline, formatSlowestTable } from '../print/transaction_report.ts';
 import { findProgramName } from './program_name.ts';
 import { type RecordedTransaction, waitForRecorded } from './recorded.ts';
 import { clearWorkload, findDiskFolder, runWorkload, SERVICE, TRANSACTION, writeWorkload } from './workload.ts';
@@ -36,7 +37,9 @@ export function createDemoCommand(): Command {
     examples: ['kreplay demo', 'kreplay demo --data ./demo --no-serve'],
     exitCodes: {
       ...EXIT_CODES,
-      1: 'this host cannot be recorded, or the disk is full; the message states what to do',
+      1: 'the demo failed, such as on a full disk; the message states what to do',
+      [HOST_UNFIT_EXIT_CODE]:
+        'this host cannot be recorded, or the user may not record it; the message states what to do',
     },
   });
 }
@@ -166,7 +169,7 @@ async function startAgent(dataFolder: string): Promise<AgentProcess> {
   child.stderr!.setEncoding('utf8').on('data', gather);
   const ended = once(child, 'close');
   const isReady = await Promise.race([once(child, 'message').then(() => true), ended.then(() => false)]);
-  if (!isReady) throw new CommandError(explainFailure(complaints));
+  if (!isReady) throw createAgentFailure(complaints, child.exitCode);
   child.stderr!.off('data', gather).pipe(process.stderr, { end: false });
   return {
     async end() {
@@ -178,24 +181,25 @@ async function startAgent(dataFolder: string): Promise<AgentProcess> {
   };
 }
 
-function explainFailure(complaints: string): string {
+function createAgentFailure(complaints: string, exitCode: number | null): CommandError {
   const why = complaints.trim().replace(/^kreplay: /, '') || 'it reported no cause';
-  const doctor = `\`${findProgramName()} doctor\` reports what this host lacks`;
-  const next = process.getuid!() === 0 ? doctor : `try \`sudo ${findProgramName()} demo\`; ${doctor}`;
-  return `the demo's agent cannot record: ${why}; ${next}`;
+  const isUnfit = exitCode === HOST_UNFIT_EXIT_CODE;
+  // The message of an agent that the host does not fit gives this advice itself.
+  const doctor = isUnfit ? '' : `; \`${findProgramName()} doctor\` reports what this host lacks`;
+  const sudo = process.getuid!() === 0 ? '' : `, so try \`sudo ${findProgramName()} demo\``;
+  const message = `the demo's agent cannot record${sudo}: ${why}${doctor}`;
+  return new CommandError(message, isUnfit ? HOST_UNFIT_EXIT_CODE : 1);
 }
 
 /* Formats the demo's results: what happened, what was slow, and how to continue. */
 
 const MILLISECOND_NS = 1_000_000n;
 
-function reportText({ summary, complete }: RecordedTransaction): string {
-  return `${formatHeadline(summary, complete)}
+function reportText({ summary, explanation, complete }: RecordedTransaction): string {
+  return `${formatHeadline(summary, explanation, complete)}
 
 The slowest calls:
-${formatSlowestTable(summary)}
-${describeSlowSpot(summary)}
-`;
+${formatSlowestTable(summary, summary.transaction)}`;
 }
 
 interface NextStepOptions {

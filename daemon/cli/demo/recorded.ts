@@ -2,19 +2,20 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import type { ListedTransaction } from '../../contract/received.ts';
+import type { ExplanationAnswer, ListedTransaction } from '../../contract/received.ts';
 import { callDaemon, readJson } from '../client/connection.ts';
 import { SYNCS, TRANSACTION } from './workload.ts';
 
 /** Time to wait for an event. Events can be queried within 250 ms of their end, but the host may be busy. */
 const PATIENCE_MS = 5000;
-const LOOK_MS = 50;
+const POLL_MS = 50;
 
 /** Number of slow calls that the demo shows. */
 const SLOWEST = 5;
 
 export interface RecordedTransaction {
   summary: ListedTransaction;
+  explanation: ExplanationAnswer;
   /** Whether no event of the transaction is missing. */
   complete: boolean;
 }
@@ -39,8 +40,10 @@ export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint)
     if (isThere || performance.now() > deadline) {
       const path = `/api/transactions/${TRANSACTION}/summary?limit=${SLOWEST}`;
       const summary = (await readJson(await callDaemon(url, { path }))) as ListedTransaction;
-      return { summary, complete: isThere && answer.coverage.complete };
+      const explained = await callDaemon(url, { path: `/api/transactions/${TRANSACTION}/explain` });
+      const explanation = (await readJson(explained)) as ExplanationAnswer;
+      return { summary, explanation, complete: isThere && answer.coverage.complete };
     }
-    await sleep(LOOK_MS);
+    await sleep(POLL_MS);
   }
 }

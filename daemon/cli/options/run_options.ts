@@ -17,11 +17,11 @@ import { createUrlOption, positiveInteger } from './option_values.ts';
 
 export interface RunOptions {
   transaction: string;
+  service?: string;
   bundle?: string;
   url: string;
   speed: number;
   extraLatency: number;
-  timeoutScale: number;
   threshold: number;
   mode: string;
   unknown: string;
@@ -33,11 +33,11 @@ export interface RunOptions {
   seed: bigint;
   repeat?: number;
   varyLatency?: LatencyRange;
-  require?: Verdict;
+  /** `none`: the verdict never fails a run. */
+  require: Verdict | 'none';
   maxDuration?: number;
   expectExit?: number;
   ioUring: string;
-  onDeath: string;
   report?: string;
   junit?: string;
   html?: string;
@@ -50,9 +50,13 @@ interface Ruled<Rule> {
 
 const SEED_MAX = U64_MAX;
 
+/** Stands for the maps that a first run shows to be right. */
+export const AUTOMATIC_MAP = 'auto';
+
 export function addRunOptions(command: Command): Command {
   command
     .requiredOption('--transaction <id>', 'transaction of the incident')
+    .option('--service <name>', 'replay and judge only the calls of this service of the incident')
     .addOption(
       new Option('--bundle <file>', 'recording that contains the incident, read without a daemon').conflicts('url'),
     )
@@ -61,12 +65,11 @@ export function addRunOptions(command: Command): Command {
     .option('--extra-latency <duration>', 'latency to add to every call, such as 2ms', parseLatency, 0)
     .option('--threshold <duration>', 'hold only calls that are planned to take at least this long', parseLatency, 0)
     .option(
-      '--timeout-scale <factor>',
-      'factor for the timeouts of the command, which gets it as KREPLAY_TIMEOUT_SCALE',
-      scale,
-      1,
+      '--map <here=there>',
+      'path here, and its path in the recording; repeatable. With auto, a command that did not find its files is run ' +
+        'again with the maps under which it does, unless they contradict each other',
+      collectPathMaps,
     )
-    .option('--map <here=there>', 'path here, and its path in the recording; repeatable', collectPathMaps)
     .addOption(
       new Option(
         '--mode <mode>',
@@ -95,11 +98,6 @@ export function addRunOptions(command: Command): Command {
         .choices(['deny', 'ignore'])
         .default('deny'),
     )
-    .addOption(
-      new Option('--on-death <how>', 'what happens to the command when the runner dies')
-        .choices(['kill', 'pass'])
-        .default('kill'),
-    )
     .option('--report <file>', 'write a report in JSON')
     .option('--junit <file>', 'write a report in JUnit XML, for a CI')
     .option('--html <file>', 'write a report as an HTML page');
@@ -117,14 +115,20 @@ function addFaultOptions(command: Command): Command {
     .option('--replay-errors', 'do not make calls that failed in the incident, but return its errors', false);
 }
 
-function addGateOptions(command: Command): Command {
-  return command
-    .addOption(
-      new Option(
-        '--require <verdict>',
-        'fail unless the replay was at least this faithful; a machine that is too noisy never reaches replayed',
-      ).choices(['replayed', 'partial']),
+export function addRequireOption(command: Command): Command {
+  return command.addOption(
+    new Option(
+      '--require <verdict>',
+      'fail unless the replay was at least this faithful: a machine that is too noisy never reaches replayed, and with ' +
+        'none only the exit code of the command counts',
     )
+      .choices(['replayed', 'partial', 'none'])
+      .default('partial'),
+  );
+}
+
+function addGateOptions(command: Command): Command {
+  return addRequireOption(command)
     .option('--max-duration <duration>', 'fail when the command takes longer', parseLatency)
     .option('--expect-exit <code>', 'exit code that the command must end with; kreplay then exits with 0', exitCode);
 }
@@ -168,17 +172,9 @@ function parseLatencyRange(value: string): LatencyRange {
 }
 
 function parseSpeedFactor(value: string): number {
-  return parseFactor(value, SPEED_FACTOR_MIN, SPEED_FACTOR_MAX);
-}
-
-function scale(value: string): number {
-  return parseFactor(value, 0.001, 1000);
-}
-
-function parseFactor(value: string, least: number, most: number): number {
   const factor = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
-  if (factor >= least && factor <= most) return factor;
-  throw new InvalidArgumentError(`must be a number from ${least} to ${most}`);
+  if (factor >= SPEED_FACTOR_MIN && factor <= SPEED_FACTOR_MAX) return factor;
+  throw new InvalidArgumentError(`must be a number from ${SPEED_FACTOR_MIN} to ${SPEED_FACTOR_MAX}`);
 }
 
 function seed(value: string): bigint {
@@ -187,9 +183,9 @@ function seed(value: string): bigint {
   throw new InvalidArgumentError(`must be a whole number from 0 to ${SEED_MAX}`);
 }
 
-function collectPathMaps(value: string, before: string[] = []): string[] {
-  if (/^[^=\0]+=[^\0]+$/.test(value)) return [...before, value];
-  throw new InvalidArgumentError('must be HERE=THERE, two paths');
+export function collectPathMaps(value: string, before: string[] = []): string[] {
+  if (value === AUTOMATIC_MAP || /^[^=\0]+=[^\0]+$/.test(value)) return [...before, value];
+  throw new InvalidArgumentError('must be HERE=THERE, two paths, or auto');
 }
 
 function exitCode(value: string): number {

@@ -11,22 +11,22 @@
 
 import { z } from 'zod';
 import { replayedEventSchema } from '../../contract/replay_answers.ts';
-import type { PlayedEvent } from './remote_session.ts';
+import type { ExactPlayedEvent } from './remote_session.ts';
 
 export interface BreakCondition {
   /** Text from which the condition was parsed. */
   text: string;
-  matches(event: PlayedEvent): boolean;
+  matches(event: ExactPlayedEvent): boolean;
 }
 
-type Operator = '=' | '!=' | '>' | '>=' | '<' | '<=';
+type ConditionOperator = '=' | '!=' | '>' | '>=' | '<' | '<=';
 type Value = bigint | string | boolean | null;
-type Test = (event: PlayedEvent) => boolean;
+type Test = (event: ExactPlayedEvent) => boolean;
 
 const TERM = /\s*([a-z_][\w.]*)\s*(>=|<=|!=|=|>|<)\s*("(?:[^"\\]|\\.)*"|[^\s&"=<>!][^\s&"]*)\s*(&&|$)/iy;
 const DECIMAL = /^(-?)(\d{1,19})(?:\.(\d{1,6}))?$/;
 
-const HOLDS: Readonly<Record<Operator, (order: number | undefined) => boolean>> = {
+const HOLDS: Readonly<Record<ConditionOperator, (order: number | undefined) => boolean>> = {
   '=': (order) => order === 0,
   '!=': (order) => order !== 0,
   '>': (order) => order === 1,
@@ -47,14 +47,19 @@ export function parseCondition(text: string): BreakCondition {
         `cannot be read from ${JSON.stringify(text.slice(at))} on: conditions are FIELD=VALUE, with = != > >= < <=, and && between them`,
       );
     const [, name = '', operator, value = '', joint] = match;
-    tests.push(createTest(fields, name, operator as Operator, value));
+    tests.push(createTest(fields, name, operator as ConditionOperator, value));
     more = joint === '&&';
     at = TERM.lastIndex;
   }
   return { text, matches: (event) => tests.every((test) => test(event)) };
 }
 
-function createTest(fields: ReadonlyMap<string, EventField>, name: string, operator: Operator, written: string): Test {
+function createTest(
+  fields: ReadonlyMap<string, EventField>,
+  name: string,
+  operator: ConditionOperator,
+  written: string,
+): Test {
   const field = fields.get(name);
   if (!field) throw new Error(`there is no field ${name}; there are ${[...fields.keys()].join(', ')}`);
   if (field.kind !== 'integer' && operator !== '=' && operator !== '!=')
@@ -102,7 +107,7 @@ function parseInteger({ scale }: EventField, name: string, text: string): bigint
 }
 
 /** Returns undefined if events of this type have no such field. */
-function getFieldValue(event: PlayedEvent, { path, kind }: EventField): Value | undefined {
+function getFieldValue(event: ExactPlayedEvent, { path, kind }: EventField): Value | undefined {
   let found: unknown = event;
   for (const name of path) found = (found as Record<string, unknown> | undefined)?.[name];
   if (kind === 'integer' && typeof found === 'number') return BigInt(found);

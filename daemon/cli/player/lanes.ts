@@ -9,7 +9,7 @@
  */
 import { formatDuration } from '../print/display.ts';
 import { fitText, type Line, measureWidth, type Span, type Style, span } from './styled_text.ts';
-import type { Mark, PlayedThread } from './time_line.ts';
+import type { CallMark, PlayedThread } from './time_line.ts';
 
 export interface Glyphs {
   played: string;
@@ -41,7 +41,7 @@ export const ASCII: Glyphs = {
   states: { ready: '#', playing: '>', paused: '|', finished: '#', stopped: '#' },
 };
 
-export interface View {
+export interface LanesWindow {
   fromNs: number;
   toNs: number;
   columns: number;
@@ -58,7 +58,7 @@ export function computeView(
   placeNs: number,
   replay: { durationNs: number; eventsOfThread: number; zoom: number },
   columns: number,
-): View {
+): LanesWindow {
   const durationNs = Math.max(replay.durationNs, 1);
   const crowded = Math.max(0, Math.ceil(Math.log2((2 * replay.eventsOfThread) / columns)));
   const halvings = Math.min(Math.max(crowded + replay.zoom, 0), ZOOM_MAX);
@@ -72,11 +72,11 @@ export function computeView(
 }
 
 /** The column may be outside of the view. */
-export function computeColumn({ fromNs, toNs, columns }: View, ns: number): number {
+export function computeColumn({ fromNs, toNs, columns }: LanesWindow, ns: number): number {
   return Math.floor(((ns - fromNs) / (toNs - fromNs)) * columns);
 }
 
-export function buildAxisLine(view: View, placeNs: number, labelWidth: number, glyphs: Glyphs): Line {
+export function buildAxisLine(view: LanesWindow, placeNs: number, labelWidth: number, glyphs: Glyphs): Line {
   const place = Math.min(Math.max(computeColumn(view, placeNs), 0), view.columns - 1);
   const from = `+${formatDuration(BigInt(Math.round(view.fromNs)))}`;
   const to = `+${formatDuration(BigInt(Math.round(view.toNs)))}`;
@@ -96,8 +96,8 @@ export function buildAxisLine(view: View, placeNs: number, labelWidth: number, g
  */
 export function buildLaneLines(
   threads: readonly PlayedThread[],
-  marks: Iterable<Mark>,
-  layout: { view: View; placeNs: number; rows: number; labelWidth: number; glyphs: Glyphs },
+  marks: Iterable<CallMark>,
+  layout: { view: LanesWindow; placeNs: number; rows: number; labelWidth: number; glyphs: Glyphs },
 ): Line[] {
   const { view, placeNs, rows, labelWidth, glyphs } = layout;
   if (rows <= 0) return [];
@@ -139,7 +139,7 @@ function selectShownThreads(
 type LaneCell = 'bar' | 'after_timeout' | 'failed';
 const RANK: Readonly<Record<LaneCell, number>> = { bar: 0, after_timeout: 1, failed: 2 };
 
-function draw(lanes: (LaneCell[] | undefined)[], mark: Mark, view: View): void {
+function draw(lanes: (LaneCell[] | undefined)[], mark: CallMark, view: LanesWindow): void {
   const first = computeColumn(view, mark.startNs);
   const last = computeColumn(view, mark.startNs + mark.durationNs);
   if (last < 0 || first >= view.columns) return;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type EndSignal, endOnSignals, type SignalWatch } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
 import { createPlayedTable, formatProgressLine, formatSummaryLine } from './played_text.ts';
-import { endError, type PlayedEvent, type RemoteSession, type ReplaySession } from './remote_session.ts';
+import { type ExactPlayedEvent, endError, type RemoteSession, type ReplaySession } from './remote_session.ts';
 import type { Stop, StopRule } from './stop_rule.ts';
 
 const CLEAR_LINE = '\r\u001b[K';
@@ -119,7 +119,7 @@ function createProgress(session: ReplaySession) {
       if (shown) process.stderr.write(CLEAR_LINE);
       shown = false;
     },
-    show(played: PlayedEvent) {
+    show(played: ExactPlayedEvent) {
       if (!process.stderr.isTTY) return;
       // If events and progress share a terminal, every event has erased the progress line.
       const nowMs = performance.now();

@@ -2,13 +2,13 @@
 import { escapeControls } from '../../../agent/output/printable.ts';
 import { formatDuration } from '../print/display.ts';
 import { describeEvent } from '../print/event_table.ts';
-import { createTextTable, type Table, type TextColumn } from '../print/table.ts';
-import type { PlayedEvent, ReplaySession } from './remote_session.ts';
+import { type AlignedTable, createTextTable, type TextColumn } from '../print/table.ts';
+import type { ExactPlayedEvent, ReplaySession } from './remote_session.ts';
 
 const NONE = '-';
 const formatNs = (value: number | bigint | null) => (value === null ? '?' : formatDuration(BigInt(value)));
 
-const COLUMNS: readonly TextColumn<PlayedEvent>[] = [
+const COLUMNS: readonly TextColumn<ExactPlayedEvent>[] = [
   { heading: 'OFFSET', cell: ({ replay }) => `+${formatNs(replay.offset_ns)}`, align: 'right' },
   { heading: 'DURATION', cell: ({ replay }) => formatNs(replay.duration_ns), align: 'right' },
   { heading: 'TYPE', cell: (event) => event.event_type },
@@ -21,21 +21,21 @@ const COLUMNS: readonly TextColumn<PlayedEvent>[] = [
   },
 ];
 
-export function createPlayedTable(): Table<PlayedEvent> {
+export function createPlayedTable(): AlignedTable<ExactPlayedEvent> {
   return createTextTable(COLUMNS);
 }
 
-export function formatPlayedBytes(event: PlayedEvent): string {
+export function formatPlayedBytes(event: ExactPlayedEvent): string {
   if (event.event_type === 'block_io') return event.bytes.toString();
   return event.event_type !== 'sys_sync' && event.error === null ? event.result.toString() : NONE;
 }
 
 /** Describes deviations: an error, or an end after the timeout. */
-export function formatRemarks({ error, replay }: PlayedEvent): string {
+export function formatRemarks({ error, replay }: ExactPlayedEvent): string {
   return [error ?? '', replay.after_timeout ? 'after timeout' : ''].join(' ').trim();
 }
 
-export function formatProgressLine(session: ReplaySession, { replay }: PlayedEvent): string {
+export function formatProgressLine(session: ReplaySession, { replay }: ExactPlayedEvent): string {
   const events = `${replay.index + 1}/${session.event_count} events`;
   return `${events}, at ${formatNs(replay.offset_ns)} of ${formatNs(session.replay_duration_ns)}, speed ${session.speed_factor}`;
 }

@@ -11,7 +11,7 @@ import { EXIT } from './exit_codes.ts';
 import { type Action, chooseAction, type KeyPress } from './keys.ts';
 import { ASCII, UNICODE } from './lanes.ts';
 import { formatSummaryLine } from './played_text.ts';
-import { computePositionNs, createPlayer, type Player } from './player_state.ts';
+import { computePositionNs, createPlayer, type ShownPlayer } from './player_state.ts';
 import { endError, RECONNECT_ATTEMPTS, type RemoteSession, type SessionFrame } from './remote_session.ts';
 import { findNextZoom, renderScreen } from './screen.ts';
 import type { Stop, StopRule } from './stop_rule.ts';
@@ -64,7 +64,7 @@ export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Pro
 }
 
 /** Returns the final state of a replay that was left early, or the last known state if the daemon does not answer. */
-async function stopReplay({ state }: Player, remote: RemoteSession) {
+async function stopReplay({ state }: ShownPlayer, remote: RemoteSession) {
   if (state.session.state === 'finished') return state.session;
   try {
     return await remote.send({ command: 'stop' });
@@ -80,7 +80,7 @@ interface Hands {
   columns: () => number;
 }
 
-function act({ state, showAnswer }: Player, key: KeyPress, { remote, queue, leave, columns }: Hands): void {
+function act({ state, showAnswer }: ShownPlayer, key: KeyPress, { remote, queue, leave, columns }: Hands): void {
   const chooseKeyAction = (): Action | null => {
     const { session } = state;
     const placeNs = BigInt(Math.floor(computePositionNs(state, now())));
@@ -108,7 +108,7 @@ interface FollowState {
 }
 
 /** Shows the frames of the session; returns the reason why they ended. */
-async function follow(player: Player, remote: RemoteSession, following: FollowState): Promise<CommandError> {
+async function follow(player: ShownPlayer, remote: RemoteSession, following: FollowState): Promise<CommandError> {
   const { queue, stopAt, toCome } = following;
   const { state } = player;
   const isLaidOutAnew = createLayoutWatch(remote.created);
@@ -161,7 +161,7 @@ async function follow(player: Player, remote: RemoteSession, following: FollowSt
  * Pauses after an event. The daemon may already have played further events that were not shown, or may have reached the
  * end of the replay.
  */
-async function halt(player: Player, remote: RemoteSession, { index }: Stop): Promise<void> {
+async function halt(player: ShownPlayer, remote: RemoteSession, { index }: Stop): Promise<void> {
   const next = index + 1;
   let reached = player.state.session.event_count;
   try {
@@ -181,7 +181,7 @@ async function halt(player: Player, remote: RemoteSession, { index }: Stop): Pro
 }
 
 /** Reads the names of the services and nodes that took part. */
-async function readTitle({ state }: Player, { url }: RemoteSession, signal: AbortSignal): Promise<void> {
+async function readTitle({ state }: ShownPlayer, { url }: RemoteSession, signal: AbortSignal): Promise<void> {
   try {
     const path = `/api/transactions/${encodeURIComponent(state.session.transaction_id)}`;
     const text = await readText(await callDaemon(url, { path, signal }));
@@ -249,7 +249,7 @@ export interface UpcomingEvents {
 
 /** Reads until `signal` aborts. Earlier marks stay until they are replaced. */
 export function createUpcomingEvents(
-  { state }: Player,
+  { state }: ShownPlayer,
   { url }: Pick<RemoteSession, 'url'>,
   { signal: ending, onFailure }: { signal: AbortSignal; onFailure: (error: unknown) => void },
 ): UpcomingEvents {

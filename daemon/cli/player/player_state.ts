@@ -1,14 +1,14 @@
 /** The state of the player, from which alone the screen is drawn. */
 import { createLateness } from '../../replay/clock/lateness.ts';
-import type { PlayedEvent, ReplaySession } from './remote_session.ts';
-import { buildMark, createThreads, type Mark, type Threads } from './time_line.ts';
+import type { ExactPlayedEvent, ReplaySession } from './remote_session.ts';
+import { buildMark, type CallMark, createThreads, type PlayedThreads } from './time_line.ts';
 
 /** Number of events that are kept for the list and the lanes; older events are available only in the recording. */
 export const RECENT_MAX = 1000;
 
 export interface MarkedEvent {
-  event: PlayedEvent;
-  mark: Mark;
+  event: ExactPlayedEvent;
+  mark: CallMark;
 }
 
 export interface PlayerState {
@@ -21,9 +21,9 @@ export interface PlayerState {
   nodes: readonly string[];
   /** Wall-clock start of the recorded transaction, in nanoseconds since the epoch. */
   firstTimestampNs: bigint;
-  threads: Threads;
+  threads: PlayedThreads;
   /** Marks of all events that have been read, from the first event on, whether played or not. */
-  ahead: Mark[];
+  ahead: CallMark[];
   /** The most recently played events, the latest at the end. */
   recent: MarkedEvent[];
   /** Lateness, which is counted here while the session plays, because the daemon reports it only on changes. */
@@ -39,15 +39,15 @@ export interface PlayerState {
   reference: { positionNs: number; atMs: number };
 }
 
-export interface Player {
+export interface ShownPlayer {
   readonly state: PlayerState;
   showSession(session: ReplaySession, nowMs: number): void;
   /** Shows the session as a command's answer contains it, unless newer frames have been shown. */
   showAnswer(session: ReplaySession, nowMs: number): void;
-  showEvent(event: PlayedEvent, nowMs: number): void;
+  showEvent(event: ExactPlayedEvent, nowMs: number): void;
 }
 
-export function createPlayer(session: ReplaySession, nowMs: number): Player {
+export function createPlayer(session: ReplaySession, nowMs: number): ShownPlayer {
   const lateness = createLateness();
   const state: PlayerState = {
     session,

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../base/exact_json.ts';
+import type { SentSeekTarget } from '../../contract/target.ts';
 import type { SessionView } from '../../replay/session/session_view.ts';
 import type { EndReason, ReplayedEvent } from '../../replay/session/stream.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
@@ -13,13 +14,11 @@ import { EXIT } from './exit_codes.ts';
 /** A type as read from JSON: 64-bit integers are numbers if a double holds them exactly. */
 type Read<T> = { [Key in keyof T]: bigint extends T[Key] ? T[Key] | number : T[Key] };
 export type ReplaySession = Omit<Read<SessionView>, 'lateness'> & { lateness: Read<SessionView['lateness']> };
-export type PlayedEvent = ApiEvent & { replay: Read<ReplayedEvent> };
-
-export type SeekTarget = { position_ns: bigint } | { event_index: number } | { event_id: string };
+export type ExactPlayedEvent = ApiEvent & { replay: Read<ReplayedEvent> };
 
 export type SessionRequest =
   | { command: 'play' | 'pause' | 'stop' }
-  | { seek: SeekTarget }
+  | { seek: SentSeekTarget }
   | { step: number }
   | { change: { speed_factor: number } | { extra_latency_ns: bigint } };
 
@@ -27,7 +26,7 @@ export type SessionRequest =
 export type SessionFrame = { id?: number } & (
   | { kind: 'state'; session: ReplaySession }
   /** `json` is the event as the daemon wrote it, so that no number is rounded. */
-  | { kind: 'event'; played: PlayedEvent; json: string }
+  | { kind: 'event'; played: ExactPlayedEvent; json: string }
   /** `missed` is null if the daemon was restarted: the session then continues from the next state. */
   | { kind: 'gap'; missed: number | null }
   | { kind: 'end'; reason: EndReason }
@@ -146,7 +145,7 @@ function parseFrames({ event, data }: EventSourceMessage): SessionFrame[] {
     case 'state':
       return [{ kind: 'state', session: parseJson(data) as ReplaySession }];
     case 'event':
-      return [{ kind: 'event', played: parseJson(data) as PlayedEvent, json: data }];
+      return [{ kind: 'event', played: parseJson(data) as ExactPlayedEvent, json: data }];
     case 'gap':
       return [{ kind: 'gap', missed: (parseJson(data) as { missed: number | null }).missed }];
     case 'end':

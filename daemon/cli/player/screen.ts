@@ -1,12 +1,20 @@
 /** Renders the player's screen as lines, from a state, a size and a time. This file does no I/O. */
-import { formatDuration, formatTime } from '../print/display.ts';
+import { formatTime } from '../../base/time_text.ts';
+import { formatDuration } from '../print/display.ts';
 import { describeEvent } from '../print/event_table.ts';
 import { KEYS } from './keys.ts';
-import { buildAxisLine, buildLaneLines, computeLabelWidth, computeView, type Glyphs, type View } from './lanes.ts';
+import {
+  buildAxisLine,
+  buildLaneLines,
+  computeLabelWidth,
+  computeView,
+  type Glyphs,
+  type LanesWindow,
+} from './lanes.ts';
 import { formatLateness, formatPlayedBytes, formatRemarks } from './played_text.ts';
 import { computePositionNs, type MarkedEvent, type PlayerState } from './player_state.ts';
 import { cut, fitText, type Line, measureWidth, type Style, span } from './styled_text.ts';
-import type { Mark } from './time_line.ts';
+import type { CallMark } from './time_line.ts';
 
 export interface Size {
   columns: number;
@@ -78,7 +86,7 @@ function computeScreenView(
   placeNs: number,
   columns: number,
   zoom: number,
-): View {
+): LanesWindow {
   const eventsOfThread = session.event_count / Math.max(threads.list.length, 1);
   const shownNs = placeNs <= Number(durationNs) ? durationNs : endNs;
   const replay = { durationNs: Number(shownNs), eventsOfThread, zoom };
@@ -97,7 +105,7 @@ export function findNextZoom(state: PlayerState, by: 1 | -1, columns: number): n
 /**
  * Marks that were read ahead take precedence: after a seek, an event may have another place than when it was played.
  */
-function* mergeMarks({ ahead, recent }: PlayerState): Generator<Mark> {
+function* mergeMarks({ ahead, recent }: PlayerState): Generator<CallMark> {
   yield* ahead;
   for (const { event, mark } of recent) if (event.replay.index >= ahead.length) yield mark;
 }

@@ -5,7 +5,7 @@
 import { parseEventId } from '../../base/event_id.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
 import type { BreakCondition } from './condition.ts';
-import type { PlayedEvent, RemoteSession } from './remote_session.ts';
+import type { ExactPlayedEvent, RemoteSession } from './remote_session.ts';
 
 export interface StopOptions {
   untilEvent?: string;
@@ -21,7 +21,7 @@ export interface Stop {
 }
 
 /** Returns null to continue playing. */
-export type StopRule = (played: PlayedEvent) => Stop | null;
+export type StopRule = (played: ExactPlayedEvent) => Stop | null;
 
 export async function stopRule(session: RemoteSession, options: StopOptions): Promise<StopRule> {
   const { untilEvent, break: condition } = options;
@@ -39,7 +39,10 @@ export function isEventPlace(text: string): boolean {
   return /^\d{1,9}$/.test(text) || parseEventId(text) !== undefined;
 }
 
-async function createEventMatcher(session: RemoteSession, place: string): Promise<(played: PlayedEvent) => boolean> {
+async function createEventMatcher(
+  session: RemoteSession,
+  place: string,
+): Promise<(played: ExactPlayedEvent) => boolean> {
   const { event_count: count } = session.created;
   if (!parseEventId(place)) {
     const index = Number(place);

@@ -5,7 +5,7 @@
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
-import type { PlayedEvent, ReplaySession } from './remote_session.ts';
+import type { ExactPlayedEvent, ReplaySession } from './remote_session.ts';
 
 export interface PlayedThread {
   node: string;
@@ -14,7 +14,7 @@ export interface PlayedThread {
   comm: string;
 }
 
-export interface Mark {
+export interface CallMark {
   /** Index in the list of threads. */
   thread: number;
   /** Start on the replay's own time line. */
@@ -37,12 +37,12 @@ type ScheduledEvent = ApiEvent & {
   after_timeout: boolean;
 };
 
-export interface Threads {
+export interface PlayedThreads {
   readonly list: PlayedThread[];
   findOrAddPlace(event: Pick<ApiEvent, 'node' | 'tid' | 'comm'>): number;
 }
 
-export function createThreads(): Threads {
+export function createThreads(): PlayedThreads {
   const list: PlayedThread[] = [];
   const places = new Map<string, number>();
   return {
@@ -57,7 +57,7 @@ export function createThreads(): Threads {
   };
 }
 
-export function buildMark(threads: Threads, { replay, ...event }: PlayedEvent): Mark {
+export function buildMark(threads: PlayedThreads, { replay, ...event }: ExactPlayedEvent): CallMark {
   return {
     thread: threads.findOrAddPlace(event as ApiEvent),
     startNs: Number(replay.offset_ns),
@@ -74,9 +74,9 @@ export function buildMark(threads: Threads, { replay, ...event }: PlayedEvent): 
 export async function readAhead(
   url: string,
   session: ReplaySession,
-  threads: Threads,
+  threads: PlayedThreads,
   signal: AbortSignal,
-  onMark: (mark: Mark, index: number) => void,
+  onMark: (mark: CallMark, index: number) => void,
 ): Promise<void> {
   const path = `/api/replay/sessions/${session.session_id}/timeline`;
   const lines = readLines(await callDaemon(url, { path, accept: 'application/x-ndjson', signal }));

@@ -1,4 +1,4 @@
-/** Formats numbers and times for a person at a terminal. */
+/** Formats durations for a person at a terminal. */
 
 const UNITS = [
   ['s', 1_000_000_000n],
@@ -17,13 +17,4 @@ export function formatDuration(ns: bigint): string {
   if (scale === 1n) return `${sign}${size}ns`;
   const thousandths = ((size % scale) * 1000n) / scale;
   return `${sign}${size / scale}.${thousandths.toString().padStart(3, '0')}${unit}`;
-}
-
-/** Formats a time in RFC 3339 with all nine digits, so that it can be pasted into --from. */
-export function formatTime(ns: bigint): string {
-  const ms = ns / 1_000_000n;
-  // After the year 9999, and outside the range of Date, the plain number is clearer.
-  if (ns < 0n || ms > 253_402_300_799_999n) return ns.toString();
-  const below_ms = (ns % 1_000_000n).toString().padStart(6, '0');
-  return `${new Date(Number(ms)).toISOString().slice(0, -1)}${below_ms}Z`;
 }

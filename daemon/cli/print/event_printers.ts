@@ -7,7 +7,7 @@ import { print } from './standard_output.ts';
 import { createTextTable } from './table.ts';
 
 export const OUTPUTS = ['table', 'csv', 'ndjson', 'json'] as const;
-export type Output = (typeof OUTPUTS)[number];
+export type EventOutput = (typeof OUTPUTS)[number];
 
 /** Prints all given lines. */
 export type Printer = (lines: AsyncIterable<string>) => Promise<void>;
@@ -18,7 +18,7 @@ const TABLE_ROWS = 100;
 /** Maximum number of lines that are written at once. */
 const LINES = 256;
 
-export const PRINTERS: Readonly<Record<Output, Printer>> = {
+export const PRINTERS: Readonly<Record<EventOutput, Printer>> = {
   async table(lines) {
     const table = createTextTable(EVENT_COLUMNS);
     for await (const some of groupLines(lines, TABLE_ROWS)) await print(table.lines(some.map(parseEvent)));

@@ -1,5 +1,6 @@
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { formatDuration, formatTime } from './display.ts';
+import { formatTime } from '../../base/time_text.ts';
+import { formatDuration } from './display.ts';
 import type { TextColumn } from './table.ts';
 
 const NONE = '-';

@@ -7,12 +7,12 @@ export interface TextColumn<Row> {
   align?: 'right';
 }
 
-export interface Table<Row> {
+export interface AlignedTable<Row> {
   /** Returns the text for these rows. A cell that is wider than all cells before it widens its column from there on. */
   lines(rows: readonly Row[]): string;
 }
 
-export function createTextTable<Row>(columns: readonly TextColumn<Row>[]): Table<Row> {
+export function createTextTable<Row>(columns: readonly TextColumn<Row>[]): AlignedTable<Row> {
   const widths = columns.map(({ heading }) => heading.length);
   let headed = false;
 

@@ -1,50 +1,96 @@
 /** Formats how a transaction spent its time, from the answer of `GET /api/transactions/{transaction_id}/summary`. */
 
-import { basename } from 'node:path';
 import { escapeControls } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import type { ExactInteger, ListedTransaction } from '../../contract/received.ts';
+import type { ExactInteger, ExplanationAnswer, ListedTransaction } from '../../contract/received.ts';
 import { formatDuration } from './display.ts';
 import { describeEvent, formatEventBytes } from './event_table.ts';
 import { createTextTable, type TextColumn } from './table.ts';
 
-type FileSums = ListedTransaction['files'][number];
+type ListedFileSums = ListedTransaction['files'][number];
+type Neighbour = ExplanationAnswer['neighbours'][number];
+type Burst = ExplanationAnswer['bursts'][number];
+
+const NEIGHBOURS_MAX = 5;
+const BURSTS_MAX = 5;
 
 const PERCENT = 100n;
 const NO_FILE = '-';
+const UNKNOWN = '-';
 
 const formatNs = (ns: ExactInteger) => formatDuration(BigInt(ns));
 
 /** Formats the share of the caller's time; the shares of calls of several threads may add up to more than 100 %. */
-const share = ({ transaction }: ListedTransaction, ns: ExactInteger) =>
-  `${(BigInt(ns) * PERCENT) / (BigInt(transaction.duration_ns) || 1n)}%`;
+const share = ({ duration_ns }: Pick<TimeBase, 'duration_ns'>, ns: ExactInteger) =>
+  `${(BigInt(ns) * PERCENT) / (BigInt(duration_ns) || 1n)}%`;
 
-export function formatHeadline({ transaction, calls, requests }: ListedTransaction, isComplete: boolean): string {
+type TimeBase = Pick<ListedTransaction['transaction'], 'first_timestamp_ns' | 'duration_ns'>;
+
+/** Formats the first lines: what took the time, and how much is recorded. */
+export function formatHeadline(
+  { transaction, calls, requests }: ListedTransaction,
+  explanation: ExplanationAnswer | undefined,
+  isComplete: boolean,
+): string {
   const { transaction_id, services, duration_ns } = transaction;
+  const whose = escapeControls(`${transaction_id} of ${services.join(', ')}`);
+  const sentence =
+    explanation?.sentence ?? `${whose} took ${formatNs(duration_ns)}; it has too many events to explain.`;
   const ambiguous = requests.ambiguous_count > 0 ? `, ${requests.ambiguous_count} of them ambiguous` : '';
   const counts = `${calls.count} writes and syncs, ${requests.count} requests to the disk${ambiguous}`;
   const missing = isComplete ? 'none missing' : 'and some may be missing';
-  return `${escapeControls(`${transaction_id} of ${services.join(', ')}`)} took ${formatNs(duration_ns)}: ${counts}, ${missing}.`;
+  return `${sentence}\n${counts}, ${missing}.`;
 }
 
-export function formatSlowestTable(summary: ListedTransaction): string {
-  const computeBeginNs = ({ timestamp_ns }: ApiEvent) =>
-    BigInt(timestamp_ns) - BigInt(summary.transaction.first_timestamp_ns);
+/** Formats who else used the transaction's devices meanwhile; undefined if nobody did. */
+export function formatNeighbourTable({ neighbours, neighbours_complete }: ExplanationAnswer): string | undefined {
+  const cut = 'and requests that were not counted, because there were too many\n';
+  if (neighbours.length === 0) return neighbours_complete ? undefined : `none ${cut}`;
+  const areOfSeveral = neighbours.some(({ node }) => node !== neighbours[0]!.node);
+  const columns: TextColumn<Neighbour>[] = [
+    { heading: 'REQUESTS', cell: ({ count }) => count.toString(), align: 'right' },
+    { heading: 'BYTES', cell: ({ bytes }) => bytes.toString(), align: 'right' },
+    ...(areOfSeveral ? [{ heading: 'NODE', cell: ({ node }: Neighbour) => node }] : []),
+    { heading: 'DEVICE', cell: ({ device }) => device ?? UNKNOWN },
+    { heading: 'SERVICE', cell: ({ name }) => name },
+  ];
+  const shown = neighbours.slice(0, NEIGHBOURS_MAX);
+  const more = neighbours.length - shown.length;
+  return (
+    createTextTable(columns).lines(shown) +
+    (more > 0 ? `and ${more} more; --output json shows all of them\n` : '') +
+    (neighbours_complete ? '' : cut)
+  );
+}
+
+/** Formats the bursts of a transaction whose id seems to have been used again; undefined for a single burst. */
+export function formatBursts({ bursts }: ExplanationAnswer): string | undefined {
+  if (bursts.length < 2) return undefined;
+  const formatBurst = ({ from, to, event_count }: Burst) =>
+    `  --from ${from} --to ${BigInt(to) + 1n}   ${event_count} events in ${formatNs(BigInt(to) - BigInt(from))}\n`;
+  const shown = bursts.slice(0, BURSTS_MAX).map(formatBurst).join('');
+  const more = bursts.length > BURSTS_MAX ? `  and ${bursts.length - BURSTS_MAX} more\n` : '';
+  return `Its id may have been used ${bursts.length} times; these explain one of them:\n${shown}${more}`;
+}
+
+/** `base` is what begins and shares refer to: the transaction, or a burst of it. */
+export function formatSlowestTable({ slowest }: Pick<ListedTransaction, 'slowest'>, base: TimeBase): string {
+  const computeBeginNs = ({ timestamp_ns }: ApiEvent) => BigInt(timestamp_ns) - BigInt(base.first_timestamp_ns);
   const columns: TextColumn<ApiEvent>[] = [
     { heading: 'BEGAN', cell: (event) => `+${formatDuration(computeBeginNs(event))}`, align: 'right' },
     { heading: 'DURATION', cell: ({ duration_ns }) => formatNs(duration_ns), align: 'right' },
-    { heading: 'SHARE', cell: ({ duration_ns }) => share(summary, duration_ns), align: 'right' },
+    { heading: 'SHARE', cell: ({ duration_ns }) => share(base, duration_ns), align: 'right' },
     { heading: 'PROGRAM', cell: ({ comm }) => comm },
     { heading: 'BYTES', cell: formatEventBytes, align: 'right' },
     { heading: 'CALL', cell: (event) => [describeEvent(event), event.error].filter(Boolean).join(' ') },
   ];
-  return createTextTable(columns).lines(summary.slowest);
+  return createTextTable(columns).lines(slowest);
 }
 
 export function formatFileTable(summary: ListedTransaction): string {
-  const columns: TextColumn<FileSums>[] = [
+  const columns: TextColumn<ListedFileSums>[] = [
     { heading: 'DURATION', cell: ({ duration_ns }) => formatNs(duration_ns), align: 'right' },
-    { heading: 'SHARE', cell: ({ duration_ns }) => share(summary, duration_ns), align: 'right' },
+    { heading: 'SHARE', cell: ({ duration_ns }) => share(summary.transaction, duration_ns), align: 'right' },
     { heading: 'WRITES', cell: ({ count, sync_count }) => `${count - sync_count}`, align: 'right' },
     { heading: 'BYTES', cell: ({ bytes }) => bytes.toString(), align: 'right' },
     { heading: 'SYNCS', cell: ({ sync_count }) => sync_count.toString(), align: 'right' },
@@ -57,20 +103,6 @@ export function formatFileTable(summary: ListedTransaction): string {
     createTextTable(columns).lines(summary.files) +
     (more > 0 ? `and ${more} more files; --limit shows more of them\n` : '')
   );
-}
-
-/** Describes the file that took most of the time. */
-export function describeSlowSpot(summary: ListedTransaction): string {
-  const [slowest] = summary.files;
-  if (!slowest) return 'No call of it was recorded.';
-  const { file, count, sync_count, sync_duration_ns, duration_ns } = slowest;
-  const name = file === null ? 'files without a name' : escapeControls(basename(file));
-  const writes = count - sync_count;
-  const parts = [
-    writes > 0 && (writes === 1 ? '1 write' : `${writes} writes`),
-    sync_count > 0 && `${formatNs(sync_duration_ns)} until it was on the disk`,
-  ];
-  return `${share(summary, duration_ns)} of the time went into ${name}: ${parts.filter(Boolean).join(', and ')}.`;
 }
 
 /** Formats the amount of the transaction's data that the kernel wrote back later; undefined if there was none. */

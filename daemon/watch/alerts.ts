@@ -1,0 +1,125 @@
+/**
+ * Takes the webhook of Alertmanager as a trigger: keeps the slowest transactions of the service and the time that an
+ * alert's labels name, or the transaction that they name.
+ */
+import { createHash } from 'node:crypto';
+import { setImmediate as yieldNow } from 'node:timers/promises';
+import { z } from 'zod';
+import type { TransactionSummary } from '../store/store.ts';
+import type { FoundMatch } from './state.ts';
+import { buildLimits, listRecordings, noteOutcomes, type WatcherOptions } from './watcher.ts';
+
+/** Version 4 has been the only one since Alertmanager 0.5; other fields are not used. */
+export const alertmanagerBody = z.object({
+  version: z.literal('4', { error: 'must be "4": this is not the webhook of Alertmanager' }),
+  alerts: z.array(
+    z.object({
+      status: z.enum(['firing', 'resolved']),
+      labels: z.record(z.string(), z.string()),
+      startsAt: z.iso.datetime({ offset: true }),
+      endsAt: z.iso.datetime({ offset: true }),
+    }),
+  ),
+});
+
+type Alert = z.infer<typeof alertmanagerBody>['alerts'][number];
+
+/** The most firing alerts of one request that are looked into. */
+export const ALERTS_MAX = 32;
+const NAME_CHARACTERS_MAX = 64;
+const NS_PER_MS = 1_000_000n;
+
+export interface AlertOptions {
+  /** The most transactions that one alert keeps. */
+  transactionsMax: number;
+  /** How long before an alert's start its transactions may have begun. */
+  lookbackNs: bigint;
+}
+
+export interface AcceptedAlert {
+  alert: string;
+  transactions: string[];
+}
+
+/** Resolves once all matches are on the disk; the requests are handled one after another. */
+export type TakeAlerts = (alerts: readonly Alert[]) => Promise<{ accepted: AcceptedAlert[]; ignored: number }>;
+
+export function createAlertTaker(watcher: WatcherOptions, options: AlertOptions): TakeAlerts {
+  let last: Promise<unknown> = Promise.resolve();
+  return (alerts) => {
+    const firing = alerts.filter(({ status }) => status === 'firing');
+    const taken = last.then(async () => {
+      const accepted: AcceptedAlert[] = [];
+      for (const alert of firing.slice(0, ALERTS_MAX)) accepted.push(await takeAlert(watcher, options, alert));
+      return { accepted, ignored: Math.max(0, firing.length - ALERTS_MAX) };
+    });
+    last = taken.catch(() => {});
+    return taken;
+  };
+}
+
+async function takeAlert(watcher: WatcherOptions, options: AlertOptions, alert: Alert): Promise<AcceptedAlert> {
+  const { state } = watcher;
+  const rule = nameAlert(alert);
+  const key = identify(alert);
+  // Alertmanager repeats a notification for as long as the alert fires.
+  if (state.hasAlert(key)) return { alert: rule, transactions: [] };
+  const [recording] = listRecordings(watcher);
+  const transactions = recording ? await findTransactions(watcher, options, alert) : [];
+  if (!recording || transactions.length === 0) return { alert: rule, transactions: [] };
+  const nowMs = Date.now();
+  const found = transactions.map(
+    ({ transactionId, services, lastEndNs }): FoundMatch => ({
+      rule,
+      transactionId,
+      recordingId: recording.recordingId,
+      service: alert.labels.service ?? services[0] ?? '',
+      atNs: lastEndNs,
+    }),
+  );
+  const outcomes = state.change(() => {
+    const all = found.map((one) => state.add(one, buildLimits(watcher), nowMs));
+    state.addAlert(key, nowMs);
+    return all;
+  });
+  for (const [i, one] of found.entries()) noteOutcomes(watcher, one, outcomes[i]!, 'alert');
+  return { alert: rule, transactions: found.map(({ transactionId }) => transactionId) };
+}
+
+async function findTransactions(
+  { recordings }: WatcherOptions,
+  { transactionsMax: limit, lookbackNs }: AlertOptions,
+  { labels, startsAt, endsAt }: Alert,
+): Promise<TransactionSummary[]> {
+  const { service, transaction_id: id = labels.transaction } = labels;
+  if (id !== undefined) {
+    const transaction = recordings.findTransaction(id);
+    return transaction ? [transaction] : [];
+  }
+  const [startNs, endNs] = [toNs(startsAt), toNs(endsAt)];
+  // An alert that fires has no end yet.
+  const toExclusiveNs = endNs > startNs ? endNs : BigInt(Date.now() + 1) * NS_PER_MS;
+  const range = { fromNs: startNs - lookbackNs, toNs: toExclusiveNs };
+  const filter = { ...range, ...(service !== undefined && { services: [service] }) };
+  const steps = recordings.listTransactions({ filter, sort: 'slowest', limit });
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value.transactions;
+    await yieldNow();
+  }
+}
+
+const toNs = (time: string) => BigInt(Date.parse(time)) * NS_PER_MS;
+
+/** The name of an alert among those of rules, which have no colon. */
+function nameAlert({ labels }: Alert): string {
+  return `alert:${(labels.alertname ?? 'unnamed').slice(0, NAME_CHARACTERS_MAX).replaceAll(/[^\w.-]/g, '_')}`;
+}
+
+/** An alert that fires again later has another start. */
+function identify({ labels, startsAt }: Alert): string {
+  const sorted = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
+  return createHash('sha256')
+    .update(JSON.stringify([sorted, startsAt]))
+    .digest('hex');
+}

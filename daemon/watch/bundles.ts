@@ -1,0 +1,80 @@
+/** Writes the bundles of transactions into a folder, within its limits: the oldest ones make room. */
+import { createHash } from 'node:crypto';
+import { mkdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { nowNs } from '../base/wall_clock.ts';
+import { Interrupted } from '../export/errors.ts';
+import { FORMATS } from '../export/formats/format.ts';
+import { exportEvents } from '../export/incident/export.ts';
+import { buildSelection } from '../export/incident/selection.ts';
+import { openSource } from '../export/source.ts';
+
+export interface BundleRequest {
+  /** The folder that the agent records into: a recording that is opened by its path counts as foreign, and is checked. */
+  data: string;
+  recordingId: string;
+  transactionId: string;
+  folder: string;
+  /** A bundle that would be larger is not written. */
+  bytesMax: number;
+  signal: AbortSignal;
+}
+
+export type BundleResult = { kind: 'written'; file: string; bytes: number } | { kind: 'too_large' } | { kind: 'gone' };
+
+const NAME_MAX = 60;
+const HASH_DIGITS = 16;
+
+/**
+ * Returns the name of a transaction's file: what is harmless of its id, and a hash of the whole id, as two ids may differ
+ * only in what is left out.
+ */
+export function nameBundle(recordingId: string, transactionId: string): string {
+  const harmless = transactionId
+    .slice(0, NAME_MAX)
+    .replaceAll(/[^\w.-]/g, '_')
+    .replace(/^[.-]/, '_');
+  const hash = createHash('sha256')
+    .update(JSON.stringify([recordingId, transactionId]))
+    .digest('hex');
+  return `${harmless}-${hash.slice(0, HASH_DIGITS)}.kreplay`;
+}
+
+/** Replaces the transaction's file. Throws an ExportError that says what to do, such as about a full disk. */
+export async function writeBundle(request: BundleRequest): Promise<BundleResult> {
+  const { data, recordingId, transactionId, folder, bytesMax, signal } = request;
+  mkdirSync(folder, { recursive: true, mode: 0o750 });
+  const file = nameBundle(recordingId, transactionId);
+  const output = join(folder, file);
+  const size = new AbortController();
+  const source = openSource(data);
+  try {
+    if (source.reader.recordingId !== recordingId || !source.reader.readTransaction(transactionId))
+      return { kind: 'gone' };
+    await exportEvents({
+      source,
+      selection: buildSelection(source, { transactionId, contextNs: 0n }, nowNs()),
+      format: FORMATS.bundle,
+      output,
+      force: true,
+      redact: false,
+      signal: AbortSignal.any([signal, size.signal]),
+      onProgress: ({ bytes }) => {
+        if (bytes > bytesMax) size.abort();
+      },
+    });
+  } catch (error) {
+    if (error instanceof Interrupted && size.signal.aborted) return { kind: 'too_large' };
+    throw error;
+  } finally {
+    source.close();
+  }
+  const { size: bytes } = statSync(output);
+  if (bytes <= bytesMax) return { kind: 'written', file, bytes };
+  rmSync(output, { force: true });
+  return { kind: 'too_large' };
+}
+
+export function removeBundle(folder: string, file: string): void {
+  rmSync(join(folder, file), { force: true });
+}

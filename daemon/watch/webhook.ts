@@ -1,0 +1,118 @@
+/**
+ * Calls a webhook, signed as in Standard Webhooks: an HMAC-SHA256 over the id of the delivery, the time and the body. A
+ * receiver can be slow, lie or never answer; each attempt ends within its time limit.
+ */
+import { createHmac } from 'node:crypto';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { request as tlsRequest } from 'node:https';
+import { ConfigError } from '../../agent/config/errors.ts';
+import type { Webhook } from './rules.ts';
+
+const SECRET_BYTES_MIN = 16;
+const SECRET_BYTES_MAX = 4096;
+
+export interface OpenWebhook {
+  /** The address for logs: a path may contain a secret. */
+  origin: string;
+  /** Resolves to undefined if the receiver has taken the delivery, else to the reason why it has not. Never rejects. */
+  send(delivery: { id: string; body: string; nowMs: number; signal: AbortSignal }): Promise<string | undefined>;
+}
+
+/** Reads the files that the webhook names. Throws a ConfigError. */
+export function openWebhook({ url, secretFile, caFile, timeoutMs }: Webhook): OpenWebhook {
+  const secret = secretFile === undefined ? undefined : readSecret(secretFile);
+  const ca = caFile === undefined ? undefined : readNamedFile(caFile, 'certificate');
+  const isTls = url.protocol === 'https:';
+  return {
+    origin: url.origin,
+    async send({ id, body, nowMs, signal }) {
+      const timestamp = Math.floor(nowMs / 1000);
+      const headers = {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+        'user-agent': 'kreplay',
+        'webhook-id': id,
+        'webhook-timestamp': timestamp,
+        ...(secret && { 'webhook-signature': sign(secret, id, timestamp, body) }),
+        connection: 'close',
+      };
+      const limit = AbortSignal.timeout(timeoutMs);
+      const options = { method: 'POST', headers, agent: false as const, signal: AbortSignal.any([signal, limit]) };
+      try {
+        return await exchange(() => (isTls ? tlsRequest(url, { ...options, ca }) : request(url, options)), body);
+      } catch (error) {
+        if (limit.aborted) return `no answer within ${timeoutMs} ms`;
+        const { code, message } = error as NodeJS.ErrnoException;
+        return code ?? message;
+      }
+    },
+  };
+}
+
+export function sign(secret: Buffer, id: string, timestamp_s: number, body: string): string {
+  return `v1,${createHmac('sha256', secret).update(`${id}.${timestamp_s}.${body}`).digest('base64')}`;
+}
+
+/**
+ * The status decides, so the answer's body is not read. Redirects are not followed: they would carry what was recorded
+ * to an address that no administrator has named.
+ */
+function exchange(open: () => ReturnType<typeof request>, body: string): Promise<string | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
+  const sent = open();
+  sent.on('error', reject);
+  sent.on('response', ({ statusCode: status = 0 }) => {
+    resolve(status >= 200 && status < 300 ? undefined : describeStatus(status));
+    sent.destroy();
+  });
+  sent.on('close', () => reject(new Error('the connection was closed without an answer')));
+  sent.end(body);
+  return promise;
+}
+
+function describeStatus(status: number): string {
+  return `status ${status}${status >= 300 && status < 400 ? ', and redirects are not followed' : ''}`;
+}
+
+/** A secret is `whsec_` and base64, or any other text, which then is the key itself. */
+export function parseSecret(text: string): Buffer | undefined {
+  const [, encoded] = /^whsec_([A-Za-z0-9+/]+=*)$/.exec(text) ?? [];
+  const secret = encoded === undefined ? Buffer.from(text) : Buffer.from(encoded, 'base64');
+  return secret.length >= SECRET_BYTES_MIN && secret.length <= SECRET_BYTES_MAX ? secret : undefined;
+}
+
+function readSecret(path: string): Buffer {
+  const secret = parseSecret(readNamedFile(path, 'secret', true).toString('utf8').trim());
+  if (secret) return secret;
+  throw new ConfigError(
+    `the webhook's secret ${path} must have from ${SECRET_BYTES_MIN} to ${SECRET_BYTES_MAX} bytes: \`openssl rand -hex 32 > ${path}\` makes one`,
+  );
+}
+
+function readNamedFile(path: string, what: string, isPrivate = false): Buffer {
+  try {
+    const descriptor = openSync(path, 'r');
+    try {
+      const { mode, size } = fstatSync(descriptor);
+      if (isPrivate && (mode & 0o077) !== 0)
+        throw new ConfigError(`the webhook's ${what} ${path} is open to other users: \`chmod 600 ${path}\` closes it`);
+      if (size > 1024 * 1024) throw new ConfigError(`the webhook's ${what} ${path} is too large`);
+      return readFileSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    throw new ConfigError(`the webhook's ${what} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+const BACKOFF_MS_MIN = 1000;
+const BACKOFF_MS_MAX = 300_000;
+
+/** Returns the time to wait after this many failed attempts: twice as long each time, and up to a half more by chance. */
+export function computeBackoffMs(attempts: number, random: () => number = Math.random): number {
+  const ms = Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** Math.min(attempts, 20));
+  return Math.round(ms * (1 + random() / 2));
+}
