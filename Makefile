@@ -1,4 +1,4 @@
-# kreplay. `make run` and `make test` need nothing before them on Debian 12.
+# kreplay. On Debian 12 `make run` and `make test` need git, make and root, and install everything else.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -13,7 +13,7 @@ comma := ,
 BPF_OBJECTS := build/bpf/kreplay.bpf.o build/bpf/kreplay_cast.bpf.o #
 # Line information without our folder: the same object from any.
 BPF_CFLAGS = -target bpf -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
-	-I/usr/include/x86_64-linux-gnu -Ibpf -fdebug-prefix-map=$(CURDIR)=.
+	-I/usr/include/x86_64-linux-gnu -Ibpf -fdebug-prefix-map='$(CURDIR)=.'
 # Beside libbpf-ts, which has a Makefile of its own.
 ADDONS := clock columns system tables
 ADDON_CXXFLAGS = -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
@@ -33,7 +33,8 @@ C_SOURCES = $(filter-out native/runner/gen/%,$(wildcard bpf/*.bpf.[ch] native/sr
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
 	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h libxxhash-dev:/usr/include/xxhash.h \
 	libzstd-dev:/usr/include/zstd.h zlib1g-dev:/usr/include/zlib.h zopfli:/usr/bin/zopfli
-TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox-static:/usr/bin/busybox caddy:/usr/bin/caddy chromium:/usr/bin/chromium \
+RELEASE_PACKAGES := dpkg-dev:/usr/bin/dpkg-scanpackages gpg:/usr/bin/gpg gpg-agent:/usr/bin/gpg-agent gpgconf:/usr/bin/gpgconf
+TEST_PACKAGES := $(RELEASE_PACKAGES) bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox-static:/usr/bin/busybox caddy:/usr/bin/caddy chromium:/usr/bin/chromium \
 	chromium-headless-shell:/usr/bin/chromium-headless-shell \
 	clickhouse-server:/usr/sbin/clickhouse-server curl:/usr/bin/curl debootstrap:/usr/sbin/debootstrap e2fsprogs:/sbin/mkfs.ext4 \
 	default-jdk-headless:/usr/bin/javac etcd-server:/usr/bin/etcd fio:/usr/bin/fio fish:/usr/bin/fish golang-go:/usr/bin/go haproxy:/usr/sbin/haproxy jq:/usr/bin/jq \
@@ -53,6 +54,9 @@ SOAK_MINUTES ?= 20
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
 BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace chromium:/usr/bin/chromium linux-perf:/usr/bin/perf strace:/usr/bin/strace wrk:/usr/bin/wrk
 
+# What a first build takes in this folder: npm packages, the programs, and room while npm unpacks.
+ROOM_MB := 800
+
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
@@ -60,12 +64,16 @@ run: build ## set up, build, record into ./data and serve http://127.0.0.1:7467
 	@exec build/kreplay up
 
 build: setup ## set up and build everything: build/kreplay
-	$(Q)$(MAKE) --no-print-directory $(PARALLEL) bpf native javascript
+	$(Q)$(MAKE) --no-print-directory --jobs=$(shell nproc) --output-sync=line bpf native javascript
 
 javascript: setup
+	@echo "  TSC      build/js"
 	$(Q)tsc -b
+	@echo "  TSC      daemon/page"
 	$(Q)tsc -p daemon/page
+	@echo "  GUIDE    build/guide"
 	$(Q)node daemon/package/guide.ts build/guide
+	@echo "  PAGE     build/page"
 	$(Q)node daemon/package/web_page.ts build/page
 	$(Q)install -m 755 agent/launcher.sh build/kreplay
 
@@ -73,10 +81,12 @@ setup: packages node_modules/.package-lock.json ## install what the build needs:
 
 packages:
 	@[ "$$(uname -sm)" = "Linux x86_64" ] || { echo "kreplay runs on Linux on x86-64, not on $$(uname -sm)" >&2; exit 1; }
+	$(if $(wildcard node_modules/.package-lock.json),,$(announce))
 	$(call need,$(BUILD_PACKAGES) $(if $(shell command -v npm),,npm:/usr/bin/npm))
 
 node_modules/.package-lock.json: package-lock.json package.json native/package.json
-	npm ci --no-audit --no-fund --loglevel=error
+	@echo "  NPM      node_modules: a minute or two"
+	$(Q)npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 bpf: $(BPF_OBJECTS) ## compile the BPF programs
@@ -85,6 +95,7 @@ build/bpf/kreplay_cast.bpf.o: BPF_CFLAGS += -DWITH_RDONLY_CAST
 # bpftool leaves out the sections that only a debugger reads, half of the file.
 $(BPF_OBJECTS): bpf/kreplay.bpf.c $(wildcard bpf/*.bpf.h) bpf/gen/events.h
 	@mkdir -p $(@D)
+	@echo "  BPF      $@"
 	$(Q)clang $(BPF_CFLAGS) -c $< -o $@.tmp
 	$(Q)/usr/sbin/bpftool gen object $@ $@.tmp
 	$(Q)rm $@.tmp
@@ -128,15 +139,21 @@ deb: build ## build the Debian package: build/kreplay_VERSION_amd64.deb
 ci-archive: build ## build the archive for CI runners, which records nothing: build/kreplay-ci_VERSION_linux_amd64.tar.gz
 	node daemon/package/build_ci_archive.ts
 
-gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, examples of the API, tables of the pages
+# A release is built from its source archive, in a folder of its own: what it signs is what a clone of the commit makes.
+release: setup ## make a release of the last commit, with a signed repository for apt: build/release (SIGNING_KEY=NAME: a key of gpg)
+	$(call need,$(RELEASE_PACKAGES),a release)
+	$(Q)node daemon/package/release/build_release.ts
+
+gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, the action for GitHub, examples of the API, tables of the pages
 	node bpf/schema/generate.ts
 	node daemon/run/format/generate.ts
+	node daemon/run/job/generate.ts
 	node daemon/server/generated_pages.ts
 	$(Q)$(MAKE) --no-print-directory native javascript
 	node daemon/server/examples/generate.ts
 
 docs: build ## write native/API.md and KERNEL.md, and take the pages' pictures again (as root: they are of a real recording)
-	$(call need,chromium:/usr/bin/chromium tmux:/usr/bin/tmux)
+	$(call need,chromium:/usr/bin/chromium tmux:/usr/bin/tmux,the pictures)
 	$(Q)$(MAKE) --no-print-directory -C native docs
 	$(Q)node daemon/package/pictures.ts
 
@@ -150,7 +167,7 @@ test-long: build ## what needs depth, in hours: many kills and random cases, Deb
 	$(Q)$(if $(TESTS),,$(MAKE) --no-print-directory test-kernels soak)
 
 test-packages:
-	@test/install_packages.sh $(TEST_PACKAGES)
+	@test/packages/install_packages.sh "the tests" wanted $(TEST_PACKAGES)
 
 sanitized: build $(SANITIZED) ## run the tests of native/columns and native/tables with builds that sanitizers watch
 	$(Q)PATH="$(TEST_PATH)" node test/jest/run.js sanitized $(TESTS)
@@ -170,13 +187,13 @@ test-fleet-new: build ## run statements and blocks for ClickHouse on the newest 
 	fi
 
 kernel-packages:
-	$(call need,$(KERNEL_PACKAGES))
+	$(call need,$(KERNEL_PACKAGES),other kernels)
 
 check: build lint ## before a commit, in 90 seconds: format, style, types, and the tests that need neither root nor a kernel
 	$(Q)PATH="$(TEST_PATH)" node test/jest/run.js check $(TESTS)
 
 lint: build ## check format and style
-	$(call need,$(LINT_PACKAGES))
+	$(call need,$(LINT_PACKAGES),the format)
 	$(Q)$(MAKE) --no-print-directory $(PARALLEL) lint-types lint-style lint-c lint-api
 
 lint-types:
@@ -193,7 +210,7 @@ lint-api:
 	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true redocly lint build/openapi.json
 
 format: setup ## put format and style right
-	$(call need,$(LINT_PACKAGES))
+	$(call need,$(LINT_PACKAGES),the format)
 	biome check --write .
 	clang-format -i $(C_SOURCES)
 
@@ -201,25 +218,24 @@ fuzz: sanitized ## send a hundred thousand allowed and hostile requests, open as
 	$(Q)REPEATS=160 PATH="$(TEST_PATH)" node test/jest/run.js long test/fuzz test/native/hostile/hostile test/native/hostile/type_information
 
 soak: build ## twenty minutes (SOAK_MINUTES) of load, kills, full disks, set clocks and slow clients; report in build/soak
-	$(call need,mount:/bin/mount)
+	$(call need,mount:/bin/mount,the soak)
 	SOAK_MINUTES=$(SOAK_MINUTES) node test/soak/run.ts
 
 bench: build ## measure beside peers; results in build/bench
-	$(call need,$(BENCH_PACKAGES))
+	$(call need,$(BENCH_PACKAGES),benchmarks)
 	node test/bench/run.ts $(subst $(comma), ,$(BENCHES))
 
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: check help run build javascript setup packages bpf native deb ci-archive gen docs test test-long test-packages sanitized test-kernels test-fleet-new kernel-packages lint lint-types lint-style lint-c lint-api format fuzz soak bench clean
+.PHONY: check help run build javascript setup packages bpf native deb ci-archive release gen docs test test-long test-packages sanitized test-kernels test-fleet-new kernel-packages lint lint-types lint-style lint-c lint-api format fuzz soak bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
-define need
-	@missing=; for entry in $(1); do [ -e "$${entry#*:}" ] || missing+=" $${entry%%:*}"; done; \
-	[ -z "$$missing" ] || if [ "$$(id -u)" = 0 ]; then \
-		echo "installing$$missing"; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
-	else \
-		echo "kreplay needs these Debian packages: apt-get install$$missing" >&2; exit 1; \
-	fi
+need = @test/packages/install_packages.sh "$(or $(2),the build)" required $(1)
+
+# Says what a first build takes, and ends it where there is no room.
+define announce
+	@echo "a first build takes 2.2 GB, of which $(ROOM_MB) MB are here, and some 8 minutes on two CPUs"
+	@free_mb=$$(df --output=avail -BM . | tail -n 1 | tr -d ' M'); [ "$$free_mb" -ge $(ROOM_MB) ] || { \
+		echo "a build needs $(ROOM_MB) MB in $(CURDIR), where $$free_mb MB are free: free some space, or clone to another disk" >&2; exit 1; }
 endef

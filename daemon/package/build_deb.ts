@@ -102,6 +102,7 @@ async function describe(tree: Tree, version: string, epoch_s: number): Promise<v
   for (const path of listPicturePaths(PROJECT)) tree.copy(join(PROJECT, path), `${DOC}/${path}`);
   for (const name of ['alerts.yml', 'grafana_dashboard.json'])
     tree.copy(join(PROJECT, 'daemon/metrics', name), `${DOC}/examples/${name}`);
+  tree.copy(join(PROJECT, 'daemon/package/github_action/action.yml'), `${DOC}/examples/action.yml`);
 }
 
 function formatChangelog(version: string, epoch_s: number): string {
@@ -110,7 +111,8 @@ function formatChangelog(version: string, epoch_s: number): string {
 }
 
 function writeService(tree: Tree): void {
-  for (const unit of UNITS) tree.copy(join(DEBIAN, unit), `lib/systemd/system/${unit}`);
+  // Where /lib is a link, dpkg would leave a folder below /lib behind with a warning.
+  for (const unit of UNITS) tree.copy(join(DEBIAN, unit), `usr/lib/systemd/system/${unit}`);
   tree.copy(join(DEBIAN, 'sysusers.conf'), 'usr/lib/sysusers.d/kreplay.conf');
   tree.copy(join(DEBIAN, 'tmpfiles.conf'), 'usr/lib/tmpfiles.d/kreplay.conf');
   tree.copy(join(DEBIAN, 'kreplay.toml'), CONFIG);

@@ -12,7 +12,7 @@ export async function buildDocuments(facts: PageFacts): Promise<Map<string, stri
   const root = describeCommand(program);
   const findCommand = (among: Command, name: string) => among.commands.find((command) => command.name() === name)!;
   const sections = new Map<SectionName, Command>([
-    ...(['agent', 'daemon', 'ship'] as const).map((name) => [name, findCommand(program, name)] as const),
+    ...(['agent', 'daemon', 'ship', 'watch'] as const).map((name) => [name, findCommand(program, name)] as const),
     ['fleet', findCommand(findCommand(program, 'fleet'), 'retain')],
   ]);
   return new Map([

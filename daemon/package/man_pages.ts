@@ -57,6 +57,10 @@ function buildFilesPart(): string[] {
     ['/var/lib/kreplay/recording.kreplay', 'what the agent of the service records'],
     ['/var/lib/kreplay\\-daemon/sessions.sqlite', "the service's replay sessions"],
     ['/var/lib/kreplay\\-ship/position.json', 'how far the recording is shipped to a fleet'],
+    [
+      '/var/lib/kreplay\\-watch/bundles',
+      'bundles of the transactions that kreplay watch has kept, if it runs with --state /var/lib/kreplay-watch',
+    ],
   ].flatMap(([path, text]) => ['.TP', `.I ${path}`, escapeTroff(text!)]);
 }
 
@@ -69,7 +73,7 @@ export function buildConfigurationPage(
   return [
     `.TH KREPLAY.TOML 5 ${date} "kreplay ${version}" "File Formats"`,
     '.SH NAME',
-    'kreplay.toml \\- configuration of kreplay agent, kreplay daemon, kreplay ship, kreplay fleet retain and kreplay up',
+    'kreplay.toml \\- configuration of kreplay agent, kreplay daemon, kreplay ship, kreplay watch, kreplay fleet retain and kreplay up',
     '.SH SYNOPSIS',
     `.I ${escapeTroff(CONFIG_DEFAULT)}`,
     '.br',

@@ -52,8 +52,8 @@ async function runWithIncident(work: (url: string) => Promise<void>): Promise<vo
   }
 }
 
-/** Selector of the button that opens the slowest transaction. */
-const OPEN = '.overview button.primary:has-text("Open")';
+/** Selector of the link that opens the slowest transaction. */
+const OPEN = '.overview a.primary:has-text("Open")';
 /** Selector of the transaction's lanes. */
 const PICTURE = '.moving';
 const WHAT_IF = 'latency=20000000&timeout=200000000&only_event_type=sys_sync';

@@ -16,8 +16,8 @@ const PICTURE = join(PROJECT, 'daemon/docs/pictures/player.svg');
 const COLUMNS = 112;
 const ROWS = 22;
 const TITLE = 'the player, paused after the slow fsync of a transaction';
-const LOOK_MS = 100;
-const LOOKS_MAX = 300;
+const POLL_MS = 100;
+const POLLS_MAX = 300;
 
 /** Runs `work` with the output of the demo, while the demo serves what it has recorded. */
 async function runWithDemo(work: (report: string) => Promise<void>): Promise<void> {
@@ -44,8 +44,8 @@ async function captureScreen(command: readonly string[], isShown: (screen: strin
     execFileSync('tmux', ['-u', '-f', '/dev/null', '-L', `kreplay-${process.pid}`, ...args], { encoding: 'utf8' });
   runTmux('new-session', '-d', '-x', String(COLUMNS), '-y', String(ROWS), ...command);
   try {
-    for (let looks = 0; looks < LOOKS_MAX; looks++) {
-      await sleep(LOOK_MS);
+    for (let polls = 0; polls < POLLS_MAX; polls++) {
+      await sleep(POLL_MS);
       const screen = runTmux('capture-pane', '-p', '-e');
       if (isShown(screen)) return screen;
     }

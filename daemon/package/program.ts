@@ -1,6 +1,6 @@
 /** Stages the compiled program in the project's layout, so that all paths are the same as in a built tree. */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isShipped, type ShippedPackage } from './shipped_packages.ts';
 import { listFiles, type Tree } from './tree.ts';
@@ -35,10 +35,15 @@ export function ownPackage(): OwnPackage {
   return JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
 }
 
-/** Lists the paths of the modules below build/js, except modules that are only used to build packages. */
+/**
+ * Lists the paths of the modules below build/js, except modules that are only used to build packages. The compiler does
+ * not remove a module whose source is gone, so that one is left out too.
+ */
 export function listModules(): string[] {
+  const isModule = /(\.d\.ts|\.js)$/;
+  const hasSource = (path: string) => existsSync(join(PROJECT, path.replace(isModule, '.ts')));
   return listFiles(join(PROJECT, 'build/js')).filter(
-    (path) => /\.(js|d\.ts)$/.test(path) && !path.startsWith('daemon/package/'),
+    (path) => isModule.test(path) && !path.startsWith('daemon/package/') && hasSource(path),
   );
 }
 
@@ -63,7 +68,8 @@ export function stageProgram(tree: Tree, { home, built, packages, commands }: Pr
 export function readSourceEpoch_s(): number {
   const { SOURCE_DATE_EPOCH } = process.env;
   if (SOURCE_DATE_EPOCH) return Number(SOURCE_DATE_EPOCH);
-  const log = ['-c', 'safe.directory=*', 'log', '-1', '--format=%ct'];
+  // With the user's setting, gpg's lines about a signed commit would precede the time.
+  const log = ['-c', 'safe.directory=*', '-c', 'log.showSignature=false', 'log', '-1', '--format=%ct'];
   try {
     return Number(execFileSync('git', log, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
   } catch {

@@ -18,19 +18,19 @@ const SGR_NORMAL = 22;
 const SGR_COLOUR = 30;
 const SGR_DEFAULT_COLOUR = 39;
 
-interface Style {
+interface CellStyle {
   isBold: boolean;
   isDim: boolean;
   colour: string;
 }
 
-interface Span extends Style {
+interface CellSpan extends CellStyle {
   text: string;
 }
 
-const PLAIN: Style = { isBold: false, isDim: false, colour: TEXT };
+const PLAIN: CellStyle = { isBold: false, isDim: false, colour: TEXT };
 
-function styleAfter(style: Style, code: number): Style {
+function styleAfter(style: CellStyle, code: number): CellStyle {
   if (code === SGR_RESET) return PLAIN;
   if (code === SGR_BOLD) return { ...style, isBold: true };
   if (code === SGR_DIM) return { ...style, isDim: true };
@@ -41,7 +41,7 @@ function styleAfter(style: Style, code: number): Style {
 }
 
 /** Parses the screen into spans. A style lasts until it is changed, even across lines. */
-function parseSpans(screen: string): Span[][] {
+function parseSpans(screen: string): CellSpan[][] {
   let style = PLAIN;
   return screen.split('\n').map((line) =>
     // Texts alternate with style codes, which apply to the text that follows.
@@ -56,7 +56,7 @@ function parseSpans(screen: string): Span[][] {
 const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /** Each span is positioned separately, so that the columns stay aligned with any font. */
-function drawSpans(spans: readonly Span[], row: number): string {
+function drawSpans(spans: readonly CellSpan[], row: number): string {
   let column = 0;
   const parts = spans.map(({ text, isBold, isDim, colour }) => {
     const x = (MARGIN_PX + column * CELL_WIDTH_PX).toFixed(1);

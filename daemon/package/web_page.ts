@@ -39,8 +39,16 @@ const OPTIONS = {
   legalComments: 'none',
   logLevel: 'warning',
 } as const satisfies BuildOptions;
-/** Options for a second pass over esbuild's output, which makes it another 5 % smaller. */
-const MINIFIED = { module: true, ecma: 2022, compress: { passes: 3, ecma: 2022 }, mangle: true } as const;
+/**
+ * Options for a second pass over esbuild's output, which makes it another 5 % smaller. `unsafe_arrows` is safe here,
+ * because nothing calls `new` on a function that does not use `this`.
+ */
+const MINIFIED = {
+  module: true,
+  ecma: 2022,
+  compress: { passes: 3, ecma: 2022, unsafe_arrows: true },
+  mangle: true,
+} as const;
 
 /**
  * Bundles the page into an empty folder. Code that the page shares with its worker is in a separate file, so that a

@@ -1,0 +1,41 @@
+/** Runs work that a signal ends in order: nothing unfinished stays behind, and the reason is in words. */
+import { constants } from 'node:os';
+import { ReleaseError } from './programs.ts';
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+class Interrupted extends Error {
+  readonly exitCode: number;
+
+  constructor(signal: (typeof SIGNALS)[number]) {
+    super(`ended by ${signal}`);
+    this.exitCode = 128 + constants.signals[signal];
+  }
+}
+
+/** Sets the exit code of the process. */
+export async function runInterruptibly(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const controller = new AbortController();
+  for (const name of SIGNALS) process.on(name, () => controller.abort(new Interrupted(name)));
+  try {
+    await work(controller.signal);
+  } catch (thrown) {
+    // A terminal sends the signal to a program that runs just then too, which ends in an error of its own.
+    const error = controller.signal.aborted ? controller.signal.reason : thrown;
+    process.exitCode = error instanceof Interrupted ? error.exitCode : 1;
+    process.stderr.write(
+      `make release: ${explain(error)}\nmake release: no release was made; an earlier one is as it was\n`,
+    );
+  } finally {
+    for (const name of SIGNALS) process.removeAllListeners(name);
+  }
+}
+
+function explain(error: unknown): string {
+  if (error instanceof ReleaseError || error instanceof Interrupted) return error.message;
+  const { code, message, stack } = error as NodeJS.ErrnoException;
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return `there is no space left: free some, and run make release again (${message})`;
+  // Other errors of the system have the path in their message; anything else is a defect.
+  return code === undefined ? String(stack) : message;
+}
