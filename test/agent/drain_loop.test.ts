@@ -14,19 +14,19 @@ async function run(
   const seen = { looks: 0, settled: 0 };
   /** Whether events were taken out of the ring, and nothing was said since of what is in progress. */
   let isUnsettled = false;
-  const progress = { lookedMs: 0, completeNs: 0n };
+  const progress = { polledMs: 0, completeNs: 0n };
   const rings = {
     pendingBytes: () => (stop.signal.aborted ? leftBytes : pendingBytes()),
     detach() {},
     events: { takePeakBytes: () => 0 },
   };
   const recorder = {
-    turn() {
+    drain() {
       if (isDone(seen)) stop.abort();
       isUnsettled = true;
       return stop.signal.aborted ? 0 : MIB;
     },
-    lookInProgress() {
+    findInProgress() {
       seen.looks++;
       return { found: 300, foundNs: 0 };
     },

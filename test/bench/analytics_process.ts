@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import Database from 'better-sqlite3';
-import { type EventFilter, openReader, type ScanRequest } from '../../agent/recording/read/reader.ts';
+import { type EventFilter, openReader, type RecordingScanRequest } from '../../agent/recording/read/reader.ts';
 import { createEmbeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import {
@@ -25,7 +25,7 @@ const { minDurationNs, service } = RARE;
 function kreplay({ path, transaction }: AnalyticsRequest): Answers {
   const reader = openReader(path);
   const store = createEmbeddedStore(openRecordingStore(undefined, [path]));
-  const rows = (request: ScanRequest) => {
+  const rows = (request: RecordingScanRequest) => {
     let found = 0;
     for (const { rowCount } of reader.scan(request)) found += rowCount;
     return found;

@@ -1,6 +1,6 @@
 /** Adapts kreplay's recording to the interface of a store of events. */
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
-import { openReader, type ScanRequest } from '../../agent/recording/read/reader.ts';
+import { openReader, type RecordingScanRequest } from '../../agent/recording/read/reader.ts';
 import { openWriter } from '../../agent/recording/write/writer.ts';
 import { ABSENT_PID, RARE, SLOWEST_NS } from './event_stream.ts';
 import type { RareFilter, StoreReads, StoreWriter } from './store_sides.ts';
@@ -18,10 +18,10 @@ const RARE_EVENTS: Readonly<Record<RareFilter, EventFilter>> = {
 
 export function openKreplayReads(path: string): StoreReads {
   const reader = openReader(path);
-  function* counts(request: ScanRequest): Generator<number> {
+  function* counts(request: RecordingScanRequest): Generator<number> {
     for (const { rowCount } of reader.scan(request)) yield rowCount;
   }
-  const count = (request: ScanRequest) => {
+  const count = (request: RecordingScanRequest) => {
     let rows = 0;
     for (const rowCount of counts(request)) rows += rowCount;
     return rows;

@@ -133,7 +133,17 @@ async function measureStarts(
     return JSON.parse((await runProgram([...anywhere, ...NODE, ...words], { signal })).stdout);
   };
   const one = plan('one_event', 1, 1, [0]);
-  const wholeCommand = [...KREPLAY, 'run', '--bundle', recording, '--transaction', TRANSACTION, '--'];
+  const wholeCommand = [
+    ...KREPLAY,
+    'run',
+    '--bundle',
+    recording,
+    '--transaction',
+    TRANSACTION,
+    '--require',
+    'none',
+    '--',
+  ];
   const plans: PlanCost[] = [];
   const starters: Record<keyof Starts, Before> = {
     bare: anywhere,

@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ClickHouseServer, endWithServers, freePort, isInstalled, startServer } from './server.ts';
 
+/** A server of seconds never earns back what optimised code and several collectors of garbage cost at its start. */
+const QUICK = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
 const NEEDED = ['/usr/share/java/zookeeper.jar', '/usr/bin/java'];
 const missing = NEEDED.filter((path) => !existsSync(path));
 if (missing.length > 0) console.warn(`skipped: ${missing.join(', ')} not installed (zookeeper, default-jdk-headless)`);
@@ -27,7 +29,13 @@ export async function startKeeper(): Promise<number> {
       .map(([name, value]) => `${name}=${value}\n`)
       .join(''),
   );
-  const program = ['-Xmx256m', '-cp', '/usr/share/java/*', 'org.apache.zookeeper.server.quorum.QuorumPeerMain'];
+  const program = [
+    '-Xmx256m',
+    ...QUICK,
+    '-cp',
+    '/usr/share/java/*',
+    'org.apache.zookeeper.server.quorum.QuorumPeerMain',
+  ];
   const child = spawn('/usr/bin/java', [...program, configuration], { stdio: 'ignore', cwd: folder });
   const ended = once(child, 'exit');
   endWithServers(async () => {
@@ -85,8 +93,12 @@ export async function startCluster(
   );
 }
 
-/** What a server refuses while it has no session with its keeper, or was restarted before the earlier one ended. */
-const NO_SESSION = /No active replicas|readonly mode|Leader was suddenly changed/;
+/**
+ * Errors of a server that has no session with its keeper, or that was restarted before its earlier session ended: the
+ * keeper may remove the leader's node of the earlier session between the list of nodes and the read of the node.
+ */
+const NO_SESSION =
+  /No active replicas|readonly mode|Leader was suddenly changed|leader_election\S*: node doesn't exist/;
 
 /** Empties tables of a fleet at each of the servers. */
 export async function emptyTables(servers: readonly ClickHouseServer[], tables: readonly string[]): Promise<void> {

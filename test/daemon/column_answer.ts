@@ -24,9 +24,11 @@ const exact = JSON as unknown as {
   parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): Line;
 };
 
-/** Parses every number as a bigint: the answers have only integers. */
+/** Parses every integer as a bigint; shares of losses are no integers. */
 export function parseExactly(text: string): Line {
-  return exact.parse(text, (_, value, { source }) => (typeof value === 'number' ? BigInt(source!) : value));
+  return exact.parse(text, (_, value, { source }) =>
+    /^-?\d+$/.test(source ?? '') && typeof value === 'number' ? BigInt(source!) : value,
+  );
 }
 
 /** The event of a line of NDJSON. */

@@ -1,11 +1,11 @@
-/** Turns pieces at hand into pieces that come later, and back. */
+/** Turns chunks at hand into chunks that come later, and back. */
 
-export async function* later<Piece>(pieces: Iterable<Piece>): AsyncGenerator<Piece> {
-  yield* pieces;
+export async function* later<Chunk>(chunks: Iterable<Chunk>): AsyncGenerator<Chunk> {
+  yield* chunks;
 }
 
-export async function gathered<Piece>(pieces: AsyncIterable<Piece>): Promise<Piece[]> {
-  const all: Piece[] = [];
-  for await (const piece of pieces) all.push(piece);
+export async function gathered<Chunk>(chunks: AsyncIterable<Chunk>): Promise<Chunk[]> {
+  const all: Chunk[] = [];
+  for await (const chunk of chunks) all.push(chunk);
   return all;
 }

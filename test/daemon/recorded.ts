@@ -7,6 +7,7 @@ import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, type FileKind } from '../../bpf/schema/owner.ts';
 import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
+import { formatTime } from '../../daemon/base/time_text.ts';
 import { blockOf, type Row as ColumnRow, temporaryFolder } from '../agent/recording/fixture.ts';
 
 export interface Owner {
@@ -62,8 +63,10 @@ export type Row = WriteRow | BlockRow | SyncRow;
 export const NODE = 'test-node';
 export const START = 1_763_683_200_000_000_000n;
 
+const UNTIL = `"recorded_until":${START},"recorded_until_time":"${formatTime(START)}"`;
+
 /** Coverage in an answer from a complete recording of these tests. */
-export const WHOLE = `{"complete":true,"lost":0,"gaps":[],"recorded_until":${START},"nodes":[{"node":"${NODE}","recorded_until":${START}}]}`;
+export const WHOLE = `{"complete":true,"lost":0,"losses":[],${UNTIL},"nodes":[{"node":"${NODE}",${UNTIL}}],"node_count":1}`;
 
 const UNKNOWN = 2n ** 64n - 1n;
 const DEFAULTS = { duration: 1000n, service: 'shop', pid: 100, tid: 100, comm: 'node', cpu: 0, result: 64n } as const;

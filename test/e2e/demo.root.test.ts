@@ -27,18 +27,14 @@ function inShell(command: string) {
   return execFileSync('sh', ['-c', command.replace(/^ *\S+/, KREPLAY)], { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' });
 }
 
-/** Parses the line that says where the time went. */
-function slowSpot(output: string): { share: number; file: string; writes: number } {
-  const [, share, file, writes] = /^(\d+)% of the time went into (\S+): (\d+) writes/m.exec(output)!;
-  return { share: Number(share), file: file!, writes: Number(writes) };
-}
+/** The sentence that says which calls took the time: those of the large file, synced once or written in parts. */
+const SLOW_SPOT = new RegExp(`^order-1 of shop: .* in (one fsync|${BACKUP_WRITES} writes) of backup\\.tar`, 'm');
 
 test('it shows the slow spot, its commands work while it serves, and Ctrl-C leaves nothing behind', async () => {
   const demo = start(['demo']);
   await demo.says('Ctrl-C ends it');
   expect(demo.output()).toMatch(/147 writes and syncs, \d+ requests to the disk, none missing\./);
-  expect(slowSpot(demo.output())).toEqual({ share: expect.any(Number), file: 'backup.tar', writes: BACKUP_WRITES });
-  expect(slowSpot(demo.output()).share).toBeGreaterThan(30);
+  expect(demo.output()).toMatch(SLOW_SPOT);
 
   const commands = namedCommands(demo.output());
   expect(commands.map((command) => command.trim().split(' ')[1])).toEqual(COMMANDS);
@@ -94,8 +90,8 @@ test('with --no-serve it ends by itself, and --data keeps the recording without 
 
 test('a user without the privileges to record gets instructions in one line', () => {
   const { status, stdout, stderr } = runCommand([...AS_NOBODY, KREPLAY, 'demo']);
-  expect([status, stdout]).toEqual([1, '']);
-  expect(stderr).toMatch(/^kreplay: [^\n]*run as root[^\n]*try `sudo \S*kreplay demo`[^\n]*doctor`[^\n]*\n$/);
+  expect([status, stdout]).toEqual([77, '']);
+  expect(stderr).toMatch(/^kreplay: [^\n]*try `sudo \S*kreplay demo`[^\n]*run as root[^\n]*doctor`[^\n]*\n$/);
 });
 
 test('a closed output leaves nothing behind', () => {
@@ -118,6 +114,6 @@ test('a disk that is too small is reported, and the demo cleans up', () => {
 test('the README shows the output of the demo', () => {
   const [, shown = ''] = readFileSync(join(ROOT, 'README.md'), 'utf8').split('\n$ sudo build/kreplay demo\n');
   const [text = ''] = shown.split('\n```');
-  expect(slowSpot(text).file).toBe('backup.tar');
+  expect(text).toMatch(SLOW_SPOT);
   expect(namedCommands(text).map((command) => command.trim().split(' ')[1])).toEqual(COMMANDS);
 });

@@ -7,7 +7,7 @@ import { createDoctorCommand } from '../../agent/doctor/command.ts';
 import type { Diagnosis } from '../../agent/doctor/diagnosis.ts';
 import { FILE_SYSTEMS } from '../kernel/small_disk.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
-import { endAll, type Finished, KREPLAY, kreplay, start, temporaryFolder } from './kreplay.ts';
+import { endAll, type Finished, KREPLAY, kreplay, runCommand, start, temporaryFolder } from './kreplay.ts';
 
 const folder = temporaryFolder();
 
@@ -121,6 +121,47 @@ test('without BTF it explains how the kernel has to be built', () => {
   expect(status).toBe(NOT_HERE);
   expect(stdout).toMatch(/NO +BTF .*boot a kernel built with CONFIG_DEBUG_INFO_BTF=y/);
   expect(stdout).toMatch(/NO +programs/);
+});
+
+/** A mount namespace in which a library's file, and each name of it, is absent. */
+function without(library: string): string[] {
+  const script = `
+    lib=$(dirname "$(ldconfig -p | sed -n 's/.*${library} .*x86-64.* => //p')")
+    mount -t tmpfs tmpfs /mnt
+    mkdir /mnt/upper /mnt/work
+    mount -t overlay -o "lowerdir=$lib,upperdir=/mnt/upper,workdir=/mnt/work" overlay "$lib"
+    rm "$(readlink -f "$lib/${library}")" "$lib/${library}"
+    exec "$@"`;
+  return ['unshare', '--mount', 'sh', '-ec', script, 'sh'];
+}
+
+describe.each([
+  ['libelf.so.1', 'libelf1'],
+  ['libz.so.1', 'zlib1g'],
+])('without %s', (library, debianPackage) => {
+  const front = without(library);
+
+  test('doctor names the package to install, and checks what needs no library', () => {
+    const { status, stdout, stderr } = doctor(front, '--data', folder.path);
+    expect([status, stderr]).toEqual([NOT_HERE, '']);
+    expect(stdout).toMatch(new RegExp(`NO +libraries +.*${library}: .*on Debian: apt install ${debianPackage}\\n`));
+    expect(stdout).toMatch(new RegExp(`\\? +features +unknown without ${library}`));
+    expect(stdout).toMatch(/ok +privileges /);
+    expect(stdout).toMatch(/ok +disk /);
+    const { checks } = JSON.parse(doctor(front, '--data', folder.path, '--output', 'json').stdout) as Diagnosis;
+    expect(checks.find(({ name }) => name === 'libraries')).toMatchObject({ facts: { missing: library } });
+  });
+
+  test('config works', () => {
+    const { status, stdout } = runCommand([...front, KREPLAY, 'config', 'print', '--origin', '--config', '/dev/null']);
+    expect([status, stdout]).toEqual([0, expect.stringContaining('retain-bytes')]);
+  });
+
+  test.each(['agent', 'up'])('%s says in one line what to install', (command) => {
+    const { status, stderr } = runCommand([...front, KREPLAY, command, '--data', join(folder.path, 'missing')]);
+    expect(status).toBe(NOT_HERE);
+    expect(stderr).toMatch(new RegExp(`^kreplay: [^\n]*${library}[^\n]*apt install ${debianPackage}[^\n]*\n$`));
+  });
 });
 
 test('in its own PID namespace it asks for that of the host', () => {

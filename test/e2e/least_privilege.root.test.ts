@@ -144,7 +144,7 @@ test.each<[string[], string]>([
   const [file, ...args] = [...asNobodyWith(...capabilities), KREPLAY, 'agent', '--data', owned.path];
   const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8', timeout: 30_000 });
   owned.remove();
-  expect([status, stdout]).toEqual([1, '']);
+  expect([status, stdout]).toEqual([77, '']);
   expect(stderr).toMatch(/^kreplay: the kernel refused to load the BPF programs.* \(EPERM\): .*\n$/);
   expect(stderr).toContain(`${missing}: run as root, or with CAP_BPF and CAP_PERFMON`);
 });

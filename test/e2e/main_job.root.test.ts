@@ -113,8 +113,8 @@ describe('the events of a labelled command', () => {
       expect(request).toMatchObject({ service_name: 'shop', transaction_id: 'order-1', error: null });
     const bytes = requests.map((request) => Number(request.bytes));
     const missing = COUNT * 4096 - bytes.reduce((sum, one) => sum + one, 0);
-    const { gaps } = answerOf('transaction_id=order-1&event_type=block_io').coverage;
-    const missed = gaps.filter(isMissedEnd).reduce((sum: number, { lost }: { lost: number }) => sum + lost, 0);
+    const { losses } = answerOf('transaction_id=order-1&event_type=block_io').coverage;
+    const missed = losses.filter(isMissedEnd).reduce((sum: number, { lost }: { lost: number }) => sum + lost, 0);
     // Each write is a request of its own.
     expect({ bytes, missing, isCounted: missing / 4096 <= missed }).toEqual({
       ...{ bytes, missing: expect.any(Number), isCounted: true },

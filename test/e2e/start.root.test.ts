@@ -1,12 +1,14 @@
 // A command that cannot start says in one line why, and what to do; a running one ends cleanly, however it is ended.
+import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { HOST_UNFIT_EXIT_CODE } from '../../agent/process/errors.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { createWholeProgram } from '../../daemon/cli/program.ts';
 import { newAuthority, newCertificate } from '../daemon/certificates.ts';
 import { withoutMissedEnds } from '../kernel/missed_ends.ts';
-import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
-import { endAll, freePort, kreplay, start, temporaryFolder } from './kreplay.ts';
+import { AS_NOBODY, asNobodyWith, NOBODY } from '../unprivileged.ts';
+import { endAll, freePort, KREPLAY, kreplay, start, temporaryFolder } from './kreplay.ts';
 
 const folder = temporaryFolder();
 chmodSync(folder.path, 0o755);
@@ -21,11 +23,11 @@ function inFolder(name: string): string {
 }
 
 /** Runs a `kreplay up` that cannot start, and returns its complaint, which has to be one line. */
-async function complaintOf(args: readonly string[], command: readonly string[] = []): Promise<string> {
+async function complaintOf(args: readonly string[], command: readonly string[] = [], code = 1): Promise<string> {
   const listen = args.includes('--listen') ? [] : ['--listen', `127.0.0.1:${await freePort()}`];
   const running = start(['up', ...args, ...listen], command);
   const { status } = await running.ended;
-  expect(status).toBe(1);
+  expect(status).toBe(code);
   const lines = withoutMissedEnds(running.complaints()).trim().split('\n');
   expect(lines).toHaveLength(1);
   return lines[0]!;
@@ -41,14 +43,48 @@ test('a folder that cannot be created or written', async () => {
 test('a user who may not load BPF programs', async () => {
   mkdirSync(inFolder('nobodys'));
   chownSync(inFolder('nobodys'), NOBODY, NOBODY);
-  expect(await complaintOf(['--data', inFolder('nobodys')], AS_NOBODY)).toContain('run as root, or with CAP_BPF');
+  const complaint = await complaintOf(['--data', inFolder('nobodys')], AS_NOBODY, HOST_UNFIT_EXIT_CODE);
+  expect(complaint).toContain('run as root, or with CAP_BPF');
 });
 
 test('a kernel without BTF', async () => {
   // A mount namespace that hides the file looks like such a kernel to every program.
   const hide = 'mount -t tmpfs tmpfs /sys/kernel/btf && exec "$@"';
-  const complaint = await complaintOf(['--data', inFolder('btf')], ['unshare', '--mount', 'sh', '-c', hide, 'sh']);
+  const hidden = ['unshare', '--mount', 'sh', '-c', hide, 'sh'];
+  const complaint = await complaintOf(['--data', inFolder('btf')], hidden, HOST_UNFIT_EXIT_CODE);
   expect(complaint).toContain('CONFIG_DEBUG_INFO_BTF');
+});
+
+const IN_OWN_PIDS = ['unshare', '--pid', '--fork', '--mount-proc'];
+const WITHOUT_PERFMON = asNobodyWith('bpf');
+
+test.each([
+  ['processes of its own', IN_OWN_PIDS, 'in a pid namespace of its own'],
+  ['clocks of its own', ['unshare', '--time', '--fork', '--boottime', '100000'], 'in a time namespace'],
+  ['one of two capabilities', WITHOUT_PERFMON, 'CAP_PERFMON missing'],
+])('an agent with %s ends with the code after which it is not started again', async (_, front, words) => {
+  const data = join(folder.path, words.replaceAll(' ', '-'));
+  mkdirSync(data);
+  chownSync(data, NOBODY, NOBODY);
+  const agent = start(['agent', '--data', data], front);
+  expect(await agent.ended).toEqual({ status: HOST_UNFIT_EXIT_CODE, signal: null });
+  const complaint = agent.complaints().trim();
+  expect(complaint).toContain(words);
+  expect(complaint).toMatch(/^kreplay: .*; run `kreplay doctor`, which reports all that this host lacks$/);
+});
+
+test('a demo on a host that cannot be recorded says what to do once', () => {
+  const [file, ...front] = IN_OWN_PIDS;
+  const { status, stderr } = spawnSync(file!, [...front, KREPLAY, 'demo', '--no-serve'], { encoding: 'utf8' });
+  expect(status).toBe(HOST_UNFIT_EXIT_CODE);
+  expect(stderr).toMatch(/^kreplay: the demo's agent cannot record: .*pid namespace.*\n$/);
+  expect(stderr.split('kreplay doctor')).toHaveLength(2);
+});
+
+test('what may be gone at the next start does not end with that code', async () => {
+  const agent = start(['agent', '--data', inFolder('few')], ['sh', '-c', 'ulimit -n 40; exec "$@"', 'sh']);
+  expect((await agent.ended).status).toBe(1);
+  expect(agent.complaints()).toContain('may not open more files');
 });
 
 test('a port in use, and a folder that another agent records into', async () => {
@@ -76,7 +112,7 @@ test('up passes its options to the daemon, and SIGHUP to both processes', async 
   up.process.kill('SIGHUP');
   await up.says('Try next');
   const url = / at (https:\S+)\n/.exec(up.output())![1]!;
-  expect(up.output()).toContain(`curl -H "Authorization: Bearer $KREPLAY_TOKEN" '${url}/api/events?`);
+  expect(up.output()).toContain(`curl -H "Authorization: Bearer $KREPLAY_TOKEN" '${url}/api/transactions/order-`);
   await up.complains(/"name":"kreplay-agent".*"the filter was read again"/);
   await up.complains(/"name":"kreplay-daemon".*"tokens were read again"/);
   await up.complains(/"name":"kreplay-daemon".*"certificates were read again"/);

@@ -92,15 +92,18 @@ const REFUSED = ['recording_corrupt', 'not_a_recording', 'unsupported_format', '
 
 type Verdict = 'same' | 'told' | 'refused' | 'wrong' | 'silent';
 
+/** Where a part is damaged that the answer itself does not need, the share of its losses is not known. */
+const withoutRates = (text: string) => text.replaceAll(/"rate":\{[^}]*\}/g, '"rate":null');
+
 function verdictOf(answer: Answer, truth: Answer, eventsById: ReadonlyMap<string, string>): Verdict {
-  if (answer.status === truth.status && answer.text === truth.text) return 'same';
+  if (answer.status === truth.status && [truth.text, withoutRates(truth.text)].includes(answer.text)) return 'same';
   if (answer.status === 503) return REFUSED.includes(answer.json.code) ? 'refused' : 'wrong';
   if (answer.status !== 200) return 'wrong';
   const { coverage, ...told } = answer.json;
   const { events = [], ...others } = told;
   if (events.some((event: { event_id: string }) => eventsById.get(event.event_id) !== JSON.stringify(event)))
     return 'wrong';
-  const damaged = coverage?.gaps.some(({ cause }: { cause: string }) => cause === 'damaged') ?? false;
+  const damaged = coverage?.losses.some(({ cause }: { cause: string }) => cause === 'damaged') ?? false;
   const isTold = damaged && coverage.complete === false;
   if (!isTold) return 'silent';
   return areTrue(others, truth.json) ? 'told' : 'wrong';

@@ -11,16 +11,23 @@ interface Kind {
   /** What a suite of the kind needs, in words. */
   needs?: string;
   isMet?(): boolean;
+  /** The number of its suites that may run at the same time, where that is limited. */
+  atOnce?: number;
 }
 
 const FLEET = ['/usr/sbin/clickhouse-server', '/usr/share/java/zookeeper.jar', '/usr/bin/java'];
 
 /** In the order in which a name has the words. A kind without needs says when a suite runs. */
 export const KINDS: Record<string, Kind> = {
-  root: { needs: 'root', isMet: () => process.getuid!() === 0 },
-  page: { needs: 'Chromium', isMet: isInstalled },
+  root: { needs: 'root', isMet: () => process.getuid!() === 0, atOnce: 1 },
+  beside: {},
+  page: { needs: 'Chromium', isMet: isInstalled, atOnce: 2 },
   proxy: { needs: 'nginx, haproxy and caddy', isMet: areInstalled },
-  fleet: { needs: 'clickhouse-server, zookeeper and java', isMet: () => FLEET.every((file) => existsSync(file)) },
+  fleet: {
+    needs: 'clickhouse-server, zookeeper and java',
+    isMet: () => FLEET.every((file) => existsSync(file)),
+    atOnce: 2,
+  },
   slow: {},
   alone: {},
   long: {},

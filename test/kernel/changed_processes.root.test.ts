@@ -145,14 +145,14 @@ describe('a process that publishes contexts', () => {
     });
     await untilExists(join(before, 'started'));
     publishers.consider(runningProgram(child.pid!, 1));
-    for (const seconds of [2, 8, 40, 100]) publishers.look(performance.now() + seconds * 1000);
+    for (const seconds of [2, 8, 40, 100]) publishers.checkDue(performance.now() + seconds * 1000);
     expect(watched).toEqual([]);
     child.stdin.write('go\n');
     await untilExists(join(after, 'started'));
-    publishers.look(performance.now() + 200_000);
+    publishers.checkDue(performance.now() + 200_000);
     expect(watched).toEqual([]);
     publishers.consider(runningProgram(child.pid!, 2));
-    publishers.look(performance.now() + 2000);
+    publishers.checkDue(performance.now() + 2000);
     expect(watched).toEqual([2]);
     child.stdin.write('go\n');
     expect(await exited).toEqual([0, null]);

@@ -25,12 +25,12 @@ function setUp() {
   const { clock, writer, recorder, remove } = openRecorderParts(path, read, { eventRingBytes: 1 << 20 });
   /** Recorded start times of the writes of a child, and the wall clock before and after them. */
   function write(transaction: string) {
-    recorder.turn();
+    recorder.drain();
     const from = clock.nowNs();
     const script = `echo 'KREPLAY1 txn=${transaction}' > /dev/null; i=0; while [ $i -lt ${WRITES} ]; do echo x; i=$((i+1)); done`;
     execFileSync('sh', ['-c', script]);
     const to = clock.nowNs();
-    recorder.turn();
+    recorder.drain();
     writer.flush();
     return { from, to, times: timesOf(transaction) };
   }

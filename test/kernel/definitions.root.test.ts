@@ -54,7 +54,8 @@ test('a cgroup that defines more than the agent reads costs no other one its nam
   const quietly = writes.find(({ file }) => file === join(folder, 'meanwhile'));
   expect([quietly?.service_name, quietly?.result]).toEqual(['quiet-shop', IN_TIME]);
   expect(writes.filter(({ file }) => file === join(folder, 'later'))).toHaveLength(1);
-  const flooded = writes.filter(({ comm, result }) => comm === 'python3' && result === REFUSED);
+  const named = writes.find(({ file, result }) => file?.startsWith(`${folder}/f`) && result === REFUSED);
+  const flooded = writes.filter(({ pid, result }) => pid === named?.pid && result === REFUSED);
   const nameless = flooded.filter(({ file }) => file === null).length;
   expect(flooded).toHaveLength(FILES);
   // Half of the ring at most, and at least a share of it, is theirs.

@@ -62,14 +62,14 @@ function heldUp(side: 'before' | 'after') {
     remove,
     /** Returns what it recorded of the overflow at that reading, counted from 0. */
     at(reading: number) {
-      recorder.turn();
+      recorder.drain();
       const fromNs = clock.nowNs();
       [readings, held] = [0, reading];
-      recorder.turn();
+      recorder.drain();
       const wasHeld = readings > held;
       readings = Number.NEGATIVE_INFINITY;
       const toNs = clock.nowNs();
-      for (let turns = 0; turns < 3; turns++) recorder.turn();
+      for (let drains = 0; drains < 3; drains++) recorder.drain();
       writer.flush();
       const { times, losses } = recordedIn(path);
       return {
@@ -117,10 +117,10 @@ test.each([
     into[0]! += setBy;
   };
   const { writer, recorder, remove } = openRecorderParts(path, read, OPTIONS);
-  recorder.turn();
+  recorder.drain();
   overflowTheRing();
   setBy = byNs;
-  recorder.turn();
+  recorder.drain();
   writer.flush();
   const { times, losses } = recordedIn(path);
   remove();
@@ -136,7 +136,7 @@ test('what is lost before the recorder is there, in the time that its start take
   const beforeNs = BigInt(Date.now()) * 1_000_000n;
   const { recorder, writer, remove } = openRecorderParts(path, readClocks, OPTIONS, overflowTheRing);
   try {
-    for (let turns = 0; turns < 3; turns++) recorder.turn();
+    for (let drains = 0; drains < 3; drains++) recorder.drain();
     writer.flush();
     const { times, losses } = recordedIn(path);
     expect(losses.length).toBeGreaterThan(0);

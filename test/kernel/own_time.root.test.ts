@@ -67,5 +67,6 @@ test('the duration is no longer than the caller waited, and later write-back is 
   // The bytes are its pages, and what it changed of the file system's own data.
   if (lossless) expect(Number(writtenBack!.bytes)).toBeGreaterThanOrEqual(BYTES);
   expect(Number(writtenBack!.bytes)).toBeLessThan(BYTES * 1.1);
-  expect(writtenBack!.lastEndNs - firstTimestampNs).toBeGreaterThan(BigInt(LATER_MS) * 1_000_000n);
+  // Another program on the host may sync all disks before this test does.
+  expect(writtenBack!.lastEndNs - firstTimestampNs).toBeGreaterThan(waitedNs.get('cached')!);
 });

@@ -92,7 +92,7 @@ async function ask({ url }: Served, path: string): Promise<string> {
 }
 
 async function coverageOf(pair: Served, query = ''): Promise<Coverage> {
-  const text = await ask(pair, `/api/events?limit=1${query}`);
+  const text = await ask(pair, `/api/events?limit=1&coverage=full${query}`);
   const coverage = text.slice(text.indexOf('"coverage":') + '"coverage":'.length, -1);
   return JSON.parse(coverage, (key, value, context?: { source: string }) =>
     ['from', 'to', 'recorded_until'].includes(key) && value !== null ? BigInt(context!.source) : value,

@@ -105,7 +105,7 @@ test.each([
     const { coverage } = await ask('/api/events?from=-1h&to=-0s&limit=1');
     expect(coverage.complete).toBe(false);
     if (name === 'removed') {
-      const gone = coverage.gaps.filter(({ cause }: { cause: string }) => cause === 'recording_removed');
+      const gone = coverage.losses.filter(({ cause }: { cause: string }) => cause === 'recording_removed');
       expect(gone).toHaveLength(1);
       expect(gone[0].lost).toBeGreaterThan(0);
     }
@@ -143,8 +143,8 @@ test('a recording that is overwritten with a copy of another continues as that o
   const files = events.map(({ file }: { file: string }) => file).filter((file: string) => file.startsWith(written));
   expect([...new Set(files.map((file: string) => basename(file)))]).toEqual(['other', 'after it is overwritten']);
   expect(verified(join(folder, 'recording.kreplay'))).toBe(id);
-  const { gaps } = (await ask('/api/events?from=-1h&limit=1')).coverage;
-  expect(gaps.map(({ cause }: { cause: string }) => cause)).toContain('recording_removed');
+  const { losses } = (await ask('/api/events?from=-1h&limit=1')).coverage;
+  expect(losses.map(({ cause }: { cause: string }) => cause)).toContain('recording_removed');
 }, 120_000);
 
 test('an agent that gets SIGHUP while it begins a new recording continues', async () => {

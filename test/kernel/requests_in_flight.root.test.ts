@@ -54,9 +54,9 @@ function recorded(work: (parts: Parts) => number, requestsInFlightMax = IN_FLIGH
     requestsInFlightMax,
   });
   try {
-    parts.recorder.turn();
+    parts.recorder.drain();
     const requests = work(parts);
-    while (parts.recorder.turn()) {}
+    while (parts.recorder.drain()) {}
     parts.writer.flush();
     const { blockIos, losses } = readRecording(dataFolder);
     const events = blockIos().filter(({ device }) => device === disk.name);
@@ -95,7 +95,7 @@ test('bios of requests that ended long ago make room, and are counted', () => {
       probes.waitingBios.set(new Uint8Array(BigUint64Array.of(BigInt(i)).buffer, 0, keySize), value);
     }
     const refused = write(1, 1);
-    recorder.turn();
+    recorder.drain();
     return refused + write(8, 100);
   });
   const causes = Object.groupBy(lost, ({ cause }) => cause);

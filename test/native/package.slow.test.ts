@@ -94,7 +94,7 @@ test('without its libraries it names the missing ones', () => {
     encoding: 'utf8',
   });
   const hidden = `mount --bind /dev/null "$(readlink -f ${library.trim()})" && exec "$@"`;
-  const command = [process.execPath, '--input-type=module', '-e', "await import('libbpf-ts')"];
+  const command = [process.execPath, '--input-type=module', '-e', "(await import('libbpf-ts')).possibleCpus()"];
   const { status, stderr } = spawnSync('unshare', ['--mount', 'sh', '-ec', hidden, 'sh', ...command], {
     cwd: folder,
     encoding: 'utf8',

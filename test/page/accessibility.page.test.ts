@@ -4,7 +4,7 @@ import { openRecordingStore } from '../../daemon/store/embedded/recording_store.
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
-import { PLANTED, recordMade } from '../daemon/sums/planted.ts';
+import { PLANTED, recordMade } from '../daemon/sums/differences/planted.ts';
 import { expectReadable } from './axe.ts';
 import { newPage } from './browser.ts';
 
@@ -66,13 +66,13 @@ test('a transaction is found, opened, looked at and played by keyboard alone', a
   const { url } = await served(exampleRecording());
   const { page } = await newPage({ reducedMotion: 'reduce' });
   await page.goto(url);
-  await page.waitForSelector('h1 button');
+  await page.waitForSelector('h1 a');
   for (let i = 0; i < 20 && (await focused(page)) !== 'Open'; i++) await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await page.waitForSelector('.moving');
   const sentence = await page.textContent('h1');
   await page.waitForSelector(`[aria-live]:has-text(${JSON.stringify(sentence)})`, { state: 'attached' });
-  expect(await page.title()).toBe('order-1 · kreplay');
+  expect(await page.title()).toBe(`${sentence} · kreplay`);
   await page.keyboard.press('ArrowRight');
   await page.waitForSelector('.detail');
   await page.keyboard.press('Period');
@@ -95,7 +95,7 @@ test('events of the table are selected by keyboard, each of them, from the row i
     await page.waitForSelector(`tr.selected[aria-rowindex="${row}"]`);
   };
   await press('ArrowRight', 2);
-  await page.waitForSelector('.detail:has-text("+0 ns")');
+  await page.waitForSelector('.detail:has-text("+0 ms")');
   await press('ArrowRight', 3);
   await press('ArrowLeft', 2);
   await page.keyboard.press('ArrowLeft');

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { ClickHouseServer } from '../clickhouse/server.ts';
 import { type Running, start } from '../daemon/command_line.ts';
 import { appendRows, newFolder, type Row, START } from '../daemon/recorded.ts';
-import { FIRST_NS, PLANTED, recordMade } from '../daemon/sums/planted.ts';
+import { FIRST_NS, PLANTED, recordMade } from '../daemon/sums/differences/planted.ts';
 import { shipOnce } from '../ship/fleet.ts';
 
 const MS = 1_000_000n;

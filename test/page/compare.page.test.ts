@@ -60,7 +60,7 @@ test('two transactions: the sentence, parts that add up, and every call of eithe
   expect(parts.slice(0, -1).reduce((sum, ms) => sum + ms, 0)).toBeCloseTo(parts.at(-1)!);
   await page.click('text=Exchange A and B');
   await page.waitForSelector('h1:has-text("B took 112.0 ms less than A")');
-  await page.click('text=Open B');
+  await page.click('span:has-text("B:") a');
   await page.waitForSelector('.moving');
   expect(page.url()).toContain('transaction=order-1');
   expect(errors).toEqual([]);
@@ -96,8 +96,8 @@ test('Back leads from reports to the comparison of the address', async () => {
   const { page } = await newPage();
   await page.goto(url + TRANSACTIONS);
   await page.waitForSelector('h1:has-text("B took as long as A")');
-  await page.fill('main form input >> nth=1', 'order-3');
-  await page.keyboard.press('Enter');
+  await page.click('summary:has-text("Choose others")');
+  await page.click('[aria-label="order-3 as B"]');
   await page.waitForURL(/other=order-3/);
   await page.click('text=Reports of runs');
   await page.waitForSelector('section[aria-label^="B:"]');
@@ -117,9 +117,9 @@ test('digits beyond 2^53 are exact, and names are text', async () => {
   const { page, errors } = await newPage();
   await page.goto(`${url}/#v=1&view=compare`);
   await page.waitForSelector('h1:has-text("Choose two transactions.")');
-  await page.fill('main form input >> nth=0', name);
-  await page.fill('main form input >> nth=1', '__proto__');
-  await page.keyboard.press('Enter');
+  await page.click('[aria-label="<img src=x onerror=document.title=1> as A"]');
+  await page.waitForSelector('h1:has-text("Choose a transaction to compare with <img src=x")');
+  await page.click('[aria-label="__proto__ as B"]');
   await page.waitForSelector('h1:has-text("less than A")');
   const rows = await rowsOf(page, 'Calls of both sides');
   expect(rows.map((row) => row['Only in'])).toEqual(['◁ A', '▷ B']);
@@ -127,7 +127,7 @@ test('digits beyond 2^53 are exact, and names are text', async () => {
   const exact = await page.$$eval('[aria-label="Calls of both sides"] [title]', (cells) =>
     cells.map((cell) => cell.getAttribute('title')),
   );
-  expect(exact.slice(0, 4)).toEqual(['-9 007 199 254 740 993 ns', ...Array(3).fill('9 007 199 254 740 993 ns')]);
+  expect(exact.slice(0, 4)).toEqual(['-9 007 199 254.740993 ms', ...Array(3).fill('9 007 199 254.740993 ms')]);
   expect(await page.title()).toMatch(/^\w+ · kreplay$/);
   expect(errors).toEqual([]);
 });
@@ -145,7 +145,7 @@ test('what is missing, unknown, or too old is said', async () => {
   await page.waitForSelector('text=At least 7 events of A are missing');
   expect((await rowsOf(page, 'Calls of both sides'))[0]).toMatchObject({ 'Count A': '≥ 1', 'Count B': '1' });
   await page.goto(`${url}/#v=1&view=compare&transaction=order-1&other=none`);
-  await page.waitForSelector('text=it was never recorded, or has been overwritten since');
+  await page.waitForSelector('text=it was never recorded, or retention has removed it');
   expect(await page.isVisible('[aria-label="Calls of both sides"]')).toBe(false);
 });
 
@@ -171,11 +171,12 @@ test('two windows: sums are those of /api/stats, and rates where the windows dif
   expect((await rowsOf(page, 'Calls of both sides'))[0]).toMatchObject({
     ...{ 'Change a second': '+11.0 ms', 'Count A': '≥ 10, 1/s', 'Count B': '≥ 30, 6/s' },
   });
-  await page.fill('[aria-label="B to, UTC"]', '2025-11-20');
-  await page.click('button:has-text("Compare") >> nth=-1');
-  await page.waitForSelector('text=2025-11-20 is no time of day in UTC');
-  await page.fill('[aria-label="B to, UTC"]', '2025-11-21 00:00:00');
-  await page.keyboard.press('Enter');
+  const last = page.getByLabel('B to');
+  await last.fill('2025-11-20T00:00:00');
+  await last.press('Enter');
+  await page.waitForSelector('text=must be so that the window begins before it ends');
+  await last.fill('2025-11-21T00:00:00');
+  await last.press('Enter');
   await page.waitForURL(new RegExp(`other_to=${START}`));
   await page.waitForSelector('h1:has-text("took 50.0 ms longer")');
 });
@@ -202,6 +203,34 @@ function reportOf(name: string, moreMs: number): string {
   writeFileSync(path, stringify(ran(incident, calls, { said }).result));
   return path;
 }
+
+test('the second window is chosen by its fields, one after the other', async () => {
+  const { url } = await served(recorded(order('order-1', START - 60n * SECOND, [MS])));
+  const { page, errors } = await newPage({ timezoneId: 'UTC' });
+  await page.goto(`${url}/#v=1&view=compare&from=${START - 120n * SECOND}&to=${START - 60n * SECOND}`);
+  await page.click('text=Windows of time');
+  await page.getByLabel('B from').fill('2025-11-20T23:59:00');
+  await page.getByLabel('B to').fill('2025-11-21T00:00:00');
+  await page.waitForURL(new RegExp(`other_from=${START - 60n * SECOND}`));
+  await page.getByLabel('B to').press('Enter');
+  await page.waitForURL(new RegExp(`other_to=${START}`));
+  await page.waitForSelector('h1:has-text("The calls of B took")');
+  expect(errors).toEqual([]);
+});
+
+test('transactions that may be missing from the list are said', async () => {
+  const { url } = await served(
+    recorded([{ at: START - 60n * SECOND }], (writer) => {
+      const at = { fromNs: START - 60n * SECOND, toNs: START - 59n * SECOND };
+      writer.recordLoss({ cause: 'ring_full', eventType: 'sys_write', count: 7, ...at });
+    }),
+  );
+  const { page } = await newPage();
+  await page.goto(`${url}/#v=1&view=compare`);
+  await page.waitForSelector('text=No transaction is recorded yet. At least 7 events are missing.');
+  await page.fill('input[type=search]', 'order');
+  await page.waitForSelector('text=No id of a transaction contains order. At least 7 events are missing.');
+});
 
 test('reports: a run beside its incident, beside a run, and repeated runs with their band', async () => {
   const { url } = await served(recorded([]));

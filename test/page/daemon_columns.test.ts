@@ -1,5 +1,5 @@
 /** The page reads what the daemon writes. */
-import { createColumnsBuilder } from '../../daemon/page/columns/builder.ts';
+import { createColumnsBuilder } from '../../daemon/model/columns/builder.ts';
 import {
   collectOrigins,
   getErrorName,
@@ -11,7 +11,7 @@ import {
   getWhat,
   startNs,
   typeName,
-} from '../../daemon/page/columns/event_columns.ts';
+} from '../../daemon/model/columns/event_columns.ts';
 import { type PlainEvent, plainEvent } from '../daemon/column_answer.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { type Row, recorded, START } from '../daemon/recorded.ts';

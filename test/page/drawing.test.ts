@@ -1,5 +1,7 @@
 /** Pictures of lanes, against what each pixel column should show. */
 import fc from 'fast-check';
+import { createLanes, type LanesModel } from '../../daemon/model/lanes/model.ts';
+import { findFirstFailed, findLongest, type LaneTrack, spread } from '../../daemon/model/lanes/tracks.ts';
 import { binTrack, createBins, isInView } from '../../daemon/page/draw/bins.ts';
 import { findHitPlace } from '../../daemon/page/draw/hit.ts';
 import { labelTexts, placeLabels } from '../../daemon/page/draw/labels.ts';
@@ -16,10 +18,8 @@ import {
   type View,
   zoomView,
 } from '../../daemon/page/draw/view.ts';
-import { createLanes, type LanesModel } from '../../daemon/page/lanes/model.ts';
-import { findFirstFailed, findLongest, type LaneTrack, spread } from '../../daemon/page/lanes/tracks.ts';
+import { columnsOf, type MadeEvent } from '../daemon/model/columns/made_columns.ts';
 import { times } from '../repeats.ts';
-import { columnsOf, type MadeEvent } from './made_columns.ts';
 
 type Bar = readonly [start: number, length: number, isFailed: boolean];
 

@@ -52,14 +52,14 @@ const eventRows = (page: Page) =>
 
 test('the overview has the same sentence, map, differences, times and slowest transactions', async () => {
   const text = await expectSame(WINDOW, async (page) => {
-    await page.waitForSelector('h1:has-text("in the mean")');
+    await page.waitForSelector('h1:has-text("in the median")');
     await page.waitForSelector('text=Where the time went');
     await settled(page);
     const map = await page.locator('canvas.map').evaluate('(canvas) => canvas.toDataURL()');
     const said = await page.getAttribute('canvas.map', 'aria-label');
     const text = await page.innerText('main');
     await page.keyboard.press('v');
-    await page.waitForSelector('.rows tbody tr');
+    await page.waitForSelector('.rows tbody td');
     return [text, map, said, ...(await eventRows(page))];
   });
   expect(text[0]).toMatch(/shared device sdb with backup/);
@@ -78,7 +78,7 @@ test('a transaction over two nodes has the same lanes, clocks and events, with a
 
 test('a trace, a choice in the lanes and the way back are the same', async () => {
   await expectSame(WINDOW, async (page) => {
-    await page.waitForSelector('h1:has-text("in the mean")');
+    await page.waitForSelector('h1:has-text("in the median")');
     await page.goto(page.url().replace(/#.*/, `#trace=${TRACE}`));
     await page.waitForURL(/view=lanes&transaction=order-both/);
     await page.waitForSelector('.moving');
@@ -91,7 +91,7 @@ test('a trace, a choice in the lanes and the way back are the same', async () =>
     await page.waitForSelector('.detail h2');
     texts.push(await page.innerText('.detail'));
     await page.goBack();
-    await page.waitForSelector('h1:has-text("in the mean")');
+    await page.waitForSelector('h1:has-text("in the median")');
     return texts;
   });
 });
@@ -189,7 +189,7 @@ test('health says which nodes ship, which are silent, and what did not arrive', 
   const { page, errors } = await newPage();
   await page.goto(`${daemons.fleet.url}/#v=1&view=health`);
   await page.waitForSelector(
-    'h1:has-text("1 node ships now, 1 node is silent, 4 nodes have ended; at least 4 735 events")',
+    'h1:has-text("1 node ships now, 1 node is silent, 4 nodes have ended; at least 4 735 events lost")',
   );
   const nodes = await page.$$eval('section:has(h2:text("Nodes")) tbody th', (cells) => cells.map((c) => c.textContent));
   expect([...nodes].sort()).toEqual(['heard', 'live-1', 'live-2', 'n1', 'n2', 'silent']);

@@ -2,10 +2,11 @@
 import { Counter, Registry } from '@prometheus-io/client';
 import fc from 'fast-check';
 import type { Page } from 'playwright-core';
-import { LOSS_CAUSES, LOSS_CURES } from '../../bpf/schema/losses.ts';
+import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
+import { LOSS_CAUSES, LOSS_CURES, type LossCause } from '../../bpf/schema/losses.ts';
 import { parseMetricSums } from '../../daemon/page/api/metrics.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
-import { recorded, START } from '../daemon/recorded.ts';
+import { recorded, recordingPath, START, setMeta } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
@@ -131,9 +132,38 @@ test('each loss has its cause in words, and what the agent logs to help against 
   await page.goto(`${url}/#v=1&view=health`);
   await page.waitForSelector('h2:has-text("What is missing")');
   const rows = await page.$$eval('section:has(h2:text-is("What is missing")) tbody tr', (found) =>
-    found.map((row) => [...row.children].slice(4).map(({ textContent }) => textContent)),
+    found.map((row) => [...row.children].slice(2, 4).map(({ textContent }) => textContent)),
   );
   for (const cause of causes) expect(rows).toContainEqual([LOSS_CAUSES[cause], LOSS_CURES[cause]]);
+});
+
+test('a share is shown only if it is that of the number beside it', async () => {
+  const second = 1_000_000_000n;
+  const lose = (cause: LossCause, count: number, fromS: bigint, toS: bigint) => (writer: RecordingWriter) =>
+    writer.recordLoss({
+      cause,
+      eventType: null,
+      count,
+      fromNs: START - fromS * second,
+      toNs: START - toS * second,
+    });
+  const folder = recorded([{ at: START - second }], (writer) => {
+    // Retention has removed what was recorded beside the first loss of one cause.
+    lose('retention', 1000, 60n, 50n)(writer);
+    lose('end_missed', 90, 59n, 58n)(writer);
+    lose('end_missed', 1, 9n, 8n)(writer);
+    lose('ring_full', 1, 9n, 8n)(writer);
+  });
+  setMeta(recordingPath(folder), { created_ns: START - 60n * second });
+  const { url } = await served(folder);
+  const { page } = await newPage();
+  await page.goto(`${url}/#v=1&view=health`);
+  await page.waitForSelector('h2:has-text("What is missing")');
+  const rows = await page.$$eval('section:has(h2:text-is("What is missing")) tbody tr', (found) =>
+    found.map((row) => [0, 2].map((at) => row.children[at]!.textContent)),
+  );
+  expect(rows).toContainEqual(['91', LOSS_CAUSES.end_missed]);
+  expect(rows).toContainEqual(['1, 50 %', LOSS_CAUSES.ring_full]);
 });
 
 test('the command and the text of what is shown can be taken elsewhere', async () => {
@@ -151,5 +181,5 @@ test('the command and the text of what is shown can be taken elsewhere', async (
   const text = await copied('Copy text');
   expect(text).toContain(await page.innerText('h1'));
   expect(text.split('\n').at(-1)).toBe(page.url());
-  expect(text).toMatch(/\torder-1\t/);
+  expect(text).toMatch(/\norder-1\t/);
 });

@@ -85,11 +85,11 @@ test('a transaction that retention overwrites while it is looked at stays, and i
   await page.keyboard.press('ArrowRight');
   await page.waitForSelector('.detail');
   await page.keyboard.press('Period');
-  await page.waitForSelector('text=it was never recorded, or has been overwritten since');
+  await page.waitForSelector('text=it was never recorded, or retention has removed it');
   expect(await page.textContent('h1')).toBe(sentence);
 
   await page.reload();
-  await page.waitForSelector('text=it was never recorded, or has been overwritten since');
+  await page.waitForSelector('text=it was never recorded, or retention has removed it');
   // Chromium itself reports an answer with an error.
   expect(errors.filter((text) => !text.includes('status of 404'))).toEqual([]);
   writer.close();

@@ -1,8 +1,9 @@
 /// <reference lib="dom" />
 /** What the view of a transaction says, compared with what the API gives: digits, table, links, losses. */
 import { inflateSync } from 'node:zlib';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
-import { type Row, recorded, START, setInProgress } from '../daemon/recorded.ts';
+import { type Row, recorded, recordedOn, recordingPath, START, setInProgress, setMeta } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
@@ -41,7 +42,10 @@ test('the digits of every event in the table are those of the API', async () => 
   expect(shown).toHaveLength(events.length);
   for (const [line, { duration, bytes, id }] of events.entries()) {
     expect([cell(line, 'Duration'), cell(line, 'Bytes'), cell(line, 'Event id')]).toEqual([
-      `${duration}ns`,
+      `${duration
+        .padStart(7, '0')
+        .replace(/(?=.{6}$)/, '.')
+        .replace(/\.?0+$/, '')}ms`,
       `${bytes}B`,
       id,
     ]);
@@ -55,13 +59,35 @@ test('a call leads to the request that it waited for, and back', async () => {
   const { page } = await newPage();
   await page.goto(addressOf(url, `&event=${events[0].event_id}`));
   await page.waitForSelector('h2:has-text("fdatasync")');
-  expect(await page.textContent('h1')).toMatch(/^order-1 of shop took /);
+  expect(await page.textContent('h1')).toMatch(/^order-1 of db: .* in one fdatasync of /);
   expect(await page.textContent('.picture')).toContain('1 request wrote its data back, up to');
   await page.keyboard.press(']');
   await page.waitForSelector('text=Calls that waited for it');
   await page.keyboard.press('[');
   await page.waitForSelector('text=Requests that it waited for');
   expect(await page.textContent('.detail')).toContain(events[0].event_id);
+});
+
+test('the sentence is that of the API and of the tab, also where only later write-back names the device', async () => {
+  const at = (ms: number) => START - 20_000_000_000n + BigInt(ms) * 1_000_000n;
+  const origin = { service: 'shop', transaction: 'order-1', bytes: 4096n };
+  const request = { type: 'block_io', device: 'vda', bytes: 4096n, result: 0n } as const;
+  const rows: Row[] = [
+    { at: at(0), duration: 20_000_000n, transaction: 'order-1', file: '/srv/\u202ea' },
+    { ...request, at: at(5), duration: 5_000_000n, service: 'backup', source: 'none', pid: 9, tid: 9 },
+    { ...request, at: at(8), duration: 5_000_000n, service: 'backup', source: 'none', device: 'loop1', pid: 9, tid: 9 },
+    { ...request, at: at(5000), duration: 5_000_000n, transaction: 'order-1', source: 'origin', origins: [origin] },
+  ];
+  for (const folder of [exampleRecording(), recorded(rows)]) {
+    const { url, get } = await served(folder);
+    const { sentence } = (await get('/api/transactions/order-1/explain')).json;
+    const { page } = await newPage();
+    await page.goto(addressOf(url));
+    await page.waitForSelector('main[aria-busy="false"] .moving');
+    expect(await page.textContent('h1')).toBe(sentence);
+    expect(await page.title()).toBe(`${sentence} · kreplay`);
+    expect(await page.textContent('.lanes')).not.toContain('loop1');
+  }
 });
 
 test('one failed event of 50 ns among many is seen at every zoom', async () => {
@@ -73,7 +99,8 @@ test('one failed event of 50 ns among many is seen at every zoom', async () => {
   const { url } = await served(recorded(rows));
   const { page } = await newPage({ colorScheme: 'light' });
   await page.goto(addressOf(url));
-  await page.waitForSelector('.moving');
+  // The first picture shows only the first events.
+  await page.waitForSelector('main[aria-busy="false"] .moving');
   for (let zoom = 0; zoom < 5; zoom++) {
     await page.waitForTimeout(100);
     for (const canvas of ['.minimap', '.stack canvas'])
@@ -126,6 +153,31 @@ test('events that are missing are said beside the picture', async () => {
   await page.waitForSelector('text=the agent did not drain the ring buffer in time');
 });
 
+test('how long a call has been in progress is left out where the answer does not say until when it is known', async () => {
+  const open = {
+    at: START - 3_000_000_000n,
+    transaction: 'order-1',
+    type: 'sys_sync',
+    file: '/srv/wal',
+    comm: 'db',
+  } as const;
+  const paths = Array.from({ length: 20 }, (_, i) => {
+    const isLast = i === 19;
+    const rows: Row[] = [{ at: START - 4_000_000_000n, transaction: 'order-1' }];
+    const path = recordingPath(
+      recordedOn(`n${i}`, rows, (writer) => {
+        if (isLast) setInProgress(writer, [open]);
+      }),
+    );
+    setMeta(path, { alive_ns: isLast ? START : START - 1_000_000n });
+    return path;
+  });
+  const { url } = await served(openRecordingStore(undefined, paths));
+  const { page } = await newPage();
+  await page.goto(addressOf(url));
+  await page.waitForSelector('text=In progress: fsync of /srv/wal by db.');
+});
+
 test('calls in progress are said beside the picture, and count for the deadline of a what-if', async () => {
   const first = START - 5_000_000_000n;
   const { url } = await served(
@@ -167,7 +219,7 @@ test('a transaction that is overwritten while it is looked at stays, and is said
   await page.evaluate('location.hash = "#v=1"');
   await page.waitForSelector('table');
   await page.click('text=Open');
-  await page.waitForSelector('text=it was never recorded, or has been overwritten since');
+  await page.waitForSelector('text=it was never recorded, or retention has removed it');
 });
 
 /** Number of pixels with this colour in a picture of Chromium: 8 bits per channel, with or without alpha. */

@@ -1,6 +1,7 @@
 /** Maps as the daemon counts them, by a rule that looks at each one alone. */
 
 import fc from 'fast-check';
+import { addTimeTexts } from '../../daemon/base/time_text.ts';
 import type { HeatmapAnswer } from '../../daemon/contract/received.ts';
 import { ROW_EDGES } from '../../daemon/model/duration_rows.ts';
 
@@ -42,8 +43,7 @@ export function mapAnswer(all: readonly Timed[], columnNs = 100n): HeatmapAnswer
   return {
     ...{
       of: 'transactions',
-      from: BASE,
-      to: BASE + 10_000n,
+      ...addTimeTexts({ from: BASE, to: BASE + 10_000n }),
       column_ns: columnNs,
       column_count: Number(10_000n / columnNs),
     },
@@ -56,6 +56,13 @@ export function mapAnswer(all: readonly Timed[], columnNs = 100n): HeatmapAnswer
         max: durations.reduce((most, ns) => (ns > most ? ns : most)),
       },
     },
-    coverage: { complete: true, lost: 0, gaps: [], recorded_until: BASE + 10_000n, nodes: [] },
+    coverage: {
+      complete: true,
+      lost: 0,
+      losses: [],
+      ...addTimeTexts({ recorded_until: BASE + 10_000n }),
+      nodes: [],
+      node_count: 0,
+    },
   };
 }

@@ -1,5 +1,6 @@
 /** The strip of all events and the axis with a break, against slow and simple oracles. */
 import fc from 'fast-check';
+import { createLanes } from '../../daemon/model/lanes/model.ts';
 import {
   computeAxis,
   computeAxisTimeNs,
@@ -11,8 +12,7 @@ import { dragSpan, findGrip } from '../../daemon/page/draw/brush.ts';
 import { computeDensity, computeHeightShare } from '../../daemon/page/draw/density.ts';
 import { computeExtents } from '../../daemon/page/draw/extents.ts';
 import { LEAST_NS } from '../../daemon/page/draw/view.ts';
-import { createLanes } from '../../daemon/page/lanes/model.ts';
-import { columnsOf, type MadeEvent } from './made_columns.ts';
+import { columnsOf, type MadeEvent } from '../daemon/model/columns/made_columns.ts';
 
 const DAYS_NS = 100 * 86_400 * 1e9;
 

@@ -1,12 +1,12 @@
 /** Numbers as text: all digits where exactness is promised, and little lost where it is not. */
 import fc from 'fast-check';
-import { formatBytes, formatExactBytes, formatQuantity, percentText } from '../../daemon/page/numbers/amounts.ts';
+import { formatBytes, formatExactBytes, formatQuantity, percentText } from '../../daemon/model/wording/amounts.ts';
 import {
   formatExactDuration,
   formatExactOffset,
   formatShortDuration,
   groupDigits,
-} from '../../daemon/page/numbers/exact_times.ts';
+} from '../../daemon/model/wording/exact_times.ts';
 import { formatWallClock } from '../../daemon/page/numbers/wall_clock.ts';
 
 const int64 = fc.oneof(
@@ -40,19 +40,28 @@ test.each([
 });
 
 test('all digits are shown, in groups', () => {
-  expect(formatExactDuration(31_302_187n)).toBe('31 302 187 ns');
+  expect(formatExactDuration(31_302_187n)).toBe('31.302187 ms');
   expect([formatExactOffset(85_495_835n), formatExactOffset(0n), formatExactOffset(-1_000n)]).toEqual([
-    '+85 495 835 ns',
-    '+0 ns',
-    '-1 000 ns',
+    '+85.495835 ms',
+    '+0 ms',
+    '-0.001 ms',
   ]);
-  expect(formatExactDuration(2n ** 53n + 1n)).toBe('9 007 199 254 740 993 ns');
+  expect(formatExactDuration(2n ** 53n + 1n)).toBe('9 007 199 254.740993 ms');
+  expect([10n, 1_000_000n, 20_000_000n, -942_512_110n].map(formatExactDuration)).toEqual([
+    '0.00001 ms',
+    '1 ms',
+    '20 ms',
+    '-942.51211 ms',
+  ]);
   expect(formatExactBytes(2n ** 63n - 1n)).toBe('9 223 372 036 854 775 807 B');
   fc.assert(fc.property(int64, (value) => expect(BigInt(groupDigits(value).replaceAll(' ', ''))).toBe(value)));
 });
 
 test('an exact text has the digits of its number', () => {
-  const digits = (text: string) => BigInt(text.replaceAll(/[ns +]/g, ''));
+  const digits = (text: string) => {
+    const [, whole, fraction = ''] = /^\+?(-?[\d ]+)(?:\.(\d+))? ms$/.exec(text)!;
+    return BigInt(whole!.replaceAll(' ', '') + fraction.padEnd(6, '0'));
+  };
   fc.assert(
     fc.property(int64, (ns) => {
       expect([digits(formatExactDuration(ns)), digits(formatExactOffset(ns))]).toEqual([ns, ns]);

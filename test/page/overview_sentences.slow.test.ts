@@ -14,7 +14,7 @@ import { describeOverview } from '../../daemon/page/map/sentence.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { recorded, recordingPath, START } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';
-import { ordersBesideBackup, PLANTED, recordMade } from '../daemon/sums/planted.ts';
+import { ordersBesideBackup, PLANTED, recordMade } from '../daemon/sums/differences/planted.ts';
 
 const COUNT = 2000;
 
@@ -76,7 +76,7 @@ test('what most of the extra time was spent on is said, and what others did to i
   const daemon = asking(await served(openRecordingStore(undefined, recordMade(COUNT, 45, plant))));
   const { sentence } = await overview(daemon);
   expect(sentence).toMatch(
-    /^The slowest 2 % \((at least )?40 of (at least )?2 000\) took [\d.]+ ms or more; the rest (at least )?[\d.]+ ms in the mean\. \d+ % of them shared device sdb with backup, of the rest \d+(\.\d)? %\. Waiting in the queue of sdb is [\d.]+ ms of the extra [\d.]+ ms\.$/,
+    /^The slowest 2 % \((at least )?40 of (at least )?2 000\) took [\d.]+ ms or more; the rest (at least )?[\d.]+ ms in the median\. \d+ % of them shared device sdb with backup, of the rest \d+(\.\d)? %\. Waiting in the queue of sdb is [\d.]+ ms of the extra [\d.]+ ms in the mean\.$/,
   );
 });
 
@@ -85,7 +85,7 @@ test('a backup beside 16 of 400 orders is named, though 14 others are among the 
   const { sentence } = await overview(asking(await served(openRecordingStore(undefined, [path]))));
   expect(sentence).toMatch(/^The slowest 7\.5 % \((at least )?30 of (at least )?400\) took /);
   expect(sentence).toMatch(/ 53 % of them shared device vda with backup, of the rest 0 %\. /);
-  expect(sentence).toMatch(/Waiting in the queue of vda is [\d.]+ ms of the extra [\d.]+ ms\.$/);
+  expect(sentence).toMatch(/Waiting in the queue of vda is [\d.]+ ms of the extra [\d.]+ ms in the mean\.$/);
 });
 
 test('without a cause no difference is named, in the tail and in boxes', async () => {

@@ -1,8 +1,9 @@
 /** The words of an overview for answers that recordings seldom give: huge sums, narrowed windows, fields left out. */
 
 import fc from 'fast-check';
+import { addTimeTexts } from '../../daemon/base/time_text.ts';
 import type { ComparedSide, DifferencesAnswer, DifferentValue } from '../../daemon/contract/received.ts';
-import { PARTS } from '../../daemon/page/lanes/breakdown.ts';
+import { PARTS } from '../../daemon/model/lanes/breakdown.ts';
 import { OPEN_BOX } from '../../daemon/page/map/box.ts';
 import type { LatencyMap, Selection } from '../../daemon/page/map/questions.ts';
 import { computeMapScale, mergeCells } from '../../daemon/page/map/scale.ts';
@@ -18,7 +19,8 @@ const side = fc
   .map(({ count, sums: parts }): ComparedSide => {
     const breakdown = Object.fromEntries(PARTS.map((part, at) => [`${part}_ns`, parts[at]!]));
     const duration_ns = parts.reduce((sum, ns) => sum + ns, 0n);
-    return { count, duration_ns, breakdown: breakdown as ComparedSide['breakdown'] };
+    const times = { duration_ns, breakdown: breakdown as ComparedSide['breakdown'] };
+    return { count, ...times, median: times };
   });
 
 test('means are within half a nanosecond of the exact sums, and the largest extra part is that of the sums', () => {
@@ -49,14 +51,21 @@ const made = (durationsNs: readonly bigint[]): LatencyMap => {
   return { ...about, answer, scale, cells: mergeCells(answer, scale) };
 };
 const map = made([1_000n, 2n ** 63n - 1n]);
-const sideOf = (count: number, ns: bigint): ComparedSide => ({
-  ...{ count, duration_ns: ns },
+/** Times that are all in syncs. */
+const timesOf = (ns: bigint) => ({
+  duration_ns: ns,
   breakdown: { queue_ns: 0n, service_ns: 0n, sync_ns: ns, write_ns: 0n, request_ns: 0n, untraced_ns: 0n },
+});
+/** A side with a sum, and with a median that is another time, as after an outlier. */
+const sideOf = (count: number, sumNs: bigint, medianNs = sumNs / BigInt(Math.max(count, 1))): ComparedSide => ({
+  count,
+  ...timesOf(sumNs),
+  median: timesOf(medianNs),
 });
 const answerOf = (change: Partial<DifferencesAnswer>): DifferencesAnswer => ({
   ...{
     of: 'transactions',
-    window: { from: null, to: null, narrowed: false },
+    window: { ...addTimeTexts({ from: null, to: null }), narrowed: false },
     selected: sideOf(40, 40_000_000n),
     others: sideOf(60, 6_000_000n),
   },
@@ -76,9 +85,12 @@ const slowest: Selection = { kind: 'slowest', box: { ...OPEN_BOX, box_min: 1_000
 
 test('what limits a comparison is said', () => {
   const value: DifferentValue = { field: 'device', value: 'sda', selected: 2, others: 30 };
-  const rare = answerOf({ window: { from: null, to: null, narrowed: true }, differences: [{ values: [value] }] });
+  const rare = answerOf({
+    window: { ...addTimeTexts({ from: null, to: null }), narrowed: true },
+    differences: [{ values: [value] }],
+  });
   expect(describeOverview(map, slowest, rare)).toBe(
-    'The slowest 40 % (40 of 100) took 1.00 ms or more; the rest 100.0 µs in the mean. They are compared with those of the same time only. Only 5.0 % of them used device sda, of the rest 50 %. The rest of their syncs is 900.0 µs of the extra 900.0 µs.',
+    'The slowest 40 % (40 of 100) took 1.00 ms or more; the rest 100.0 µs in the median. They are compared with those of the same time only. Only 5.0 % of them used device sda, of the rest 50 %. The rest of their syncs is 900.0 µs of the extra 900.0 µs in the mean.',
   );
   expect(describeOverview(map, slowest, answerOf({ left_out: ['file'] }))).toContain(
     'No difference outside noise; not compared: file.',
@@ -89,6 +101,50 @@ test('what limits a comparison is said', () => {
   );
   const same = answerOf({ others: sideOf(60, 600_000_000n) });
   expect(describeOverview(map, slowest, same)).toMatch(/No difference outside noise\.$/);
+});
+
+test('one outlier does not change the typical times', () => {
+  const answer = answerOf({ others: sideOf(60, 10n ** 15n, 100_000n) });
+  expect(describeOverview(map, slowest, answer)).toMatch(/the rest 100\.0 µs in the median\. /);
+});
+
+test('parts of the extra time add up to no more than the extra time', () => {
+  const inParts = (count: number, queueNs: bigint, writeNs: bigint, medianQueueNs: bigint): ComparedSide => {
+    const of = (queue_ns: bigint) => ({
+      duration_ns: queue_ns + writeNs,
+      breakdown: { queue_ns, service_ns: 0n, sync_ns: 0n, write_ns: writeNs, request_ns: 0n, untraced_ns: 0n },
+    });
+    const { duration_ns, breakdown } = of(queueNs);
+    const n = BigInt(count);
+    const sums = Object.fromEntries(Object.entries(breakdown).map(([name, ns]) => [name, ns * n]));
+    return {
+      count,
+      duration_ns: duration_ns * n,
+      breakdown: sums as ComparedSide['breakdown'],
+      median: of(medianQueueNs),
+    };
+  };
+  const ms = 1_000_000n;
+  // In the median the queue alone took 60 ms longer, and the whole 50 ms.
+  const answer = answerOf({
+    selected: inParts(40, 30n * ms, 70n * ms, 60n * ms),
+    others: inParts(60, 0n, 50n * ms, 0n),
+  });
+  expect(describeOverview(map, slowest, answer)).toMatch(
+    / Waiting in the queue of a device is 30\.0 ms of the extra 50\.0 ms in the mean\.$/,
+  );
+  const less = answerOf({ selected: inParts(40, 60n * ms, 0n, 0n), others: inParts(60, 0n, 10n * ms, 0n) });
+  expect(describeOverview(map, slowest, less)).toMatch(
+    / Waiting in the queue of a device is 60\.0 ms more in the mean\.$/,
+  );
+});
+
+test('a median, which is not exact, is not beyond what the selection has', () => {
+  const box = { ...OPEN_BOX, box_min: 1_000_000n };
+  const answer = answerOf({ selected: sideOf(40, 40_000_000n, 995_000n) });
+  expect(describeOverview(map, { kind: 'box', box, isFailed: false }, answer)).toContain(
+    'they took 1.00 ms in the median',
+  );
 });
 
 test('values of one row are joined, and names are shown safely', () => {

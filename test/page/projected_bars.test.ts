@@ -1,13 +1,13 @@
 /** Bars below the lanes that show where events would be with a latency, against what each pixel column should show. */
 import fc from 'fast-check';
+import { createLanes, type LanesModel } from '../../daemon/model/lanes/model.ts';
 import { computeExtents } from '../../daemon/page/draw/extents.ts';
 import { layOut } from '../../daemon/page/draw/layout.ts';
 import { paintProjected } from '../../daemon/page/draw/projected.ts';
 import { buildPalette, KINDS } from '../../daemon/page/draw/theme.ts';
 import { computeColumnCount, type View } from '../../daemon/page/draw/view.ts';
-import { createLanes, type LanesModel } from '../../daemon/page/lanes/model.ts';
-import { type Latency, projectTimes } from '../../daemon/page/replay/schedule.ts';
-import { columnsOf, type MadeEvent } from './made_columns.ts';
+import { type ChosenLatency, projectTimes } from '../../daemon/page/replay/schedule.ts';
+import { columnsOf, type MadeEvent } from '../daemon/model/columns/made_columns.ts';
 
 const SIZES = { headerPx: 20, trackPx: 16, gapPx: 4, thinPx: 2 };
 
@@ -23,7 +23,7 @@ function modelOf(events: readonly Partial<MadeEvent>[]): LanesModel {
 }
 
 /** Colours of the strip of projected events of each track, with a latency. */
-function projectedStrips(model: LanesModel, shown: View, latency: Latency): string[][] {
+function projectedStrips(model: LanesModel, shown: View, latency: ChosenLatency): string[][] {
   const times = projectTimes(model, latency);
   const { tracks } = layOut(model, [shown], SIZES, { times });
   const columns = computeColumnCount(shown);

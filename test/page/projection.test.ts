@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { parseJson, stringify } from '../../daemon/base/exact_json.ts';
-import type { CurveLine } from '../../daemon/contract/received.ts';
+import type { ReceivedCurveLine } from '../../daemon/contract/received.ts';
 import { formatDuration, parseDuration } from '../../daemon/page/numbers/duration_text.ts';
 import { computeProjection, toExactCurve } from '../../daemon/page/what_if/curve.ts';
 import { createPopulation } from '../../daemon/page/what_if/population.ts';
@@ -39,7 +39,8 @@ const deadline = fc.oneof(fc.bigInt(1n, 100_000n), fc.bigInt(1n, INT64_MAX), fc.
 const line = fc.record({ events: fc.oneof(fc.nat(20), fc.nat(5_000_000)), end_ns: duration });
 const lines = fc.array(line, { minLength: 1, maxLength: 6 });
 /** As the page reads them: JSON with numbers up to 2^53. */
-const read = (curve: readonly { events: number; end_ns: bigint }[]) => parseJson(stringify(curve)) as CurveLine[];
+const read = (curve: readonly { events: number; end_ns: bigint }[]) =>
+  parseJson(stringify(curve)) as ReceivedCurveLine[];
 
 test('a projection is what each line says by itself', () => {
   fc.assert(

@@ -1,7 +1,7 @@
 /** Small parts of a replay in the page: pace, delay, the end of the caller's wait, and what the link keeps. */
 
 import fc from 'fast-check';
-import type { Session } from '../../daemon/contract/received.ts';
+import type { ReceivedSession } from '../../daemon/contract/received.ts';
 import { formatClockOffsets, parseClockOffsets } from '../../daemon/page/link/clock_offsets.ts';
 import { EMPTY_LINK, formatLink, parseLink } from '../../daemon/page/link/link.ts';
 import { createPace } from '../../daemon/page/replay/pace.ts';
@@ -10,7 +10,7 @@ import { placeOfSpeed, SPEED_SCALE } from '../../daemon/page/replay/settings.ts'
 import { buildSessionSettings, linkSettings } from '../../daemon/page/replay/settings_in_link.ts';
 import { buildWhere, listUnusedFilters } from '../../daemon/page/what_if/question.ts';
 
-const SESSION: Session = {
+const SESSION: ReceivedSession = {
   ...{ session_id: 's', transaction_id: 'order-1', speed_factor: 1, extra_latency_ns: 0, timeout_ns: null },
   ...{ max_gap_ns: null, only: {}, clock: [], loop: false, state: 'playing', position_ns: 0, duration_ns: 1e9 },
   ...{ replay_duration_ns: 1e9, replay_end_ns: 5e9, event_index: 0, event_count: 300, times_out: false, rounds: 0 },
@@ -101,7 +101,7 @@ test('the end of the wait is said where a session stands exactly there, and some
   const there = { ...SESSION, state: 'paused' as const, position_ns: 1e9 };
   expect(isAtOwnEnd(there)).toBe(true);
   expect(isAtOwnEnd({ ...there, position_ns: 10n ** 9n, replay_duration_ns: 10n ** 9n })).toBe(true);
-  const others: Partial<Session>[] = [
+  const others: Partial<ReceivedSession>[] = [
     { state: 'playing' },
     { state: 'finished' },
     { position_ns: 1e9 - 1 },
@@ -114,7 +114,7 @@ test('the end of the wait is said where a session stands exactly there, and some
 });
 
 test('the playhead runs to where the session will pause or end', () => {
-  const cases: [Partial<Session>, number][] = [
+  const cases: [Partial<ReceivedSession>, number][] = [
     [{}, 5e9],
     [{ until: 'replay_duration_ns' }, 1e9],
     [{ until: 'replay_duration_ns', replay_duration_ns: null, replay_end_ns: null }, Number.MAX_SAFE_INTEGER],

@@ -1,9 +1,9 @@
 /** When the page expects events of a replay: against the time line of the daemon. */
 import fc from 'fast-check';
-import { createColumnsBuilder } from '../../daemon/page/columns/builder.ts';
-import { getEventId } from '../../daemon/page/columns/event_columns.ts';
+import { createColumnsBuilder } from '../../daemon/model/columns/builder.ts';
+import { getEventId } from '../../daemon/model/columns/event_columns.ts';
+import { createLanes } from '../../daemon/model/lanes/model.ts';
 import { collectChoices } from '../../daemon/page/lanes/choices.ts';
-import { createLanes } from '../../daemon/page/lanes/model.ts';
 import { computeSchedule } from '../../daemon/page/replay/schedule.ts';
 import { findPlayedPlace } from '../../daemon/page/views/use_played.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';

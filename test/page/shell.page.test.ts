@@ -104,7 +104,7 @@ test('what is wrong in a link is said, and the rest is applied', async () => {
   expect(alert).toContain('colour: is not known');
   expect(errors).toEqual([]);
   await page.goto(`${url}/#v=1&view=lanes&transaction=none`);
-  await page.waitForSelector('text=it was never recorded, or has been overwritten since');
+  await page.waitForSelector('text=it was never recorded, or retention has removed it');
 });
 
 test('a site can link to the page, and can neither read nor frame it', async () => {

@@ -1,6 +1,6 @@
 /** The table beside a picture: every event, with all digits. */
 import { createEventTable, HEADINGS, PAGE_ROWS } from '../../daemon/page/table/rows.ts';
-import { columnsOf } from './made_columns.ts';
+import { columnsOf } from '../daemon/model/columns/made_columns.ts';
 
 const LONG_NS = 2n ** 53n + 1n;
 const columns = columnsOf([
@@ -22,14 +22,19 @@ test('cells have all digits, and nothing where the event has no such value', () 
   const table = createEventTable(columns, -5n);
   expect(table.formatLine(0)).toHaveLength(HEADINGS.length);
   expect(textsOf(table.formatLine(0))).toEqual({
-    ...{ Start: '+5 ns', 'Time (UTC)': '2025-11-24 16:00:00.123456789', Duration: '31 302 187 ns', Event: 'sys_write' },
+    ...{
+      Start: '+0.000005 ms',
+      'Time (UTC)': '2025-11-24 16:00:00.123456789',
+      Duration: '31.302187 ms',
+      Event: 'sys_write',
+    },
     ...{ Call: 'write', 'File or device': '/srv/wal', Result: '4 096', Bytes: '4 096 B', Queue: '', Node: 'n1' },
     ...{ Service: 'shop', Command: 'worker', pid: '7', tid: '8', Transaction: 'order-1' },
     ...{ 'Owner known by': 'marker, exact', Origins: '', 'Event id': '00000000000000aa-0000000000000001' },
   });
   expect(textsOf(table.formatLine(1))).toMatchObject({
-    ...{ Start: '+9 007 199 254 740 998 ns', Duration: '9 223 372 036 854 775 807 ns', Result: 'ENOSPC' },
-    ...{ 'Time (UTC)': '2026-03-08 21:59:59.378197782', Bytes: '1 152 921 504 606 846 976 B', Queue: '30 100 000 ns' },
+    ...{ Start: '+9 007 199 254.740998 ms', Duration: '9 223 372 036 854.775807 ms', Result: 'ENOSPC' },
+    ...{ 'Time (UTC)': '2026-03-08 21:59:59.378197782', Bytes: '1 152 921 504 606 846 976 B', Queue: '30.1 ms' },
     ...{ Transaction: '', 'Owner known by': 'origin, shared', Origins: 'shop order-1 4 096 B; backup 512 B' },
     'Event id': '00000000000000aa-0020000000000003',
   });

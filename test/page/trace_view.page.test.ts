@@ -22,7 +22,7 @@ test('a link with a trace of one transaction goes to that transaction', async ()
   await page.waitForURL(/view=lanes&transaction=order-1/);
   expect(page.url()).not.toContain('trace=');
   await page.waitForSelector('.moving');
-  expect(await page.textContent('h1')).toMatch(/^order-1 of shop took /);
+  expect(await page.textContent('h1')).toMatch(/^order-1 of db: /);
   await page.goBack();
   await page.waitForSelector('table');
   expect(errors).toEqual([]);
@@ -47,7 +47,7 @@ test('a trace of several transactions is shown as a whole, and leads to each of 
   const { page, errors } = await newPage();
   await page.goto(`${url}/#trace=${TRACE}`);
   await page.waitForSelector('.moving');
-  const sentence = `Trace ${TRACE} with order-1 and pay\\u{202e}-1 of shop took 11.0 ms.`;
+  const sentence = `Trace ${TRACE} with order-1 and pay\\u{202e}-1 of shop: 6.00 of 11.0 ms in 3 writes by node`;
   expect(await page.textContent('h1')).toContain(sentence);
   expect(await page.textContent('h1')).toContain('failed with ENOSPC');
   expect(await page.textContent('.picture')).toContain('1 request wrote its data back');
@@ -61,9 +61,9 @@ test('a trace of several transactions is shown as a whole, and leads to each of 
   await other.page.goto(page.url());
   await other.page.waitForSelector('.moving');
   expect(await other.page.textContent('h1')).toContain(sentence);
-  await page.click('li button:has-text("pay")');
+  await page.click('li a:has-text("pay")');
   await page.waitForURL(/transaction=pay/);
-  await page.waitForSelector('h1:has-text("of pay took 2.00 ms")');
+  await page.waitForSelector('h1:has-text("of pay: 2.00 of 2.00 ms")');
   expect(errors).toEqual([]);
 });
 

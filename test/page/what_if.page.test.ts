@@ -242,7 +242,7 @@ test('a clock that began in 1970 is set right in the page', async () => {
   await field.fill(`+${at - 5n * MS - began} ns`);
   await field.press('Enter');
   await page.waitForSelector('.projection:has-text("stays 15.0 ms")');
-  await page.waitForSelector('h1:has-text("took 15.0 ms")');
+  await page.waitForSelector('h1:has-text("of 15.0 ms")');
   await page.click('[title="one event forward (.)"]');
   await page.waitForSelector('text=the replay adds +');
   const { sessions } = (await daemon.get('/api/replay/sessions')).json;
@@ -258,13 +258,13 @@ test('clocks of several nodes are set in the link, the picture, the what-if and 
   const daemon = await served(openRecordingStore(undefined, folders.map(recordingPath)));
   const { page, errors } = await opened(daemon.url);
   expect(await projection(page)).toContain('stays 15.0 ms');
-  expect(await page.textContent('h1')).toMatch(/took 15.0 ms/);
+  expect(await page.textContent('h1')).toMatch(/of 15.0 ms/);
   const field = page.locator('input[aria-label="Added to the clock of db-1"]');
   await field.fill('+6.000001 ms');
   await field.press('Enter');
   await page.waitForURL(/clock_offset=db-1%3A%2B6000001/);
   await page.waitForSelector('.projection:has-text("stays 10.0 ms")');
-  await page.waitForSelector('h1:has-text("took 10.0 ms")');
+  await page.waitForSelector('h1:has-text("10.0 ms")');
   const body = { transaction_id: 'order-1', clock_offsets_ns: { 'db-1': 6_000_001 } };
   expect((await whatIf(daemon, body)).duration_ns).toBe(10e6);
   await page.click('[title="one event forward (.)"]');
@@ -287,7 +287,7 @@ test('clocks of several nodes are set in the link, the picture, the what-if and 
   expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
   await field.fill('0');
   await field.press('Enter');
-  await page.waitForSelector('h1:has-text("took 15.0 ms")');
+  await page.waitForSelector('h1:has-text("of 15.0 ms")');
   await page.waitForSelector('text=“Play it” makes one with this offset');
   await page.goto(lanesOf(daemon.url, '&clock_offset=nowhere:5'));
   await page.waitForSelector('text=nowhere: no node of this transaction');

@@ -47,8 +47,8 @@ export function missingWhere(mayBe: boolean): Missing {
     },
     async compare(query) {
       // These are the losses of the whole recording, not of one transaction's time.
-      const { lost, gaps } = (await query('event_type=sys_write')).coverage;
-      const busy = gaps.filter(({ cause }) => BUSY.includes(cause)).reduce((sum, gap) => sum + gap.lost, 0);
+      const { lost, losses } = (await query('event_type=sys_write')).coverage;
+      const busy = losses.filter(({ cause }) => BUSY.includes(cause)).reduce((sum, loss) => sum + loss.lost, 0);
       same('lost for other reasons', lost - busy, 0);
       if (!mayBe) same('lost', lost, 0);
       if (missing > busy) throw new Error(`${missing} events are missing, and ${busy} are told of`);

@@ -25,7 +25,7 @@ export interface Event {
 
 export interface Answer {
   events: Event[];
-  coverage: { lost: number; gaps: { lost: number; cause: string }[] };
+  coverage: { lost: number; losses: { lost: number; cause: string }[] };
 }
 
 /** All events of a query, the oldest first. */

@@ -1,7 +1,7 @@
 /** How files are named, and what their text may not contain. What Biome checks (`biome.json`) is not here. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { KINDS, kindsOf } from '../jest/kinds.ts';
 import { CODE, FILES, importsOf, isIn, ROOT, read, TYPESCRIPT } from './source_tree.ts';
 
@@ -40,6 +40,11 @@ function trackedFiles(): string[] {
 describe('suites', () => {
   const SUITES = FILES.filter((file) => file.endsWith('.test.ts'));
 
+  test('a suite of the agent or the daemon lies in a folder that the sources have too', () => {
+    const folders = SUITES.filter((file) => /^test\/(agent|daemon)\//.test(file)).map((file) => dirname(file).slice(5));
+    expect(folders.filter((folder) => !existsSync(join(ROOT, folder)))).toEqual([]);
+  });
+
   test('the words of a name are known, and in one order', () => {
     const known = Object.keys(KINDS);
     const inOrder = (words: string[]) => words.toSorted((a, b) => known.indexOf(a) - known.indexOf(b));
@@ -59,6 +64,19 @@ describe('suites', () => {
     const wrong = SUITES.filter((suite) => starts(suite) !== kindsOf(suite).includes(word));
     expect(wrong).toEqual([]);
   });
+});
+
+test('a suite with the word beside needs root, and imports nothing that records or starts a recorder', () => {
+  const starters = ['test/kernel/recorded_run.ts', 'test/kernel/recorder_parts.ts', 'test/e2e/kreplay.ts'];
+  const besides = FILES.filter((file) => file.endsWith('.test.ts') && kindsOf(file).includes('beside'));
+  const wrong = besides.filter(
+    (suite) =>
+      !kindsOf(suite).includes('root') ||
+      starters.some((file) => testFilesOf(suite).has(file)) ||
+      importsOf(suite).includes('agent/capture/probes.ts') ||
+      read(suite).includes('KREPLAY' + '1'),
+  );
+  expect([besides.length > 0, wrong]).toEqual([true, []]);
 });
 
 /** The files below `test` that a suite imports, also by way of others. */

@@ -33,6 +33,8 @@ const WALLS: Record<string, readonly string[]> = {
   'agent/attribution': ['agent/attribution', 'bpf/schema', 'node:'],
   'agent/mark': ['agent/mark', 'agent/attribution/marker.ts', 'node:'],
   'agent/recording': ['agent/recording', 'agent/process', 'daemon/base', 'bpf/schema', 'better-sqlite3', 'node:'],
+  'agent/recording/pin_socket': ['agent/recording', 'zod', 'node:'],
+  'agent/recording/pin_socket/pin_socket.ts': ['agent/recording', '#system', 'node:'],
   'agent/clickhouse': ['agent/clickhouse', 'agent/process', 'daemon/base', 'bpf/schema', 'node:'],
   daemon: [
     ...['daemon', 'bpf/schema', 'agent/config', 'agent/recording', 'agent/output', 'agent/process'],
@@ -53,7 +55,7 @@ const WALLS: Record<string, readonly string[]> = {
   // Runs in browsers: nothing of node:, no server code.
   'daemon/page': [
     ...['daemon/page', 'daemon/base', 'daemon/model', 'daemon/contract'],
-    ...['bpf/schema/losses.ts', 'bpf/schema/owner.ts', 'preact', 'eventsource-parser'],
+    ...['bpf/schema/losses.ts', 'bpf/schema/owner.ts', 'preact'],
   ],
   'daemon/package': [
     'daemon/package',
@@ -82,6 +84,10 @@ const WALLS: Record<string, readonly string[]> = {
     'node:',
   ],
   'daemon/run/format': ['daemon/run/format', 'node:'],
+  'daemon/watch': [
+    ...['daemon', 'bpf/schema', 'agent/config', 'agent/recording', 'agent/output', 'agent/process'],
+    ...['better-sqlite3', 'commander', 'express', 'pino', 'zod', 'node:'],
+  ],
   'daemon/replay/persistence': ['daemon', 'agent/process', 'better-sqlite3', 'zod', 'node:'],
   'daemon/http/socket_progress.ts': ['#system', 'node:'],
   'daemon/replay/clock/clock.ts': [],

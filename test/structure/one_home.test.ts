@@ -31,6 +31,16 @@ describe('one home for each fact', () => {
     expect(client).toBe(read('test/e2e/order_client.py'));
   });
 
+  test('files of packages are named with the version of package.json', () => {
+    const { version } = JSON.parse(read('package.json')) as { version: string };
+    const names = /kreplay(?:-ci)?_([\d.]+)_(?:linux_)?amd64|kreplay-(\d[\d.]*)\.tar\.gz/g;
+    const named = ['README.md', ...FILES.filter((file) => !file.startsWith('test/structure/'))].flatMap((file) =>
+      [...read(file).matchAll(names)].map(([, first, second]) => `${file}: ${first ?? second}`),
+    );
+    expect(named.length).toBeGreaterThan(5);
+    expect(named.filter((one) => !one.endsWith(`: ${version}`))).toEqual([]);
+  });
+
   test('the lock file names no registry, so that any one can be used', () => {
     const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, { resolved?: string }> };
     const resolved = Object.entries(packages).filter(([, { resolved }]) => resolved !== undefined);

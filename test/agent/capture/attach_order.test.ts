@@ -25,6 +25,20 @@ test.each(['kreplay', 'kreplay_cast'])(
   },
 );
 
+test.each([
+  ['_enter', '_exit'],
+  ['_start', '_end'],
+  ['_issue', '_complete'],
+])('each program whose name ends with %s is listed with its %s', (beginning, end) => {
+  const programs = programsOf('kreplay');
+  const pairs = programs
+    .filter((name) => name.endsWith(beginning))
+    .map((name) => [name.replace(beginning, end), name])
+    .filter(([name]) => programs.includes(name!));
+  expect(pairs).not.toEqual([]);
+  expect(ENDS_FIRST).toEqual(expect.arrayContaining(pairs));
+});
+
 test('the object has its programs in an order that can stay', () => {
   const programs = programsOf('kreplay');
   expect(orderToAttach(programs)).toEqual(programs);

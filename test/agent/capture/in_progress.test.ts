@@ -100,7 +100,7 @@ test('what began before a look is drained or in progress, whenever calls begin a
       const ring: Call[] = [];
       const drained = new Set<number>();
       let nowNs = 10 * YOUNG_NS;
-      let waiting: { lookedNs: number; left: number } | undefined;
+      let waiting: { snapshotNs: number; left: number } | undefined;
       let completeNs = 0;
       const begun: number[] = [];
       for (const one of steps) {
@@ -115,8 +115,8 @@ test('what began before a look is drained or in progress, whenever calls begin a
           continue;
         }
         if (!waiting) {
-          agent.look(nowNs);
-          waiting = { lookedNs: nowNs - YOUNG_NS, left: ring.length };
+          agent.takeSnapshot(nowNs);
+          waiting = { snapshotNs: nowNs - YOUNG_NS, left: ring.length };
         }
         // A turn may take a part of what the ring holds.
         const some = ring.splice(0, one.part);
@@ -126,7 +126,7 @@ test('what began before a look is drained or in progress, whenever calls begin a
         const isDrained = waiting.left <= 0;
         agent.settle(isDrained);
         if (isDrained) {
-          completeNs = waiting.lookedNs;
+          completeNs = waiting.snapshotNs;
           waiting = undefined;
         }
         const shown = agent.listed();
@@ -150,7 +150,7 @@ test('a request ends what has become of it, on its device only', () => {
   kernel.bios = [at(11, 100, 8), at(12, 108, 8), at(13, 108, 8, 'sdb'), at(9, 104, 4), at(14, 116, 8)];
   // It was issued between the two reads, and the bio with it; the other one long before.
   kernel.requests = [{ ...at(14, 116, 8), queueNs: nowNs }, at(20, 104, 4)];
-  agent.look(nowNs);
+  agent.takeSnapshot(nowNs);
   agent.settle(true);
   expect(agent.listed()).toEqual([9, 11, 12, 13, 14, 20]);
   agent.drain([requestRecord(at(11, 100, 16), 5)]);
@@ -165,7 +165,7 @@ test('the end of a request is not that of a later one of the same sectors, nor o
   const agent = newAgent();
   agent.kernel.requests = [at(30, 100, 8), at(31, 0, 0), at(32, 0, 0)];
   agent.kernel.bios = [at(29, 100, 8), at(33, 0, 0)];
-  agent.look(YOUNG_NS + 100);
+  agent.takeSnapshot(YOUNG_NS + 100);
   agent.drain([requestRecord(at(10, 100, 8), 5), requestRecord(at(31, 0, 0), 50)]);
   agent.settle(true);
   expect(agent.listed()).toEqual([29, 30, 32, 33]);
@@ -174,11 +174,11 @@ test('the end of a request is not that of a later one of the same sectors, nor o
 test('what is shorter than the filter asks for is counted after a second, without names', () => {
   const agent = newAgent();
   agent.kernel.calls = [1, 2, 3].map((tid) => ({ tid, startNs: tid * 1e9 }));
-  expect(agent.look(3.5e9, 2.2e9)).toEqual({ found: 2, foundNs: 1e9 });
+  expect(agent.takeSnapshot(3.5e9, 2.2e9)).toEqual({ found: 2, foundNs: 1e9 });
   agent.settle(true);
   expect(agent.listed()).toEqual([1e9]);
   expect(agent.passed.at(-1)!.unlisted).toEqual({ count: 1, labelled: 0, sinceNs: WALL_NS + 2_000_000_000n });
-  expect(agent.look(3.5e9, 3e8)).toEqual({ found: 3, foundNs: 3e8 });
+  expect(agent.takeSnapshot(3.5e9, 3e8)).toEqual({ found: 3, foundNs: 3e8 });
 });
 
 test('a bio that no request has taken for ten minutes is lost, and a young call is not there yet', () => {
@@ -190,7 +190,7 @@ test('a bio that no request has taken for ten minutes is lost, and a young call 
     [599e9 + YOUNG_NS, [0, 599e9]],
     [601e9, [599e9]],
   ] as const) {
-    agent.look(nowNs);
+    agent.takeSnapshot(nowNs);
     agent.settle(true);
     expect(agent.listed()).toEqual(listed);
   }
@@ -207,7 +207,7 @@ test('labelled calls and requests are listed before others, and the rest is coun
     context_id: i >= count - 5 ? 256 : 0,
   }));
   agent.kernel.requests = [{ startNs: count, sector: 0, sectors: 8, device: 'sda' }];
-  agent.look(count + YOUNG_NS);
+  agent.takeSnapshot(count + YOUNG_NS);
   agent.settle(true);
   expect(agent.listed().slice(0, 8)).toEqual([...[5, 4, 3, 2, 1].map((back) => count - back), count, 0, 1]);
   expect(agent.passed.at(-1)!.unlisted).toEqual({ count: 11, labelled: 0, sinceNs: WALL_NS + BigInt(LISTED_MAX - 6) });
@@ -218,7 +218,7 @@ test('names are resolved again after a while, and nothing is passed on while not
   agent.attribution.marker(256, 'txn=order-1');
   agent.kernel.calls = [{ tid: 1, startNs: 5, context_id: 256 }];
   const lookAt = (nowNs: number) => {
-    agent.look(nowNs);
+    agent.takeSnapshot(nowNs);
     agent.settle(true);
     return agent.passed.length;
   };
@@ -231,7 +231,7 @@ test('names are resolved again after a while, and nothing is passed on while not
 test('while nothing that was found has ended, a turn of a flood does not go through it again', () => {
   const agent = newAgent();
   agent.kernel.calls = Array.from({ length: 300 }, (_, i) => ({ tid: i + 1, startNs: i + 1 }));
-  agent.look(YOUNG_NS + 300);
+  agent.takeSnapshot(YOUNG_NS + 300);
   agent.settle(true);
   const before = agent.judgedCount();
   for (let turn = 0; turn < 50; turn++) {
@@ -251,7 +251,7 @@ test('a call in progress keeps its owner, however many others are defined meanwh
   marker(256, 'txn=order-1');
   agent.kernel.calls = [{ tid: 1, startNs: 5, context_id: 256 }];
   for (let second = 1; second <= 20; second++) {
-    agent.look(second * 1e9);
+    agent.takeSnapshot(second * 1e9);
     agent.settle(true);
     for (let other = 0; other < 10_000; other++) marker(1000 + second * 10_000 + other, `txn=other-${other}`);
   }
@@ -271,7 +271,7 @@ test.each([
     { tid: 2, startNs: 6 },
   ];
   for (const nowNs of [1e9, 1e9 + RENEW_NS]) {
-    agent.look(nowNs);
+    agent.takeSnapshot(nowNs);
     agent.settle(true);
   }
   expect(agent.listed()).toEqual([6]);
@@ -283,7 +283,7 @@ test('what the recorder itself does is in no count', () => {
   const agent = newAgent();
   agent.attribution.program(512, '/usr/bin/kreplay', OWN_PID);
   agent.kernel.calls = [{ tid: 1, startNs: 1e9, process_id: 512 }];
-  agent.look(3.5e9, 10e9);
+  agent.takeSnapshot(3.5e9, 10e9);
   agent.settle(true);
   expect(agent.listed()).toEqual([]);
   expect(agent.passed.at(-1)!.unlisted.count).toBe(0);

@@ -8,10 +8,10 @@ const ROOT = join(import.meta.dirname, '../../..');
 const TEXTS = ['{agent,daemon,bpf/schema}/**/*.{ts,yml}', '{README,CHANGELOG}.md', '{agent,bpf,daemon,test}/**/*.md'];
 /** Files that mention options of other programs, which they start, read or build. */
 const ABOUT_OTHERS =
-  /^agent\/attribution\/service_name\/|^daemon\/(package\/|server\/examples\/|cli\/up\.ts|run\/execution\/runner_process\.ts|thread_schedule\.ts)/;
-/** Options of curl, useradd, setpriv and unshare. */
+  /^agent\/attribution\/service_name\/|^daemon\/(package\/|server\/examples\/|cli\/up\.ts|run\/execution\/runner_process\.ts|run\/job\/|thread_schedule\.ts)/;
+/** Options of curl, docker, gpg, sha256sum, useradd, setpriv, systemctl and unshare. */
 const OF_OTHERS =
-  '--json --max-time --time --expose-gc --system --reuid --regid --clear-groups --inh-caps --ambient-caps --bounding-set'.split(
+  '--json --max-time --retry --cap-add --volume --check --quiet --time --expose-gc --system --reuid --regid --clear-groups --inh-caps --ambient-caps --bounding-set --dearmor --keyring --show-keys --groups --shell --now'.split(
     ' ',
   );
 const OPTION = /(?<![\w-])--[a-z][a-z-]*[a-z](?![\w-])/g;

@@ -112,7 +112,7 @@ test('a variable that is a misspelt setting is refused, and other names are igno
     ['KREPLAY_LOGLEVEL', 'KREPLAY_LOG_LEVEL'],
   ])
     expect(problemsOf(name!)).toBe(`${name}: there is no such variable; did you mean ${meant}?`);
-  const ours = ['TOKEN', 'CONFIG', 'CA', 'CLIENT_CERT', 'CLIENT_KEY', 'TIMEOUT_SCALE'];
+  const ours = ['TOKEN', 'CONFIG', 'CA', 'CLIENT_CERT', 'CLIENT_KEY'];
   const ofKubernetes = ['SERVICE_HOST', 'SERVICE_PORT', 'PORT', 'PORT_7467_TCP', 'PORT_7467_TCP_ADDR'];
   const services = ['', 'AGENT_', 'DAEMON_'].flatMap((service) => ofKubernetes.map((name) => `${service}${name}`));
   for (const name of [...ours, ...services]) expect([name, problemsOf(`KREPLAY_${name}`)]).toEqual([name, '']);

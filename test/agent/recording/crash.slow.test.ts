@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
@@ -269,3 +269,43 @@ test('a reader beside a writer sees complete flushes, each once', async () => {
   await child.kill();
   reader.close();
 });
+
+const LOG_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+const FRAMES_SEEN = 6000;
+
+/** The writes to the log, in their order, as strace shows them. */
+function parseWrites(trace: string): { bytes: number; at: number }[] {
+  return [...trace.matchAll(/pwrite64\(.*, (\d+), (\d+)\) += \1$/gm)].map(([, bytes, at]) => ({
+    bytes: Number(bytes),
+    at: Number(at),
+  }));
+}
+
+test('the header of a frame is not in the log before its page, where a kill would leave it over an older page', async () => {
+  const path = join(folder.path, 'recording.kreplay');
+  const trace = join(folder.path, 'trace');
+  const strace = ['-f', '-qq', '-s', '0', '-e', 'trace=pwrite64', '-P', `${path}-wal`, '-o', trace];
+  const args = [process.execPath, join(import.meta.dirname, 'fixture_writer.ts'), path, '1', String(LIMIT_BYTES)];
+  const child = spawn('strace', [...strace, ...args], { stdio: ['pipe', 'ignore', 'inherit'] });
+  const closed = once(child, 'close').then(() => children.delete(child));
+  children.set(child, closed);
+  child.stdin.write('go\n');
+  const seen = () => (existsSync(trace) ? parseWrites(readFileSync(trace, 'utf8')) : []);
+  while (seen().length < FRAMES_SEEN) await sleep(100);
+  child.stdin.end('end\n');
+  await closed;
+
+  let end = 0;
+  let starts = 0;
+  const early: number[] = [];
+  for (const { bytes, at } of seen()) {
+    if (at < LOG_HEADER_BYTES) {
+      starts++;
+      end = LOG_HEADER_BYTES;
+    } else if (bytes === FRAME_HEADER_BYTES && at >= end) early.push(at);
+    else end = Math.max(end, at + bytes);
+  }
+  expect(starts).toBeGreaterThan(1);
+  expect(early).toEqual([]);
+}, 60_000);

@@ -4,6 +4,7 @@ import { type ApiEvent, apiEventSchema, type BlockIoEvent, type SysWriteEvent } 
 const common = {
   event_id: 'n1-17',
   timestamp_ns: 1_763_683_200_000_000_001n,
+  timestamp: '2025-11-21T00:00:00.000000001Z',
   duration_ns: 2n ** 64n - 1n,
   service_name: 'checkout',
   transaction_id: 'order-8812',

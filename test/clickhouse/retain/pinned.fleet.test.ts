@@ -46,7 +46,7 @@ describe('a daemon over a fleet', () => {
       expect(after.events.slice(0, 15)).toEqual(before.events);
       expect(after.events).toHaveLength(19);
       expect(after.coverage).toMatchObject({ complete: false });
-      expect(after.coverage.gaps.map(({ cause }: { cause: string }) => cause)).toContain('retention');
+      expect(after.coverage.losses.map(({ cause }: { cause: string }) => cause)).toContain('retention');
       expect((await ask('/api/transactions/order-1')).json).toMatchObject({ event_count: 19, pinned: true });
       expect((await ask('/api/transactions/a-0')).status).toBe(404);
       expect((await ask('/api/pins')).json.pins.map(({ node }: { node: string }) => node)).toEqual([

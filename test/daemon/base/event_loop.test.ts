@@ -1,15 +1,15 @@
-/** Tests the order of the pieces of long work on one thread. */
+/** Tests the order of the chunks of long work on one thread. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { begin, favour, noteConnection, yieldToEventLoop } from '../../../daemon/base/event_loop.ts';
 
-/** Runs work of so many pieces each, all at once, and returns whose pieces came in which order. */
+/** Runs work of so many chunks each, all at once, and returns whose chunks came in which order. */
 async function orderOf(works: Record<string, number>, small: readonly string[] = []): Promise<string> {
   const order: string[] = [];
   await Promise.all(
-    Object.entries(works).map(async ([name, pieces]) => {
+    Object.entries(works).map(async ([name, chunks]) => {
       const work = { name };
       if (small.includes(name)) favour(work, true);
-      for (let i = 0; i < pieces; i++) {
+      for (let i = 0; i < chunks; i++) {
         await yieldToEventLoop(work);
         order.push(name);
       }
@@ -22,7 +22,7 @@ test('all work goes on in turn', async () => {
   expect([...(await orderOf({ a: 3, b: 3, c: 3 }))].sort().join('')).toBe('aaabbbccc');
 });
 
-test('work that began later catches up with work that has had many pieces', async () => {
+test('work that began later catches up with work that has had many chunks', async () => {
   const order: string[] = [];
   const long = {};
   const longWork = (async () => {
@@ -44,7 +44,7 @@ test('work that began later catches up with work that has had many pieces', asyn
   expect(between.filter((one) => one === 'l').length).toBeLessThanOrEqual(between.length / 4 + 2);
 });
 
-test('small work comes before the first pieces of others, and not always', async () => {
+test('small work comes before the first chunks of others, and not always', async () => {
   const order = await orderOf({ a: 40, b: 40, s: 40 }, ['s']);
   const whileSmall = order.slice(0, order.lastIndexOf('s') + 1);
   const others = whileSmall.length - 40;

@@ -1,7 +1,7 @@
 /** Tests times in requests: each is read to the nanosecond or refused. */
 import fc from 'fast-check';
 import { parseTime, resolveTime } from '../../../daemon/base/time.ts';
-import { formatTime } from '../../../daemon/cli/print/display.ts';
+import { formatTime } from '../../../daemon/base/time_text.ts';
 
 const NOW = 1_763_683_200_000_000_001n;
 

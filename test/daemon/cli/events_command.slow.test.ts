@@ -3,10 +3,11 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { atTerminal, start } from '../command_line.ts';
 import { hosted, hostedAtTerminal } from '../hosted.ts';
-import { type Row, recorded, START } from '../recorded.ts';
-import { type Served, serve } from '../served.ts';
+import { type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
+import { type Served, serve, served } from '../served.ts';
 
 const rows: Row[] = [
   {
@@ -23,21 +24,21 @@ const rows: Row[] = [
   ...Array.from({ length: 200 }, (_, i): Row => ({ at: START + 1000n + BigInt(i), pid: 9 })),
 ];
 
-let served: Served;
+let shared: Served;
 beforeAll(async () => {
-  served = await serve(
+  shared = await serve(
     recorded(rows, (writer) =>
       writer.recordLoss({ cause: 'ring_full', eventType: null, count: 3, fromNs: START + 5000n, toNs: START + 6000n }),
     ),
   );
 });
-afterAll(() => served.close());
+afterAll(() => shared.close());
 
-const events = (...args: string[]) => hosted('events', '--url', served.url, ...args);
+const events = (...args: string[]) => hosted('events', '--url', shared.url, ...args);
 
 test('lines are printed as the server wrote them', async () => {
   const { code, stdout } = await events();
-  const { text } = await served.get('/api/events', { headers: { accept: 'application/x-ndjson' } });
+  const { text } = await shared.get('/api/events', { headers: { accept: 'application/x-ndjson' } });
   expect([code, stdout]).toEqual([0, text]);
   expect(stdout).toContain('"timestamp_ns":9007199254740993,');
   expect(stdout).toContain('"bytes_requested":9223372036854775809,');
@@ -126,12 +127,54 @@ test('JSON output is one document', async () => {
 test('losses are reported on stderr', async () => {
   const { stderr } = await events('--limit', '1');
   expect(stderr.split('\n')).toEqual([
-    'kreplay: warning: the recording is missing 3 events in this window',
-    'kreplay:   3 from 2025-11-21T00:00:00.000005000Z to 2025-11-21T00:00:00.000006000Z: ' +
-      'the agent did not drain the ring buffer in time',
+    'kreplay: warning: 3 of 205 events are missing (1.5 %) from 2025-11-21T00:00:00.000005000Z to ' +
+      '2025-11-21T00:00:00.000006000Z: the agent did not drain the ring buffer in time',
     '',
   ]);
   expect((await events('--to', `${START}`)).stderr).toBe('');
+});
+
+test('many losses of one cause are one line', async () => {
+  const lossy = await served(
+    recorded(rows, (writer) => {
+      for (let i = 0n; i < 40n; i++) {
+        const at = START + i * 1_000_000_000n;
+        writer.recordLoss({ cause: 'end_missed', eventType: null, count: 2, fromNs: at, toNs: at + 1000n });
+        writer.flush();
+      }
+      writer.recordLoss({ cause: 'ring_full', eventType: null, count: 3, fromNs: START, toNs: START + 1000n });
+    }),
+  );
+  const { stderr } = await hosted('events', '--url', lossy.url, '--limit', '1');
+  expect(stderr.trimEnd().split('\n')).toEqual([
+    expect.stringMatching(
+      /^kreplay: warning: 80 of 282 events are missing \(28 %\) in 40 places from 2025-11-21T00:00:00\S+ to 2025-11-21T00:00:39\S+: the event ended without/,
+    ),
+    expect.stringMatching(
+      /^kreplay: warning: 3 of 205 events are missing \(1\.5 %\) from \S+ to \S+: the agent did not drain the ring buffer in time$/,
+    ),
+  ]);
+});
+
+test('a tiny loss is one short line that names its share, and a hostile node name moves no cursor', async () => {
+  const lossy = await served(
+    openRecordingStore(
+      undefined,
+      ['a\u001b[2J', 'b'].map((node) =>
+        recordingPath(
+          recordedOn(node, rows, (writer) =>
+            writer.recordLoss({ cause: 'end_missed', eventType: null, count: 1, fromNs: START, toNs: START + 5000n }),
+          ),
+        ),
+      ),
+    ),
+  );
+  const { stderr } = await hosted('events', '--url', lossy.url, '--limit', '1');
+  const reason = 'the event ended without the kernel running the program that records it';
+  expect(stderr.trimEnd().split('\n')).toEqual([
+    `kreplay: warning: 1 of 203 events is missing (0.49 %) on a\\u{1b}[2J: ${reason}`,
+    `kreplay: warning: 1 of 203 events is missing (0.49 %) on b: ${reason}`,
+  ]);
 });
 
 test.each([

@@ -1,6 +1,8 @@
 /** Tests `kreplay pin` and `kreplay unpin` as users and scripts run them. */
+
 import { mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
+import { formatTime } from '../../../daemon/base/time_text.ts';
 import { kreplay } from '../command_line.ts';
 import { hosted } from '../hosted.ts';
 import { newFolder, type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
@@ -43,7 +45,8 @@ test('on a terminal', async () => {
 });
 
 test('digits are exact in a pipeline', async () => {
-  const from = `"from":${START + 60n * S}`;
+  const fromNs = START + 60n * S;
+  const from = `"from":${fromNs},"from_time":"${formatTime(fromNs)}"`;
   const pinned_at = '"pinned_at":"2025-11-21T00:00:00.000Z"';
   const { code, stdout } = await run('pin', 'tx-1', '--before', '0s');
   expect([code, stdout]).toEqual([0, `{"transaction_id":"tx-1",${from},${pinned_at},"nodes":["test-node"]}\n`]);

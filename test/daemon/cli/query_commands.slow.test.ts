@@ -1,4 +1,5 @@
 /** Tests `kreplay transactions`, `services`, `stats` and `tail` against a daemon and against a file. */
+import { formatTime } from '../../../daemon/base/time_text.ts';
 import { kreplay, start } from '../command_line.ts';
 import { hosted } from '../hosted.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../recorded.ts';
@@ -51,11 +52,24 @@ describe.each(PLACES)('queries of %s', (_, place) => {
     expect(JSON.parse(lines[0]!)).toMatchObject({ transaction_id: 'order-5', event_count: 10, error_count: 10 });
   });
 
+  test('transactions of whose id a part is known', async () => {
+    const listIds = async (part: string) => {
+      const { code, stdout } = await ask('transactions', '--search', part, '--output', 'ndjson');
+      const ids = stdout.split('\n').flatMap((line) => (line ? [JSON.parse(line).transaction_id] : []));
+      return [code, ids];
+    };
+    expect(await listIds('ER-3')).toEqual([0, ['order-3']]);
+    expect(await listIds('order_%')).toEqual([0, []]);
+    const empty = await ask('transactions', '--search', '');
+    expect([empty.code, empty.stderr]).toEqual([1, expect.stringContaining('q: must not be empty')]);
+  });
+
   test('transactions as a table', async () => {
     const { stdout } = await ask('transactions', '--limit', '2', '--output', 'table');
     const [heading, ...lines] = stdout.trim().split('\n');
-    expect(heading).toMatch(/^BEGAN +DURATION +EVENTS +ERRORS +WRITTEN BACK +TRANSACTION +SERVICES$/);
+    expect(heading).toMatch(/^BEGAN +DURATION +EVENTS +ERRORS +WRITTEN BACK +TRANSACTION +SERVICES +ID USED AGAIN\?$/);
     expect(lines.map((line) => /order-\d/.exec(line)![0])).toEqual(['order-5', 'order-4']);
+    for (const line of lines) expect(line).toMatch(/10 bursts of calls, up to (5\.99|6\.00) s apart$/);
   });
 
   test('transactions as CSV', async () => {
@@ -63,9 +77,11 @@ describe.each(PLACES)('queries of %s', (_, place) => {
     const [firstNs, endNs] = [rows[5]!.at, rows[59]!.at + rows[59]!.duration!];
     const [, eventId] = /,10,10,([\w-]+),/.exec(stdout)!;
     expect(stdout).toBe(
-      'transaction_id,trace_id,first_timestamp_ns,last_end_ns,duration_ns,written_back_count,written_back_bytes,' +
-        'written_back_last_end_ns,event_count,error_count,slowest_event_id,services,nodes,pinned\r\n' +
-        `order-5,,${firstNs},${endNs},${endNs - firstNs},0,0,,10,10,${eventId},"[""db""]","[""test-node""]",false\r\n`,
+      'transaction_id,trace_id,first_timestamp_ns,first_timestamp,last_end_ns,last_end,duration_ns,written_back_count,' +
+        'written_back_bytes,written_back_last_end_ns,written_back_last_end,event_count,error_count,slowest_event_id,' +
+        'burst_count,bursts_apart_ns,services,nodes,pinned\r\n' +
+        `order-5,,${firstNs},${formatTime(firstNs)},${endNs},${formatTime(endNs)},${endNs - firstNs},0,0,,,10,10,${eventId},` +
+        `10,${6n * SECOND - 6_000_000n},"[""db""]","[""test-node""]",false\r\n`,
     );
   });
 
@@ -86,16 +102,26 @@ describe.each(PLACES)('queries of %s', (_, place) => {
   test('where the time of a transaction went', async () => {
     const { code, stdout } = await hosted('show', 'order-5', '--limit', '2', '--output', 'text', ...place());
     expect(code).toBe(0);
-    const [headline, , title, heading, first, ...rest] = stdout.split('\n');
-    expect(headline).toBe('order-5 of db took 54.006s: 10 writes and syncs, 0 requests to the disk, none missing.');
+    const [headline, counts, , title, heading, first, ...rest] = stdout.split('\n');
+    expect(headline).toMatch(
+      /^order-5 of db: 10 bursts of calls, up to 5\.99 s apart, .* 10 writes of node failed with ENOSPC\.$/,
+    );
+    expect(counts).toBe('10 writes and syncs, 0 requests to the disk, none missing.');
     expect([title, heading]).toEqual([
       'The slowest calls:',
       expect.stringMatching(/^ +BEGAN {2}DURATION {2}SHARE {2}PROGRAM {2}BYTES {2}CALL$/),
     ]);
     expect(first).toMatch(/^ +\+0ns +6\.000ms +0% +\S+ +- +write \S+ ENOSPC$/);
     expect(rest.join('\n')).toMatch(/^ *60\.000ms +0% +10 +0 +0 +0ns +10 +\S+$/m);
-    const json = await kreplay('show', 'order-5', ...place());
-    expect(JSON.parse(json.stdout)).toMatchObject({ calls: { count: 10, error_count: 10 }, file_count: 1 });
+    expect(stdout).toMatch(
+      /\nIts id may have been used 10 times; these explain one of them:\n( {2}--from .*\n){5} {2}and 5 more\n$/,
+    );
+    const json = JSON.parse((await kreplay('show', 'order-5', ...place())).stdout);
+    expect(json).toMatchObject({ sentence: headline, calls: { count: 10 }, failures: [{ count: 10 }] });
+    const [, from, to] = /--from (\d+) --to (\d+)/.exec(stdout)!;
+    const one = await hosted('show', 'order-5', '--from', from!, '--to', to!, '--output', 'text', ...place());
+    expect(one.stdout).toMatch(/^order-5 of db: 6\.00 of 6\.00 ms in one write by node\./);
+    expect(one.stdout).toMatch(/^ +\+0ns +6\.000ms +100% /m);
     expect(await hosted('show', 'none', ...place())).toMatchObject({ code: 1, stdout: '' });
   });
 
@@ -122,6 +148,33 @@ describe.each(PLACES)('queries of %s', (_, place) => {
       ['5', '█'],
       ['5', '█'],
     ]);
+  });
+});
+
+describe('a table of transactions whose ids were', () => {
+  const told = (whose: string) =>
+    `kreplay: whether ${whose} used again is not known: kreplay show TRANSACTION looks at one\n`;
+  const AGAIN = [0, 60_000];
+  const WITH_PAUSES = [0, 500, 1000, 1500];
+
+  test.each([
+    ['used again, or not looked at', 12, AGAIN, told('2 of these ids were')],
+    ['used once, or not looked at', 11, WITH_PAUSES, told('1 of these ids was')],
+    ['used again, and all looked at', 10, AGAIN, ''],
+  ])('%s', async (_, count, startsMs, line) => {
+    const rowsOf = (transaction: string) =>
+      startsMs.map((ms): Row => ({ at: START + BigInt(ms) * 1_000_000n, duration: 400_000_000n, transaction }));
+    const rows = Array.from({ length: count }, (_, i) => rowsOf(`order-${i}`)).flat();
+    const place = ['--recording', recordingPath(recorded(rows))];
+    const { code, stdout, stderr } = await hosted('transactions', ...place, '--output', 'table');
+    expect([code, stderr]).toEqual([0, line]);
+    const [heading, ...lines] = stdout.trim().split('\n');
+    const isAgain = startsMs === AGAIN;
+    expect(heading!.includes('ID USED AGAIN?')).toBe(isAgain);
+    expect(lines.filter((one) => one.endsWith('2 bursts of calls, 59.6 s apart'))).toHaveLength(isAgain ? 10 : 0);
+    expect(lines.filter((one) => one.endsWith('not known'))).toHaveLength(isAgain ? count - 10 : 0);
+    const others = await hosted('transactions', ...place, '--output', 'ndjson');
+    expect([others.stderr, others.stdout.split('"burst_count":null').length - 1]).toEqual(['', count - 10]);
   });
 });
 
@@ -182,6 +235,6 @@ describe('write-back', () => {
     const table = await hosted('transactions', ...place, '--output', 'table');
     expect(table.stdout).toMatch(/ 4096 bytes, until 1\.000s later {2}order-1 /);
     const csv = await hosted('transactions', ...place, '--output', 'csv');
-    expect(csv.stdout).toContain(`,1000,1,4096,${START + SECOND + 1000n},2,`);
+    expect(csv.stdout).toContain(`,1000,1,4096,${START + SECOND + 1000n},${formatTime(START + SECOND + 1000n)},2,`);
   });
 });

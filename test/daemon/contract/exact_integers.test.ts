@@ -9,6 +9,8 @@ import { tail } from '../tail/tailed.ts';
 
 const SMALL = 2n ** 53n + 1n;
 const LARGE = 2n ** 63n - 1n;
+const SMALL_TIME = '1970-04-15T05:59:59.254740993Z';
+const LARGE_TIME = '2262-04-11T23:47:16.854775807Z';
 
 const WRITE: Row = { at: SMALL, duration: SMALL, transaction: 'tx', requested: LARGE, result: LARGE };
 const BLOCK: Row = {
@@ -44,18 +46,20 @@ const common = (transaction: string) =>
 const file = '"file":null,"file_kind":"unknown",';
 
 const write = () =>
-  `{"event_id":"${ids[0]}","event_type":"sys_write","timestamp_ns":9007199254740993,"duration_ns":9007199254740993,` +
+  `{"event_id":"${ids[0]}","event_type":"sys_write","timestamp_ns":9007199254740993,"timestamp":"${SMALL_TIME}",` +
+  `"duration_ns":9007199254740993,` +
   `${common('tx')}"result":9223372036854775807,"error":null,${file}"bytes_requested":9223372036854775807,"fd":1,` +
   `"syscall":"write"}`;
 const block = () =>
-  `{"event_id":"${ids[1]}","event_type":"block_io","timestamp_ns":9223372036854775807,"duration_ns":0,${common('tx')}` +
+  `{"event_id":"${ids[1]}","event_type":"block_io","timestamp_ns":9223372036854775807,"timestamp":"${LARGE_TIME}","duration_ns":0,${common('tx')}` +
   `"result":64,"error":null,"sector":9007199254740993,"bytes":9223372036854775807,"queue_ns":9007199254740993,` +
   `"operation":"write","unnamed_bytes":0,"device":"sda","queued_by":null,"origins":[{"service_name":"shop","transaction_id":"tx","bytes":9007199254740993}]}`;
 const longest = () =>
-  `{"event_id":"${ids[2]}","event_type":"sys_write","timestamp_ns":0,"duration_ns":9223372036854775807,` +
+  `{"event_id":"${ids[2]}","event_type":"sys_write","timestamp_ns":0,"timestamp":"1970-01-01T00:00:00.000000000Z","duration_ns":9223372036854775807,` +
   `${common('longest')}"result":9007199254740993,"error":null,${file}"bytes_requested":null,"fd":1,"syscall":"write"}`;
 
-const GAP = `{"from":9007199254740993,"to":9223372036854775807,"lost":1,"cause":"ring_full","node":"${NODE}"}`;
+const SPAN = `"from":9007199254740993,"from_time":"${SMALL_TIME}","to":9223372036854775807,"to_time":"${LARGE_TIME}"`;
+const GAP = `{${SPAN},"lost":1,"cause":"ring_full","node":"${NODE}"}`;
 
 const textOf = async (path: string, sent?: object) => (await served.get(path, sent)).text;
 const eventsOf = async (query: string) => {
@@ -91,9 +95,7 @@ test('losses in a live tail', async () => {
   writer.recordLoss({ cause: 'ring_full', eventType: null, count: 1, fromNs: SMALL, toNs: LARGE });
   writer.flush();
   const [frame] = await client.until(1);
-  expect(frame!.text).toBe(
-    `{"lost":1,"cause":"ring_full","from":9007199254740993,"to":9223372036854775807,"node":"${NODE}"}`,
-  );
+  expect(frame!.text).toBe(`{"lost":1,"cause":"ring_full",${SPAN},"node":"${NODE}"}`);
   await client.leave();
   writer.close();
 });
@@ -129,17 +131,21 @@ test('pages', async () => {
 });
 
 test('losses in the coverage', async () => {
-  expect(await textOf('/api/events?from=9007199254740993&to=9223372036854775807')).toContain(GAP);
+  expect(await textOf('/api/events?from=9007199254740993&to=9223372036854775807&coverage=full')).toContain(GAP);
 });
 
-const NOTHING = '{"count":0,"bytes":0,"last_end_ns":null}';
+const NOTHING = '{"count":0,"bytes":0,"last_end_ns":null,"last_end":null}';
 const tx = () =>
-  `{"transaction_id":"tx","trace_id":null,"first_timestamp_ns":9007199254740993,"last_end_ns":9223372036854775807,` +
+  `{"transaction_id":"tx","trace_id":null,"first_timestamp_ns":9007199254740993,"first_timestamp":"${SMALL_TIME}",` +
+  `"last_end_ns":9223372036854775807,"last_end":"${LARGE_TIME}",` +
   `"duration_ns":9214364837600034814,"written_back":${NOTHING},"event_count":2,"error_count":0,"slowest_event_id":"${ids[0]}",` +
+  `"burst_count":2,"bursts_apart_ns":${LARGE - 2n * SMALL},` +
   `"services":["shop"],"nodes":["${NODE}"],"pinned":false}`;
 const longestTransaction = () =>
-  `{"transaction_id":"longest","trace_id":null,"first_timestamp_ns":0,"last_end_ns":9223372036854775807,` +
+  `{"transaction_id":"longest","trace_id":null,"first_timestamp_ns":0,"first_timestamp":"1970-01-01T00:00:00.000000000Z",` +
+  `"last_end_ns":9223372036854775807,"last_end":"${LARGE_TIME}",` +
   `"duration_ns":9223372036854775807,"written_back":${NOTHING},"event_count":1,"error_count":0,"slowest_event_id":"${ids[2]}",` +
+  `"burst_count":1,"bursts_apart_ns":0,` +
   `"services":["shop"],"nodes":["${NODE}"],"pinned":false}`;
 
 test('transactions', async () => {
@@ -160,7 +166,7 @@ test('transactions', async () => {
 
 test('sums', async () => {
   const max = (text: string) => [...text.matchAll(/"max":(\d+)/g)].map(([, digits]) => digits);
-  const text = await textOf('/api/stats?bucket=1ns');
+  const text = await textOf('/api/stats?bucket=1ns&coverage=full');
   expect([...text.matchAll(/"bucket_start_ns":(\d+)/g)].map(([, digits]) => digits)).toEqual([
     ...['0', '9007199254740993', '9223372036854775807'],
   ]);
@@ -171,7 +177,7 @@ test('sums', async () => {
   expect(text).toContain(GAP);
   const one = await textOf('/api/stats?from=9007199254740993&to=9007199254740994');
   expect(one.slice(0, one.indexOf(',"coverage"'))).toBe(
-    '{"stats":[{"bucket_start_ns":null,"group":{},"count":1,"error_count":0,"bytes":9223372036854775807,"duration_ns":' +
+    '{"stats":[{"bucket_start_ns":null,"bucket_start":null,"group":{},"count":1,"error_count":0,"bytes":9223372036854775807,"duration_ns":' +
       `{"sum":9007199254740993,"p50":9007199254740993,"p90":9007199254740993,"p99":9007199254740993,"max":9007199254740993}}],"total":` +
       '{"count":1,"error_count":0,"bytes":9223372036854775807,"duration_ns":' +
       '{"sum":9007199254740993,"p50":9007199254740993,"p90":9007199254740993,"p99":9007199254740993,"max":9007199254740993}}',

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import type { Router } from 'express';
 import { pino } from 'pino';
 import { ERRORS, type ErrorCode } from '../../../daemon/base/problem.ts';
+import { formatTime, nameTimeText } from '../../../daemon/base/time_text.ts';
+import { EXAMPLES } from '../../../daemon/contract/gen/examples.ts';
 import { COMMON_ERRORS, ENDPOINTS, listErrorCodes, openApiDocument } from '../../../daemon/contract/openapi.ts';
 import { createPlanner } from '../../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../../daemon/replay/session/sessions.ts';
@@ -77,6 +79,47 @@ test('64-bit integers have the format int64', () => {
     anyOf: [{ type: 'integer', format: 'int64' }, { type: 'null' }],
   });
 });
+
+test('beside each time in nanoseconds is the same time as text', () => {
+  const { components, paths } = openApiDocument();
+  const answers = Object.values(paths!).flatMap((path) =>
+    Object.values(path as Record<string, { responses?: object }>).map(({ responses }) => responses),
+  );
+  const alone: string[] = [];
+  let count = 0;
+  visitObjects([components!.schemas, answers], ({ properties }) => {
+    const fields = (properties ?? {}) as Record<string, { description?: string; format?: string }>;
+    for (const [name, field] of Object.entries(fields)) {
+      if (!field.description?.includes('nanoseconds since the epoch')) continue;
+      count++;
+      const text = fields[nameTimeText(name)] as Record<string, unknown> | undefined;
+      if (!JSON.stringify(text ?? null).includes('"format":"date-time"')) alone.push(name);
+    }
+  });
+  expect(alone).toEqual([]);
+  expect(count).toBeGreaterThan(20);
+});
+
+test('in the examples, each text is the time beside it', () => {
+  let count = 0;
+  const check = (fields: Record<string, unknown>) => {
+    for (const [name, ns] of Object.entries(fields)) {
+      const text = fields[nameTimeText(name)];
+      if (typeof text !== 'string' || !/^\d{4}-.*Z$/.test(text)) continue;
+      expect([name, text]).toEqual([name, formatTime(BigInt(ns as number))]);
+      count++;
+    }
+  };
+  visitObjects(EXAMPLES, check);
+  expect(count).toBeGreaterThan(50);
+});
+
+/** Calls a function with each object in a value. */
+function visitObjects(value: unknown, onObject: (fields: Record<string, unknown>) => void): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (!Array.isArray(value)) onObject(value as Record<string, unknown>);
+  for (const inner of Object.values(value)) visitObjects(inner, onObject);
+}
 
 test('the page loads nothing from other hosts', async () => {
   const app = await served(newFolder());

@@ -1,7 +1,10 @@
 /** Tests that an answer reports what its recording lacks in the window of the query, and nothing of other windows. */
+
 import { readFileSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
+import { stringify } from '../../../daemon/base/exact_json.ts';
+import { addTimeTexts } from '../../../daemon/base/time_text.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { kreplay } from '../command_line.ts';
 import {
@@ -34,15 +37,21 @@ beforeAll(async () => {
 afterAll(() => served.close());
 
 /** The end of the recording: the same in all these answers. */
-const UNTIL = `,"recorded_until":${START},"nodes":[{"node":"${NODE}","recorded_until":${START}}]`;
+const RECORDED_UNTIL = stringify(addTimeTexts({ recorded_until: START })).slice(1, -1);
+const UNTIL = `,${RECORDED_UNTIL},"nodes":[{"node":"${NODE}",${RECORDED_UNTIL}}],"node_count":1`;
+/** The sums of losses, which stand before the gaps. */
+const LOSSES = /"losses":.*?,(?="gaps")/;
 
 async function coverage(query: string): Promise<string> {
-  const { text } = await served.get(`/api/events?${query}`);
-  return text.slice(text.indexOf('"coverage":') + 11, -1).replace(UNTIL, '');
+  const { text } = await served.get(`/api/events?coverage=full&${query}`);
+  return text
+    .slice(text.indexOf('"coverage":') + 11, -1)
+    .replace(UNTIL, '')
+    .replace(LOSSES, '');
 }
 
 const gap = (from: bigint, to: bigint, lost: number, cause = 'ring_full') =>
-  `{"from":${START + from * S},"to":${START + to * S},"lost":${lost},"cause":"${cause}","node":"${NODE}"}`;
+  stringify({ ...addTimeTexts({ from: START + from * S, to: START + to * S }), lost, cause, node: NODE });
 
 test('all losses are listed, and adjacent gaps of one cause as one', async () => {
   expect(await coverage('')).toBe(
@@ -56,7 +65,7 @@ test('each gap has its node, and touching gaps of two nodes stay apart', async (
   const folders = [recordedOn('a', [{ at: START }], lose(0n, 5n)), recordedOn('b', [{ at: START }], lose(5n, 9n))];
   const daemon = await servedHere(openRecordingStore(undefined, folders.map(recordingPath)));
   const nodesOf = async (query: string) => {
-    const { coverage } = (await daemon.get(`/api/events?${query}`)).json;
+    const { coverage } = (await daemon.get(`/api/events?coverage=full&${query}`)).json;
     return [coverage.lost, ...coverage.gaps.map(({ node, lost }: { node: string; lost: number }) => `${node} ${lost}`)];
   };
   expect(await nodesOf('')).toEqual([6, 'a 3', 'b 3']);
@@ -81,8 +90,8 @@ test('only losses within the window are listed', async () => {
 });
 
 async function gapsOf(daemon: Served, query: string): Promise<[from: bigint, to: bigint, cause: string][]> {
-  const { text } = await daemon.get(`/api/events?${query}`);
-  const gaps = text.matchAll(/"from":(\d+),"to":(\d+),"lost":0,"cause":"(\w+)"/g);
+  const { text } = await daemon.get(`/api/events?coverage=full&${query}`);
+  const gaps = text.matchAll(/"from":(\d+),"from_time":"[^"]+","to":(\d+),"to_time":"[^"]+","lost":0,"cause":"(\w+)"/g);
   return [...gaps].map(([, from, to, cause]) => [BigInt(from!) - START, BigInt(to!) - START, cause!]);
 }
 
@@ -171,10 +180,10 @@ test('a transaction that ended long before its agent is complete except for loss
   const daemon = await servedHere(folder);
   daemon.setNow(START + 50n * S);
   const coverageOf = async (id: string) => (await daemon.get(`/api/events?transaction_id=${id}`)).json.coverage;
-  expect(await coverageOf('whole')).toMatchObject({ complete: true, lost: 0, gaps: [] });
-  expect(await coverageOf('lossy')).toMatchObject({ complete: false, lost: 7, gaps: [{ cause: 'ring_full' }] });
+  expect(await coverageOf('whole')).toMatchObject({ complete: true, lost: 0, losses: [] });
+  expect(await coverageOf('lossy')).toMatchObject({ complete: false, lost: 7, losses: [{ cause: 'ring_full' }] });
   // Its last event ended at the moment its agent did.
-  expect((await coverageOf('cut')).gaps.map(({ cause }: { cause: string }) => cause)).toContain('agent_stopped');
+  expect((await coverageOf('cut')).losses.map(({ cause }: { cause: string }) => cause)).toContain('agent_stopped');
 });
 
 const DETAILS = ['/api/events?transaction_id=tx', '/api/stats?transaction_id=tx', '/api/transactions/tx'];
@@ -182,7 +191,7 @@ const DETAILS = ['/api/events?transaction_id=tx', '/api/stats?transaction_id=tx'
 /** Causes of the gaps in each answer about the transaction `tx`. */
 async function gapsOfTx(daemon: Served, paths = DETAILS): Promise<string[][]> {
   const answers = await Promise.all(paths.map((path) => daemon.get(path)));
-  return answers.map(({ json }) => json.coverage.gaps.map(({ cause }: { cause: string }) => cause));
+  return answers.map(({ json }) => json.coverage.losses.map(({ cause }: { cause: string }) => cause));
 }
 
 const inEachAnswer = (...causes: string[]) => DETAILS.map(() => causes);
@@ -234,6 +243,20 @@ describe('a transaction that may have continued, or begun earlier, without being
     // The later loss does not count: after a second without events the transaction has ended.
     expect(await gapsOfTx(daemon)).toEqual(inEachAnswer('ring_full'));
     for (const path of DETAILS.slice(0, 2)) expect((await daemon.get(path)).json.coverage.lost).toBe(7);
+  });
+
+  test('events were lost before the first event, and others less than a second before those', async () => {
+    const lose = (from: bigint, to: bigint, count: number) =>
+      ({ cause: 'ring_full', eventType: null, fromNs: START + from, toNs: START + to, count }) as const;
+    const losses = [lose(0n, S, 1), lose(5n * S, 6n * S, 2), lose(6n * S + S / 2n, 7n * S, 4)];
+    const rows = [{ at: START }, { ...row, at: START + 7n * S + S / 2n }];
+    const folder = recorded(rows, (writer) => losses.forEach(writer.recordLoss));
+    setMeta(recordingPath(folder), { alive_ns: START + 30n * S });
+    const daemon = await servedHere(folder);
+    daemon.setNow(START + 50n * S);
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer('ring_full'));
+    // The earliest loss does not count: a second without a loss and without an event came after it.
+    for (const path of DETAILS.slice(0, 2)) expect((await daemon.get(path)).json.coverage.lost).toBe(6);
   });
 
   test.each(['live', 'named'])('another node continues after the %s one was killed', async (source) => {
@@ -296,7 +319,7 @@ test.each([
   database.close();
   const daemon = await servedHere(dirname(path));
   daemon.setNow(nowNs);
-  const { gaps, recorded_until } = (await daemon.get('/api/events?from=-5m')).json.coverage;
+  const { gaps, recorded_until } = (await daemon.get('/api/events?from=-5m&coverage=full')).json.coverage;
   expect(gaps).toMatchObject([{ cause: ended === 1n ? 'agent_stopped' : 'agent_killed' }]);
   const agoNs = (ns: number) => Number(nowNs) - ns;
   expect(agoNs(gaps[0].to)).toBeLessThan(1e9);
@@ -309,9 +332,11 @@ test.each(['transactions', 'stats', 'events'])(
   async (command) => {
     const { code, stderr } = await kreplay(command, '--url', served.url, '--output', 'ndjson');
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^kreplay: warning: the recording is missing 113 events in this window\n/);
     expect(stderr).toMatch(
-      /\nkreplay: {3}12 from 2025-11-21T00:00:10\S+ to 2025-11-21T00:00:12\S+: the agent did not drain/,
+      /^kreplay: warning: 112 of 113 events are missing \(99\.12 %\) in 2 places from 2025-11-21T00:00:10\S+ to 2025-11-21T\S+: the agent did not drain/,
+    );
+    expect(stderr).toMatch(
+      /\nkreplay: warning: 1 of 2 events is missing \(50 %\) from \S+ to \S+: the kernel had no memory/,
     );
   },
 );

@@ -56,6 +56,7 @@ async function check(lost: Lost[], services?: string[], excluded?: string[], tra
     ...(services ?? []).map((service) => ['service', service]),
     ...(excluded ?? []).map((service) => ['exclude_service', service]),
     ...(transaction === undefined ? [] : [['transaction_id', `tx-${transaction}`]]),
+    ['coverage', 'full'],
   ]);
   const { coverage } = (await served.get(`/api/events?${query}`)).json;
   await served.close();

@@ -34,7 +34,7 @@ async function servedOn(rows: Record<string, Row[]>, losses: readonly Loss[]): P
 interface Coverage {
   complete: boolean;
   lost: number;
-  gaps: { node: string }[];
+  losses: { node: string }[];
   nodes: { node: string }[];
 }
 
@@ -102,7 +102,7 @@ test('a loss on another node is reported if a transaction of the node that is as
 test('a node that is asked for and was never recorded stays a gap', async () => {
   const found = await coverages(await servedOn({ a: [short] }, []), 'z');
   expect(lostIn(found)).toEqual(inAll(false, 0));
-  for (const { gaps } of found) expect(gaps.map(({ node }) => node)).toEqual(['z']);
+  for (const { losses } of found) expect(losses.map(({ node }) => node)).toEqual(['z']);
 });
 
 test('pages of one list have the same coverage', async () => {

@@ -5,6 +5,8 @@ import { EVENT_COLUMNS, listTypeColumns } from '../../../daemon/export/flat_colu
 const names = (columns: readonly { name: string }[]) => columns.map(({ name }) => name);
 
 const NESTED: Record<string, string[]> = {
+  // Tables of SQL have the time as a number alone; lines of CSV add the text.
+  timestamp: [],
   attribution: ['attribution_source', 'attribution_quality'],
   queued_by: ['queued_by_service_name', 'queued_by_transaction_id'],
 };

@@ -212,10 +212,10 @@ describe('a line', () => {
     const { store, block } = blocksOf(many(300));
     const empty = { ...block, block: { ...block.block, rowCount: 0, typeCounts: new Uint32Array(4) } };
     const blocks = [...Array.from({ length: 20 }, () => ({ ...block, nextAtHand: true })), block, empty];
-    const pieces: Buffer[] = [];
-    for await (const piece of encodeColumnLines(later(blocks))) pieces.push(Buffer.from(piece));
-    const { sizes } = columnAnswer(pieces.join(''));
-    expect([sizes, pieces.at(-1)!.length]).toEqual([[4096, 300 * 21 - 4096], 0]);
+    const chunks: Buffer[] = [];
+    for await (const chunk of encodeColumnLines(later(blocks))) chunks.push(Buffer.from(chunk));
+    const { sizes } = columnAnswer(chunks.join(''));
+    expect([sizes, chunks.at(-1)!.length]).toEqual([[4096, 300 * 21 - 4096], 0]);
     store.close();
   });
 });

@@ -29,7 +29,7 @@ async function answersTo(port: number, requests: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.write(requests);
   let text = '';
-  for await (const piece of socket.setEncoding('utf8')) text += piece;
+  for await (const chunk of socket.setEncoding('utf8')) text += chunk;
   return text;
 }
 

@@ -45,7 +45,7 @@ test('a reader that stops pauses the scan, and one that leaves ends it', async (
   const res = fakeResponse();
   const sent = sendNdjson(res, batches());
   for (let i = 0; i < 100; i++) await turn();
-  // The stream's buffer accepted one piece and reported that it is full; the next piece is made meanwhile.
+  // The stream's buffer accepted one chunk and reported that it is full; the next chunk is made meanwhile.
   expect(asked).toEqual([0, 1]);
   res.resume();
   while (asked.length < 3) await turn();

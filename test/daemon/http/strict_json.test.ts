@@ -9,8 +9,8 @@ import { recorded, START } from '../recorded.ts';
 import { served } from '../served.ts';
 
 const BODY_BYTES = 64 * 1024;
-const filled = (start: string, piece: string, end = '') =>
-  start + piece.repeat(Math.floor((BODY_BYTES - start.length - end.length) / piece.length)) + end;
+const filled = (start: string, chunk: string, end = '') =>
+  start + chunk.repeat(Math.floor((BODY_BYTES - start.length - end.length) / chunk.length)) + end;
 
 /** Bodies of the greatest size allowed, each the worst case of one way to parse. */
 const SLOW: [name: string, body: string][] = [
@@ -88,7 +88,7 @@ test('any text is read as by JSON.parse, or refused', () => {
   const noise = fc.array(fc.constantFrom('"', '\\', '{', '}', '[', ']', ',', ':', '0', 'a', ' ', '\\"', 'null'));
   fc.assert(
     fc.property(
-      noise.map((pieces) => pieces.join('')),
+      noise.map((chunks) => chunks.join('')),
       (json) => {
         let known: unknown;
         try {

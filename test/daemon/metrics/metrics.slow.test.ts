@@ -147,7 +147,7 @@ const valid = JSON.stringify({ ...REPORT, later: 'more' });
 
 test.each<[string, number, (socket: Socket) => void]>([
   ['sends unknown metrics', 1, (socket) => socket.end(valid)],
-  ['sends its answer in pieces', 1, (socket) => socket.write(valid.slice(0, 9), () => socket.end(valid.slice(9)))],
+  ['sends its answer in chunks', 1, (socket) => socket.write(valid.slice(0, 9), () => socket.end(valid.slice(9)))],
   ['is cut short', 0, (socket) => socket.end(valid.slice(0, -1))],
   ['sends nothing', 0, (socket) => socket.end()],
   ['never answers', 0, () => {}],

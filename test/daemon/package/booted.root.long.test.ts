@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { recorded, recordingPath, START } from '../recorded.ts';
 import { type BootedDebian, bootDebian } from './debian_root.ts';
 import { packageOfThisRun, repack } from './packages.ts';
+import { unitFacts } from './unit_facts.ts';
 
 let debian: BootedDebian;
 
@@ -45,12 +46,37 @@ async function becomes(unit: string, name: string, wanted: string): Promise<void
 
 const journalOf = (unit: string) => done('journalctl', '--unit', unit, '--output', 'cat', '--no-pager');
 
-test('after the installation the services are enabled and started', () => {
-  done('dpkg', '--install', '/opt/older.deb');
+/** Returns what the installation printed for its administrator about services. */
+function install(deb: string): string[] {
+  const { status, stdout, stderr } = debian.run('dpkg', '--install', deb);
+  expect([status, stdout + stderr]).toEqual([0, expect.not.stringContaining('deb-systemd-invoke')]);
+  return stderr.split('\n').filter((line) => line.startsWith('kreplay: '));
+}
+
+const AGENT_FAILED = [
+  'kreplay: kreplay-agent.service did not start; its reason: journalctl -u kreplay-agent',
+  'kreplay: whether this host can be recorded, and what it lacks: kreplay doctor',
+  'kreplay: the package is installed; when the reason is gone: systemctl restart kreplay-agent.service',
+];
+
+test('after the installation the services are enabled and started, and the agent is named that cannot run here', () => {
+  expect(install('/opt/older.deb')).toEqual(AGENT_FAILED);
   expect(done('systemctl', 'is-enabled', 'kreplay-agent', 'kreplay-daemon')).toBe('enabled\nenabled\n');
   expect(factOf('kreplay-daemon', 'ActiveState')).toBe('active');
   expect(factOf('kreplay-daemon', 'StatusText')).toBe('serving at http://127.0.0.1:7467');
   expect(journalOf('kreplay-agent')).toContain('kreplay: the agent is in a pid namespace of its own');
+  expect(journalOf('kreplay-agent')).toContain('run `kreplay doctor`');
+});
+
+test('the agent of a host that cannot be recorded is not started again', async () => {
+  const { RestartSec } = unitFacts('kreplay-agent.service');
+  await sleep(2 * Number(RestartSec) * 1000);
+  const facts = ['ActiveState', 'NRestarts', 'ExecMainStatus'].map((name) => factOf('kreplay-agent', name));
+  expect(facts).toEqual(['failed', '0', '77']);
+});
+
+test('systemd knows every key of the units', () => {
+  expect(done('journalctl', '--output', 'cat', '--no-pager')).not.toContain('Unknown key');
 });
 
 test('the daemon may only read the recording of the agent', () => {
@@ -102,7 +128,7 @@ test('a daemon with an invalid configuration is not restarted', async () => {
 
 test('an upgrade restarts an existing service', () => {
   const before = factOf('kreplay-daemon', 'MainPID');
-  done('dpkg', '--install', '/opt/kreplay.deb');
+  expect(install('/opt/kreplay.deb')).toEqual(AGENT_FAILED);
   expect(factOf('kreplay-daemon', 'ActiveState')).toBe('active');
   expect(factOf('kreplay-daemon', 'MainPID')).not.toBe(before);
 });

@@ -6,6 +6,9 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { EXIT } from '../../../daemon/run/errors.ts';
+import type { RunResult } from '../../../daemon/run/report/result.ts';
+import { isOnlyNoisy } from '../../../daemon/run/report/verdict.ts';
 import { KREPLAY as BUILT_KREPLAY } from '../../e2e/kreplay.ts';
 import { run } from '../../kernel/programs.ts';
 import { record, removeFolders, temporaryFolder } from '../../kernel/recorded_run.ts';
@@ -72,7 +75,10 @@ test('a user without rights replays an incident in a Debian that has nothing of 
   const started = performance.now();
   const ended = asNobody(KREPLAY, 'run', ...options, '--', ...dd('/srv/build'));
   const took_ms = performance.now() - started;
-  expect([ended.status, ended.stderr]).toEqual([0, expect.stringContaining(`${WRITES} calls: ${WRITES} exact`)]);
+  // A machine that is too noisy delivers the waits late, and the verdict says so; they are where they belong all the same.
+  const judgement = JSON.parse(inDebian('cat', '/tmp/run.json').stdout) as RunResult;
+  const code = isOnlyNoisy(judgement) ? EXIT.gateNotMet : 0;
+  expect([ended.status, ended.stderr]).toEqual([code, expect.stringContaining(`${WRITES} calls: ${WRITES} exact`)]);
   expect(took_ms).toBeGreaterThan(WRITES * EXTRA_MS);
   expect(inDebian('stat', '--format=%s', '/srv/build/log').stdout.trim()).toBe(String(WRITES * 512));
   expect(asNobody(KREPLAY, 'diff', 'run.json').status).toBe(0);

@@ -271,6 +271,18 @@ test('the services run as their units state; the daemon keeps answering when the
   expect(statSync(join(debian.path, 'var/lib/kreplay/recording.kreplay')).mode & 0o777).toBe(0o640);
 }, 120_000);
 
+test('a service of Node that links the package, as label.md says, can import kreplay/mark', () => {
+  open(installed);
+  const page = readFileSync(join(PROJECT, 'agent/docs/label.md'), 'utf8');
+  const link = /^mkdir -p node_modules && ln -s .*$/m.exec(page)![0];
+  write(
+    'srv/service.mjs',
+    "import { transaction } from 'kreplay/mark';\nawait transaction('a', async () => console.log('ran'));\n",
+  );
+  const node = '/usr/lib/kreplay/node_modules/.bin/node';
+  expect(done('sh', '-ec', `cd /srv && ${link} && ${node} service.mjs`)).toBe('ran\n');
+});
+
 test('a service with an invalid configuration ends with the status after which systemd does not restart it', async () => {
   open(installed);
   configure();
@@ -310,7 +322,8 @@ test('a removal leaves data and configuration, and a purge nothing', () => {
   write('var/lib/kreplay/recording.kreplay', 'data');
   dpkg('--remove', 'kreplay');
   const there = (path: string) => existsSync(join(debian.path, path));
-  expect(['usr/lib/kreplay', 'usr/bin/kreplay', 'lib/systemd/system/kreplay-agent.service'].filter(there)).toEqual([]);
+  const removed = ['usr/lib/kreplay', 'usr/bin/kreplay', 'usr/lib/systemd/system/kreplay-agent.service'];
+  expect(removed.filter(there)).toEqual([]);
   expect(['var/lib/kreplay/recording.kreplay', 'etc/kreplay/kreplay.toml'].filter((path) => !there(path))).toEqual([]);
   rmSync(join(debian.path, 'etc/kreplay/kreplay.d/10-port.toml'));
   dpkg('--purge', 'kreplay');
@@ -321,7 +334,10 @@ test('a removal leaves data and configuration, and a purge nothing', () => {
   expect(debian.run('dpkg', '--status', 'kreplay').status).not.toBe(0);
 });
 
-/** Stands for the command of a systemd that has booted: it writes down what is asked of it, but for links in files. */
+/**
+ * Stands for the command of a systemd that has booted: it writes down what is asked of it, but for links in files. A
+ * service whose name is in /run/failing does not start.
+ */
 const SYSTEMCTL = `#!/bin/sh
 for unit; do :; done
 case " $* " in
@@ -329,16 +345,40 @@ case " $* " in
   mkdir -p /etc/systemd/system/multi-user.target.wants
   ln -sf "/lib/systemd/system/$unit" /etc/systemd/system/multi-user.target.wants ;;
 *" is-enabled "*) if [ -L "/etc/systemd/system/multi-user.target.wants/$unit" ]; then echo enabled; fi ;;
-*" is-active "*) exit 3 ;;
+*" is-active "*) [ -e /run/failing ] && ! grep --quiet "$unit" /run/failing || exit 3 ;;
+*" start "*) echo "\${*#--quiet }" >> /run/asked; [ ! -e /run/failing ] ;;
 *) echo "\${*#--quiet }" >> /run/asked ;;
 esac
 `;
 
-test('the services are enabled and started, restarted by an upgrade, stopped by a removal; a disabled one stays so', () => {
+/** A root whose systemctl is SYSTEMCTL. */
+function openBooted(): void {
   open();
   mkdirSync(join(debian.path, 'run/systemd/system'), { recursive: true });
   rmSync(join(debian.path, 'usr/bin/systemctl'), { force: true });
   writeFileSync(join(debian.path, 'usr/bin/systemctl'), SYSTEMCTL, { mode: 0o755 });
+}
+
+test.each([
+  ['agent', ['agent'], 'kreplay doctor'],
+  ['daemon', ['daemon'], undefined],
+  ['agent and daemon', ['agent', 'daemon'], 'kreplay doctor'],
+])('the installation succeeds where the %s cannot start, and says what to do next', (_, names, doctor) => {
+  openBooted();
+  const units = names.map((name) => `kreplay-${name}.service`);
+  write('run/failing', units.join('\n'));
+  copyFileSync(small, join(debian.path, 'tmp/kreplay.deb'));
+  const { status, stderr } = debian.run('dpkg', '--no-triggers', '--install', '/tmp/kreplay.deb');
+  expect(status).toBe(0);
+  expect(stderr.split('\n').filter((line) => line.includes('systemctl') || line.startsWith('kreplay: '))).toEqual([
+    ...names.map((name) => `kreplay: kreplay-${name}.service did not start; its reason: journalctl -u kreplay-${name}`),
+    ...(doctor ? [`kreplay: whether this host can be recorded, and what it lacks: ${doctor}`] : []),
+    `kreplay: the package is installed; when the reason is gone: systemctl restart ${units.join(' ')}`,
+  ]);
+});
+
+test('the services are enabled and started, restarted by an upgrade, stopped by a removal; a disabled one stays so', () => {
+  openBooted();
   const asked = join(debian.path, 'run/asked');
   /** Returns the requests to systemd meanwhile, without those to read its units again. */
   const askedBy = (work: () => void) => {

@@ -51,6 +51,7 @@ test('kreplay(1) has every command and option of the help', async () => {
     'agent',
     'daemon',
     'ship',
+    'watch',
     'exec',
     'events',
     'config validate',
@@ -68,7 +69,7 @@ test('kreplay(1) has every command and option of the help', async () => {
 test('kreplay.toml(5) has every key of `kreplay config print`', () => {
   const text = page('kreplay.toml.5');
   const printed = JSON.parse(kreplay(['config', 'print', '--output', 'json']).stdout);
-  for (const section of ['agent', 'daemon', 'ship', 'fleet']) {
+  for (const section of ['agent', 'daemon', 'ship', 'fleet', 'watch']) {
     for (const key of Object.keys(printed[section])) {
       expect(text).toContain(` ${key} `);
       expect(text).toContain(`KREPLAY_${section.toUpperCase()}_${key.replaceAll('-', '_').toUpperCase()}`);
@@ -83,7 +84,12 @@ test('the package has every page, and each of their links leads to a file of the
   const pages = readShippedPages(project);
   for (const name of ['README.md', 'agent/docs/install.md', 'agent/recording/FORMAT.md', 'daemon/docs/ci.md'])
     expect([...pages.keys()]).toContain(name);
-  const files = ['examples/alerts.yml', 'examples/grafana_dashboard.json', ...listPicturePaths(project)];
+  const files = [
+    'examples/action.yml',
+    'examples/alerts.yml',
+    'examples/grafana_dashboard.json',
+    ...listPicturePaths(project),
+  ];
   expect(brokenLinks(pages, (path) => files.includes(path))).toEqual([]);
   expect([...pages.values()].filter((text) => text.includes('/path/to/'))).toEqual([]);
 });
@@ -91,6 +97,8 @@ test('the package has every page, and each of their links leads to a file of the
 const ASKED = [
   ['kreplay ev', ['events']],
   ['kreplay config ', ['validate', 'print']],
+  ['kreplay ci ', ['init']],
+  ['kreplay run --require ', ['replayed', 'partial', 'none']],
   ['kreplay config print --out', ['--output']],
   ['kreplay config print --output ', ['text', 'json']],
   ['kreplay agent --without ht', ['http']],

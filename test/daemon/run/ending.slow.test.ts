@@ -89,7 +89,7 @@ test.each([
 
 test('standard input is that of the command', async () => {
   const options = ['--bundle', bundle, '--transaction', TRANSACTION];
-  const { code, stdout } = await hosted('run', ...options, '--', 'sh', '-c', 'cat; echo end');
+  const { code, stdout } = await hosted('run', ...options, '--require', 'none', '--', 'sh', '-c', 'cat; echo end');
   expect([code, stdout]).toEqual([0, 'end\n']);
   expect(existsSync(file)).toBe(false);
 });
@@ -129,7 +129,7 @@ test('where nothing can be said, the exit code is still that of the command', ()
 
 test('an unprivileged run, with a daemon in between', async () => {
   const app = await served(dirname(bundle));
-  const options = ['--url', app.url, '--transaction', TRANSACTION];
+  const options = ['--url', app.url, '--transaction', TRANSACTION, '--require', 'none'];
   const command = ['sh', '-c', 'id -u; echo x > /dev/null'];
   const words = [...AS_NOBODY.slice(1), process.execPath, ENTRY, 'run', ...options, '--', ...command];
   const child = spawn(AS_NOBODY[0], words);

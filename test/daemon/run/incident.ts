@@ -38,11 +38,11 @@ export interface RealRun extends Ended {
   result: RunResult;
 }
 
-/** Runs `kreplay run` with its JSON report. */
+/** Runs `kreplay run` with its JSON report. Its exit code is that of the command, unless an option requires more. */
 export async function run(bundle: string, options: readonly string[], command: readonly string[]): Promise<RealRun> {
   const report = join(newFolder(), 'report.json');
   const incident = ['--bundle', bundle, '--transaction', TRANSACTION];
-  const ended = await hosted('run', ...incident, '--report', report, ...options, '--', ...command);
+  const ended = await hosted('run', ...incident, '--report', report, '--require', 'none', ...options, '--', ...command);
   let text: string;
   try {
     text = readFileSync(report, 'utf8');

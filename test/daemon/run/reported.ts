@@ -15,7 +15,13 @@ import type { Incident } from '../../../daemon/run/plan/incident.ts';
 import { createErrorCollector } from '../../../daemon/run/plan/recorded_errors.ts';
 import { computeFigures } from '../../../daemon/run/report/figures.ts';
 import { readReport } from '../../../daemon/run/report/read_report.ts';
-import { buildRunResult, type RunResult } from '../../../daemon/run/report/result.ts';
+import {
+  buildRunResult,
+  NO_PROPOSED_MAPS,
+  type OutputLines,
+  type ProposedMaps,
+  type RunResult,
+} from '../../../daemon/run/report/result.ts';
 import { type Gates, judge } from '../../../daemon/run/report/verdict.ts';
 import { planOf } from './planned.ts';
 
@@ -67,10 +73,9 @@ export function saidOf(...lines: object[]): RunnerStatus {
 }
 
 export const SETTINGS = {
-  ...{ transaction_id: 'order-1', command: ['./build', 'a b'], mode: 'auto', seed: 7n, speed: 1 },
+  ...{ transaction_id: 'order-1', service: null, command: ['./build', 'a b'], mode: 'auto', seed: 7n, speed: 1 },
   ...{
     unknown: 'none',
-    timeout_scale: 1,
     extra_latency_ns: 0,
     threshold_ns: 0,
     inject: [],
@@ -86,6 +91,8 @@ interface RunOptions {
   gates?: Gates;
   code?: number;
   settings?: Partial<RunResult['settings']>;
+  lastLines?: OutputLines[];
+  proposedMaps?: ProposedMaps;
 }
 
 /** The result of a run in which the helper has answered these calls. */
@@ -98,6 +105,17 @@ export function ran(incident: Incident, calls: readonly Call[], options: RunOpti
   const judgement = judge(figures, settings.mode);
   const ended = { code, duration_ns: 1_500_000_000, started_at: '2026-11-22T10:00:00.000Z' };
   const errors = createErrorCollector();
-  const result = buildRunResult({ judgement, settings, incident, errors, ended, figures, said, gates });
+  const result = buildRunResult({
+    judgement,
+    settings,
+    incident,
+    errors,
+    ended,
+    lastLines: options.lastLines ?? [],
+    figures,
+    proposedMaps: options.proposedMaps ?? NO_PROPOSED_MAPS,
+    said,
+    gates,
+  });
   return { plan, report, figures, result };
 }

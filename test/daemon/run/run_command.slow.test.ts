@@ -89,12 +89,11 @@ test.each([
   [[...of(TRANSACTION), '--inject', 'sys_write:extra=10'], /must have a duration with its unit/],
   [[...of(TRANSACTION), '--fail', 'sys_write:E\u001b'], /must name an error such as ENOSPC or EIO, not E\\u\{1b\}/],
   [[...of(TRANSACTION), '--mode', 'best'], /Allowed choices are auto, align, ordinal, dist, stall/],
-  [[...of(TRANSACTION), '--short', 'sys_write', '--on-death', 'pass'], /--short needs --on-death kill/],
   [[...of(TRANSACTION), '--mode', 'stall', '--fail', 'sys_write:EIO'], /no call is a recorded one that could/],
   [[...of(TRANSACTION), '--mode', 'stall', '--unknown', 'class'], /leave --unknown class out/],
   [[...of(TRANSACTION), '--seed', '18446744073709551616'], /must be a whole number from 0 to 18446744073709551615/],
   [[...of(TRANSACTION), '--map', 'here'], /must be HERE=THERE/],
-  [[...of(TRANSACTION), '--require', 'diverged'], /Allowed choices are replayed, partial/],
+  [[...of(TRANSACTION), '--require', 'diverged'], /Allowed choices are replayed, partial, none/],
   [[...of(TRANSACTION), '--expect-exit', '256'], /must be a number from 0 to 255/],
 ])('a usage error is not an exit code of the command: %j', async (options, message) => {
   const { code, stderr } = await refused(...options);
@@ -104,7 +103,7 @@ test.each([
 
 test('0 is a duration, as the help states', async () => {
   for (const option of ['--extra-latency', '--threshold']) {
-    const { code, stderr } = await hosted('run', ...of(TRANSACTION), option, '0', '--', 'true');
+    const { code, stderr } = await hosted('run', ...of(TRANSACTION), option, '0', '--require', 'none', '--', 'true');
     expect([code, stderr]).toEqual([0, expect.stringContaining('the command ended with 0')]);
   }
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { RetentionLimits } from '../../../agent/recording/retain/retention.ts';
 import { openWriter, type RecordingWriter } from '../../../agent/recording/write/writer.ts';
+import { addTimeTexts, formatTime } from '../../../daemon/base/time_text.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { blockOf } from '../../agent/recording/fixture.ts';
 import { traced, WAYS, writeImage } from '../../agent/recording/power/disk.ts';
@@ -48,10 +49,10 @@ test('a pin is created, listed, shown and removed', async () => {
   const pinned_at = '2025-11-21T01:00:00.000Z';
   expect([status, text]).toEqual([
     200,
-    `{"transaction_id":"tx","from":${from},"pinned_at":"${pinned_at}","nodes":["test-node"]}`,
+    `{"transaction_id":"tx","from":${from},"from_time":"${formatTime(from)}","pinned_at":"${pinned_at}","nodes":["test-node"]}`,
   ]);
   expect((await daemon.get('/api/pins')).text).toBe(
-    `{"pins":[{"transaction_id":"tx","from":${from},"pinned_at":"${pinned_at}","node":"test-node"}]}`,
+    `{"pins":[{"transaction_id":"tx","from":${from},"from_time":"${formatTime(from)}","pinned_at":"${pinned_at}","node":"test-node"}]}`,
   );
   expect((await daemon.get('/api/transactions/tx')).json.pinned).toBe(true);
 
@@ -70,7 +71,10 @@ test('pinning again keeps the longer time and the first date', async () => {
   daemon.setNow(START + 5n * S);
   expect((await pin(daemon, 'tx', '{"before_ms":0}')).text).toBe(first.text);
   const longer = await pin(daemon, 'tx', '{"before_ms":86400000}');
-  expect(longer.text).toContain(`"from":${START + 60n * S - 86_400n * S},"pinned_at":"2025-11-21T00:00:00.000Z"`);
+  const from = START + 60n * S - 86_400n * S;
+  expect(longer.text).toContain(
+    `"from":${from},"from_time":"${formatTime(from)}","pinned_at":"2025-11-21T00:00:00.000Z"`,
+  );
   expect(await pinnedIds(daemon)).toEqual(['tx']);
 });
 
@@ -220,7 +224,10 @@ describe('several recordings', () => {
     expect(await pinnedIds(daemon)).toEqual([]);
     expect((await pin(daemon, 'tx')).json.nodes).toEqual(['live']);
     const { status, json } = await pin(daemon, 'only-there');
-    expect([status, json]).toEqual([200, { transaction_id: 'only-there', from: null, pinned_at: null, nodes: [] }]);
+    expect([status, json]).toEqual([
+      200,
+      { transaction_id: 'only-there', ...addTimeTexts({ from: null }), pinned_at: null, nodes: [] },
+    ]);
     expect((await daemon.get('/api/transactions/only-there')).json.pinned).toBe(false);
     expect((await unpin(daemon, 'only-there')).json.code).toBe('not_pinned');
     expect(await pinnedIds(daemon)).toEqual(['tx']);

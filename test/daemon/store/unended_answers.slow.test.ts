@@ -42,7 +42,7 @@ test('say that a call is lost if its recording ended and another one of its node
   daemon.setNow(START + 60n * SECOND);
   const { coverage } = (await daemon.get('/api/transactions/order-1')).json;
   expect([coverage.complete, coverage.in_progress]).toEqual([false, undefined]);
-  expect(coverage.gaps).toMatchObject([{ cause: 'in_progress', lost: 1 }]);
+  expect(coverage.losses).toMatchObject([{ cause: 'in_progress', lost: 1 }]);
 });
 
 test('name a labelled call that is not listed wherever it may belong to', async () => {
@@ -74,9 +74,11 @@ test('have what is not listed as lost, in its time, if another recording of the 
   const daemon = await served(openRecordingStore(undefined, paths));
   daemon.setNow(START + 60n * SECOND);
   const gapsOf = async (path: string) => {
-    const { gaps, in_progress } = (await daemon.get(path)).json.coverage;
+    const { losses, in_progress } = (await daemon.get(path)).json.coverage;
     expect(in_progress).toBeUndefined();
-    return gaps.flatMap(({ cause, lost }: { cause: string; lost: number }) => (cause === 'in_progress' ? [lost] : []));
+    return losses.flatMap(({ cause, lost }: { cause: string; lost: number }) =>
+      cause === 'in_progress' ? [lost] : [],
+    );
   };
   expect(await gapsOf('/api/events')).toEqual([3]);
   expect(await gapsOf('/api/transactions/order-1')).toEqual([2]);
@@ -94,8 +96,8 @@ test.each([false, true])('about many transactions have requests with data of sev
   const daemon = await served(openRecordingStore(folder));
   daemon.setNow(START + 10n * SECOND);
   for (const path of [`/api/transactions?from=${START}&to=${START + SECOND}`, '/api/transactions/order-2']) {
-    const { gaps, in_progress } = (await daemon.get(path)).json.coverage;
-    const causes = new Set(gaps.map(({ cause }: { cause: string }) => cause));
+    const { losses, in_progress } = (await daemon.get(path)).json.coverage;
+    const causes = new Set(losses.map(({ cause }: { cause: string }) => cause));
     expect([path, causes.has('in_progress')]).toEqual([path, true]);
     expect(in_progress?.count).toBe(isEnded ? undefined : 1);
   }

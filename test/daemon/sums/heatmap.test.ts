@@ -217,7 +217,9 @@ test('columns and sums are exact for times and durations beyond 2^53', async () 
   ];
   const daemon = await servedHere(recorded(far));
   const { text } = await daemon.get(`/api/heatmap?of=events&from=0&to=${2n ** 63n}&columns=2`);
-  expect(text).toContain(`"from":0,"to":${2n ** 63n},"column_ns":${2n ** 62n},"column_count":2,"first_row":0,`);
+  const [from, to] = ['1970-01-01T00:00:00.000000000Z', '2262-04-11T23:47:16.854775808Z'];
+  expect(text).toContain(`"from":0,"from_time":"${from}","to":${2n ** 63n},"to_time":"${to}",`);
+  expect(text).toContain(`"column_ns":${2n ** 62n},"column_count":2,"first_row":0,`);
   expect(text).toContain('"cells":[[0,255,1,0],[0,303,1,0],[1,0,1,0]],');
   expect(text).toContain(`"duration_ns":{"sum":${LARGE + 2n ** 53n + 1n},"max":${LARGE}}`);
   const narrow = await daemon.get(`/api/heatmap?from=${2n ** 53n + 1n}&to=${2n ** 53n + 2n}&columns=500`);

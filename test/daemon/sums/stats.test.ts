@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { parseDuration } from '../../../daemon/base/duration.ts';
 import { parseJson } from '../../../daemon/base/exact_json.ts';
+import { formatTime } from '../../../daemon/base/time_text.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import {
   type BlockRow,
@@ -164,7 +165,7 @@ test('sums are exact beyond 64 bits', async () => {
   const result = 2n ** 63n - 1n;
   const daemon = await servedHere(recorded(Array.from({ length: 5 }, () => ({ at: START, result, duration: 77n }))));
   expect((await daemon.get('/api/stats?bucket=1h&group_by=service')).text).toBe(
-    `{"stats":[{"bucket_start_ns":${START},"group":{"service":"shop"},"count":5,"error_count":0,"bytes":${5n * result},` +
+    `{"stats":[{"bucket_start_ns":${START},"bucket_start":"${formatTime(START)}","group":{"service":"shop"},"count":5,"error_count":0,"bytes":${5n * result},` +
       `"duration_ns":{"sum":385,"p50":77,"p90":77,"p99":77,"max":77}}],"total":{"count":5,"error_count":0,"bytes":${5n * result},` +
       `"duration_ns":{"sum":385,"p50":77,"p90":77,"p99":77,"max":77}},"coverage":${WHOLE}}`,
   );
@@ -179,7 +180,7 @@ test('without events the result is empty, with a coverage', async () => {
     duration_ns: { sum: 0, p50: null, p90: null, p99: null, max: null },
   };
   expect([status, json.stats, json.total]).toEqual([200, [], none]);
-  expect(json.coverage.gaps).toMatchObject([{ cause: 'not_recorded_yet' }]);
+  expect(json.coverage.losses).toMatchObject([{ cause: 'not_recorded_yet' }]);
 });
 
 test('more rows than an answer may have are refused', async () => {

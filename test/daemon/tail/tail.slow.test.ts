@@ -2,7 +2,10 @@
  * Tests live tails over HTTP: events as a writer records them, in order, filtered, and resumed where the client
  * stopped.
  */
+
 import type { RecordingWriter } from '../../../agent/recording/write/writer.ts';
+import { stringify } from '../../../daemon/base/exact_json.ts';
+import { addTimeTexts } from '../../../daemon/base/time_text.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { REORDER_NS, TAILS_MAX } from '../../../daemon/tail/tails.ts';
 import { appendRows, NODE, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../recorded.ts';
@@ -167,7 +170,9 @@ test('losses during the tail are reported', async () => {
   due(10n);
   const [lost, event] = await client.until(2);
   expect(lost!.event).toBe('lost');
-  expect(lost!.text).toBe(`{"lost":7,"cause":"ring_full","from":${START},"to":${START + 9n},"node":"test-node"}`);
+  expect(lost!.text).toBe(
+    stringify({ lost: 7, cause: 'ring_full', ...addTimeTexts({ from: START, to: START + 9n }), node: 'test-node' }),
+  );
   expect(event!.event).toBe('event');
   const back = await tail(daemon, '', { 'Last-Event-ID': lost!.id! });
   expect((await back.until(1))[0]!.text).toBe(event!.text);

@@ -51,6 +51,19 @@ else:
 `,
 );
 
+/** FOLDER COUNT: maps new files for writing, and stores to none of them. The kernel keeps their inodes in memory. */
+const MAP_FILES = script(
+  'map_files.py',
+  `
+import mmap, os, sys
+for i in range(int(sys.argv[2])):
+    file = os.open(f'{sys.argv[1]}/mapped-{i}', os.O_RDWR | os.O_CREAT)
+    os.truncate(file, 4096)
+    mmap.mmap(file, 4096).close()
+    os.close(file)
+`,
+);
+
 /** MOUNTPOINT: makes a folder `e` in it that is encrypted, with its own key. */
 const ENCRYPT = script(
   'encrypt.py',
@@ -86,6 +99,9 @@ const labelled = (transaction: string, command: string) =>
 function as(transaction: string, command: string): void {
   bash(labelled(transaction, command));
 }
+
+/** Files of one transaction. */
+const WAITING = Array.from({ length: 32 }, (_, i) => `waiting-${i}`);
 
 interface Case {
   /** The type for mkfs, and its options. */
@@ -192,6 +208,16 @@ const CASES: Readonly<Record<string, Case>> = {
     },
     owners: { kept: () => 'kept' },
     expected: { right: 12_800 },
+  },
+  'files that wait for their write-back while thousands of other files are mapped': {
+    fileSystem: 'ext4',
+    run(folder) {
+      const files = WAITING.map((name) => `${folder}/${name}`).join(' ');
+      as('waiting', `tee ${files} < ${WRITER} > /dev/null`);
+      run('python3', [MAP_FILES, folder, '10000']);
+    },
+    owners: Object.fromEntries(WAITING.map((name) => [name, () => 'waiting'])),
+    expected: { right: WAITING.length },
   },
   'pages of files that were removed before they were written back, used again': {
     fileSystem: 'ext4',

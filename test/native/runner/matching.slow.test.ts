@@ -4,6 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import fc from 'fast-check';
+import { EVENT_FLAGS } from '../../../daemon/run/format/plan_file.ts';
 import { MATCH_KINDS } from '../../../daemon/run/format/report_file.ts';
 import { times } from '../../repeats.ts';
 import {
@@ -217,6 +218,25 @@ describe('threads', () => {
     expect(howsOf(matched)).toEqual([MATCH_KINDS.exact, MATCH_KINDS.distribution, MATCH_KINDS.exact]);
   });
 
+  test('of a file whose events are given back each thread is matched from the start, also one that had no slot', () => {
+    const matched = match(
+      [thread([10, 20])],
+      [
+        { tid: 1, size: 10 },
+        { tid: 2, size: 20 },
+        'moved /data/log',
+        { tid: 2, size: 10 },
+        { tid: 1, size: 20 },
+        { tid: 2, size: 20 },
+      ],
+    );
+    expect(howsOf(matched)).toEqual([
+      ...[MATCH_KINDS.exact, MATCH_KINDS.distribution],
+      ...[MATCH_KINDS.exact, MATCH_KINDS.distribution, MATCH_KINDS.exact],
+    ]);
+    expect(eventsOf(matched)).toEqual([0, -1, 0, -1, 1]);
+  });
+
   test('a new thread continues where another ended', () => {
     const matched = match([thread([10, 20])], [{ tid: 1, size: 10 }, 'ended 1 1', { tid: 2, size: 20 }]);
     expect(eventsOf(matched)).toEqual([0, 1]);
@@ -247,6 +267,14 @@ describe('threads', () => {
     ])('in mode dist the calls of %s take as long as those of its role', (comm, target) => {
       const matched = match(plan, calls(30, comm), 'dist');
       expect(new Set(matched.map((one) => one.target))).toEqual(new Set([target]));
+    });
+
+    test.each(['align', 'ordinal'] as const)('in mode %s no call takes what a rule gives to other threads', (mode) => {
+      const { calls: slow, ...worker } = inOrder('worker', 1_000_000_000);
+      const ruled = { ...worker, calls: slow.map((call) => ({ ...call, flags: EVENT_FLAGS.ruled_by_thread })) };
+      const matched = match([inOrder('db', 1), ruled], calls(40, 'db'), mode);
+      expect(matched.map(({ target }) => target).filter((target) => target > 1)).toEqual([]);
+      expect(new Set(eventsOf(match([inOrder('db', 1), ruled], calls(40, 'worker'), mode))).size).toBeGreaterThan(20);
     });
 
     test('calls without a plan take as long as those of their role', () => {

@@ -1,11 +1,16 @@
 /** Tests conditions of `--break`: what they match, and the errors for conditions that make no sense. */
 import fc from 'fast-check';
 import { parseCondition } from '../../../../daemon/cli/player/condition.ts';
-import type { PlayedEvent } from '../../../../daemon/cli/player/remote_session.ts';
+import type { ExactPlayedEvent } from '../../../../daemon/cli/player/remote_session.ts';
 import { playedOf } from './fixture.ts';
 
 const WRITE = playedOf(7, { duration_ns: 50_000_001n, error: 'ENOSPC', result: -28n, file: '/data/a b&c' } as never);
-const BLOCK = { ...playedOf(8), event_type: 'block_io', device: 'sda', syscall: undefined } as unknown as PlayedEvent;
+const BLOCK = {
+  ...playedOf(8),
+  event_type: 'block_io',
+  device: 'sda',
+  syscall: undefined,
+} as unknown as ExactPlayedEvent;
 
 test.each([
   'duration_ms>50',

@@ -1,7 +1,7 @@
 /** Makes a player's state by hand: two threads on one node, events a millisecond apart. */
 
-import { createPlayer, type Player } from '../../../../daemon/cli/player/player_state.ts';
-import type { PlayedEvent, ReplaySession } from '../../../../daemon/cli/player/remote_session.ts';
+import { createPlayer, type ShownPlayer } from '../../../../daemon/cli/player/player_state.ts';
+import type { ExactPlayedEvent, ReplaySession } from '../../../../daemon/cli/player/remote_session.ts';
 import { START } from '../../recorded.ts';
 
 const MS = 1_000_000;
@@ -39,7 +39,7 @@ export function sessionOf(more: Partial<ReplaySession> = {}): ReplaySession {
   };
 }
 
-export function playedOf(index: number, more: Partial<PlayedEvent> = {}, replay: object = {}): PlayedEvent {
+export function playedOf(index: number, more: Partial<ExactPlayedEvent> = {}, replay: object = {}): ExactPlayedEvent {
   const offset_ns = index * MS;
   return {
     event_id: `00000000000000a1-${index.toString(16).padStart(16, '0')}`,
@@ -65,11 +65,11 @@ export function playedOf(index: number, more: Partial<PlayedEvent> = {}, replay:
     bytes_requested: 64,
     replay: { index, offset_ns, due_ns: 0, lateness_ns: 1000, duration_ns: MS / 2, after_timeout: false, ...replay },
     ...more,
-  } as unknown as PlayedEvent;
+  } as unknown as ExactPlayedEvent;
 }
 
 /** A player that is paused after these events. */
-export function playerBehind(events: readonly PlayedEvent[], more: Partial<ReplaySession> = {}): Player {
+export function playerBehind(events: readonly ExactPlayedEvent[], more: Partial<ReplaySession> = {}): ShownPlayer {
   const player = createPlayer(sessionOf({ state: 'playing', ...more }), 0);
   Object.assign(player.state, { services: ['shop'], nodes: ['node-a'], firstTimestampNs: START });
   for (const event of events) player.showEvent(event, 0);

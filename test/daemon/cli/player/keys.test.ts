@@ -8,11 +8,11 @@ import {
   SPEED_FACTOR_MAX,
   SPEED_FACTOR_MIN,
 } from '../../../../daemon/contract/replay_requests.ts';
-import { type Command, STATES, type State, TRANSITIONS } from '../../../../daemon/contract/transitions.ts';
+import { type Command, type SessionState, STATES, TRANSITIONS } from '../../../../daemon/contract/transitions.ts';
 
 const MS = 1_000_000n;
 
-function place(state: State, more: Partial<KeyContext['session']> = {}, positionNs = 50n * MS): KeyContext {
+function place(state: SessionState, more: Partial<KeyContext['session']> = {}, positionNs = 50n * MS): KeyContext {
   const event_index = state === 'finished' ? 100 : 50;
   return {
     session: { state, speed_factor: 1, extra_latency_ns: 0, event_index, event_count: 100, ...more },

@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { stringify } from '../../../../daemon/base/exact_json.ts';
 import { createUpcomingEvents, type UpcomingEvents } from '../../../../daemon/cli/player/player.ts';
-import type { Player } from '../../../../daemon/cli/player/player_state.ts';
+import type { ShownPlayer } from '../../../../daemon/cli/player/player_state.ts';
 import { playedOf, playerBehind } from './fixture.ts';
 
 const MS = 1_000_000;
@@ -37,7 +37,7 @@ async function nextAsked(): Promise<Asked> {
   return asked.shift()!;
 }
 
-function toComeOf(player: Player): UpcomingEvents {
+function toComeOf(player: ShownPlayer): UpcomingEvents {
   const { port } = server.address() as AddressInfo;
   const remote = { url: `http://127.0.0.1:${port}` };
   const onFailure = (error: unknown) => server.emit('error', error);
@@ -57,7 +57,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise(setImmediate);
 }
 
-const starts = ({ state }: Player) => state.ahead.map(({ startNs }) => startNs / MS);
+const starts = ({ state }: ShownPlayer) => state.ahead.map(({ startNs }) => startNs / MS);
 
 test('events that are read again replace the old ones, a part at a time', async () => {
   const player = playerBehind([]);

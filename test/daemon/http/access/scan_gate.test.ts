@@ -1,4 +1,4 @@
-/** Tests the limits on the cost of queries: turns and time. The test controls the clock. */
+/** Tests the limits on the cost of queries: slots and time. The test controls the clock. */
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import express from 'express';
@@ -7,7 +7,7 @@ import {
   createScanGate,
   KEEPING_MAX,
   KEEPING_WAITING_MAX,
-  SMALL_PIECES_MAX,
+  SMALL_CHUNKS_MAX,
 } from '../../../../daemon/http/access/scan_gate.ts';
 import { createProblemHandler } from '../../../../daemon/http/problem_handler.ts';
 import { close, listen } from '../../../../daemon/server/server.ts';
@@ -128,20 +128,20 @@ describe('turns', () => {
     await end();
   });
 
-  test('of small answers end where these need many pieces', async () => {
+  test('of small answers end where these need many chunks', async () => {
     const gate = createScanGate({ scansMax: 1, waitMsMax: 0, nowMs: () => 0 });
-    const seen: [name: string, pieces: number][] = [];
+    const seen: [name: string, chunks: number][] = [];
     const app = express();
     app.get('/:name', async (req, res) => {
       const isSmall = req.params.name.startsWith('small');
       const scan = await gate.enter(res, { isSmall });
-      let pieces = 0;
-      const all = later(Array.from({ length: SMALL_PIECES_MAX * 2 }, (_, i) => i));
+      let chunks = 0;
+      const all = later(Array.from({ length: SMALL_CHUNKS_MAX * 2 }, (_, i) => i));
       try {
-        for await (const _ of scan.limitWhole(all)) pieces++;
+        for await (const _ of scan.limitWhole(all)) chunks++;
         res.end('done');
       } finally {
-        seen.push([req.params.name, pieces]);
+        seen.push([req.params.name, chunks]);
       }
     });
     app.get('/', async (_req, res) => void (await gate.enter(res)));
@@ -153,8 +153,8 @@ describe('turns', () => {
     while ((await fetch(`${url}/large`)).status !== 503);
     expect((await fetch(`${url}/small2`)).status).toBe(503);
     expect(seen.filter(([name]) => name.startsWith('small'))).toEqual([
-      ['small1', SMALL_PIECES_MAX * 2],
-      ['small2', SMALL_PIECES_MAX - 1],
+      ['small1', SMALL_CHUNKS_MAX * 2],
+      ['small2', SMALL_CHUNKS_MAX - 1],
     ]);
     leaving.abort();
     await holder;
@@ -332,7 +332,7 @@ describe('turns', () => {
   });
 });
 
-test('readers that do not read take no turns', async () => {
+test('readers that do not read take no slots', async () => {
   const gate = createScanGate({ scansMax: 1, nowMs: () => 0, waitMsMax: 60_000 });
   const { open, get } = await served(folder, { scanGate: gate });
   const stuck = [];

@@ -4,8 +4,10 @@ import type { Sql } from '../../../../agent/clickhouse/statements/sql.ts';
 import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
 import { createFleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { ScanRequest, Store } from '../../../../daemon/store/store.ts';
+import { countBursts, LISTED_BURSTS } from '../../../../daemon/store/transaction_bursts.ts';
 import { type ClickHouseServer, endServers, startServer } from '../../../clickhouse/server.ts';
 import { type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
+import { resultOf } from './both_stores.ts';
 import { newFleet, shipAll } from './shipped.ts';
 
 const SECOND = 1_000_000_000n;
@@ -85,6 +87,21 @@ describe('the questions of one answer', () => {
     await server.sql(`RENAME TABLE ${database}.away TO ${database}.by_id`);
     expect(await answering.findTransaction('t')).toMatchObject({ eventCount: 2 });
   });
+});
+
+test('an id that was used again is seen, on each node and in any order of arrival', async () => {
+  const { store, fleet } = await noted([
+    ...every(3, () => ({ transaction: 'again' })),
+    ...every(90, () => ({ transaction: 'long' })),
+  ]);
+  const later = { at: START + 100n * SECOND, duration: SECOND / 2n, transaction: 'again' };
+  await shipAll(fleet, recordingPath(recordedOn('node-b', [later, { ...later, at: later.at + SECOND / 2n }])));
+  const { transactions } = await resultOf(store.listTransactions({ filter: {}, sort: 'slowest', limit: 5 }));
+  const bursts = await resultOf(countBursts(store, transactions, LISTED_BURSTS));
+  const found = new Map(transactions.map(({ transactionId }, i) => [transactionId, bursts[i]]));
+  // Each of its calls lasts a microsecond, and they lie a second apart.
+  expect(found.get('long')).toEqual({ count: 1, apartNs: 0n });
+  expect(found.get('again')).toEqual({ count: 2, apartNs: 98n * SECOND - 1000n });
 });
 
 test('events too long for one block are read in smaller portions, each of them once', async () => {

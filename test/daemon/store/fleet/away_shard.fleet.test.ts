@@ -4,6 +4,7 @@ import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { get as httpGet, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { formatTime } from '../../../../daemon/base/time_text.ts';
 import { endServers } from '../../../clickhouse/server.ts';
 import { times } from '../../../repeats.ts';
 import { start } from '../../command_line.ts';
@@ -36,6 +37,7 @@ const ANSWERS = [
   `/api/differences?of=events&from=${START}&to=${START + MINUTE}&window_from=${START}&window_to=${START + 3n * MINUTE}`,
   '/api/transactions/order-1',
   '/api/transactions/order-1/summary',
+  '/api/transactions/order-1/explain',
 ];
 const NODE_A = `/api/events?node=node-a&${WINDOW}`;
 
@@ -91,15 +93,17 @@ describe('while a shard is away', () => {
     for (const path of ANSWERS) {
       const { status, json } = await daemon.get(path);
       expect({ path, status, complete: json.coverage?.complete }).toEqual({ path, status: 200, complete: false });
-      expect(unavailable(json.coverage.gaps)).toEqual(['node-b']);
+      expect(unavailable(json.coverage.losses)).toEqual(['node-b']);
       expect(without(json)).not.toEqual(whole.get(path));
     }
     const { json: page } = await daemon.get(ANSWERS[0]!);
     expect(page.events).toHaveLength(30);
-    const [gap] = page.coverage.gaps.filter(({ node }: { node: string }) => node === 'node-b');
-    const text = await (await fetch(`${daemon.url}${ANSWERS[0]}`)).text();
+    const [gap] = page.coverage.losses.filter(({ node }: { node: string }) => node === 'node-b');
+    const text = await (await fetch(`${daemon.url}${ANSWERS[0]}&coverage=full`)).text();
     expect(gap).toMatchObject({ lost: 0, cause: 'unavailable', node: 'node-b' });
-    expect(text).toContain(`"from":${START},"to":${START + 3n * MINUTE},"lost":0,"cause":"unavailable"`);
+    expect(text).toContain(
+      `"to":${START + 3n * MINUTE},"to_time":"${formatTime(START + 3n * MINUTE)}","lost":0,"cause":"unavailable"`,
+    );
     const half = await ndjson(`/api/events?${WINDOW}`);
     expect([half.lines.length, half.complete]).toEqual([30, 'false']);
     expect((await daemon.get('/api/nodes')).json).toEqual({ ...names[0]!.json, complete: false });
@@ -107,13 +111,13 @@ describe('while a shard is away', () => {
   });
 
   test('a query of nodes of the other shards is complete, one of nodes of that shard is not', async () => {
-    expect((await daemon.get(NODE_A)).json.coverage).toMatchObject({ complete: true, gaps: [] });
+    expect((await daemon.get(NODE_A)).json.coverage).toMatchObject({ complete: true, losses: [] });
     const { json } = await daemon.get(`/api/events?node=node-b&${WINDOW}`);
     expect(json).toMatchObject({ events: [], coverage: { complete: false, recorded_until: null } });
-    expect(json.coverage.gaps).toMatchObject([{ cause: 'unavailable', node: 'node-b' }]);
+    expect(json.coverage.losses).toMatchObject([{ cause: 'unavailable', node: 'node-b' }]);
     // Nodes that nobody knows yet may be there too.
     const excluded = await daemon.get(`/api/events?exclude_node=node-b&${WINDOW}`);
-    expect(excluded.json.coverage).toMatchObject({ complete: false, gaps: [{ cause: 'unavailable', node: null }] });
+    expect(excluded.json.coverage).toMatchObject({ complete: false, losses: [{ cause: 'unavailable', node: null }] });
   });
 
   test('what cannot say that it is not everything is refused', async () => {
@@ -143,7 +147,7 @@ describe('while a shard is away', () => {
     const late = await startDaemon(shards);
     const { json } = await late.get(ANSWERS[0]!);
     expect(json.events).toHaveLength(30);
-    expect(json.coverage).toMatchObject({ complete: false, gaps: [{ cause: 'unavailable', node: null }] });
+    expect(json.coverage).toMatchObject({ complete: false, losses: [{ cause: 'unavailable', node: null }] });
     expect((await late.get(NODE_A)).json.coverage.complete).toBe(false);
     await late.stop();
   });
@@ -152,7 +156,7 @@ describe('while a shard is away', () => {
     await daemon.stop();
     daemon = await startDaemon(shards, '--state', state);
     const { json } = await daemon.get(ANSWERS[0]!);
-    expect(json.coverage).toMatchObject({ complete: false, gaps: [{ cause: 'unavailable', node: 'node-b' }] });
+    expect(json.coverage).toMatchObject({ complete: false, losses: [{ cause: 'unavailable', node: 'node-b' }] });
     expect((await daemon.get(NODE_A)).json.coverage.complete).toBe(true);
   });
 

@@ -44,9 +44,9 @@ async function expectSame(ask: (store: Store) => Promise<unknown>): Promise<void
   );
 }
 
-async function textOf(pieces: AsyncIterable<Uint8Array>): Promise<string> {
+async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   const all: Buffer[] = [];
-  for await (const piece of pieces) all.push(Buffer.from(piece));
+  for await (const chunk of chunks) all.push(Buffer.from(chunk));
   return Buffer.concat(all).toString();
 }
 

@@ -98,7 +98,14 @@ export const drawnOrder: fc.Arbitrary<ScanRequest['order']> = fc.constantFrom('a
 
 /** Bounds that transactions can have; most filters have none of the values that only their events have. */
 const bounds = fc.record(
-  { fromNs: time, toNs: time, minDurationNs: duration, maxDurationNs: duration, hasError: fc.boolean() },
+  {
+    fromNs: time,
+    toNs: time,
+    minDurationNs: duration,
+    maxDurationNs: duration,
+    hasError: fc.boolean(),
+    idPart: fc.constantFrom('order', 'ORDER-1', "') or 1", '\\', '%', '_', '*', '\0', 'ü', 'Ü', 'not there'),
+  },
   { requiredKeys: [] },
 );
 

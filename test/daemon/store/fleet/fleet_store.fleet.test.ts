@@ -34,9 +34,9 @@ async function sent(rows: readonly Row[], on: ClickHouseServer = server): Promis
 }
 
 async function linesOf(store: Store, request: ScanRequest): Promise<string[]> {
-  const pieces: Buffer[] = [];
-  for await (const piece of store.scanJson(request)) pieces.push(Buffer.from(piece));
-  return Buffer.concat(pieces).toString().split('\n').filter(Boolean);
+  const chunks: Buffer[] = [];
+  for await (const chunk of store.scanJson(request)) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks).toString().split('\n').filter(Boolean);
 }
 
 const every = (total: number, more: (i: number) => Partial<Row> = () => ({})): Row[] =>
@@ -55,6 +55,36 @@ SELECT timestamp_ns, recording, 1000 + number, node, 'net_send' FROM ${database}
       expect(all.map((line) => JSON.parse(line).event_type)).toEqual(Array(40).fill('sys_write'));
       expect(await linesOf(store, { filter: {}, order, limit: 15 })).toEqual(all.slice(0, 15));
     }
+  });
+
+  test('counts the events of spans as the scan returns them, in whole minutes and in parts', async () => {
+    const { store, fleet } = await sent(every(400));
+    const { database } = fleet.connection;
+    // A sender that was interrupted may have sent rows twice.
+    await server.sql(`INSERT INTO ${database}.event SELECT * FROM ${database}.event`);
+    const spanOf = (from: bigint, to: bigint, node = 'node-a') => ({
+      node,
+      fromNs: START + from * SECOND,
+      toNs: START + to * SECOND,
+    });
+    for (const [from, to, count] of [
+      [-100n, 1000n, 400],
+      [10n, 300n, 290],
+      [10n, 20n, 10],
+      [60n, 120n, 60],
+      [59n, 121n, 62],
+      [5n, 5n, 0],
+    ] as const)
+      expect(await store.countEvents([spanOf(from, to), spanOf(0n, 400n, "node'b")])).toEqual([count, 0]);
+    expect(await store.countEvents([])).toEqual([]);
+  });
+
+  test('does not know how many events there are if the server cannot count them', async () => {
+    const { store, fleet } = await sent(every(400));
+    const { database } = fleet.connection;
+    await server.sql(`DROP TABLE ${database}.stat`);
+    const span = { node: 'node-a', fromNs: START, toNs: START + 400n * SECOND };
+    expect(await store.countEvents([span, { ...span, node: 'node-b' }])).toEqual([undefined, undefined]);
   });
 
   test('has no event before its segment has arrived', async () => {

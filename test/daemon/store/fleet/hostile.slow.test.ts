@@ -58,6 +58,7 @@ const QUESTIONS: readonly [path: string, more?: Parameters<typeof ask>[1]][] = [
   ['/api/transactions?sort=slowest&service=shop'],
   ['/api/transactions/order-1'],
   ['/api/transactions/order-1/summary'],
+  ['/api/transactions/order-1/explain'],
   ['/api/transactions/order-1/pin', { method: 'POST' }],
   ['/api/transactions/order-1/pin', { method: 'DELETE' }],
   ['/api/pins'],

@@ -95,9 +95,9 @@ async function compareAnswers(connection: Connection): Promise<number> {
     questions++;
     assert.equal(stringify(await ask(tables)), stringify(await ask(files)));
   }
-  const linesOf = async (pieces: AsyncIterable<Uint8Array>) => {
+  const linesOf = async (chunks: AsyncIterable<Uint8Array>) => {
     const all: Buffer[] = [];
-    for await (const piece of pieces) all.push(Buffer.from(piece));
+    for await (const chunk of chunks) all.push(Buffer.from(chunk));
     return Buffer.concat(all).toString();
   };
   await compare((store) => store.listServices());

@@ -6,12 +6,13 @@ import fc from 'fast-check';
 import { stringify } from '../../../../daemon/base/exact_json.ts';
 import { Problem } from '../../../../daemon/base/problem.ts';
 import { readEventKey } from '../../../../daemon/store/blocks/event.ts';
-import { encodeJsonPieces } from '../../../../daemon/store/blocks/event_json.ts';
+import { encodeJsonChunks } from '../../../../daemon/store/blocks/event_json.ts';
 import type { ScannedBlock } from '../../../../daemon/store/blocks/scanned_block.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
 import { scanFleet } from '../../../../daemon/store/fleet/scan.ts';
 import type { ScanRequest, Store, TransactionKey } from '../../../../daemon/store/store.ts';
+import { countBursts } from '../../../../daemon/store/transaction_bursts.ts';
 import { computeHeatmapColumns } from '../../../../daemon/sums/heatmap.ts';
 import { endServers } from '../../../clickhouse/server.ts';
 import { times } from '../../../repeats.ts';
@@ -98,6 +99,18 @@ describe('both stores', () => {
     );
   });
 
+  test('explain each transaction alike', async () => {
+    const range = { nodes: NODES, eventsMax: 100_000 };
+    for (const transactionId of [...TRANSACTIONS, ...HOSTILE])
+      for (const othersMax of [100_000, 1])
+        await expectSame((store) => resultOf(store.explainTransaction({ ...range, transactionId, othersMax })));
+    const one = { ...range, transactionId: TRANSACTIONS[0]!, othersMax: 1 };
+    await expectSame((store) => resultOf(store.explainTransaction({ ...one, eventsMax: 1 })));
+    await expectSame((store) =>
+      resultOf(store.explainTransaction({ ...one, fromNs: FROM, toNs: START + 60n * SECOND })),
+    );
+  });
+
   test('have the same lists of transactions, and a page of one goes on in the other', async () => {
     let most = 0;
     await fc.assert(
@@ -124,6 +137,17 @@ describe('both stores', () => {
     );
     expect(most).toBe(TRANSACTIONS.length);
   }, 120_000);
+
+  test('count the same bursts of each transaction', async () => {
+    const first = { filter: {}, sort: 'recent', limit: TRANSACTIONS.length } as const;
+    const limits = { transactionsMax: TRANSACTIONS.length, eventsMax: 1_000_000 };
+    const countIn = async (store: Store) => {
+      const { transactions } = await resultOf(store.listTransactions(first));
+      return resultOf(countBursts(store, transactions, limits));
+    };
+    await expectSame(countIn);
+    expect(await countIn(both.files)).toHaveLength(TRANSACTIONS.length);
+  });
 
   test('have the same sums', async () => {
     const bucket = fc.constantFrom(undefined, SECOND, 60n * SECOND, 3600n * SECOND);
@@ -196,9 +220,9 @@ describe('both stores', () => {
 });
 
 async function linesOf(blocks: AsyncIterable<ScannedBlock>): Promise<string[]> {
-  const pieces: Buffer[] = [];
-  for await (const piece of encodeJsonPieces(blocks, '\n')) pieces.push(Buffer.from(piece));
-  return Buffer.concat(pieces).toString().split('\n').filter(Boolean);
+  const chunks: Buffer[] = [];
+  for await (const chunk of encodeJsonChunks(blocks, '\n')) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks).toString().split('\n').filter(Boolean);
 }
 
 const sent = (request: ScanRequest) => linesOf(scanFleet(both.fleet, request));

@@ -46,9 +46,9 @@ export function twoNodes(): string[] {
 
 /** The events of a filter, each as its JSON. */
 export async function eventsIn(store: Store, filter: Parameters<Store['scan']>[0]['filter'] = {}): Promise<string[]> {
-  const pieces: Buffer[] = [];
-  for await (const piece of store.scanJson({ filter, order: 'asc' })) pieces.push(Buffer.from(piece));
-  return Buffer.concat(pieces).toString().split('\n').filter(Boolean);
+  const chunks: Buffer[] = [];
+  for await (const chunk of store.scanJson({ filter, order: 'asc' })) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks).toString().split('\n').filter(Boolean);
 }
 
 export const hourOf = (ns: bigint): bigint => ns / HOUR;
