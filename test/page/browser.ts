@@ -42,7 +42,10 @@ export async function newPage(options: BrowserContextOptions = {}): Promise<Watc
 
 async function firstPage(context: BrowserContext): Promise<WatchedPage> {
   closers.push(() => context.close());
-  context.on('page', lookOften);
+  context.on('page', (page) => {
+    lookOften(page);
+    showAtTimeout(page);
+  });
   return watch(await context.newPage());
 }
 
@@ -69,6 +72,27 @@ function lookOften(page: Page): void {
     }
   };
   page.waitForSelector = waitOften as typeof page.waitForSelector;
+}
+
+const SHOWN_MAX = 3000;
+
+/** Adds what the page shows, and where it is, to the message of a wait that took too long: nobody sees it later. */
+function showAtTimeout(page: Page): void {
+  for (const name of ['waitForSelector', 'waitForURL', 'waitForRequest', 'waitForResponse'] as const) {
+    const wait = page[name].bind(page) as (...options: unknown[]) => Promise<unknown>;
+    const waitAndShow = async (...options: unknown[]) => {
+      try {
+        return await wait(...options);
+      } catch (error) {
+        if (error instanceof errors.TimeoutError) {
+          const shown = await page.evaluate(() => `${location.href}\n${document.body.innerText}`).catch(String);
+          error.message += `\nThe page at that time: ${shown.slice(0, SHOWN_MAX)}`;
+        }
+        throw error;
+      }
+    };
+    Object.assign(page, { [name]: waitAndShow });
+  }
 }
 
 /**
