@@ -15,7 +15,7 @@ export const FLEET_TAILS_MAX = 32;
 
 /**
  * Time for which an event is held back after its start, so that events that began earlier can precede it: an agent
- * writes its events every 100 ms. An event that is recorded even later is sent as late.
+ * writes its events every 100 ms. An event that is recorded even later is sent with `late`.
  */
 export const REORDER_NS = 150_000_000n;
 
@@ -97,7 +97,7 @@ export function createTails(options: TailOptions): Tails {
       }
     } catch (error) {
       log.warn({ err: error }, 'live tail broke off');
-      // The connection is cut, so that the client connects again and gets the error.
+      // The connection is closed, so that the client reconnects and gets the error.
       tail.sink.destroy();
     } finally {
       tail.busy = false;
@@ -177,7 +177,7 @@ function createIdProblem(): Problem {
 
 /* Writes the events and losses that follow a position as frames of a live tail. */
 
-/** The id of each frame is the position after that frame. */
+/** A batch as text for a client. The id of each frame is the position after that frame. */
 export interface Frames extends Omit<FollowedBatch, 'followed'> {
   text: string;
 }

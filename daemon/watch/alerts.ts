@@ -1,6 +1,7 @@
 /**
- * Takes the webhook of Alertmanager as a trigger: keeps the slowest transactions of the service and the time that an
- * alert's labels name, or the transaction that they name.
+ * Receives Alertmanager's webhook. For each firing alert, keeps the transaction whose id is in the alert's labels. If
+ * the labels have no id, keeps the slowest transactions of the alert's period, limited to the service in the labels, if
+ * any.
  */
 import { createHash } from 'node:crypto';
 import { setImmediate as yieldNow } from 'node:timers/promises';
@@ -9,7 +10,7 @@ import type { TransactionSummary } from '../store/store.ts';
 import type { FoundMatch } from './state.ts';
 import { buildLimits, listRecordings, noteOutcomes, type WatcherOptions } from './watcher.ts';
 
-/** Version 4 has been the only one since Alertmanager 0.5; other fields are not used. */
+/** The fields of the webhook's body that are used. Alertmanager has sent only version 4 since its release 0.5. */
 export const alertmanagerBody = z.object({
   version: z.literal('4', { error: 'must be "4": this is not the webhook of Alertmanager' }),
   alerts: z.array(
@@ -24,15 +25,15 @@ export const alertmanagerBody = z.object({
 
 type Alert = z.infer<typeof alertmanagerBody>['alerts'][number];
 
-/** The most firing alerts of one request that are looked into. */
+/** Maximum number of firing alerts that one request handles; further alerts are counted as ignored. */
 export const ALERTS_MAX = 32;
 const NAME_CHARACTERS_MAX = 64;
 const NS_PER_MS = 1_000_000n;
 
 export interface AlertOptions {
-  /** The most transactions that one alert keeps. */
+  /** Maximum number of transactions that one alert keeps. */
   transactionsMax: number;
-  /** How long before an alert's start its transactions may have begun. */
+  /** Length of the period before an alert's start in which transactions are searched. */
   lookbackNs: bigint;
 }
 
@@ -41,7 +42,10 @@ export interface AcceptedAlert {
   transactions: string[];
 }
 
-/** Resolves once all matches are on the disk; the requests are handled one after another. */
+/**
+ * Handles one request at a time. Resolves once the matches are on disk; `ignored` counts firing alerts beyond
+ * ALERTS_MAX.
+ */
 export type TakeAlerts = (alerts: readonly Alert[]) => Promise<{ accepted: AcceptedAlert[]; ignored: number }>;
 
 export function createAlertTaker(watcher: WatcherOptions, options: AlertOptions): TakeAlerts {
@@ -97,7 +101,7 @@ async function findTransactions(
     return transaction ? [transaction] : [];
   }
   const [startNs, endNs] = [toNs(startsAt), toNs(endsAt)];
-  // An alert that fires has no end yet.
+  // Alertmanager sends the year 1 as the end of an alert that still fires.
   const toExclusiveNs = endNs > startNs ? endNs : BigInt(Date.now() + 1) * NS_PER_MS;
   const range = { fromNs: startNs - lookbackNs, toNs: toExclusiveNs };
   const filter = { ...range, ...(service !== undefined && { services: [service] }) };
@@ -111,12 +115,14 @@ async function findTransactions(
 
 const toNs = (time: string) => BigInt(Date.parse(time)) * NS_PER_MS;
 
-/** The name of an alert among those of rules, which have no colon. */
+/**
+ * Builds the rule name for an alert's matches. The colon distinguishes it from the names of rules, which have no colon.
+ */
 function nameAlert({ labels }: Alert): string {
   return `alert:${(labels.alertname ?? 'unnamed').slice(0, NAME_CHARACTERS_MAX).replaceAll(/[^\w.-]/g, '_')}`;
 }
 
-/** An alert that fires again later has another start. */
+/** Builds a key from the labels and the start, because an alert that fires again later has another start. */
 function identify({ labels, startsAt }: Alert): string {
   const sorted = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
   return createHash('sha256')

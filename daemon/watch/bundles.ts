@@ -1,4 +1,4 @@
-/** Writes the bundles of transactions into a folder, within its limits: the oldest ones make room. */
+/** Writes and removes the bundle files of transactions in a folder. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,12 +10,14 @@ import { buildSelection } from '../export/incident/selection.ts';
 import { openSource } from '../export/source.ts';
 
 export interface BundleRequest {
-  /** The folder that the agent records into: a recording that is opened by its path counts as foreign, and is checked. */
+  /**
+   * The folder that the agent records into. A recording given by its own path would count as foreign and be checked.
+   */
   data: string;
   recordingId: string;
   transactionId: string;
   folder: string;
-  /** A bundle that would be larger is not written. */
+  /** Maximum size of the bundle; a larger bundle is not written. */
   bytesMax: number;
   signal: AbortSignal;
 }
@@ -26,8 +28,8 @@ const NAME_MAX = 60;
 const HASH_DIGITS = 16;
 
 /**
- * Returns the name of a transaction's file: what is harmless of its id, and a hash of the whole id, as two ids may differ
- * only in what is left out.
+ * Returns the name of a transaction's bundle file: the start of its id with unsafe characters replaced, and a hash. The
+ * hash distinguishes ids that the replacement makes equal.
  */
 export function nameBundle(recordingId: string, transactionId: string): string {
   const harmless = transactionId
@@ -40,7 +42,10 @@ export function nameBundle(recordingId: string, transactionId: string): string {
   return `${harmless}-${hash.slice(0, HASH_DIGITS)}.kreplay`;
 }
 
-/** Replaces the transaction's file. Throws an ExportError that says what to do, such as about a full disk. */
+/**
+ * Writes a transaction's bundle and replaces an earlier one. Throws an ExportError with advice, for example if the disk
+ * is full.
+ */
 export async function writeBundle(request: BundleRequest): Promise<BundleResult> {
   const { data, recordingId, transactionId, folder, bytesMax, signal } = request;
   mkdirSync(folder, { recursive: true, mode: 0o750 });

@@ -140,7 +140,9 @@ function addWatchOptions(command: Command): Command {
   return addLogOptions(command);
 }
 
-/** Returns the problem of settings that do not fit together; throws a ConfigError for wrong rules. */
+/**
+ * Returns why settings contradict each other; undefined if they do not. Throws a ConfigError for an invalid rules file.
+ */
 function findProblem({ tlsCert, tlsKey, listen: address, tokens, rules }: Partial<WatchFlags>): string | undefined {
   if ((tlsCert === undefined) !== (tlsKey === undefined)) return '--tls-cert and --tls-key go together';
   if (address === undefined && (tokens !== undefined || tlsCert !== undefined))
@@ -209,7 +211,7 @@ async function run(flags: WatchFlags, command: Command): Promise<void> {
   const manager = createServiceManager();
   const state = openWatchState(flags.state);
   const recording = join(flags.data, RECORDING_FILE);
-  // The agent's own recording is trusted: the checks of a foreign file take long, and would hold up pins.
+  // Only the agent's own recording is opened: imported files would be checked first, which takes long and delays pins.
   const recordings = openRecordingStore(flags.data, [], undefined, { isLiveOnly: true });
   const counters = createCounters(rules.map(({ name }) => name));
   const watcher: WatcherOptions = {
@@ -248,7 +250,7 @@ async function run(flags: WatchFlags, command: Command): Promise<void> {
   }
 }
 
-/** Serves the address, if there is one; the returned function ends that. */
+/** Starts the HTTP server if `--listen` is given. Returns a function that closes the server. */
 async function serve(flags: WatchFlags, watcher: WatcherOptions): Promise<() => Promise<void>> {
   const { listen: address, tokens: path, tlsCert: cert, tlsKey: key } = flags;
   if (!address) return async () => {};

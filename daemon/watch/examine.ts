@@ -1,6 +1,6 @@
 /**
- * Finds the transactions that meet a rule among the events that were recorded since the last look. An event's number
- * says exactly what was examined: numbers are never given twice.
+ * Finds transactions that match a rule among newly recorded events. Event numbers are never reused, so the number of
+ * the last examined event is an exact position.
  */
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import { isOwnEvent } from '../store/blocks/own_events.ts';
@@ -10,18 +10,19 @@ import type { TransactionSummary } from '../store/store.ts';
 import { hasEventCondition, type Rule } from './rules.ts';
 import type { FoundMatch } from './state.ts';
 
-/** Rows that are read at once, between which other work may run. */
+/** Number of rows read in one step; other work may run between two steps. */
 const ROWS_A_STEP = 4096;
-/** Transactions that are read without a pause: each takes up to 130 us. */
+/** Number of transaction summaries read in one step. Reading one takes up to 130 us. */
 const READ_A_STEP = 32;
-/** Numbers that are examined before the position is kept. */
+/** Length of a range of event numbers that is examined before the position is stored. */
 export const NUMBERS_A_CHUNK = 262_144;
 /**
- * The most transactions whose start is remembered. Others are read from the recording, which takes forty times as long as
- * to list those that are new; a transaction that the writer has forgotten, too, counts from its next event on.
+ * Maximum number of transactions whose start is cached. For other transactions, the start is read from the recording,
+ * which takes forty times as long as listing a new transaction. If the recording's writer has forgotten the transaction
+ * too, the transaction counts from its next event on.
  */
 const STARTS_MAX = 262_144;
-/** Transactions that are listed at once, and for one block. */
+/** Number of transactions listed in one step, and maximum number listed for one block. */
 const LISTED_AT_ONCE = 1024;
 const LISTED_MAX = 4 * ROWS_A_STEP;
 
@@ -36,18 +37,18 @@ export type OnFound = (rule: Rule, found: FoundMatch) => void;
 
 export interface Examiner {
   /**
-   * Examines a range in steps; other work may run between them. Calls `onFound` for each transaction and rule, perhaps
-   * again. Returns how many events of the range retention removed before they were examined.
+   * Examines a range in steps, between which other work may run. Calls `onFound` for each transaction and rule that
+   * match, possibly more than once. Returns how many events of the range retention removed before they were examined.
    */
   examine(range: ExaminedRange, onFound: OnFound): Generator<void, number>;
-  /** Returns the number of the first event that is stored at or after `from`; `end` if there is none. */
+  /** Returns the number of the first event stored at or after `from`; `end` if no such event is stored. */
   findNext(range: ExaminedRange): number;
 }
 
 export interface ExaminerOptions {
   recordings: Recordings;
   rules: readonly Rule[];
-  /** Whether this transaction is known to meet the rule: then nothing is read for it. */
+  /** Whether a transaction is already known to match a rule, so that it need not be read again. */
   isKnown: (rule: Rule, recordingId: string, transactionId: string) => boolean;
 }
 
@@ -58,8 +59,8 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
   const starts = createStarts();
 
   /**
-   * Calls `onBlock` with each block of a range, and yields what that yields. Returns how many events were removed before they were read: retention
-   * goes on meanwhile, so each part of the range is counted when its block has been read.
+   * Calls `onBlock` with each block of a range, and yields between steps. Returns how many events retention removed
+   * before they were read. They are counted after each block, because retention continues during the scan.
    */
   function* readArrivals(
     { recordingId, from, end }: ExaminedRange,
@@ -70,7 +71,7 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
     let missed = 0;
     for (let next = from; next < end; ) {
       const arrived = recordings.arrivals({ recordingId, filter, from: next, end, limit: ROWS_A_STEP });
-      // Nothing in the recording can match: what could have matched may have been removed.
+      // If `arrived` is undefined, no stored event can match, but matching events may have been removed.
       const readEnd = arrived?.next ?? end;
       missed += recordings.countRemoved(recordingId, next, readEnd).count;
       if (arrived) yield* onBlock(arrived.scanned);
@@ -80,7 +81,7 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
     return missed;
   }
 
-  /** Finds transactions with an event that meets the rule. */
+  /** Finds transactions with an event that meets all conditions of a rule. */
   function examineEvents(range: ExaminedRange, rule: Rule, onFound: OnFound): Generator<void, number> {
     const { recordingId } = range;
     return readArrivals(range, buildEventFilter(rule), ({ block, dictionary }) => {
@@ -107,7 +108,9 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
     });
   }
 
-  /** Finds transactions that are as long as a rule asks for, perhaps with an event that it asks for. */
+  /**
+   * Finds transactions that are long enough for a rule. If the rule has event conditions, an event must meet them too.
+   */
   function* examineTransactions(range: ExaminedRange, onFound: OnFound): Generator<void, number> {
     const { recordingId } = range;
     let unread = 0;
@@ -124,8 +127,8 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
   }
 
   /**
-   * Notes the starts of transactions that appear in a block for the first time: their keys are those of their first
-   * contexts, so they are neighbours in the list of transactions.
+   * Caches the starts of transactions that are new in a block. The list of transactions is sorted by the id of each
+   * transaction's first context, so new transactions are neighbours in the list.
    */
   function* learnStarts(recordingId: string, { block, dictionary }: RecordingBlock): Generator<void, void> {
     const contexts = getColumn(block, 'context').subarray(0, block.rowCount);
@@ -144,7 +147,10 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
     }
   }
 
-  /** Returns the transactions of a block that may have reached the least duration of all rules, each with a context. */
+  /**
+   * Selects the transactions of a block that may be long enough for a rule. Maps each transaction id to one of its
+   * contexts.
+   */
   function selectLong({ block, dictionary }: RecordingBlock): Map<string, number> {
     const contexts = getColumn(block, 'context');
     const [timestamps, durations] = [getBigColumn(block, 'timestamp_ns'), getBigColumn(block, 'duration_ns')];
@@ -152,7 +158,7 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
     const spans = new Map<number, { fromNs: bigint; toNs: bigint }>();
     for (let row = 0; row < block.rowCount; row++) {
       const context = contexts[row]!;
-      // A request that writes data back later takes none of the transaction's time.
+      // Write-back requests add nothing to a transaction's duration, because its caller does not wait for them.
       if (context === 0 || !isOwnEvent(true, sources[row]!)) continue;
       const fromNs = timestamps[row]!;
       const toNs = fromNs + durations[row]!;
@@ -173,13 +179,16 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
     return long;
   }
 
-  /** Reads a transaction, soon if its context is its first one. */
+  /** Reads a transaction's summary. The lookup is fast if `context` is the transaction's first context. */
   function readTransaction({ recordingId, transactionId, context }: SeenTransaction): KnownTransaction | undefined {
     const [first] = recordings.listNewest(recordingId, { limit: 1, beforeKey: context + 1 });
     return first?.transactionId === transactionId ? first : recordings.findTransaction(transactionId);
   }
 
-  /** Returns false if retention has removed the transaction before it was known whether it meets a rule. */
+  /**
+   * Calls `onFound` for each rule that a transaction matches. Returns false if retention removed the transaction before
+   * it was examined.
+   */
   function* examineOne(seen: SeenTransaction, onFound: OnFound): Generator<void, boolean> {
     const { recordingId, transactionId } = seen;
     const asked = ownRules.filter((rule) => !isKnown(rule, recordingId, transactionId));
@@ -211,7 +220,7 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
 
   return {
     *examine(range, onFound) {
-      // Events that are gone for one rule are gone for the rules after it as well.
+      // Retention removes the same events for every rule, so the counts are not added up.
       let missed = 0;
       for (const rule of eventRules) missed = Math.max(missed, yield* examineEvents(range, rule, onFound));
       if (ownRules.length > 0) missed = Math.max(missed, yield* examineTransactions(range, onFound));
@@ -240,7 +249,7 @@ type KnownTransaction = Pick<TransactionSummary, 'firstTimestampNs' | 'lastEndNs
 interface SeenTransaction {
   recordingId: string;
   transactionId: string;
-  /** Id of one of its contexts. */
+  /** Id of one of the transaction's contexts. */
   context: number;
 }
 
@@ -258,7 +267,7 @@ function buildEventFilter({ services, minEventNs, failed, results }: Rule): Even
   };
 }
 
-/** The service that a cool-down is about: one that the rule names, if it took part. */
+/** Chooses the service for the cool-down: preferably a service that the rule names and that took part. */
 function chooseService({ services = [] }: Rule, tookPart: readonly string[]): string {
   return (
     services.find((service) => tookPart.includes(service)) ??
@@ -268,12 +277,15 @@ function chooseService({ services = [] }: Rule, tookPart: readonly string[]): st
   );
 }
 
-/** Remembers when transactions began, as long as their events keep coming. */
+/** Caches the starts of the transactions whose events came most recently. */
 function createStarts() {
   const known = new Map<string, bigint>();
   return {
     has: (transactionId: string) => known.has(transactionId),
-    /** Returns the start as far as it is known; `isWhole` says that the recording's own summary is noted. */
+    /**
+     * Notes an event time and returns the transaction's start; undefined if the start is not known yet. `isWhole` means
+     * that `fromNs` is the start in the recording's own summary.
+     */
     note(transactionId: string, fromNs: bigint, isWhole = false): bigint | undefined {
       const before = known.get(transactionId);
       if (before === undefined && !isWhole) return undefined;

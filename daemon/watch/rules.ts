@@ -1,4 +1,7 @@
-/** The rules file of `kreplay watch`: which transactions are kept, and whom to tell. It is TOML, like the configuration. */
+/**
+ * Reads the rules file of `kreplay watch`. This TOML file defines which transactions are kept and which webhook is
+ * called.
+ */
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../../agent/config/errors.ts';
 import { findNearest } from '../../agent/config/nearest.ts';
@@ -12,28 +15,28 @@ import {
 import { parseDuration } from '../base/duration.ts';
 import { parseErrorName } from '../store/blocks/errno.ts';
 
-/** A number of matches in a time. */
+/** A number of matches within a period. */
 export interface MatchRate {
   count: number;
   withinNs: bigint;
 }
 
-/** All conditions that are given must hold. */
+/** A rule of the file. A transaction matches the rule if all given conditions hold. */
 export interface Rule {
   name: string;
-  /** Services of which one took part. */
+  /** Names of services; at least one of them must have taken part in the transaction. */
   services?: readonly string[];
   /** Minimum duration of the transaction. */
   minDurationNs?: bigint;
-  /** Conditions that a single event must meet. */
+  /** Minimum duration of an event. One event must meet this condition, `failed` and `results` together. */
   minEventNs?: bigint;
   failed?: true;
   results?: readonly bigint[];
-  /** Matches count from this rate on. */
+  /** Minimum rate: transactions match only once this many meet the conditions within the period. */
   atLeast?: MatchRate;
   /** Matches beyond this rate are dropped. */
   atMost?: MatchRate;
-  /** Time after a delivery in which further matches with the same service are kept but not told. */
+  /** Time after a delivery in which further matches of the rule and the same service are kept without a delivery. */
   coolDownNs: bigint;
 }
 
@@ -52,7 +55,9 @@ export interface WatchRules {
 export const RULES_MAX = 64;
 const FILE_BYTES_MAX = 256 * 1024;
 const RULE_NAME = /^[\w.-]{1,64}$/;
-/** The most matches that `at-least` can ask for: so many are remembered for each rule. */
+/**
+ * Maximum count in `at-least` and `at-most`. It limits how many candidates the state stores for a rule with `at-least`.
+ */
 const RATE_COUNT_MAX = 1000;
 const RATE_NS_MAX = 86_400_000_000_000n;
 const COOL_DOWN_NS_MAX = 7n * 86_400_000_000_000n;
@@ -60,7 +65,7 @@ const SERVICES_MAX = 100;
 const TIMEOUT_MS_DEFAULT = 10_000;
 const TIMEOUT_MS_MAX = 60_000;
 
-/** Throws a ConfigError that lists everything that is wrong. */
+/** Reads a rules file. Throws a ConfigError that lists all errors in the file. */
 export function readRules(path: string): WatchRules {
   return parseRules(path, readFile(path));
 }
@@ -109,7 +114,7 @@ function describeUnknown(key: string): string {
   return `there is no ${key}${nearest ? `; did you mean ${nearest}?` : '; a file has [[rule]] and [webhook]'}`;
 }
 
-/** Turns a value of the file into that of a rule; returns undefined for a value of a wrong type or form. */
+/** Converts a TOML value to a value of a rule or webhook; returns undefined if its type or format is wrong. */
 type Convert<Value> = (value: TomlValue) => Value | undefined;
 
 interface Key<Target> {
@@ -257,7 +262,7 @@ function buildWebhook(entries: readonly TomlEntry[], report: Report): Webhook {
   return hook as Webhook;
 }
 
-/** Whether the rule has a condition that one event must meet. */
+/** Whether a rule has a condition that a single event must meet. */
 export function hasEventCondition({ minEventNs, failed, results }: Rule): boolean {
   return minEventNs !== undefined || failed === true || results !== undefined;
 }

@@ -1,6 +1,7 @@
 /**
- * What `kreplay watch` must know after a kill: how far the recording was examined, what matched, and what is still to be
- * done about each match. A SQLite database; each change is one transaction that survives a loss of power.
+ * The state that `kreplay watch` continues from after a kill: how far each recording was examined, the matches, and the
+ * work left for each match. It is a SQLite database. Each change is one database transaction that survives a power
+ * failure.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, constants, mkdirSync, openSync } from 'node:fs';
@@ -13,18 +14,24 @@ import type { MatchRate } from './rules.ts';
 const APPLICATION_ID = 0x4b52_7761;
 const VERSION = 1;
 export const STATE_FILE = 'watch.sqlite';
-/** Lock timeout, long enough for a predecessor that is just being killed. */
+/** Lock timeout, long enough for a previous watcher that is being killed to release the file. */
 const LOCKED_MS_MAX = 2000;
-/** The most incidents that are remembered; the oldest ones with nothing left to do make room. */
+/** Number of incidents above which the oldest incidents are deleted. Incidents with a bundle or with work left stay. */
 const INCIDENTS_MAX = 100_000;
-/** Size of the log, which SQLite would let grow to 4 MB, while its disk may be nearly full. */
+/**
+ * Size in pages at which SQLite empties the write-ahead log. The default is 4 MB, too much for a disk that is nearly
+ * full.
+ */
 const LOG_PAGES_MAX = 64;
-/** No delivery waits longer for its next attempt: a clock that was set back does not delay deliveries. */
+/**
+ * Maximum wait for the next attempt of a delivery. An attempt planned later than that is made at once, because the
+ * clock must have been set back.
+ */
 const WAIT_MS_MAX = 600_000;
-/** An incident whose pin was refused for so long, as pins are full, may make room as well. */
+/** Age from which an incident may be deleted even though it could not be pinned. */
 const PIN_WAIT_MS_MAX = 86_400_000;
 const FORGOTTEN_AT_ONCE = 1000;
-/** The most alerts and cool-downs that are remembered: the latest ones. */
+/** Maximum numbers of stored alerts and cool-downs; the oldest ones are deleted. */
 const ALERTS_MAX = 10_000;
 const COOL_DOWNS_MAX = 10_000;
 
@@ -37,9 +44,9 @@ export interface FoundMatch {
   rule: string;
   transactionId: string;
   recordingId: string;
-  /** The service that the cool-down is about; empty if none is known. */
+  /** The service to which the rule's cool-down applies; empty if no service is known. */
   service: string;
-  /** When the transaction met the rule, by the recording's clock. */
+  /** Time at which the transaction met the rule, by the recording's clock. */
   atNs: bigint;
 }
 
@@ -47,9 +54,12 @@ export interface MatchLimits {
   atLeast?: MatchRate | undefined;
   atMost?: MatchRate | undefined;
   coolDownNs: bigint;
-  /** The most matches of all rules in a minute of the recording's time; undefined for alerts, which have limits of their own. */
+  /**
+   * Maximum number of matches of all rules within a minute of recorded time; undefined for alerts, which have other
+   * limits.
+   */
   perMinuteMax: number | undefined;
-  /** The most deliveries that wait; 0 if nobody is told. */
+  /** Maximum number of deliveries that wait; 0 if there is no webhook. */
   queueMax: number;
 }
 
@@ -58,7 +68,7 @@ export type MatchOutcome = 'matched' | 'known' | 'counted' | 'rate' | 'minute';
 export type PinState = 'due' | 'set' | 'gone';
 export type BundleState = 'due' | 'written' | 'removed' | 'too_large' | 'gone' | 'failed';
 
-/** A transaction that is kept. */
+/** A matched transaction, and the state of its pin and its bundle. */
 export interface Incident {
   incidentId: number;
   transactionId: string;
@@ -66,12 +76,12 @@ export interface Incident {
   matchedMs: number;
   pin: PinState;
   bundle: BundleState;
-  /** Name of the bundle's file in the folder; null as long as none was written. */
+  /** Name of the bundle's file in the folder; null until a bundle is written. */
   file: string | null;
   bundleBytes: number;
   /** Number of events that the transaction had when its bundle was written. */
   bundleEvents: number;
-  /** Why the last attempt to write the bundle failed. */
+  /** Why the last attempt to write the bundle failed; null if it did not fail. */
   problem: string | null;
 }
 
@@ -80,7 +90,7 @@ export interface DueDelivery extends Omit<FoundMatch, 'recordingId'> {
   incidentId: number;
   attempts: number;
   matchedMs: number;
-  /** Number of matches that this rule's cool-down for the service held back before this one. */
+  /** Number of matches whose delivery the rule's cool-down has prevented since the previous delivery. */
   held: number;
 }
 
@@ -172,7 +182,7 @@ const MINUTE_NS = 60_000_000_000n;
 
 export type WatchState = ReturnType<typeof prepareState>;
 
-/** Opens the state in a folder, which no other watcher can open until it is closed. Throws a WatchStateError. */
+/** Opens the state file in a folder and locks it until `close`. Throws a WatchStateError with advice for the user. */
 export function openWatchState(folder: string): WatchState {
   const path = join(folder, STATE_FILE);
   let database: Database.Database | undefined;
@@ -190,7 +200,7 @@ export function openWatchState(folder: string): WatchState {
 }
 
 function prepareTables(database: Database.Database, path: string): void {
-  // EXCLUSIVE keeps a second watcher out, which would send everything twice.
+  // EXCLUSIVE keeps out a second watcher, which would repeat every delivery.
   database.pragma('locking_mode = EXCLUSIVE');
   const tables = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get()!;
   const version = database.pragma('user_version', { simple: true }) as number;
@@ -204,7 +214,7 @@ function prepareTables(database: Database.Database, path: string): void {
   const faults = database.pragma('quick_check(1)', { simple: true });
   if (faults !== 'ok') throw createDamagedError(path, String(faults).split('\n').at(-1)!);
   database.pragma('journal_mode = WAL');
-  // A delivery must not be forgotten after it was sent, nor a position be kept whose matches are lost.
+  // FULL syncs every commit, so that a power failure loses no match and no record of a sent delivery.
   database.pragma('synchronous = FULL');
   database.pragma(`wal_autocheckpoint = ${LOG_PAGES_MAX}`);
   database.pragma('foreign_keys = ON');
@@ -237,8 +247,8 @@ function toStateError(error: unknown, path: string): unknown {
 }
 
 /**
- * Id of the delivery about a match. It depends on nothing but the match, so that each attempt has the same id, also
- * after the state was lost.
+ * Builds the id of a match's delivery from the match alone. All attempts therefore have the same id, even if the state
+ * file was lost in between.
  */
 export function buildDeliveryId({
   recordingId,
@@ -269,7 +279,7 @@ function prepareState(database: Database.Database) {
     ruleMatches: prepare<number>(
       'SELECT count(*) FROM rule_match WHERE rule = :rule AND at_ns > :atNs - :withinNs AND at_ns < :atNs + :withinNs',
     ).pluck(),
-    // Names of alerts have a colon, those of rules have none.
+    // Leaves out alerts, whose names contain a colon. Names of rules contain no colon.
     allMatches: prepare<number>(`
       SELECT count(*) FROM rule_match
       WHERE at_ns > :atNs - :withinNs AND at_ns < :atNs + :withinNs AND instr(rule, ':') = 0`).pluck(),
@@ -326,7 +336,10 @@ function prepareState(database: Database.Database) {
       ORDER BY incident_id LIMIT ${FORGOTTEN_AT_ONCE})`),
   };
 
-  /** Adds a match that the limits allow. A cool-down holds back the delivery, never the pin and the bundle. */
+  /**
+   * Adds a match unless it is known or exceeds a limit. A cool-down prevents only the delivery, not the pin and the
+   * bundle.
+   */
   function addMatch(found: FoundMatch, limits: MatchLimits, nowMs: number): MatchOutcome {
     const { rule, service, atNs } = found;
     const known = sql.incident.get({ ...found });
@@ -345,7 +358,7 @@ function prepareState(database: Database.Database) {
   function chooseDelivery({ rule, service, atNs }: FoundMatch, { coolDownNs, queueMax }: MatchLimits) {
     if (queueMax === 0) return { delivery: 'none', held: 0 };
     const last = sql.coolDown.get({ rule, service });
-    // The clock of the recording may have been set back since.
+    // The difference is absolute, because the recording's clock may have been set back since the last delivery.
     const sinceNs = last === undefined ? coolDownNs : atNs > last.atNs ? atNs - last.atNs : last.atNs - atNs;
     if (last && sinceNs < coolDownNs) {
       sql.setCoolDown.run({ rule, service, atNs: last.atNs, held: last.held + 1n });
@@ -356,7 +369,10 @@ function prepareState(database: Database.Database) {
     return { delivery: 'due', held: Number(last?.held ?? 0n) };
   }
 
-  /** Adds a match of a rule, or counts it for `at-least`; then all those that reach the rate match together. */
+  /**
+   * Adds a match. For a rule with `at-least`, only counts the match until the rate is reached; then adds all counted
+   * matches.
+   */
   function add(found: FoundMatch, limits: MatchLimits, nowMs: number): MatchOutcome[] {
     const { atLeast } = limits;
     if (!atLeast) return [addMatch(found, limits, nowMs)];
@@ -369,7 +385,10 @@ function prepareState(database: Database.Database) {
     return others.length > 0 ? others.map((one) => addCounted({ rule, ...one }, limits, nowMs)) : ['counted'];
   }
 
-  /** Adds a match that `at-least` has counted. One that is dropped stays so, and goes on to count for the others. */
+  /**
+   * Adds a match that `at-least` has counted. A match dropped by a limit stays dropped, but still counts towards the
+   * rate.
+   */
   function addCounted(found: FoundMatch, limits: MatchLimits, nowMs: number): MatchOutcome {
     const outcome = addMatch(found, limits, nowMs);
     if (outcome === 'rate' || outcome === 'minute') sql.dropCandidate.run({ ...found });
@@ -379,10 +398,10 @@ function prepareState(database: Database.Database) {
   const runAll = database.transaction(<Result>(work: () => Result): Result => work());
 
   return {
-    /** Runs changes as one: all of them survive a kill, or none. */
+    /** Runs changes in one database transaction: either all changes survive a kill, or no change does. */
     change: <Result>(work: () => Result): Result => runAll.immediate(work) as Result,
     getPosition: (recordingId: string): number | undefined => sql.position.get({ recordingId }),
-    /** Whether any recording was examined before. */
+    /** Whether the position of any recording is stored, which means that a watcher has run before. */
     hasPosition: (): boolean => sql.anyPosition.get({})! > 0,
     move: (recordingId: string, number: number): void => void sql.move.run({ recordingId, number }),
     add,
@@ -393,10 +412,13 @@ function prepareState(database: Database.Database) {
       const known = sql.incident.get({ recordingId, transactionId });
       return known !== undefined && sql.match.get({ incidentId: known.incidentId, rule }) !== undefined;
     },
-    /** Lists incidents after this one whose pin is due. */
+    /** Lists incidents with an id above `after` whose pin is due. */
     listUnpinned: (after: number, limit: number): Incident[] => sql.unpinned.all({ after, limit }),
     setPin: (incidentId: number, pin: PinState): void => void sql.setPin.run({ incidentId, pin }),
-    /** Lists incidents after this one whose bundle is due, or is written again if the transaction goes on. */
+    /**
+     * Lists incidents with an id above `after` whose bundle is due, or must be written again if the transaction gets
+     * more events.
+     */
     listFollowed: (after: number, limit: number): Incident[] => sql.followed.all({ after, limit }),
     setWritten: (incidentId: number, file: string, bytes: number, events: number, nowMs: number): void =>
       void sql.setWritten.run({ incidentId, file, bytes, events, nowMs }),
@@ -404,7 +426,10 @@ function prepareState(database: Database.Database) {
     setBundle: (incidentId: number, bundle: BundleState): void => void sql.setBundle.run({ incidentId, bundle }),
     leave: (incidentId: number): void => void sql.leave.run({ incidentId }),
     findOldestWritten: (except: number): Incident | undefined => sql.oldestWritten.get({ except }),
-    /** Lists deliveries to attempt now: their bundle was written, or failed, or is waited for no longer. */
+    /**
+     * Lists deliveries to attempt now: the bundle was written, writing it failed, or the match is older than
+     * `patientMs`.
+     */
     listDue(nowMs: number, patientMs: number, limit: number): DueDelivery[] {
       return sql.due.all({ nowMs, patientMs, limit }).map((row) => ({
         ...row,
@@ -419,14 +444,14 @@ function prepareState(database: Database.Database) {
       delivery: 'due' | 'done' | 'given_up',
       nextMs = 0,
     ): void => void sql.setDelivery.run({ incidentId, rule, delivery, nextMs }),
-    /** Whether an alert was taken before. */
+    /** Whether an alert with this key was handled before. */
     hasAlert: (key: string): boolean => sql.alert.get({ key }) !== undefined,
     addAlert(key: string, nowMs: number): void {
       sql.addAlert.run({ key, nowMs });
       sql.dropAlerts.run({});
     },
     count: (): WatchCounts => sql.counts.get({})!,
-    /** Forgets the oldest incidents with nothing left to do, and cool-downs, if there are too many. */
+    /** Deletes the oldest cool-downs and the oldest incidents without work left, if there are too many. */
     forget(nowMs: number, incidentsMax = INCIDENTS_MAX): void {
       if (sql.incidentCount.get({})! > incidentsMax) sql.forget.run({ oldMs: nowMs - PIN_WAIT_MS_MAX });
       sql.dropCoolDowns.run({});

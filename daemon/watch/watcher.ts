@@ -1,6 +1,7 @@
 /**
- * Watches a recording: examines what arrives, pins what matches, writes its bundle and calls the webhook. Each of these
- * four goes on by itself, from the state on the disk: a receiver that hangs or a disk that is full holds up no pin.
+ * Watches recordings in four independent loops: one examines new events, one pins matching transactions, one writes
+ * their bundles, and one calls the webhook. Each loop takes its work from the state on disk, so a hanging receiver or a
+ * full disk delays no pin.
  */
 import { setTimeout as sleep, setImmediate as yieldNow } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -18,24 +19,24 @@ import { computeBackoffMs, type OpenWebhook } from './webhook.ts';
 
 export interface WatcherOptions {
   recordings: Recordings;
-  /** The folder that the agent records into, for exports. */
+  /** The folder that the agent records into; bundles are exported from its recording. */
   data: string;
   rules: readonly Rule[];
   state: WatchState;
   webhook: OpenWebhook | undefined;
-  /** Length of the period before a transaction that its pin keeps too. */
+  /** Length of the period before a transaction that is pinned together with the transaction. */
   beforeNs: bigint;
-  /** A bundle is written once its transaction has had no new event for so long. */
+  /** Time without a new event of a transaction after which its bundle is written. */
   quietMs: number;
   folder: string;
   bundleBytesMax: number;
   bundlesMax: number;
   perMinuteMax: number;
   queueMax: number;
-  /** A delivery or a bundle that fails for so long is given up. */
+  /** Time after which a delivery or a bundle that still fails is given up. */
   giveUpMs: number;
   counters: WatchCounters;
-  /** Called once nothing that is recorded from now on can be missed. */
+  /** Called once, when all events recorded from then on will be examined. */
   onWatching: () => void;
   log: Logger;
   signal: AbortSignal;
@@ -43,28 +44,34 @@ export interface WatcherOptions {
 
 const POLL_MS = 200;
 const TICK_MS = 100;
-/** A position without matches is kept this often; after a kill, what came since is examined again. */
+/** Interval at which the position is stored while nothing matches. After a kill, later events are examined again. */
 const KEEP_EVERY_MS = 1000;
-/** Matches that are kept as one change. */
+/** Number of matches that are stored in one database transaction. */
 const BATCH_MAX = 256;
 const RETRY_MS_MAX = 60_000;
-/** A bundle is written after so long even if its transaction is not quiet, and a delivery waits no longer for a bundle. */
+/**
+ * Time after a match at which the bundle is written even if the transaction still gets events. `DELIVERY_WAIT_MS` is
+ * the time after which a delivery no longer waits for the bundle.
+ */
 const BUNDLE_WAIT_MS = 60_000;
 const DELIVERY_WAIT_MS = 90_000;
-/** A written bundle is written again if its transaction goes on: the kernel writes data back for some 30 s. */
+/**
+ * Time without a new event after which a transaction is no longer followed. A followed transaction's bundle is written
+ * again after new events, because the kernel writes data back for some 30 s.
+ */
 const FOLLOWED_MS = 60_000;
 const REWRITE_MS_MIN = 5_000;
 const REWRITE_MS_MAX = 3_600_000;
 const DELIVERIES_AT_ONCE = 4;
 const PINS_A_STEP = 64;
 const FOLLOWED_A_STEP = 256;
-/** Matches that are remembered in memory, so that a transaction that goes on is not examined for them again. */
+/** Number of matches cached in memory, so that later events of a matched transaction need no database query. */
 const SETTLED_MAX = 65_536;
 const LOGGED_CHARACTERS_MAX = 200;
 const SERVICES_TOLD_MAX = 20;
 const SERVICE_CHARACTERS_MAX = 256;
 
-/** Key of the position that says that the first start found no recording. */
+/** Recording id of a position that marks that the first start found no recording. */
 const NO_RECORDING = '';
 
 /** Watches until the signal aborts. */
@@ -79,7 +86,10 @@ export async function watch(options: WatcherOptions): Promise<void> {
   await deliverer.settle();
 }
 
-/** Runs a step again and again: later if there is nothing to do, and ever later while it fails in the same way. */
+/**
+ * Repeats a step until the signal aborts. Waits between runs as long as the step asks for; after failures, the wait
+ * grows.
+ */
 async function repeat(options: WatcherOptions, step: FailedStep, work: () => Promise<number>): Promise<void> {
   const { signal } = options;
   const notes = createFailureNotes(options, step);
@@ -99,7 +109,7 @@ async function repeat(options: WatcherOptions, step: FailedStep, work: () => Pro
   }
 }
 
-/** Counts failures, and logs the first one of those with the same reason. */
+/** Counts failures, and logs a failure if its reason differs from the reason logged last. */
 function createFailureNotes({ log, counters }: WatcherOptions, step: FailedStep) {
   let told = '';
   return {
@@ -119,7 +129,10 @@ export function shorten(text: string): string {
   return text.length > LOGGED_CHARACTERS_MAX ? `${text.slice(0, LOGGED_CHARACTERS_MAX)}...` : text;
 }
 
-/** Without a rule, returns the limits of an alert, of which no match is dropped. */
+/**
+ * Returns the limits for the matches of a rule. Without a rule, returns the limits for alerts, whose matches are never
+ * dropped.
+ */
 export function buildLimits(
   { perMinuteMax, queueMax, webhook }: Pick<WatcherOptions, 'perMinuteMax' | 'queueMax' | 'webhook'>,
   rule?: Rule,
@@ -134,7 +147,7 @@ export function buildLimits(
   };
 }
 
-/** Counts and logs what became of a match. */
+/** Counts the outcomes of adding a match, and logs the match if it was added. */
 export function noteOutcomes(
   { counters, log }: Pick<WatcherOptions, 'counters' | 'log'>,
   { rule, transactionId, service }: FoundMatch,
@@ -149,7 +162,7 @@ export function noteOutcomes(
     log.info({ rule, transaction: shorten(transactionId), service: shorten(service) }, 'a transaction matches');
 }
 
-/* Examines what arrives. */
+/* Examines new events. */
 
 function createFollower(options: WatcherOptions): () => Promise<number> {
   const { recordings, rules, state, counters, log, signal } = options;
@@ -166,7 +179,7 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
     const known = positions.get(recordingId);
     if (known) return known;
     const stored = state.getPosition(recordingId);
-    // The first recording is watched from now on, all others are new.
+    // The very first recording is examined from its current end on, every later recording from its beginning.
     const number = Math.min(end, stored ?? (state.hasPosition() ? 0 : end));
     if (stored !== number) state.change(() => state.move(recordingId, number));
     const position = { number, kept: number, keptMs: performance.now() };
@@ -188,7 +201,10 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
     }
   }
 
-  /** Keeps matches. If the state cannot be written, they are pinned at least, and found again later. */
+  /**
+   * Stores matches in the state. If that fails, pins some of their transactions at once and throws; the same events are
+   * then examined again.
+   */
   async function keepOrPin(...[found, recordingId, number]: Parameters<typeof keep>): Promise<void> {
     try {
       keep(found, recordingId, number);
@@ -232,7 +248,7 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
       position.keptMs = performance.now();
     }
     position.number = chunkEnd;
-    // A chunk that failed is examined again, and counted only then.
+    // Missed events are counted only when the chunk is done, because a failed chunk is examined again.
     noteMissed(options, missed);
     counters.behindEvents = end - chunkEnd;
   }
@@ -254,7 +270,7 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
   };
 }
 
-/** Returns the recordings that an agent writes: none if there is no recording yet. */
+/** Returns the recordings that an agent writes, without imported ones; an empty list if no recording exists yet. */
 export function listRecordings({ recordings, state }: Pick<WatcherOptions, 'recordings' | 'state'>) {
   try {
     return recordings.extents().filter(({ isImport }) => !isImport);
@@ -271,7 +287,7 @@ function noteMissed({ counters, log }: WatcherOptions, events: number): void {
   log.error({ events }, 'retention has removed events before they were examined');
 }
 
-/** Remembers pairs of a rule and a transaction, the latest ones. */
+/** Caches the latest pairs of a rule and a matching transaction. */
 function createSettled() {
   const known = new Set<string>();
   const name = (rule: string, transactionId: string) => `${rule} ${transactionId}`;
@@ -284,7 +300,7 @@ function createSettled() {
   };
 }
 
-/* Pins transactions. A pin is kept in the recording, where a second one changes nothing. */
+/* Pins transactions. Pins are stored in the recording, and pinning a transaction twice changes nothing. */
 
 /** Resolves to false if the recording does not have the transaction. */
 async function pin({ recordings, beforeNs }: WatcherOptions, transactionId: string): Promise<boolean> {
@@ -294,9 +310,11 @@ async function pin({ recordings, beforeNs }: WatcherOptions, transactionId: stri
 function createPinner(options: WatcherOptions): () => Promise<number> {
   const { state, counters, log, signal } = options;
   const notes = createFailureNotes(options, 'pin');
-  /** The newest incident that was tried: those after it wait for nothing, however many others cannot be pinned. */
+  /**
+   * Id of the newest incident that was tried. Incidents after it are tried first, even while others cannot be pinned.
+   */
   let newest = 0;
-  /** The last incident that was tried again in this pass over those that could not be pinned. */
+  /** Id of the last incident retried in the current pass over the unpinned incidents; 0 between passes. */
   let after = 0;
   let [hasFailed, failures, passMs] = [false, 0, 0];
 
@@ -310,7 +328,10 @@ function createPinner(options: WatcherOptions): () => Promise<number> {
     }
   }
 
-  /** One that cannot be pinned, as it would take too much of the recording, holds up no smaller one. */
+  /**
+   * Tries to pin an incident. An error is noted but not thrown, so that a transaction too large to pin does not block
+   * others.
+   */
   async function tryOne(incident: Incident): Promise<void> {
     try {
       await pinOne(incident);
@@ -330,7 +351,7 @@ function createPinner(options: WatcherOptions): () => Promise<number> {
     return due.length > 0;
   }
 
-  /** Tries some of those again that could not be pinned; the next pass over them begins ever later while one fails. */
+  /** Retries some incidents that could not be pinned. While any of them fails, the wait before the next pass grows. */
   async function pinAgain(): Promise<boolean> {
     if (performance.now() < passMs) return false;
     if (after === 0) hasFailed = false;
@@ -357,12 +378,12 @@ function createPinner(options: WatcherOptions): () => Promise<number> {
 
 /* Writes bundles. */
 
-/** What is known of a transaction that is followed. Nothing of that is needed after a restart. */
+/** The progress of a followed transaction, kept only in memory because it is not needed after a restart. */
 interface Progress {
   events: number;
   quietSinceMs: number;
   checkMs: number;
-  /** Time of the next attempt, and what it is delayed by. */
+  /** Earliest time of the next write. The numbers of failures and of rewrites determine its delay. */
   writeMs: number;
   failures: number;
   rewrites: number;
@@ -370,7 +391,7 @@ interface Progress {
 
 function createBundler(options: WatcherOptions): () => Promise<number> {
   const { recordings, state, quietMs, giveUpMs, log, signal } = options;
-  /** The last incident that was looked at. */
+  /** Id of the last incident that was checked. */
   let after = 0;
   const known = new Map<number, Progress>();
 
@@ -429,7 +450,7 @@ function createBundler(options: WatcherOptions): () => Promise<number> {
   };
 }
 
-/** The time since the match by the wall clock, which may have been set back. */
+/** Returns the time since the match. The difference is absolute, because the wall clock may have been set back. */
 function getAgeMs({ matchedMs }: Pick<Incident, 'matchedMs'>): number {
   return Math.abs(Date.now() - matchedMs);
 }
@@ -467,7 +488,7 @@ async function write(options: WatcherOptions, incident: Incident, progress: Prog
   }
 }
 
-/** Removes the oldest bundles beyond the limits; the newest one stays. */
+/** Removes the oldest bundles until the limits hold. The bundle of incident `except`, which was just written, stays. */
 function makeRoom({ state, folder, bundleBytesMax, bundlesMax, counters, log }: WatcherOptions, except: number): void {
   for (;;) {
     const { bundles, bundleBytes } = state.count();
@@ -492,7 +513,7 @@ function createDeliverer(options: WatcherOptions): { step: () => Promise<number>
     const { deliveryId: id, attempts } = delivery;
     const body = buildBody(options, delivery);
     const problem = await hook.send({ id, body, nowMs: Date.now(), signal });
-    // What was sent while the process ends is sent again, with the same id.
+    // If the process ends during the attempt, the delivery stays due and is sent again with the same id.
     if (signal.aborted && problem !== undefined) return;
     if (problem === undefined) {
       state.setDelivery(delivery, 'done');
@@ -537,7 +558,7 @@ function createDeliverer(options: WatcherOptions): { step: () => Promise<number>
   };
 }
 
-/** Builds what the receiver gets. */
+/** Builds the JSON body of a delivery. */
 function buildBody({ recordings, state, folder }: WatcherOptions, delivery: DueDelivery): string {
   const { deliveryId, rule, transactionId, service, atNs, held, incidentId } = delivery;
   const incident = state.getIncident(incidentId)!;

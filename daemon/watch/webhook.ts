@@ -1,6 +1,6 @@
 /**
- * Calls a webhook, signed as in Standard Webhooks: an HMAC-SHA256 over the id of the delivery, the time and the body. A
- * receiver can be slow, lie or never answer; each attempt ends within its time limit.
+ * Sends deliveries to a webhook, signed as Standard Webhooks specifies: an HMAC-SHA256 over the delivery's id, the time
+ * and the body. A time limit ends each attempt, even if the receiver never answers.
  */
 import { createHmac } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
@@ -13,13 +13,15 @@ const SECRET_BYTES_MIN = 16;
 const SECRET_BYTES_MAX = 4096;
 
 export interface OpenWebhook {
-  /** The address for logs: a path may contain a secret. */
+  /** The URL's origin, for logs. The URL's path is not logged, because it may contain a secret. */
   origin: string;
-  /** Resolves to undefined if the receiver has taken the delivery, else to the reason why it has not. Never rejects. */
+  /**
+   * Resolves to undefined if the receiver accepted the delivery, otherwise to the reason of the failure. Never rejects.
+   */
   send(delivery: { id: string; body: string; nowMs: number; signal: AbortSignal }): Promise<string | undefined>;
 }
 
-/** Reads the files that the webhook names. Throws a ConfigError. */
+/** Reads the secret file and the CA file of a webhook. Throws a ConfigError if a file is not usable. */
 export function openWebhook({ url, secretFile, caFile, timeoutMs }: Webhook): OpenWebhook {
   const secret = secretFile === undefined ? undefined : readSecret(secretFile);
   const ca = caFile === undefined ? undefined : readNamedFile(caFile, 'certificate');
@@ -55,8 +57,8 @@ export function sign(secret: Buffer, id: string, timestamp_s: number, body: stri
 }
 
 /**
- * The status decides, so the answer's body is not read. Redirects are not followed: they would carry what was recorded
- * to an address that no administrator has named.
+ * Sends a request. Only the response status decides about success, so the response body is not read. Redirects are not
+ * followed: they would send recorded data to an address that no administrator has configured.
  */
 function exchange(open: () => ReturnType<typeof request>, body: string): Promise<string | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
@@ -75,7 +77,10 @@ function describeStatus(status: number): string {
   return `status ${status}${status >= 300 && status < 400 ? ', and redirects are not followed' : ''}`;
 }
 
-/** A secret is `whsec_` and base64, or any other text, which then is the key itself. */
+/**
+ * Parses a secret: `whsec_` and a key in base64, or any other text, which is the key itself. Returns undefined if the
+ * key is too short or too long.
+ */
 export function parseSecret(text: string): Buffer | undefined {
   const [, encoded] = /^whsec_([A-Za-z0-9+/]+=*)$/.exec(text) ?? [];
   const secret = encoded === undefined ? Buffer.from(text) : Buffer.from(encoded, 'base64');
@@ -111,7 +116,10 @@ function readNamedFile(path: string, what: string, isPrivate = false): Buffer {
 const BACKOFF_MS_MIN = 1000;
 const BACKOFF_MS_MAX = 300_000;
 
-/** Returns the time to wait after this many failed attempts: twice as long each time, and up to a half more by chance. */
+/**
+ * Returns how long to wait after `attempts` failures: a time that doubles with each failure up to a maximum, plus a
+ * random addition of up to half of it.
+ */
 export function computeBackoffMs(attempts: number, random: () => number = Math.random): number {
   const ms = Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** Math.min(attempts, 20));
   return Math.round(ms * (1 + random() / 2));

@@ -3,10 +3,10 @@
  *
  *   position(now) = reference position + rate * (now - reference time)
  *
- * The pair (reference position, reference time) is set again whenever anything changes and never in between, so errors
- * do not accumulate. All values are BigInt and the rate is the decimal fraction that the caller wrote (0.1 is 1/10, not
- * the nearest double): every result is within 1 ns of the exact one after any span of time. Setting the pair loses less
- * than 1 ns.
+ * The pair (reference position, reference time) is set only when the clock starts, pauses, jumps or changes its speed,
+ * so errors do not accumulate. All values are BigInt and the rate is the decimal fraction that the caller wrote (0.1 is
+ * 1/10, not the nearest double): every result is within 1 ns of the exact value, however much time has passed. Setting
+ * the pair loses less than 1 ns.
  */
 export type SteadyNow = () => bigint;
 
@@ -96,7 +96,7 @@ interface Rate {
 }
 
 /**
- * Converts a speed factor, which is between 0.001 and 1000. JavaScript formats no number in this range with an
+ * Converts a speed factor from 0.001 to 1000 to an exact fraction. JavaScript formats no number in this range with an
  * exponent.
  */
 function computeExactRate(speedFactor: number): Rate {
@@ -113,7 +113,10 @@ function divideUp(dividend: bigint, divisor: bigint): bigint {
   return dividend > 0n && quotient * divisor !== dividend ? quotient + 1n : quotient;
 }
 
-/** `divideUp` for integers. Dividend minus remainder is a multiple of the divisor, so the double division is exact. */
+/**
+ * `divideUp` for integers of type `number`. Dividend minus remainder is a multiple of the divisor, so the double
+ * division is exact.
+ */
 function divideNumbersUp(dividend: number, divisor: number): number {
   if (divisor === 1) return dividend;
   const remainder = dividend % divisor;

@@ -21,7 +21,7 @@ export interface LatenessRecorder {
 
 /** Calls `onRecord` for each recorded value. */
 export function createLateness(onRecord?: (latenessNs: number) => void): LatenessRecorder {
-  /** Created at the first event, because most of a thousand sessions are not playing. */
+  /** Created at the first event to save memory, because most of a thousand sessions are not playing. */
   let histogram: RecordableHistogram | undefined;
   let maxNs = 0;
   let lateEvents = 0;

@@ -1,6 +1,6 @@
 /**
- * Plays the frames of sessions when they are due, in a thread of the addon that no request and no garbage collection
- * delays. Tests play frames without the thread, by a simulated clock.
+ * Plays the frames of sessions when they are due. The addon does this in its own thread, which neither requests nor
+ * garbage collection delay. Tests play frames without the thread, with a simulated clock.
  */
 
 import { createRequire } from 'node:module';
@@ -18,13 +18,13 @@ export interface Track {
   reportPlayed(record: (latenessNs: number) => void): number;
   setWakes(wakes: boolean): void;
   /**
-   * Adds a viewer's socket, which already has the frames that `reportPlayed` has reported; the player writes the rest.
-   * Returns the viewer's number; undefined if the process has no more descriptors.
+   * Adds a viewer's socket, to which all frames reported by `reportPlayed` were already written; the player writes all
+   * later frames. Returns the viewer's number; undefined if the process has no more descriptors.
    */
   attach(fd: number, isChunked: boolean): number | undefined;
   /**
-   * Returns the number of bytes that each viewer's socket took. A viewer whose socket was full gets no more frames and
-   * is left out.
+   * Returns for each viewer's number how many bytes the viewer's socket accepted. A viewer whose socket was full gets
+   * no more frames and is left out.
    */
   readSentBytes(): Map<number, number>;
   /** Removes a viewer; returns undefined if the player or the track is already closed. */
@@ -61,7 +61,10 @@ export function createScheduledPlayer(now: SteadyNow, scheduler: Scheduler): Pla
   return made.player;
 }
 
-/** `wake` calls `onWake` of each track that has woken JavaScript. It may be called after the player has been closed. */
+/**
+ * Wraps a native player. The returned `wake` calls `onWake` of each track that has woken JavaScript, and may be called
+ * even after the player was closed.
+ */
 function wrapNativePlayer(native: NativePlayer, onFed: () => void): { player: Player; wake: () => void } {
   const tracks = new Map<number, () => void>();
   const woken = new Uint32Array(WOKEN_MAX);
@@ -151,7 +154,7 @@ interface NativePlayer {
 /** The frames that a viewer's socket got: all frames up to number `through`, except the bytes of `rest`. */
 interface Left {
   through: number;
-  /** Number of bytes that the socket took. */
+  /** Number of bytes that the socket accepted. */
   sent: number;
   rest: Buffer;
 }
@@ -175,18 +178,18 @@ interface NativeClock {
   addTrack(player: NativePlayer): number;
   removeTrack(player: NativePlayer, track: number): void;
   /**
-   * Plays frames when they are due. Each frame has four numbers, at the places that FRAME names. No frame may be due
+   * Plays frames when they are due. Each frame consists of four numbers, whose offsets FRAME names. No frame may be due
    * before an earlier one, and `bytes` must stay until the frames were played or taken back.
    */
   feed(player: NativePlayer, track: number, bytes: Uint8Array, frames: BigInt64Array): void;
   /** Takes back the frames that were not played. */
   takeBack(player: NativePlayer, track: number): void;
   /**
-   * Stores in `to` the lateness of each frame played since the last call, as far as there is room; returns the number
-   * of values stored.
+   * Stores in `to` the lateness of each frame played since the last call, until `to` is full; returns the number of
+   * stored values.
    */
   takeLateness(player: NativePlayer, track: number, to: Float64Array): number;
-  /** Sets whether every played frame wakes JavaScript. A socket without room always wakes it. */
+  /** Sets whether every played frame wakes JavaScript. A full socket always wakes JavaScript. */
   setWakes(player: NativePlayer, track: number, wakes: boolean): void;
   /** Returns the tracks that woke JavaScript. */
   takeWoken(player: NativePlayer, to: Uint32Array): number;
@@ -196,18 +199,18 @@ interface NativeClock {
    */
   attach(player: NativePlayer, track: number, fd: number, isChunked: boolean): number | undefined;
   /**
-   * Stores the numbers of viewers and the bytes that their sockets took; returns the number of viewers stored. A viewer
-   * whose socket had no room gets no more frames and is left out.
+   * Stores the numbers of viewers and how many bytes their sockets accepted; returns the number of viewers stored. A
+   * viewer whose socket was full gets no more frames and is left out.
    */
   sentBytes(player: NativePlayer, track: number, viewers: Uint32Array, bytes: Float64Array): number;
   detach(player: NativePlayer, track: number, viewer: number): Left | undefined;
   /** Measures how many nanoseconds it takes to send and receive a frame; undefined if the process gets no socket. */
   measureSending(frame: Uint8Array): number | undefined;
   /**
-   * Writes events of a page, beginning with number `at`, to `to`, beginning at `start`. There is one event for each
-   * frame of `frames`, which contains when the event is due. Each event gets its replay fields. Events become frames of
-   * server-sent events with ids from `firstId` on, or plain JSON if `firstId` is null. Stores the place of each event
-   * in `frames`, and returns how many events fit.
+   * Writes the events of a page from row `at` on into `to`, from offset `start` on: one event with its replay fields
+   * for each frame in `frames`, which contains the event's deadline. Events become server-sent events with ids from
+   * `firstId` on, or plain JSON if `firstId` is null. Stores the start and size of each event in `frames`, and returns
+   * how many events fit.
    */
   writeEvents(
     page: PlanPageColumns,
@@ -222,7 +225,10 @@ interface NativeClock {
   run(player: NativePlayer, nowNs: bigint): bigint | undefined;
 }
 
-/** The places of a frame's numbers in `feed`; `latenessAt` is an offset from the start of the frame. */
+/**
+ * The offsets of a frame's numbers in `feed`. The number at `latenessAt` is itself an offset from the start of the
+ * frame's bytes.
+ */
 export const FRAME = { due: 0, start: 1, size: 2, latenessAt: 3, length: 4 } as const;
 
 export const nativeClock: NativeClock = createRequire(import.meta.url)('#clock');

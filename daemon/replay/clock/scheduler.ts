@@ -1,10 +1,10 @@
-/** Keeps the deadlines of all sessions in one heap, so that a thousand sessions cost one timer. */
+/** Keeps the deadlines of all sessions in one heap, so that a thousand sessions need only one timer. */
 
 import { createHeap, type HeapItem } from '../../base/heap.ts';
 import type { SteadyNow } from './clock.ts';
 
 export interface Alarm {
-  /** Rings once, at `dueNs`; a time set before no longer applies. */
+  /** Sets the alarm to ring once, at `dueNs`; replaces the time that was set before. */
   set(dueNs: bigint): void;
   clear(): void;
 }
@@ -28,12 +28,13 @@ interface ScheduledAlarm extends HeapItem {
 export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   const pending = createHeap<ScheduledAlarm>((a, b) => a.dueNs < b.dueNs);
   /**
-   * The alarms of this round, which may last several passes of the event loop. They are in an array, because constant
-   * deletion from a Set leaves old tables to the garbage collector.
+   * The alarms of this round, which may last several passes of the event loop. They are in an array, because a Set with
+   * constant deletions creates garbage.
    */
   const round: (ScheduledAlarm | undefined)[] = [];
   /**
-   * Index of the next alarm in this round, and the end of the round. Entries past the end are left from a longer round.
+   * Index of the next alarm in this round, and the end of the round. Entries past the end are left over from a longer
+   * round.
    */
   let next = 0;
   let end = 0;
@@ -58,7 +59,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     if (next === end) beginRound(startNs);
     while (next < end) {
       const entry = round[next]!;
-      // The array must not keep the session alive.
+      // A reference in the array would keep the alarm's session in memory.
       round[next++] = undefined;
       if (!entry.isInRound) continue;
       entry.isInRound = false;
@@ -71,7 +72,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
 
   /**
    * Begins a round with all alarms that are due. An alarm that is set to a past time during the round rings in the next
-   * round, after the other alarms and the sockets.
+   * round, after the other alarms have rung and sockets were served.
    */
   function beginRound(nowNs: bigint): void {
     next = end = 0;
@@ -116,12 +117,12 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
 /* Waits for a time of the steady clock, with millisecond precision; only the player has to be more exact. */
 
 interface Waiter {
-  /** Calls `wake` once, at `dueNs` or as soon after as possible, never earlier. Replaces an earlier wait. */
+  /** Calls `wake` once, at `dueNs` or as soon as possible afterwards. Replaces an earlier wait. */
   waitUntil(dueNs: bigint, wake: () => void): void;
   cancel(): void;
 }
 
-/** The timers of Node.js, or those of a simulated clock. */
+/** The timers of Node.js or of a simulated clock. */
 export interface Timers {
   setTimeout(callback: () => void, delayMs: number): unknown;
   clearTimeout(timer: unknown): void;
@@ -155,8 +156,8 @@ export function createTimerWaiter(now: SteadyNow, timers: Timers): Waiter {
   }
 
   /**
-   * Wakes if the time has come, otherwise waits again: timers of Node.js have whole milliseconds, so one may fire too
-   * early.
+   * Calls `wake` if the time has come, otherwise waits again: Node.js rounds timers to whole milliseconds, so a timer
+   * may fire too early.
    */
   function approach(): void {
     timer = immediate = undefined;

@@ -43,8 +43,8 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
   }
 
   /**
-   * Makes a copy that concurrent callers share: the first caller makes it, and if that caller gives up, another one
-   * does.
+   * Makes a copy that concurrent callers share. The first caller makes the copy; if that caller gives up, another
+   * caller makes it.
    */
   async function ensure(name: string, transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<void> {
     for (;;) {

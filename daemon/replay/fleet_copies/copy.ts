@@ -35,7 +35,7 @@ export interface CopiedFile {
   node: string;
 }
 
-/** Writes the files into an empty folder, and returns them. Rejects soon after `signal` aborts. */
+/** Copies transactions into files in an empty folder, and returns the files. Rejects soon after `signal` aborts. */
 export async function copyTransactions(
   fleet: Fleet,
   transactions: readonly TransactionSummary[],
@@ -81,9 +81,7 @@ export async function copyTransactions(
   return files;
 }
 
-/**
- * Whether an event was not copied yet. An event that several transactions own in part is copied with the first of them.
- */
+/** Whether an event was not copied yet; marks it as copied. An event of several transactions is copied only once. */
 function isFresh({ shared }: Copied, number: bigint): boolean {
   if (shared.has(number)) return false;
   shared.add(number);

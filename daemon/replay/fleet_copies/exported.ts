@@ -1,4 +1,4 @@
-/** Copies of a fleet's transaction for one command, which are removed when the command ends. */
+/** Copies a transaction of a fleet for one command, and removes the copy when the command ends. */
 import { rmSync } from 'node:fs';
 import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
 import { ExportError } from '../../export/errors.ts';
@@ -7,7 +7,10 @@ import { type FleetSettings, openFleet } from '../../store/fleet/open_fleet.ts';
 import { findFleetTransactions } from '../../store/fleet/transactions_by_id.ts';
 import { type CopiedFile, copyTransactions } from './copy.ts';
 
-/** Runs work on copies. Throws a UserError, also for a transaction that the fleet does not have. */
+/**
+ * Copies a transaction into temporary files and runs `work` on them. Throws a UserError, for example if the fleet does
+ * not have the transaction.
+ */
 export async function runWithFleetCopies(
   settings: FleetSettings,
   transactionId: string,

@@ -1,12 +1,12 @@
-/** A planner of a fleet's transactions that works in a thread of its own; this is the main thread's side. */
+/** The main thread's interface to a planner of a fleet's transactions, which works in its own thread. */
 import { extname } from 'node:path';
 import type { FleetSettings } from '../../store/fleet/open_fleet.ts';
 import type { Planner } from '../plan/planner.ts';
 import { createPlannerThread } from '../plan/planner_thread.ts';
 
 /**
- * The folder in which copies of transactions are kept, and the maximum size of all copies; copies that sessions use
- * always stay.
+ * The folder in which copies of transactions are kept, and the maximum size of all copies; copies in use are never
+ * removed.
  */
 export interface FetchedPlaces {
   fleet: FleetSettings;

@@ -1,4 +1,4 @@
-/** Plans replays of a fleet's transactions, from copies of them on this machine. */
+/** Plans replays of a fleet's transactions from copies on this machine. */
 import { Problem } from '../../base/problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
@@ -33,14 +33,17 @@ export function createFetchingPlanner(fleet: Fleet, copies: Copies): Planner {
     throw new Problem('transaction_not_found', `no event of transaction ${transactionId} is in the fleet`);
   }
 
-  /** Throws a Problem for a node that the fleet does not have. A copy knows only the nodes of its transactions. */
+  /**
+   * Throws a Problem for a node that the fleet does not have. A copy contains only the nodes of its transactions, so
+   * the fleet is asked.
+   */
   async function checkOffsets(offsets: AppliedOffsets): Promise<void> {
     if (Object.keys(offsets.clockOffsetsNs).length === 0) return;
     const nodes = await readFleetNodes(fleet);
     checkNodes(offsets, { nodes: () => nodes });
   }
 
-  /** Opens a copy and a planner over the copy; `close` ends both. */
+  /** Opens a copy and a planner that reads it; `close` closes the planner and releases the copy. */
   async function openCopyPlanner(transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<Planned> {
     const copy = await copies.take(transactions, signal);
     let recordings: Recordings | undefined;

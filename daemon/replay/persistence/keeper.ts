@@ -1,5 +1,5 @@
 /**
- * Writes the changes of sessions in batches: while one batch is being written the next one is collected. A batch
+ * Writes the changes of sessions in batches: while one batch is being written, the next batch is collected. A batch
  * whose write fails is kept and retried; meanwhile sessions continue unaffected.
  */
 import type { SteadyNow } from '../clock/clock.ts';
@@ -29,7 +29,7 @@ export interface KeeperOptions {
   playing: () => StoredPlace[];
   now: SteadyNow;
   alarm: (ring: () => void) => Alarm;
-  /** Called when writing starts to fail, and with null when it works again. */
+  /** Called with the reason when writes start to fail, and with null when they succeed again. */
   onFailure: (failure: string | null) => void;
 }
 

@@ -27,10 +27,10 @@ const latency = z
   .min(1)
   .readonly();
 
-/** An offset: a bigint if a double would not be exact. */
+/** A clock offset: a bigint if a double would not be exact. */
 const offset = z.union([z.int(), z.bigint()]);
 
-/** Any field added here needs a default, so that rows written without it can be read. */
+/** A field that is added here needs a default, so that rows from older versions can be read. */
 const facts = z.object({
   settings: z.object({
     transactionId: z.string(),
@@ -51,7 +51,7 @@ const facts = z.object({
     latency,
     survey: z
       .object({ durationNs: count, endNs: count.optional(), timeoutEventId: z.string().nullable() })
-      // Rows written without endNs have the duration of all events in durationNs.
+      // Rows without endNs are from an older version, whose durationNs covered all events.
       .transform((survey) => ({ ...survey, endNs: survey.endNs ?? survey.durationNs }))
       .nullable(),
     clocks: z
@@ -68,7 +68,7 @@ const facts = z.object({
   }),
   rounds: count,
   failure: z.string().nullable(),
-  /** How often the session was opened again. The stream ids of each life start above all ids used before. */
+  /** How often the session was reopened. Each reopening reserves new frame ids above all ids used before. */
   life: count,
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),

@@ -1,7 +1,7 @@
 /**
  * The file in which sessions are kept: a SQLite database with one row per session. Written data survives a kill of the
- * daemon. Writes are not synced: a power failure may lose data that the kernel has not yet written back, some 30 s,
- * never more than that.
+ * daemon. Writes are not synced: a power failure may lose the data of the last 30 s or so, which the kernel has not
+ * written back yet.
  */
 
 import { closeSync, constants, openSync } from 'node:fs';
@@ -19,7 +19,7 @@ export class StateFileError extends UserError {
   override readonly name = 'StateFileError';
 }
 
-/** The position of a session, which changes constantly while it plays. */
+/** The position of a session. The position changes constantly while the session plays. */
 export interface SessionPlace {
   sessionId: string;
   eventIndex: number;
@@ -48,12 +48,14 @@ export interface StateChanges {
 export interface StateFile {
   /** The rows that the file had when it was opened, oldest first. */
   readonly rows: readonly StoredSession[];
-  /** Writes all changes, or none if it throws. */
+  /** Writes all changes; throws if that fails, and then no change is written. */
   write(changes: StateChanges): void;
   close(): void;
 }
 
-/** Opens the file, which no other daemon can open until it is closed. Throws a StateFileError that advises the user. */
+/**
+ * Opens the file and locks it against other daemons until `close`. Throws a StateFileError with advice for the user.
+ */
 export function openStateFile(path: string): StateFile {
   let database: Database.Database | undefined;
   try {
@@ -85,7 +87,8 @@ function prepare(database: Database.Database, path: string): void {
   if (faults !== 'ok') throw createDamagedError(path, String(faults).split('\n').at(-1)!);
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = NORMAL');
-  // An existing file is written to as well: the first write takes the lock, and shows whether the file is writable.
+  // This transaction runs for an existing file too: the first write takes the lock and shows whether the file is
+  // writable.
   database.transaction(() => {
     database.pragma(`application_id = ${APPLICATION_ID}`);
     database.pragma(`user_version = ${VERSION}`);

@@ -4,16 +4,16 @@ import { join } from 'node:path';
 
 export const STATE_FILE = 'sessions.sqlite';
 
-/** The user's choice: a file, none (false), or by default the file next to the recording. */
+/** The user's choice: a file, false for no file, or undefined for the default file in the recording's folder. */
 export type StateChoice = string | false | undefined;
 
 export interface StatePlace {
   path: string | null;
-  /** Why sessions are kept in no file; empty if there is a file. */
+  /** Why there is no state file; empty if there is one. */
   reason: string;
 }
 
-/** `data` is the folder or the recording that is served. */
+/** Chooses the path of the state file. `data` is the folder or the recording that the daemon serves. */
 export function chooseStatePlace(choice: StateChoice, data: string | undefined): StatePlace {
   if (typeof choice === 'string') return { path: choice, reason: '' };
   const reason = choice === false ? '--no-state' : findStateObstacle(data);

@@ -20,12 +20,12 @@ export type FromState =
 export interface KeptState {
   /** The rows that the file had when it was opened, oldest first. */
   readonly rows: readonly KeptRow[];
-  /** Rejects if the changes could not be written; in that case none of them is written. */
+  /** Writes all changes; rejects if that fails, and then no change is written. */
   write(changes: StateChanges): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Opens the state file; rejects with a StateFileError that advises the user. */
+/** Opens the state file; rejects with a StateFileError with advice for the user. */
 export async function openState(path: string): Promise<KeptState> {
   // The compiled file has another extension.
   const file = new URL(`./state_worker${extname(import.meta.filename)}`, import.meta.url);
@@ -36,7 +36,7 @@ export async function openState(path: string): Promise<KeptState> {
 
   const asked: PromiseWithResolvers<void>[] = [];
   let ended: Error | undefined;
-  // once() would reject on `error` before anything awaits it, and an unhandled rejection ends the daemon.
+  // The promise of once() would reject on `error` before it is awaited, and an unhandled rejection ends the daemon.
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
   function end(error: Error): void {
     ended ??= error;

@@ -1,12 +1,12 @@
-/** Computes how long a transaction is once the clocks of its nodes agree. */
+/** Computes the duration of a transaction with the clocks of its nodes aligned. */
 import { max, min } from '../../base/bigints.ts';
 import { getBigColumn } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
 
 /**
- * Computes the span from the earliest start to the latest end, considering on each node only the end of the event that
- * starts last. `offsetNs` aligns the clocks of the nodes.
+ * Computes the span from the earliest start to the latest end of a transaction's events. On each node, only the end of
+ * the event that starts last counts. `offsetNs` aligns the clocks of the nodes.
  */
 export function computeAlignedSpanNs(
   recordings: Recordings,

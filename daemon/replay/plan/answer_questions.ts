@@ -75,7 +75,7 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
     }
   }
 
-  /** Sends the outline of a plan. The answer that the outline belongs to always follows. */
+  /** Sends the outline of a plan. After a question that changes the outline, the outline is sent before the answer. */
   function tellOutline(number: number): void {
     const plan = plans.get(number);
     if (plan) send({ kind: 'outline', plan: number, outline: plan.outline });
@@ -86,7 +86,7 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
   }
 }
 
-/** Lists the memory that is transferred instead of copied: that of a page, which all its columns share. */
+/** Lists the memory to transfer instead of copying it: the ArrayBuffer that all columns of a page share. */
 function listTransferred(message: FromPlanner): ArrayBuffer[] {
   if (
     message.kind !== 'answer' ||

@@ -1,5 +1,6 @@
 /**
- * Computes by how much a merge's latency changes lengthen an event. A call also waits for the requests that follow it.
+ * Computes by how much a merge's latency changes lengthen an event. A call also waits for requests that begin within
+ * it.
  */
 import { findFirstAbove } from '../../base/binary_search.ts';
 import { endCall, getsLatency, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
@@ -21,11 +22,11 @@ interface Latency {
 export interface CallDelays {
   isCallAt(page: RecordedPage, row: number): boolean;
   /**
-   * Computes the latency that the latency change at `latencyAt` adds to an event of this kind, not counting its
+   * Computes the latency that the latency change at `latencyAt` adds to an event of this kind, without the delay of its
    * requests.
    */
   computeAddedNs(latencyAt: number, kind: number): number;
-  /** Computes how much longer a call takes whose recorded end is `endNs`. */
+  /** Computes how much longer a call takes. `endNs` is the call's recorded end. */
   computeCallDelayNs(call: BegunCall, page: RecordedPage, endNs: number): number;
 }
 
@@ -42,7 +43,10 @@ export function callDelays(recorded: RecordedEvents, latency: readonly Latency[]
     return affects[latencyAt]!(kind) ? latency[latencyAt]!.extraLatencyNs : 0;
   }
 
-  /** Finds the thread's next event, even if no merge has reached it; undefined if no event begins before `untilNs`. */
+  /**
+   * Finds the thread's next event, even if the front of the merge has not reached it; undefined if no event begins
+   * before `untilNs`.
+   */
   function findFollowing(thread: number, index: number, page: RecordedPage, untilNs: number) {
     const inPage = page.nextRow[index - page.first]!;
     if (inPage > 0) return { row: inPage, page };
@@ -83,7 +87,7 @@ export function callDelays(recorded: RecordedEvents, latency: readonly Latency[]
   };
 }
 
-/** Finds the first of the ascending `numbers` that is larger than `number`. */
+/** Finds the first one of the ascending `numbers` that is larger than `number`. */
 export function findNextPage(numbers: readonly number[], number: number): number | undefined {
   return numbers[findFirstAbove(numbers, number)];
 }

@@ -1,7 +1,7 @@
 /**
  * Aligns the clocks of several nodes on one time line. A recording contains when the clock of its node was set, but not
- * how far that clock was from the clock of another node. The caller supplies these offsets, or a fleet has measured
- * them.
+ * the offset between that clock and the clocks of other nodes. The caller supplies these offsets, or a fleet has
+ * measured them.
  */
 
 import { min } from '../../base/bigints.ts';
@@ -62,7 +62,7 @@ export function checkNodes(
   if (errors.length > 0) throw new Problem('invalid_body', errors.map(({ message }) => message).join('; '), errors);
 }
 
-/** Returns the clocks of a transaction's nodes between its first and last timestamp. */
+/** Returns the clock of each node, with its offset and with its steps from `firstNs` to `lastNs`. */
 export function readReplayedClocks(
   recordings: Recordings,
   { clockOffsetsNs, clockUncertaintiesNs = {} }: AppliedOffsets,
@@ -79,14 +79,12 @@ export function readReplayedClocks(
   });
 }
 
-/**
- * Maximum difference between two offsets: the difference between any two times of a recording then still fits 64 bits.
- */
+/** Maximum difference between two offsets. The difference between any two recorded times then still fits in 64 bits. */
 export const APART_NS_MAX = 2n ** 62n;
 
 /**
- * Returns a function that computes the shift of a node's times: its offset minus the smallest offset, so at least 0.
- * Throws a Problem for offsets that are too far apart.
+ * Returns a function that computes the shift of a node's times: the node's offset minus the smallest offset of all
+ * nodes. Throws a Problem for offsets that are too far apart.
  */
 export function createClockShiftLookup(offsets: ClockOffsets, nodes: readonly string[]): (node: string) => bigint {
   const given = nodes.map((node) => getClockOffsetNs(offsets, node));
@@ -104,7 +102,10 @@ export function getClockOffsetNs(offsets: ClockOffsets, node: string): bigint {
 
 /* Selects which offsets measured by a fleet are applied to the clocks of its nodes. */
 
-/** Maximum uncertainty, which a double holds exactly. A clock known less precisely gets no offset. */
+/**
+ * Maximum uncertainty: the largest integer that a double represents exactly. A clock with a larger uncertainty gets no
+ * offset.
+ */
 const UNCERTAINTY_NS_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 /**
  * Minimum ratio of an offset to its uncertainty. A smaller offset may be noise, and adding it could separate clocks
@@ -116,7 +117,7 @@ interface MeasuredOffsets extends AppliedOffsets {
   clockUncertaintiesNs: Readonly<Record<string, number>>;
 }
 
-/** Selects the offsets that are significant; nodes without a measurement get none. */
+/** Selects the offsets that are significant; nodes without a measurement get no offset. */
 export function selectMeasuredOffsets(clocks: readonly MeasuredClock[]): MeasuredOffsets {
   const applied = clocks.filter(isSignificant);
   return {
@@ -128,6 +129,6 @@ export function selectMeasuredOffsets(clocks: readonly MeasuredClock[]): Measure
 function isSignificant({ offsetNs, uncertaintyNs }: MeasuredClock): boolean {
   if (uncertaintyNs === 0n || uncertaintyNs > UNCERTAINTY_NS_MAX) return false;
   const sizeNs = offsetNs < 0n ? -offsetNs : offsetNs;
-  // Two offsets of half the limit, with opposite signs, are as far apart as offsets may be.
+  // With opposite signs, two offsets of half the limit differ by the whole limit.
   return sizeNs <= APART_NS_MAX / 2n && sizeNs >= UNCERTAINTIES_MIN * uncertaintyNs;
 }

@@ -1,11 +1,11 @@
 /**
- * Reads the curves of many transactions. Looking up the events of one transaction takes as long as reading hundreds of
- * events. All events in the time range of the transactions are therefore read once, as long as that costs less. After
- * that, the transactions that are still incomplete are looked up one by one:
+ * Computes the curves of many transactions. Looking up the events of one transaction takes as long as reading hundreds
+ * of events. All events in the time range of the transactions are therefore read once, as long as that costs less.
+ * After that, the transactions that are still incomplete are looked up one by one:
  *
  *   transactions    |-----|  |----|      |------------------------- ... -|
  *                     |-------|    |---|
- *   read once       |....................|                     then singly
+ *   read once       |....................|                     then one by one
  */
 
 import { createThreadDelay, endCall, goOn, type ThreadDelay, take } from '../../model/thread_delay.ts';
@@ -16,11 +16,11 @@ import type { EventFilter } from '../../store/store.ts';
 import { type AppliedOffsets, type ClockOffsets, checkNodes, createClockShiftLookup } from './clock_offsets.ts';
 import { callTest, createAffectedTest, ONLY_COLUMNS, type OnlyFilter } from './recorded.ts';
 
-/** A transaction with the fields that it has in a list of transactions. */
+/** A transaction, with the fields from the list of transactions that a curve needs. */
 export interface CurvedTransaction {
   transactionId: string;
   nodes: readonly string[];
-  /** Whether any event is write-back. Most write-back begins after `lastEndNs`. */
+  /** Whether the transaction has write-back events. Most write-back begins after `lastEndNs`. */
   isWrittenBack: boolean;
   eventCount: number;
   firstNs: bigint;
@@ -33,14 +33,14 @@ export interface CurvesRequest extends AppliedOffsets {
   only: OnlyFilter;
 }
 
-/** Number of events that can be read in the time that it takes to add up the events of one transaction. */
+/** Number of events that can be read in the time that it takes to look up one transaction. */
 const ROWS_OF_ONE = 256;
 
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWNED_COLUMNS];
 
 /**
- * Computes the curve of each transaction; null for a transaction that is not recorded any more. Yields so that other
- * work can run.
+ * Computes the curve of each transaction; null for a transaction that is not recorded any more. Yields between blocks,
+ * so that other work can run.
  */
 export function* computeCurves(
   recordings: Recordings,
@@ -82,19 +82,19 @@ export function* computeCurves(
 }
 
 /**
- * Creates a test for whether all events that matter to a transaction's curve began by its `lastEndNs`. The
- * transaction's own events did, and write-back that begins later delays none of them.
+ * Creates a test for whether a transaction's curve depends only on events that began by `lastEndNs`. Own events never
+ * begin later, and write-back that begins later delays no own event.
  */
 function createDatedTest(
   recordings: Recordings,
   clockOffsetsNs: ClockOffsets,
 ): (transaction: CurvedTransaction) => boolean {
   const ids = recordings.listRecordingStates().map(({ recordingId }) => recordingId);
-  // If a recording has two copies, `lastEndNs` covers only one of them, and the other may have more events.
+  // If a recording has two copies, `lastEndNs` covers only one copy, and the other copy may have more events.
   if (new Set(ids).size < ids.length) return () => false;
   return ({ nodes, isWrittenBack }) => {
     const shift = createClockShiftLookup(clockOffsetsNs, nodes);
-    // A written-back event may be the first one by the aligned clocks.
+    // With shifted clocks, a write-back event may begin before all own events.
     return !isWrittenBack || nodes.every((node) => shift(node) === 0n);
   };
 }
@@ -106,7 +106,7 @@ interface Summing {
 }
 
 interface SummingOptions extends Omit<CurvesRequest, 'transactions'> {
-  /** Latest start of an event that counts, for each transaction; undefined if all events count. */
+  /** For each transaction, the latest start of the events that count; undefined if all events count. */
   untilNs: readonly (bigint | undefined)[];
 }
 
@@ -203,7 +203,7 @@ function* scanBlocks(
  */
 
 export interface CurveLine {
-  /** Number of latencies that delay the end. */
+  /** How many times the latency delays the end. */
   events: bigint;
   /** The end without extra latency. */
   endNs: bigint;
@@ -212,7 +212,7 @@ export interface CurveLine {
 /** The lines that are the highest at some latency, by ascending `events` and descending `endNs`; at least one line. */
 export type Curve = readonly CurveLine[];
 
-/** Curve of a transaction without events that its caller waited for: it has no duration, whatever the latency. */
+/** Curve of a transaction without own events, whose duration is 0 at any latency. */
 const NO_TIME: Curve = [{ events: 0n, endNs: 0n }];
 
 /** Adds a line whose `events` is at least that of all other lines, and drops lines that are nowhere the highest. */
@@ -228,7 +228,7 @@ export function addLine(lines: CurveLine[], line: CurveLine): void {
   lines.push(line);
 }
 
-/** Whether the middle line of three is nowhere higher than both other lines. */
+/** Whether the middle line, of three lines sorted by `events`, is nowhere higher than both other lines. */
 function isCovered(before: CurveLine, line: CurveLine, after: CurveLine): boolean {
   const untilNs = (before.endNs - line.endNs) * (after.events - line.events);
   const fromNs = (line.endNs - after.endNs) * (line.events - before.events);
@@ -236,8 +236,8 @@ function isCovered(before: CurveLine, line: CurveLine, after: CurveLine): boolea
 }
 
 /**
- * Merges several lists into the curve of the highest lines. `originNs` is the time, by the clock of the lines, at which
- * the transaction starts.
+ * Merges several lists into the curve of the highest lines. `originNs` is the transaction's start, by the same clock as
+ * the lines' ends.
  */
 export function mergeCurveLines(lists: Iterable<readonly CurveLine[]>, originNs = 0n): Curve {
   const lines: CurveLine[] = [];
@@ -269,7 +269,7 @@ export function endWith(curve: Curve, latencyNs: bigint): bigint {
 export interface ThreadLines {
   calls: CurveLine[];
   /**
-   * Lines of requests: one list of those that get the latency, one of those that do not. `events` ascends in each list.
+   * Lines of requests: first the requests that get the latency, then the other requests. `events` ascends in each list.
    */
   requests: readonly [CurveLine[], CurveLine[]];
 }
@@ -305,7 +305,7 @@ interface CurveSums {
   finishCurve(): Curve | null;
 }
 
-/** `getClockShift` returns the shift that aligns a node's clock with those of the other nodes. */
+/** `getClockShift` returns the shift that aligns a node's clock with the clocks of other nodes. */
 function createCurveSums(getClockShift: (node: string) => bigint): CurveSums {
   const byNode = new Map<string, { shiftNs: bigint; lanes: Map<number, CurveThread> }>();
   let [hasEvents, hasOwn] = [false, false];

@@ -1,6 +1,6 @@
 /**
- * The replay's own time line. Extra latency lengthens calls, and moves each later event of the same thread back by the
- * sum added before it on that thread:
+ * Computes the replay's time line. Extra latency lengthens calls. It also delays each later event of the same thread by
+ * the sum of the latencies added before on that thread:
  *
  *   recorded   thread 1  |--a--|   |-c-|          extra latency ==
  *              thread 2      |-b-|    |--d--|
@@ -10,12 +10,13 @@
  *
  * How requests delay the call that queued them is described in `thread_delay.ts`.
  *
- * Within a thread the order does not change, so the projected order is a merge of threads: by projected start or, if
- * starts are equal, by recorded order. Finally, gaps in which no event is under way are shortened to the longest gap
- * that is allowed.
+ * The order of events within a thread does not change. The projected order is therefore a merge of threads: by
+ * projected start or, if starts are equal, by recorded order. Finally, gaps in which no event is under way are
+ * shortened to the maximum gap.
  *
- * A thread is a lane: a position in the recorded order and the latency added so far. Lanes drift apart, so each lane
- * reads on from its own position. A front moves ahead of all lanes and finds the threads that had no event yet.
+ * Each thread has a lane: a position in the recorded order, and the latency added so far. Lanes reach different
+ * positions, so each lane reads on from its own position. The front is a position ahead of all lanes, and finds the
+ * threads that had no event before.
  */
 
 import { createHeap, type HeapItem } from '../../base/heap.ts';
@@ -23,12 +24,12 @@ import { createThreadDelay, goOn, type ThreadDelay, take } from '../../model/thr
 import { callDelays, findNextPage } from './call_delay.ts';
 import type { OnlyFilter, RecordedEvents, RecordedPage } from './recorded.ts';
 
-/** The part of a layout that a change replaces, from an event on. */
+/** The layout settings that a change replaces, from an event on. */
 export interface LayoutChange {
   extraLatencyNs: number;
   /** The events that get the latency; all calls if omitted. */
   only?: OnlyFilter | undefined;
-  /** The longest gap; null leaves gaps as recorded. If omitted, `maxGapNs` of the settings applies. */
+  /** The maximum gap; null leaves gaps as recorded. If omitted, `maxGapNs` of the settings applies. */
   maxGapNs?: number | null | undefined;
 }
 
@@ -40,7 +41,7 @@ export interface LatencyChange extends LayoutChange {
 export interface MergeSettings {
   /** Sorted by index; the first entry has index 0. */
   latency: readonly LatencyChange[];
-  /** The longest gap, for changes that set none; null leaves gaps as recorded. */
+  /** The maximum gap for changes without `maxGapNs`; null leaves gaps as recorded. */
   maxGapNs: number | null;
   clocks: AlignedClocks;
 }
@@ -48,9 +49,7 @@ export interface MergeSettings {
 /** Puts the times of all nodes onto one time line. Each node's times are counted from the node's first event. */
 export interface AlignedClocks {
   shiftNs: (node: string) => number;
-  /**
-   * Shift that makes an event's start a lower bound for the starts of all events, of any node, that are recorded later.
-   */
+  /** Shift that turns an event's start into a lower bound for the starts of all later recorded events, on any node. */
   frontShiftNs: (node: string) => number;
 }
 
@@ -58,7 +57,7 @@ export interface AlignedClocks {
 export interface ProjectedPage {
   first: number;
   count: number;
-  /** Indexes of the events in recorded order. */
+  /** The recorded index of each event. */
   recorded: Uint32Array;
   /** Offsets from the first event's start. */
   startNs: Float64Array;
@@ -83,7 +82,7 @@ export interface MergeState {
   recordedOwnEndNs: number;
   /** Total time removed by shortened gaps so far. */
   cutNs: number;
-  /** Each lane that differs from a new one, as the numbers of `encodeLane`. */
+  /** The lanes that differ from a new lane, each as the numbers of `encodeLane`. */
   lanes: Float64Array;
 }
 
@@ -91,13 +90,13 @@ export const LANE_FIELDS = 9;
 
 export interface Merge {
   readonly index: number;
-  /** The latest end of the events returned so far, from the first event's start. */
+  /** The latest end of the events returned so far, as an offset from the first event's start. */
   readonly endNs: number;
   /** The latest end so far of the transaction's own events, which its caller waited for; 0 if there is none. */
   readonly ownEndNs: number;
   /** `ownEndNs` as recorded: with aligned clocks, without latency and with all gaps. */
   readonly recordedOwnEndNs: number;
-  /** Returns a page of at most `limit` events; it is empty after the last event. */
+  /** Returns a page of at most `limit` events; the page is empty after the last event. */
   mergePage(limit: number): ProjectedPage;
   state(): MergeState;
 }
@@ -107,13 +106,13 @@ interface MergedThread extends HeapItem {
   /** Recorded index of the lane's next event; -1 while the front has not reached that event. */
   recorded: number;
   startNs: number;
-  /** The shifts of the clock of the lane's node. */
+  /** `shiftNs` and `frontShiftNs` of the lane's node. */
   clockShiftNs: number;
   frontShiftNs: number;
-  /** The delay that latency has added so far, in recorded times of the node's clock. */
+  /** The delay that latency has added so far. Its times are recorded times of the lane's node. */
   delay: ThreadDelay<number>;
   /**
-   * The latency change that applied when the lane's last call began. Requests queued within the call get that latency
+   * Index of the latency change that applied when the lane's last call began. Requests within the call get that latency
    * too.
    */
   latencyAt: number;
@@ -189,7 +188,7 @@ export function createMerge(recorded: RecordedEvents, settings: MergeSettings, f
     return lane;
   }
 
-  /** Moves the front past every recorded event that may be next. */
+  /** Moves the front past every recorded event that may come next in projected order. */
   function advanceFront(): void {
     for (;;) {
       if (!frontPage || front >= frontPage.first + frontPage.count || front < frontPage.first)
@@ -198,7 +197,7 @@ export function createMerge(recorded: RecordedEvents, settings: MergeSettings, f
       const row = front - frontPage.first;
       const nearest = heap.peek();
       const lane = findOrAddLane(frontPage.thread[row]!);
-      // The front's event and all later ones start after the nearest event of the lanes.
+      // The lanes contain the next event if its start is before the lower bound of all events from the front on.
       if (nearest && nearest.startNs < frontPage.startNs[row]! + lane.frontShiftNs) return;
       if (lane.recorded < 0) enter(lane, front, frontPage);
       frontStartNs = frontPage.startNs[row]!;
@@ -291,10 +290,7 @@ export function createMerge(recorded: RecordedEvents, settings: MergeSettings, f
   };
 }
 
-/**
- * Whether later events of a lane depend on earlier ones. Events that the front has not passed start at `frontStartNs`
- * or later.
- */
+/** Whether later events of a lane depend on earlier events. Events after the front start at `frontStartNs` or later. */
 function hasEffect(
   { added, callEnd, callAdded, runEnd, runAdded }: ThreadDelay<number>,
   frontStartNs: number,

@@ -1,4 +1,4 @@
-/** The plan of a session: from the recording to the bytes that are sent. It runs outside the clock's thread. */
+/** The plan of a session turns recorded events into the bytes to send. Plans do not run in the thread of the clock. */
 
 import { computeWholeEndNs } from '../../../agent/recording/read/transactions.ts';
 import { max } from '../../base/bigints.ts';
@@ -38,7 +38,7 @@ export interface PlanRequest extends AppliedOffsets {
 
 /** The facts known about a plan so far. */
 export interface Outline {
-  /** Number of events; until all of them have been processed, it is the count in the recording's index. */
+  /** Number of events; until all of them have been processed, this is the count in the recording's index. */
   eventCount: number;
   firstTimestampNs: bigint;
   /**
@@ -78,7 +78,7 @@ export interface PlanWork {
   advance(): boolean;
   /** Reads a page, into `memory` if the page fits there; `memory` belonged to a page that is not needed any more. */
   readPage(index: number, limit: number, memory?: ArrayBuffer): PlanPage;
-  /** Finds the place for a seek; null for a target past the end. All events must have been processed. */
+  /** Finds the place of a seek target; null for a target past the end. All events must have been processed. */
   place(target: SeekTarget): SeekResult | null;
   /** Changes the latency or the gaps from an event on. */
   changeLatency(fromIndex: number, change: LayoutChange): void;
@@ -87,8 +87,8 @@ export interface PlanWork {
   /** Computes when the last event would end if all events were laid out with the latest settings and this change. */
   endWith(change: Partial<LayoutChange>): Generator<void, number>;
   /**
-   * Starts a new layout of all events with the latency that was set last; returns false if the current layout has no
-   * other latency. The next `place` returns a place in the new layout, which replaces the old one.
+   * Starts a new layout of all events with the latency that was set last; returns false if the current layout already
+   * uses that latency for all events. The next `place` returns a place in the new layout, which replaces the old one.
    */
   layOutAnew(): boolean;
   /** Drops the new layout that `layOutAnew` has started; returns whether the old layout still has to be processed. */
@@ -255,8 +255,8 @@ interface Spanned {
 }
 
 /**
- * Computes the span of all events on the common time line, or returns a larger estimate if even that is within
- * `SPAN_NS_MAX`.
+ * Computes the span of all events on the common time line. If a simple upper bound is within `SPAN_NS_MAX`, returns
+ * that bound instead.
  */
 function computeSpanNs(recordings: Recordings, transactionId: string, spanned: Spanned): number {
   const { nodes, getClockShift, firstTimestampNs, lastEndNs } = spanned;
@@ -286,7 +286,7 @@ const SPARE = 1.25;
 
 /**
  * Puts the columns of a page into one `ArrayBuffer`, which is transferred to another thread without a copy. Reusing
- * memory saves the garbage collectors of both threads most of their work.
+ * memory leaves little work to the garbage collectors of both threads.
  */
 function packPage(
   projected: ProjectedPage,
@@ -320,7 +320,7 @@ function packPage(
 
 export interface SeekResult {
   positionNs: number;
-  /** Projected index of the next event; the event count when none is left. */
+  /** Projected index of the next event; the event count if no event is left. */
   index: number;
 }
 
@@ -353,7 +353,7 @@ function findPlaceByPosition({ schedule, eventCount }: Surveyed, positionNs: num
   if (positionNs <= 0) return { positionNs: 0, index: 0 };
   const { endNs } = schedule.survey!;
   const index = schedule.indexAtPosition(positionNs);
-  // At the very end no event is left, unless the last event starts there and has no duration.
+  // At the very end, an event is left only if it starts there and has no duration.
   const isLeft = positionNs < endNs || (positionNs === endNs && index < eventCount);
   return isLeft ? { positionNs, index } : null;
 }
@@ -372,9 +372,9 @@ function findPlaceByEvent(plan: Surveyed, eventId: string): SeekResult | null {
 }
 
 /**
- * Finds the place of a timestamp, which is compared with each event by the clock of that event's node. The next event
- * is the first one recorded at or after the timestamp. The wait for that event is as long as recorded, unless another
- * event lies in between.
+ * Finds the place of a timestamp, which is compared with the recorded start of each event. The next event is the first
+ * one recorded at or after the timestamp. The position is before that event by the recorded time between them, but not
+ * before the start of the previous event.
  */
 function findPlaceByTimestamp(plan: Surveyed, timestampNs: bigint): SeekResult | null {
   const { recorded, schedule, eventCount, lastEndNs } = plan;
@@ -398,7 +398,7 @@ function readStartNs({ schedule }: Surveyed, index: number): number {
 }
 
 /*
- * Reads events as JSON, ready to be sent, in chunks of neighbouring events. Threads that have drifted apart read from
+ * Reads events as JSON, ready to be sent, in chunks of neighbouring events. Threads with different delays read from
  * different chunks, so several chunks are cached.
  */
 
@@ -411,7 +411,10 @@ const CHUNK_EVENTS_MIN = 128;
 /** The first 64 plans get the largest chunks, the next 64 half that size, and the 128 after that a quarter. */
 const LARGEST_CHUNKS = 64;
 
-/** Memory in which every chunk is assembled before it is copied to new memory, so that less garbage is allocated. */
+/**
+ * Reused memory in which chunks are assembled. Each finished chunk is copied to memory of its own size, which produces
+ * less garbage.
+ */
 const scratch: { block: Buffer; chunk: Buffer } = { block: Buffer.alloc(0), chunk: Buffer.alloc(0) };
 
 /** Returns the scratch memory for a chunk, enlarged if it is too small; the first `used` bytes are kept. */
@@ -441,8 +444,8 @@ interface Bodies {
   /** Reads the chunk of an event ahead of time. */
   readAhead(recorded: number): void;
   /**
-   * Finds the bytes of events, and stores in `ends` the end offset of each event, as if the events followed each other
-   * from 0 on. The returned arrays belong to the cache. Throws a Problem if an event is not recorded any more.
+   * Finds the bytes of events, and stores in `ends` the end offset of each event, as if the events were concatenated.
+   * The returned arrays belong to the cache. Throws a Problem if an event is not recorded any more.
    */
   gather(recorded: Uint32Array, ends: Uint32Array): Uint8Array[];
   close(): void;
@@ -456,7 +459,7 @@ function createBodies(
   chunkEventsMax = CHUNK_EVENTS,
 ): Bodies {
   const owner = {};
-  /** A page of the recorded order consists of whole chunks. */
+  /** Limited so that a page of recorded events consists of whole chunks. */
   const chunkEvents = Math.min(chunkEventsMax, recorded.pageEvents);
 
   function load(first: number): Chunk {
@@ -474,7 +477,7 @@ function createBodies(
         const json = encodeJsonRows(scanned, scratch.block);
         if (json.bytes.length > scratch.block.length) scratch.block = json.bytes;
         for (let row = 0; row < rowCount; ) {
-          // Events recorded later are not part of the snapshot.
+          // Rows that were recorded after the snapshot are skipped.
           const rows = recorded.countSharedRows(first + found, scanned, row, count - found);
           if (rows === 0) {
             row++;
@@ -507,7 +510,7 @@ function createBodies(
         const number = Math.floor(indexes[from]! / chunkEvents);
         const known = loadChunk(number);
         const first = number * chunkEvents;
-        // Neighbouring events are taken together.
+        // Consecutive events become one slice.
         let at = indexes[from]! - first;
         const start = at === 0 ? 0 : known.ends[at - 1]!;
         do ends[from++] = length + known.ends[at++]! - start;

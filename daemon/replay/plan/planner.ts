@@ -26,7 +26,7 @@ import { computeWhatIf, type WhatIf, type WhatIfRequest } from './what_if.ts';
 const RECORDED_PAGES_MAX = 128;
 /** Maximum number of events in cached chunks: some 128 MB, enough for a thousand sessions with one chunk each. */
 const BODY_EVENTS_MAX = 262_144;
-/** Maximum number of events of a plan that is processed before open() returns it, which takes a few milliseconds. */
+/** A plan of at most this many events is processed before `open` resolves, which takes a few milliseconds. */
 const WHOLE_AT_ONCE_EVENTS = 65_536;
 
 export interface ReplayPlan {
@@ -36,7 +36,7 @@ export interface ReplayPlan {
   readPage(index: number, limit: number, memory?: ArrayBuffer): Promise<PlanPage>;
   /** Lays all events out again with the latest latency and finds the target; null for a target past the end. */
   place(target: SeekTarget): Promise<SeekResult | null>;
-  /** Changes the latency or the gaps from an event on; earlier events keep their place. */
+  /** Changes the latency or the gaps from an event on; earlier events stay as they are. */
   changeLatency(fromIndex: number, change: LayoutChange): Promise<void>;
   /** Changes the deadline; no event moves. */
   changeTimeout(timeoutNs: number | null): Promise<void>;
@@ -56,14 +56,14 @@ export interface Planner {
   /** Rejects with a Problem if no event of the transaction is recorded. Also rejects soon after `signal` aborts. */
   whatIf(request: WhatIfRequest, signal?: AbortSignal): Promise<WhatIf>;
   /**
-   * Computes the curve of each transaction; null for one that is not recorded any more. Rejects soon after `signal`
-   * aborts.
+   * Computes the curve of each transaction; null for a transaction that is no longer recorded. Rejects soon after
+   * `signal` aborts.
    */
   curves(request: CurvesRequest, signal: AbortSignal): Promise<(Curve | null)[]>;
   close(): Promise<void>;
 }
 
-/** A planner that works in the calling thread. */
+/** Creates a planner that works in the calling thread. */
 export function createPlanner(recordings: Recordings): Planner {
   const caches: PlanCaches = {
     recorded: createPageCache<RecordedPage>(RECORDED_PAGES_MAX),

@@ -1,4 +1,4 @@
-/** A planner that works in a thread of its own; this is the main thread's side. */
+/** The main thread's interface to a planner that works in its own thread. */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Problem } from '../../base/problem.ts';
@@ -32,9 +32,9 @@ interface PlannerWorker {
 /** The compiled file has another extension. */
 const WORKER = new URL(`./planner_worker${extname(import.meta.filename)}`, import.meta.url);
 
-/** `places` says where the worker finds transactions; the default worker reads recordings. */
+/** `places` locates the transactions for the worker; the default worker reads recordings. */
 export function createPlannerThread<Places = ServedPaths>(places: Places, workerFile = WORKER): Planner {
-  // The thread starts at once: loading it takes longer than the start of a session may take.
+  // The thread starts at once, so that the first session need not wait until its code is loaded.
   let thread: PlannerWorker | undefined = begin();
   let lastId = 0;
   let lastPlan = 0;
@@ -147,7 +147,7 @@ function createPlanProxy(of: PlannerWorker, plan: number, opened: OpenPlan, ask:
     endWith: (change, signal) => ask(of, { plan, kind: 'end_with', change }, undefined, signal) as Promise<number>,
     close() {
       of.opened.delete(plan);
-      // No caller waits for the answer.
+      // No caller waits for the answer, so a failure is ignored.
       ask(of, { plan, kind: 'close' }).catch(() => {});
     },
   };
@@ -155,7 +155,7 @@ function createPlanProxy(of: PlannerWorker, plan: number, opened: OpenPlan, ask:
 
 /* The messages between the daemon's main thread and the planner's thread. */
 
-/** A question about a plan, which the main thread has numbered. */
+/** A question about a plan, with the number that the main thread gave to the plan. */
 type PlanQuestion = { plan: number } & (
   | { kind: 'open'; request: PlanRequest }
   | { kind: 'page'; index: number; limit: number; memory: ArrayBuffer | undefined }

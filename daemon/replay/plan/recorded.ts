@@ -1,9 +1,9 @@
 /**
- * A transaction as it was recorded: the fields of every event that a replay needs, in recorded order, read in pages. A
- * page that has left the cache is read again, so a transaction of any size takes the same memory.
+ * A transaction as recorded: the event fields that a replay needs, in recorded order, read in pages. A page dropped
+ * from the cache is read again, so a transaction of any size takes the same memory.
  *
- * The events are a snapshot: events recorded later are not part of it, and reading events that retention has removed
- * is an error.
+ * The events are a snapshot: events recorded later are not part of it, and reading events that retention has removed is
+ * an error.
  */
 
 import { EVENTS } from '../../../bpf/schema/index.ts';
@@ -29,7 +29,7 @@ export const PAGE_EVENTS = 4096;
 
 const RECENT_PAGES = 8;
 
-/** The columns that are decoded: decoding the other columns would cost forty times as much. */
+/** The only columns that are decoded, because decoding the others would cost forty times as much. */
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
 
 /** The longest span in which a double represents every nanosecond exactly: 104 days. */
@@ -40,8 +40,8 @@ export interface RecordedPage {
   first: number;
   count: number;
   /**
-   * Offset from the first event of the node, because the clocks of nodes may be decades apart and a double holds 104
-   * days.
+   * Offset from the first event of the node. The clocks of nodes may be decades apart, but a double represents only 104
+   * days exactly.
    */
   startNs: Float64Array;
   durationNs: Float64Array;
@@ -74,14 +74,14 @@ export interface RecordedEvents {
   readonly isWhole: boolean;
   /** Index of the first own event; infinite until an own event is found. */
   firstOwn(): number;
-  /** Returns a page; undefined past the last page. Pages are discovered in sequence. */
+  /** Returns a page; undefined past the last page. Reading a new page first reads all pages before it. */
   readPage(number: number): RecordedPage | undefined;
-  /** Numbers, ascending, of the pages found so far that have events of a thread. */
+  /** Returns the ascending numbers of the pages, found so far, that contain events of a thread. */
   getThreadPages(thread: number): readonly number[];
   readRecordedKey(index: number): EventKey;
   /** Counts how many events from `index` on, up to `rowsMax`, are the same as the rows of a block from `row` on. */
   countSharedRows(index: number, scanned: RecordingBlock, row: number, rowsMax: number): number;
-  /** Finds the index of an event; undefined if the event is not among those found so far. */
+  /** Finds the index of an event; undefined if the pages found so far do not contain the event. */
   findEventIndex(event: EventKey): number | undefined;
   /** Returns when the first event of a node started. At least one event of the node must have been found. */
   getNodeStartNs(node: string): bigint;
@@ -112,7 +112,7 @@ export function readRecorded(
   const kinds = createKinds();
   const startOfNode = new Map<string, bigint>();
   const owner = {};
-  /** The pages that were used last, because a cache lookup for every event would take longer than all other work. */
+  /** The recently used pages. A cache lookup for every event would take longer than all other work. */
   const recent: ({ number: number; page: RecordedPage } | undefined)[] = new Array(RECENT_PAGES).fill(undefined);
   const finding = recordings.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS });
   /** Rows of the scan that did not fit into the last page. */
@@ -125,7 +125,7 @@ export function readRecorded(
     return place < 0 ? recordingIds.push(id) - 1 : place;
   }
 
-  /** Adds rows `[from, rowCount)` as long as there is room; returns the first row that it did not add. */
+  /** Adds the rows `[from, rowCount)` that fit into the page; returns the first row that was not added. */
   function append(page: RecordedPage, scanned: RecordingBlock, from: number): number {
     const { block, dictionary } = scanned;
     if (block.rowCount === 0) return 0;
@@ -359,7 +359,7 @@ interface RecordedThread {
 interface RecordedThreads {
   /** The threads, indexed by number. */
   readonly list: readonly RecordedThread[];
-  /** Numbers, ascending, of the pages that have events of a thread, indexed by thread number. */
+  /** For each thread number, the ascending numbers of the pages that contain events of the thread. */
   readonly pages: readonly number[][];
   /** Returns a function that numbers a node's threads. */
   createThreadNumbering(node: string): (tid: number) => number;
@@ -459,7 +459,8 @@ export function createKindTest(only: OnlyFilter | undefined, kinds: readonly Eve
 }
 
 /*
- * An LRU cache of pages, which all plans share. Its limit is a number of pages, or a sum of their sizes by `getSize`.
+ * An LRU cache of pages, which all plans share. The limit applies to the sum of the pages' sizes; by default, each page
+ * has size 1.
  */
 
 export interface PageCache<Page> {

@@ -1,6 +1,7 @@
 /**
- * Computes when each event of a transaction is played. The projected order is surveyed once, in slices, to learn the
- * duration and to save marks. From a mark, the part that follows it can be computed again.
+ * Computes when each event of a transaction is played. The survey, one pass over all events in slices, computes the
+ * duration and saves marks at intervals. A mark is the state of the computation before an event, so that the events
+ * after it can be computed again.
  */
 import { findFirstPlace } from '../../base/binary_search.ts';
 import {
@@ -19,24 +20,24 @@ import type { RecordedEvents } from './recorded.ts';
 const MARK_EVENTS = 4096;
 /** Maximum count of numbers in the lanes of all marks: 16 MB. Above this limit, every other mark is dropped. */
 const MARK_NUMBERS_MAX = 2_000_000;
-/** Number of events that are merged at once on the way from a mark to a place. */
+/** Number of events that are merged at once on the way from a mark to a later event. */
 const STRIDE_EVENTS = 1024;
 
 /** Number of readers kept: for the session that plays, for a client that lists the timeline, and spare ones. */
 const READERS_MAX = 4;
 
-/** The facts that are known after the survey of all events. */
+/** The results of the survey of all events. */
 export interface Survey {
   eventCount: number;
   /** The span from the first start to the last end of the own events, which the transaction's caller waited for. */
   durationNs: number;
   /** The span from the first start to the last end of all events. */
   endNs: number;
-  /** The value of `durationNs` without latency and with all gaps. */
+  /** `durationNs` as recorded: without extra latency and with unshortened gaps. */
   recordedDurationNs: number;
   /** Index of the first own event that ends after the timeout; null if no own event does. */
   timeoutIndex: number | null;
-  /** Index of that event in recorded order; null if there is none. */
+  /** Recorded index of the same event; null if `timeoutIndex` is null. */
   timeoutRecorded: number | null;
 }
 
@@ -47,14 +48,16 @@ export interface Schedule {
   readonly survey: Survey | null;
   /** Surveys this many more events. */
   advance(events: number): void;
-  /** Returns any part of the schedule, surveyed or not. Reading consecutive parts is the fastest. */
+  /**
+   * Returns a page of the schedule, even if its events are not surveyed yet. Reading consecutive pages is the fastest.
+   */
   projectPage(index: number, limit: number): ProjectedPage;
   /**
    * Finds the first event that starts at or after a position; returns the event count if there is none. Needs the
    * survey.
    */
   indexAtPosition(positionNs: number): number;
-  /** Finds the index, in projected order, of a recorded event. Needs the survey. */
+  /** Finds the projected index of an event by its recorded index. Needs the survey. */
   indexOfRecorded(recorded: number): number;
   /** Changes the latency or the gaps from the event with this index on; earlier events stay as they are. */
   changeLatency(change: LatencyChange): void;
@@ -78,7 +81,7 @@ export function createSchedule(recorded: RecordedEvents, given: ScheduleSettings
   let markEvents = given.markEvents ?? MARK_EVENTS;
   let markNumbers = 0;
   let surveying: Merge = createMerge(recorded, settings, START);
-  /** Readers that are likely to continue with the next part; the most recently used is the last. */
+  /** Merges that served earlier pages and can continue with the next page; the most recently used one is the last. */
   let readers: Merge[] = [];
   let survey: Survey | null = null;
   let timeout: { index: number; recorded: number } | undefined;
@@ -172,7 +175,7 @@ export function createSchedule(recorded: RecordedEvents, given: ScheduleSettings
       marks = marks.filter(({ index }) => index <= change.fromIndex);
       markNumbers = marks.reduce((sum, { lanes }) => sum + lanes.length + LANE_FIELDS, 0);
       const from = marks.at(-1) ?? START;
-      // The survey resumes at the last mark and will save it again.
+      // The survey resumes at the last mark and will save that mark again.
       marks.pop();
       markNumbers -= from.lanes.length + LANE_FIELDS;
       surveying = createMerge(recorded, settings, from);

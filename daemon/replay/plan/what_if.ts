@@ -1,6 +1,6 @@
 /**
- * Computes the effect of extra latency on a transaction without playing it. The end of an event is delayed by all
- * latencies that its thread has waited for by then, so one pass in recorded order is enough:
+ * Computes the effect of extra latency on a transaction without playing it. Each latency for which a thread has waited
+ * delays the ends of the thread's later events, so one pass in recorded order is enough:
  *
  *   end(latency) = recorded end + latency * (how often its thread has waited for the latency by then)
  *
@@ -51,7 +51,7 @@ export interface ProjectedEvent {
 export interface WhatIf {
   clocks: ReplayedClock[];
   eventCount: number;
-  /** Number of events that no caller waits for: they are never late, and they are not part of a duration. */
+  /** Number of write-back events. No caller waits for them, so they are never late and add nothing to a duration. */
   writtenBackCount: number;
   /** Number of events that get the latency. */
   affectedCount: number;
@@ -75,12 +75,12 @@ interface Candidate {
   durationNs: bigint;
 }
 
-/** An own event that has begun: it is not known yet how many latencies delay its end. */
+/** An own event that has begun. The number of latencies that delay its end is not known yet. */
 interface Begun {
   recordingId: string;
   number: bigint;
   place: number;
-  /** Start and end as recorded. */
+  /** Recorded start and end. */
   startNs: bigint;
   endNs: bigint;
   /** Number of latencies that delay the event's start. */
@@ -103,8 +103,8 @@ function createBegun(): Begun {
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
 
 /**
- * Computes the effect of extra latency. Yields so that other work can run. Throws a Problem if no event of the
- * transaction is recorded.
+ * Computes the effect of extra latency. Yields between blocks, so that other work can run. Throws a Problem if no event
+ * of the transaction is recorded.
  */
 export function* computeWhatIf(recordings: Recordings, request: WhatIfRequest): Generator<void, WhatIf> {
   const { transactionId, extraLatencyNs, timeoutNs, only, limit } = request;

@@ -1,5 +1,5 @@
 /**
- * The events that a session has loaded: some before its position and those that follow, requested ahead of time.
+ * The loaded events of a session: the page at the session's position, and later pages requested ahead of time.
  *
  *   plan     . . . . . . [ page ][ page ][ asked for ] . . . .
  *   session                  ^ next event
@@ -17,7 +17,7 @@ const PAGE_EVENTS_MAX = 1024;
 const PAGE_EVENTS_FIRST = 256;
 /** Number of pages requested at once, so that the planner need not wait for this thread. */
 const ASKED_MAX = 2;
-/** Target duration of the loaded events, which must last while the planner's thread waits for a CPU. */
+/** Target duration of the loaded events. They must last for as long as the planner's thread may wait for a CPU. */
 const AHEAD_NS = 1e9;
 /** Maximum number of loaded events: about 25 MB. */
 const AHEAD_EVENTS_MAX = 49_152;
@@ -30,7 +30,7 @@ export interface EventBuffer {
   startNs(index: number): number | undefined;
   /** Returns the page that has the event; undefined if the event is not loaded. */
   page(index: number): PlanPage | undefined;
-  /** Whether no event exists at this index or after it; false until that is known. */
+  /** Whether all events are before this index; false until that is known. */
   isEnd(index: number): boolean;
   /** The index after the last loaded event. */
   readonly end: number;

@@ -30,17 +30,17 @@ import {
 
 export interface Playback {
   isRunning(): boolean;
-  /** Projected index of the next event. All figures of a playback are those of the last `catchUp`. */
+  /** Projected index of the next event. All values of a playback are as of the last `catchUp`. */
   next(): number;
-  /** Position, which is never past an unplayed event, so that a pause at that moment loses no event. */
+  /** The position. It is never past an unplayed event, so that a pause loses no event. */
   positionNs(): number;
-  /** How punctual the playback was; `starvations` counts the events that were due before they had been loaded. */
+  /** Statistics of lateness. `starvations` counts the events that were due before they were loaded. */
   punctuality(): { lateness: LatenessSummary; starvations: number };
   /** The stream of the session, for its clients. */
   readonly stream: SessionStream;
   /** Where the session pauses by itself; null if, as far as is known, the session plays to its end. */
   until(): Until | null;
-  /** Sets where the session pauses by itself. A session that is at that place, or past it, plays on. */
+  /** Sets where the session pauses by itself. A session at or past that position continues to play. */
   pauseAt(until: Until | null): void;
   /** Resolves when the next event is loaded, or known not to exist. */
   load(): Promise<void>;
@@ -51,28 +51,28 @@ export interface Playback {
   runExclusively(work: (frames: AddedFrames) => void): void;
   /** Starts the clock `leadNs` from now. */
   start(): void;
-  /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
+  /** When the clock was or will be started, as a time of the steady clock; null while the clock is stopped. */
   startsAtNs(): bigint | null;
   halt(): void;
   moveTo(positionNs: number, index: number): void;
   /** Moves to the end. The survey must be complete. */
   moveToEnd(): void;
-  /** Finds a place, and may replace the plan's layout; returns null for the end. */
+  /** Finds the place of a seek target, and may replace the plan's layout; returns null for a target past the end. */
   find(target: SeekTarget): Promise<SeekResult | null>;
-  /** Moves to a place that was found. */
+  /** Moves to a place that `find` has returned. */
   seek(place: SeekResult): void;
   /** Moves to the start of another round. */
   rewind(): Promise<void>;
   /**
    * Changes the latency and the gaps of all events except those due within `CHANGE_AHEAD_NS`. The position stays,
-   * unless it lies in a gap that now ends before it.
+   * unless a shortened gap now ends before it.
    */
   changeLatency(change: LayoutChange): Promise<void>;
   /** Changes the speed; the position stays. */
   setSpeed(speedFactor: number): void;
   /** Must be called when the owner's `loop` has changed. */
   updateLoop(): void;
-  /** Brings the figures and the stream up to date with the frames that were played. */
+  /** Brings the values and the stream up to date with the frames that were played. */
   catchUp(): void;
   /** Must be called when the plan's outline has changed. */
   takeOutline(): void;
@@ -81,7 +81,6 @@ export interface Playback {
 
 /** The session that owns a playback. */
 export interface PlaybackOwner extends StreamSource {
-  /** The current settings. */
   settings(): Pick<SessionSettings, 'speedFactor' | 'timeoutNs' | 'loop'>;
   /** Called when a pause is due and every event that starts by then was played. */
   pauseDue(): void;
@@ -97,7 +96,7 @@ export interface PlaybackOptions extends Pick<StreamOptions, 'keptTotal' | 'idBa
   scheduler: Scheduler;
   player: Player;
   owner: PlaybackOwner;
-  /** Time from `start` to the start of the clock. */
+  /** Time from the call of `start` until the clock starts. */
   leadNs?: bigint | undefined;
   onPlayed?: ((latenessNs: number) => void) | undefined;
 }
@@ -115,7 +114,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
   const lateness = createLateness(options.onPlayed);
   const alarm = scheduler.createAlarm(ring);
   let startsAtNs: bigint | null = null;
-  /** Index of the next event, and a position before that event that the session has reached. */
+  /** Index of the next event, and the position that the session has reached before that event. */
   let [next, passedNs] = [0, 0];
   let starvations = 0;
   /** Events from this index on are being laid out again, and are not played until that is done. */
@@ -164,7 +163,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
       if (againNs !== undefined) alarm.set(againNs);
       return;
     }
-    // If the survey is not done yet, `takeOutline` calls this again.
+    // If the survey is not done yet, `takeOutline` calls `awaitNext` again.
     if (isOver && survey) {
       const dueNs = clock.computeDueNs(survey.endNs);
       if (dueNs > now()) alarm.set(dueNs);
@@ -173,11 +172,11 @@ export function createPlayback(options: PlaybackOptions): Playback {
   }
 
   function reportLoadFailure(error: unknown): void {
-    // A failure of a command is reported to the client by that command.
+    // If the clock is stopped, the command that loads events reports the failure to its client.
     if (clock.running) owner.failed(error);
   }
 
-  /** Takes a page that has arrived. If the page's first event was already due, the player has starved. */
+  /** Takes a page that has arrived. If the page's first event is already due, counts a starvation. */
   function takePage({ first, startNs }: PlanPage): void {
     if (!clock.running) return;
     catchUp();
@@ -187,7 +186,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
   }
 
   function positionNs(): number {
-    // A late pause is at the requested position, unless later events have been played by then.
+    // Even a late pause is at the requested position, except if later events were already played.
     const pauseNs = Math.max(pauseAtNs() ?? Infinity, passedNs);
     // While the next event is being laid out again, the position stays where it was.
     const boundNs = findBoundNs(window, plan.outline, next) ?? passedNs;
@@ -203,7 +202,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
     window.moveTo(index);
   }
 
-  /** The position, up to date with the frames that were played. */
+  /** Returns the position, up to date with the frames that were played. */
   function readCurrentNs(): number {
     catchUp();
     return positionNs();
@@ -229,7 +228,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
 
   function playOn(): void {
     if (!clock.running) return;
-    // The stream goes direct before the next event is fed, so that the player writes that event too.
+    // `goDirect` comes before the next event is fed, so that the player also writes that event to the sockets.
     stream.goDirect();
     awaitNext();
   }
@@ -267,7 +266,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
     },
     moveToEnd() {
       const { eventCount, survey } = plan.outline;
-      // A seek to the end may have replaced the layout.
+      // A seek to the end may have replaced the layout, so all loaded events are dropped.
       window.forget(0);
       moveTo(survey!.endNs, eventCount);
     },
@@ -287,7 +286,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
     },
     async changeLatency(change) {
       let askedAtNs = 0;
-      // Events from here on must not be played with their old times, however long the plan takes.
+      // Events from `playableEnd` on must not be played with their old times, however long the plan takes.
       runExclusively(() => {
         askedAtNs = positionNs();
         playableEnd = findFirstToMove(window, clock, next, now());
@@ -327,14 +326,14 @@ export function createPlayback(options: PlaybackOptions): Playback {
 
 async function findPlace(plan: ReplayPlan, target: SeekTarget): Promise<SeekResult | null> {
   const place = await plan.place(target);
-  // An event that is not recorded any more must fail the seek before anything has moved.
+  // If the event is no longer recorded, the seek must fail before anything has moved.
   if (place) await plan.readPage(place.index, 1);
   return place;
 }
 
 /*
- * Finds where a playing session pauses by itself: at the end of the events that the transaction's caller waits for,
- * before events that are only written back.
+ * Computes where a playing session pauses by itself: at the end of the own events, for which the transaction's caller
+ * waits. Only write-back events follow that position.
  */
 
 interface PausePlace {
@@ -342,17 +341,17 @@ interface PausePlace {
   until(): Until | null;
   /** The position of the pause; null if there is no pause, or if its position is not known yet. */
   atNs(): number | null;
-  /** Sets the requested pause. A session that is at that place, or past it, plays on. */
+  /** Sets the requested pause. A session at or past that position continues to play. */
   aim(until: Until | null): void;
   /** Sets the same pause again, from the current position. */
   aimAgain(): void;
   /**
-   * Waits for a move that replaces the layout. Until the move is done, the pause stays where the played layout has it.
+   * Waits for a move that replaces the layout. Until the move is done, the pause follows the layout that is playing.
    */
   followMove<Result>(moving: Promise<Result>): Promise<Result>;
-  /** Adopts the plan's layout, whose ends may not be known yet. */
+  /** Adopts the plan's layout, even if its survey is not done yet. */
   takeLayout(): void;
-  /** Takes note of a change of the plan's outline. */
+  /** Must be called when the plan's outline may have changed. */
   takeOutline(): void;
 }
 
@@ -371,7 +370,8 @@ function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): P
    */
   let askedAtNs: number | null = null;
   /**
-   * The ends of the played layout. A change of the deadline moves no end, but the plan then surveys all events again.
+   * The survey of the layout that is playing. A change of the deadline moves no event, so this survey still applies
+   * while the plan surveys all events again.
    */
   let ends = plan.outline.survey;
   let isMoving = false;
@@ -425,28 +425,30 @@ function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): P
 /* Prepares the frames of the next events and feeds them to the player ahead of their time. */
 
 /**
- * How long before they are due events are fed to the player, and how many events are fed at most, because a command
- * takes the unplayed ones back. A session that plays slowly then needs a CPU only every quarter of a second.
+ * Maximum time by which events are fed to the player ahead of their deadline, and maximum number of fed events. The
+ * number is limited because a command takes all unplayed events back. Feeding so far ahead lets a slow session use a
+ * CPU only every quarter of a second.
  */
 const FED_AHEAD_NS = 500_000_000n;
 const FED_MAX = 8192;
 const FIRST_EVENTS = 8;
 /**
- * Number of events that are handed to the player at once. All feedings share the array, because only one feeding runs
+ * Number of events that are handed to the player at once. All feedings share `runFrames`, because only one feeding runs
  * at a time.
  */
 const RUN_EVENTS = 512;
 const runFrames = new BigInt64Array(RUN_EVENTS * FRAME.length);
 const sliceRunFrames = (count: number) => runFrames.subarray(0, count * FRAME.length);
-/** Maximum number of runs in one feeding, so that the main thread gets to other sessions and requests. */
+/** Maximum number of runs in one feeding, so that the main thread also serves other sessions and requests. */
 const RUNS_MAX = 4;
 /** Minimum time between two feedings. */
 const FEED_NS_MIN = 1_000_000n;
 
 interface Feeding {
   /**
-   * Feeds the player with events within the limits; `next` is the first event that is not played yet. Returns when
-   * `feed` must be called again: when there is more to feed, or when all fed events have been played.
+   * Feeds the player with events within the limits; `next` is the first event that is not played yet. Returns the time
+   * at which `feed` must be called again; undefined if all fed events were played and the next event may not be fed
+   * yet.
    */
   feed(next: number, limits: FeedLimits): bigint | undefined;
   /** Index after the last event that was fed. */
@@ -478,7 +480,7 @@ function createFeeding({ window, clock, now, stream, track }: FeedingOptions): F
   function feed(next: number, { playableEnd, lastStartNs, timeoutNs }: FeedLimits): bigint | undefined {
     const untilNs = now() + FED_AHEAD_NS;
     for (let run = 0; run <= RUNS_MAX; run++) {
-      // The first events may be due already, so they are fed before many frames are written.
+      // The first run is short: its events may already be due, and must not wait until many frames are written.
       const most = run === 0 ? FIRST_EVENTS : RUN_EVENTS;
       const left = Math.min(playableEnd - fedEnd, FED_MAX - (fedEnd - next), most);
       const page = left > 0 ? window.page(fedEnd) : undefined;
@@ -497,8 +499,8 @@ function createFeeding({ window, clock, now, stream, track }: FeedingOptions): F
   }
 
   /**
-   * Computes when to feed again. `dueNs` is when the next event to feed is due; undefined if that event is not loaded
-   * or may not be fed yet.
+   * Computes when to feed again. `dueNs` is the deadline of the next event to feed; undefined if that event is not
+   * loaded or may not be fed yet.
    */
   function computeNextFeedNs(next: number, dueNs: bigint | undefined): bigint | undefined {
     const computeEventDueNs = (index: number) => clock.computeDueNs(window.startNs(index)!);
@@ -521,11 +523,9 @@ function createFeeding({ window, clock, now, stream, track }: FeedingOptions): F
   };
 }
 
-/* Finds the events of a session that are due next, and those that a change still moves. */
+/* Finds the events that are due next, and the events that a change of latency moves. */
 
-/**
- * A change of latency applies only to events that are due after this time from now; earlier events keep their schedule.
- */
+/** A change of latency applies only to events that are due later than this time from now. */
 const CHANGE_AHEAD_NS = 20_000_000n;
 
 /** Finds the first event that a change of latency moves. If the clock is stopped, that is the next event. */
@@ -537,14 +537,14 @@ function findFirstToMove(window: EventBuffer, clock: ReplayClock, next: number, 
   return index;
 }
 
-/** Whether no event remains to be emitted at an index or after it. */
+/** Whether no event is left to play from index `next` on. */
 function isPlayedOut(window: EventBuffer, { survey, eventCount }: Outline, next: number): boolean {
   return window.isEnd(next) || (survey !== null && next >= eventCount);
 }
 
 /**
- * Returns the start of the next event or, after the last event, the end of the replay; undefined while neither is
- * known.
+ * Returns the start of the next event or, after the last event, the end of the replay; undefined if that time is not
+ * known yet.
  */
 function findBoundNs(window: EventBuffer, outline: Outline, next: number): number | undefined {
   const endNs = () => (isPlayedOut(window, outline, next) ? outline.survey?.endNs : undefined);
@@ -552,8 +552,8 @@ function findBoundNs(window: EventBuffer, outline: Outline, next: number): numbe
 }
 
 /**
- * Moves the clock back if a shortened gap ends before the position at which the change was requested, so that
- * the event after the gap, which is the first of the page, was due at the moment of the request.
+ * Moves the clock back if a shortened gap now ends before `askedAtNs`, the position at which the change was requested.
+ * The event after the gap, the first of the page, then became due at the moment of the request.
  */
 function stayBefore(clock: ReplayClock, askedAtNs: number, { startNs: [startNs] }: PlanPage): void {
   if (startNs === undefined || askedAtNs <= startNs) return;
@@ -563,9 +563,9 @@ function stayBefore(clock: ReplayClock, askedAtNs: number, { startNs: [startNs] 
 }
 
 /**
- * Sets when the events from `at` on are due, and returns the number of these events: those that are due by `untilNs`
- * and start by `lastStartNs`, as many as fit into `frames`. Both limits are needed because, at a high speed, a later
- * start may be due at the same nanosecond.
+ * Stores the deadlines of events from `at` on in `frames`, and returns how many. Stops when `frames` is full, or at an
+ * event that is due after `untilNs` or starts after `lastStartNs`. Both limits are needed because, at a high speed, two
+ * different starts may have the same deadline.
  */
 function setDue(
   frames: BigInt64Array,

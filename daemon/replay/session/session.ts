@@ -1,4 +1,4 @@
-/** A replay session: one transaction, whose playback is controlled by commands that lead from state to state. */
+/** A replay session plays one transaction. Commands control the playback and change the session's state. */
 import { stringify } from '../../base/exact_json.ts';
 import type { Until } from '../../contract/replay_requests.ts';
 import type { SeekTarget } from '../../contract/target.ts';
@@ -38,7 +38,10 @@ const TIMELINE_PAGE_EVENTS = 1024;
 export class Session {
   /** The change that is being applied. */
   coming: ComingChange | undefined;
-  /** End of the last event if all events are laid out with the latest settings, as they are in the next round. */
+  /**
+   * When the last event would end if all events were laid out with the latest settings, as in the next round. Undefined
+   * if that was not computed.
+   */
   layoutEndNs: number | undefined;
   #options: SessionOptions;
   #settings: SessionSettings;
@@ -48,7 +51,7 @@ export class Session {
   #runInTurn = createClosableQueue(() => this.#closed);
   #state: SessionState = 'ready';
   #rounds = 0;
-  /** Null until the session is closed. */
+  /** Why the session was closed; null while it is open. */
   #closed: EndReason | null = null;
   #measure: Measure;
   /** Whether the last state frame contained the duration. */
@@ -151,7 +154,7 @@ export class Session {
     this.#isDurationPublished = this.#plan.outline.survey !== null;
   }
 
-  /** Without `until`, a playing session keeps the pause that was set before. */
+  /** Starts the clock. If the session is already playing and `until` is omitted, the pause set before stays. */
   play(until?: Until | null): Promise<void> {
     return this.#runInTurn(async () => {
       if (this.#checkTransition('play') === this.#state) {
@@ -184,7 +187,8 @@ export class Session {
     return this.#runInTurn(async () => {
       this.#checkTransition('seek');
       const place = await this.#playback.find(target).catch((error) => {
-        // The pause may have become known meanwhile: publishing takes back the events that were fed beyond it.
+        // The position of the pause may have become known meanwhile. Publishing also takes back events fed past that
+        // position.
         if (this.#state === 'playing' && !this.#closed) this.#publishState();
         throw error;
       });
@@ -201,7 +205,10 @@ export class Session {
     });
   }
 
-  /** Emits `count` events at once, regardless of their times, and returns them as JSON; a negative count moves back. */
+  /**
+   * Emits `count` events at once, regardless of their times, and returns them as JSON. A negative count moves back
+   * without emitting events.
+   */
   step(count: number): Promise<string[]> {
     const command = count > 0 ? 'step' : 'step_back';
     return this.#runInTurn(async () => {
@@ -272,7 +279,7 @@ export class Session {
     return coming;
   }
 
-  /** Applies the settings of a change that the plan has to know. */
+  /** Applies the settings of a change that affect the plan. */
   async #changePlan(change: ComingChange): Promise<void> {
     const layout = findLayoutChange(this.#settings, change);
     if (layout) {
@@ -355,7 +362,7 @@ export class Session {
     this.#rounds++;
     this.#playback.halt();
     this.#runInTurn(async () => {
-      // A seek that ran before this point has moved the session elsewhere.
+      // A seek that ran before this point has already moved and restarted the session.
       if (this.#state !== 'playing' || this.#playback.isRunning()) return;
       await this.#playback.rewind();
       await this.#playback.load();
@@ -367,7 +374,7 @@ export class Session {
     }).catch((error) => this.#fail(error));
   }
 
-  /** Stops the session after an error that belongs to no command: only the session can report it. */
+  /** Stops the session after an error that no command can report to a client. */
   #fail(error: unknown): void {
     if (this.#state === 'stopped') return;
     this.#failure = error instanceof Error ? error.message : String(error);
@@ -400,9 +407,7 @@ interface Measure {
   reportKnown(): void;
   /** If the session might exceed the capacity, waits for a limited time until the duration is known. */
   delayAdmission(isKnown: boolean, change?: ComingChange): Promise<void>;
-  /**
-   * Waits a limited time for the end of a layout to be computed; undefined if `signal` had to abort the computation.
-   */
+  /** Computes the end of a layout within a limited time; resolves to undefined if the time is too short. */
   end(compute: (signal: AbortSignal) => Promise<number>): Promise<number | undefined>;
 }
 
@@ -443,7 +448,7 @@ function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions
       const work = compute(givingUp.signal).then((ns) => {
         endNs = ns;
       });
-      // Once the caller has given up, nothing else handles a rejection.
+      // If `work` fails after the wait, no other code handles the rejection.
       work.catch(() => {});
       try {
         await waitPatiently(work);
@@ -463,7 +468,7 @@ export async function openSession(options: SessionOptions, planner: Planner): Pr
   return openWithLatency(options, planner, [{ fromIndex: 0, extraLatencyNs, only }]);
 }
 
-/** Opens a kept session. If it was playing, it is paused. Rejects as `openSession` does. */
+/** Opens a kept session. A session that was playing is paused. Rejects as `openSession` does. */
 export async function reopenSession(
   options: Omit<SessionOptions, 'sessionId' | 'settings'>,
   planner: Planner,

@@ -1,4 +1,4 @@
-/** A session as the API returns it, whether it is open or only kept. */
+/** A session as the API returns it, whether the session is open or only saved. */
 
 import { Problem } from '../../base/problem.ts';
 import type { Until } from '../../contract/replay_requests.ts';
@@ -34,7 +34,7 @@ export interface SessionView {
   duration_ns: bigint;
   /** Duration of the replay; null until all events have been processed. */
   replay_duration_ns: bigint | null;
-  /** The end of the last event, whether that is an own event or a written-back one. */
+  /** The end of the last event, including write-back events; null until all events have been processed. */
   replay_end_ns: bigint | null;
   /** Index of the next event; the event count if no event is left. */
   event_index: number;
@@ -44,14 +44,17 @@ export interface SessionView {
   timeout_event_id: string | null;
   /** How often the replay has started again after its end. */
   rounds: number;
-  /** Where the session will pause by itself; null if it does not play or, as far as is known, plays to its end. */
+  /**
+   * Where the session will pause by itself; null if the session is not playing or, as far as is known, plays to its
+   * end.
+   */
   until: Until | null;
-  /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
+  /** When the clock was or will be started, as a time of the steady clock; null while the clock is stopped. */
   starts_at_ns: bigint | null;
   lateness: LatenessSummary;
-  /** How often an event was due before it had been loaded. */
+  /** How often an event was due before it was loaded. */
   starvations: number;
-  /** Why the daemon stopped the session, or is unable to open it again. */
+  /** Why the daemon stopped the session, or is unable to reopen it. */
   failure: string | null;
   /** Id of the stream's newest frame before this view. */
   last_event_id: number;
@@ -161,7 +164,7 @@ export interface SessionOptions {
   onPlayed?: ((latenessNs: number) => void) | undefined;
   /** Time from a command to the start of the clock, so that the first frames are ready by then; none by default. */
   leadNs?: bigint | undefined;
-  /** Called when the session's kept state has changed. The moving position of a playing session is not reported. */
+  /** Called when the session's data to save has changed, except for the moving position of a playing session. */
   onChange?: (() => void) | undefined;
   /** Throws a Problem if the session, after this change, would need more capacity than the other sessions leave. */
   admit?: ((change?: ComingChange) => void) | undefined;
@@ -176,8 +179,8 @@ export function buildPlanRequest(settings: SessionSettings, latency: readonly La
 }
 
 /**
- * Creates the Problem with which a closed session refuses commands. After a shutdown, the next daemon has the session
- * again.
+ * Creates the Problem with which a closed session refuses commands. After a shutdown, the next daemon serves the
+ * session again.
  */
 export function createClosedProblem(reason: EndReason): Problem {
   return reason === 'shutdown'

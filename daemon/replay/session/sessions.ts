@@ -1,4 +1,4 @@
-/** All replay sessions of the daemon: it creates, finds, limits and keeps them, and ends those that are idle. */
+/** All replay sessions of the daemon. This module creates, finds, limits and saves sessions, and ends idle ones. */
 import { randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
@@ -35,7 +35,10 @@ import type { EndReason } from './stream.ts';
 
 export interface SessionLimits {
   sessionsMax: number;
-  /** Maximum number of events per second that all sessions together play; if undefined, it is measured on this host. */
+  /**
+   * Maximum number of events per second that all sessions together play; if undefined, the limit is measured on this
+   * host.
+   */
   replayRateMax: number | undefined;
   /** Time without commands, viewers or playback after which a session is ended. */
   idleMs: number;
@@ -65,7 +68,7 @@ export interface SessionsOptions {
   /** Called for every event that the clock plays; steps do not count. */
   onPlayed?: ((latenessNs: number) => void) | undefined;
   /**
-   * The state file that keeps sessions, and the sessions that it contains; without it, sessions end with the daemon.
+   * The state file that keeps sessions, and the sessions that it contains. If undefined, sessions end with the daemon.
    */
   state?: KeptState | undefined;
   log?: Pick<Logger, 'info' | 'error'> | undefined;
@@ -82,23 +85,23 @@ export interface Keeping {
 export type NewSession = Omit<CreateRequest, 'clock_offsets_ns'>;
 
 export interface Sessions {
-  /** Creates a session with offsets that never change; resolves when the session is kept. */
+  /** Creates a session with offsets that never change. Resolves when the session is saved in the state file. */
   create(request: NewSession, offsets?: AppliedOffsets): Promise<Session>;
-  /** Finds a session, which counts as using it; throws `session_not_found`. */
+  /** Finds a session, and marks it as used; throws `session_not_found`. */
   get(sessionId: string): ListedSession;
   /** Like `get`, but the session is ready for commands. Also rejects when the transaction is not recorded any more. */
   open(sessionId: string): Promise<Session>;
-  /** Resolves when all earlier changes are kept, or when they could not be written, which `keeping` shows. */
+  /** Resolves when all earlier changes are saved, or when writing them failed, which `keeping` shows. */
   save(): Promise<void>;
   /** All sessions, the oldest first. */
   list(): ListedSession[];
   /** Resolves when the session is removed from the state file. */
   remove(sessionId: string): Promise<void>;
-  /** Computes the outcome of a session without creating one. */
+  /** Computes the effect of extra latency without creating a session. */
   whatIf: Planner['whatIf'];
   curves: Planner['curves'];
   readonly keeping: Keeping;
-  /** Ends every stream at once; resolves when all sessions are kept. */
+  /** Ends every stream at once; resolves when all sessions are saved. */
   close(): Promise<void>;
 }
 
@@ -138,7 +141,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   });
 
   function rethrow(error: unknown): never {
-    // The planner ends before the requests that wait for it, so at a shutdown its error is replaced.
+    // At a shutdown, waiting requests fail because the planner has ended; the client gets the reason instead.
     throw closing ? createShutdownProblem() : error;
   }
 
@@ -325,7 +328,9 @@ const EVENT_COST = 4;
 const CPU_SHARE = 0.75;
 const RATE_STEP = 10_000;
 
-/** Measures how many events per second this host can play, in steps of 10,000; it takes some milliseconds. */
+/**
+ * Measures how many events per second this host can play, in steps of 10,000; the measurement takes some milliseconds.
+ */
 function measureRate(): number {
   const sendingNs = nativeClock.measureSending(new Uint8Array(FRAME_BYTES));
   if (sendingNs === undefined) return RATE_STEP;
@@ -337,7 +342,7 @@ interface PlayingSession {
   readonly state: SessionState;
   /** The change that is being applied. */
   readonly coming: ComingChange | undefined;
-  /** End of the last event if all events are laid out with the latest settings; undefined if it was not computed. */
+  /** When the last event would end if all events were laid out with the latest settings; undefined if not computed. */
   readonly layoutEndNs: number | undefined;
   kept(): Pick<KeptSession, 'outline' | 'settings'>;
 }
@@ -373,8 +378,8 @@ type Playing = ReadonlyMap<string, { session: PlayingSession | undefined }>;
 
 /**
  * Throws `replay_capacity` when all sessions together would play more events per second than `max`. A session that
- * plays alone has no limit, because it delays no other. If that session exceeds `max`, half of `max` is left for
- * others. A change to a lower rate is always admitted.
+ * plays alone has no limit, because it delays no other session. Even if it exceeds `max`, half of `max` is left for
+ * other sessions. A change to a lower rate is always admitted.
  */
 function admit(held: Playing, sessionId: string, max: number, change?: ComingChange): void {
   let [others, own, wanted] = [0, 0, 0];
@@ -393,19 +398,19 @@ function admit(held: Playing, sessionId: string, max: number, change?: ComingCha
 }
 
 /**
- * Computes the rate that a session takes from the other sessions. The player serves sessions in turn, even if one of
- * them has a backlog.
+ * Computes the rate that a session takes from the other sessions. A session above `max` takes only half of `max`,
+ * because the player serves sessions in turn.
  */
 function computeRateShare(rate: number, max: number): number {
   return rate > max ? max / 2 : rate;
 }
 
-/* The daemon's entry for a session, which is either open or only kept. */
+/* The daemon's entry for a session, which is either open or only saved in the state file. */
 
 interface SessionEntry {
   /** The open session; undefined until a client uses the session. */
   session: Session | undefined;
-  /** The session's data when the session was found in the state file or created. */
+  /** The session's data as read from the state file, or as of the session's creation. */
   kept: KeptSession;
   /** Why opening the session fails. */
   failure: string | null;
@@ -413,7 +418,7 @@ interface SessionEntry {
   usedAtNs: bigint;
 }
 
-/** A session that may not have been used since the daemon began. */
+/** A session that may not have been used since the daemon started. */
 interface ListedSession {
   readonly state: SessionState;
   view(): SessionView;
@@ -429,7 +434,7 @@ interface Clocks {
 function restoreEntry({ session, usedAtMs }: KeptRow, { now, steadyNow }: Clocks): SessionEntry {
   const kept: KeptSession = { ...session, state: session.state === 'playing' ? 'paused' : session.state };
   const unusedNs = now() - BigInt(usedAtMs) * NS_PER_MS;
-  // The wall clock may have been set back.
+  // `unusedNs` is negative if the wall clock was set back.
   const usedAtNs = steadyNow() - (unusedNs > 0n ? unusedNs : 0n);
   return { session: undefined, kept, failure: null, opening: undefined, usedAtNs };
 }
@@ -445,8 +450,7 @@ function toListedSession({ session, kept, failure }: SessionEntry): ListedSessio
 }
 
 /**
- * Marks the sessions whose transaction is not recorded, without opening them, because no client may ever use them
- * again.
+ * Marks the sessions whose transaction is not recorded, without opening them, because clients may never use them again.
  */
 async function findUnrecorded(found: SessionEntry[], planner: Planner, isClosing: () => boolean): Promise<void> {
   const byTransaction = Map.groupBy(found, ({ kept }) => kept.settings.transactionId);

@@ -5,11 +5,10 @@
  *   viewers     ^slow      ^          frames that a slow viewer has not received wait in the log; once the log has
  *                                     dropped them, the viewer gets a `gap` frame with the number it missed
  *
- * so a viewer that does not read costs only its socket's buffer, and delays no other.
+ * so a viewer that does not read costs only its socket's buffer, and delays no other viewer.
  *
- * Frames of events are prepared ahead of their time. The player's thread writes them itself to the sockets of direct
- * viewers: those that have all earlier frames. A viewer whose socket is full or encrypted gets its frames from this
- * module.
+ * Frames of events are prepared ahead of their time. The player's thread writes them to the sockets of direct viewers,
+ * which have all earlier frames. A viewer whose socket is full or encrypted gets its frames from this module.
  */
 import { Problem } from '../../base/problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../base/sse.ts';
@@ -61,11 +60,11 @@ export interface StreamOptions {
 /** A session's stream as its clients use it. */
 export interface SessionStream {
   readonly viewerCount: number;
-  /** Id of the newest frame that was taken into the log; `idBase` before the first. */
+  /** Id of the newest frame in the log; `idBase` before the first frame. */
   readonly lastId: number;
   /** Throws a Problem when there are VIEWERS_MAX viewers. */
   checkRoom(): void;
-  /** Adds a viewer. `lastId` is the last id that the viewer says it has received; null if it has received none. */
+  /** Adds a viewer. `lastId` is the last frame id that the viewer reports as received; null if it reports no id. */
   join(sink: Sink, lastId: number | null): void;
   /** Like `join`, for a viewer that wants no events. Its stream begins with the current state. */
   watch(sink: Sink, lastId: number | null, wanted: WantedFrames): void;
@@ -78,21 +77,22 @@ export interface SessionStream {
 }
 
 /**
- * A session's stream as its playback uses it: either the player has prepared frames, or frames can be added to the log.
+ * A session's stream as its playback uses it. While the player has prepared frames, no other frames can be added to the
+ * log.
  */
 export interface PlayedStream extends SessionStream {
   /** Prepares the frames of events that follow the events prepared before; `count` is the number of frames. */
   prepare(events: DueEvents): { bytes: Buffer; count: number };
   /** Takes the oldest prepared frames into the log, because they were played. */
   commitPlayed(count: number): void;
-  /** Lets the player write the frames that it plays from now on to the sockets that allow it. */
+  /** Lets the player write the frames that it plays from now on directly to those sockets that allow it. */
   goDirect(): void;
   /**
    * Takes the viewers back from the player and forgets the frames that were not played. Until the next `prepare` or
    * `goDirect`, frames can be added.
    */
   recall(): AddedFrames;
-  /** Sends each viewer the frames that it lacks. After `goDirect`, viewers that lack no frame go back to the player. */
+  /** Sends each viewer its missing frames. After `goDirect`, viewers with no missing frame go back to the player. */
   flush(): void;
 }
 
@@ -113,7 +113,7 @@ export function createStream(options: StreamOptions): PlayedStream {
   /** The id of the last `end` frame. */
   let endedAt = 0;
 
-  /** Whether the player writes to the sockets where it can. */
+  /** Whether the player writes to the sockets of direct viewers. */
   let isDirect = false;
 
   function leave(viewer: Viewer): void {
@@ -126,7 +126,7 @@ export function createStream(options: StreamOptions): PlayedStream {
   }
 
   function flushTo(viewer: Viewer): void {
-    // A viewer that lacks no frame may have joined after the end, and stays for the next run.
+    // A viewer with no missing frame may have joined after the end, and stays for the next round.
     if (viewer.direct || viewer.lastId === log.lastId) return;
     while (!viewer.blocked && viewer.lastId < log.lastId) viewer.blocked = !writeNext(log, viewer, source);
     // This viewer has received everything up to the end.
@@ -205,7 +205,7 @@ export function createStream(options: StreamOptions): PlayedStream {
       throw new Problem('session_limit', `the session has ${VIEWERS_MAX} viewers already`);
     },
     join(sink, saidId) {
-      // `describe` catches up with what was played, so it is called before `log.lastId` is read.
+      // `describe` takes played frames into the log, so it is called before `log.lastId` is read.
       const state = source.describe();
       // Frames of an earlier stream are lost, so the viewer gets a gap and the current state. The id 0 requests all
       // kept frames.
@@ -243,7 +243,7 @@ export function createStream(options: StreamOptions): PlayedStream {
     },
     watch(sink, lastId, wanted) {
       catchUp();
-      // A viewer that has received the end stays for the next run.
+      // A viewer that has received the end stays for the next round.
       watchers.join(sink, wanted, log.lastId, lastId === log.lastId ? null : source.findEndReason());
     },
     sendHeartbeat() {
@@ -299,7 +299,7 @@ function skipDropped(log: FrameLog, viewer: Viewer, source: StreamSource): strin
 
 /*
  * The log of a session's server-sent events. Frames are numbered, and the latest frames are kept for viewers that lost
- * their connection or read slowly. The numbers are the play sequence and only ever grow.
+ * their connection or read slowly. The numbers only ever increase.
  */
 
 type FrameKind = 'event' | 'state' | 'end';
@@ -317,7 +317,7 @@ export interface KeptTotal {
 }
 
 export interface FrameLog {
-  /** The id of the newest frame; `idBase` before the first. */
+  /** The id of the newest frame; `idBase` before the first frame. */
   readonly lastId: number;
   /** The id of the oldest kept frame; `lastId + 1` if no frame is kept. */
   readonly firstId: number;
@@ -348,8 +348,8 @@ export interface FrameLog {
 }
 
 /**
- * Size of a slab, which many frames share: a buffer per frame would mean 10 000 objects a second that live long enough
- * to be promoted.
+ * Size of a slab, which many frames share: a buffer per frame would mean 10 000 objects a second that survive into the
+ * garbage collector's old generation.
  */
 const SLAB_BYTES = 256 * 1024;
 const SLAB_FRAMES = 1024;
@@ -549,7 +549,7 @@ interface Viewer {
   blocked: boolean;
   /**
    * Set while the player writes to the socket: the viewer's number in the player, the number of frames played before,
-   * and the number of bytes that the socket is known to have taken since.
+   * and the number of bytes that the socket is known to have accepted since.
    */
   direct: { viewer: number; playedBefore: number; sentBytes: number } | undefined;
 }
@@ -557,9 +557,9 @@ interface Viewer {
 interface DirectViewers {
   /** Takes a viewer back from the player. The viewer may have received frames that are not in the log yet. */
   takeBack(viewer: Viewer): void;
-  /** Hands a viewer that has all frames of the log to the player, which adds the frames that it has played since. */
+  /** Hands a viewer that has all frames of the log to the player, which also sends the frames played since. */
   giveAway(viewer: Viewer): void;
-  /** Takes back the viewers whose sockets are full, and reports the bytes that the other sockets took. */
+  /** Takes back the viewers whose sockets are full, and reports the bytes that the other sockets accepted. */
   lookAt(viewers: Iterable<Viewer>): void;
 }
 
@@ -601,9 +601,8 @@ function createDirectViewers(track: Track, log: FrameLog): DirectViewers {
 }
 
 /*
- * The viewers of a session that want no events: they get states and, while the session plays, its position 20 times a
- * second. Watchers have no place in the frame log, but miss nothing that they want, because each frame replaces all
- * earlier frames of its kind.
+ * Watchers are viewers that want no events. They get states and, while the session plays, its position 20 times a
+ * second. A watcher needs no position in the frame log, because each frame replaces all earlier frames of its kind.
  */
 
 const POSITION_EVERY_NS = 50_000_000n;
@@ -637,7 +636,10 @@ interface Watcher {
   blocked: boolean;
 }
 
-/** The end of a watcher's stream, which closes its connection. Later frames go to its next connection. */
+/**
+ * The end of a watcher's stream, which closes the watcher's connection. Later frames go to the watcher's next
+ * connection.
+ */
 interface StreamEnd {
   reason: string;
   /** The state at the end of the stream, as JSON. */
@@ -755,8 +757,8 @@ interface DueEvents {
   page: PlanPage;
   at: number;
   /**
-   * When each event is due and, once the event is written, where its bytes are. FRAME names the places of these
-   * numbers.
+   * For each event, its deadline and, once the event is written, the start and size of its bytes. FRAME names the
+   * offsets of these numbers.
    */
   frames: BigInt64Array;
   timeoutNs: bigint | null;
@@ -766,8 +768,8 @@ interface DueEvents {
 const REPLAY_BYTES_MAX = 320;
 
 /**
- * Writes as many events as fit, and returns their number. Events become frames with ids from `firstId` on, or plain
- * JSON if `firstId` is null.
+ * Writes as many events as fit into `to`, and returns their number. Events become frames with ids from `firstId` on, or
+ * plain JSON if `firstId` is null.
  */
 export function writeEvents(events: DueEvents, firstId: number | null, to: Buffer, start: number): number {
   const { page, at, frames, timeoutNs } = events;
