@@ -1,6 +1,6 @@
 /**
- * A map that forgets entries that were not used for long. It has two generations; the older one is dropped when the
- * younger one is full.
+ * A map that drops entries that have not been used recently. The map has two generations. When the younger one is full,
+ * the map drops the older one.
  */
 export class RecentMap<Key, Value> {
   readonly #generationSizeMax: number;

@@ -1,4 +1,4 @@
-/** 64-bit values as pairs of 32-bit words, low word first: comparing them allocates no BigInt. */
+/** 64-bit values as pairs of 32-bit words, low word first. Comparing words allocates no BigInt. */
 export function toWords(values: BigUint64Array | BigInt64Array): Uint32Array {
   return new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
 }

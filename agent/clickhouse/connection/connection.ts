@@ -18,34 +18,36 @@ import { readPassword } from './password.ts';
 import { isOfOneReplica, ServerError } from './server_error.ts';
 import { type ConnectionSettings, parseReplicaUrl, type Replica } from './settings.ts';
 
-/** ClickHouse 18.16 supports only gzip. */
+/** Compression of an insert's body. ClickHouse 18.16 supports only gzip. */
 export type Compression = 'none' | 'gzip' | 'zstd';
 
 export interface CallOptions {
   signal?: AbortSignal | undefined;
-  /** Longest wait for useful data from the server; default 60 s. */
+  /** Maximum time without useful data from the server; default 60 s. */
   timeoutMs?: number | undefined;
-  /** Settings of ClickHouse; a read-only account must not send any. */
+  /** ClickHouse settings for the statement. A read-only account must not send any. */
   settings?: Readonly<Record<string, string | number>> | undefined;
 }
 
 export interface SelectOptions extends CallOptions {
   /**
-   * Makes the server complete the answer in memory before it sends any of it, so that no error comes in the middle. The
-   * whole answer must arrive within the time-out.
+   * Makes the server complete the answer in memory before it sends the first byte, so that no error can follow the
+   * first rows. The whole answer must arrive within `timeoutMs`.
    */
   whole?: boolean | undefined;
   /** Maximum size of the answer, in bytes; default 16 MiB if `whole` is set. */
   bytesMax?: number | undefined;
-  /** Throws a NativeError for an unexpected block; the answer then counts as malformed. */
+  /** Checks each block. If it throws a NativeError, the answer counts as malformed. */
   check?: ((block: NativeBlock) => void) | undefined;
 }
 
 export interface InsertOptions extends CallOptions {
-  /** Identifies the insert in the server's list of running queries, where the id must be unique. */
+  /** Id of the insert in the server's list of running queries, where ids must be unique. */
   id?: string | undefined;
   compression?: Compression | undefined;
-  /** Called with the compressed size of each chunk of the body that is sent, including chunks that are sent again. */
+  /**
+   * Called with the compressed size of each chunk of the body that is sent. A chunk that is sent again counts again.
+   */
   onSent?: ((bytes: number) => void) | undefined;
 }
 
@@ -53,41 +55,49 @@ export type EncodedBlocks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 export interface Target {
   table: string;
-  /** All columns of the blocks: 18.16 drops a column that the table lacks, unless the column is named here. */
+  /** The names of all columns of the blocks. ClickHouse 18.16 silently drops an unnamed column that the table lacks. */
   columns: readonly string[];
 }
 
 /**
- * All methods throw a ServerError, or the signal's reason if it is aborted. If a failure is due to the state of one
- * replica, the next statements go to another replica.
+ * A connection to the replicas of a shard. All methods throw a ServerError, or the signal's reason if it is aborted. If
+ * a failure concerns only one replica, the next statements go to another replica.
  */
 export interface Connection {
   readonly database: string;
   /** Runs a statement whose answer is empty. */
   run(statement: Sql, options?: CallOptions): Promise<void>;
-  /** Runs a SELECT without FORMAT, on another replica if one fails before its first block. */
+  /**
+   * Runs a SELECT statement, which must not have a FORMAT clause. If a replica fails before its first block, the
+   * statement runs on the next replica.
+   */
   select(statement: Sql, options?: SelectOptions): AsyncGenerator<NativeBlock>;
   /**
-   * Sends blocks of FORMAT Native with these columns; each block may reuse the memory of the previous one. `blocks` is
-   * called again if nothing was sent, and must return the same blocks. The blocks must end, because a server reads all
-   * of them before it reports an error. Returns when the server has stored all of them.
+   * Inserts blocks in FORMAT Native with these columns; resolves when the server has stored all of them. A block may
+   * reuse the memory of the previous block. `blocks` is called again if nothing was sent, and must return the same
+   * blocks. The sequence must be finite, because a server reports an error only after it has read all blocks.
    */
   insert(into: Target, blocks: () => EncodedBlocks, options?: InsertOptions): Promise<void>;
   close(): void;
 }
 
 const TIMEOUT_MS = 60_000;
-/** Default size limit of a whole answer: as objects, its rows take several times as much memory. */
+/** Default size limit of a whole answer. As objects, its rows take several times as much memory. */
 const WHOLE_BYTES_MAX = 16 * 1024 * 1024;
-/** Longest time for which blocks that have arrived are read without letting other work run. */
+/** Maximum time for reading blocks that have arrived. Other work of the event loop runs after that. */
 const TURN_MS = 10;
-/** The server's buffer for a whole answer: with its default of 1 MiB, a server writes even a few bytes to a file. */
+/**
+ * Size of the server's buffer for a whole answer. With its default of 1 MiB, a server writes even small answers to a
+ * file.
+ */
 const WHOLE_MEMORY_BYTES = 2 * 1024 * 1024;
 
-/** Longest wait for an answer that needs no table of events: short, so that a server that hangs is noticed soon. */
+/**
+ * Time-out for answers that do not depend on event tables. It is short, so that a server that hangs is noticed soon.
+ */
 export const QUESTION_MS = 10_000;
 
-/** Reads password and certificates once; throws a UserError if they cannot be used. */
+/** Connects to the servers. Reads the password and the certificates once; throws a UserError if they are unusable. */
 export function connect(settings: ConnectionSettings): Connection {
   const { database, user, passwordFile } = settings;
   // The account is sent in headers, because servers and proxies log query strings.
@@ -98,7 +108,10 @@ export function connect(settings: ConnectionSettings): Connection {
   const replicas = createReplicas(settings.urls);
   const exchange = createExchange(settings);
 
-  /** Tries the next replica only if this one was not reached: otherwise, the statement may have been executed. */
+  /**
+   * Runs a statement. Tries the next replica only if the previous one was not reached; otherwise, the statement may
+   * have been executed.
+   */
   async function execute(call: Call): Promise<void> {
     let first: unknown;
     for (const replica of replicas.listByPreference()) {
@@ -186,7 +199,7 @@ export function connect(settings: ConnectionSettings): Connection {
           ),
         );
       } catch (error) {
-        // An error thrown by the caller's blocks is passed on unchanged.
+        // An error thrown by the caller's blocks is rethrown unchanged.
         throw own ? own.error : error;
       }
     },
@@ -194,7 +207,7 @@ export function connect(settings: ConnectionSettings): Connection {
   };
 }
 
-/** Headers are bytes: a name or a password in another alphabet is sent as UTF-8. */
+/** Node sends headers as latin1. The text is converted so that its UTF-8 bytes are sent. */
 function encodeHeaderText(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
@@ -207,7 +220,7 @@ function createPacker(compression: Compression): Transform | undefined {
   return createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 1 }, chunkSize: CHUNK_BYTES });
 }
 
-/** Passes errors of the blocks to `note`, but not errors of the body that the blocks are written to. */
+/** Passes errors of the blocks to `note`. Errors of the stream that receives the blocks are not passed to `note`. */
 async function* readWith(blocks: EncodedBlocks, note: (error: unknown) => void): AsyncGenerator<Uint8Array> {
   const source = Symbol.asyncIterator in blocks ? blocks[Symbol.asyncIterator]() : blocks[Symbol.iterator]();
   try {
@@ -230,10 +243,11 @@ async function* readWith(blocks: EncodedBlocks, note: (error: unknown) => void):
 async function readNothing(answer: ServerAnswer, { isInsert }: Call): Promise<void> {
   const { response, replica } = answer;
   const start = await readAnswerStart(answer);
-  // A server that has begun to answer can report an error only in the body.
+  // A server that has already sent status 200 can report an error only in the body.
   if (start.includes('DB::')) throw createBrokenAnswerError(replica, start, 'it reports something');
   if (!response.complete && start.length < ANSWER_START_BYTES) throw createCutError(replica);
-  // A proxy may answer with its own page; the rows are then not stored.
+  // A ClickHouse server answers an insert with an empty body. A text may come from a proxy, so the rows may not be
+  // stored.
   if (isInsert && start.length > 0)
     throw createBrokenAnswerError(replica, start, 'no ClickHouse answers an insert with a text');
   if (!response.complete) throw createBrokenAnswerError(replica, start, 'it is long');
@@ -264,16 +278,16 @@ function createCutError({ origin }: ServerAnswer['replica']): ServerError {
   return new ServerError('cut', 'repeat', `${origin} closed the connection within its answer`);
 }
 
-/* Chooses the replica that the next statement goes to. */
+/* /* Chooses the replica for the next statement. */
 
 interface Replicas {
   /** Returns all replicas, the preferred one first. */
   listByPreference(): Replica[];
-  /** Prefers the next replica if the error comes from the state of `replica`. Returns whether it does. */
+  /** Prefers the next replica if the error concerns only `replica`. Returns whether that is the case. */
   passOver(replica: Replica, error: unknown): error is ServerError;
 }
 
-/** Throws a UserError for a URL that is invalid or not allowed. */
+/** Parses the replicas' URLs. Throws a UserError for a URL that is invalid or not allowed. */
 function createReplicas(urls: readonly string[]): Replicas {
   const replicas = urls.map(parseReplicaUrl);
   if (replicas.length === 0) throw new Error('there is no URL');
@@ -282,7 +296,7 @@ function createReplicas(urls: readonly string[]): Replicas {
     listByPreference: () => [...replicas.slice(preferred), ...replicas.slice(0, preferred)],
     passOver(replica, error): error is ServerError {
       if (!isOfOneReplica(error)) return false;
-      // Statements that run at the same time fail together, and must pass over the replica only once.
+      // Concurrent statements fail together on one replica, and must switch to the next replica only once.
       if (replica === replicas[preferred]) preferred = (preferred + 1) % replicas.length;
       return true;
     },

@@ -8,12 +8,12 @@ import { createPatience, type Patience } from './patience.ts';
 import { createServerError, findServerMessage, ServerError } from './server_error.ts';
 import { type ConnectionSettings, createTlsContext, type Replica } from './settings.ts';
 
-// An import would cost 20 ms at each start: it reads all exports, and some of them load code for browsers only.
+// A static import would cost 20 ms at each start: it loads all exports of the module, some of which load browser APIs.
 const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule('node:http');
 
-/** A body of blocks, which `packer` may compress. */
+/** A body of blocks; `packer` compresses it if present. */
 export interface Body {
-  /** Each block is written before the next one is requested, so the next one may reuse its memory. */
+  /** Each block is written before the next one is requested, so the next block may reuse its memory. */
   blocks: AsyncIterable<Uint8Array>;
   packer?: Transform | undefined;
 }
@@ -22,11 +22,11 @@ export interface Call {
   /** Query string without `?`. */
   query: string;
   headers: Readonly<Record<string, string>>;
-  /** Returns the body from its start; called once per attempt. */
+  /** Returns the body from its start. Called once per attempt. */
   body: () => string | Body;
-  /** The statement only reads, so it is retried even if the server may have run it. */
+  /** Whether the statement only reads. Such a statement is retried even if the server may have run it. */
   isRead: boolean;
-  /** Longest wait for useful data from the server. */
+  /** Maximum time without useful data from the server. */
   timeoutMs: number;
   /** Whether the whole answer must arrive within `timeoutMs`. */
   isWhole?: boolean | undefined;
@@ -44,19 +44,22 @@ export interface ServerAnswer {
 }
 
 export interface Exchange {
-  /** Returns an answer of status 200 whose body is still to be read. Throws a ServerError, or the signal's reason. */
+  /**
+   * Sends a request; returns an answer with status 200 whose body is unread. Throws a ServerError, or the signal's
+   * reason.
+   */
   send(replica: Replica, call: Call): Promise<ServerAnswer>;
   close(): void;
 }
 
 const CONNECT_MS_MAX = 5000;
-/** Maximum number of attempts on kept connections, all of which the server may have closed. */
+/** Maximum number of attempts. The server may have closed all of the idle keep-alive connections that they reuse. */
 const TRIES_MAX = 4;
-/** Maximum number of bytes that are read of an error message, or of an answer that should be empty. */
+/** Maximum number of bytes that are read from an error message, or from an answer that should be empty. */
 export const ANSWER_START_BYTES = 64 * 1024;
-/** Maximum number of interim answers (status 1xx); a server sends at most one. */
+/** Maximum number of interim answers (status 1xx). Regular servers send at most one. */
 const INTERIM_ANSWERS_MAX = 10;
-/** How often to check, while a body is sent, whether an answer has begun. */
+/** Interval at which the client checks, while it sends a body, whether an answer has begun. */
 const POLL_MS = 1000;
 
 export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
@@ -71,7 +74,7 @@ export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
 
   async function send(replica: Replica, call: Call): Promise<ServerAnswer> {
     for (let tries = 1; ; tries++) {
-      // Checked first: a compressed body that is piped into an aborted request would never end.
+      // This check comes first, because a compressed body that is piped into an aborted request would never end.
       call.signal?.throwIfAborted();
       const request = openRequest(replica, call);
       const progress = createProgress();
@@ -81,13 +84,13 @@ export function createExchange({ tls = {} }: ConnectionSettings): Exchange {
         const answer = { response, replica, patience };
         if (response.statusCode === 200) return answer;
         const refusal = await readRefusal(answer);
-        // The rest of the body need not be sent.
+        // The server has refused the request, so the rest of the body need not be sent.
         if (!request.writableFinished) request.destroy();
         throw refusal;
       } catch (error) {
         call.signal?.throwIfAborted();
         if (error instanceof ServerError) throw error;
-        // The server closes a kept connection that was idle for some seconds, possibly just as it is used again.
+        // The server closes idle keep-alive connections after some seconds, possibly just when one is reused.
         const isClosed = request.reusedSocket && isCut(error) && tries < TRIES_MAX;
         if (!isClosed || !(call.isRead || progress.isUnsent())) throw describeFailure(replica, progress, error);
       }
@@ -125,15 +128,15 @@ async function awaitAnswer(request: ClientRequest, call: Call, progress: SendPro
     if (request.reusedSocket) markConnected();
     else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', markConnected);
   });
-  // Later errors are reported by the reader of the answer.
+  // This listener keeps later errors from crashing the process. The reader of the answer reports them.
   request.on('error', () => {});
   const answered = once(request, 'response') as Promise<[IncomingMessage]>;
-  /** The error of a body that is cut off does not say why; the request's outcome does. */
+  /** Waits for the answer if sending was cut off. Only the answer, or the request's own error, has the reason. */
   const deferToAnswer = (error: unknown) => (isCut(error) ? answered : Promise.reject(error));
   try {
     // A server that refuses a request may answer before the whole body is sent.
     const [response] = await Promise.race([answered, sendBody(request, call).then(() => answered, deferToAnswer)]);
-    // From now on, silence may also mean that the caller reads slowly.
+    // From here on, the socket may also be idle because the caller reads slowly.
     request.setTimeout(0);
     return response;
   } finally {
@@ -142,7 +145,10 @@ async function awaitAnswer(request: ClientRequest, call: Call, progress: SendPro
   }
 }
 
-/** Limits the time until the header of an answer is complete: a byte now and then would renew the socket's time-out. */
+/**
+ * Limits the time until an answer's header is complete. The socket's own time-out is not enough: each received byte
+ * restarts it.
+ */
 function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => void): () => void {
   let [late, polls]: (NodeJS.Timeout | undefined)[] = [];
   let interim = 0;
@@ -176,7 +182,8 @@ function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => 
 
 async function sendBody(request: ClientRequest, { body: openBody, onSent }: Call): Promise<void> {
   const body = openBody();
-  // The text becomes a Buffer: Node encodes headers like a string that is sent with them, but these headers are bytes.
+  // The text is sent as a Buffer. With a string, Node would encode the headers like the string, but these headers are
+  // latin1.
   if (typeof body === 'string') {
     request.end(Buffer.from(body));
     return;
@@ -187,18 +194,18 @@ async function sendBody(request: ClientRequest, { body: openBody, onSent }: Call
     return;
   }
   const sent = pipeline(packer, request);
-  // The listener is added after the pipe, because an earlier one would start the flow without the pipe.
+  // The listener is added after the pipeline, because a listener added earlier would start the flow too soon.
   if (onSent) packer.on('data', (chunk: Buffer) => onSent(chunk.length));
   await Promise.all([writeBlocks(packer, blocks), sent]);
 }
 
-/** Destroys the stream when the blocks fail, and requests no more blocks when the stream fails. */
+/** Writes blocks to a stream. If the blocks fail, destroys the stream; if the stream fails, requests no more blocks. */
 async function writeBlocks(to: Writable, blocks: Body['blocks'], onSent?: Call['onSent']): Promise<void> {
   try {
     for await (const block of blocks) {
       await writeBlock(to, block);
       onSent?.(block.length);
-      // Another attempt, which uses the same memory, may have begun.
+      // A destroyed stream ends the attempt. A new attempt may have begun, which reuses the memory of the blocks.
       if (to.destroyed) throw createPrematureCloseError();
     }
   } catch (error) {
@@ -208,7 +215,7 @@ async function writeBlocks(to: Writable, blocks: Body['blocks'], onSent?: Call['
   to.end();
 }
 
-/** Listens for `close` as well, because a closed stream may never call back. */
+/** Writes a block. Also listens for `close`, because a closed stream may never call the callback. */
 function writeBlock(to: Writable, block: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     function end(error?: NodeJS.ErrnoException | null): void {
@@ -240,7 +247,10 @@ function isCut(error: unknown): boolean {
   return ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(getErrorCode(error));
 }
 
-/** Before the connection is made, an error may concern only this replica; later, the statement may have been run. */
+/**
+ * Returns the error for a failed request. If no connection was made, the failure may concern only this replica.
+ * Otherwise, the statement may have been executed.
+ */
 function describeFailure({ origin }: Replica, { isConnected }: SendProgress, error: unknown): Error {
   const code = getErrorCode(error);
   const { reason, message } = error as Error & { reason?: string };
@@ -274,8 +284,8 @@ function createSilenceError(origin: string): ServerError {
 }
 
 /**
- * Yields the body as it arrives. If the connection is cut, the body ends without an error, because its last bytes may
- * say why. Throws a ServerError when no useful data comes for too long.
+ * Yields the chunks of the body as they arrive. If the connection is cut, the body ends without an error, because its
+ * last bytes may contain the server's error message. Throws a ServerError if no useful data arrives for too long.
  */
 export async function* readChunks({ response, replica, patience }: ServerAnswer): AsyncGenerator<Buffer> {
   const chunks = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
@@ -299,7 +309,7 @@ export async function* readChunks({ response, replica, patience }: ServerAnswer)
   }
 }
 
-/** Reads the error message of an answer that is not 200. */
+/** Reads the error message of an answer whose status is not 200. */
 async function readRefusal(answer: ServerAnswer): Promise<ServerError> {
   const { statusCode = 0, headers } = answer.response;
   const { origin } = answer.replica;
@@ -319,7 +329,7 @@ async function readRefusal(answer: ServerAnswer): Promise<ServerError> {
   );
 }
 
-/** Returns the beginning of an answer; the rest is not read. */
+/** Returns the first bytes of an answer, and ignores the rest. */
 export async function readAnswerStart(answer: ServerAnswer): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -331,7 +341,10 @@ export async function readAnswerStart(answer: ServerAnswer): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Returns the error that the server reports at the end of the answer, or else an error whose reason is `what`. */
+/**
+ * Returns the error that the server reports at the end of the answer. If there is none, returns an error whose reason
+ * is `what`.
+ */
 export function createBrokenAnswerError(
   { origin }: Replica,
   tail: Buffer,

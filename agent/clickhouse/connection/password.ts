@@ -1,4 +1,6 @@
-/** Reads passwords and keys from files that only their owner can read. No message quotes their contents. */
+/**
+ * Reads passwords and keys from files that only their owner can read. Error messages never quote the files' contents.
+ */
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { UserError } from '../../process/errors.ts';
@@ -6,22 +8,25 @@ import { UserError } from '../../process/errors.ts';
 const PASSWORD_BYTES_MAX = 4096;
 const KEY_BYTES_MAX = 65_536;
 
-/** Names the folder with the credentials that systemd gives a service; the folder is closed to all other users. */
+/**
+ * Environment variable with the path of the folder in which systemd stores a service's credentials. Other users cannot
+ * read this folder.
+ */
 const CREDENTIALS_VARIABLE = 'CREDENTIALS_DIRECTORY';
 
 /**
- * A path without a folder names a credential of the service, if there is one of this name. Throws a UserError if the
- * file is missing, or if it is open to other users or belongs to one.
+ * Reads a password. A path without a folder is first looked up among the service's credentials. Throws a UserError if
+ * the file is missing, is open to other users, or belongs to another user.
  */
 export function readPassword(path: string, environment: NodeJS.ProcessEnv = process.env): string {
   const text = readSecret(path, { bytesMax: PASSWORD_BYTES_MAX, what: 'a password' }, environment).toString();
   const password = text.replace(/\r?\n$/, '');
-  // These characters would end the header that carries the password.
+  // These characters would end the header that contains the password.
   if (/[\r\n\0]/.test(password)) throw new UserError(`${path} has more than one line: it must hold the password alone`);
   return password;
 }
 
-/** Finds the file and throws like `readPassword`. */
+/** Reads a key; finds the file and throws like `readPassword`. */
 export function readKey(path: string, environment: NodeJS.ProcessEnv = process.env): Buffer {
   return readSecret(path, { bytesMax: KEY_BYTES_MAX, what: 'a key' }, environment);
 }
@@ -41,7 +46,7 @@ function readSecret(path: string, kind: SecretKind, environment: NodeJS.ProcessE
 function readClosed(path: string, kind: SecretKind, isCredential: boolean): Buffer {
   let fd: number | undefined;
   try {
-    // O_NONBLOCK, because opening a pipe would wait for its other end.
+    // O_NONBLOCK keeps `openSync` from waiting for the other end of a pipe.
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     check(path, fd, kind, isCredential);
     return readFileSync(fd);
@@ -54,7 +59,7 @@ function readClosed(path: string, kind: SecretKind, isCredential: boolean): Buff
   }
 }
 
-/** Checks the file that is already open, so that another file of the same name cannot be substituted. */
+/** Checks the file that is already open, so that nobody can substitute another file of the same name. */
 function check(path: string, fd: number, { bytesMax, what }: SecretKind, isCredential: boolean): void {
   const { mode, uid, size } = fstatSync(fd);
   if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new UserError(`${path} is not a file`);

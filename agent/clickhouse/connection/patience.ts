@@ -1,20 +1,20 @@
 /**
- * Limits the wait for the rest of an answer. Bytes alone are no sign of life: with a byte now and then, an answer could
- * last forever. Time that the reader takes is not counted.
+ * Limits the wait for the rest of an answer. Single bytes do not restart the time-out; otherwise a very slow answer
+ * could last forever. Time that the reader takes is not counted.
  */
 
 export interface Patience {
-  /** Time within which useful data must arrive. */
+  /** Returns the time within which useful data must arrive. */
   leftMs(): number;
-  /** Notes how long a wait lasted and how many bytes arrived during it. */
+  /** Notes the duration of a wait and the number of bytes that arrived during it. */
   spend(waitedMs: number, bytes: number): void;
   /** Notes that useful data has arrived, which restarts the time-out. */
   renew(): void;
 }
 
-/** This many bytes count as useful data, even if they are only part of a large block on a slow line. */
+/** Number of bytes that count as useful data, even if they are only a part of a large block on a slow line. */
 const BYTES_OF_USE = 256 * 1024;
-/** A time-out of 0 would expire before a chunk that has already arrived is read. */
+/** Minimum time-out. A time-out of 0 would expire before a chunk that has already arrived is read. */
 const LEFT_MS_MIN = 1;
 
 export function createPatience({ timeoutMs, isWhole }: { timeoutMs: number; isWhole?: boolean | undefined }): Patience {

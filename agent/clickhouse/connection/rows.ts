@@ -1,4 +1,4 @@
-/** Reads small answers as objects, for commands and checks; large answers are read as columns. */
+/** Reads small answers as objects, for commands and checks. Large answers are read as columns instead. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { NativeBlock } from '../native/decode.ts';
 import type { SimpleValues } from '../native/encode.ts';
@@ -12,9 +12,9 @@ import { ServerError } from './server_error.ts';
 export type AnswerCell = bigint | string | readonly AnswerCell[];
 export type AnswerRow = Readonly<Record<string, AnswerCell>>;
 
-/** The form in which a column's cells are returned; `id` is a text of fixed length, as hexadecimal digits. */
+/** The form in which a column's cells are returned. `id` is a text of fixed length, as hexadecimal digits. */
 type CellKind = 'number' | 'text' | 'id' | 'numbers' | 'texts';
-/** The columns that a statement selects. A server's answer may have other columns. */
+/** The columns that a statement selects. A server's answer may have more columns. */
 export type Shape = Readonly<Record<string, CellKind>>;
 interface Cells {
   number: bigint;
@@ -29,13 +29,13 @@ export interface RowsOptions extends Omit<SelectOptions, 'whole'> {
   rowsMax?: number | undefined;
 }
 
-/** More rows than any expected answer has, but few enough to fit into memory. */
+/** Maximum number of rows by default. Expected answers have fewer rows, and this many rows fit into memory. */
 const ROWS_MAX = 150_000;
-/** Limits for an answer of few rows where memory is scarce. */
+/** Limits for an answer with few rows if memory is scarce. */
 export const FEW_ROWS = { rowsMax: 10_000, bytesMax: 2 * 1024 * 1024 } as const;
 const ROWS_PER_TURN = 4096;
 
-/** Returns only the columns of the shape. Throws a ServerError, also if the answer lacks one of these columns. */
+/** Returns the columns of the shape as rows. Throws a ServerError, also if the answer lacks one of these columns. */
 export async function readTypedRows<const Own extends Shape>(
   connection: Connection,
   statement: Sql,
@@ -46,7 +46,7 @@ export async function readTypedRows<const Own extends Shape>(
   return found as unknown as RowOf<Own>[];
 }
 
-/** Throws a ServerError unless there is exactly one row. */
+/** Returns the only row. Throws a ServerError if there is not exactly one row. */
 export async function readSingleRow<const Own extends Shape>(
   connection: Connection,
   statement: Sql,
@@ -61,7 +61,7 @@ export function requireSingleRow<One>(rows: readonly One[]): One {
   throw createUnexpectedAnswerError(rows.length === 0 ? 'it has no row' : 'it has several rows');
 }
 
-/** Returns all columns of the answer. */
+/** Returns the rows with all columns of the answer. */
 export function readAnyRows(connection: Connection, statement: Sql, options: RowsOptions = {}): Promise<AnswerRow[]> {
   return readRows(connection, statement, undefined, options);
 }
@@ -82,7 +82,8 @@ async function readRows(
     if (rowCount > rowsMax) throw new NativeError(`it has more than ${rowsMax} rows`, 'too_large');
     if (shape) refuseOthers(block.columns, shape);
   }
-  // Rows take several times as much memory as columns, so they are made only from a whole answer of limited size.
+  // Row objects take several times as much memory as columns, so the size of the answer is limited before they are
+  // created.
   const blocks: NativeBlock[] = [];
   for await (const block of connection.select(statement, { ...options, whole: true, check })) blocks.push(block);
   const rows: AnswerRow[] = [];

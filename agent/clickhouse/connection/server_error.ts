@@ -1,9 +1,10 @@
-/** An error in the exchange with a server: its code, what a sender does about it, and a sentence for an operator. */
+/** An error in the exchange with a server: its code, how a sender reacts to it, and a sentence for an operator. */
 import { UserError } from '../../process/errors.ts';
 
 /**
- * `wait`: the server does not execute the statement now, but may later. `blocked`: the statement succeeds only after an
- * operator has changed something. `repeat`: it is unknown whether the statement was executed, so it is sent again.
+ * How a sender reacts to an error. `wait`: the server did not execute the statement now, but may later. `blocked`: the
+ * statement succeeds only after an operator has changed something. `repeat`: it is unknown whether the statement was
+ * executed, so it is sent again.
  */
 export type Meaning = 'wait' | 'blocked' | 'repeat';
 
@@ -20,7 +21,7 @@ export const OWN_CODES = [
   'behind',
 ] as const;
 
-/** The code of an error; numbers are ClickHouse codes. */
+/** The code of an error. A number is a ClickHouse code. */
 export type ServerErrorCode = number | (typeof OWN_CODES)[number];
 
 export class ServerError extends UserError {
@@ -39,7 +40,10 @@ const SCHEMA =
   'the tables do not fit this kreplay: run `kreplay fleet upgrade`, or `kreplay fleet init` if there are none';
 const ACCOUNT = 'the server refuses the account: check user, password and rights';
 
-/** Codes from src/Common/ErrorCodes.cpp, with advice for operators. Others mean `wait`, with the server's message. */
+/**
+ * Known error codes from ClickHouse's src/Common/ErrorCodes.cpp, with advice for operators. All other codes mean
+ * `wait`, with the server's message.
+ */
 const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
   [159, ['wait', 'the server took too long for it']],
   [202, ['wait', 'the server runs too many queries at once']],
@@ -85,13 +89,16 @@ const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
   [516, ['blocked', ACCOUNT]],
 ]);
 
-/** Codes due to the state of one server: it is overloaded or shutting down, or has no keeper, peer, network or disk. */
+/**
+ * Codes of errors that concern only one server: it is overloaded or shutting down, or has no keeper, peer, network or
+ * disk.
+ */
 const OF_ONE_REPLICA: ReadonlySet<ServerErrorCode> = new Set([
   ...(['unreachable', 'cut', 'timeout', 'malformed', 'too_large'] as const),
   ...[202, 203, 209, 210, 225, 236, 242, 243, 279, 999],
 ]);
 
-/** Whether another replica is likely to execute the statement. */
+/** Returns whether another replica is likely to execute the statement. */
 export function isOfOneReplica(error: unknown): error is ServerError {
   if (!(error instanceof ServerError)) return false;
   return OF_ONE_REPLICA.has(error.code) || (error.code === 'refused' && error.meaning === 'wait');
@@ -99,10 +106,15 @@ export function isOfOneReplica(error: unknown): error is ServerError {
 
 const WORDS_MAX = 300;
 
-/** This error has code 252, like the error for too many parts, but waiting does not help. 18.16 has no such limit. */
+/**
+ * Message of an error that an operator must resolve. Its code 252 usually means too many parts, which merges reduce by
+ * themselves. ClickHouse 18.16 does not have this error.
+ */
 const TOO_MANY_PARTITIONS = /Too many partitions for single INSERT/i;
 
-/** Creates the error for a message such as `Code: 60, e.displayText() = DB::Exception: ...`, or for a newer form. */
+/**
+ * Creates the error for a server's message, such as `Code: 60, e.displayText() = DB::Exception: ...` or its newer form.
+ */
 export function createServerError(place: string, code: number, text: string): ServerError {
   const words = parseMessageWords(text);
   const [meaning, advice] = KNOWN.get(code) ?? (['wait', undefined] as const);
@@ -120,7 +132,7 @@ function parseMessageWords(text: string): string {
   return words.trim().slice(0, WORDS_MAX);
 }
 
-/** Finds a server's error message at the end of an answer that began without an error. */
+/** Finds a server's error message at the end of an answer. The server appends it if it fails after its first rows. */
 export function findServerMessage(tail: Buffer): { code: number; text: string } | undefined {
   const text = tail.toString('latin1');
   const at = text.search(/Code: \d+[.,] (?:e\.displayText\(\) = )?DB::\w*Exception/);

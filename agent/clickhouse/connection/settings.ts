@@ -1,4 +1,4 @@
-/** The addresses of the servers and the account to use, as configured by an operator. */
+/** The addresses of the servers and the account, as configured by an operator. */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
@@ -12,7 +12,7 @@ export interface ConnectionSettings {
   database: string;
   user?: string | undefined;
   passwordFile?: string | undefined;
-  /** Paths of PEM files; a key that other users may read is refused. */
+  /** Paths of PEM files. The key file must not be readable by other users. */
   tls?: { ca?: string | undefined; cert?: string | undefined; key?: string | undefined } | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface Replica {
 
 const PORTS = { http: 8123, https: 8443 } as const;
 
-/** Throws a UserError for a URL that is invalid or not allowed. */
+/** Parses a URL of a replica. Throws a UserError if the URL is invalid or not allowed. */
 export function parseReplicaUrl(text: string): Replica {
   const url = URL.parse(text);
   const scheme = url?.protocol.slice(0, -1);
@@ -43,12 +43,15 @@ export function parseReplicaUrl(text: string): Replica {
   return { origin: `${scheme}://${url.hostname}:${port}`, host, port, isTls: scheme === 'https' };
 }
 
-/** Removes a password that a user gave in the URL. */
+/** Removes user and password from a URL, so that an error message can show it. */
 function redactUrl(text: string): string {
   return text.replace(/\/\/[^@/]*@/, '//…@').slice(0, 200);
 }
 
-/** Reads the files once. Throws a UserError if they cannot be used. */
+/**
+ * Reads the certificates and the key once; returns undefined if none are configured. Throws a UserError if the files
+ * are unusable.
+ */
 export function createTlsContext(tls: NonNullable<ConnectionSettings['tls']>): SecureContext | undefined {
   const { ca, cert, key } = tls;
   if ((cert === undefined) !== (key === undefined))
@@ -62,7 +65,7 @@ export function createTlsContext(tls: NonNullable<ConnectionSettings['tls']>): S
   try {
     return createSecureContext(files);
   } catch (error) {
-    // The certificates could be parsed, so only the combination with a key can fail.
+    // The certificates have been parsed, so only their combination with a key can fail.
     throw new UserError(`cannot use ${cert ?? ca} with the key ${key}: ${getErrorReason(error)}`);
   }
 }

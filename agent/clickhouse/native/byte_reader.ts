@@ -1,12 +1,12 @@
-/** Reads bytes that arrive in chunks of any size. Only what a value needs is kept. */
+/** Reads bytes that arrive in chunks of any size. Only the chunks that the current value needs are kept in memory. */
 import { NativeError } from './errors.ts';
 
-/** Size of the tail that is kept, which holds an error message of a server. */
+/** Number of last bytes that are kept. A server's error message at the end fits into them. */
 const TAIL_BYTES = 8192;
-/** Maximum number of bytes that are read after malformed ones, in search of the server's error message. */
+/** Maximum number of bytes that are read after malformed bytes, in search of the server's error message. */
 const READ_ON_BYTES_MAX = 1024 * 1024;
 
-/** Bytes that have arrived but are still unread start at `at` in `buffer`; loops may read them there and move `at`. */
+/** Reads values from chunks. Unread bytes start at `at` in `buffer`. Loops may read them directly and advance `at`. */
 export class ByteReader {
   buffer: Buffer = Buffer.alloc(0);
   at = 0;
@@ -17,7 +17,7 @@ export class ByteReader {
   /** The chunks that contain the last TAIL_BYTES. */
   readonly #last: Buffer[] = [];
 
-  /** `bytesMax` limits the total number of bytes; the last chunk may exceed it. */
+  /** `bytesMax` limits the total number of bytes; the last chunk may exceed the limit. */
   constructor(chunks: AsyncIterable<Uint8Array>, bytesMax = Number.POSITIVE_INFINITY) {
     this.#chunks = chunks[Symbol.asyncIterator]();
     this.#left = bytesMax;
@@ -37,7 +37,7 @@ export class ByteReader {
     return chunk;
   }
 
-  /** Returns the next chunk, or undefined at the end. */
+  /** Returns the next chunk; undefined at the end. */
   async #receiveChunk(): Promise<Buffer | undefined> {
     const { done, value } = await this.#chunks.next();
     if (done) return undefined;
@@ -47,7 +47,7 @@ export class ByteReader {
     return chunk;
   }
 
-  /** Waits until `count` bytes are at hand; returns false if the end comes first. */
+  /** Waits until `count` bytes are available; returns false if the end comes first. */
   async has(count: number): Promise<boolean> {
     let available = this.buffer.length - this.at;
     if (available >= count) return true;
@@ -86,7 +86,7 @@ export class ByteReader {
     return this.buffer.readBigUInt64LE(this.at - 8);
   }
 
-  /** Reads a count; throws a NativeError about `what` if the count is above `max`. */
+  /** Reads a count. Throws a NativeError that names `what` if the count is above `max`. */
   async readCount64(max: number, what: string): Promise<number> {
     const value = await this.readU64();
     if (value > BigInt(max)) throw new NativeError(`${what} is ${value}, above ${max}`);
@@ -122,7 +122,7 @@ export class ByteReader {
     return Buffer.concat(this.#last).subarray(-TAIL_BYTES);
   }
 
-  /** Ends the source of the chunks, if it has not ended. */
+  /** Closes the source of the chunks. */
   async close(): Promise<void> {
     await this.#chunks.return?.();
   }

@@ -1,4 +1,7 @@
-/** Decodes blocks of FORMAT Native as their bytes arrive. One block is in memory at a time, and its size has limits. */
+/**
+ * Decodes blocks of FORMAT Native as their bytes arrive. Only one block is in memory at a time, and its size is
+ * limited.
+ */
 import { ByteReader } from './byte_reader.ts';
 import type { ColumnValues, SimpleValues } from './encode.ts';
 import { NativeError } from './errors.ts';
@@ -25,16 +28,21 @@ export interface NativeBlock {
   readonly columns: ReadonlyMap<string, DecodedColumn>;
 }
 
-/** Limits on what a server may send; unless configured otherwise, a server makes blocks of 65 536 rows. */
+/** Limits on a server's blocks. By default, a server sends blocks of 65,536 rows. */
 const COLUMNS_MAX = 1000;
 const ROWS_MAX = 2 ** 18;
 const NAME_BYTES_MAX = 4096;
 const ITEMS_MAX = 2 ** 22;
-/** The longest text is a node's list of calls in progress: agent/recording/read/unended_text.ts. */
+/**
+ * Maximum size of a text. The longest text is a node's list of calls in progress: agent/recording/read/unended_text.ts.
+ */
 const TEXT_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum size of a block. Two blocks may be in memory, and one of them takes its size twice while it grows. */
+/**
+ * Maximum size of a block. Two blocks may be in memory at once, and a block takes twice its size while its buffer
+ * grows.
+ */
 const BLOCK_BYTES_MAX = 64 * 1024 * 1024;
-/** A server sends a block without rows before or after all other blocks. */
+/** Maximum number of blocks without rows. A server sends one before or after all other blocks. */
 const EMPTY_BLOCKS_MAX = 100;
 
 export interface DecodeLimits {
@@ -43,7 +51,7 @@ export interface DecodeLimits {
   answerBytesMax?: number | undefined;
 }
 
-/** Throws a NativeError for bytes that are not valid blocks. Ends the source when the caller takes no more blocks. */
+/** Decodes blocks. Throws a NativeError if the bytes are not valid blocks. Closes the source when the caller stops. */
 export async function* decodeBlocks(
   chunks: AsyncIterable<Uint8Array>,
   { blockBytesMax = BLOCK_BYTES_MAX, answerBytesMax }: DecodeLimits = {},
@@ -83,7 +91,7 @@ async function readBlock(reader: ByteReader): Promise<NativeBlock> {
 
 async function readColumn(reader: ByteReader, type: NativeType, rowCount: number): Promise<ColumnValues> {
   if (type.kind !== 'list') return readSimple(reader, type, rowCount);
-  // The upper halves of the ends are 0 in a valid answer.
+  // The ends are 64-bit integers; their upper halves are 0 in a valid answer.
   const halves = new Uint32Array((await readBytes(reader, 8 * rowCount)).buffer);
   const ends = new Uint32Array(rowCount);
   let last = 0;
@@ -122,7 +130,7 @@ async function readIntegers(reader: ByteReader, name: IntegerName, count: number
 
 const FIRST_READ_BYTES = 8 * 1024 * 1024;
 
-/** Allocates memory beyond some megabytes only when the preceding bytes have arrived, because a length may be false. */
+/** Reads bytes. For large lengths, the memory grows only as bytes arrive, because a length may be false. */
 async function readBytes(reader: ByteReader, length: number): Promise<Uint8Array<ArrayBuffer>> {
   let bytes = new Uint8Array(Math.min(length, FIRST_READ_BYTES));
   await reader.fill(bytes);
@@ -135,7 +143,10 @@ async function readBytes(reader: ByteReader, length: number): Promise<Uint8Array
   return bytes;
 }
 
-/** Copies the bytes as they arrive, lengths included, because a table may have other bytes between its texts. */
+/**
+ * Reads texts. Received bytes are copied in large runs that include the length before each text. A table may have such
+ * bytes between its texts.
+ */
 async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
   const starts = new Uint32Array(count);
   const ends = new Uint32Array(count);
@@ -162,7 +173,10 @@ async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
   return { table: { bytes, starts, ends, length: count } };
 }
 
-/** Grows the buffer for all texts, `share` of which take `size` bytes, but at most to twice `size`. */
+/**
+ * Grows the buffer for all texts, at most to twice `size`. The texts read so far are the `share` of all texts, and need
+ * `size` bytes.
+ */
 function growBuffer(bytes: Buffer, used: number, size: number, share: number): Buffer<ArrayBuffer> {
   const expected = share > 0 ? Math.ceil((size / share) * 1.1) : size;
   const larger = Buffer.allocUnsafe(Math.max(size, Math.min(expected, 2 * size)));
@@ -170,7 +184,7 @@ function growBuffer(bytes: Buffer, used: number, size: number, share: number): B
   return larger;
 }
 
-/** Returns the start of the text whose length is stored at `at`, or -1 if the length has not arrived completely. */
+/** Returns the start of the text whose length is stored at `at`; -1 if not all bytes of the length have arrived. */
 function findTextStart(buffer: Buffer, at: number): number {
   for (let i = at; i < buffer.length; i++) {
     if (buffer[i]! < 0x80) return i + 1;

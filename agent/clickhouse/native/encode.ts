@@ -1,4 +1,4 @@
-/** Encodes columns as a block of FORMAT Native. Nothing is allocated for a row. */
+/** Encodes columns as a block of FORMAT Native, without allocating objects for rows. */
 import { growArray } from '../../../daemon/base/growing_array.ts';
 import { growBuffer } from '../../../daemon/base/growing_buffer.ts';
 import { EncodeError } from './errors.ts';
@@ -15,13 +15,16 @@ import {
   UPDATES_DICTIONARY,
 } from './types.ts';
 
-/** Values of a list column: row i has the items from `ends[i - 1]` (0 for the first row) up to `ends[i]`. */
+/** Values of a list column. Row i has the items from `ends[i - 1]` (0 for the first row) up to `ends[i]`. */
 export interface Lists {
   readonly ends: Uint32Array;
   readonly items: SimpleValues;
 }
 
-/** Arrays may be longer than the rows in use. A `Uint8Array` has the bytes of a FixedString column, one after another. */
+/**
+ * Values of a simple column. The arrays may be longer than the rows in use. A `Uint8Array` may also contain the bytes
+ * of a FixedString column, one text after another.
+ */
 export type SimpleValues = IntegerArray | Texts;
 export type ColumnValues = SimpleValues | Lists;
 
@@ -32,11 +35,11 @@ export interface Column {
 }
 
 export interface BlockEncoder {
-  /** Returns a buffer that later calls do not reuse. */
+  /** Encodes a block. Later calls do not reuse the returned buffer. */
   encode(columns: readonly Column[], rowCount: number): Buffer;
 }
 
-/** The encoder keeps memory between blocks, so each stream of blocks needs its own. */
+/** Creates an encoder. It keeps memory between blocks, so each stream of blocks needs its own encoder. */
 export function createBlockEncoder(): BlockEncoder {
   const writer = new ByteWriter();
   const dictionaries = createDictionaryWriter(writer);
@@ -77,7 +80,7 @@ export function createBlockEncoder(): BlockEncoder {
       for (const { name, type, values } of columns) {
         writer.writeText(name);
         writer.writeText(formatTypeName(type));
-        // The server reads neither values nor a dictionary version from a block without rows.
+        // A block without rows has neither values nor a dictionary version.
         if (rowCount === 0) continue;
         if (type.kind !== 'list') {
           if ('items' in values) throw new EncodeError(`lists cannot be a column of ${formatTypeName(type)}`);
@@ -110,7 +113,7 @@ function writeTexts(writer: ByteWriter, texts: Texts, count: number): void {
   }
 }
 
-/** Pads shorter texts with zeros, as FixedString requires. */
+/** Writes texts of fixed size. Pads shorter texts with zeros, as FixedString requires. */
 function writeFixedTexts(writer: ByteWriter, size: number, values: SimpleValues, count: number): void {
   if (values instanceof Uint8Array) {
     if (values.length < count * size) throw new EncodeError(`the bytes are too few for ${count} rows of ${size}`);
@@ -130,12 +133,13 @@ function writeFixedTexts(writer: ByteWriter, size: number, values: SimpleValues,
 }
 
 /**
- * Writes LowCardinality columns: the distinct texts, the empty one first, then an index for each row. An index beyond
- * the dictionary ends the process of a server of 18.16, so the indexes are computed here and never taken from a caller.
+ * Writes LowCardinality columns: the distinct texts, starting with the empty text, and then an index for each row. The
+ * indexes are computed here and never taken from a caller, because an index beyond the dictionary crashes a server of
+ * version 18.16.
  */
 function createDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count: number): void } {
-  // Place in this block's dictionary, indexed by the text's id in the table; 0 = not there yet. All are 0 between
-  // blocks.
+  // Index of each text in this block's dictionary, by the text's id in the table; 0 if the text is not in the
+  // dictionary. All entries are 0 between blocks.
   let placeOf = new Uint32Array(1024);
   let used = new Uint32Array(256);
   let indexes = new Uint32Array(4096);
@@ -193,10 +197,10 @@ function createDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count
   };
 }
 
-/* Writes bytes one after another into memory that grows. */
+/* /* Writes bytes one after another into a buffer that grows. */
 
 const FIRST_BYTES = 64 * 1024;
-/** Up to this number of bytes, copying them one by one is cheaper than calling a method of Buffer. */
+/** Maximum number of bytes that are copied one by one. For more bytes, `Buffer.copy` is faster. */
 const COPIED_BY_HAND = 48;
 
 class ByteWriter {
@@ -223,7 +227,7 @@ class ByteWriter {
     this.#buffer[this.#at++] = value;
   }
 
-  /** Writes a natural number below 2^32 as a 64-bit integer. */
+  /** Writes an integer from 0 to 2^32 - 1 as a 64-bit integer. */
   writeU64(value: number): void {
     this.#reserve(8);
     this.#at = this.#buffer.writeUInt32LE(value, this.#at);
@@ -241,7 +245,7 @@ class ByteWriter {
     this.#copy(source, start, end);
   }
 
-  /** Writes `size` bytes: the bytes of the source, then zeros. */
+  /** Writes the bytes of the source, and then zeros up to `size` bytes. */
   writePadded(source: Buffer, start: number, end: number, size: number): void {
     this.#reserve(size);
     const after = this.#at + size;
@@ -257,12 +261,12 @@ class ByteWriter {
     this.#at = at;
   }
 
-  /** Forgets what a failed attempt wrote. */
+  /** Discards the bytes that a failed attempt wrote. */
   clear(): void {
     this.#at = 0;
   }
 
-  /** Returns the written bytes, and starts again with a buffer of about the same size. */
+  /** Returns the written bytes, and continues with a new buffer of about the same size. */
   take(): Buffer {
     const written = this.#buffer.subarray(0, this.#at);
     this.#buffer = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, this.#at + (this.#at >>> 3)));

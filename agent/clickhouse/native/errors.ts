@@ -1,11 +1,11 @@
 /** Errors about bytes that are not valid blocks, and about columns that do not form a block. */
 
-/** The message is a clause about the bytes: "it ends within a block". */
+/** An error about received bytes. The message is a clause about the bytes, such as "it ends within a block". */
 export class NativeError extends Error {
   override readonly name = 'NativeError';
-  /** The last bytes of the answer: a server that fails in the middle of an answer appends its error message. */
+  /** The last bytes of the answer. A server that fails after its first rows appends its error message there. */
   tail: Buffer = Buffer.alloc(0);
-  /** `too_large`: the bytes may be right, but there are too many. */
+  /** `too_large`: the bytes may be valid, but exceed a limit. */
   readonly kind: 'malformed' | 'too_large';
 
   constructor(message: string, kind: NativeError['kind'] = 'malformed') {
@@ -14,7 +14,7 @@ export class NativeError extends Error {
   }
 }
 
-/** The caller gave columns that do not fit each other; nothing was sent. */
+/** An error about columns that do not fit together. Nothing was sent. */
 export class EncodeError extends Error {
   override readonly name = 'EncodeError';
 }

@@ -1,8 +1,13 @@
-/** Stores the texts of a column without an object for each: all bytes in one array, and the bounds of each text. */
+/**
+ * Stores the texts of a column without an object for each text: all bytes in one array, and the bounds of each text.
+ */
 import { growArray } from '../../../daemon/base/growing_array.ts';
 import { growBuffer } from '../../../daemon/base/growing_buffer.ts';
 
-/** Text `id` is the bytes from `starts[id]` up to `ends[id]`; other bytes may lie between texts. */
+/**
+ * A table of texts. Text `id` consists of the bytes from `starts[id]` up to `ends[id]`. There may be other bytes
+ * between texts.
+ */
 export interface TextTable {
   readonly bytes: Buffer;
   readonly starts: Uint32Array;
@@ -12,7 +17,7 @@ export interface TextTable {
 
 export type TextIds = Uint8Array | Uint16Array | Uint32Array;
 
-/** A column of texts: row i has the text `ids[i]` of the table, or text i if there are no ids. */
+/** A column of texts. Row i has the text `ids[i]` of the table, or text i if there are no ids. */
 export interface Texts {
   readonly table: TextTable;
   readonly ids?: TextIds | undefined;
@@ -23,11 +28,11 @@ export function decodeText({ table, ids }: Texts, row: number): string {
   return table.bytes.toString('utf8', table.starts[id]!, table.ends[id]!);
 }
 
-/** A table that grows. Its arrays are replaced as it grows, so it must be read through the object. */
+/** A table that grows. Adding a text may replace the arrays, so callers must not keep references to them. */
 export interface GrowingTable extends TextTable {
-  /** Returns the id of the new text; a text that is added twice gets two ids. */
+  /** Adds a text and returns its id. A text that is added twice gets two ids. */
   add(text: string | Uint8Array): number;
-  /** Forgets all texts and keeps the memory. */
+  /** Removes all texts but keeps the memory. */
   clear(): void;
 }
 

@@ -1,7 +1,7 @@
 /** The column types of ClickHouse that kreplay uses, by their names in SQL and in FORMAT Native. */
 import { NativeError } from './errors.ts';
 
-/** Array types for the values of a column. Memory and wire format are the same: least significant byte first. */
+/** Array types for the values of integer columns. They have the same byte order as the wire format, little-endian. */
 export const INTEGERS = {
   UInt8: Uint8Array,
   UInt16: Uint16Array,
@@ -28,14 +28,14 @@ export type NativeType =
   | { readonly kind: 'dictionary' }
   | { readonly kind: 'list'; readonly item: SimpleType };
 
-/** Longest FixedString that is accepted, because the type itself has no limit; kreplay uses it for ids. */
+/** Maximum length of a FixedString. The type has no limit of its own; kreplay uses it only for ids. */
 const FIXED_BYTES_MAX = 4096;
 
 function isIntegerName(name: string): name is IntegerName {
   return Object.hasOwn(INTEGERS, name);
 }
 
-/** Throws a NativeError for a type that kreplay does not use. */
+/** Parses the name of a type. Throws a NativeError for a type that kreplay does not use. */
 export function parseType(name: string): NativeType {
   const list = /^Array\((.*)\)$/.exec(name);
   const type =
@@ -44,13 +44,13 @@ export function parseType(name: string): NativeType {
   return list && type.kind !== 'dictionary' ? { kind: 'list', item: type } : type;
 }
 
-/** Makes a name that comes from a server safe for a terminal. */
+/** Makes a name from a server safe to print on a terminal. */
 export function sanitizeName(name: string): string {
   return name.slice(0, 80).replace(/[^\w(), '/+-]/g, '?');
 }
 
 function parseSimpleType(name: string): SimpleType | undefined {
-  // Newer servers may add their time zone to the type.
+  // Newer servers may append their time zone to the type.
   const plain = /^DateTime\('[\w/+-]+'\)$/.test(name) ? 'DateTime' : name;
   if (isIntegerName(plain)) return { kind: 'integer', integer: plain };
   if (plain === 'String') return { kind: 'text' };
@@ -73,7 +73,10 @@ export function formatTypeName(type: NativeType): string {
   }
 }
 
-/** Flags of a block of a LowCardinality column: the dictionary is in this block, not in an earlier one. */
+/**
+ * Version and flags of a LowCardinality column. kreplay uses only dictionaries that are in the block itself, not in an
+ * earlier block.
+ */
 export const DICTIONARY_VERSION = 1;
 export const HAS_GLOBAL_DICTIONARY = 1 << 8;
 export const HAS_OWN_KEYS = 1 << 9;

@@ -1,4 +1,7 @@
-/** Copies the rows that a pin keeps. Copying again replaces the copies, and adds rows that have arrived since. */
+/**
+ * Copies the rows that a pin keeps into the pinned tables. Copying again replaces the copies, and adds rows that have
+ * arrived since.
+ */
 
 import { max, min } from '../../../daemon/base/bigints.ts';
 import type { Connection } from '../connection/connection.ts';
@@ -11,7 +14,7 @@ import { type FleetPin, PINNED, writePin } from './pins.ts';
 
 export interface CopiedFrom {
   bucketNs: bigint;
-  /** Whether to copy rows of all shards; all copies are stored in one shard. */
+  /** Whether to copy rows of all shards. All copies are stored in one shard. */
   isCluster: boolean;
 }
 
@@ -24,7 +27,7 @@ interface PinCopy {
 
 const TIMEOUT_MS = 300_000;
 const NO_TRACE = '0'.repeat(32);
-/** Throws a ServerError. */
+/** Copies the rows of a pin. Throws a ServerError. */
 export async function copyPinned(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<void> {
   const known = await readKnownPin(connection, from, pin);
   if (!known) return;
@@ -40,7 +43,7 @@ SELECT toUInt64(${pin.pin}) AS pin, ${copied} FROM ${buildSourceSql(from, into)}
   }
 }
 
-/** Counts the events that would be copied. Throws a ServerError. */
+/** Counts the events that `copyPinned` would copy. Throws a ServerError. */
 export async function countPinned(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<bigint> {
   const known = await readKnownPin(connection, from, pin);
   const wheres = known ? buildCopies(from, known).filter(({ into }) => into === 'pinned_event') : [];
@@ -53,13 +56,16 @@ export async function countPinned(connection: Connection, from: CopiedFrom, pin:
 }
 
 interface KnownPin extends FleetPin {
-  /** Start of the transaction, which is before the pin's `startNs` if earlier events have arrived since. */
+  /** Start of the transaction. It precedes the pin's `startNs` if earlier events have arrived since. */
   firstNs: bigint;
   owners: readonly string[];
   traces: readonly string[];
 }
 
-/** Returns the pin, extended by the rows that have arrived for its transaction; undefined if there are none. */
+/**
+ * Returns the pin, extended by the transaction's rows that have arrived since; undefined if the transaction has no
+ * rows.
+ */
 async function readKnownPin(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<KnownPin | undefined> {
   const statement = sql`SELECT node, owners, t_min, t_max, trace_id FROM ${buildSourceSql(from, 'pinned_by_id')}
 WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
@@ -112,7 +118,7 @@ function buildSourceSql({ isCluster }: CopiedFrom, into: PinnedTable): Sql {
   return identifier(isCluster ? nameDistributedTable(PINNED[into]) : PINNED[into]);
 }
 
-/** Lists the columns that the server does not compute. */
+/** Lists the columns that the server does not compute itself. */
 function listStoredColumns(name: string): string[] {
   const table = buildTables(BUCKET_NS_DEFAULT).find((one) => one.name === name)!;
   return table.columns.filter(({ computed }) => !computed).map((column) => column.name);

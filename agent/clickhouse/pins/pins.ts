@@ -1,4 +1,7 @@
-/** Pins of a fleet: one row for each pin, and copies of the rows that it keeps, which retention does not drop. */
+/**
+ * Pins of a fleet: one row for each pin, and copies of the rows that the pin keeps. Retention does not drop these
+ * copies.
+ */
 import { createHash } from 'node:crypto';
 import type { Connection } from '../connection/connection.ts';
 import { readTypedRows } from '../connection/rows.ts';
@@ -10,26 +13,32 @@ export interface FleetPin {
   transactionId: string;
   /** The nodes that the transaction ran on. */
   nodes: readonly string[];
-  /** Start of the period, before the transaction, in which everything that the nodes did is kept. */
+  /** Start of the period before the transaction. From `fromNs` to `startNs`, all events of the nodes are kept. */
   fromNs: bigint;
-  /** Start of the transaction. From here on, only the transaction's events are kept. */
+  /** Start of the transaction. From this time on, only the transaction's events are kept. */
   startNs: bigint;
-  /** Start of the last event of the transaction that is kept. */
+  /** Start of the transaction's last event that is kept. */
   endNs: bigint;
   pinnedNs: bigint;
 }
 
-/** Tables with the rows that pins keep, and the tables that these rows were copied from. */
+/** Tables with the copied rows, and the tables that these rows were copied from. */
 export const PINNED = { pinned_event: 'event', pinned_by_id: 'by_id', pinned_transaction: 'transaction' } as const;
 
 const TIMEOUT_MS = 300_000;
 
-/** A transaction has one pin, however often it is pinned. */
+/**
+ * Returns the number of a transaction's pin. It is a hash of the id, so pinning a transaction again yields the same
+ * pin.
+ */
 export function computePinNumber(transactionId: string): bigint {
   return createHash('sha256').update(transactionId).digest().readBigUInt64BE();
 }
 
-/** Returns the oldest pin first. A pin gets a new row as more of its transaction becomes known; its rows are merged. */
+/**
+ * Returns all pins, the oldest first, or only the pin of `transactionId`. A pin may have several rows, because it gets
+ * a new row when more of its transaction becomes known; they are merged.
+ */
 export async function readPins(
   connection: Connection,
   { isCluster, transactionId }: { isCluster: boolean; transactionId?: string | undefined },
@@ -58,7 +67,7 @@ FROM ${identifier(isCluster ? nameDistributedTable('pin') : 'pin')} WHERE ${own}
   }));
 }
 
-/** Throws a ServerError. */
+/** Adds a row for a pin. Throws a ServerError. */
 export async function writePin(connection: Connection, own: FleetPin): Promise<void> {
   const values: Sql[] = [
     sql`toUInt64(${own.pin})`,
@@ -72,7 +81,10 @@ export async function writePin(connection: Connection, own: FleetPin): Promise<v
   );
 }
 
-/** Drops the row of the pin last, so that an interrupted call can be repeated. Throws a ServerError. */
+/**
+ * Drops a pin and its copies. The row of the pin is dropped last, so that an interrupted call can be repeated. Throws a
+ * ServerError.
+ */
 export async function dropPin(connection: Connection, pin: bigint): Promise<void> {
   for (const table of [...Object.keys(PINNED), 'pin'])
     await connection.run(dropPartition(table, pin), { timeoutMs: TIMEOUT_MS });

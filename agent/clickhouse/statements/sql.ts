@@ -1,5 +1,6 @@
 /**
- * SQL as a tree: its text is written in the source code, and values come in only through functions that check them.
+ * Builds SQL safely: the text of a statement is in the source code, and values enter it only through functions that
+ * check them.
  *
  *   sql`SELECT ${columns(['number'])} FROM ${identifier('event')} WHERE service = ${text(name)}`
  */
@@ -8,13 +9,13 @@ import { formatTypeName, INTEGERS, type IntegerName, type NativeType } from '../
 
 const MADE_HERE = Symbol('sql');
 
-/** A statement or a part of one. The mark excludes other objects that have a `text`. */
+/** A statement or a part of a statement. The symbol distinguishes it from other objects with a `text`. */
 export interface Sql {
   readonly text: string;
   readonly [MADE_HERE]: true;
 }
 
-/** An error about a value that does not fit its place in the SQL; it is a bug in the caller. */
+/** An error about a value that is not allowed at its position in the SQL. It is a bug in the caller. */
 export class SqlError extends Error {
   override readonly name = 'SqlError';
 }
@@ -23,9 +24,9 @@ function createSql(text: string): Sql {
   return { text, [MADE_HERE]: true };
 }
 
-/** Builds SQL from a template; a number in it becomes a literal, in parentheses if it is negative. */
+/** Builds SQL from a template. A number in the template becomes a literal, in parentheses if it is negative. */
 export function sql(strings: TemplateStringsArray, ...parts: readonly (Sql | number | bigint)[]): Sql {
-  // A direct call of `sql` could pass any texts; only the texts of a template in the source code are frozen.
+  // A direct call of `sql` could pass any strings. Only the strings of a template literal are frozen.
   if (!Object.isFrozen(strings) || !Array.isArray(strings.raw)) throw new SqlError('SQL is written as a template');
   let text = strings[0]!;
   for (const [i, part] of parts.entries()) text += toSqlText(part) + strings[i + 1]!;
@@ -44,7 +45,7 @@ export function isIdentifier(name: string): boolean {
   return IDENTIFIER.test(name);
 }
 
-/** The name of a database, table or column. */
+/** Returns the quoted name of a database, table or column. */
 export function identifier(name: string): Sql {
   if (!isIdentifier(name)) throw new SqlError(`${JSON.stringify(name.slice(0, 140))} cannot be a name in SQL`);
   return createSql(`\`${name}\``);
@@ -56,7 +57,7 @@ export function typeName(type: NativeType): Sql {
 
 const WORD = /^[A-Za-z0-9_/{}.:+-]{1,500}$/;
 
-/** A quoted literal, for places where SQL allows no expression: paths, hashes and words of settings. */
+/** Returns a quoted literal, for positions where SQL allows no expression: paths, hashes and words of settings. */
 export function word(value: string): Sql {
   if (!WORD.test(value))
     throw new SqlError(`${JSON.stringify(value.slice(0, 500))} has characters that a word has not`);
@@ -67,12 +68,15 @@ export function columns(names: readonly string[]): Sql {
   return list(names.map(identifier));
 }
 
-/** A text of any bytes, as hexadecimal digits: these need no escapes, which differ between server versions. */
+/**
+ * Returns SQL for a text of any bytes, as hexadecimal digits. The digits need no escapes; escape rules differ between
+ * server versions.
+ */
 export function text(value: string | Uint8Array): Sql {
   return createSql(`unhex('${Buffer.from(value as string).toString('hex')}')`);
 }
 
-/** A value of a FixedString column. */
+/** Returns SQL for a value of a FixedString column. */
 export function fixedText(bytes: Uint8Array): Sql {
   return createSql(`toFixedString(${text(bytes).text}, ${bytes.length})`);
 }
@@ -80,13 +84,14 @@ export function fixedText(bytes: Uint8Array): Sql {
 export function number(value: number | bigint): Sql {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new SqlError(`${value} is not a whole number`);
   if (value < I64_MIN || value > U64_MAX) throw new SqlError(`${value} has more than 64 bits`);
-  // Debian's server reads the digits of the smallest number without the minus sign, and therefore as a float.
+  // Debian's server parses the digits of the smallest number without the minus sign. They exceed an Int64, so it would
+  // read a float.
   if (BigInt(value) === I64_MIN) return createSql(`(-${-(I64_MIN + 1n)} - 1)`);
-  // Without parentheses, a minus before a negative number would begin a comment.
+  // Without parentheses, a minus before a negative number would begin a comment (`--`).
   return createSql(value < 0 ? `(${value})` : String(value));
 }
 
-/** A number of exactly this type: servers of version 18.16 do not compare tuples of different types. */
+/** Returns SQL for a number of exactly this type. Servers of version 18.16 do not compare tuples of different types. */
 export function integer(type: Exclude<IntegerName, 'DateTime'>, value: number | bigint): Sql {
   const bits = INTEGERS[type].BYTES_PER_ELEMENT * 8;
   const digits = number(value).text;
@@ -96,13 +101,13 @@ export function integer(type: Exclude<IntegerName, 'DateTime'>, value: number | 
   return createSql(`to${type}(${digits})`);
 }
 
-/** Joins parts with commas. SQL has no empty lists. */
+/** Joins parts with commas. There must be at least one part, because SQL has no empty lists. */
 export function list(parts: readonly Sql[]): Sql {
   if (parts.length === 0) throw new SqlError('a list in SQL has at least one item');
   return createSql(parts.map(toSqlText).join(', '));
 }
 
-/** Returns the rows of several SELECTs together, without removing duplicates. */
+/** Returns SQL for the rows of several SELECTs together, without removing duplicates. */
 export function unionAll(selects: readonly Sql[]): Sql {
   if (selects.length === 0) throw new SqlError('a union in SQL has at least one SELECT');
   return createSql(selects.map(toSqlText).join('\nUNION ALL\n'));
@@ -116,7 +121,7 @@ export function or(conditions: readonly Sql[]): Sql {
   return joinConditions(conditions, ' OR ', '0');
 }
 
-/** `none` is the SQL for an empty list of conditions. */
+/** Joins conditions. `none` is the SQL for an empty list of conditions. */
 function joinConditions(conditions: readonly Sql[], word: string, none: string): Sql {
   return createSql(conditions.length === 0 ? none : `(${conditions.map(toSqlText).join(word)})`);
 }

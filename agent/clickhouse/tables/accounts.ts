@@ -1,20 +1,29 @@
-/** The accounts of a fleet and their rights: as statements, or as a file for servers that lack rights by table. */
+/**
+ * The accounts of a fleet and their rights. They are created by statements, or by a file for old servers, which have no
+ * rights for single tables.
+ */
 import { createHash } from 'node:crypto';
 import { UserError } from '../../process/errors.ts';
 import type { Connection } from '../connection/connection.ts';
 import { readTypedRows } from '../connection/rows.ts';
 import { columns, identifier, list, type Sql, sql, text, word } from '../statements/sql.ts';
 
-/** `ship`: nodes; `read`: the central daemon; `pin`: its pins; `admin`: `kreplay fleet`. */
+/**
+ * The users of the accounts. `ship`: nodes; `read`: the central daemon; `pin`: the daemon's pins; `admin`: `kreplay
+ * fleet`.
+ */
 export const ROLES = ['ship', 'read', 'pin', 'admin'] as const;
 export type AccountRole = (typeof ROLES)[number];
 
-/** Accounts belong to a server, not to a database: fleets that share a server need different prefixes. */
+/**
+ * Default prefix of account names. Accounts belong to a server, not to a database, so fleets that share a server need
+ * different prefixes.
+ */
 export const ACCOUNT_PREFIX_DEFAULT = 'kr_';
 
 export interface Accounts {
   database: string;
-  /** The name of each account is the prefix and its role. */
+  /** Prefix of the account names; the role follows it. */
   prefix: string;
   hashes: PasswordHashes;
   cluster?: string | undefined;
@@ -27,7 +36,7 @@ const COUNTED = ['recording', 'number', 'timestamp_ns', 'duration_ns'] as const;
 const COMMITTED = ['recording', 'first_number', 'end_number'] as const;
 const PINNED = ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'] as const;
 
-/** Limits of a read: a daemon's query that exceeds them is stopped, which protects the server. */
+/** Limits of a query of the account `read`. The server stops a query that exceeds them, which protects the server. */
 const READ_SECONDS_MAX = 60;
 const READ_BYTES_MAX = 4_000_000_000;
 
@@ -37,7 +46,7 @@ export function hashPassword(password: string): string {
   return createHash('sha256').update(password).digest('hex');
 }
 
-/** Throws a UserError if another database uses an account of one of these names. Only newer servers report it. */
+/** Throws a UserError if one of these accounts has rights in another database. Only newer servers can report that. */
 export async function refuseSharedAccounts(
   connection: Connection,
   { database, prefix }: Pick<Accounts, 'database' | 'prefix'>,
@@ -58,7 +67,7 @@ export function buildSharedAccountsSql(database: string, prefix: string): Sql {
     WHERE user_name IN (${names}) AND database NOT IN ('', 'system', ${text(database)}) ORDER BY account, other LIMIT 1`;
 }
 
-/** Builds the statements for newer servers. They may be run again: changed passwords and limits then take effect. */
+/** Builds the statements for newer servers. Running them again applies changed passwords and limits. */
 export function buildAccountStatements({ database, prefix, hashes, cluster }: Accounts): Sql[] {
   const name = identifier(database);
   const all = sql`${name}.*`;
@@ -85,7 +94,7 @@ export function buildAccountStatements({ database, prefix, hashes, cluster }: Ac
     sql`ALTER USER ${read} SETTINGS PROFILE ${word(`${prefix}read`)}`,
     ...SHIPPED.map((own) => sql`GRANT INSERT ON ${table(own)} TO ${ship}`),
     ...['meta', 'node'].map((own) => sql`GRANT SELECT ON ${table(own)} TO ${ship}`),
-    // If the answer to an insert was lost, the shipper queries which rows of the group the server has.
+    // After a lost answer to an insert, the shipper queries which rows of the insert the server has stored.
     sql`GRANT SELECT(${columns(COUNTED)}) ON ${table('event')} TO ${ship}`,
     sql`GRANT SELECT(${columns(COMMITTED)}) ON ${table('segment')} TO ${ship}`,
     ...['processes', 'replicas'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${ship}`),
@@ -93,19 +102,19 @@ export function buildAccountStatements({ database, prefix, hashes, cluster }: Ac
     ...['parts', 'disks'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${list([read, admin])}`),
     ...PINNED.map((own) => sql`GRANT INSERT, ALTER DELETE ON ${table(own)} TO ${pin}`),
     sql`GRANT SELECT, CREATE DATABASE, CREATE TABLE, ALTER COLUMN, ALTER DELETE ON ${all} TO ${admin}`,
-    // Retention completes pins, and then counts what it drops.
+    // Retention first completes the copies of pins, and then counts the rows that it drops.
     ...['replicas', 'clusters'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${admin}`),
     ...['meta', 'loss', ...PINNED].map((own) => sql`GRANT INSERT ON ${table(own)} TO ${admin}`),
-    // For a server, a table over all shards is a remote source, even if the table exists already.
+    // Even if a table over all shards exists already, a server treats it as a remote source, which needs this right.
     ...(cluster === undefined ? [] : [sql`GRANT REMOTE ON *.* TO ${admin}`]),
-    // This statement is the last, because a server with settings_constraints_replace_previous turned off refuses it.
+    // This statement comes last: a server with settings_constraints_replace_previous turned off rejects it.
     ...(cluster === undefined ? [] : [sql`ALTER SETTINGS PROFILE ${read} SETTINGS ${inCluster}`]),
   ];
 }
 
 /**
- * Returns the file for the folder users.d of a server of version 18.16, which has rights only for whole databases. In a
- * cluster, the account `read` may send any settings, because this version has no way to allow only one of them.
+ * Builds the file for the folder users.d of a server of version 18.16, which has rights only for whole databases. In a
+ * cluster, the account `read` may send all settings, because this version cannot allow a single one.
  */
 export function buildAccountsFile({ database, prefix, hashes, cluster }: Accounts): string {
   const users = ROLES.map(

@@ -1,4 +1,7 @@
-/** Creates tables, and adds those of a newer kreplay. Both may be repeated; nothing is ever removed or rewritten. */
+/**
+ * Creates the tables of a fleet, and adds the tables and columns of a newer kreplay. Both may be repeated. Nothing is
+ * removed or rewritten.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../../process/errors.ts';
 import { type Connection, connect } from '../connection/connection.ts';
@@ -13,19 +16,19 @@ import { buildTables, type FleetTable, SCHEMA_VERSION, type TableColumn } from '
 import { chooseTableSettings, toDefaultDatabase } from './server_version.ts';
 
 export interface Changes {
-  /** Names of the tables that were added, and of the columns, as `table.column`. */
+  /** Names of the added tables, and of the added columns as `table.column`. */
   added: string[];
   meta: Meta;
 }
 
-/** A statement on tables may wait for merges and for a keeper. */
+/** Time-out of a statement that changes tables. It may wait for merges and for a keeper. */
 const TIMEOUT_MS = 300_000;
 
-/** A change that another replica has made may take a moment to arrive. */
+/** Maximum number of checks whether another replica's change has arrived. */
 const POLLS_MAX = 20;
 const POLL_MS = 100;
 
-/** Creates the database and the tables that are missing. Throws a UserError if unrelated tables have these names. */
+/** Creates the missing database and tables. Throws a UserError if unrelated tables have these names. */
 export async function createTables(
   settings: ConnectionSettings,
   place: TablePlace,
@@ -42,7 +45,9 @@ export async function createTables(
   }
 }
 
-/** Connects to the default database, because the database of a connection must exist. */
+/**
+ * Creates the database through a connection to the default database, because the database of a connection must exist.
+ */
 async function makeDatabase(settings: ConnectionSettings, place: TablePlace): Promise<void> {
   const outside = connect(toDefaultDatabase(settings));
   try {
@@ -52,7 +57,9 @@ async function makeDatabase(settings: ConnectionSettings, place: TablePlace): Pr
   }
 }
 
-/** Adds tables and columns. Throws a UserError if there are no tables yet, or if they belong to a newer kreplay. */
+/**
+ * Adds missing tables and columns. Throws a UserError if there are no tables yet, or if they belong to a newer kreplay.
+ */
 export async function upgradeTables(connection: Connection, place: TablePlace, nowNs: bigint): Promise<Changes> {
   const found = await readDatabaseState(connection, place.database);
   refuseUnmade(found, place.database);
@@ -66,7 +73,7 @@ export function refuseUnmade({ draft }: Found, database: string): void {
     throw new UserError(`there are no tables in ${database}, or not all: run \`kreplay fleet init\``);
 }
 
-/** Returns the wanted layout as far as the server allows it: old servers have no storage policies. */
+/** Returns the requested layout, as far as the server supports it: old servers have no storage policies. */
 export function toWanted({ version, cluster, storagePolicy }: TablePlace, bucketNs?: bigint): WantedLayout {
   return { bucketNs, cluster, storagePolicy: version.isCurrent ? storagePolicy : undefined };
 }
@@ -82,8 +89,8 @@ async function complete(connection: Connection, { place, layout, found, nowNs }:
   const [metaTable, ...tables] = buildTables(layout.bucketNs) as [FleetTable, ...FleetTable[]];
   refuseOthers([metaTable, ...tables], found.tables, place);
   const added = await completeTable(connection, place, metaTable, found);
-  // The layout is written before the other tables are created, because they must have it even if another attempt
-  // creates them. The version is written last, when all columns are there.
+  // The layout is written before the other tables are created, so that a concurrent attempt creates them with the same
+  // layout. The version is written last, when all columns exist.
   const { draft } = found;
   const keys = ['bucketNs', 'cluster', 'storagePolicy'] as const;
   if (keys.some((key) => layout[key] !== draft?.[key])) await writeMeta(connection, layout, nowNs);
@@ -93,7 +100,7 @@ async function complete(connection: Connection, { place, layout, found, nowNs }:
   return { added, meta };
 }
 
-/** Creates the table or adds its missing columns. Returns the names of what was added. */
+/** Creates the table or adds its missing columns. Returns the names of the added tables and columns. */
 async function completeTable(
   connection: Connection,
   place: TablePlace,
@@ -117,7 +124,7 @@ async function completeTable(
   return added;
 }
 
-/** Adds a column. Returns false if a replica, or another kreplay, has added it at the same time. */
+/** Adds a column. Returns false if a replica or another kreplay has added the column at the same time. */
 async function addOnce(
   connection: Connection,
   table: string,
@@ -138,7 +145,7 @@ async function addOnce(
   }
 }
 
-/** Throws a UserError for a column of an unexpected type, because kreplay must not change such a column. */
+/** Throws a UserError for a column of an unexpected type, because kreplay must not change such a table. */
 function refuseOthers(
   tables: readonly FleetTable[],
   found: ReadonlyMap<string, FoundTable>,

@@ -1,4 +1,6 @@
-/** Statements that create the tables, for a given version of the server, on one server or in a cluster. */
+/**
+ * Builds the statements that create the tables, depending on the server's version, for a single server or a cluster.
+ */
 import { identifier, list, columns as namesOf, type Sql, sql, typeName, word } from '../statements/sql.ts';
 import type { FleetTable, TableColumn } from './schema.ts';
 import type { ServerVersion } from './server_version.ts';
@@ -6,9 +8,9 @@ import type { ServerVersion } from './server_version.ts';
 export interface TablePlace {
   database: string;
   version: ServerVersion;
-  /** Name of the cluster in the server's configuration, whose macros name the shard and the replica. */
+  /** Name of the cluster in the server's configuration. Macros in that configuration name the shard and the replica. */
   cluster?: string | undefined;
-  /** Storage policy of the disks that hold the events; newer servers only. */
+  /** Storage policy for the tables; newer servers only. */
   storagePolicy?: string | undefined;
 }
 
@@ -16,7 +18,10 @@ export function createDatabase({ database }: TablePlace): Sql {
   return sql`CREATE DATABASE IF NOT EXISTS ${identifier(database)}`;
 }
 
-/** The statements are run on every server, because `ON CLUSTER` would wait for servers that are down. */
+/**
+ * Builds the statements that create a table. The caller runs them on every server: `ON CLUSTER` would wait for servers
+ * that are down.
+ */
 export function createTable(place: TablePlace, table: FleetTable): Sql[] {
   const { database, version, cluster } = place;
   const name = qualifyName(database, table.name);
@@ -44,12 +49,14 @@ export function addColumn({ database, version }: TablePlace, tableName: string, 
   return sql`ALTER TABLE ${qualifyName(database, tableName)} ADD COLUMN ${ifMissing}${buildColumnSql(version, column)}`;
 }
 
-/** Drops a partition of a table whose partitions are numbers. A missing partition is no error. */
+/**
+ * Builds the statement that drops a partition, for a table with numeric partitions. A missing partition is no error.
+ */
 export function dropPartition(tableName: string, partition: bigint): Sql {
   return sql`ALTER TABLE ${identifier(tableName)} DROP PARTITION ${partition}`;
 }
 
-/** Returns the name of the table that spans all shards, which is only for reading. */
+/** Returns the name of the table that spans all shards. It is only for reading. */
 export function nameDistributedTable(name: string): string {
   return `${name}_all`;
 }
@@ -62,8 +69,8 @@ function buildColumnSql(version: ServerVersion, { name, type, computed, isDelta 
   const value = computed
     ? sql` ${computed.when === 'DEFAULT' ? sql`DEFAULT` : sql`MATERIALIZED`} ${computed.value}`
     : sql``;
-  // Delta shrinks numbers that are close to each other to one or two bytes; T64 drops the bits that no number of a
-  // block has.
+  // Delta shrinks numbers that are close to each other to one or two bytes. T64 drops the bits that are unused in all
+  // numbers of a block.
   const codec =
     !version.isCurrent || type.kind !== 'integer'
       ? sql``
@@ -81,7 +88,10 @@ function buildEngineSql({ database, cluster }: TablePlace, { name, versionColumn
   return sql`ReplicatedReplacingMergeTree(${list([path, word('{replica}'), ...version])})`;
 }
 
-/** An insert waits for the server's disk only with these settings, which newer servers have. */
+/**
+ * Builds the settings of a table. The settings `fsync_...` make an insert wait for the server's disk; only newer
+ * servers have them.
+ */
 function buildSettingsSql({ version, storagePolicy }: TablePlace, { rowsPerMark = 8192 }: FleetTable): Sql {
   const settings = [sql`index_granularity = ${rowsPerMark}`];
   if (version.isCurrent) settings.push(sql`fsync_after_insert = 1`, sql`fsync_part_directory = 1`);

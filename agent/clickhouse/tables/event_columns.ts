@@ -1,6 +1,6 @@
 /**
- * Columns of the table `event`, derived from the columns of a recording. A new event type or column is added
- * automatically: numbers are taken as they are, and references are resolved.
+ * Columns of the table `event`, derived from the columns of a recording. New event types and columns are added
+ * automatically: numbers are copied, and ids are replaced by the values that they refer to.
  */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
@@ -8,7 +8,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import type { Storage } from '../../../bpf/schema/kinds.ts';
 import { type IntegerName, type NativeType, parseType } from '../native/types.ts';
 
-/** The part of a context, file, process or text that a column holds; the column's source refers to that object. */
+/** The part of a context, file, process or text that a column stores. The column's source refers to that object. */
 export type SourcePart =
   | 'number'
   | 'event_type'
@@ -32,7 +32,10 @@ export interface EventColumn {
   readonly name: string;
   readonly type: NativeType;
   readonly part: SourcePart;
-  /** For `origin_*`, the column of the first slot. Columns of one event type are 0 or '' for events of other types. */
+  /**
+   * The column of the recording. For `origin_*`, it is the column of the first slot. Columns of one event type are 0 or
+   * '' for events of other types.
+   */
   readonly source: Column;
 }
 
@@ -48,7 +51,7 @@ const INTEGER_OF: Record<Storage, IntegerName> = {
 const WORD = parseType('LowCardinality(String)');
 const TEXT = parseType('String');
 
-/** Names of SQL have no dots. */
+/** Converts a column name for SQL, where names have no dots. */
 export function toSqlName(name: string): string {
   return name.replaceAll('.', '_');
 }
@@ -83,14 +86,14 @@ function buildSourceColumns(source: Column): EventColumn[] {
         column('span', parseType('FixedString(8)'), 'span_id'),
       ];
     case 'queuer':
-      // As with origins, the span is left out.
+      // The span is not stored, as for origins.
       if (source.slot === 0) return [column('queuer_service', WORD, 'queued_by_service')];
       return [
         column('queuer_transaction', TEXT, 'queued_by_transaction_id'),
         column('queuer_trace', parseType('FixedString(16)'), 'queued_by_trace_id'),
       ];
     case 'origins':
-      // An event has one type, so all types with origins share the lists.
+      // An event has one type, so all event types with origins share these list columns.
       if (source.slot > 0) return [];
       return [
         column('origin_services', parseType('Array(String)'), 'origin_services'),
@@ -101,7 +104,7 @@ function buildSourceColumns(source: Column): EventColumn[] {
   }
 }
 
-/** If several columns have the same name, the first one is used. */
+/** Builds the columns of the table. If several columns have the same name, the first one is used. */
 export function buildEventColumns(columns: readonly Column[]): readonly EventColumn[] {
   const byName = new Map<string, EventColumn>();
   for (const column of columns.flatMap(buildSourceColumns))

@@ -1,4 +1,4 @@
-/** Conditions on the times of events, as the table `event` is sorted by them. */
+/** Builds conditions on the start times of events that use the sort order of the table `event`. */
 import { integer, type Sql, sql } from '../statements/sql.ts';
 
 const BUCKET_MAX = 2n ** 32n - 1n;
@@ -9,7 +9,10 @@ export interface StartBounds {
   lastNs: bigint;
 }
 
-/** The condition on buckets uses the first part of the key, and the condition on times selects the partitions. */
+/**
+ * Builds a condition on the start time. Its part on buckets uses the first part of the table's key; its part on times
+ * selects the partitions.
+ */
 export function buildTimeRangeSql(bucketNs: bigint, { firstNs, lastNs }: StartBounds): Sql {
   const first = firstNs / bucketNs;
   const last = lastNs / bucketNs;

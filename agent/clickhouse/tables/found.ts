@@ -1,4 +1,4 @@
-/** The state of a fleet on a server: its tables, and what `meta` says about them. */
+/** The state of a fleet on a server: its tables, and the values in `meta`. */
 import { type Connection, QUESTION_MS } from '../connection/connection.ts';
 import { readTypedRows } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
@@ -8,7 +8,7 @@ import { NO_DATABASE } from './server_version.ts';
 
 export interface FoundColumn {
   type: string;
-  /** The expression that computes the column, as the server writes it; '' for none. */
+  /** The expression that computes the column, as the server formats it; '' if there is none. */
   expression: string;
 }
 
@@ -19,7 +19,7 @@ export interface FoundTable {
 }
 
 export interface Found {
-  /** The server, for messages. */
+  /** Name of the server, for messages. */
   place: string;
   hasDatabase: boolean;
   tables: ReadonlyMap<string, FoundTable>;
@@ -28,7 +28,7 @@ export interface Found {
 
 const QUESTION = { timeoutMs: QUESTION_MS };
 
-/** Throws a ServerError. */
+/** Reads the state. Throws a ServerError. */
 export async function readDatabaseState(connection: Connection, place: string): Promise<Found> {
   const draft = await readDraft(connection);
   try {

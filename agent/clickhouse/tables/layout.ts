@@ -13,7 +13,10 @@ export interface TableLayout {
 /** The layout that an operator requests. */
 export type WantedLayout = { [Name in keyof TableLayout]?: TableLayout[Name] | undefined };
 
-/** The layout that a server's tables show: a value is undefined if they do not show it, '' for no cluster or policy. */
+/**
+ * The layout that a server's tables have. A value is undefined if the tables do not show it; '' means no cluster or no
+ * policy.
+ */
 interface Said {
   place: string;
   bucketNs: bigint | undefined;
@@ -25,7 +28,10 @@ interface Said {
 const NAMES = buildTables(BUCKET_NS_DEFAULT).map(({ name }) => name);
 const BUCKETED = ['event', 'pinned_event'];
 
-/** Throws a UserError if the layouts of the servers differ from each other, or from the wanted layout. */
+/**
+ * Returns the layout of the servers, completed by the wanted layout. Throws a UserError if the servers' layouts differ
+ * from each other or from the wanted layout.
+ */
 export function chooseLayout(founds: readonly Found[], wanted: WantedLayout, database: string): TableLayout {
   for (const { place, draft } of founds)
     if ((draft?.schemaVersion ?? 0) > SCHEMA_VERSION)
@@ -115,7 +121,7 @@ function interpretFound({ place, tables, draft }: Found, database: string): Said
   };
 }
 
-/** Finds the length of a bucket, which is in `meta` and in the expression of each column `bucket`. */
+/** Finds the length of a bucket in `meta` and in the expression of each column `bucket`; all of them must agree. */
 function findBucketNs({ place, tables, draft }: Omit<Found, 'hasDatabase'>, database: string): bigint | undefined {
   const places = new Map<string, bigint>(draft ? [['meta', draft.bucketNs]] : []);
   for (const name of BUCKETED.flatMap((name) => [name, nameDistributedTable(name)])) {

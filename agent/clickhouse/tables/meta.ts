@@ -17,7 +17,7 @@ export interface Meta {
   storagePolicy?: string | undefined;
 }
 
-/** The state of `Meta` while `kreplay fleet init` runs, which writes the schema version last. */
+/** The state of `Meta` while `kreplay fleet init` runs. The schema version is missing, because it is written last. */
 export type MetaDraft = Omit<Meta, 'schemaVersion'> & { schemaVersion?: number | undefined };
 
 const KEYS = {
@@ -30,13 +30,19 @@ const KEYS = {
 /** Error codes for a missing table and for a missing database. */
 const MISSING: readonly unknown[] = [60, NO_DATABASE];
 
-/** Returns undefined until all tables are created. Throws a ServerError, also if `meta` is not a table of kreplay. */
+/**
+ * Reads `meta`; returns undefined until all tables are created. Throws a ServerError, also if `meta` is not a table of
+ * kreplay.
+ */
 export async function readMeta(connection: Connection, options: RowsOptions = {}): Promise<Meta | undefined> {
   const draft = await readDraft(connection, options);
   return draft?.schemaVersion === undefined ? undefined : { ...draft, schemaVersion: draft.schemaVersion };
 }
 
-/** Returns undefined if nothing was written. Throws a ServerError, also if `meta` is not a table of kreplay. */
+/**
+ * Reads `meta` even before all tables are created; returns undefined if it is empty or missing. Throws a ServerError,
+ * also if `meta` is not a table of kreplay.
+ */
 export async function readDraft(connection: Connection, options: RowsOptions = {}): Promise<MetaDraft | undefined> {
   const values = new Map<string, string>();
   try {
@@ -65,7 +71,6 @@ export async function readDraft(connection: Connection, options: RowsOptions = {
   };
 }
 
-/** Writes the values that are given. */
 export async function writeMeta(connection: Connection, values: Partial<Meta>, atNs: bigint): Promise<void> {
   const rows = (Object.keys(KEYS) as (keyof Meta)[]).flatMap((name) =>
     values[name] === undefined ? [] : [[KEYS[name], String(values[name])] as const],
@@ -92,7 +97,7 @@ export async function readValue(connection: Connection, key: string): Promise<st
   return (await readLatestValue(connection, key))?.value;
 }
 
-/** Replaces the value of a key, even if the clock was set back since it was written. Throws a ServerError. */
+/** Replaces the value of a key, even if the clock was set back after the last write. Throws a ServerError. */
 export async function writeValue(connection: Connection, key: string, value: string, nowNs: bigint): Promise<void> {
   const latest = await readLatestValue(connection, key);
   const atNs = latest && latest.atNs >= nowNs ? latest.atNs + 1n : nowNs;

@@ -1,16 +1,19 @@
 /**
- * The oldest kept time: events that began before it were dropped, except for events that pins keep. The time is written
+ * The oldest kept time. Events that began before it were dropped, except for events that pins keep. The time is written
  * before anything is dropped, and readers cache it only for a moment.
  */
 import type { Connection } from '../connection/connection.ts';
 import { readValue, writeValue } from './meta.ts';
 
-/** How long a reader may cache the oldest kept time. Rows are dropped when all readers know the new time. */
+/**
+ * Maximum time for which a reader may cache the oldest kept time. Retention drops rows only when this time has passed,
+ * so that all readers know the new value.
+ */
 export const REMEMBERED_MS_MAX = 1000;
 
 const KEY = 'oldest_ns';
 
-/** Returns 0 if nothing has been dropped yet. Throws a ServerError. */
+/** Reads the oldest kept time; returns 0 if nothing has been dropped yet. Throws a ServerError. */
 export async function readOldest(connection: Connection): Promise<bigint> {
   const value = await readValue(connection, KEY);
   return value !== undefined && /^\d{1,20}$/.test(value) ? BigInt(value) : 0n;

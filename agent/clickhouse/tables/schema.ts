@@ -1,12 +1,12 @@
-/** The tables of a fleet: columns, keys and partitions. The statements for a version of the server follow from them. */
+/** The tables of a fleet: columns, keys and partitions. The statements for each server version are built from them. */
 import { type NativeType, parseType } from '../native/types.ts';
 import { identifier, type Sql, sql } from '../statements/sql.ts';
 import { EVENT_COLUMNS, type EventColumn } from './event_columns.ts';
 
-/** Raised when tables change in any way other than new columns, which `fleet upgrade` adds. */
+/** Version of the tables. It increases with each change except new columns, which `fleet upgrade` adds. */
 export const SCHEMA_VERSION = 1;
 
-/** Value of `owner` if several services own an event, or parts of it. */
+/** Value of `owner` if several services own an event or parts of it. */
 export const SEVERAL_OWNERS = '*';
 
 /** Values of `kind` in the table `by_id`. */
@@ -16,24 +16,30 @@ export const TRACE_ID = 2;
 export interface TableColumn {
   readonly name: string;
   readonly type: NativeType;
-  /** When and how the server computes the column: always, or if an insert leaves it out. */
+  /**
+   * The expression that computes the column, and when the server computes it: always (MATERIALIZED), or if an insert
+   * omits the column (DEFAULT).
+   */
   readonly computed?: { readonly when: 'MATERIALIZED' | 'DEFAULT'; readonly value: Sql } | undefined;
-  /** Whether neighbouring rows have close values. */
+  /** Whether adjacent rows have close values, so that the Delta codec shrinks them. */
   readonly isDelta?: boolean;
 }
 
 export interface FleetTable {
   readonly name: string;
   readonly columns: readonly TableColumn[];
-  /** Rows with equal values in these columns are one row. */
+  /** Columns that identify a row. ClickHouse merges rows with equal values in these columns into one row. */
   readonly key: readonly string[];
-  /** Among rows with equal keys, the row with the largest value here counts; without this column, the last row. */
+  /**
+   * Among rows with equal keys, the row with the largest value in this column is kept; without this column, the last
+   * row.
+   */
   readonly versionColumn?: string;
   /** The part of the key that is in memory, if it is not the whole key. */
   readonly keyInMemory?: readonly string[];
   readonly partition?: Sql;
   readonly rowsPerMark?: number;
-  /** Indexes, which only newer servers have. */
+  /** Indexes; only newer servers have them. */
   readonly indexes?: readonly { readonly column: string; readonly kind: Sql; readonly granularity: number }[];
 }
 
@@ -68,7 +74,7 @@ function buildEventTable(bucketNs: bigint): FleetTable {
       delta(column('bucket', 'UInt32', { computed: { when: 'MATERIALIZED', value: bucket } })),
       column('recording', 'UInt64'),
       delta(column('number', 'UInt64')),
-      // The one service that owns the event or a part of it; '' for none, '*' for several.
+      // The only service that owns the event or a part of it; '' if there is none, '*' if there are several.
       column('owner', 'LowCardinality(String)'),
       column('node', 'LowCardinality(String)'),
       ...fromRecording,
@@ -81,7 +87,7 @@ function buildEventTable(bucketNs: bigint): FleetTable {
   };
 }
 
-/** A segment's summary of a transaction or of a trace; its columns are those of the summary in the recording. */
+/** Columns for a segment's summary of a transaction or trace, as in the recording's own summaries. */
 const SUMMARY = columns(`
   node LowCardinality(String)
   services Array(String)
@@ -102,7 +108,7 @@ const SUMMARY = columns(`
 const BY_ID: FleetTable = {
   name: 'by_id',
   columns: [
-    // 1: transaction; 2: trace, with its id in hexadecimal digits.
+    // `kind` is 1 for a transaction, 2 for a trace. The id of a trace is stored as hexadecimal digits.
     ...columns(`kind UInt8
       id String
       day UInt32
@@ -112,7 +118,7 @@ const BY_ID: FleetTable = {
     ...SUMMARY,
   ],
   key: ['kind', 'id', 'day', 'recording', 'first_number'],
-  // A look-up touches every partition, so each partition has a whole day.
+  // A lookup reads every partition, so partitions are large: a whole day each.
   partition: sql`day`,
   indexes: [{ column: 'id', kind: sql`bloom_filter`, granularity: 1 }],
 };
@@ -155,7 +161,7 @@ const STAT: FleetTable = {
 
 const ARRIVED = column('arrived', 'DateTime', { computed: { when: 'DEFAULT', value: sql`now()` } });
 
-/** The small tables that accompany segments. */
+/** The small tables that are shipped together with segments. */
 const BESIDE: readonly FleetTable[] = [
   {
     name: 'name',
@@ -179,10 +185,10 @@ const BESIDE: readonly FleetTable[] = [
       ARRIVED,
     ],
     key: ['recording', 'loss_id'],
-    // A loss only grows, and an earlier state of it may arrive again.
+    // A loss only grows, and an older row may arrive again. So the row with the largest count is the current one.
     versionColumn: 'count',
-    // The start of the loss determines the partition: a loss grows at its end, and must stay in the partition of its
-    // earlier row. Losses of whole nodes stay when days are dropped.
+    // The loss's start determines the partition. A loss grows at its end, so its newer rows stay in the partition of
+    // its first row. Losses of whole nodes have recording 0, and stay when days are dropped.
     partition: sql`if(recording = 0, 0, ${buildDaySql('from_ns')})`,
   },
   {
@@ -230,7 +236,7 @@ const BESIDE: readonly FleetTable[] = [
       column('seniority', 'UInt32', { computed: { when: 'DEFAULT', value: sql`4294967295 - toUInt32(now())` } }),
     ],
     key: ['recording', 'first_number'],
-    // A segment that is sent again keeps its first arrival time.
+    // A segment that is sent again keeps its first arrival time: `seniority` decreases with time.
     versionColumn: 'seniority',
     indexes: [{ column: 'arrived', kind: sql`minmax`, granularity: 1 }],
     partition: buildHourSql('t_min'),
@@ -248,8 +254,8 @@ const META: FleetTable = {
 
 const PIN: FleetTable = {
   name: 'pin',
-  // A pin keeps everything from `from_ns` to `start_ns`, where the transaction starts, and the transaction's own events
-  // up to `end_ns`.
+  // A pin keeps all events from `from_ns` to `start_ns`, where the transaction starts, and from then on the
+  // transaction's own events up to `end_ns`.
   columns: columns(`pin UInt64
     transaction_id String
     nodes Array(String)
@@ -261,7 +267,7 @@ const PIN: FleetTable = {
   partition: sql`pin`,
 };
 
-/** Builds a table of pinned rows. The rows of each pin are in a partition of their own, which unpinning drops. */
+/** Builds a table of pinned rows. Each pin has its own partition, which unpinning drops. */
 function buildPinnedTable(table: FleetTable): FleetTable {
   return {
     ...table,

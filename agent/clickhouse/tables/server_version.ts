@@ -1,6 +1,6 @@
 /**
- * Capabilities of a server by version. Debian has 18.16; the versions between it and the oldest supported one are not
- * refused, although they are unsupported.
+ * Capabilities of a server by version. Debian ships 18.16. Versions between 18.16 and the oldest supported version are
+ * unsupported, but not rejected.
  */
 import { type Compression, connect, QUESTION_MS } from '../connection/connection.ts';
 import { readSingleRow } from '../connection/rows.ts';
@@ -14,14 +14,17 @@ export interface ServerVersion {
   isCurrent: boolean;
 }
 
-/** The oldest version that is supported for use; older ones are for trials. */
+/** The oldest major version that is supported for production. Older versions are only for trials. */
 const CURRENT_MAJOR = 24;
 
 export function parseServerVersion(text: string): ServerVersion {
   return { text, isCurrent: Number(/^(\d+)\./.exec(text)?.[1] ?? 0) >= CURRENT_MAJOR };
 }
 
-/** Reads a server's version; the database need not exist. Throws a ServerError, or a UserError for the settings. */
+/**
+ * Reads a server's version; the database need not exist. Throws a ServerError, or a UserError if the settings are
+ * unusable.
+ */
 export async function readServerVersion(settings: ConnectionSettings): Promise<ServerVersion> {
   try {
     return await queryVersion(settings);
@@ -34,7 +37,10 @@ export async function readServerVersion(settings: ConnectionSettings): Promise<S
 /** The server's error code for a missing database. */
 export const NO_DATABASE = 81;
 
-/** Used only if the configured database does not exist, because an account may have no access to the default one. */
+/**
+ * Returns the settings for the default database. It is used only if the configured database does not exist, because an
+ * account may have no access to the default database.
+ */
 export function toDefaultDatabase(settings: ConnectionSettings): ConnectionSettings {
   return { ...settings, database: 'default' };
 }
@@ -51,26 +57,26 @@ async function queryVersion(settings: ConnectionSettings): Promise<ServerVersion
   }
 }
 
-/** Settings that a server needs to create the tables. */
+/** Returns the settings that a server needs to create the tables. */
 export function chooseTableSettings({ isCurrent }: ServerVersion): Record<string, number> {
   return isCurrent ? {} : { allow_experimental_low_cardinality_type: 1 };
 }
 
-/** Returns the cheapest compression that the server knows. */
+/** Returns the cheapest compression that the server supports. */
 export function chooseInsertCompression({ isCurrent }: ServerVersion): Compression {
   return isCurrent ? 'zstd' : 'gzip';
 }
 
 /**
- * Settings of an insert that is repeated until it is acknowledged. `token` identifies the rows, so that a server drops
- * rows that it already has; `quorum` is the number of replicas that must have the rows.
+ * Returns the settings of an insert that is repeated until it is acknowledged. `token` identifies the rows, so that a
+ * server drops rows that it already has. `quorum` is the number of replicas that must store the rows.
  */
 export function chooseInsertSettings(
   { isCurrent }: ServerVersion,
   { token, quorum }: { token: string; quorum?: number | undefined },
 ): Record<string, string | number> {
   return {
-    // Unless configured otherwise, servers since 26.3 acknowledge rows that are only in memory.
+    // By default, servers since 26.3 acknowledge rows that are only in memory.
     ...(isCurrent && { async_insert: 0, insert_deduplication_token: token }),
     ...(quorum !== undefined && { insert_quorum: quorum }),
   };

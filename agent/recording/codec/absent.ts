@@ -1,4 +1,6 @@
-/** The value that a column has when it is not stored, because the file is older or the value was unknown. */
+/**
+ * The value of a column that is not stored, because the file is older than the column or because the value was unknown.
+ */
 import { type ColumnArray, createColumn } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
@@ -14,7 +16,7 @@ export function getAbsentValue(column: Column): bigint {
 export function createAbsentValues(column: Column, length: number, make = createColumn): ColumnArray {
   const values = make(column.name, column.storage, length);
   const value = getAbsentValue(column);
-  // New memory is zeros already.
+  // `createColumn` returns zeroed memory.
   if (value === 0n && make === createColumn) return values;
   if (values instanceof BigUint64Array || values instanceof BigInt64Array) values.fill(value);
   else values.fill(Number(value));

@@ -1,6 +1,6 @@
 /**
- * Converts columns to bytes and bytes to zstd frames, and back; native/columns/columns.h documents the format. Node's
- * own zstd is not used because it allocates a context of a megabyte for every call.
+ * Encodes and decodes columns, and compresses the encoded bytes to zstd frames; native/columns/columns.h documents the
+ * format. Node's own zstd is not used because it allocates a context of a megabyte for every call.
  */
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import type { Encoding, Storage } from '../../../bpf/schema/kinds.ts';
@@ -14,7 +14,7 @@ const BASE_BYTES = 8;
 
 export const STORAGE_WIDTH: Record<Storage, number> = { u8: 1, u16: 2, u32: 4, i32: 4, u64: 8, i64: 8 };
 
-/** The maximum number of bytes that `encodeColumn` writes; `output` must have that much room. */
+/** Returns the maximum number of bytes that `encodeColumn` writes. */
 export function computeEncodedBytesMax(rows: number, width: number): number {
   return HEAD_BYTES + BASE_BYTES + rows * width;
 }
@@ -25,7 +25,7 @@ export function encodeColumn(values: ColumnArray, encoding: Encoding, output: Ui
   return nativeColumns.encodeColumn(values, delta, output, offset);
 }
 
-/** Whether the column encoded at `offset` is constant and every byte of its value is `byte`. */
+/** Returns whether the column encoded at `offset` has one constant value, each of whose bytes equals `byte`. */
 export function repeatsByte(encoded: Uint8Array, offset: number, byte: number): boolean {
   const form = encoded[offset]!;
   if ((form & CONSTANT) === 0) return false;
@@ -40,8 +40,8 @@ export function decodeColumn(encoded: Uint8Array, values: ColumnArray): void {
 }
 
 /**
- * Sets `target[targets[i]]` to the value of row `rows[i]` in a column of `count` values; returns false when a value of
- * the column depends on the values before it.
+ * Sets `target[targets[i]]` to the value of row `rows[i]` in an encoded column of `count` rows. Returns false if the
+ * column is delta-encoded, so that a value depends on the values before it.
  */
 export function pickValues(
   encoded: Uint8Array,
@@ -55,10 +55,9 @@ export function pickValues(
   return picked;
 }
 
-/** Compresses data to a frame in `output` at `offset`; returns the frame's size, or 0 when there is no room for it. */
+/** Compresses data to a frame in `output` at `offset`; returns the frame's size, or 0 if the frame does not fit. */
 export const compressFrame = nativeColumns.compressFrame;
 
-/** Fills `output` with the content of the frame. */
 export function decompressFrame(frame: Uint8Array, output: Uint8Array): void {
   if (!nativeColumns.decompressFrame(frame, output))
     throw createCorruptError('a group of columns cannot be decompressed');

@@ -1,6 +1,6 @@
 /**
- * A small blob in a segment's entry says which values the segment's columns contain. A query for other values does not
- * read the segment.
+ * Column facts: a small blob in each row of the segment table that describes the values of the segment's columns. A
+ * query skips a segment if the facts exclude the values that the query searches for.
  *
  *   [crc32 of the rest u32, from a seed] [column id u16][form u8][bytes u16][these bytes] ...
  *
@@ -12,7 +12,7 @@
  *
  * Values are treated as unsigned. A filter contains the value v when all of the bits (h + i * g) mod 2^32 mod (number
  * of bits) are set, for i from 0 to (bits for each value) - 1. Here h is the finalizer of MurmurHash3 applied to v, and
- * g is the finalizer applied to h, made odd.
+ * g is the finalizer applied to h, with its lowest bit set.
  */
 import { crc32 } from 'node:zlib';
 import { toWords } from '../words64.ts';
@@ -26,16 +26,15 @@ const FILTER = 3;
 const EXTREMES_BYTES = 18;
 
 /**
- * The most ranges of a column; if there are more, the values become a Bloom filter. Ranges are exact, and take about 3
- * bytes each. A filter wrongly finds one in 40 of the values that do not occur, as long as it contains at most
- * `FILTER_BYTES_MAX` values.
+ * The maximum number of ranges of a column. A column with more ranges gets a Bloom filter instead. Ranges are exact,
+ * and take about 3 bytes each. A filter of at most `FILTER_BYTES_MAX` values has a false positive rate of one in 40.
  */
 export const RANGES_MAX = 64;
 const FILTER_BYTES_MAX = 512;
 const FILTER_BITS_MAX = 4;
 /**
- * Number of bits that each value sets, divided by the filter's bits per value. Half of all bits are then set, which is
- * best.
+ * Number of hash bits per value, divided by the filter's bits per value. With ln 2, half of the filter's bits are set,
+ * which minimizes false positives.
  */
 const FILTER_BITS_SHARE = Math.LN2;
 
@@ -44,8 +43,8 @@ const VARINT_BASE = 2 ** VARINT_BITS;
 const U32_END = 2 ** 32;
 
 /**
- * A hash table of the values found: each slot has 1 + the index of a value. A segment's rows fill at most half of the
- * slots.
+ * A hash table of the values found: each used slot contains 1 + the index of a value in `found`. A segment's rows fill
+ * at most half of the slots.
  */
 const SLOT_BITS = 13;
 const slots = new Uint16Array(2 ** SLOT_BITS);
@@ -55,7 +54,7 @@ const TYPES_MAX = 256;
 const smallestRow = new Int32Array(TYPES_MAX);
 const largestRow = new Int32Array(TYPES_MAX);
 
-/** Both bounds are inclusive. */
+/** A range of values; both bounds are inclusive. */
 export interface Range {
   from: number;
   to: number;
@@ -72,7 +71,7 @@ export interface Filter {
   bitsOfValue: number;
 }
 
-/** Facts about a column; empty if the stored form is unknown to this program. */
+/** Facts about a column; empty if this program does not know the stored form. */
 export interface ColumnFacts {
   ranges?: readonly Range[];
   extremes?: readonly Extremes[];
@@ -80,8 +79,8 @@ export interface ColumnFacts {
 }
 
 /**
- * Returns the distinct values of rows [from, to), in ascending order; the next call overwrites them. A `Set` would take
- * several times as long, and more memory.
+ * Returns the distinct values of rows [from, to), in ascending order; the next call overwrites them. A `Set` would be
+ * several times slower and take more memory.
  */
 export function findDistinctValues(values: Uint32Array, from: number, to: number): Uint32Array {
   slots.fill(0);
@@ -97,7 +96,7 @@ export function findDistinctValues(values: Uint32Array, from: number, to: number
   return found.subarray(0, count).sort();
 }
 
-/** Returns the sorted values as ranges if there are few ranges, or else as a filter. */
+/** Returns the values of `sorted` as ranges, or as a filter if there are more than `RANGES_MAX` ranges. */
 export function buildMemberFacts(sorted: Uint32Array): ColumnFacts {
   const ranges: Range[] = [];
   let from = 0;
@@ -179,7 +178,10 @@ function isLess(words: Uint32Array, row: number, than: number): boolean {
   return high < highThan || (high === highThan && words[2 * row]! < words[2 * than]!);
 }
 
-/** Encodes facts as a blob. The checksum is seeded with `seed`, and so the blob is valid only in its place. */
+/**
+ * Encodes facts as a blob. The checksum starts from `seed`, which is unique to the segment, so a blob copied to another
+ * segment is invalid.
+ */
 export function encodeFacts(facts: ReadonlyMap<number, ColumnFacts>, seed: number): Buffer {
   const bytes: number[] = [];
   for (const [columnId, { ranges, extremes, filter }] of facts) {
@@ -227,10 +229,7 @@ function encodeExtremes(extremes: readonly Extremes[]): Buffer {
   return bytes;
 }
 
-/**
- * Reads from a blob the facts about the columns that `isWanted` selects. Returns undefined when the blob is damaged; no
- * facts are known then.
- */
+/** Reads from a blob the facts about the columns that `isWanted` selects. Returns undefined if the blob is damaged. */
 export function decodeFacts(
   blob: Buffer,
   seed: number,

@@ -1,4 +1,4 @@
-/** Decodes what encode_segment.ts wrote, column by column, and validates every number in it. */
+/** Decodes the blobs of encode_segment.ts, column by column, and validates every number in them. */
 import { crc32 } from 'node:zlib';
 import { type ColumnArray, createColumn, createColumnArray } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
@@ -11,31 +11,31 @@ import { ENTRY_HEAD_BYTES, GROUP_BYTES_MAX, GROUP_HEAD_BYTES, HEAD_BYTES, SEGMEN
 interface StoredGroup {
   rows: number;
   rawBytes: number;
-  /** The stored bytes of the group; undefined once they are decompressed. */
+  /** The stored bytes of the group; undefined after the first read has decompressed the group. */
   body: Buffer | undefined;
-  /** The bytes of each column by column id; set when the group is first decompressed. */
+  /** The encoded bytes of each column by column id; set when the group is first decompressed. */
   columns?: Map<number, Uint8Array>;
 }
 
 export interface SegmentData {
   rowCount: number;
-  /** Memory that the data takes when all of it is decompressed. */
+  /** Size of all groups after decompression. */
   bytes: number;
   /** Number of rows of an event type; 0 for a type that has no columns in this data. */
   typeRowCount(eventType: number): number;
   readColumn(column: Column): ColumnArray;
-  /** Whether the column is stored; if not, all its values are the value of an absent column. */
+  /** Returns whether the column is stored. A column that is not stored reads as absent values. */
   has(column: Column): boolean;
   /**
-   * Sets `target[to[i]]` to `column[from[i]]` without decoding the other values; returns false when the column is not
-   * stored or its form does not allow that.
+   * Sets `target[to[i]]` to `column[from[i]]` without decoding the other values. Returns false if the column is not
+   * stored or is delta-encoded.
    */
   pick(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): boolean;
 }
 
 /**
- * `make` allocates memory for values and decompressed groups; `label` distinguishes the groups of this data from the
- * groups of other data in that memory.
+ * Opens a segment's data. `make` allocates memory for values and decompressed groups. `label` distinguishes the groups
+ * of this data from the groups of other data in the same memory.
  */
 export function openSegmentData(
   data: Buffer,
@@ -47,7 +47,7 @@ export function openSegmentData(
 
   function readEncodedColumn(group: StoredGroup, column: Column): Uint8Array | undefined {
     group.columns ??= readColumns(group, (bytes) =>
-      // Decompression overwrites all of the memory, so it need not be zeroed.
+      // Decompression overwrites all of the memory, so zeroing it first is unnecessary.
       make === createColumn
         ? Buffer.allocUnsafe(bytes)
         : (make(`${label} ${column.eventType}`, 'u8', bytes) as Uint8Array),
@@ -82,7 +82,7 @@ export function openSegmentData(
 }
 
 function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map<number, StoredGroup> } {
-  // The value in a damaged row can have any SQLite type.
+  // A damaged row may contain a value of any SQLite type.
   if (!Buffer.isBuffer(data)) throw createCorruptError('the data of a segment is malformed');
   if (data.length < HEAD_BYTES || data.readUInt32LE(0) !== crc32(data.subarray(4), seed)) {
     throw createCorruptError('the checksum of a segment is wrong');

@@ -1,7 +1,7 @@
 /**
  * Encodes the columns of a segment into a blob, compressed by groups. The first group has the common columns; each
- * further group has the columns of one event type. A query decompresses only the groups that it needs, and undoes only
- * the planes of the columns that it needs.
+ * further group has the columns of one event type. A query decompresses only the groups that it needs, and decodes only
+ * the columns that it needs.
  *
  *   [crc32 of the rest u32, from a seed][rows u16][groups u16] [group head]... [group body]...
  *   group head   event type u16 (0: common), rows u16, body bytes u32, raw bytes u32 (0: the body is not compressed)
@@ -17,21 +17,22 @@ import { STORED_COLUMNS } from '../format/pieces.ts';
 import { getAbsentValue } from './absent.ts';
 import { compressFrame, computeEncodedBytesMax, encodeColumn, repeatsByte, STORAGE_WIDTH } from './column_bytes.ts';
 
-/** The most rows of a segment, and of a block that a scan returns. */
+/** The maximum number of rows of a segment, and of a block that a scan returns. */
 export const SEGMENT_ROWS_MAX = 4096;
 
-/** The most bytes of a valid group. The limit bounds how much memory a reader allocates. */
+/** The maximum decompressed size of a valid group. The limit bounds how much memory a reader allocates. */
 export const GROUP_BYTES_MAX = SEGMENT_ROWS_MAX * 8 * 128;
 
 export const HEAD_BYTES = 8;
 export const GROUP_HEAD_BYTES = 12;
 export const ENTRY_HEAD_BYTES = 6;
 
-/** Below this size, zstd saves too little to be worth the call. */
+/** The smallest group that is compressed. For smaller groups, zstd saves too little to be worth the call. */
 const COMPRESS_BYTES_MIN = 128;
 
 /**
- * A range of a block's rows: [from, to) in the common columns, [typeFrom, typeTo) in the columns of each event type.
+ * A range of a block's rows: [from, to) in the common columns, and [typeFrom[type], typeTo[type]) in the columns of
+ * each event type.
  */
 export interface BlockRange {
   from: number;
@@ -47,7 +48,7 @@ interface ColumnGroup {
 
 const ABSENT_BYTE = new Map(STORED_COLUMNS.map((column) => [column.name, getAbsentValue(column) === 0n ? 0 : 0xff]));
 
-/** Buffers that all encoders of a thread share: the raw columns of a group, and the resulting blob. */
+/** Buffers that all encoders of a thread share: the raw columns of a group, and the encoded blob. */
 let work: { raw: Buffer; blob: Buffer } | undefined;
 
 function allocateWorkMemory(): { raw: Buffer; blob: Buffer } {
@@ -59,8 +60,8 @@ function allocateWorkMemory(): { raw: Buffer; blob: Buffer } {
 }
 
 /**
- * Returns a function that encodes some columns of a range of a block. The checksum is seeded with `seed`, and so a blob
- * is valid only in its place. The next encoding in this thread overwrites the returned blob.
+ * Returns a function that encodes `columns` for a range of a block. The checksum starts from `seed`, so a blob with the
+ * seed of another segment or piece is invalid. The next encoding in this thread overwrites the returned blob.
  */
 export function createSegmentEncoder(
   columnIds: ReadonlyMap<string, number>,
@@ -105,13 +106,13 @@ function computeColumnBytesMax({ storage }: Column): number {
   return computeEncodedBytesMax(SEGMENT_ROWS_MAX, STORAGE_WIDTH[storage]) + ENTRY_HEAD_BYTES;
 }
 
-/** Returns the number of bytes written, or 0 when compression would not save any. */
+/** Returns the number of bytes written to `output`, or 0 if compression would not save any. */
 function compress(raw: Uint8Array, output: Buffer, offset: number): number {
   if (raw.length < COMPRESS_BYTES_MIN) return 0;
   return compressFrame(raw, output.subarray(0, offset + raw.length - 1), offset);
 }
 
-/** Returns the number of bytes that it wrote to `raw`. */
+/** Writes the group's columns to `raw`; returns the number of bytes written. */
 function encodeGroup(
   { columns }: ColumnGroup,
   block: Block,
@@ -126,7 +127,7 @@ function encodeGroup(
     if (!values) continue;
     const start = end + ENTRY_HEAD_BYTES;
     const next = encodeColumn(values.subarray(from, to), encoding, raw, start);
-    // A column whose values are all those of an absent column need not be stored.
+    // A column that has only absent values need not be stored.
     if (repeatsByte(raw, start, ABSENT_BYTE.get(name)!)) continue;
     raw.writeUInt16LE(columnIds.get(name)!, end);
     raw.writeUInt32LE(next - start, end + 2);

@@ -1,4 +1,4 @@
-/** Summarizes the events of a segment for its row in the segment table, so that a query can skip it. */
+/** Summarizes the events of a segment for its row in the segment table, so that a query can skip the segment. */
 import type { Block } from '../../../bpf/schema/block.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { OWNERS, type OwnerColumns } from '../format/owner_columns.ts';
@@ -7,7 +7,9 @@ import { findExtremes } from '../words64.ts';
 import { buildMemberFacts, type ColumnFacts, findDistinctValues, findExtremesByType } from './column_facts.ts';
 import type { BlockRange } from './encode_segment.ts';
 
-/** The highest bit below the sign of an SQLite integer; event types with this id or a larger one share it. */
+/**
+ * The highest bit of a type mask: bit 63 is the sign of an SQLite integer. Event types with larger ids share this bit.
+ */
 const TYPE_ID_MAX = 62;
 
 export interface SegmentFacts {
@@ -15,7 +17,7 @@ export interface SegmentFacts {
   maxTimestampNs: bigint;
   maxDurationNs: bigint;
   typeMask: bigint;
-  /** Name ids of the services of all owners and origins in the rows. */
+  /** Name ids of the services in the rows: of owners, of origins and of queuers. */
   services: Uint32Array;
 }
 
@@ -36,7 +38,10 @@ export function computeSegmentFacts(block: Block, range: BlockRange): SegmentFac
   };
 }
 
-/** Common columns whose values are recorded, and common columns whose extremes are recorded for each event type. */
+/**
+ * Common columns for which a segment's facts list the distinct values, and common columns for which the facts have the
+ * extremes of each event type.
+ */
 export const WITH_MEMBERS = ['pid', 'comm'];
 export const WITH_EXTREMES = ['duration_ns', 'result'];
 
@@ -59,7 +64,9 @@ export function computeColumnFacts(
   return facts;
 }
 
-/** Returns the ids, other than 0, of all owners and origins in the rows, sorted. */
+/**
+ * Returns the distinct ids in all owner columns of the rows, sorted and without 0. `kind` selects contexts or services.
+ */
 export function collectDistinctIds(
   block: Block,
   range: BlockRange,

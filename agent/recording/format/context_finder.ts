@@ -21,11 +21,14 @@ CROSS JOIN ${level.table} ON key BETWEEN start AND start + ${level.size - 1}
 JOIN context ON context.context_id = ${buildKeyContextSql(level)}
 WHERE context.${column} = :text`;
 
-/** While the group of a context is being merged, two levels contain the context; UNION removes the duplicate. */
+/**
+ * SQL that searches all levels. During the merge of a group, its contexts are in two levels; UNION removes the
+ * duplicates.
+ */
 const findInLevels = (column: 'transaction_id' | 'trace_id') =>
   LEVELS.map((level) => `SELECT * FROM (${findContexts(level, column)})`).join('\nUNION\n');
 
-/** Contexts after `:after` whose hashes may not be in the tables yet. */
+/** SQL for the contexts after `:after` whose hashes may not be in the tables yet. */
 const NEWER = `
 SELECT context_id, transaction_key, transaction_id, trace_id
 FROM context
@@ -58,7 +61,7 @@ export function createContextFinder(database: Database.Database): ContextFinder 
   };
 }
 
-/** Joins two results. A context that was read before it was hashed is found in both, but returned only once. */
+/** Joins two results without duplicates. A context that was read before its hash was written is in both results. */
 function mergeFoundContexts(hashed: FoundContext[], others: readonly FoundContext[] = []): FoundContext[] {
   const known = new Set(hashed.map(({ context_id }) => context_id));
   return [...hashed, ...others.filter(({ context_id }) => !known.has(context_id))];
@@ -69,9 +72,9 @@ type ContextsByText = Map<string, FoundContext[]>;
 type NewerContext = [contextId: number, transactionKey: number, transactionId: string | null, traceId: string | null];
 
 /**
- * Returns a function that returns the contexts without hashes, grouped by text. It keeps the contexts that it has read,
- * and starts over once they are more than two batches. Contexts that have been hashed meanwhile stay in the result for
- * a while, which does no harm because contexts never change.
+ * Returns a function that returns the contexts without hashes, grouped by text. The function caches the contexts that
+ * it has read, and starts over when it has cached more than two batches. The cache may still include contexts that have
+ * been hashed meanwhile; contexts never change, so the cached copies stay correct.
  */
 function createUnhashedReader(database: Database.Database) {
   const newer = database.prepare<[object], NewerContext>(NEWER).raw();

@@ -1,12 +1,11 @@
 /**
- * Index of contexts by transaction or trace: tables with one column, a key that contains the hash of the text.
+ * Index of contexts by transaction or trace: tables whose only column is a key that contains the hash of the text.
  *
  *   key   group | hash 31 bits | place       context = group * 2^(bits of a place) + place + 1
  *
- * Within a group the keys are sorted by hash, so a lookup seeks once per group. One index over all contexts would
- * change a page at a random place of the file for every context; a group is appended. So that there are few groups
- * however many contexts there are, 16 groups of a level are merged into one of the next, as in a log-structured merge
- * tree.
+ * Within a group the keys are sorted by hash, so a lookup seeks once per group. A single index over all contexts would
+ * change a random page of the file for every context; groups are only appended. To keep the number of groups small,
+ * 16 groups of a level are merged into one group of the next level, as in a log-structured merge tree.
  */
 
 const HASH_BITS = 31;
@@ -19,7 +18,7 @@ export interface HashLevel {
   placeBits: number;
   /** Number of contexts in a group. */
   size: number;
-  /** Number of bits in a key below the group. */
+  /** Number of bits in a key below the group number. */
   groupShift: number;
 }
 
@@ -31,8 +30,8 @@ const createHashLevel = (table: string, placeBits: number): HashLevel => ({
 });
 
 /**
- * Sizes of the groups: 8192 contexts, 131,072 contexts, and two million. Groups of the first level are written whole,
- * as batches.
+ * The levels: their groups have 8192 contexts, 131,072 contexts and two million contexts. A group of the first level is
+ * written as one batch.
  */
 export const LEVELS: readonly [HashLevel, HashLevel, HashLevel] = [
   createHashLevel('context_hash', 13),
@@ -40,24 +39,29 @@ export const LEVELS: readonly [HashLevel, HashLevel, HashLevel] = [
   createHashLevel('context_hash_3', 13 + 2 * MERGED_BITS),
 ];
 
-/** Number of contexts in a batch. Contexts after the last complete batch are compared one by one. */
+/**
+ * Number of contexts in a batch. Contexts after the last complete batch have no hashes yet, so a lookup compares their
+ * texts.
+ */
 export const BATCH_SIZE = LEVELS[0].size;
 
-/** Number of possible hashes. */
 export const HASHES = 2 ** HASH_BITS;
 
 /** SQL for the id of the last context whose hashes are in the tables; 0 if there are no hashes. */
 export const HASHED_CONTEXTS = "SELECT coalesce((SELECT value FROM meta WHERE key = 'hashed_contexts'), 0)";
 
-/** SQL for the key at which the group of a context starts. */
+/** Builds SQL for the smallest key of the group that contains a context. */
 export const groupStart = ({ placeBits, groupShift }: HashLevel, contextId: string) =>
   `((${contextId} - 1) >> ${placeBits} << ${groupShift})`;
 
-/** SQL for the context that a key stands for. */
+/** Builds SQL for the context id that a key encodes. */
 export const buildKeyContextSql = ({ placeBits, size, groupShift }: HashLevel) =>
   `((key >> ${groupShift} << ${placeBits}) + (key & ${size - 1}) + 1)`;
 
-/** SQL of a recursive table of the groups that have keys; each group is found with one seek in the index. */
+/**
+ * Builds SQL of a recursive table with the numbers of the groups that have keys. SQLite finds each group with one seek
+ * in the index.
+ */
 export const buildGroupsSql = ({ table, placeBits, groupShift }: HashLevel) => `
 groups (number) AS (
   SELECT min(key) >> ${groupShift} FROM ${table}

@@ -1,6 +1,6 @@
 /**
- * Opens connections to recordings: their pages have checksums (native/pages), and the length of their values is
- * limited.
+ * Opens connections to recordings. The pages of a recording have checksums (native/pages), and the length of its values
+ * is limited.
  */
 import { createRequire } from 'node:module';
 import Database from 'better-sqlite3';
@@ -8,12 +8,12 @@ import Database from 'better-sqlite3';
 const EXTENSION = createRequire(import.meta.url).resolve('#pages');
 
 /**
- * The most bytes of a text, a blob or a row. The longest values that kreplay uses are a segment's columns and the list
- * of context ids in a query.
+ * The maximum size of a text, a blob or a row, in bytes. The longest values that kreplay uses are a segment's columns
+ * and the list of context ids in a query.
  */
 const LENGTH_MAX = 16 * 1024 * 1024;
 
-/** Loads the extension, through which SQLite then opens all files of the process. */
+/** Loads the SQLite extension, through which SQLite then opens all files of the process. */
 function load(): void {
   const database = new Database(':memory:');
   database.loadExtension(EXTENSION);
@@ -26,7 +26,7 @@ export function openDatabase(path: string, options: Database.Options): Database.
   const database = new Database(path, options);
   try {
     database.loadExtension(EXTENSION);
-    // This makes SQLite read and parse the whole schema; until then the extension has set a lower limit.
+    // This query makes SQLite parse the whole schema under the lower length limit that the extension sets at first.
     database.prepare('SELECT 1 FROM main.sqlite_schema').get();
     database.prepare<[number]>('SELECT limit_length(?)').get(LENGTH_MAX);
     return database;
@@ -36,12 +36,12 @@ export function openDatabase(path: string, options: Database.Options): Database.
   }
 }
 
-/** Whether all pages read so far have checksums that are correct. */
+/** Returns whether all pages read so far have correct checksums. */
 export function hasChecksums(database: Database.Database): boolean {
   return database.prepare<[], number>('SELECT checksums()').pluck().get() === 1;
 }
 
-/** Adds checksums to the pages of a new file; must be called before anything is written to the file. */
+/** Enables checksums for the pages of a new file. The caller must do this before the first write to the file. */
 export function setChecksums(database: Database.Database): void {
   database.prepare('SELECT set_checksums()').get();
 }
@@ -57,23 +57,23 @@ export function copyTo(database: Database.Database, path: string): void {
   }
 }
 
-/** Returns the numbers of the first `most` pages of the file that do not match their checksums. */
+/** Returns the numbers of the file's pages that do not match their checksums, at most the first `most` of them. */
 export function findDamagedPages(database: Database.Database, most: number): number[] {
   return JSON.parse(database.prepare<[number], string>('SELECT damaged_pages(?)').pluck().get(most)!);
 }
 
 /**
- * Returns the damaged frame of the write-ahead log after which no commit can be read; undefined when all commits can be
- * read. Must be called after something was read.
+ * Returns the number of the damaged frame of the write-ahead log that makes all later commits unreadable; undefined if
+ * all commits can be read. The caller must have read from the database before.
  */
 export function findDamagedFrame(database: Database.Database): number | undefined {
   return database.prepare<[], number | null>('SELECT damaged_frame()').pluck().get() ?? undefined;
 }
 
 /**
- * Whether SQLite may have copied frames after `frame` from the log to the file. The file then has all pages of the
- * frames up to some later frame, each in its last logged version. Without those frames, some pages of the file would be
- * older than others.
+ * Returns whether a checkpoint may have copied frames after `frame` from the log to the file. If so, the file has the
+ * last logged version of every page that the frames from `frame` up to some later frame contain. Cutting off the log at
+ * `frame` would then leave pages of different ages in the file.
  */
 export function isCopiedPast(database: Database.Database, frame: number): boolean {
   const text = database.prepare<[number], string>('SELECT logged_pages(?)').pluck().get(frame)!;

@@ -1,4 +1,4 @@
-/** The errors of recordings: stable codes, and messages that say what to do next. */
+/** The errors of recordings: stable codes, and messages that tell the user what to do next. */
 import { UserError } from '../../process/errors.ts';
 
 export type RecordingErrorCode =
@@ -37,8 +37,8 @@ export function createCorruptError(what: string, cause?: unknown): RecordingErro
 }
 
 /**
- * Prefixes of SQLite's result codes. The first prefix that matches counts; an extended code begins with its primary
- * code.
+ * Error codes and advice by prefix of SQLite's result code. The first matching prefix applies; an extended code begins
+ * with its primary code.
  */
 const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice: string][] = [
   ['SQLITE_FULL', 'recording_full', 'no space is left on the device: free some, or move the data folder'],
@@ -59,7 +59,8 @@ const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice
   [
     'SQLITE_IOERR_DATA',
     'recording_corrupt',
-    // SQLite writes pages without checksums of their own, so page 1 of a copy, which it changes, never matches.
+    // SQLite writes a copy without these checksums. It also changes page 1 of the copy, so page 1 never matches its
+    // checksum.
     'a page does not match its checksum. If SQLite itself made this file (.backup, VACUUM INTO), it cannot be read: ' +
       'copy a recording with `kreplay export --from 2020-01-01T00:00:00Z --output copy.kreplay`, or with cp when its ' +
       'agent has ended. If not, it is damaged: restore it from a copy, or move it away',
@@ -90,7 +91,10 @@ export class SegmentGone extends Error {
   override readonly name = 'SegmentGone';
 }
 
-/** Converts errors about values of unexpected types, which a file that kreplay did not write may contain. */
+/**
+ * Converts JavaScript errors about values of unexpected types. A file that kreplay did not write may contain such
+ * values.
+ */
 export function toDamageError(error: unknown): unknown {
   const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
   return isOfValues ? createCorruptError('it has values that no recording has', error) : error;

@@ -1,9 +1,9 @@
-/** Ids of the dictionaries: names, files and contexts are numbered separately. */
+/** Ids of the dictionaries. Names, files and contexts are numbered separately. */
 
 /**
- * An event never refers to an id after this many newer ids were assigned: an entry with such an old id gets a new one,
- * as a forgotten entry does. So a text may have several ids, and retention can determine which ids no kept segment
- * refers to.
+ * The age limit of a dictionary id: new events never refer to an id after this many newer ids were assigned. An entry
+ * that is still in use then gets a new id, so a text may have several ids. The limit lets retention determine which ids
+ * the kept segments no longer use.
  */
 export const IDS_IN_USE_MAX = 32_768;
 

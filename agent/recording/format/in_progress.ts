@@ -1,23 +1,26 @@
-/** Keys of `meta` under which a recording keeps calls and requests in progress. A key that has none is absent. */
+/** Keys of `meta` under which a recording stores calls and requests in progress. A key without a value is absent. */
 
 /** The latest time at which a writer is known to have been recording, in nanoseconds since the epoch. */
 export const ALIVE = 'alive_ns';
 
-/** Calls and requests that have begun and not ended, encoded like a segment's data, the most important first. */
+/** Calls and requests that have begun but not ended, encoded like a segment's data, the most important first. */
 export const IN_PROGRESS = 'in_progress';
 
-/** Key of the count of calls and requests that the list leaves out: a text, see `encodeUnlisted`. */
+/** Number of calls and requests in progress that the list omits, as a text of `encodeUnlisted`. */
 export const IN_PROGRESS_UNLISTED = 'in_progress_unlisted';
 
-/** Some of the calls and requests that were in progress when earlier writers ended, encoded like `IN_PROGRESS`. */
+/**
+ * Calls and requests that were still in progress when earlier writers ended, encoded like `IN_PROGRESS`. Only the
+ * newest are kept.
+ */
 export const UNFINISHED = 'unfinished';
 
 /** Calls and requests that are counted, but not listed one by one. */
 export interface Unlisted {
   count: number;
   /**
-   * Number of unlisted calls that have a label, plus the number of unlisted requests: a request may carry labelled
-   * data.
+   * Number of unlisted calls with a label, plus the number of all unlisted requests, because a request may carry
+   * labelled data.
    */
   labelled: number;
   /** Start of the earliest unlisted call or request; 0 if there is none. */
@@ -26,7 +29,7 @@ export interface Unlisted {
 
 export const NONE_UNLISTED: Unlisted = { count: 0, labelled: 0, sinceNs: 0n };
 
-/** Stands for an unreadable list: at least one call or request, of which nothing is known. */
+/** The replacement for an unreadable list: at least one call or request, with unknown label and start. */
 export const UNKNOWN_UNLISTED: Unlisted = { count: 1, labelled: 1, sinceNs: 0n };
 
 export function joinUnlisted(one: Unlisted, other: Unlisted): Unlisted {
@@ -42,7 +45,10 @@ export function encodeUnlisted({ count, labelled, sinceNs }: Unlisted): string {
   return `${count} ${labelled} ${sinceNs}`;
 }
 
-/** Returns undefined for a text that `encodeUnlisted` did not write; a missing text means that nothing is unlisted. */
+/**
+ * Parses a text of `encodeUnlisted`. A missing text means that nothing is unlisted. Returns undefined for any other
+ * text.
+ */
 export function parseUnlisted(text: unknown): Unlisted | undefined {
   if (text === undefined) return NONE_UNLISTED;
   const [, count, labelled, sinceNs] = /^(\d{1,10}) (\d{1,10}) (\d{1,20})$/.exec(String(text)) ?? [];

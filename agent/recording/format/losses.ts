@@ -1,8 +1,8 @@
-/** Records that are kept in addition to events: losses, and steps of the clock. */
+/** Records other than events: losses, and steps of the clock. */
 import type { EventType } from '../../../bpf/schema/index.ts';
 import { type LossCause, toLossCause } from '../../../bpf/schema/losses.ts';
 
-/** The most bytes of a cause, an event type or a kind. */
+/** The maximum size of a stored cause, event type or kind, in bytes. */
 export const WORD_MAX = 64;
 
 /** Why events are missing, and which service they belong to. */
@@ -21,7 +21,7 @@ export interface Loss extends LossReason {
 }
 
 /**
- * Returns the stored form of the reason. A reader that knows only causes treats a reason with a service as an unknown
+ * Returns the stored form of the reason. A reader that knows only causes sees a reason with a service as an unknown
  * cause.
  */
 export function encodeReason({ cause, service }: LossReason): string {
@@ -30,7 +30,9 @@ export function encodeReason({ cause, service }: LossReason): string {
   return Buffer.byteLength(text) <= WORD_MAX ? text : cause;
 }
 
-/** A loss with an unknown cause may concern any service. */
+/**
+ * Parses a stored reason. A reason with an unknown cause has no service, because its events may belong to any service.
+ */
 export function parseReason(text: string): LossReason {
   const [first, ...service] = text.split(' ');
   const cause = toLossCause(first!);
@@ -40,9 +42,9 @@ export function parseReason(text: string): LossReason {
 
 export interface ClockStep {
   bootNs: bigint;
-  /** Wall clock minus boot clock. */
+  /** Wall clock minus boot clock, in nanoseconds. */
   offsetNs: bigint;
   kind: 'start' | 'slew' | 'step' | 'suspend';
-  /** How long the node was suspended before this step. */
+  /** Duration for which the node was suspended before this step. */
   suspendedNs: bigint;
 }

@@ -1,4 +1,6 @@
-/** Columns with contexts and services: of the event itself, of its origins, and of the task that queued it. */
+/**
+ * Columns with contexts and services: of the event itself, of its origins, and of the task that queued it (the queuer).
+ */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 
@@ -37,9 +39,9 @@ export const ORIGINS: readonly (OwnerColumns & { bytes: Column })[] = selectOwne
 export const QUEUERS: readonly OwnerColumns[] = selectOwnerColumns('queuer');
 
 /**
- * Whether the event of a row carries data that its owner wrote earlier. The event is then work of the transaction, but
- * the transaction's caller does not wait for it: other threads do it, mostly seconds later. `source` is a value of the
- * column `context_source`.
+ * Returns whether the event of a row writes back data that its owner wrote earlier. Such an event counts for the
+ * owner's transaction, but the transaction's caller does not wait for it: other threads write the data, mostly seconds
+ * later. `source` is a value of the column `context_source`.
  */
 export function isWrittenBack(source: number): boolean {
   return source === ORIGIN_SOURCE;

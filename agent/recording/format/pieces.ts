@@ -1,10 +1,11 @@
 /**
- * Assigns columns to pieces. A sealed segment of many rows is stored in pieces, and so a query reads and decompresses
- * only the pieces with the columns that it needs. Columns that are used together, or are alike, share a piece.
+ * Assigns columns to pieces. A large sealed segment is stored in pieces, so that a query reads and decompresses only
+ * the pieces with the columns that it needs. Columns that queries use together, or that have similar content, share a
+ * piece.
  */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 
-/** Number of the event in its recording. It is stored only where numbers are not consecutive: in bundles. */
+/** The column with the event's number in its recording. Only bundles store it, because only their numbers have gaps. */
 export const NUMBER: Column = {
   name: 'number',
   storage: 'u64',
@@ -32,13 +33,13 @@ const COMMON: Readonly<Record<string, number>> = {
 const COMMON_REST = 4;
 
 /**
- * The first piece of the event types. Each type has two pieces: one for the columns that owner filters read, and one
- * for the other columns.
+ * Base of the piece numbers of event types. Event type n has the piece `FIRST_OWN + 2 * n` for the columns that owner
+ * filters read, and the next piece for its other columns.
  */
 const FIRST_OWN = 8;
 
 /**
- * Exclusive upper bound of a segment's piece numbers: a piece's key in its table is `first_number * PIECES_MAX +
+ * Exclusive upper bound of a segment's piece numbers. The key of a piece in its table is `first_number * PIECES_MAX +
  * piece`.
  */
 export const PIECES_MAX = 256;
@@ -47,8 +48,8 @@ export const PIECES_MAX = 256;
 const PIECE_LAST = PIECES_MAX - 2;
 
 /**
- * Returns the piece in which a writer of this version stores a new column. Each file records where its columns are, so
- * the choice may change for columns that a file does not have yet.
+ * Returns the piece in which this version stores a new column. Each file records the pieces of its own columns, so a
+ * later version may choose differently.
  */
 export function choosePiece({ name, eventType, source }: Column): number {
   if (eventType === 0) return COMMON[name] ?? COMMON_REST;
@@ -58,14 +59,11 @@ export function choosePiece({ name, eventType, source }: Column): number {
   return isOwner ? own : own + 1;
 }
 
-/** Computes the seed for the checksum of a piece. */
 export function computePieceSeed(firstNumber: number, piece: number): number {
   return (firstNumber % 2 ** 24) * PIECES_MAX + piece;
 }
 
-/**
- * Computes the seed for the checksum of the column facts in a segment's entry, with a piece number that no columns use.
- */
+/** Returns the seed for the checksum of a segment's column facts. It uses a piece number that no columns use. */
 export function computeFactsSeed(firstNumber: number): number {
   return computePieceSeed(firstNumber, PIECE_LAST + 1);
 }

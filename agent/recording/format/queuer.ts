@@ -6,7 +6,7 @@ interface Names {
   context(id: number): { transactionId: string | null };
 }
 
-/** Returns null if the queuer is not recorded. */
+/** Returns the names of the queuer; null if the queuer is not recorded. */
 export function findQueuer({ name, context }: Names, serviceId: number, contextId: number): Queuer | null {
   const service_name = name(serviceId);
   const transaction_id = context(contextId).transactionId;

@@ -1,19 +1,19 @@
-/** The write-ahead log of a recording, as a file that can be synced. */
+/** The write-ahead log of a recording, opened as a file so that it can be synced. */
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
 import { RecordingError } from './errors.ts';
 
-/**
- * The log, open with a second descriptor. SQLite holds no locks on the log file, so closing the descriptor releases
- * none.
- */
+/** A second descriptor of the log. SQLite has no locks on the log file, so closing this descriptor releases none. */
 export interface RecordingLog {
-  /** Calls `done` later, with the reason if it failed. The log must stay open until then. */
+  /**
+   * Starts a sync. Calls `done` when the sync has ended, with the error if it failed. The log must stay open until
+   * then.
+   */
   beginSync(done: (failure: RecordingError | undefined) => void): void;
   sync(): void;
   close(): void;
 }
 
-/** Must be called when SQLite has the log open. */
+/** Opens the log file, which must exist already. SQLite creates it. */
 export function openLog(path: string): RecordingLog {
   const fd = runWithSyncErrors(path, () => openSync(`${path}-wal`, 'r'));
   return {

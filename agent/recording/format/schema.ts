@@ -5,8 +5,8 @@ import { describeDamagedLog, findDamagedFrame, hasChecksums } from './database.t
 import { createCorruptError, RecordingError } from './errors.ts';
 
 /**
- * The most characters of a statement in the schema. A longer statement is read as an empty text; all statements of
- * kreplay are shorter.
+ * The maximum length of a schema statement, in characters. A longer statement is read as an empty text, which the check
+ * rejects. All statements of kreplay are shorter.
  */
 const SQL_MAX = 4096;
 
@@ -19,14 +19,14 @@ LIMIT ${OBJECTS_MAX + 1}`;
 
 const TABLE = /^CREATE TABLE "?(\w+)"? \(([^()]*(?:\([\w, ]*\)[^()]*)?)\)\s*(STRICT(?:, WITHOUT ROWID)?)$/;
 
-/** "krpl" in ASCII, which `file` and SQLite's own tools show. */
+/** "krpl" in ASCII. `file` and SQLite's own tools show this id. */
 export const APPLICATION_ID = 0x6b72706c;
 export const FORMAT_VERSION = 1;
 
 /**
- * Pages are small because a flush on a quiet host changes the last page of a handful of tables, however little it adds,
- * and the write-ahead log contains whole pages. Half this size would save a sixth of the log on a quiet host, but cost
- * a fifth more on a busy host.
+ * The page size. Pages are small because the write-ahead log contains whole pages, and each flush changes the last page
+ * of several tables. On a quiet host, half this size would save a sixth of the log, but on a busy host the log would
+ * grow by a fifth.
  */
 export const PAGE_BYTES = 1024;
 
@@ -195,21 +195,24 @@ export function unpackIds(blob: Buffer): Uint32Array {
 }
 
 /**
- * Converts a value to its stored form. SQLite has no unsigned integers: a value that does not fit is stored as the
- * largest integer, which keeps comparisons right.
+ * Converts a value to its stored form. SQLite has no unsigned integers, so values above its largest integer are stored
+ * as that integer. Comparisons then stay correct.
  */
 export function toStored(value: bigint): bigint {
   return value > I64_MAX ? I64_MAX : value < 0n ? 0n : value;
 }
 
-/** Reads an upper bound; the largest stored value may stand for any larger value. */
+/**
+ * Decodes a stored upper bound. The largest SQLite integer may stand for any larger value, so it decodes to the largest
+ * u64.
+ */
 export function decodeStoredMax(value: bigint): bigint {
   return value === I64_MAX ? U64_MAX : value;
 }
 
 /**
- * Whether the database has no tables, because its creator has not created them yet, or was killed before that. The
- * tables may also be in an unreadable log; the function then throws.
+ * Returns whether the database has no tables yet: its creator is still at work, or was killed. Throws if the tables may
+ * be in an unreadable log.
  */
 export function isBlank(database: Database.Database): boolean {
   const tables = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get();
@@ -219,7 +222,7 @@ export function isBlank(database: Database.Database): boolean {
   return isEmpty;
 }
 
-/** Throws unless the open database is a recording of the version that this program reads and writes. */
+/** Throws an error unless the database is a recording of the version that this program reads and writes. */
 export function checkFormat(database: Database.Database, path: string): void {
   if (isBlank(database)) {
     throw new RecordingError(
@@ -245,7 +248,7 @@ export function checkFormat(database: Database.Database, path: string): void {
   if (!hasChecksums(database)) throw createCorruptError('its pages have lost their checksums');
 }
 
-/** SQL for the number after the last event. In a bundle the last segment need not contain that event. */
+/** SQL for the number after the last event. It reads `meta` too, because the last segment may have been removed. */
 export const END_NUMBER = `
 SELECT max(
   coalesce(CAST((SELECT value FROM meta WHERE key = 'next_number') AS INTEGER), 0),
@@ -253,8 +256,8 @@ SELECT max(
 )`;
 
 /*
- * Checks that the tables of a file are those that kreplay makes. A recording may come from an untrusted source, and
- * SQLite runs what its schema contains: expressions of generated columns and indexes, checks, views.
+ * /* Checks that a file has only tables that kreplay creates. A recording may come from an untrusted source, and SQLite
+ * executes expressions in its schema: generated columns, indexes, checks and views.
  */
 
 interface TableShape {
@@ -263,11 +266,11 @@ interface TableShape {
 }
 
 interface SchemaCheck {
-  /** Describes something in the file that kreplay does not make; undefined when there is nothing of the kind. */
+  /** Describes a table or other object in the file that kreplay does not create; returns undefined if there is none. */
   describeForeign(database: Database.Database): string | undefined;
 }
 
-/** `createTables` has the statements that make the tables. */
+/** Returns a check against `createTables`, the SQL that creates the tables. */
 function createSchemaCheck(createTables: string): SchemaCheck {
   const statements = createTables
     .replaceAll(/^\s*--.*$/gm, '')

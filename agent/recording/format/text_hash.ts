@@ -1,6 +1,6 @@
 /**
- * Hashes a text to 53 bits, which a double holds exactly: two rounds of multiply and xor that are mixed at the end
- * (cyrb53).
+ * Returns a 53-bit hash of a text, which a double represents exactly. The algorithm is cyrb53: two rounds of multiply
+ * and xor, mixed at the end.
  */
 export function hashText53(text: string): number {
   let a = 0xdeadbeef;

@@ -3,10 +3,10 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { PIN_SOCKET, PIN_TIMEOUT_MS, type PinAnswer, type PinMessage, pinAnswer, writePinMessage } from './protocol.ts';
 
-/** Maximum length of an answer: a longer text does not come from an agent. */
+/** Maximum length of an answer. Agents never send longer answers. */
 const ANSWER_BYTES_MAX = 65_536;
 
-/** Resolves to the agent's answer, or to the reason why there is none. */
+/** Sends a request to the agent; resolves to the agent's answer, or to the reason why the agent gave no answer. */
 export async function askForPin(
   folder: string,
   message: PinMessage,

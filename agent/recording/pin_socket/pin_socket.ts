@@ -1,6 +1,6 @@
 /**
- * The socket at which the agent changes pins for other processes. The agent's own user and root may ask, and the users
- * that the administrator names; others that may connect are refused.
+ * The socket at which the agent changes pins for other processes. Root, the agent's own user and the users that the
+ * administrator names may change pins. The agent refuses all other users that connect.
  */
 import { once } from 'node:events';
 import { chmodSync, lstatSync, rmSync, statSync } from 'node:fs';
@@ -11,36 +11,42 @@ import { Worker } from 'node:worker_threads';
 import type { PinWorkerData } from './pin_worker.ts';
 import { PIN_REQUEST_BYTES_MAX, type PinAnswer, type PinMessage, pinMessage } from './protocol.ts';
 
-/** The function of the addon native/system that this file calls. */
+/** The part of the addon native/system that this file uses. */
 interface NativeSystem {
   peerUser(fd: number): number;
 }
 
 const CONNECTIONS_MAX = 16;
-/** How long a client may take to send its request, and again to read the answer and to end: then it is disconnected. */
+/**
+ * Time limit for a client to send its request. The same limit applies again to reading the answer and closing. A slower
+ * client is disconnected.
+ */
 const CLIENT_MS_MAX = 5000;
 /** The read permissions in a file's mode. */
 const READ_BITS = 0o444;
 
 export interface PinSocket {
-  /** Resolves once no pin is being changed. */
+  /** Accepts no further requests; resolves once no change of a pin is under way. */
   close(): Promise<void>;
 }
 
 export interface PinSocketOptions {
-  /** The recording: its readers may connect, and its folder has the files whose pins are changed. */
+  /** Path of the recording. Users that may read it may connect. Requests name a file in its folder. */
   recording: string;
   /** Ids of users that may change pins, in addition to root and this process's user. */
   users: readonly number[];
-  /** Called if the socket is not available; the service works without it. */
+  /** Called if the socket is not available. The agent continues without it. */
   onProblem: (message: string) => void;
 }
 
-/** No other agent may run at this path: a socket that exists there was left by an agent that was killed. */
+/**
+ * Opens the socket. No other agent may use this path: an existing socket there is treated as left by a killed agent,
+ * and is removed.
+ */
 export function openPinSocket(path: string, { recording, users, onProblem }: PinSocketOptions): PinSocket {
   const native: NativeSystem = createRequire(import.meta.url)('#system');
   const allowed = new Set([0, process.getuid!(), ...users]);
-  /** The change under way; the next change begins when it has ended. */
+  /** The change under way. Changes run one after another. */
   let last: Promise<unknown> = Promise.resolve();
   let open = true;
 
@@ -50,11 +56,11 @@ export function openPinSocket(path: string, { recording, users, onProblem }: Pin
     const timer = setTimeout(() => socket.destroy(), CLIENT_MS_MAX);
     const message = parseMessage(await readLine(socket));
     clearTimeout(timer);
-    // The end of the connection is seen only by a reader.
+    // Node notices that the client has closed the connection only while the socket is being read.
     socket.resume();
     if (!message) return { code: 'bad_request', message: 'the agent does not know this request: use the same version' };
     const change = last.then(() => {
-      // A client that has left was told that nothing was changed.
+      // A client that has disconnected has already reported to its user that nothing was changed.
       if (socket.destroyed || socket.readableEnded || !open)
         return { code: 'recording_busy', message: 'the agent did not get to it in time' };
       return changePin({ path: join(dirname(recording), message.file), message });
@@ -75,7 +81,7 @@ export function openPinSocket(path: string, { recording, users, onProblem }: Pin
         const timer = setTimeout(() => socket.destroy(), CLIENT_MS_MAX);
         socket.once('close', () => clearTimeout(timer));
         socket.end(`${JSON.stringify(answer)}\n`);
-        // A connection that is closed with unread input is reset, and the client would lose the answer.
+        // Closing a connection with unread input resets it, and the client would lose the answer.
         socket.resume();
       },
       (error: Error) => {
@@ -87,7 +93,7 @@ export function openPinSocket(path: string, { recording, users, onProblem }: Pin
   server.maxConnections = CONNECTIONS_MAX;
   server.on('error', (error) => onProblem(`pins cannot be changed through this agent: ${error.message}`));
   server.on('listening', () => {
-    // Connecting requires write permission.
+    // Connecting requires write permission, so each read permission of the recording becomes a write permission.
     chmodSync(path, 0o600 | ((statSync(recording).mode & READ_BITS) >> 1));
   });
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path);
@@ -109,7 +115,10 @@ function createRefusal(user: number): PinAnswer {
   };
 }
 
-/** Returns undefined if the client sends too much, ends without a line, or is disconnected. */
+/**
+ * Returns the first line that the client sends; undefined if the client sends too much, ends without a line, or is
+ * disconnected.
+ */
 async function readLine(socket: Socket): Promise<string | undefined> {
   let text = '';
   try {
@@ -120,7 +129,7 @@ async function readLine(socket: Socket): Promise<string | undefined> {
       if (text.length > PIN_REQUEST_BYTES_MAX) return undefined;
     }
   } catch {
-    // The connection broke, or its time was over.
+    // The connection broke, or the client's time limit expired.
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The thread that changes one pin, started by pin_socket.ts: the change may wait for a commit and for the disk, and the
- * thread that drains the kernel's rings must not wait.
+ * A thread that changes one pin, started by pin_socket.ts. A change may wait for a commit and for the disk; the thread
+ * that drains the kernel's rings must not wait.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { RecordingError } from '../format/errors.ts';

@@ -1,26 +1,26 @@
 /**
- * How another process asks the agent to change pins: it connects to the socket in the data folder, sends one request as
- * a line of JSON, and receives one answer, after which the connection ends. The daemon asks if its user may only read
- * the recording.
+ * The protocol by which another process asks the agent to change pins. The process connects to the socket in the data
+ * folder, sends one request as a line of JSON, and receives one answer; then the connection ends. The daemon uses it if
+ * its user may only read the recording.
  */
 import { z } from 'zod';
 
 /** Name of the socket in the data folder, next to the recording. */
 export const PIN_SOCKET = 'pins.sock';
 
-/** Maximum length of a request: an id is far shorter. */
+/** Maximum length of a request. Valid requests are far shorter. */
 export const PIN_REQUEST_BYTES_MAX = 65_536;
 
-/** How long a client waits for the answer: the change may wait for other changes, for a commit and for the disk. */
+/** Time that a client waits for the answer. A change may wait for other changes, for a commit and for the disk. */
 export const PIN_TIMEOUT_MS = 20_000;
 
-/** Nanoseconds, as text: JSON's numbers are not exact. */
+/** Nanoseconds, as text because numbers in JSON are not exact. */
 const nanoseconds = z
   .string()
   .regex(/^-?\d{1,19}$/)
   .transform(BigInt);
 
-/** Name of a file in the data folder, without a folder. */
+/** Name of a recording in the data folder, without the folder. */
 const file = z
   .string()
   .max(255)
@@ -45,7 +45,7 @@ export const pinMessage = z.discriminatedUnion('action', [
 
 export type PinMessage = z.output<typeof pinMessage>;
 
-/** `changed` says whether the recording has the transaction (pin), or had the pin (unpin). */
+/** The answer to a request. `changed` means that the recording has the transaction (pin), or had the pin (unpin). */
 export const pinAnswer = z.union([
   z.object({ changed: z.boolean() }),
   z.object({ code: z.string(), message: z.string() }),

@@ -1,6 +1,6 @@
 /**
  * Reads events in the order in which they were recorded, for readers that follow the writer. Numbers are never reused,
- * so a single number says exactly what such a reader has seen: all events below it.
+ * so a single number describes what such a reader has read: all events with smaller numbers.
  */
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
@@ -16,12 +16,12 @@ import { buildReadableBlock, type ScanSource, type SegmentRun } from './scan.ts'
 import { type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
-/** The most segments opened for one block. The block is then returned, even when it is empty. */
+/** Maximum number of segments opened for one block. At this limit, the block is returned even if it is empty. */
 const OPENED_A_BLOCK_MAX = 16;
 
 const LAST_LOSS = 'SELECT coalesce(max(loss_id), 0) FROM loss';
 
-/** Number of stored events with numbers in [from, end). */
+/** SQL for the number of stored events with numbers in [from, end). */
 const STORED = `
 SELECT coalesce(sum(
   min(coalesce(end_number, first_number + event_count), :end) - max(first_number, :from)
@@ -30,12 +30,12 @@ FROM segment
 WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE first_number <= :from), 0)
   AND first_number < :end AND coalesce(end_number, first_number + event_count) > :from`;
 
-/** The number after the last event of the last segment that begins before a number. */
+/** SQL for the number after the last event of the last segment that begins before a number. */
 const STORED_END = `
 SELECT coalesce(end_number, first_number + event_count) FROM segment
 WHERE first_number < ? ORDER BY first_number DESC LIMIT 1`;
 
-/** The number after the last removed event with a number in [from, end). */
+/** SQL for the number after the last removed event with a number in [from, end). */
 const REMOVED_END = `
 SELECT max(first_number)
 FROM (
@@ -69,7 +69,7 @@ export interface ArrivalRequest {
 
 export interface ArrivedRows {
   block: NumberedBlock;
-  /** The number from which to continue; `end` when the whole range was read. */
+  /** Number from which the next request continues; `end` if the whole range was read. */
   next: number;
 }
 
@@ -80,11 +80,11 @@ export interface NotedLoss extends Loss {
 export interface ArrivalReader {
   /** Returns the number after the last event, and the id of the last loss. */
   extent(): { end: number; lossId: number };
-  /** Returns undefined when nothing in the recording can match the request. */
+  /** Returns a block of the events that match; undefined if no event of this recording can match the filter. */
   arrivals(request: ArrivalRequest): ArrivedRows | undefined;
   /**
-   * Returns how many of the events with numbers in [from, end) were removed by retention, the number after the last
-   * such event, and the start of the last event that retention removed from the recording.
+   * Counts the events with numbers in [from, end) that retention removed. `next` is the number after the last such
+   * event. `toNs` is the end of the period that retention has removed from the recording.
    */
   countRemoved(from: number, end: number): { count: number; next: number; toNs: bigint };
   listLossesAfter(lossId: number): NotedLoss[];
@@ -92,7 +92,7 @@ export interface ArrivalReader {
 
 type LossRow = [bigint, bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
 
-/** `node` is the node that made the recording. */
+/** Opens the reader of arrivals. `node` is the node that made the recording. */
 export function openArrivals(
   database: Database.Database,
   source: ScanSource,
@@ -164,7 +164,8 @@ export function openArrivals(
     extent: () => ({ end: source.index.ends().end, lossId: lastLoss.get()! }),
     arrivals: (request) => source.runInTransaction(() => read(request)),
     countRemoved(from, until) {
-      // After the last event before a loss of power come numbers of which it is unknown whether events had them.
+      // After a power loss, the writer skips numbers (see numbers.ts), and lost events may have had some of them. So
+      // the numbers after the last event that was stored before the loss are not counted.
       const isBeforeRestart = computeRestartNumber(until) < source.index.ends().end;
       const end = isBeforeRestart ? Math.max(from, Math.min(until, storedEnd.get(until) ?? from)) : until;
       const given = countGivenNumbers(from, end);

@@ -1,6 +1,6 @@
 /**
- * Assembles a block from rows of several segments. Segments are copied one after the other, so only a few are decoded
- * at a time.
+ * Assembles a block from rows of several segments. Segments are copied one after another, so that only a few are
+ * decoded at a time.
  */
 import { createBlock, createColumn, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
@@ -10,7 +10,7 @@ import { NUMBER } from '../format/pieces.ts';
 import { toWords } from '../words64.ts';
 import type { Segment } from './segment.ts';
 
-/** The members of a segment that are needed to copy its rows. */
+/** The members of a segment that copying its rows requires. */
 export type RowSource = Pick<Segment, 'copy' | 'readEventNumber' | 'eventTypes' | 'typeRowCount' | 'places'>;
 
 /** Consecutive rows of the result that come from one segment. */
@@ -32,7 +32,10 @@ interface Share {
 
 const EVERY_ROW = Uint32Array.from({ length: SEGMENT_ROWS_MAX }, (_, row) => row);
 
-/** Columns that are always included. Without them it is impossible to read a block, or to continue a scan after it. */
+/**
+ * Columns that every block includes. Readers of a block need them, and so does the continuation of a scan after the
+ * block.
+ */
 const ALWAYS = ['event_type', 'timestamp_ns'];
 
 export function selectColumns(names: readonly string[] | 'all'): readonly Column[] {
@@ -42,7 +45,7 @@ export function selectColumns(names: readonly string[] | 'all'): readonly Column
   return COLUMNS.filter(({ name }) => ALWAYS.includes(name) || names.includes(name));
 }
 
-/** Copies the rows of `runs` into a block; calls `using` with each segment before it is decoded. */
+/** Copies the rows of `runs` into a block; calls `using` with each segment before the segment is decoded. */
 export function gather<Source extends RowSource>(
   runs: readonly RowRun<Source>[],
   columns: readonly Column[],
@@ -65,7 +68,7 @@ export function gather<Source extends RowSource>(
   return block;
 }
 
-/** Copies some rows of a block into another one. */
+/** Copies some rows of a block into a new block. */
 export function takeRows(block: NumberedBlock, rows: Uint32Array): NumberedBlock {
   const places = typeRows(block);
   const source: RowSource = {
@@ -78,7 +81,7 @@ export function takeRows(block: NumberedBlock, rows: Uint32Array): NumberedBlock
   return gather([{ segment: source, rows }], COLUMNS, () => {});
 }
 
-/** Makes a block of all rows of a segment, in recorded order. The block shares the segment's arrays. */
+/** Builds a block of all rows of a segment, in recorded order. The block shares the segment's arrays. */
 export function buildWholeBlock(segment: Segment, columns: readonly Column[], make = createColumn): NumberedBlock {
   const { rowCount } = segment;
   const numbers = make(NUMBER.name, NUMBER.storage, rowCount) as BigUint64Array;
@@ -89,7 +92,7 @@ export function buildWholeBlock(segment: Segment, columns: readonly Column[], ma
   return block;
 }
 
-/** Assigns target rows to each segment; also counts the rows of each type. */
+/** Assigns target rows to each segment, and counts the rows of each event type in `typeCounts`. */
 function shareOut<Source extends RowSource>(
   runs: readonly RowRun<Source>[],
   typeCounts: Uint32Array,

@@ -1,6 +1,6 @@
 /**
- * Checks the entries of segments against their events. A scan relies on an entry to skip its segment, so a wrong entry
- * can hide events.
+ * Checks the entries of the segment table against the events of their segments. A scan skips segments by their entries,
+ * so a wrong entry can hide events.
  */
 import type { Block, ColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -27,11 +27,11 @@ const NEEDED = new Set([
 const READ = COLUMNS.filter(({ name }) => NEEDED.has(name));
 
 export interface EntryCheck {
-  /** Describes wrong entries, at most `most` of them. Unreadable segments are left out. */
+  /** Describes wrong entries, at most `most` of them. Unreadable segments are skipped. */
   findWrongEntries(most: number): string[];
 }
 
-/** `everything` is a filter that all events match. */
+/** Opens the check. `everything` returns a filter that all events match. */
 export function openEntryCheck(source: ScanSource, everything: () => ResolvedFilter | undefined): EntryCheck {
   function describeWrongEntry(meta: SegmentMeta): string[] {
     try {
@@ -61,7 +61,7 @@ export function openEntryCheck(source: ScanSource, everything: () => ResolvedFil
   };
 }
 
-/** Describes what is wrong with the entry; returns undefined when nothing is. */
+/** Describes the error in a segment's entry; returns undefined if the entry is correct. */
 function describeMismatch(segment: Segment, columnIds: ReadonlyMap<string, number>): string | undefined {
   const { meta, rowCount } = segment;
   if (rowCount === 0) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Counts the events that began in a span of time. The entries of segments that lie within the span have the numbers of
- * their events; only the segments at the edges of the span are decoded:
+ * Counts the events that began in a span of time. For a segment within the span, its entry has the number of events.
+ * Only the segments at the edges of the span are decoded:
  *
  *   span          from .......................... to
  *   segments   [ decoded ] [ entry ] [ entry ] [ decoded ]
@@ -16,24 +16,33 @@ import type { ScanSource } from './scan.ts';
 import { runWithSegmentErrors, UnreadableSegment } from './segment.ts';
 import { isDamage, type SegmentMeta } from './segment_index.ts';
 
-/** Maximum number of segments that are decoded for one count, which then takes some ten milliseconds. */
+/** Maximum number of segments that one count decodes. Decoding them takes about ten milliseconds. */
 const EDGES_MAX = 256;
 
-/** Maximum number of entries that are read for one count, which takes some ten milliseconds. */
+/** Maximum number of entries that one count reads. Reading them takes about ten milliseconds. */
 const ENTRIES_MAX = 8192;
 
 const TIMESTAMP = COLUMNS.find(({ name }) => name === 'timestamp_ns')!;
 
-/** A segment with a larger stored time than SQLite can hold counts as an edge, because its time is not exact. */
+/**
+ * SQL for segments within the span. A segment whose largest time exceeds SQLite's largest integer counts as an edge,
+ * because its stored time is not exact.
+ */
 const IS_WITHIN = `min_timestamp_ns >= :fromNs AND max_timestamp_ns < :toNs AND max_timestamp_ns < ${I64_MAX}`;
 const IS_SOUND = `event_count BETWEEN 0 AND ${SEGMENT_ROWS_MAX} AND typeof(event_count) = 'integer'`;
 
-/** Segments are found by their starts: a segment that reaches into the span begins at most the longest span earlier. */
+/**
+ * SQL for the sealed segments that may overlap the span. A segment that overlaps the span begins before it by at most
+ * the longest segment's duration.
+ */
 const SEALED =
   'sealed = 1 AND first_number < :sealedEnd AND min_timestamp_ns >= :earliestNs AND min_timestamp_ns < :toNs';
 const PARTS = 'first_number >= :sealedEnd AND min_timestamp_ns < :toNs';
 
-/** Counts the entries that a selection may read, as far as the limit; of sealed segments without reading any entry. */
+/**
+ * SQL that counts the entries of each selection, up to the limit. For sealed segments, SQLite counts in the index and
+ * reads no entry.
+ */
 const ENTRY_COUNTS = [SEALED, 'first_number >= :sealedEnd'].map(
   (segments) => `
 SELECT count(*)
@@ -53,8 +62,8 @@ LIMIT ${EDGES_MAX + 1}`;
 
 export interface EventCounter {
   /**
-   * Returns how many events began in `[fromNs, toNs)`; undefined where that is not known: if a part is damaged, or if
-   * too many segments would have to be read.
+   * Returns the number of events that began in `[fromNs, toNs)`; undefined if some of the data is damaged, or if too
+   * many segments would have to be read.
    */
   countEvents(fromNs: bigint, toNs: bigint): number | undefined;
 }
@@ -95,7 +104,10 @@ export function openEventCounter(
     return total;
   }
 
-  /** A page that only the count needs must not make the answer fail: the answer is about other events. */
+  /**
+   * Treats damage as an unknown count. The caller's answer contains other events, and must not fail because the count
+   * needs a damaged page.
+   */
   function countUnlessDamaged(fromNs: bigint, toNs: bigint): number | undefined {
     try {
       return count(fromNs, toNs);

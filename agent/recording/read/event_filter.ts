@@ -1,4 +1,7 @@
-/** The filter of a scan, and its resolved form for one recording: texts become ids, bounds become numbers that fit. */
+/**
+ * The filter of a scan, and its resolved form for one recording. Resolving converts texts to ids, and clamps bounds to
+ * the range of u64.
+ */
 
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { getApiName } from '../../../bpf/schema/define.ts';
@@ -8,21 +11,24 @@ import { U64_MAX } from '../../../daemon/base/bigints.ts';
 import { typeMask } from '../codec/segment_facts.ts';
 import type { Lookup } from './lookup.ts';
 
-/** Values of events. An event has a service if that service owns the event or a part of it. */
+/** Values that events may have. An event has a service if that service owns the event or a part of it. */
 export interface EventValues extends OwnTexts {
   services?: readonly string[];
   nodes?: readonly string[];
   eventTypes?: readonly EventType[];
   comms?: readonly string[];
-  /** Negative results, which are errors. */
+  /** Results of failed events, which are negative. */
   results?: readonly bigint[];
 }
 
-/** All given conditions must hold. Owner filters match the event's own owner or any of its origins. */
+/**
+ * The filter of a scan; an event must meet all given conditions. A condition on owners matches the event's own owner or
+ * any of its origins.
+ */
 export interface EventFilter extends EventValues {
   transactionId?: string;
   traceId?: string;
-  /** Values that exclude an event: an event with any of them does not match. */
+  /** Values that exclude an event. */
   excluded?: EventValues;
   /** Range of the event's start, [fromNs, toNs). */
   fromNs?: bigint;
@@ -31,7 +37,7 @@ export interface EventFilter extends EventValues {
   minDurationNs?: bigint;
   maxDurationNs?: bigint;
   pid?: number;
-  /** True selects events with a negative result, false all other events. */
+  /** `true` selects events with a negative result, `false` all other events. */
   failed?: boolean;
 }
 
@@ -49,8 +55,8 @@ export interface ResolvedFilter {
   /** Sets of contexts; the event must have a context in each set. */
   contexts: readonly SortedIds[];
   /**
-   * Contexts of which a segment with a matching event has at least one, as owner, origin or queuer; undefined if any
-   * segment may match.
+   * Contexts that limit which segments are read: every segment with a matching event has one of them, as owner, origin
+   * or queuer. Undefined if any segment may match.
    */
   inSegments: SortedIds | undefined;
   services: SortedIds | undefined;
@@ -58,13 +64,13 @@ export interface ResolvedFilter {
   comms: SortedIds | undefined;
   failed: boolean | undefined;
   results: ReadonlySet<bigint> | undefined;
-  /** Conditions that must all hold. */
+  /** Conditions on type-specific fields that an event must meet. */
   own: readonly OwnCondition[];
-  /** Conditions of which none may hold. */
+  /** Conditions that exclude an event; meeting one of them is enough. */
   excluded: { own: readonly OwnCondition[] } & Pick<ResolvedFilter, 'services' | 'comms' | 'results'>;
 }
 
-/** Resolves a filter; returns undefined when nothing in this recording can match. */
+/** Resolves a filter; returns undefined if no event of this recording can match. */
 export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string): ResolvedFilter | undefined {
   const own = ownConditions(filter, lookup);
   const ids = selectEventTypeIds(filter, own);
@@ -109,14 +115,14 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
 }
 
 /**
- * Finds the files of a filter in steps, before the filter is resolved, because that is the longest part of resolving
- * it.
+ * Finds the ids of a filter's files in steps. Callers use it before `resolveFilter`, because this is the slowest part
+ * of resolving a filter.
  */
 export function* lookForFiles({ files, excluded }: EventFilter, lookup: Lookup): Generator<void, void> {
   for (const patterns of [files, excluded?.files]) if (patterns) yield* lookup.files.findInSteps(patterns);
 }
 
-/** Ids of the types that a matching event can have: the wanted types that have every field with a condition. */
+/** Returns the ids of the event types that can match: the wanted types that have every field with a condition. */
 function selectEventTypeIds({ eventTypes, excluded }: EventFilter, own: readonly OwnCondition[]): number[] {
   return EVENTS.filter(
     ({ name, id }) =>
@@ -126,13 +132,13 @@ function selectEventTypeIds({ eventTypes, excluded }: EventFilter, own: readonly
   ).map(({ id }) => id);
 }
 
-/** Contexts of the queuers that the conditions ask for; undefined if no condition is about queuers. */
+/** Returns the contexts of the queuers that the conditions select; undefined if there is no condition on queuers. */
 function collectQueuers(own: readonly OwnCondition[]): SortedIds | undefined {
   const condition = own.find((values) => values.some(({ column }) => column.source === 'queuer'));
   return condition && toSortedIds(condition.flatMap(({ numbers }) => [...numbers]));
 }
 
-/** Returns undefined for an empty list, because excluding names that no event has excludes nothing. */
+/** Returns undefined for an empty list: no event has the excluded names, so they exclude nothing. */
 function omitEmpty(ids: SortedIds | undefined): SortedIds | undefined {
   return ids && ids.length > 0 ? ids : undefined;
 }
@@ -150,21 +156,21 @@ function clampToU64(value: bigint): bigint {
 }
 
 /*
- * Conditions on fields that only some types of event have. The texts of a condition become numbers, for each type
- * separately.
+ * /* Conditions on fields that only some event types have. Resolving converts the texts of a condition to numbers,
+ * separately for each event type.
  */
 
-/** Texts that a field may have; the texts of files are patterns. */
+/** Texts that a field may have. For files, the texts are patterns. */
 export interface OwnTexts {
   operations?: readonly string[];
   syscalls?: readonly string[];
   devices?: readonly string[];
   files?: readonly string[];
-  /** Transactions of the tasks that queued requests. */
+  /** Transaction ids of the tasks that queued requests. */
   queuers?: readonly string[];
 }
 
-/** The field that each list applies to. */
+/** The event field that each list applies to. */
 export const OWN_FIELDS = {
   operations: 'operation',
   syscalls: 'syscall',
@@ -195,13 +201,13 @@ const findFieldColumns = (field: string): OwnColumn[] =>
       }),
   );
 
-/** The columns that the conditions of each list check, one for each type of event that has the field. */
+/** For each list of texts, the columns that its condition checks: one for each event type that has the field. */
 export const CONDITION_COLUMNS = Object.entries(OWN_FIELDS).map(([texts, field]) => ({
   texts: texts as keyof OwnTexts,
   columns: findFieldColumns(field),
 }));
 
-/** Values of a column that belongs to one type of event; the numbers are in ascending order, without duplicates. */
+/** Values of a column of one event type; the numbers are in ascending order, without duplicates. */
 interface OwnValues {
   column: Column;
   numbers: Uint32Array;
@@ -210,7 +216,7 @@ interface OwnValues {
 /** A condition that an event meets if it has any of these values. */
 export type OwnCondition = readonly OwnValues[];
 
-/** Returns a condition for each given field; a condition is empty if no event of this recording can meet it. */
+/** Returns a condition for each given field. The condition is empty if no event of this recording can meet it. */
 function ownConditions(given: OwnTexts, lookup: Lookup): OwnCondition[] {
   return CONDITION_COLUMNS.flatMap(({ texts, columns }) => {
     const wanted = given[texts];
@@ -219,7 +225,7 @@ function ownConditions(given: OwnTexts, lookup: Lookup): OwnCondition[] {
 }
 
 function findOwnValues({ column, kind }: OwnColumn, wanted: readonly string[], lookup: Lookup): OwnValues[] {
-  // The ids of files are sorted and unique already, and there may be very many.
+  // The ids of files are sorted and unique already. They are not sorted again because there may be very many.
   const numbers =
     kind.source === 'file'
       ? lookup.files.find(wanted)

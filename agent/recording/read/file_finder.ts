@@ -1,6 +1,6 @@
 /**
- * Finds files by path. Paths are not indexed, so the ids that were found are kept, and each list of patterns is matched
- * only once with each file.
+ * Finds files by path. Paths are not indexed, so the finder caches the ids that it found, and matches each file only
+ * once with each list of patterns.
  */
 import type Database from 'better-sqlite3';
 import { createPathTest } from '../../../daemon/base/file_pattern.ts';
@@ -11,14 +11,16 @@ const OLDEST = 'SELECT coalesce(min(file_id), 0) FROM file';
 const FILES_A_STEP = 16_384;
 const NEXT = `SELECT file_id, path FROM file WHERE file_id > ? ORDER BY file_id LIMIT ${FILES_A_STEP}`;
 
-/** The most lists of patterns that are kept. There are fewer live tails than that. */
+/** Maximum number of pattern lists that are cached. It exceeds the maximum number of live tails. */
 const LISTS_MAX = 512;
-/** The most ids that are kept in all lists together (32 MiB). The list that was used last is kept in any case. */
+/** Maximum number of cached ids in all lists together (32 MiB). The most recently used list is always kept. */
 const IDS_MAX = 8_388_608;
 const ID_BYTES = 4;
 
 export interface FileFinder {
-  /** Returns the ids of all files that match one of the patterns, in ascending order; callers do not change them. */
+  /**
+   * Returns the ids of all files that match one of the patterns, in ascending order. Callers must not change the array.
+   */
   find(patterns: readonly string[]): Uint32Array;
   /** Does the work of a later `find` in steps, and yields after each step. */
   findInSteps(patterns: readonly string[]): Generator<void, void>;
@@ -27,7 +29,7 @@ export interface FileFinder {
 export function createFileFinder(database: Database.Database, { idsMax = IDS_MAX } = {}): FileFinder {
   const next = database.prepare<[number], [number, string]>(NEXT).raw();
   const oldest = database.prepare<[], number>(OLDEST).pluck();
-  /** Lists in the order of their last use, the most recent last. */
+  /** Cached lists in the order of their last use, the most recent last. */
   const known = new Map<string, FoundFiles>();
 
   function findOrCreateList(patterns: readonly string[]): FoundFiles {
@@ -37,14 +39,17 @@ export function createFileFinder(database: Database.Database, { idsMax = IDS_MAX
     return found;
   }
 
-  /** Marks a list as the most recently used; also restores a list that was forgotten between two of its steps. */
+  /**
+   * Marks a list as the most recently used. Also restores a list that was dropped from the cache between two of its
+   * steps.
+   */
   function keep(found: FoundFiles): void {
     known.delete(found.key);
     known.set(found.key, found);
     forget();
   }
 
-  /** Returns whether there may be more files. */
+  /** Checks the next files; returns whether there may be more files. */
   function step(found: FoundFiles): boolean {
     const files = next.all(found.last);
     if (files.length === 0) return false;
@@ -80,15 +85,15 @@ interface FoundFiles {
   readonly key: string;
   /** Id of the last file that was checked. */
   readonly last: number;
-  /** Memory that the ids and patterns take, in units of one id. */
+  /** Memory for the ids and patterns, in units of one id. */
   readonly size: number;
   add(files: readonly (readonly [id: number, path: string])[]): void;
   ids(): Uint32Array;
 }
 
 /**
- * `oldest` returns the id of the oldest file that is still in the recording; smaller ids are dropped when room is
- * needed.
+ * Creates a cached list. `oldest` returns the id of the oldest file in the recording. Smaller ids are dropped when the
+ * array is full.
  */
 function createFoundFiles(key: string, patterns: readonly string[], oldest: () => number): FoundFiles {
   const isWanted = createPathTest(patterns);
@@ -96,7 +101,7 @@ function createFoundFiles(key: string, patterns: readonly string[], oldest: () =
   let count = 0;
   let last = 0;
 
-  /** Copies the ids to a new array, because callers may still use the old one. */
+  /** Copies the ids to a new array; callers may still use the old array. */
   function makeRoom(): void {
     const first = oldest();
     const left = ids.subarray(0, count).filter((id) => id >= first);

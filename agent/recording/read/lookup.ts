@@ -1,6 +1,6 @@
 /**
- * The reader's dictionaries. Entries never change, so entries that were read are cached; missing entries are queried
- * again.
+ * The reader's dictionaries. Entries never change, so entries that were read are cached. An entry that was missing is
+ * queried again.
  */
 import type Database from 'better-sqlite3';
 import { type Block, getColumnLength } from '../../../bpf/schema/block.ts';
@@ -14,7 +14,7 @@ import { RecentMap } from '../recent_map.ts';
 import { createFileFinder, type FileFinder } from './file_finder.ts';
 import { isShort, type Keep, TEXT_MAX } from './sizes.ts';
 
-/** The most cached entries of each dictionary, for a reader that may read an event more than once. */
+/** Maximum number of cached entries of each dictionary, for a reader that may read an event more than once. */
 export const CACHED_MAX = 65_536;
 
 const NAME = 'SELECT text FROM name WHERE name_id = ?';
@@ -24,7 +24,7 @@ const CONTEXTS = `
 SELECT context_id, transaction_id, trace_id, span_id
 FROM context
 WHERE context_id BETWEEN ? AND ?`;
-/** The most contexts that are read at once. */
+/** Maximum number of contexts that one query reads. */
 const CONTEXTS_AHEAD_MAX = 512;
 const SERVICES = 'SELECT DISTINCT text FROM service JOIN name USING (name_id) ORDER BY text';
 
@@ -34,9 +34,9 @@ export interface RecordedFile {
 }
 
 export interface Lookup {
-  /** Returns the text of a name; an empty text for 0. */
+  /** Returns the text of a name; an empty text for the id 0. */
   name(id: number): string;
-  /** Returns the file with an id; undefined for 0. */
+  /** Returns the file with this id; undefined for the id 0. */
   file(id: number): RecordedFile | undefined;
   context(id: number): ContextText;
   nameIds(text: string): number[];
@@ -45,11 +45,11 @@ export interface Lookup {
   findContextsByTransaction(id: string): number[];
   findTransactionKeys(id: string): number[];
   findContextsByTrace(id: string): number[];
-  /** Reads the entries that the ids of a block refer to, so that they are available later. */
+  /** Reads and caches the entries that the ids of a block refer to, because retention may remove them later. */
   remember(block: Block): void;
 }
 
-/** The dictionary that the ids of a column refer to, depending on the column's source. */
+/** The dictionary that a column's ids refer to, by the column's source. */
 const KINDS: Readonly<Partial<Record<ColumnSource, 'name' | 'file' | 'context'>>> = {
   text: 'name',
   process: 'name',
@@ -62,7 +62,7 @@ const REFERENCES = COLUMNS.flatMap((column) => {
   return kind ? [{ column, kind }] : [];
 });
 
-/** Must be a power of two. */
+/** Number of slots of a lookup table; must be a power of two. */
 const SEEN_SLOTS = 1024;
 
 function readEach(ids: Uint32Array, length: number, seen: Uint32Array, read: (id: number) => unknown): void {
@@ -74,7 +74,7 @@ function readEach(ids: Uint32Array, length: number, seen: Uint32Array, read: (id
   }
 }
 
-/** Returns the dictionary that the ids of a column refer to; undefined for a column whose values are not ids. */
+/** Returns the dictionary that a column's ids refer to; undefined if the column has no ids. */
 export function findDictionaryKind({ name, source, storage }: Column): 'name' | 'file' | 'context' | undefined {
   if (source !== 'origins' && source !== 'queuer') return storage === 'u32' ? KINDS[source] : undefined;
   if (name.endsWith('_context')) return 'context';
@@ -83,7 +83,7 @@ export function findDictionaryKind({ name, source, storage }: Column): 'name' | 
 
 const NO_CONTEXT: ContextText = { transactionId: null, traceId: null, spanId: null };
 
-/** `keep` caches the contexts found for a transaction id or a trace id. */
+/** Opens the dictionaries. `keep` caches the contexts found for a transaction id or a trace id. */
 export function openLookup(database: Database.Database, keep: Keep = (work) => work, cachedMax = CACHED_MAX): Lookup {
   const nameIds = database.prepare<[string], number>(NAME_IDS).pluck();
   const services = database.prepare<[], string>(SERVICES).pluck();
@@ -99,7 +99,8 @@ export function openLookup(database: Database.Database, keep: Keep = (work) => w
     context: createReferenceCheck(context),
   };
   /**
-   * Ids of the block that were already read; the lowest bits of an id determine its slot. Most ids occur many times.
+   * Ids of the block that were already read. The lowest bits of an id determine its slot. Most ids occur many times in
+   * a block.
    */
   const seen = {
     name: new Uint32Array(SEEN_SLOTS),
@@ -127,8 +128,8 @@ export function openLookup(database: Database.Database, keep: Keep = (work) => w
 }
 
 /**
- * A missing entry is damage: an entry is written together with the event that refers to it, and stays as long as that
- * event.
+ * Returns a function that throws if an entry is missing. A missing entry is damage: the writer writes it together with
+ * the event, and retention keeps it as long as the event.
  */
 function createReferenceCheck(getEntry: (id: number) => unknown): (id: number) => void {
   return (id) => {
@@ -139,14 +140,14 @@ function createReferenceCheck(getEntry: (id: number) => unknown): (id: number) =
 const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= TEXT_MAX;
 const isTextOrNull = (value: unknown): boolean => value === null || isText(value);
 
-/** Whether all values of an entry (a name or a file) are texts. */
+/** Returns whether all values of an entry (a name or a file) are texts. */
 function isEntry(entry: unknown): boolean {
   return typeof entry === 'object' && entry !== null ? Object.values(entry).every(isText) : isText(entry);
 }
 
 /**
- * A scan needs contexts nearly in the order of their ids. As long as it does, the contexts that follow are read ahead,
- * which takes a fifth of the time.
+ * Returns a function that reads contexts. A scan requests contexts nearly in the order of their ids. While the ids
+ * ascend, the function reads ahead, which reduces the time to a fifth.
  */
 function createContextReader(database: Database.Database, cachedMax: number): (id: number) => ContextText | undefined {
   const statement = database.prepare<[number, number], [number, ...(string | null)[]]>(CONTEXTS).raw();
@@ -157,7 +158,7 @@ function createContextReader(database: Database.Database, cachedMax: number): (i
     try {
       return statement.all(id, last);
     } catch (error) {
-      // The damage may be in another context, so the wanted one is read alone.
+      // The damage may be in another context, so the requested context is read alone.
       if (last === id) throw error;
       last = id;
       return statement.all(id, id);

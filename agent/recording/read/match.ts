@@ -1,6 +1,6 @@
 /**
- * Selects the rows of a segment that match a filter. Each condition checks only the rows that the previous conditions
- * kept.
+ * Selects the rows of a segment that match a filter. Each condition checks only the rows that met the previous
+ * conditions.
  */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
@@ -22,7 +22,7 @@ const RESULT = findColumn('result');
 const PID = findColumn('pid');
 const COMM = findColumn('comm');
 
-/** Row numbers, in memory that all segments reuse because usually few rows of a segment match. */
+/** Row numbers. All segments share this memory, because only the matching rows, usually few, are copied from it. */
 const candidates = new Uint32Array(SEGMENT_ROWS_MAX);
 const ALL = candidates.map((_, row) => row);
 
@@ -32,13 +32,13 @@ const SIGN_HIGH = 2 ** 31;
 const MARKED = Uint32Array.of(1);
 const UNMARKED = Uint32Array.of(0);
 
-/** Returns the matching rows with a number below `endNumber`, in arrival order. */
+/** Returns the rows that match the filter and have a number below `endNumber`, in arrival order. */
 export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
   const rows = candidates;
   let count = countRowsBelow(segment, endNumber);
   rows.set(ALL.subarray(0, count));
 
-  /** Keeps the rows with a value in [min, max]. The column is decoded only if there are rows left. */
+  /** Keeps the rows with a value in [min, max]. The column is not decoded if no rows are left. */
   function keepWithin(column: Column, min: bigint, max: bigint): void {
     if (count === 0 || (min === 0n && max === U64_MAX)) return;
     count = nativeColumns.keepRowsWithin(segment.readColumn(column), min, max, rows, count);
@@ -48,7 +48,7 @@ export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNu
     if (count > 0) count = nativeColumns.keepSortedRows(segment.readColumn(column), ids, rows, count);
   }
 
-  /** Keeps the rows whose mark is in `wanted`, which selects either the marked rows or the unmarked rows. */
+  /** Keeps the rows whose mark is in `wanted`: `MARKED` or `UNMARKED`. */
   function keepMarked(markedRows: () => Uint8Array, wanted: Uint32Array): void {
     if (count > 0) count = nativeColumns.keepSortedRows(markedRows(), wanted, rows, count);
   }
@@ -57,7 +57,8 @@ export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNu
     if (count > 0) count = keepRowsWith(results, areWanted, segment.readColumn(RESULT) as BigInt64Array, rows, count);
   }
 
-  // Both checks are mostly skipped: most scans want all types, and most segments are wholly inside the requested time.
+  // These two checks are usually skipped: most scans want all event types, and most segments are within the requested
+  // time.
   const { typeMask, minNs, maxNs } = segment.meta;
   if ((typeMask & ~filter.typeMask) !== 0n && count > 0) {
     count = nativeColumns.keepSortedRows(segment.eventTypes(), filter.eventTypes, rows, count);
@@ -87,7 +88,10 @@ export function findMatchingRows(segment: Segment, filter: ResolvedFilter, endNu
   return rows.slice(0, count);
 }
 
-/** Keeps the rows with a result in `results`, which are all negative. If `areWanted` is false, keeps the other rows. */
+/**
+ * Keeps the rows with a result in `results`, which are all negative. If `areWanted` is false, keeps the other rows
+ * instead.
+ */
 function keepRowsWith(
   results: ReadonlySet<bigint>,
   areWanted: boolean,
@@ -105,7 +109,7 @@ function keepRowsWith(
   return kept;
 }
 
-/** Returns an array that has 1 for each row with one of the values of a condition. */
+/** Returns an array with 1 for each row that meets the condition. */
 function markConditionRows(segment: Segment, condition: OwnCondition): Uint8Array {
   const marks = new Uint8Array(segment.rowCount);
   for (const { column, numbers } of condition) {
@@ -127,7 +131,7 @@ function countRowsBelow({ rowCount, readEventNumber }: Segment, endNumber: numbe
   return count;
 }
 
-/** Returns an array that has 1 for each row that one of the ids owns, wholly or in part. */
+/** Returns an array with 1 for each row that one of the ids owns, wholly or in part. */
 function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventType'>, ids: SortedIds): Uint8Array {
   const owned = new Uint8Array(segment.rowCount);
   nativeColumns.markSortedRows(segment.readColumn(OWN[kind]), ids, undefined, owned);
@@ -140,20 +144,20 @@ function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventTy
 }
 
 /*
- * Selects, by their entries, the segments that may contain a match. An entry rules nothing out if its facts are
- * missing, damaged or in an unknown form.
+ * /* Selects the segments that may contain a match, by their entries. If an entry's facts are missing, damaged or in an
+ * unknown form, its segment may contain a match.
  */
 
-/** The smallest negative result as an unsigned number: results are compared as unsigned numbers. */
+/** The smallest negative result in two's complement. Results are compared as unsigned numbers. */
 const NEGATIVE_MIN = 2n ** 63n;
 
 /**
- * The most values that are looked up in a column's filter: a text has few ids, and a lookup of many values always finds
- * some of them.
+ * Maximum number of values that are looked up in a column's Bloom filter. Among more values, one is almost certainly a
+ * false positive, so the filter is skipped. A text usually has only a few ids.
  */
 const TRIED_MAX = 64;
 
-/** Whether a segment whose column has these facts may contain a match. */
+/** A test whether a segment may contain a match, given the facts about one of its columns. */
 type Rule = (facts: ColumnFacts) => boolean;
 
 export function createSegmentMatcher(
@@ -189,13 +193,13 @@ function* listRules(filter: ResolvedFilter): Generator<[column: string, Rule]> {
   if (comms) yield ['comm', createMembershipRule(comms)];
 }
 
-/** Whether an event of any of the types may have a value in [min, max]. */
+/** Returns a rule for events of `eventTypes` with a value in [min, max]. */
 function createRangeRule(eventTypes: SortedIds, min: bigint, max: bigint): Rule {
   return ({ extremes }) =>
     extremes?.some((one) => eventTypes.includes(one.eventType) && one.max >= min && one.min <= max) ?? true;
 }
 
-/** Whether an event may have any of the values, which are in ascending order. */
+/** Returns a rule for events with one of the values in `sorted`, which are in ascending order. */
 function createMembershipRule(sorted: SortedIds | readonly number[]): Rule {
   const isReached = ({ from, to }: Range) =>
     (sorted[findFirstNotBelow(sorted, from)] ?? Number.POSITIVE_INFINITY) <= to;

@@ -1,4 +1,4 @@
-/** Reads a recording, even while a writer appends to it. */
+/** Reads a recording; a writer may append to the recording at the same time. */
 import { existsSync, statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
@@ -51,22 +51,22 @@ const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 
 
 const RETAIN_BYTES = "SELECT value FROM meta WHERE key = 'retain_bytes'";
 
-/** The form of a recording id, which becomes a part of file names. */
+/** The form of a recording id. The check matters because the id becomes a part of file names. */
 const RECORDING_ID = /^[0-9a-f]{16}$/;
 
 const EXTENT = `
 SELECT min(min_timestamp_ns), max(max_timestamp_ns), coalesce(sum(event_count), 0)
 FROM segment`;
 
-/** How long to wait for a writer that is creating or closing the file. */
+/** Time to wait for a writer that creates or closes the file. */
 const BUSY_TIMEOUT_MS = 2000;
 
 /**
- * Size of SQLite's page cache. A lookup by text seeks in each batch of hashes; in large recordings, the cache keeps the
- * upper pages of the batches.
+ * Size of SQLite's page cache. A lookup by text seeks in each group of hashes. In large recordings, the cache keeps the
+ * upper index pages of the groups.
  */
 const CACHE_KIBIBYTES = 16_384;
-/** Sizes of the page cache and of each dictionary's cache for a reader that reads each segment once. */
+/** Sizes of the page cache and of each dictionary's cache for a reader that reads each segment only once. */
 const ONCE = { kibibytes: 2_048, entries: 16_384 };
 
 export interface RecordingInfo {
@@ -75,9 +75,9 @@ export interface RecordingInfo {
   bootId: string;
   machineId: string;
   createdNs: bigint;
-  /** Size limit that the last agent recorded with; null if there is no limit, as in a bundle. */
+  /** Size limit that the last agent used; null if there is no limit, as in a bundle. */
   retainBytes: number | null;
-  /** Starts of the first and the last event; null when the recording has no events. */
+  /** Starts of the first and the last event; null if the recording has no events. */
   firstTimestampNs: bigint | null;
   lastTimestampNs: bigint | null;
   eventCount: number;
@@ -86,14 +86,14 @@ export interface RecordingInfo {
 export interface RecordingScanRequest {
   filter?: EventFilter;
   /**
-   * `none`: segments in any order, each with its rows in recorded order; `after`, `limit` and `blockRowsMax` are not
-   * used.
+   * `none`: segments in any order, each with its rows in recorded order. `after`, `limit` and `blockRowsMax` are then
+   * ignored.
    */
   order?: 'asc' | 'desc' | 'none';
-  /** Key of an event: only events that come after it in the scan's order are returned. */
+  /** Key of an event. The scan returns only events after it in the scan's order. */
   after?: RecordingKey;
   limit?: number;
-  /** The most rows of a block; 4096 by default. */
+  /** Maximum number of rows of a block; 4096 by default. */
   blockRowsMax?: number;
   /** Columns to return; `event_type` and `timestamp_ns` are always included. */
   columns?: readonly string[] | 'all';
@@ -102,8 +102,8 @@ export interface RecordingScanRequest {
    */
   reusesMemory?: boolean;
   /**
-   * Minimum duration, for order `none` only. A segment's events may be left out if they are shorter than the value at
-   * the time when the segment is read.
+   * Returns a minimum duration that may rise during the scan; for order `none` only. The scan may skip events shorter
+   * than the minimum at the time when their segment is read.
    */
   risingMinNs?: () => bigint;
 }
@@ -124,28 +124,32 @@ export interface RecordingReader
   readonly node: string;
   readonly transactionIndex: TransactionIndex;
   info(): RecordingInfo;
-  /** Damage found in this file so far, except damage that the file itself reports about its source. */
+  /**
+   * Returns the damage that this reader has found in the file so far. Losses that the recording itself reports as
+   * damage are not included.
+   */
   foundDamage(): { any: boolean; losses: Loss[] };
-  /** The damage to pass to other readers of this file; undefined if none was found. */
+  /** Returns the damage to pass to other readers of this file; undefined if there is none. */
   damage(): FoundDamage | undefined;
   /** Adds the damage that another reader of this file found. */
   addDamage(found: FoundDamage): void;
   scan(request: RecordingScanRequest): Generator<NumberedBlock>;
-  /** Finds the files that a filter matches, in steps, before the filter is used: the first search may take long. */
+  /** Finds the files of a filter in steps. Callers use it before the filter, because the first search may take long. */
   lookForFiles(filter: EventFilter): Generator<void, void>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
   /**
-   * Whether the recording's id has changed since the file was opened. If so, a log next to the file belonged to another
-   * file.
+   * Returns whether the recording's id has changed since the file was opened. In that case, a log next to the file
+   * belonged to another recording.
    */
   isReplaced(): boolean;
   close(): void;
 }
 
 /**
- * `isForeign`: the file may come from an untrusted source, so all its tables are checked once. `isDamaged`: a writer
- * has found the recording damaged. `takesOnce`: the caller reads each event once, so little is kept for later.
+ * Opens a recording for reading. `isForeign`: the file may come from an untrusted source, so the sizes of its values
+ * are checked. `isDamaged`: a writer has found damage in the recording. `takesOnce`: the caller reads each event only
+ * once, so the caches are small.
  */
 export function openReader(
   path: string,
@@ -165,7 +169,7 @@ export function openReader(
   }
 }
 
-/** Reads the recording's id, and where and when the recording began. */
+/** Reads the recording's id, its node and the time when it began. */
 function readOrigin(database: Database.Database) {
   const meta = new Map(database.prepare<[], [string, string | bigint]>(META).raw().safeIntegers().all());
   const recordingId = String(meta.get('recording_id'));
@@ -219,7 +223,10 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
   const readLosses = keep(side.losses, isShort);
   const transactions = openTransactions(database, lookup);
   const state = openStateReader(database, path);
-  /** Entries are mostly cached, and no agent changes an entry, so these getters do not follow the writer. */
+  /**
+   * Getters of dictionary entries. Entries never change and are mostly cached, so these getters skip the check for
+   * changes by a writer.
+   */
   const createEntryGetter = <Entry>(find: (id: number) => Entry) => {
     return (id: number) => runWithRecordingErrors(path, () => find(id));
   };
@@ -289,7 +296,7 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
   return { recordingId, node, ...guardedReader, ...entries, ...passed, transactionIndex };
 }
 
-/** Opens the reads that cover the whole recording; `everything` is a filter that all events match. */
+/** Opens the readers of the whole recording. `everything` returns a filter that all events match. */
 function openWholeReads(source: ScanSource, everything: () => ResolvedFilter): EntryCheck & SealedReader {
   return { ...openEntryCheck(source, everything), ...openSealedSegments(source, everything) };
 }
@@ -356,7 +363,7 @@ function readEvent(source: ScanSource, meta: SegmentMeta, number: number): Numbe
   }
 }
 
-/** Finds the row of an event with a binary search, because event numbers ascend with the rows. */
+/** Finds the row of an event by binary search; event numbers ascend with the rows. */
 function findRow({ rowCount, readEventNumber }: Segment, number: number): number | undefined {
   const row = findFirstPlace(0, rowCount - 1, (at) => readEventNumber(at) >= number);
   return readEventNumber(row) === number ? row : undefined;
@@ -364,7 +371,7 @@ function findRow({ rowCount, readEventNumber }: Segment, number: number): number
 
 export type { EventFilter, RecordingKey as EventKey };
 
-/** Replaces SQLite's errors about writing, which would confuse a user who only reads. */
+/** Replaces SQLite's errors about writing with messages for a user who only reads. */
 function openError(error: unknown, path: string): unknown {
   const code = String((error as { code?: unknown }).code);
   const has = (end: string) => existsSync(path + end);
@@ -372,7 +379,7 @@ function openError(error: unknown, path: string): unknown {
     const message = `${path} was just being created when its agent ended: start the agent again`;
     return new RecordingError('recording_missing', message, error);
   }
-  // A log is read with the help of the -shm file, which SQLite makes if it is missing.
+  // Reading a log requires the -shm file, which SQLite creates if it is missing.
   if (code.startsWith('SQLITE_CANTOPEN') && has('-wal') && !has('-shm')) {
     const message = `${path} was not closed, and to read its -wal a user must be able to write to the folder: start the agent, or copy both files to a folder of your own`;
     return new RecordingError('recording_not_readable', message, error);
@@ -380,7 +387,7 @@ function openError(error: unknown, path: string): unknown {
   return toRecordingError(error, path);
 }
 
-/** Checks that the files are regular files: opening a pipe or a device would wait for a process at its other end. */
+/** Checks that the files are regular files, because opening a pipe or a device could block forever. */
 function checkFiles(path: string): void {
   if (isRegular(path) === undefined)
     throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
@@ -389,7 +396,7 @@ function checkFiles(path: string): void {
       throw new RecordingError('not_a_recording', `${name} is not a regular file: give the path of a recording`);
 }
 
-/** Returns undefined when the file does not exist, or when this user has no access to it. */
+/** Returns undefined if the file does not exist, or if this user has no access to it. */
 function isRegular(path: string): boolean | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isFile();
@@ -398,13 +405,16 @@ function isRegular(path: string): boolean | undefined {
   }
 }
 
-/* The state of a recording: whether an agent has written it, how large it is, and how much it has lost in total. */
+/* /* The state of a recording: whether an agent has written it, its size, and its total losses. */
 
 const WRITTEN = "SELECT 1 FROM meta WHERE key = 'alive_ns'";
 const quoteWords = (words: readonly string[]) => words.map((word) => `'${word}'`).join();
 /** SQL for the first word of a reason, which is the cause; see `encodeReason`. */
 const CAUSE = "substr(cause, 1, instr(cause || ' ', ' ') - 1)";
-/** All unknown words form one group, because a file from an untrusted source may have any number of them. */
+/**
+ * SQL for the losses by cause and event type. All unknown causes form one group, because a file from an untrusted
+ * source may contain any number of them.
+ */
 const LOST = `
 SELECT
   CASE WHEN ${CAUSE} IN (${quoteWords(Object.keys(LOSS_CAUSES))}) THEN ${CAUSE} ELSE 'unknown' END AS known_cause,
@@ -415,9 +425,9 @@ GROUP BY known_cause, known_type
 ORDER BY known_cause, known_type`;
 
 export interface StateReader {
-  /** Whether an agent has ever written the recording; false for a bundle. */
+  /** Returns whether an agent has ever written the recording; false for a bundle. */
   isWritten(): boolean;
-  /** Size of the file and its log. */
+  /** Returns the size of the file and its log together, in bytes. */
   sizeBytes(): number;
   lossTotals(): LossTotal[];
 }
@@ -438,7 +448,7 @@ function readFileSize(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/* The time that a recording covers; losses within it are in a table of their own. */
+/* /* The time span that a recording covers. Losses within the span are in a separate table. */
 
 const NOTES =
   "SELECT key, value FROM meta WHERE key IN ('created_ns', 'alive_ns', 'ended', 'alive_monotonic_ns', 'alive_boot_id')";
@@ -450,15 +460,16 @@ export interface RecordedSpan {
   /** The latest time at which a writer is known to have been active. */
   toNs: bigint;
   /**
-   * `unsaid`: a writer is active, or the last writer was killed, or this file is a copy made while a writer was active.
+   * `unsaid`: a writer is active, or the last writer was killed, or this file is a copy that was made while a writer
+   * was active.
    */
   end: 'closed' | 'unsaid';
-  /** When the recording's writer last committed, by CLOCK_MONOTONIC of the boot with this id. */
+  /** Time of the writer's last commit, as a CLOCK_MONOTONIC value of the boot `bootId`. */
   committed?: { monotonicNs: bigint; bootId: string };
 }
 
 interface RecordedSpanReader {
-  /** Returns undefined when no time at all is known. */
+  /** Returns undefined if the recording has no times and no events. */
   recordedSpan(): RecordedSpan | undefined;
 }
 
@@ -484,7 +495,7 @@ function openRecordedSpan(database: Database.Database): RecordedSpanReader {
           ...(isKnown && { committed: { monotonicNs, bootId } }),
         };
       }
-      // A bundle has selected events, but no information about the time around them.
+      // A bundle has selected events, and does not record the time that it covers.
       const [first, last] = firstAndLast.get()!;
       if (first === null || last === null) return undefined;
       return { fromNs: first, toNs: decodeStoredMax(last), end: 'closed' };
@@ -492,11 +503,11 @@ function openRecordedSpan(database: Database.Database): RecordedSpanReader {
   };
 }
 
-/* Runs several statements in one read transaction, so that they do not see what a writer commits meanwhile. */
+/* /* Runs several statements in one read transaction, so that they all read the same snapshot. */
 
 /**
- * SQLite ends the transaction when a page is unreadable. All other reads still belong to one snapshot, unless a writer
- * has committed meanwhile.
+ * Returns a function that runs `work` in a read transaction. SQLite ends the transaction if a page is unreadable, so
+ * later reads of `work` may see another snapshot. If a writer has committed meanwhile, the function throws.
  */
 function readTransactions(database: Database.Database): <T>(work: () => T) => T {
   const begin = database.prepare('BEGIN');
@@ -518,8 +529,8 @@ function readTransactions(database: Database.Database): <T>(work: () => T) => T 
 }
 
 /*
- * Follows the changes that a newer writer may make to the file of an open reader: it may add columns or replace the
- * file.
+ * /* Follows the changes that a newer writer may make to an open file: the writer may add columns or replace the
+ * recording.
  */
 
 const RECORDING_ID_NOW = "SELECT value FROM meta WHERE key = 'recording_id'";
@@ -532,9 +543,9 @@ interface FollowedFile {
 }
 
 export interface FollowedWriter {
-  /** Must be called before the file is read; the other methods describe the file as of the last call. */
+  /** Checks for changes; must be called before each read. The other methods return the state at the last call. */
   follow(): void;
-  /** A number that changes whenever another connection has committed. */
+  /** Returns a number that changes whenever another connection has committed. */
   version(): number;
   /** Reads the current value of `version` from the file. */
   newestVersion(): number;
@@ -565,17 +576,17 @@ function createFollowedWriter(database: Database.Database, { path, recordingId }
   };
 }
 
-/** The largest id of a column, which takes two bytes in a segment. */
+/** The largest possible column id: a segment stores the id in two bytes. */
 const COLUMN_ID_MAX = 0xffff;
 
 const isColumnId = (id: number) => Number.isInteger(id) && id > 0 && id <= COLUMN_ID_MAX;
 
-/** Reads where this file keeps the columns that this program knows. */
+/** Reads the ids and pieces of the columns that this program knows. */
 function readColumnLocations(database: Database.Database, path: string): ColumnLocations & { lastId: number } {
   const ids = new Map<string, number>();
   const pieces = new Map<string, number>();
   let lastId = 0;
-  // A damaged list may lack a column. Without this check, the file would seem never to have had that column.
+  // Damage may hide a column. Without this check, the file would seem never to have had that column.
   const check = database.prepare<[], string>("PRAGMA main.integrity_check('column_name')").pluck();
   if (check.get() !== 'ok') throw createCorruptError('its list of columns cannot be read');
   const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
@@ -612,7 +623,7 @@ WHERE clock_id > ?
 ORDER BY clock_id`;
 
 export interface LossReader {
-  /** Losses that overlap [fromNs, toNs). */
+  /** Returns the losses that overlap [fromNs, toNs). */
   losses(fromNs?: bigint, toNs?: bigint): Loss[];
   clockSteps(): ClockStep[];
   listClockStepsAfter(clockId: number): NotedClockStep[];
@@ -659,13 +670,15 @@ function openLossReader(database: Database.Database): LossReader {
   };
 }
 
-/* Collects what a reader found damaged and left out. It is reported as losses with every answer that it affects. */
+/*
+ * /* Collects the damaged parts that a reader found and left out. Each answer that they affect reports them as losses.
+ */
 
 type DamagedSegment = Pick<SegmentMeta, 'firstNumber' | 'eventCount' | 'minNs' | 'maxNs'>;
 
 /**
- * The damage that one reader found, for another reader of the same file. Damage of the log is not included, because
- * every reader checks the log itself.
+ * The damage that one reader found, to be passed to another reader of the same file. Damage of the log is not included,
+ * because every reader checks the log itself.
  */
 export interface FoundDamage {
   segments: readonly DamagedSegment[];
@@ -680,13 +693,13 @@ export interface DamageNotes {
   addEntry(): void;
   /** Notes whether the log has unreadable commits. */
   setLog(isDamaged: boolean): void;
-  /** Notes a request that could not be answered. */
+  /** Notes a request that failed because of damage. */
   addFailure(): void;
   has(meta: SegmentMeta): boolean;
   listLosses(fromNs?: bigint, toNs?: bigint): Loss[];
-  /** Whether any damage was found, even if it affects no answer. */
+  /** Returns whether any damage was found, even if it affects no answer. */
   hasAny(): boolean;
-  /** Returns undefined if no damage was found. */
+  /** Returns the damage that this reader found; undefined if there is none. */
   found(): FoundDamage | undefined;
   /** Adds the damage that another reader found. */
   addFound(found: FoundDamage): void;
@@ -756,7 +769,9 @@ function includeDamage(
   };
 }
 
-/** Returns no losses if they are unreadable, and notes that as damage without a time: every answer may have a gap. */
+/**
+ * Returns no losses if they are unreadable, and notes damage of unknown time, because every answer may then have a gap.
+ */
 function readKnownLosses<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
   try {
     return losses();
@@ -768,8 +783,8 @@ function readKnownLosses<Noted>(losses: () => Noted[], damage: DamageNotes): Not
 }
 
 /**
- * Keeps the damage notes in step with the log, because a writer may cut off a damaged log before its damaged frame.
- * Returns a function to be called before each read. The file must have been read before `followLog` is called.
+ * Updates the damage notes when the log changes: a writer may repair a damaged log by removing its damaged end. Returns
+ * a function that the reader calls before each read. `followLog` must be called after the first read of the file.
  */
 function followLog(
   database: Database.Database,

@@ -1,10 +1,11 @@
 /**
- * Merges segments into blocks in the total order (timestamp, number). Segments overlap in time, because events are
- * stored in the order of their ends and sorted by their starts. A row may be returned as soon as no unopened segment
- * can begin before it.
+ * Merges segments into blocks in the total order (timestamp, number). Segments overlap in time: events are stored in
+ * the order of their ends, but sorted by their starts. A row may be returned as soon as no unopened segment can have an
+ * earlier row.
  *
  * A scan returns the events that were recorded when the scan began. Each block is made within one read transaction,
- * which ends before the consumer gets the block: an open transaction would keep the writer from shortening its log.
+ * which ends before the consumer gets the block. A transaction that stays open would prevent the writer from resetting
+ * its log.
  */
 import { type ColumnMaker, createColumn, createColumnReuser, type NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
@@ -18,8 +19,8 @@ import { createDecodedSegments, runWithSegmentErrors, type Segment, UnreadableSe
 import type { SegmentBounds, SegmentIndex, SegmentMeta } from './segment_index.ts';
 
 /**
- * The most segments opened and windows of segments passed, counted together, for one block. The block is then returned,
- * even when it is empty, so that the consumer can do other work.
+ * Maximum work for one block: number of opened segments plus number of windows without a match. At this limit, the
+ * block is returned even if it is empty, so that the consumer can do other work.
  */
 const OPENED_A_BLOCK_MAX = 32;
 
@@ -35,20 +36,20 @@ export interface ScanSource {
   /** Ids of the file's columns by name. */
   columnIds(): ReadonlyMap<string, number>;
   /**
-   * Returns undefined when retention has removed the segment, or when the segment is known to be damaged. `make`
-   * allocates memory that is used again for the next segment.
+   * Opens a segment. Returns undefined if retention has removed the segment, or if it is known to be damaged. `make`
+   * allocates memory that is reused for the next segment.
    */
   open(meta: SegmentMeta, make?: ColumnMaker): Segment | undefined;
-  /** Called for a damaged segment that the scan leaves out. */
+  /** Called for a damaged segment that the scan skips. */
   onDamaged(meta: SegmentMeta): void;
   /**
-   * Called in the read transaction of each block, because dictionary entries that the block refers to may be gone
-   * later.
+   * Called in the read transaction of each block, because retention may later remove the dictionary entries that the
+   * block refers to.
    */
   onBlock(block: NumberedBlock): void;
   /** Runs `work` in a read transaction. */
   runInTransaction<T>(work: () => T): T;
-  /** A number that changes whenever another connection has committed. */
+  /** Returns a number that changes whenever another connection has committed. */
   dataVersion(): number;
 }
 
@@ -63,7 +64,7 @@ export interface ScanOptions {
   reusesMemory: boolean;
 }
 
-/** An open segment: its matching rows in the scan's order, and the number of rows that were already returned. */
+/** An open segment: its matching rows in the scan's order, and the number of rows that the scan has returned. */
 interface SegmentCursor {
   segment: Segment;
   rows: Uint32Array;
@@ -71,7 +72,7 @@ interface SegmentCursor {
   position: number;
 }
 
-/** Blocks may be empty: the consumer should then do its other work and continue. */
+/** Scans events in order. Blocks may be empty, so that the consumer can do other work before it continues. */
 export function* scanBlocks(source: ScanSource, options: ScanOptions): Generator<NumberedBlock> {
   let merge: SegmentMerge | undefined;
   for (let left = options.limit; left > 0; ) {
@@ -133,7 +134,7 @@ class SegmentMerge {
     });
   }
 
-  /** Leaves out the segment that the error is about; rethrows an error that is not about a single segment. */
+  /** Drops the segment that the error is about; rethrows an error that is not about a single segment. */
   #leaveOut(error: unknown): SegmentMeta {
     const meta = leaveOut(error, this.#source.onDamaged);
     this.#cursors = this.#cursors.filter(({ segment }) => segment.firstNumber !== meta.firstNumber);
@@ -141,22 +142,22 @@ class SegmentMerge {
   }
 
   /**
-   * Lists the unsealed parts again if a writer has committed since the last block, because the writer may have merged
-   * them.
+   * Lists the unsealed parts again if a writer has committed since the last block. The writer may have merged parts
+   * into a segment.
    */
   #followWriter(): void {
     const dataVersion = this.#source.dataVersion();
     if (dataVersion === this.#dataVersion) return;
     this.#dataVersion = dataVersion;
     const changedFrom = this.#plan.refresh() ?? Number.POSITIVE_INFINITY;
-    // Retention may have removed segments, and with them the names that their rows refer to.
+    // Retention may have removed a segment, and the dictionary entries that its rows refer to.
     this.#cursors = this.#cursors.filter(
       ({ segment: { firstNumber } }) => firstNumber < changedFrom && this.#source.index.exists(firstNumber),
     );
   }
 
   /**
-   * Opens segments until the nearest row precedes every row of the unopened segments. Returns false if the number of
+   * Opens segments until the nearest row precedes all rows of the unopened segments. Returns false if the number of
    * opened segments reaches `openedMax` first.
    */
   #openReachable(openedMax: number): boolean {
@@ -197,7 +198,7 @@ class SegmentMerge {
     return nearest;
   }
 
-  /** Counts the rows of the nearest cursor that come before the rows of all other segments, open or not. */
+  /** Returns how many rows of the nearest cursor precede the rows of all other segments, opened or not. */
   #countBeforeOthers(cursor: SegmentCursor): number {
     const other = this.#findNearest(cursor);
     const unopened = this.#plan.peek();
@@ -209,7 +210,7 @@ class SegmentMerge {
   }
 
   /**
-   * Counts the rows, from the cursor's position on, that do not come after `key`: first with doubling steps, then with
+   * Returns how many rows, from the cursor's position on, do not come after `key`. The search uses doubling steps, then
    * a binary search.
    */
   #countUntil(cursor: SegmentCursor, key: RecordingKey): number {
@@ -218,7 +219,7 @@ class SegmentMerge {
     return findFirstPlaceNear(cursor.position, length, isAfter) - cursor.position;
   }
 
-  /** Returns a key that comes before every event of the segment in the scan's order. */
+  /** Returns a key that precedes every event of the segment in the scan's order. */
   #toEdgeKey({ minNs, maxNs }: SegmentMeta): RecordingKey {
     return this.#options.order === 'asc'
       ? { timestampNs: minNs, number: -1n }
@@ -246,8 +247,8 @@ function sortRows(segment: Segment, rows: Uint32Array, descending: boolean): Big
 }
 
 /*
- * Makes a block of the rows that can be read, together with the names that they refer to. Unreadable segments are left
- * out.
+ * /* Builds a block of the readable rows, and reads the dictionary entries that the block refers to. Unreadable
+ * segments are skipped.
  */
 
 export interface SegmentRun extends RowRun {
@@ -258,7 +259,7 @@ interface BlockSteps {
   gather(runs: readonly SegmentRun[]): NumberedBlock;
   /** Reads the dictionary entries that the block refers to. */
   onBlock(block: NumberedBlock): void;
-  /** Returns the segment to leave out; rethrows an error that is not about a single segment. */
+  /** Returns the segment to skip; rethrows an error that is not about a single segment. */
   leaveOut(error: unknown): SegmentMeta;
 }
 
@@ -278,16 +279,17 @@ export function buildReadableBlock(runs: readonly SegmentRun[], steps: BlockStep
   }
 }
 
-/** Reports the damaged segment that the error is about; rethrows an error that is not about a single segment. */
+/**
+ * Reports the damaged segment that the error is about, and returns it; rethrows an error that is not about a single
+ * segment.
+ */
 export function leaveOut(error: unknown, onDamaged: (meta: SegmentMeta) => void): SegmentMeta {
   if (!(error instanceof UnreadableSegment)) throw error;
   if (error.damage) onDamaged(error.meta);
   return error.meta;
 }
 
-/**
- * Returns the error of the first segment whose names are unreadable, or `error` itself when there is no such segment.
- */
+/** Returns the error of the first segment that fails when read alone, or `error` if no segment fails. */
 function findUnreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockSteps, error: unknown): unknown {
   for (const run of runs) {
     try {
@@ -300,30 +302,30 @@ function findUnreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockS
 }
 
 /*
- * Scans segments one after the other, in no order: sums need no order, and merging costs more than reading.
+ * /* Scans segments one after another, without merging. Sums need no order, and merging costs more than reading.
  *
  * Sealed segments never change, so each block of sealed segments has its own read transaction. All parts are read in
  * one transaction, because a writer may merge parts into segments between two transactions.
  */
 
 /**
- * The most segments in one block, and the number of windows passed before an empty block lets the consumer do other
- * work.
+ * Maximum number of segments in one block, and number of windows without a match after which an empty block lets the
+ * consumer do other work.
  */
 const SEGMENTS_A_STEP = 16;
 const PASSED_A_STEP = 32;
 /**
- * Segments are added to a block until it has this many rows: a transaction and a block for each segment would cost
- * more.
+ * Minimum number of rows of a block, unless it reaches `SEGMENTS_A_STEP`. A transaction and a block for each segment
+ * would cost more.
  */
 const ROWS_ENOUGH = 1024;
 
 interface UnorderedOptions extends Pick<ScanOptions, 'filter' | 'columns' | 'reusesMemory'> {
-  /** Minimum duration, which may rise during the scan; shorter events are left out. */
+  /** Minimum duration, which may rise during the scan; shorter events are skipped. */
   risingMinNs?: (() => bigint) | undefined;
 }
 
-/** Blocks may be empty: the consumer should then do its other work and continue. */
+/** Scans events in no order. Blocks may be empty, so that the consumer can do other work before it continues. */
 export function* scanUnordered(source: ScanSource, options: UnorderedOptions): Generator<NumberedBlock> {
   const { columns, reusesMemory, risingMinNs = () => 0n } = options;
   let { filter } = options;
@@ -359,7 +361,7 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
     });
   }
 
-  /** Takes segments from the front of the list, which must not be empty, until their rows are enough for a block. */
+  /** Removes segments from the front of the list until their rows suffice for a block. The list must not be empty. */
   function collectNextBlock(segments: SegmentMeta[]): NumberedBlock {
     const runs: SegmentRun[] = [];
     for (let [opened, rows] = [0, 0]; rows < ROWS_ENOUGH && opened < SEGMENTS_A_STEP; opened++) {
@@ -389,31 +391,31 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
 }
 
 /*
- * The segments that a scan has not opened yet, nearest first, while a writer keeps writing. Events with a number below
- * `sealedEnd` are in sealed segments. Events from there to `end` were in parts when the scan began. Later events are
- * not in this scan.
+ * /* The segments that a scan has not opened yet, nearest first, while a writer continues to write. Events with numbers
+ * below `sealedEnd` are in sealed segments. Events from `sealedEnd` to `end` were in parts when the scan began. Later
+ * events are not in this scan.
  *
- * Sealed segments never change and can only be removed, so they are read in windows. The few parts may be merged at any
- * time into a segment that begins with the same number, so they are listed again when the file has changed.
+ * Sealed segments never change and can only be removed, so they are read in windows. A writer may merge the few parts
+ * at any time into a segment that begins with the same number, so they are listed again when the file has changed.
  */
 
 interface PlannedSegment extends SegmentMeta {
   /**
-   * Set on an entry that stands for a window of segments without a match; the entry is not opened. A file may have a
-   * million such segments; the scan counts the entries, so that the consumer can do other work meanwhile.
+   * Set on an entry that represents a whole window of segments without a match. The scan counts the entry but does not
+   * open it. A file may have a million such segments, and the count lets the consumer do other work meanwhile.
    */
   isPassed?: true;
 }
 
 interface ScanPlan {
-  /** The scan returns only events with a number below this one. */
+  /** The scan returns only events with numbers below this one. */
   readonly end: number;
-  /** Returns the nearest segment that is not taken yet. */
+  /** Returns the nearest segment that was not taken yet. */
   peek(): PlannedSegment | undefined;
   take(): void;
   /**
-   * Lists the tail again. Segments that begin at or after the returned number must be forgotten: the plan returns them
-   * again, perhaps merged. The result is undefined when nothing that belongs to this scan can have changed.
+   * Lists the parts again. Returns undefined if no part of this scan can have changed. Otherwise returns a number, and
+   * the caller must drop its open segments from that number on: the plan returns them again, possibly merged.
    */
   refresh(): number | undefined;
 }
@@ -424,7 +426,7 @@ interface ScanPlanOptions {
   columnIds: ReadonlyMap<string, number>;
   filter: ResolvedFilter;
   order: 'asc' | 'desc';
-  /** Events that come before this time in the scan's order are not wanted. */
+  /** A time; events that precede it in the scan's order are not wanted. */
   startNs: bigint | undefined;
 }
 
@@ -478,11 +480,11 @@ function planScan({ index, columnIds, filter, order, startNs }: ScanPlanOptions)
 }
 
 interface UnorderedPlan {
-  /** The scan returns only events with a number below this one. */
+  /** The scan returns only events with numbers below this one. */
   readonly end: number;
-  /** Returns the sealed segments window by window, and undefined at the end. */
+  /** Returns the next window of sealed segments; undefined at the end. */
   readNextSealed(): SegmentMeta[] | undefined;
-  /** The segments that were not sealed when the scan began, read in the transaction of this call. */
+  /** Returns the segments that were not sealed when the scan began, as the transaction of this call reads them. */
   tail(): SegmentMeta[];
 }
 
@@ -515,7 +517,7 @@ interface SealedOptions extends Omit<ScanPlanOptions, 'columnIds' | 'startNs'> {
   sealedEnd: number;
 }
 
-/** Returns the sealed segments window by window, and undefined at the end. */
+/** Returns a function that returns the next window of sealed segments; undefined at the end. */
 function createSealedSource({
   index,
   filter,

@@ -1,5 +1,5 @@
 /**
- * Reads sealed segments in the order of their event numbers, for a reader that takes each segment once. Sealed segments
+ * Reads sealed segments in the order of their event numbers, for a reader that reads each segment once. Sealed segments
  * never change, and retention removes them in nearly this order.
  */
 
@@ -22,22 +22,22 @@ export type SealedSegment = Pick<
   'firstNumber' | 'endNumber' | 'eventCount' | 'typeMask' | 'minNs' | 'maxNs' | 'maxDurationNs'
 >;
 
-/** `block` has no events of types that this kreplay does not know. */
+/** The result of reading a segment. `block` has no events of types that this kreplay does not know. */
 export type SealedEvents = { kind: 'events'; block: NumberedBlock } | { kind: 'damaged' } | { kind: 'removed' };
 
 export interface SealedReader {
-  /** Returns at most `limit` segments that have events with numbers of at least `from`, in the order of numbers. */
+  /** Returns at most `limit` sealed segments with event numbers of at least `from`, in the order of numbers. */
   listSealedSegments(from: number, limit: number): SealedSegment[];
   /**
-   * Returns all events of a segment in recorded order, and caches the dictionary entries that the events refer to. The
-   * block is valid until the next call.
+   * Returns all events of a segment in recorded order, and caches the dictionary entries that they refer to. The block
+   * is valid until the next call.
    */
   readSealedEvents(segment: SealedSegment): SealedEvents;
-  /** The number after the last event, and the number up to which segments are sealed. */
+  /** Returns the number after the last event, and the number below which all segments are sealed. */
   ends(): { end: number; sealedEnd: number };
   /**
-   * Returns a time before which no event with at least this number began, sealed or not; undefined if there is no such
-   * event.
+   * Returns a lower bound for the start times of all events numbered `from` or higher, sealed or not; undefined if
+   * there are none.
    */
   findEarliestNs(from: number): bigint | undefined;
 }
@@ -47,7 +47,7 @@ const EVENT_TYPES = EVENTS.map(({ id }) => id).sort((a, b) => a - b);
 /** Bounds that every segment overlaps. */
 const EVERYWHERE = { firstNs: 0n, lastNs: I64_MAX, typeMask: -1n, minDurationNs: 0n };
 
-/** `everything` is a filter that all events of known types match. */
+/** Opens the reader. `everything` returns a filter that all events of known types match. */
 export function openSealedSegments(source: ScanSource, everything: () => ResolvedFilter): SealedReader {
   const make = createColumnReuser();
 
@@ -87,12 +87,15 @@ export function openSealedSegments(source: ScanSource, everything: () => Resolve
   };
 }
 
-/** Whether all events of a segment are within the bounds of its entry. Lookups of single events rely on that. */
+/**
+ * Returns whether all events of a segment are within the bounds of its entry. Lookups of single events rely on these
+ * bounds.
+ */
 function isWithin(
   { columns, numbers, rowCount }: NumberedBlock,
   { firstNumber, endNumber, typeMask, minNs, maxNs, maxDurationNs }: SealedSegment,
 ): boolean {
-  // A loop takes a tenth of the time that Uint32Array.from takes, which matters because every event is checked.
+  // This loop is ten times faster than Uint32Array.from, which matters because every event is checked.
   const rows = new Uint32Array(rowCount);
   for (let row = 0; row < rowCount; row++) rows[row] = row;
   const types = EVENT_TYPES.filter((type) => (maskOf([type]) & typeMask) !== 0n);

@@ -1,4 +1,4 @@
-/** A segment that a scan has opened: columns are decoded on demand, and may be dropped and decoded again. */
+/** A segment that a scan has opened. Its columns are decoded on demand, and may be dropped and decoded again. */
 import { type ColumnArray, createColumn, createColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
@@ -9,7 +9,7 @@ import { computePieceSeed, NUMBER, PIECES_MAX } from '../format/pieces.ts';
 import type { SegmentBytes, SegmentMeta } from './segment_index.ts';
 
 /**
- * Number of a scan's segments whose decoded columns are kept, about 0.5 MB each. The other segments keep only the
+ * Maximum number of segments of a scan with decoded columns, about 0.5 MB each. The other segments have only their
  * stored bytes.
  */
 const DECODED_SEGMENTS_MAX = 16;
@@ -17,8 +17,8 @@ const DECODED_SEGMENTS_MAX = 16;
 const EVENT_TYPE = COLUMNS.find(({ name }) => name === 'event_type')!;
 
 /**
- * Whether every segment with events stores the column. Zeros are not stored, so a column of timestamps that are all
- * zero is absent.
+ * Returns whether every segment with events must store the column. All-zero columns are not stored, so the timestamps
+ * may be absent if they are all zero.
  */
 function isNeverAbsent({ name }: Column, { maxNs }: SegmentMeta): boolean {
   return name === 'event_type' || (name === 'timestamp_ns' && maxNs > 0n);
@@ -28,33 +28,32 @@ export interface Segment {
   readonly firstNumber: number;
   readonly rowCount: number;
   readColumn(column: Column): ColumnArray;
-  /** Like `readColumn`, but returns undefined for an absent column, all of whose values are the default. */
+  /** Like `readColumn`, but returns undefined for a column that is not stored, and so has only absent values. */
   readStoredColumn(column: Column): ColumnArray | undefined;
-  /** Sets `target[to[i]]` to `column[from[i]]`; a few values are copied without decoding the other values. */
+  /** Sets `target[to[i]]` to `column[from[i]]`. Copying only some of the values does not decode the others. */
   copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
-  /** Number of the event in a row. */
   readEventNumber(row: number): number;
-  /** The segment's entry in the segment table, which is known without reading the rows. */
+  /** The segment's row in the segment table, which is available before the segment is read. */
   readonly meta: SegmentMeta;
   eventTypes(): Uint8Array;
   typeRowCount(eventType: number): number;
   /** Returns, for each row, its index in the columns of its event type. */
   places(): Uint32Array;
-  /** The inverse of `places`: returns the rows of an event type. */
+  /** Returns the rows of an event type; the inverse of `places`. */
   listRowsOfType(eventType: number): Uint32Array;
   dropDecoded(): void;
 }
 
-/** Where columns are in the file. */
+/** Locations of columns in the file. */
 export interface ColumnLocations {
   ids: ReadonlyMap<string, number>;
-  /** The piece of each column by name; columns that the file does not have are not in the map. */
+  /** The piece of each column by name. Columns that the file does not have are missing. */
   pieces: ReadonlyMap<string, number>;
 }
 
 /**
- * `cache` keeps pieces longer than the returned object; without a cache, each object reads its pieces again. `make`
- * allocates the memory of decoded columns; if it reuses memory, there must be no cache.
+ * Opens a segment. `cache` keeps its pieces for later segment objects; without a cache, each object reads its pieces
+ * again. `make` allocates the memory of decoded columns. If `make` reuses memory, there must be no cache.
  */
 export function openSegment(
   meta: SegmentMeta,
@@ -81,7 +80,10 @@ export function openSegment(
     return source;
   }
 
-  /** Parts are not cached, because a part is soon replaced by a segment that begins with the same number. */
+  /**
+   * Returns the data of a piece, from the cache if possible. Parts are not cached, because a writer soon replaces a
+   * part by a segment that begins with the same number.
+   */
   function openCachedSource(piece: number): SegmentData {
     if (!cache || !meta.sealed) return openSource(piece);
     let source = cache.get(firstNumber, piece);
@@ -100,7 +102,7 @@ export function openSegment(
     });
   }
 
-  /** Returns the data that contains the column; undefined when the file does not have the column. */
+  /** Returns the data that contains the column; undefined if the file does not have the column. */
   function findColumnData(column: Column): SegmentData | undefined {
     const piece = bytes.whole ? 0 : locations.pieces.get(column.name);
     if (piece === undefined) return undefined;
@@ -172,11 +174,13 @@ export function openSegment(
   return segment;
 }
 
-/** A segment that a scan leaves out and reports. */
+/** An error about a segment that a scan skips and reports. */
 export class UnreadableSegment extends Error {
   override readonly name = 'UnreadableSegment';
   readonly meta: SegmentMeta;
-  /** The damage that was found; undefined when retention has removed the segment, which is reported elsewhere. */
+  /**
+   * The damage that was found; undefined if retention has removed the segment, which the recording reports as a loss.
+   */
   readonly damage: RecordingError | undefined;
 
   constructor(meta: SegmentMeta, damage: RecordingError | undefined) {
@@ -186,7 +190,10 @@ export class UnreadableSegment extends Error {
   }
 }
 
-/** Damaged bytes make one segment unreadable, but not the whole file. */
+/**
+ * Runs `work` and converts errors about damage to an `UnreadableSegment`, so that only this segment is unreadable, not
+ * the whole file.
+ */
 export function runWithSegmentErrors<T>(meta: SegmentMeta, work: () => T): T {
   try {
     return work();
@@ -200,7 +207,6 @@ export function runWithSegmentErrors<T>(meta: SegmentMeta, work: () => T): T {
 
 const TYPES_MAX = 256;
 
-/** Returns the number of rows of each event type. */
 function countRowsByType(types: Uint8Array): Uint32Array {
   const counts = new Uint32Array(TYPES_MAX);
   nativeColumns.placeRows(types, counts, undefined);
@@ -219,7 +225,7 @@ function listTypeRows(types: Uint8Array, eventType: number, count: number): Uint
   return rows;
 }
 
-/** Keeps the decoded columns of the most recently used segments. */
+/** Keeps the decoded columns of the most recently used segments, and drops those of older segments. */
 export function createDecodedSegments(): { use(segment: Segment): void } {
   const recent = new Set<Segment>();
   return {
@@ -235,17 +241,17 @@ export function createDecodedSegments(): { use(segment: Segment): void } {
 }
 
 /*
- * Keeps decompressed pieces of sealed segments in memory, because queries return to the same few minutes. A piece is
- * kept when it is read again while its key is still in `seen`. So a scan over everything neither fills the cache nor
- * empties it. All readers of a thread share the memory.
+ * /* Caches decompressed pieces of sealed segments, because queries often return to the same few minutes. A piece is
+ * cached at its second read, if its key is still in `seen` then. So a scan of the whole recording neither fills nor
+ * flushes the cache. All readers of a thread share the memory.
  */
 
 const BYTES_MAX_DEFAULT = 64 * 1024 * 1024;
-/** Number of pieces that were read once and whose keys are remembered. */
+/** Maximum number of keys in `seen`, which has the pieces that were read once. */
 const SEEN_MAX = 8192;
 /**
- * Once the memory is full, only one in this many pieces is kept. If the pieces in use exceed the memory, most of them
- * would be dropped before they are read again, and allocating memory for them costs more than reading them.
+ * Once the memory is full, only one in this many pieces is cached. If the pieces in use exceed the memory, most of them
+ * would be dropped before their next read, and allocating memory for them costs more than reading them.
  */
 const KEPT_OF_MANY = 8;
 
@@ -255,7 +261,7 @@ interface PieceCache {
   close(): void;
 }
 
-/** Kept pieces in the order of insertion, which has the least recently used piece first. */
+/** Cached pieces, the least recently used first. */
 const kept = new Map<string, SegmentData>();
 const seen = new Set<string>();
 let bytes = 0;
@@ -264,14 +270,14 @@ let readers = 0;
 let isFull = false;
 let passed = 0;
 
-/** Sets the most bytes that this thread keeps; must be called before the thread's first query. */
+/** Sets the size of this thread's cache in bytes. Must be called before the thread's first query. */
 export function limitPieceCache(bytes: number): void {
   bytesMax = bytes;
 }
 
 export function openPieceCache(): PieceCache {
   const reader = `${readers++}:`;
-  // Keys are texts: a number made of an event number, which may be up to 2^53, and a piece number would be rounded.
+  // Keys are texts, because a number could not represent an event number (up to 2^53) and a piece number exactly.
   const buildPieceKey = (firstNumber: number, piece: number) => `${reader}${firstNumber}:${piece % PIECES_MAX}`;
   return {
     get(firstNumber, piece) {

@@ -1,16 +1,14 @@
-/**
- * Queries the segment table for the segments that may contain what a scan searches for, without decoding any segment.
- */
+/** Queries the segment table for the segments that may contain matches for a scan, without decoding any segment. */
 import type Database from 'better-sqlite3';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { createCorruptError, SegmentGone, toRecordingError } from '../format/errors.ts';
 import { PIECES_MAX } from '../format/pieces.ts';
 import { decodeStoredMax, END_NUMBER, unpackIds } from '../format/schema.ts';
 
-/** Number of segments that are read ahead of a scan. */
+/** Number of segments that one query reads for a scan. */
 const WINDOW_SEGMENTS = 64;
 
-/** The most contexts in one query: a transaction may have more than fit into one list. */
+/** Maximum number of contexts in one query. A transaction may have more contexts. */
 const CONTEXTS_A_QUERY = 65_536;
 
 const COLUMNS = `
@@ -21,7 +19,7 @@ const CAN_MATCH = `
   min_timestamp_ns <= :lastNs AND max_timestamp_ns >= :firstNs
   AND type_mask & :typeMask <> 0 AND max_duration_ns >= :minDurationNs`;
 
-/** Sealed segments in the order of their first event. */
+/** SQL for sealed segments in the order of their earliest event. */
 const ASCENDING = `
 SELECT ${COLUMNS}
 FROM segment
@@ -45,13 +43,13 @@ CROSS JOIN segment_context ON segment_context.context_id = wanted.value
 JOIN segment ON segment.first_number = segment_context.first_number
 WHERE sealed = 1 AND segment.first_number < :sealedEnd AND ${CAN_MATCH}`;
 
-/** Unsealed parts, and the segments that parts have become since. */
+/** SQL for unsealed parts, and for segments into which a writer has merged such parts. */
 const TAIL = `
 SELECT ${COLUMNS}
 FROM segment
 WHERE first_number >= :sealedEnd AND first_number < :end AND ${CAN_MATCH}`;
 
-/** Segments in the order of numbers, starting with the segment that holds `:from`. */
+/** SQL for segments in the order of numbers, starting with the segment that contains the number `:from`. */
 const ARRIVED = `
 SELECT ${COLUMNS}
 FROM segment
@@ -77,8 +75,8 @@ FROM segment
 WHERE sealed = 1`;
 
 /**
- * Finds the first part. Parts come after all sealed segments and are few, so the query goes backwards by number, never
- * through an index by time.
+ * SQL for the first part. Parts come after all sealed segments and are few, so the query goes backwards by number. The
+ * `+` stops SQLite from using an index by time.
  */
 const FIRST_PART = `
 SELECT first_number
@@ -90,7 +88,10 @@ WHERE +sealed = 0 AND first_number > (
 ORDER BY first_number
 LIMIT 1`;
 const DATA = 'SELECT data FROM segment WHERE first_number = ? AND sealed = ? AND event_count = ?';
-/** The casts are needed because numbers are bound as doubles, and a double may not hold a large key exactly. */
+/**
+ * SQL for the data of a piece. Numbers are bound as doubles, which cannot represent large keys exactly, so SQLite
+ * computes the key from integers.
+ */
 const PIECE = `
 SELECT data FROM segment_piece WHERE piece_key = CAST(? AS INTEGER) * ${PIECES_MAX} + CAST(? AS INTEGER)`;
 const MISSING_NUMBERS = 'SELECT 1 FROM segment WHERE end_number IS NOT NULL LIMIT 1';
@@ -109,25 +110,25 @@ export interface SegmentMeta {
   firstNumber: number;
   sealed: boolean;
   eventCount: number;
-  /** The number after the last event. If it is not `firstNumber + eventCount`, some numbers in between are missing. */
+  /** The number after the last event. If it is larger than `firstNumber + eventCount`, the numbers have gaps. */
   endNumber: number;
   typeMask: bigint;
   minNs: bigint;
   maxNs: bigint;
   maxDurationNs: bigint;
   services: Uint32Array;
-  /** Encoded facts about the segment's columns; undefined when none are stored. */
+  /** Encoded facts about the segment's columns; undefined if none are stored. */
   facts: Buffer | undefined;
 }
 
-/** The bytes of a segment: all in one blob, or in pieces that are read on demand. */
+/** The bytes of a segment: either one blob, or pieces that are read on demand. */
 export interface SegmentBytes {
   whole: Buffer | undefined;
-  /** Throws SegmentGone when retention has removed the segment meanwhile. */
+  /** Returns the bytes of a piece. Throws SegmentGone if retention has removed the segment meanwhile. */
   readPiece(piece: number): Buffer;
 }
 
-/** Bounds, as stored values (see `toStored`). Only segments that overlap them are read. */
+/** Bounds, as stored values (see `toStored`). Only segments that overlap the bounds are read. */
 export interface SegmentBounds {
   firstNs: bigint;
   lastNs: bigint;
@@ -136,7 +137,7 @@ export interface SegmentBounds {
 }
 
 export interface SegmentIndex {
-  /** The number after the last event, and the number up to which segments are sealed for good. */
+  /** Returns the number after the last event, and the number below which all events are in sealed segments. */
   ends(): { end: number; sealedEnd: number };
   longestSpanNs(): bigint;
   listSealedAfter(
@@ -147,19 +148,21 @@ export interface SegmentIndex {
   ): SegmentMeta[];
   listSealedWithContexts(contexts: Iterable<number>, sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
   tail(sealedEnd: number, end: number, bounds: SegmentBounds): SegmentMeta[];
-  /** Segments that contain numbers of [from, end), in the order in which they arrived. */
+  /** Returns segments with numbers in [from, end), in the order in which they arrived. */
   listArrived(from: number, end: number, bounds: SegmentBounds, limit: number): SegmentMeta[];
-  /** Returns a time before which no event with at least this number began; undefined if there is no such event. */
+  /** Returns a lower bound for the start times of all events numbered `from` or higher; undefined if there are none. */
   findEarliestNs(from: number): bigint | undefined;
-  /** Whether the segment still exists; retention may have removed it. */
+  /** Returns whether the segment still exists; retention may have removed it. */
   exists(firstNumber: number): boolean;
-  /** Returns undefined for an entry with impossible values, and when retention has removed the segment. */
+  /**
+   * Returns the segment's entry; undefined if the entry has impossible values, or if retention has removed the segment.
+   */
   findSegment(firstNumber: number): SegmentMeta | undefined;
-  /** Returns undefined when retention has removed the segment. */
+  /** Returns the segment's bytes; undefined if retention has removed the segment. */
   readBytes(segment: SegmentMeta): SegmentBytes | undefined;
   /**
-   * Returns the segments whose range of numbers includes the given number. A bundle may have several such segments, or
-   * may lack the number.
+   * Returns the segments whose range of numbers includes the number. In a bundle, ranges may overlap, and none of the
+   * segments may have the number.
    */
   findAround(number: number): SegmentMeta[];
 }
@@ -177,10 +180,10 @@ type SegmentRow = [
   facts: Buffer | null,
 ];
 
-/** Number of integer values at the beginning of a row. */
+/** Number of integer values at the start of a row. */
 const INTEGERS = 8;
 
-/** Calls `onDamagedEntry` for each entry with impossible values; such entries are left out. */
+/** Opens the index. Entries with impossible values are skipped; `onDamagedEntry` is called for each of them. */
 export function openSegmentIndex(database: Database.Database, onDamagedEntry: () => void): SegmentIndex {
   const prepareRows = (sql: string) => database.prepare<[object], SegmentRow>(sql).raw().safeIntegers();
   const [ascending, descending, withContexts, tail] = [ASCENDING, DESCENDING, WITH_CONTEXTS, TAIL].map(prepareRows);
@@ -197,7 +200,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   let hasMissingNumbers: boolean | undefined;
   const segmentRow = database.prepare<[number], SegmentRow>(ROW).raw().safeIntegers();
   const around = database.prepare<[number], SegmentRow>(AROUND).raw().safeIntegers();
-  /** Whether numbers may be missing; true also when that is impossible to determine. */
+  /** Returns whether the numbers of segments may have gaps; true also if damage hides the answer. */
   function canMissNumbers(): boolean {
     hasMissingNumbers ??= readOrSalvage(
       () => missingNumbers.get() === 1,
@@ -215,7 +218,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   return {
     ends() {
       const endNumber = end.get() ?? 0;
-      // Doubles are not exact above this limit. No event has a larger number, so an entry that claims one is damaged.
+      // Larger numbers are not exact as doubles. No event has such a number, so the entry that claims it is damaged.
       if (endNumber > Number.MAX_SAFE_INTEGER) onDamagedEntry();
       const sound = Math.min(endNumber, Number.MAX_SAFE_INTEGER);
       return { end: sound, sealedEnd: Math.min(firstPart.get() ?? sound, sound) };
@@ -298,7 +301,10 @@ function throwMissingPiece(segment: Buffer | undefined): never {
   throw new SegmentGone();
 }
 
-/** A damaged page may contain values of any type, whatever the table declares. */
+/**
+ * Returns whether a row has possible values. A damaged page may contain values of any type, whatever the table
+ * declares.
+ */
 function isSound(row: SegmentRow): boolean {
   const [firstNumber, , eventCount, endNumber, minNs, maxNs, , , services] = row;
   return (
@@ -328,8 +334,8 @@ function toSegmentMeta(row: SegmentRow): SegmentMeta {
 }
 
 /*
- * Reads segment entries when a page of their table is unreadable. An index has the times and numbers of the entries;
- * with these, the entries are found and read one by one. This is used only for files whose pages have checksums.
+ * /* Reads segment entries although a page of their table is unreadable. An index has the times and numbers of the
+ * entries, so the entries can be read one by one. Only recordings with checksums reach this code.
  */
 
 const ORDERS = {
@@ -354,12 +360,12 @@ LIMIT 64`;
 };
 
 interface Salvage<Row> {
-  /** Returns the next readable entries after a key; the list is empty at the end. */
+  /** Returns the next readable entries after a key. An empty list means the end. */
   readInOrder(order: 'asc' | 'desc', after: { afterNs: bigint; afterNumber: number }, bounds: object): Row[];
   readWithContexts(wanted: { contexts: string; sealedEnd: number }, bounds: object): Row[];
 }
 
-/** `entry` selects the entry with `:firstNumber`, unless `bounds` exclude it. */
+/** Opens the salvage. `entry` selects the entry with `:firstNumber` if it overlaps `bounds`. */
 function openSalvage<Row>(
   database: Database.Database,
   entry: Database.Statement<[object], Row>,

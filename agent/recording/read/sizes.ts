@@ -1,6 +1,6 @@
 /**
- * Limits that no recording of kreplay exceeds. A file that exceeds a limit comes from elsewhere, and is refused before
- * its values are read.
+ * Limits that no recording of kreplay exceeds. A file that exceeds a limit does not come from kreplay, and is rejected
+ * before its values are read.
  */
 import type Database from 'better-sqlite3';
 import { buildGroupsSql, type HashLevel, LEVELS } from '../format/context_hash.ts';
@@ -9,10 +9,10 @@ import { WORD_MAX } from '../format/losses.ts';
 import { RecentMap } from '../recent_map.ts';
 import { isDamage } from './segment_index.ts';
 
-/** The most bytes of a name, a path or an identifier: 64 KiB. */
+/** Maximum size of a name, a path or an identifier, in bytes. */
 export const TEXT_MAX = 65_536;
 
-/** The most bytes of a value, for each column with texts or blobs, and for `meta`, which has few rows. */
+/** Maximum size in bytes of each column with texts or blobs. */
 const LIMITS: readonly (readonly [table: string, column: string, bytes: number])[] = [
   ['meta', 'value', TEXT_MAX],
   ['name', 'text', TEXT_MAX],
@@ -31,16 +31,16 @@ const LIMITS: readonly (readonly [table: string, column: string, bytes: number])
 ];
 
 /**
- * The most rows of a table that is read as a whole. An agent that loses events at every drain writes this many losses
- * in five hours.
+ * Maximum number of rows of the tables that are read as a whole. An agent that loses events in every drain of the rings
+ * writes this many losses in five hours.
  */
 const ROWS_MAX = 100_000;
 const WHOLE_TABLES = ['meta', 'column_name', 'service', 'pin', 'loss', 'clock'];
 
 /**
- * Number of groups that may be less than half full. A lookup by text seeks in each group of hashes, so the number of
- * groups is limited. Contexts are numbered without gaps, and the contexts that pins keep long after their neighbours
- * were removed are in few groups.
+ * Number of groups of hashes that may be less than half full. A lookup by text seeks in each group, so the number of
+ * groups is limited. Contexts are numbered without gaps, so only old groups become sparse: there, retention keeps only
+ * the contexts of pins.
  */
 const SPARSE_GROUPS_MAX = 4096;
 
@@ -56,7 +56,7 @@ SELECT entry.name || '.' || attribute.name
 FROM main.sqlite_schema AS entry JOIN pragma_table_info(entry.name, 'main') AS attribute`;
 
 /**
- * Returns undefined for values that follow an unreadable page: they are not read later either, so they need no check.
+ * Returns undefined if a page is unreadable. Values after that page need no check, because they cannot be read later.
  */
 function readUnlessDamaged(look: () => unknown): unknown {
   try {
@@ -67,10 +67,10 @@ function readUnlessDamaged(look: () => unknown): unknown {
   }
 }
 
-/** Checks lengths, which are at the beginning of a row, so that values that are too long are never read. */
+/** Checks sizes before any value is read: SQLite stores the lengths at the start of a row. */
 export function checkSizes(database: Database.Database): void {
   const tables = new Set(database.prepare<[], string>('SELECT name FROM main.sqlite_schema').pluck().all());
-  // A damaged schema may lack a column: reading the column reports that.
+  // A damaged schema may lack a column. Reading that column later reports the damage.
   const columns = new Set(database.prepare<[], string>(COLUMNS).pluck().all());
   for (const [table, column, bytes] of LIMITS.filter(([table, column]) => columns.has(`${table}.${column}`))) {
     const tooLong = database.prepare<[number]>(`SELECT 1 FROM ${table} WHERE octet_length(${column}) > ? LIMIT 1`);
@@ -89,7 +89,7 @@ function hasTooManyHashes(database: Database.Database): boolean {
   const contexts = database.prepare<[], [number, number]>('SELECT count(*), coalesce(max(context_id), 0) FROM context');
   const [count, last] = contexts.raw().get()!;
   return LEVELS.some((level) => {
-    // A damaged schema may lack a level: reading the level reports that.
+    // A damaged schema may lack a level. Reading that level later reports the damage.
     const isThere = database.prepare("SELECT 1 FROM pragma_table_info(?, 'main') WHERE name = 'key'").get(level.table);
     if (isThere === undefined) return false;
     const groupsMax = SPARSE_GROUPS_MAX + Math.ceil((2 * count) / level.size);
@@ -102,9 +102,11 @@ function hasTooManyHashes(database: Database.Database): boolean {
   });
 }
 
-/* Keeps answers until a writer commits: many queries are about the same transaction, and most files have no writer. */
+/*
+ * /* Caches answers until a writer commits. Many queries are about the same transaction, and most files have no writer.
+ */
 
-/** Limits that together bound the memory, whatever clients request. */
+/** Limits that together bound the memory of the cache, whatever clients request. */
 const ANSWERS_MAX = 512;
 const LIST_MAX = 100;
 const KEY_LENGTH_MAX = 1000;
@@ -112,18 +114,18 @@ const KEY_LENGTH_MAX = 1000;
 type Argument = string | number | bigint | undefined;
 
 /**
- * Returns a function that answers as `work` does. Its callers share an answer and must not change it. An answer is not
- * kept if `isSmall` returns false for it.
+ * Returns a function that caches the answers of `work`. Callers share an answer and must not change it. An answer is
+ * not cached if `isSmall` returns false for it.
  */
 export type Keep = <Arguments extends readonly Argument[], Answer>(
   work: (...args: Arguments) => Answer,
   isSmall?: (answer: Answer) => boolean,
 ) => (...args: Arguments) => Answer;
 
-/** Whether a list is short enough to be kept. Longer lists are read again for each query. */
+/** Returns whether a list is short enough to be cached. Longer lists are read again for each query. */
 export const isShort = ({ length }: readonly unknown[]): boolean => length <= LIST_MAX;
 
-/** `version` returns a number that changes whenever another connection has committed. */
+/** Returns a cache. `version` returns a number that changes whenever another connection has committed. */
 export function keepUntilCommit(version: () => number): Keep {
   return (work, isSmall = () => true) => {
     let keptAt = version();

@@ -1,4 +1,4 @@
-/** Reads the summaries of transactions that the writer keeps, and which transactions are pinned. */
+/** Reads the summaries of transactions, and which transactions are pinned. */
 import type Database from 'better-sqlite3';
 import { max, min } from '../../../daemon/base/bigints.ts';
 import { findFirstNotBelow } from '../../../daemon/base/binary_search.ts';
@@ -25,10 +25,10 @@ LIMIT :limit`;
 const PINS = 'SELECT transaction_id, from_ns, pinned_ns FROM pin ORDER BY pinned_ns, transaction_id';
 
 export interface RecordingTransaction {
-  /** Position in the order of first appearance; a list continues from it. */
+  /** Position in the order of first appearance. A request with this key as `beforeKey` continues the list. */
   key: number;
   transactionId: string;
-  /** Trace id of the first context in which the transaction was seen. */
+  /** Trace id of the transaction's first context. */
   traceId: string | null;
   /** Start of the transaction's first own event, or of its first event if it has no own events. */
   firstTimestampNs: bigint;
@@ -43,23 +43,23 @@ export interface RecordingTransaction {
   services: string[];
 }
 
-/** Requests that carried a transaction's data but are not its own events. */
+/** Requests that wrote back a transaction's data, and are not its own events. */
 export interface WrittenBack {
   count: number;
   bytes: bigint;
-  /** End of the last of these requests; 0n if there are no such requests. */
+  /** End of the last of these requests; 0n if there are none. */
   lastEndNs: bigint;
 }
 
 export interface RecordingTransactionsRequest {
   limit: number;
-  /** Only transactions that appeared before the one with this key are returned. */
+  /** Key of a transaction; only transactions that appeared before it are returned. */
   beforeKey?: number;
 }
 
 export interface TransactionReader {
   readTransaction(id: string): RecordingTransaction | undefined;
-  /** Like `readTransaction`, for the keys of the transaction's summaries. */
+  /** Reads a transaction by the keys of its summaries. */
   readTransactionByKeys(keys: readonly number[]): RecordingTransaction | undefined;
   /** Returns transactions in the order of their first appearance, the newest first. */
   listTransactions(request: RecordingTransactionsRequest): RecordingTransaction[];
@@ -67,9 +67,9 @@ export interface TransactionReader {
 
 export interface RecordingPin {
   transactionId: string;
-  /** Start of the period that is kept, in nanoseconds since the epoch. */
+  /** Start of the period whose events are kept, in nanoseconds since the epoch. */
   fromNs: bigint;
-  /** When the transaction was first pinned. */
+  /** Time at which the transaction was first pinned. */
   pinnedNs: bigint;
 }
 
@@ -98,7 +98,8 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n) || typeof transactionId !== 'string')
       throw createCorruptError('a summary of a transaction is malformed');
     if (services.length > TEXT_MAX) throw createCorruptError('a transaction has more services than any has');
-    // A service gets a new id when its old id is too old, and the name of the old id may be gone.
+    // A service may have several ids: it gets a new id when its old one is too old. Retention may have removed the old
+    // id's name.
     const names = Array.from(unpackIds(services), lookup.name).filter((name) => name !== '');
     return {
       key: Number(key),
@@ -122,7 +123,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
   }
 
   return {
-    // There are several keys when the writer had forgotten the transaction before its next event.
+    // A transaction has several keys if the writer had dropped it from its cache before its next event.
     readTransaction: (id) => readTransactionByKeys(lookup.findTransactionKeys(id)),
     readTransactionByKeys,
     listTransactions: ({ limit, beforeKey = Number.MAX_SAFE_INTEGER }) =>
@@ -137,7 +138,7 @@ export function openPinReader(database: Database.Database): PinReader {
   };
 }
 
-/** Joins two summaries of one transaction; `a` is the earlier one. */
+/** Joins two summaries of one transaction; `a` is the earlier summary. */
 export function joinSummaries(a: RecordingTransaction, b: RecordingTransaction): RecordingTransaction {
   const slower = chooseSlower(a, b);
   const firstTimestampNs = computeFirstStartNs([a, b]);
@@ -156,7 +157,7 @@ export function joinSummaries(a: RecordingTransaction, b: RecordingTransaction):
 
 type Ends = Pick<RecordingTransaction, 'lastEndNs' | 'writtenBack' | 'eventCount'>;
 
-/** Whether the transaction has events that are not write-back. */
+/** Returns whether the transaction has events that are not write-back. */
 function hasOwn({ writtenBack, eventCount }: Pick<RecordingTransaction, 'writtenBack' | 'eventCount'>): boolean {
   return eventCount > writtenBack.count;
 }
@@ -189,7 +190,7 @@ export function joinWrittenBack(parts: readonly Pick<RecordingTransaction, 'writ
   return joined;
 }
 
-/** Returns the latest end of all events of the transaction. */
+/** Returns the end of the transaction's last event, including write-back. */
 export function computeWholeEndNs({
   lastEndNs,
   writtenBack,
@@ -198,17 +199,19 @@ export function computeWholeEndNs({
 }
 
 /*
- * Transactions in memory, as columns sorted by key. Lists of transactions are filtered and sorted with these columns. A
- * row takes about 50 bytes, so a recording with a million transactions is searched without reading its file.
+ * /* A table of transactions in memory, with columns sorted by key, for filtering and sorting lists of transactions. A
+ * row takes about 50 bytes, so even a million transactions fit, and a search does not read the file.
  */
 
 const ROWS_MIN = 1024;
-/** Rows of removed transactions are skipped. Once they exceed this share of all rows, they are deleted. */
+/**
+ * Maximum share of rows whose transactions are gone. Above it, these rows are deleted; until then, readers skip them.
+ */
 const GONE_SHARE_MAX = 1 / 3;
 
 interface TransactionRow {
   key: number;
-  /** Hash of the transaction's id, which is the same in every recording. */
+  /** Hash of the transaction's id. It is the same in every recording. */
   hash: number;
   /** Start of the transaction's first own event, or of its first event if it has no own events. */
   firstNs: bigint;
@@ -216,7 +219,7 @@ interface TransactionRow {
   endNs: bigint;
   eventCount: number;
   hasError: boolean;
-  /** An id for the transaction's set of services; equal sets have the same id. */
+  /** Id of the transaction's set of services. Equal sets have the same id. */
   serviceSet: number;
 }
 
@@ -229,22 +232,22 @@ export interface TransactionColumns {
   readonly eventCounts: Float64Array;
   readonly hasError: Uint8Array;
   readonly serviceSets: Uint32Array;
-  /** 1 when retention has removed the transaction. */
+  /** 1 if retention has removed the transaction. */
   readonly gone: Uint8Array;
 }
 
 interface TransactionTable {
   readonly columns: TransactionColumns;
-  /** Changes whenever a row changes. */
+  /** A number that changes whenever a row changes. */
   readonly version: number;
-  /** Returns the place of the key, or the place where it would be inserted. */
+  /** Returns the index of the key's row, or the index at which the row would be inserted. */
   findPlace(key: number): number;
   /**
-   * Replaces the row with this key, or adds the row. At the end a row is simply appended; elsewhere the rows after it
+   * Replaces the row with this key, or adds the row. Adding a row at the end is cheap; elsewhere, all rows after it
    * move.
    */
   put(row: TransactionRow): void;
-  /** Removes the rows from this place on. */
+  /** Removes the rows from index `length` on. */
   truncate(length: number): void;
   setGone(place: number): void;
 }
@@ -339,7 +342,9 @@ function createTransactionColumns(rows: number): Growing {
   };
 }
 
-/** Returns the arrays, typed as if they were of one kind: values only move within their own array. */
+/**
+ * Returns all column arrays. The type claims one kind of array, which is safe because values only move within an array.
+ */
 function listColumnArrays({ length: _, ...arrays }: TransactionColumns): Float64Array[] {
   return Object.values(arrays) as unknown as Float64Array[];
 }
@@ -351,18 +356,22 @@ function copyRows(from: Growing, to: Growing): void {
 }
 
 /*
- * Keeps a table of a recording's transactions up to date, a little at each step. The whole file is read once; later
- * steps read only the transactions that new events can have changed.
+ * /* Updates a table of a recording's transactions in small steps. The whole file is read once; later passes read only
+ * the
+ * transactions that new events may have changed.
  *
  * An event refers only to the latest `IDS_IN_USE_MAX` contexts, so `changedFrom` is that many ids before the
- * `context_from` of the first new segment. Transactions from `changedFrom` on are read again; older transactions only
- * if a newer context belongs to them.
+ * `context_from` of the first new segment. Transactions from `changedFrom` on are read again. Older transactions are
+ * read again only if one of their contexts is newer than `changedFrom`.
  */
 
-/** Number of rows read in a step, which takes some milliseconds. */
+/** Number of rows that a step reads, which takes some milliseconds. */
 const ROWS_A_STEP = 2048;
 
-/** Services are read as hex: making a buffer of each blob would take longer than everything else. */
+/**
+ * SQL for the columns of a row. Services are read as hex, because creating a buffer for each blob would take longer
+ * than everything else.
+ */
 const COLUMNS = `
   transaction_key, transaction_id, first_timestamp_ns, last_end_ns, event_count, error_count > 0, hex(services)`;
 
@@ -373,7 +382,7 @@ WHERE transaction_key > ?
 ORDER BY transaction_key
 LIMIT ${ROWS_A_STEP}`;
 
-/** Older transactions that continue under a newer context. */
+/** SQL for older transactions with a context from `:changedFrom` on. */
 const CONTINUED = `
 SELECT ${COLUMNS}
 FROM transaction_summary
@@ -384,25 +393,26 @@ WHERE transaction_key IN (
 const CONTEXT_FROM = `
 SELECT context_from FROM segment WHERE first_number <= ? ORDER BY first_number DESC LIMIT 1`;
 
-/** The oldest keys. Retention removes summaries from this end. */
+/** SQL for the oldest keys. Retention removes the oldest summaries. */
 const OLDEST_KEYS = `
 SELECT transaction_key FROM transaction_summary ORDER BY transaction_key LIMIT ${ROWS_A_STEP}`;
 
-/** `lower` and `instr` of SQLite change only the case of the letters a to z, and know no wildcards. */
+/**
+ * SQL for the keys of transactions whose id contains a text. SQLite's `lower` changes only ASCII letters, and `instr`
+ * has no wildcards.
+ */
 const KEYS_OF_ID_PART = `
 SELECT transaction_key
 FROM transaction_summary
 WHERE transaction_key BETWEEN :first AND :last AND instr(lower(transaction_id), lower(:part)) > 0
 ORDER BY transaction_key`;
 
-/** The largest context id. */
+/** The largest possible key, which is a context id. */
 const KEY_MAX = 2n ** 32n - 1n;
 
 type IndexRow = [bigint, string, bigint, bigint, bigint, bigint, string];
 
-/**
- * A pass over the rows: the last key that was read, and the number that followed the last event when the pass began.
- */
+/** A pass over the rows: the last key that was read, and the number after the last event when the pass began. */
 interface Reading {
   after: number;
   end: number;
@@ -410,15 +420,13 @@ interface Reading {
 
 export interface TransactionIndex {
   columns(): TransactionColumns;
-  /** Stays the same as long as the columns stay the same. */
+  /** Returns a number that changes whenever the columns change. */
   version(): number;
-  /** Returns the services of each set, indexed by the set's number. */
+  /** Returns the service names of each set, indexed by the set's id. */
   serviceSets(): readonly (readonly string[])[];
-  /**
-   * Reads some rows; returns false until the columns have caught up with the file as it was at the start of the pass.
-   */
+  /** Reads some rows; returns false until the columns have caught up with the file at the start of the pass. */
   step(): boolean;
-  /** Marks a row whose transaction is gone from the file. */
+  /** Marks the row of a transaction that is gone from the file. */
   setGone(place: number): void;
   /**
    * Returns, in ascending order, the keys from `first` to `last` of the transactions whose ids contain `part`. It reads
@@ -446,16 +454,17 @@ export function openTransactionIndex({ database, lookup, runInTransaction }: Ind
   const serviceSets: string[][] = [];
   const setNumbers = new Map<string, number>();
   let seenVersion: number | undefined;
-  /** The table covers the events below this number. */
+  /** The table includes all events below this number. */
   let seenEnd = 0;
   /** The current pass; undefined after it has finished. */
   let reading: Reading | undefined;
 
-  /** Returns the number of a set of services. All transactions share a few sets. */
+  /** Returns the id of a set of services. Most transactions share a few sets. */
   function internServiceSet(ids: string): number {
     let number = setNumbers.get(ids);
     if (number === undefined) {
-      // A service gets a new id when its old id is too old, and the name of the old id may be gone.
+      // A service may have several ids: it gets a new id when its old one is too old. Retention may have removed the
+      // old id's name.
       const names = Array.from(unpackIds(Buffer.from(ids, 'hex')), lookup.name).filter((name) => name !== '');
       number = serviceSets.push([...new Set(names)].sort()) - 1;
       setNumbers.set(ids, number);
@@ -506,7 +515,7 @@ export function openTransactionIndex({ database, lookup, runInTransaction }: Ind
     for (const row of found) put(row);
     if (found.length === ROWS_A_STEP) {
       const last = Number(found.at(-1)![0]);
-      // A damaged file might make this go on forever.
+      // Without this check, a damaged file could cause an endless loop.
       if (last <= reading.after) throw createCorruptError('its list of transactions is not in order');
       reading.after = last;
       return false;
@@ -526,7 +535,10 @@ export function openTransactionIndex({ database, lookup, runInTransaction }: Ind
   };
 }
 
-/** A damaged page may contain values of any type, whatever the table declares. */
+/**
+ * Returns whether a row has possible values. A damaged page may contain values of any type, whatever the table
+ * declares.
+ */
 function isSound([key, transactionId, first, end, events, hasError]: IndexRow): boolean {
   return (
     [key, first, end, events, hasError].every((value) => typeof value === 'bigint' && value >= 0n) &&

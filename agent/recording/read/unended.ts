@@ -1,5 +1,5 @@
 /**
- * Reads calls and requests that have begun and not ended: those in progress now, and those in progress when a writer
+ * Reads calls and requests that have begun but not ended: those in progress now, and those in progress when a writer
  * ended.
  */
 import type Database from 'better-sqlite3';
@@ -40,17 +40,17 @@ export interface UnendedOwner {
   trace_id: string | null;
 }
 
-/** Values that an event has before it ends, by their names in the API. */
+/** The values of an event that are known before it ends, by their names in the API. */
 export interface RecordedUnended extends UnendedOwner {
   event_type: EventType;
   timestamp_ns: bigint;
   pid: number;
   tid: number;
   comm: string;
-  /** Only calls have `syscall` and `file`; `file` is null if it is not known. */
+  /** Set for calls only. `file` is null if the file is unknown. */
   syscall?: string;
   file?: string | null;
-  /** Only block requests have `operation` and `device`. */
+  /** Set for block requests only. */
   operation?: string;
   device?: string;
   queued_by?: Queuer | null;
@@ -60,8 +60,8 @@ export interface RecordedUnended extends UnendedOwner {
 
 export interface UnendedLists {
   /**
-   * Calls and requests in progress at the writer's last commit, sorted by their starts. A stopped writer made its
-   * last commit at its end.
+   * Calls and requests in progress at the writer's last commit, sorted by start. A writer that was stopped made its
+   * last commit when it ended.
    */
   events: RecordedUnended[];
   /**
@@ -69,7 +69,7 @@ export interface UnendedLists {
    * start.
    */
   lost: RecordedUnended[];
-  /** All other calls and requests in progress, of any kind. */
+  /** Number of calls and requests in progress that are not listed, of any kind. */
   unlisted: Unlisted;
 }
 
@@ -111,7 +111,7 @@ export function openUnended(
       const said = new Map(values.all());
       const { events, unlisted } = readList(said.get(IN_PROGRESS));
       const keptNs = (said.has(UNFINISHED) && removedUntil.get()) || 0n;
-      // Every entry is a loss as well, so unreadable entries are not counted here.
+      // Each entry of this list is also recorded as a loss, so unreadable entries are not counted here.
       const lost = readList(said.get(UNFINISHED)).events.filter(({ timestamp_ns }) => timestamp_ns >= keptNs);
       const others = joinUnlisted(unlisted, readUnlisted(said.get(IN_PROGRESS_UNLISTED)));
       return { events: events.sort(compareStarts), lost, unlisted: others };
@@ -119,7 +119,7 @@ export function openUnended(
   };
 }
 
-/** Counts events of types that only a later kreplay knows. */
+/** Counts events of types that only a newer kreplay knows. */
 function countUnknownTypes(block: NumberedBlock): Unlisted {
   const [types, starts] = ['event_type', 'timestamp_ns'].map((name) => block.columns.get(name)!) as [
     Uint8Array,
@@ -190,7 +190,7 @@ function buildUnendedEvents(
 
 type OwnText = Pick<RecordedUnended, OwnField>;
 
-/** Returns, as texts, the fields of an event that filters have conditions on. */
+/** Returns the fields of an event on which filters can have conditions, as texts. */
 function ownTexts(
   type: NonNullable<ReturnType<typeof findEventDefinition>>,
   readNumber: (column: string) => number,
@@ -209,7 +209,7 @@ function ownTexts(
   return Object.fromEntries(texts);
 }
 
-/** The conditions of a filter that can be judged without an end. */
+/** The conditions of a filter that can be checked before an event ends. */
 export interface UnendedFilter extends Omit<EventValues, 'nodes' | 'results'> {
   transactionId?: string;
   traceId?: string;
@@ -217,7 +217,7 @@ export interface UnendedFilter extends Omit<EventValues, 'nodes' | 'results'> {
   excluded?: Omit<EventValues, 'nodes' | 'results'>;
 }
 
-/** Returns a test for whether a filter selects an event, as far as that can be judged before the event has ended. */
+/** Returns a test that checks whether an event matches a filter, as far as that is known before the event ends. */
 export function createUnendedTest(filter: UnendedFilter): (event: RecordedUnended) => boolean {
   const { transactionId, traceId, pid, excluded = {} } = filter;
   const services = omitEmptyNames(filter.services);
@@ -243,14 +243,14 @@ export function createUnendedTest(filter: UnendedFilter): (event: RecordedUnende
 }
 
 /**
- * Removes empty names from a filter: an empty name selects events without a name, and an event in progress has all its
+ * Removes empty names from a filter. An empty name selects events without a name, but an event in progress has all its
  * names.
  */
 function omitEmptyNames(names: readonly string[] | undefined): readonly string[] | undefined {
   return names?.filter((name) => name !== '');
 }
 
-/** Returns a test for each given field. An event whose type lacks the field has none of the wanted values. */
+/** Returns a test for each given field. An event whose type lacks the field fails the test. */
 function ownTest(given: OwnTexts): ((event: RecordedUnended) => boolean)[] {
   return Object.entries(OWN_FIELDS).flatMap(([texts, field]) => {
     const wanted = omitEmptyNames(given[texts as keyof OwnTexts]);

@@ -1,18 +1,18 @@
-/** Calls and requests in progress on a node, as JSON in which times are texts with all digits. */
+/** Encodes calls and requests in progress on a node as JSON. Times are texts, because numbers in JSON are not exact. */
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import type { Queuer } from '../../../bpf/schema/kinds.ts';
 import { NONE_UNLISTED } from '../format/in_progress.ts';
 import type { RecordedUnended, UnendedLists, UnendedOwner } from './unended.ts';
 
-/** The most characters of a text; a longer text does not come from `encodeUnended`. */
+/** Maximum length of a text. Texts from `encodeUnended` are shorter. */
 const LENGTH_MAX = 4_000_000;
 
-/** The most entries of `lost` in a text. All entries are also reported as losses. */
+/** Maximum number of `lost` entries in a text. All of them are also reported as losses. */
 const LOST_MAX = 64;
 
 const NOTHING: UnendedLists = { events: [], lost: [], unlisted: NONE_UNLISTED };
 
-/** Returns '' if nothing is in progress. */
+/** Encodes the lists; returns '' if nothing is in progress. */
 export function encodeUnended({ events, lost, unlisted }: UnendedLists): string {
   if (events.length === 0 && lost.length === 0 && unlisted.count === 0) return '';
   return JSON.stringify({ events, lost: lost.slice(-LOST_MAX), unlisted }, (_, value) =>
@@ -20,7 +20,7 @@ export function encodeUnended({ events, lost, unlisted }: UnendedLists): string 
   );
 }
 
-/** Returns undefined for a malformed text, because the text comes from a server, which may send anything. */
+/** Parses a text; returns undefined if the text is malformed. The text comes from a server, which may send anything. */
 export function parseUnended(text: string): UnendedLists | undefined {
   if (text === '') return NOTHING;
   if (text.length > LENGTH_MAX) return undefined;
@@ -101,7 +101,7 @@ function parseTimeNs(value: unknown): bigint {
   return BigInt(value as string);
 }
 
-/** Creates the error for malformed values, which is the same as for a text that is not JSON. */
+/** Creates the error for a malformed value. It has the same class as the error for a text that is not JSON. */
 function createMalformedError(what: string): SyntaxError {
   return new SyntaxError(`a ${what} is malformed`);
 }

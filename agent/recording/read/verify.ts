@@ -1,4 +1,4 @@
-/** Reads all of a recording, and reports which parts of it are damaged. The file is not changed. */
+/** Reads a whole recording and reports its damaged parts. The file is not changed. */
 import type Database from 'better-sqlite3';
 import { describeDamagedLog, findDamagedFrame, findDamagedPages, openDatabase } from '../format/database.ts';
 import { type RecordingError, toRecordingError } from '../format/errors.ts';
@@ -7,7 +7,7 @@ import { openReader, type RecordingReader } from './reader.ts';
 import { isDamage } from './segment_index.ts';
 import { checkSizes } from './sizes.ts';
 
-/** The most entries that are listed of each kind; a file that has more is as good as lost. */
+/** Maximum number of listed entries of each kind. A file with more damage is almost certainly lost. */
 const LISTED_MAX = 100;
 
 const BUSY_TIMEOUT_MS = 2000;
@@ -18,13 +18,13 @@ SELECT name, tbl_name, sql
 FROM main.sqlite_schema
 WHERE type = 'index' AND sql IS NOT NULL
 ORDER BY name`;
-/** The condition of a partial index, which a query must repeat to use the index. */
+/** The condition of a partial index. SQLite uses the index only for a query with the same condition. */
 const CONDITION = /\bWHERE\b.*$/s;
 
 export interface LostTime {
   fromNs: bigint;
   toNs: bigint;
-  /** 0 when the number is unknown. */
+  /** Number of lost events; 0 if it is unknown. */
   events: number;
 }
 
@@ -35,18 +35,19 @@ export interface Verified {
   /** Number of events that were read. */
   events: number;
   pages: number;
-  /** Numbers of damaged pages; only the first ones are listed. */
+  /** Numbers of the first damaged pages. */
   damagedPages: number[];
-  /** Tables and indexes that are not readable to the end. */
+  /** Tables and indexes that are not fully readable. */
   damagedParts: string[];
-  /**
-   * Errors that SQLite reports in the file's structure, wrong entries, and reasons why other parts could not be read.
-   */
+  /** Structural errors that SQLite reports, wrong entries, and the reasons why other parts are unreadable. */
   problems: string[];
   lost: LostTime[];
 }
 
-/** @throws RecordingError when it is impossible to open the file at all */
+/**
+ * Verifies a recording.
+ * @throws RecordingError if the file cannot be opened at all
+ */
 export function verifyRecording(path: string): Verified {
   const reader = openReader(path);
   try {
@@ -83,7 +84,7 @@ function verifyDatabase(database: Database.Database, reader: RecordingReader, pa
   problems.push(...findStructureProblems(database));
   const frame = findDamagedFrame(database);
   if (frame !== undefined) problems.push(describeDamagedLog(frame));
-  // Reading everything through the reader shows the effects of the damage: further problems, and the losses found.
+  // Reading everything through the reader finds further problems, and the losses that the damage causes.
   const events = attempt(() => countEvents(reader)) ?? 0;
   problems.push(...(attempt(() => reader.findWrongEntries(LISTED_MAX)) ?? []));
   attempt(() => void reader.clockSteps());
@@ -107,8 +108,7 @@ function verifyDatabase(database: Database.Database, reader: RecordingReader, pa
 }
 
 /**
- * Counts all events. Because no order is requested, each segment is decoded once, however many segments cover the same
- * time.
+ * Counts all events. Without an order, the scan decodes each segment only once, even if many segments overlap in time.
  */
 function countEvents(reader: RecordingReader): number {
   let events = 0;
@@ -142,7 +142,7 @@ function canRead(database: Database.Database, query: string): boolean {
   }
 }
 
-/** Lets SQLite check whether keys are in order, and whether an index lacks entries. */
+/** Lets SQLite check whether keys are in order, and whether indexes are complete. */
 function findStructureProblems(database: Database.Database): string[] {
   try {
     const found = database.prepare<[], string>(`PRAGMA main.integrity_check(${LISTED_MAX})`).pluck().all();

@@ -1,4 +1,4 @@
-/** Finds the segments that the pins of a recording keep, and the dictionary ids that these segments may refer to. */
+/** Finds the segments that pins protect from retention, and the dictionary ids that these segments may refer to. */
 import type Database from 'better-sqlite3';
 import { createContextFinder } from '../format/context_finder.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
@@ -8,8 +8,8 @@ const PINS = 'SELECT transaction_id AS transactionId, from_ns AS fromNs, to_ns A
 const WITH_CONTEXT = 'SELECT first_number FROM segment_context WHERE context_id = ?';
 
 /**
- * Segments that overlap the period before a transaction. They end after that period by at most the longest segment's
- * span.
+ * SQL for the segments that overlap the period before a transaction. The last condition follows from the others and
+ * from the longest segment's span; it limits the range of the index by end that SQLite scans.
  */
 const BEFORE = `
 SELECT first_number
@@ -24,7 +24,7 @@ SELECT name_from AS nameFrom, name_end AS nameEnd, file_from AS fileFrom, file_e
 FROM segment
 WHERE first_number = ?`;
 
-/** SQL for whether the recording has the event that arrived last of the transaction that `transaction_summary` describes. */
+/** SQL that is true if the recording still has the last-arrived event of the transaction in `transaction_summary`. */
 export const HAS_LAST_EVENT = `EXISTS (
     SELECT 1 FROM segment
     WHERE first_number = (SELECT max(first_number) FROM segment WHERE first_number <= transaction_summary.last_number)
@@ -38,7 +38,7 @@ export interface IdRange {
 }
 
 export interface PinnedContent {
-  /** First numbers of the kept segments. */
+  /** First numbers of the segments that pins protect. */
   segments: ReadonlySet<number>;
   /** Keys of the pinned transactions. */
   transactionKeys: ReadonlySet<number>;
@@ -47,7 +47,10 @@ export interface PinnedContent {
   files: readonly IdRange[];
 }
 
-/** Returns the segments that contain a pinned transaction, or what the node did right before the transaction. */
+/**
+ * Returns the segments with events of a pinned transaction or of the period before the transaction, and their
+ * dictionary ids.
+ */
 export function findPinnedSegments(database: Database.Database): PinnedContent {
   const segments = new Set<number>();
   const transactionKeys = new Set<number>();

@@ -1,6 +1,7 @@
 /**
- * Pins a transaction: retention then keeps the transaction, and what the node did right before it. A server of the
- * recording writes pins while the agent writes events, so a pin is one short database transaction.
+ * Pins a transaction: retention then keeps the transaction's events, and all events of the node in a period before it.
+ * A server of the recording writes pins while the agent writes events, so writing a pin is one short database
+ * transaction.
  */
 import { existsSync } from 'node:fs';
 import type Database from 'better-sqlite3';
@@ -12,10 +13,10 @@ import { openLog } from '../format/recording_log.ts';
 import { checkFormat, toStored } from '../format/schema.ts';
 import { findPinnedSegments, HAS_LAST_EVENT } from './pinned_segments.ts';
 
-/** How long to wait for the agent's commit. The server of the recording is blocked meanwhile. */
+/** Time to wait while the agent commits. The server of the recording is blocked meanwhile. */
 const BUSY_TIMEOUT_MS = 500;
 
-/** Share of the recording's size limit that pins may take; the rest is for new events. */
+/** Maximum share of the recording's size limit for pinned segments; the rest is for new events. */
 export const PINNED_SHARE_MAX = 0.5;
 
 const PIN = `
@@ -25,7 +26,10 @@ RETURNING from_ns`;
 
 const UNPIN = 'DELETE FROM pin WHERE transaction_id = ?';
 
-/** The summaries of a transaction are deleted some time later than its events: only events can be kept. */
+/**
+ * SQL for the start of a transaction's first event. A summary outlives the events of its transaction for some time, so
+ * the query ignores transactions whose events are gone.
+ */
 const FIRST_EVENT = `
 SELECT min(first_timestamp_ns)
 FROM transaction_summary
@@ -51,7 +55,7 @@ SELECT
 
 export interface PinRequest {
   transactionId: string;
-  /** Length of the period before the transaction's first event that is also kept. */
+  /** Length of the period before the transaction's first event. Retention also keeps the events in this period. */
   beforeNs: bigint;
   nowNs: bigint;
 }
@@ -59,13 +63,13 @@ export interface PinRequest {
 export interface PinResult {
   /** Start of the period that is kept, in nanoseconds since the epoch. */
   fromNs: bigint;
-  /** Bytes that all pins of the recording keep. */
+  /** Total size of the segments that all pins of the recording keep, in bytes. */
   pinnedBytes: number;
 }
 
 /**
- * Returns undefined when the recording does not contain the transaction. A transaction that is pinned again stays
- * pinned, with the longer of the two periods before it.
+ * Pins a transaction. Returns undefined if the recording does not contain the transaction. Pinning a transaction again
+ * keeps the longer of the two periods before it.
  * @throws RecordingError recording_not_writable, recording_busy, pins_full ...
  */
 export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }: PinRequest): PinResult | undefined {
@@ -82,18 +86,19 @@ export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }:
   });
 }
 
-/** Returns whether the transaction was pinned. */
+/** Removes the pin of a transaction; returns whether there was a pin. */
 export function unpinTransaction(path: string, transactionId: string): boolean {
   return runWriteTransaction(path, (database) => database.prepare(UNPIN).run(transactionId).changes > 0);
 }
 
 /**
- * Resolves once all pins of the recording, and the events that they keep, are on disk and so survive a loss of power.
- * Another thread waits for the disk.
+ * Syncs the recording's log in another thread. Once the promise resolves, all pins and the events that they keep
+ * survive
+ * a power loss.
  * @throws RecordingError recording_io_error, recording_full
  */
 export async function syncPins(path: string): Promise<void> {
-  // Without a log, the file itself has all pins, and it was synced.
+  // Without a log, all pins are in the file itself, and the file was synced.
   if (!existsSync(`${path}-wal`)) return;
   const log = openLog(path);
   const failure = await new Promise<RecordingError | undefined>((done) => log.beginSync(done));

@@ -1,7 +1,7 @@
 /**
- * Removes dictionary entries and summaries that no event refers to. Events refer only to recent ids, so the oldest kept
- * segment shows which ids are too old for that segment and for all later segments; see format/ids.ts. Each call checks
- * a limited number of ids in ascending order, and spares the ids that pinned segments may refer to.
+ * Removes dictionary entries and summaries that no event refers to. Events refer only to recent ids (see
+ * format/ids.ts), so the oldest kept segment determines which ids are too old for all kept segments. Each call checks a
+ * limited number of ids in ascending order, and skips the ids that pinned segments may refer to.
  */
 import type Database from 'better-sqlite3';
 import { buildKeyContextSql, groupStart, type HashLevel, LEVELS } from '../format/context_hash.ts';
@@ -9,10 +9,13 @@ import type { NextIds } from '../format/ids.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import { HAS_LAST_EVENT, type IdRange, type PinnedContent } from './pinned_segments.ts';
 
-/** Number of ids of each kind that a call checks. The segments that one step removes do not have more ids than that. */
+/**
+ * Number of ids of each kind that a call checks. The segments that one retention step removes have at most this many
+ * ids, so pruning keeps up.
+ */
 const IDS_A_CALL = 20_000;
 
-/** Number of summaries checked at once, and time for which a call continues to check summaries. */
+/** Number of summaries that one query checks, and the time after which a call starts no further query. */
 const SUMMARIES_AT_ONCE = 1000n;
 const SUMMARIES_BUDGET_MS = 10;
 
@@ -37,15 +40,15 @@ FROM (
   ORDER BY key LIMIT ${HASHES_A_CALL}
 )`;
 
-/** Deletes the hashes of removed contexts from groups whose contexts were all checked. */
+/** Builds SQL that deletes the hashes of removed contexts from groups that contain only checked contexts. */
 const buildPruneHashesSql = (level: HashLevel) => `
 DELETE FROM ${level.table}
 WHERE key > :after AND key <= :upTo
   AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${buildKeyContextSql(level)})`;
 
 /**
- * Deletes transactions without events. Pinned segments may have events of transactions that are not pinned themselves:
- * events of the first context, or the last event.
+ * SQL that deletes the summaries of transactions without events. Pinned segments may contain events of transactions
+ * that are not pinned; the last two conditions keep those summaries.
  */
 const PRUNE_SUMMARIES = `
 DELETE FROM transaction_summary
@@ -64,8 +67,9 @@ FROM (
 )`;
 
 /**
- * Losses and clock steps older than all kept events are deleted, unless there are pins: pinned events may be as old. A
- * loss in a time whose events were not removed stays, because nothing else tells of it.
+ * SQL that deletes losses and clock steps older than all kept events. While there are pins, it deletes nothing, because
+ * pinned events may be as old. It keeps losses outside the period that retention removed, because no other record
+ * reports that events are missing there.
  */
 const PRUNE_NOTES = [
   `
@@ -73,24 +77,27 @@ DELETE FROM loss
 WHERE to_ns < :minNs AND cause <> 'retention' AND NOT EXISTS (SELECT 1 FROM pin)
   AND from_ns >= (SELECT min(from_ns) FROM loss WHERE cause = 'retention')
   AND to_ns <= (SELECT max(to_ns) FROM loss WHERE cause = 'retention')`,
-  // The clock offset that was in force at that time is kept.
+  // The clock offset that applied at `:minNs` is kept.
   `
 DELETE FROM clock
 WHERE clock_id < (SELECT max(clock_id) FROM clock WHERE boot_ns + offset_ns <= :minNs) AND NOT EXISTS (SELECT 1 FROM pin)`,
 ];
 
-/** The oldest events that are kept, apart from pinned events. */
+/** The oldest kept events; pinned events do not count. */
 export interface OldestKept {
   number: bigint;
   minNs: bigint;
-  /** The next dictionary ids when these events were gathered. */
+  /** The next dictionary ids at the time when the first of these events was gathered. */
   ids: NextIds;
 }
 
 export interface Pruning {
-  /** Must be called when segments were removed; runs in its own transaction. */
+  /** Removes entries in a transaction of its own. The caller calls it after removing segments. */
   prune(oldest: OldestKept, pinned: PinnedContent): void;
-  /** Must be called when pins have changed, because entries that the old pins kept may have become removable. */
+  /**
+   * Starts again from the oldest ids. The caller calls it after pins have changed, because entries that removed pins
+   * protected may now be removable.
+   */
   restart(): void;
 }
 
@@ -113,7 +120,7 @@ export function openPruning(database: Database.Database): Pruning {
     prepareSmallestId('file', 'file_id'),
     prepareSmallestId('segment_context', 'context_id'),
   ];
-  /** All ids below these were checked. */
+  /** All ids below these have been checked. */
   const done: NextIds = { name: 1, file: 1, context: 1 };
   restart();
   let summariesAfter = 0n;
@@ -124,7 +131,7 @@ export function openPruning(database: Database.Database): Pruning {
     done.context = smallestContext!.get()!;
   }
 
-  /** Returns the ids that one call may remove; undefined when there are none. */
+  /** Returns the ids that this call may remove; undefined if there are none. */
   function takeNextIds(kind: keyof NextIds, keptFrom: number): IdRange | undefined {
     const from = done[kind];
     const end = Math.min(keptFrom - IDS_IN_USE_MAX, from + IDS_A_CALL);
@@ -138,7 +145,8 @@ export function openPruning(database: Database.Database): Pruning {
     do {
       const { upTo, old } = nextSummaries.get({ after: summariesAfter, oldest })!;
       if (upTo === null || old === 0n) {
-        // The check starts over, because nearly all transactions that began later have newer events.
+        // No old summary is left in this batch, and nearly all later transactions have newer events. So the next call
+        // starts over.
         summariesAfter = 0n;
         return;
       }
@@ -171,12 +179,13 @@ export function openPruning(database: Database.Database): Pruning {
 }
 
 /**
- * Returns a function that removes the hashes of removed contexts from the groups before the group of the given context.
+ * Returns a function that takes a context id, and removes the hashes of removed contexts from the groups before that
+ * context's group.
  */
 function hashPruning(database: Database.Database, level: HashLevel): (contextId: number) => void {
   const next = database.prepare<[object], bigint | null>(buildNextHashesSql(level)).pluck().safeIntegers();
   const prune = database.prepare(buildPruneHashesSql(level));
-  /** All keys up to this one were checked. */
+  /** All keys up to this one have been checked. */
   let after = -1n;
   return (end) => {
     const upTo = next.get({ after, end })!;
@@ -186,7 +195,7 @@ function hashPruning(database: Database.Database, level: HashLevel): (contextId:
   };
 }
 
-/** Returns the parts of a range that no range in `others` covers; `others` is sorted. */
+/** Returns the parts of a range that no range in `others` covers; `others` must be sorted. */
 function subtractRanges({ from, end }: IdRange, others: readonly IdRange[]): IdRange[] {
   const left: IdRange[] = [];
   let start = from;

@@ -1,7 +1,8 @@
 /**
- * Keeps a recording within its limits by removing whole segments, oldest first, a few at a time, so that nothing waits
- * for it. The freed space is reused; excess space is returned to the file system in small steps, never by copying the
- * file. Pinned segments stay. Entries that nothing refers to any more are removed too.
+ * Keeps a recording within its limits by removing whole segments, oldest first. Each step removes only a few segments,
+ * so that commits need not wait for it. New events reuse the freed space. Excess space is returned to the file system
+ * in small steps, never by copying the file. Pinned segments stay. Dictionary entries and summaries that no event
+ * refers to are removed too.
  */
 import { readFileSync, statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
@@ -17,34 +18,37 @@ export interface RetentionLimits {
   /** Maximum age of an event, measured from its end. */
   ageNs?: bigint;
   /**
-   * Position file of a shipper. The age limit spares events that the shipper has not shipped; the size limit does not.
+   * Path of a shipper's position file. The age limit keeps events that the shipper has not shipped yet; the size limit
+   * may remove them.
    */
   unshipped?: string;
 }
 
-/** The smallest size limit: a smaller recording would contain little but its own tables. */
+/** The smallest allowed size limit. A smaller recording would have room for little more than its own tables. */
 export const RETAIN_BYTES_MIN = 64 << 20;
 
-/** Number of segments that one step removes, and number of pages that it returns to the file system. */
+/** Number of segments that one step removes, and maximum number of pages that one step returns to the file system. */
 const SEGMENTS_A_STEP = 16;
 const PAGES_A_STEP = 512;
 
-/** Share of the size limit that is kept free, so that the file need not grow between two steps. */
+/** Share of the size limit that is kept free, so that the file does not grow between two steps. */
 const FREE_SHARE = 0.02;
-/** The largest share of the size limit for the write-ahead log. If the limit is large, the log's size is fixed. */
+/**
+ * Maximum share of the size limit for the write-ahead log. With a large limit, SQLite's checkpoint setting limits the
+ * log instead.
+ */
 const LOG_SHARE = 1 / 32;
-/** Size of a frame's header, which precedes each page in the log. */
+/** Size of a frame's header. Each frame of the log consists of a header and a page. */
 const FRAME_OVERHEAD_BYTES = 24;
 
 /**
- * Number of newest segments that the size limit never removes: if only these are left, something else takes up the
- * space.
+ * Number of newest segments that the size limit never removes. If only these are left, other data takes up the space.
  */
 const SEGMENTS_MIN = 16;
 
 /**
- * Interval between two lookups of pins. It may be long because new segments of a pinned transaction are not among the
- * oldest, which are removed first.
+ * Interval between two reads of the pins. It may be long: new segments of a pinned transaction are among the newest
+ * segments, and retention removes the oldest.
  */
 const PINS_EVERY_NS = 10_000_000_000n;
 
@@ -52,8 +56,8 @@ const SET_LIMIT = `
 INSERT INTO meta VALUES ('retain_bytes', CAST(? AS INTEGER)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
 
 /**
- * This query reads in the order of numbers: `+` keeps SQLite from using the indexes by time, whose rows it would have
- * to sort.
+ * SQL for the oldest sealed segment from a number on. The `+` stops SQLite from using the indexes by time, because it
+ * would have to sort their rows by number.
  */
 const OLDEST = `
 SELECT
@@ -66,8 +70,8 @@ ORDER BY first_number
 LIMIT 1`;
 
 /**
- * The events that are in no sealed segment yet: several parts, which follow all sealed segments. The first part began
- * with the oldest ids.
+ * SQL for the parts, which contain the events that are in no sealed segment yet. Parts follow all sealed segments. The
+ * first part has the oldest dictionary ids.
  */
 const OLDEST_PART = `
 WITH part AS MATERIALIZED (
@@ -99,7 +103,7 @@ const WIDEN_REMOVED = `
 UPDATE loss SET from_ns = min(from_ns, :minNs), to_ns = max(to_ns, :maxNs), count = count + :eventCount
 WHERE loss_id = :lossId`;
 
-/** `stuck`: the segments that must be kept take up more than the limit. */
+/** Result of a step. `stuck`: the segments that must be kept exceed the limit. */
 export type RetentionState = 'done' | 'more' | 'stuck';
 
 interface OldPart {
@@ -117,7 +121,9 @@ interface OldSegment extends OldPart {
   maxDurationNs: bigint;
 }
 
-/** Returns a function that makes one step; `nextIds` returns the dictionary ids after the last written entries. */
+/**
+ * Returns a function that performs one step. `nextIds` returns the dictionary ids that follow the last written entries.
+ */
 export function openRetention(
   database: Database.Database,
   path: string,
@@ -145,7 +151,10 @@ export function openRetention(
   let pinned: PinnedContent = { segments: new Set(), transactionKeys: new Set(), names: [], files: [] };
   let pinsVersion: number | undefined;
   let pinsNs = 0n;
-  /** Segments from this number on, which were not sealed then, are not in `pinned`, even if a pin keeps them. */
+  /**
+   * End of the segments that were sealed when `pinned` was read. Later segments are not in `pinned`, even if a pin
+   * keeps them.
+   */
   let pinsEnd = 0n;
   /** All segments before this number are pinned. */
   let from = 0n;
@@ -166,7 +175,6 @@ export function openRetention(
     pinned = findPinnedSegments(database);
   }
 
-  /** Returns the oldest segment that is not pinned. */
   function findNextUnpinned(): OldSegment | undefined {
     for (let segment = oldest.get(from); segment; segment = oldest.get(from)) {
       if (segment.firstNumber >= pinsEnd) readPins();
@@ -177,14 +185,15 @@ export function openRetention(
   }
 
   const logBytes = () => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-  // Removing events does not shrink a log that a reader holds up, so no more than the log's normal size counts.
+  // A long-running reader can make the log grow, and removing events does not shrink it. So at most the log's normal
+  // size counts.
   const computeUsedBytes = () => (pageCount.get()! - freePages.get()!) * pageBytes + Math.min(logBytes(), logBytesMax);
   const isTooMuch = () => computeUsedBytes() > bytes * (1 - FREE_SHARE);
   const isTooOld = ({ maxNs, maxDurationNs, endNumber: end }: OldSegment, nowNs: bigint) =>
     ageNs !== undefined && maxNs + maxDurationNs < nowNs - ageNs && (!shipped || end <= shipped(nowNs));
 
   const removeSome = database.transaction((nowNs: bigint): RetentionState => {
-    // Pins are read inside the transaction, so that a confirmed pin is always respected.
+    // Pins are read inside the transaction, so that a segment of a confirmed pin is never removed.
     lookAtPins(nowNs);
     const keptFrom = newest.get() ?? 0n;
     for (let left = SEGMENTS_A_STEP; left > 0; left--) {
@@ -235,12 +244,15 @@ export function openRetention(
   };
 }
 
-/** Limits the write-ahead log; returns the most bytes that it takes unless a reader holds it up. */
+/**
+ * Limits the write-ahead log; returns its maximum size. The log exceeds this size only while a reader blocks
+ * checkpoints.
+ */
 function limitLog(database: Database.Database, bytes: number, pageBytes: number): number {
   const frameBytes = pageBytes + FRAME_OVERHEAD_BYTES;
   const current = database.pragma('wal_autocheckpoint', { simple: true }) as number;
   const pages = Math.max(1, Math.min(current, Math.floor((bytes * LOG_SHARE) / frameBytes)));
-  // A commit may be larger than the size that triggers a checkpoint.
+  // A commit may exceed the size that triggers a checkpoint.
   const logBytesMax = 2 * pages * frameBytes;
   database.pragma(`wal_autocheckpoint = ${pages}`);
   database.pragma(`journal_size_limit = ${logBytesMax}`);
@@ -250,16 +262,16 @@ function limitLog(database: Database.Database, bytes: number, pageBytes: number)
 }
 
 /*
- * How far a recording was shipped, as the shipper's position file says: the age limit spares events that are not
- * shipped.
+ * /* Reads a shipper's position file, which shows how far a recording was shipped. The age limit keeps events that are
+ * not shipped.
  */
 
-/** Interval between two reads of the file. It changes with every group that arrives, but need not be read as often. */
+/** Interval between two reads of the position file. */
 const LOOK_EVERY_NS = 10_000_000_000n;
 
 /**
- * Returns a function that returns the number up to which events have arrived. The number is 0 if the file is missing,
- * is unreadable or belongs to another recording, because then no event is known to have arrived.
+ * Returns a function that returns the shipped position: events with smaller numbers have arrived. The position is 0 if
+ * the file is missing, is unreadable or belongs to another recording.
  */
 function createShippedNumberReader(path: string, recordingId: string): (nowNs: bigint) => bigint {
   let readNs: bigint | undefined;

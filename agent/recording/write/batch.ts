@@ -1,7 +1,7 @@
 /**
- * The content of one commit. The half of a writer that gathers events makes a batch, and the half that owns the
- * database writes it. The halves may be in two threads, so a batch is plain data, and refers to events by the block
- * that holds them.
+ * The content of one commit. The gatherer (event_buffer.ts) makes a batch, and the committer (committer.ts) writes it
+ * to the database. The two may run in different threads, so a batch is plain data, and refers to events by the slot of
+ * their block.
  */
 import type { Block } from '../../../bpf/schema/block.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
@@ -12,12 +12,12 @@ import type { ClockStep, Loss } from '../format/losses.ts';
 
 export interface RowsToWrite {
   slot: number;
-  /** Number of the block's first row. */
+  /** Event number of the block's first row. */
   firstNumber: number;
-  /** The next dictionary ids when the block's first row was gathered, and when this batch was made. */
+  /** The next dictionary ids at two times: when the block's first row was gathered, and when this batch was made. */
   idsFrom: NextIds;
   idsEnd: NextIds;
-  /** Rows that are in no part yet. */
+  /** Rows that no earlier batch has written as a part. */
   unwritten: BlockRange;
   /** Whether all rows of the block, [0, unwritten.to), become a sealed segment. */
   seal: boolean;
@@ -32,7 +32,7 @@ export interface NewEntries<Entry> {
 /** Entries of a dictionary, with their ids. */
 export type StoredEntries<Entry> = readonly { id: number; entry: Entry }[];
 
-/** Rows are arrays, because sending objects with named properties to another thread costs several times as much. */
+/** Rows are arrays: sending objects with named properties to another thread costs several times as much. */
 export type FileRow = readonly [path: string, kind: FileKind];
 export type ContextRow = readonly [
   transactionKey: number,
@@ -41,10 +41,11 @@ export type ContextRow = readonly [
   spanId: string | null,
 ];
 
-/** Calls and requests that have begun and not ended. */
+/** Calls and requests that have begun but not ended. */
 export interface UnendedRows {
   /**
-   * Rows in the order of importance, the most important first. Durations and results are 0; the block shares no arrays.
+   * Rows by importance, the most important first. Their durations and results are 0. The block shares no arrays with
+   * other blocks.
    */
   block: Block;
   unlisted: Unlisted;
@@ -60,13 +61,12 @@ export interface Batch {
   clockSteps: readonly ClockStep[];
   /** Calls and requests in progress; undefined if they have not changed since the last batch. */
   unended: UnendedRows | undefined;
-  /** The time when the batch was made, by the wall clock. It shows that the writer was alive. */
+  /** Wall-clock time at which the batch was made. It proves that the writer was alive then. */
   nowNs: bigint;
 }
 
-/** State of the file that a writer needs before it can gather events. */
+/** State of the file that a gatherer needs before it accepts events. */
 export interface OpenedRecording {
-  /** Number of the next event. */
   nextNumber: number;
   lastNameId: number;
   lastFileId: number;

@@ -1,5 +1,5 @@
 /**
- * Writes a recording that contains selected events of another recording and keeps their numbers, so that event ids stay
+ * Writes a recording with selected events of another recording. The events keep their numbers, so that event ids stay
  * the same. The numbers then have gaps, so segments store the number of every row.
  */
 import type { Block, NumberedBlock } from '../../../bpf/schema/block.ts';
@@ -24,7 +24,7 @@ export interface BundleOptions extends RecordingOrigin {
 
 export interface BundleWriter extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId'> {
   /**
-   * Adds events; their dictionary ids must belong to the bundle. No number may be added twice.
+   * Adds events; their dictionary ids must come from this bundle. No number may be added twice.
    * @throws RecordingError recording_full, recording_io_error ...; the file is unusable then
    */
   append(block: NumberedBlock): void;

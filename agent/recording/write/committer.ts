@@ -1,4 +1,4 @@
-/** The half of a writer that owns the database: it writes batches, each in one transaction. */
+/** The half of a writer that owns the database: it writes each batch in one transaction. */
 
 import { closeSync, openSync, readSync } from 'node:fs';
 import type Database from 'better-sqlite3';
@@ -33,44 +33,44 @@ export interface CommitterOptions {
   machineId: string;
   /** Wall clock at the start, in nanoseconds since the epoch. */
   startNs: bigint;
-  /** CLOCK_MONOTONIC at the start or shortly before it: a thread may take seconds to open the recording. */
+  /**
+   * CLOCK_MONOTONIC at the start or shortly before it. The caller measures it, because a thread may take seconds to
+   * open the recording.
+   */
   startMonotonicNs: bigint;
-  /** Limits of the recording; if undefined, everything is kept. */
+  /** Limits of the recording; if undefined, all events are kept. */
   retention?: RetentionLimits;
 }
 
 export interface Committer {
   readonly opened: OpenedRecording;
   readonly log: RecordingLog;
-  /** Whether another recording was copied over the file, in which case a commit would damage that recording. */
+  /** Returns whether another recording was copied over the file. A commit would then damage that recording. */
   isOverwritten(): boolean;
-  /** Writes all of the batch, or throws and writes nothing. */
+  /** Writes the whole batch in one transaction. If it throws, nothing was written. */
   commit(batch: Batch): void;
-  /** Removes a few of the segments that exceed the limit on age or size. */
+  /** Removes a few segments that exceed the age limit or the size limit. */
   retain(nowNs: bigint): RetentionState;
-  /** Copies the log to the file and syncs both; returns whether the whole log could be copied. */
+  /** Copies the log to the file and syncs both; returns whether the whole log was copied. */
   checkpoint(): boolean;
   /**
-   * Closes the file. Without `endedNs`, events are missing at the end, and the next writer records a gap, as it does
-   * after a killed writer. Returns what is left behind if the path no longer refers to the file.
+   * Closes the file. `endedNs` marks a clean end; without it, the next writer records a gap, as if this writer had been
+   * killed. Returns the recording that is left behind if the path no longer refers to it.
    */
   close(endedNs?: bigint): LeftBehind | undefined;
 }
 
-/** A recording that was removed, replaced, moved or overwritten while it was written. */
+/** A recording that was removed, replaced, moved or overwritten while a writer had it open. */
 export interface LeftBehind {
   fromNs: bigint;
-  /**
-   * Number of events that the recording had; for an overwritten recording, number of events that its last writer
-   * committed.
-   */
+  /** Number of events in the recording. For an overwritten recording: number of events that this writer committed. */
   events: number;
-  /** Current path of the recording; undefined when the file has no path any more. */
+  /** Current path of the recording; undefined if the file has no path any more. */
   place: string | undefined;
   isOverwritten: boolean;
 }
 
-/** `blocks`: the blocks that the slots in batches refer to. */
+/** Opens a recording for commits. `blocks` are the blocks that the slots in batches refer to. */
 export function openCommitter(options: CommitterOptions, blocks: readonly Block[]): Committer {
   const { path } = options;
   const lock = lockRecording(path);
@@ -128,11 +128,11 @@ function createCommitter(
     }
     const left = findLeftBehind();
     if (endedNs !== undefined) recordCleanEnd(database, endedNs);
-    // Leaving WAL mode makes the recording readable for users who may not create the log's files. It fails while a
-    // reader has the file open.
+    // Without WAL mode, even users who may not create the log's files can read the recording. Leaving WAL mode fails
+    // while a reader has the file open.
     database.pragma('busy_timeout = 0');
-    // If a file was moved, replaced or removed, the log is emptied: a log without its name would be lost, and SQLite
-    // would take a log that still has its name for that of the file now at this path.
+    // If a file was moved, replaced or removed, the log is copied to the open file and truncated. A log without a name
+    // would be lost. If the log still has its name, SQLite would apply it to the new file at this path.
     if (!files.areThere()) database.pragma('wal_checkpoint(TRUNCATE)');
     else if (!tryLeaveWal(database)) log.sync();
     return left;
@@ -187,10 +187,11 @@ function extendToStart({ to, typeFrom, typeTo }: BlockRange): BlockRange {
   return { from: 0, to, typeFrom: new Uint32Array(typeFrom.length), typeTo };
 }
 
-/** Returns whether the log is gone. */
+/** Returns whether the database left WAL mode, which removes the log. */
 function tryLeaveWal(database: Database.Database): boolean {
   try {
-    // MEMORY is the same as DELETE for the next connection, but leaves no journal that keeps readers out after a kill.
+    // The mode MEMORY ends with this connection; the next one uses DELETE. Unlike DELETE, MEMORY creates no journal
+    // file, which would block readers after a kill.
     database.pragma('journal_mode = MEMORY');
     return true;
   } catch (error) {
@@ -200,17 +201,20 @@ function tryLeaveWal(database: Database.Database): boolean {
 }
 
 /*
- * Reads the recording id from the file itself, not through SQLite. Overwriting the file in place (`cp backup
- * recording.kreplay`) does not change its log, so an open connection would go on with the log and its cache.
+ * /* Reads the recording id directly from the file, not through SQLite. Overwriting the file in place (`cp backup
+ * recording.kreplay`) does not change the log, so an open connection would continue with the old log and its cache.
  */
 
 export interface RawId {
-  /** Whether the file has another recording's id, or has lost its id. */
+  /** Returns whether the file has another recording's id, or no longer has an id. */
   isOther(recordingId: string): boolean;
   close(): void;
 }
 
-/** The table with the id is created first, so the id is near the start of the file. */
+/**
+ * Size of the file's start that is searched for the id. The table with the id is created first, so the id is near the
+ * start.
+ */
 const HEAD_BYTES = 1 << 16;
 
 /** The key `recording_id` and its value are adjacent in the file. */
@@ -218,13 +222,13 @@ const ID = /recording_id([0-9a-f]{16})/;
 const ID_BYTES = 'recording_id'.length + 16;
 
 /**
- * Keeps the file open, because closing any descriptor of a file releases the locks that SQLite holds on it in this
- * process. So the returned object must be closed after the connection.
+ * Opens the file and keeps it open, because closing any descriptor of a file releases the locks that SQLite has on it
+ * in this process. For the same reason, the returned object must be closed after the SQLite connection.
  */
 export function openRawId(path: string): RawId {
   const fd = open(path);
   const head = Buffer.alloc(HEAD_BYTES);
-  /** Offset at which the id was last found; -1 until the id has been copied from the log to the file. */
+  /** Offset at which the id was last found; -1 until the id is found, because at first it is only in the log. */
   let place = -1;
 
   function readRawId(from: number, bytes: number): string | undefined {
@@ -244,10 +248,11 @@ export function openRawId(path: string): RawId {
   return {
     isOther(recordingId) {
       try {
-        // The id is read twice, because a page that is being written may be read half old and half new.
+        // The id is read twice, because a read during a write may return half of the old page and half of the new page.
         return differs(recordingId) && differs(recordingId);
       } catch {
-        // A failing read says nothing about the file. The next operation on the file reports the failure.
+        // A failing read does not show whether the file was overwritten. The next operation on the file reports the
+        // failure.
         return false;
       }
     },

@@ -1,4 +1,4 @@
-/** Opens a recording for the writer: creates the file, or checks that it is a recording of kreplay. */
+/** Opens a recording for the writer: creates the file, or checks that an existing file is a kreplay recording. */
 import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { Column } from '../../../bpf/schema/columns.ts';
@@ -9,15 +9,15 @@ import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PA
 import { mayHaveLostPower } from './gaps.ts';
 
 /**
- * Size of the log at which it is copied. With a log of 4 MB, pages that every flush changes are copied to the main file
- * only once in many flushes.
+ * Log size at which a checkpoint copies the log to the file, in pages. With a log of 4 MB, a page that every flush
+ * changes is copied only once in many flushes.
  */
 const CHECKPOINT_PAGES = 4000;
 
-/** Size of the page cache, enough for the pages of one commit: a writer reads little back. */
+/** Size of the page cache. It suffices for the pages of one commit, because a writer reads few pages back. */
 const CACHE_KIBIBYTES = 2048;
 
-/** A reader may hold a lock for a moment while it recovers a log. */
+/** Time to wait for a lock. A reader may lock the file for a moment while it recovers a log. */
 const BUSY_TIMEOUT_MS = 1000;
 
 const ADD_META = 'INSERT INTO meta VALUES (?, ?)';
@@ -41,17 +41,18 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     if (!blank) checkFormat(database, path);
     const lostPower = !blank && mayHaveLostPower(database, origin.bootId);
     const frame = findDamagedFrame(database);
-    // A log with other damage is refused: new commits would replace the unreadable commits, and build on pages of
-    // different age.
+    // Only a power loss explains a torn log end. With other damage, new commits would overwrite the unreadable commits
+    // and build on pages of different ages, so opening fails.
     const isTorn = frame !== undefined && lostPower && !isCopiedPast(database, frame);
     if (frame !== undefined && !isTorn) throw createCorruptError(describeDamagedLog(frame));
     if (lostPower) endLog(database);
     database.pragma(`page_size = ${PAGE_BYTES}`);
-    // This must come before the pragma below, which writes the first page.
+    // This must precede the pragma below, which writes the first page.
     if (blank) setChecksums(database);
-    // Incremental auto-vacuum allows returning the space that retention has freed, a little at a time.
+    // Incremental auto-vacuum returns space that retention has freed, in small steps.
     if (blank) database.pragma('auto_vacuum = INCREMENTAL');
-    // A writer that is killed with a journal on disk leaves a file that only a writer can open: see committer.ts.
+    // A journal file left by a killed writer would make the recording unreadable until a writer opens it: see
+    // committer.ts.
     if (!isWal(database)) database.pragma('journal_mode = MEMORY');
     database.pragma('journal_mode = WAL');
     database.pragma('synchronous = NORMAL');
@@ -66,9 +67,10 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
 }
 
 /**
- * Copies to the file the log that was left after a loss of power. A disk writes unsynced frames in any order, so the
- * log ends at its first missing frame, and the frames after that one would count as damage once new commits precede
- * them. No sync had covered the missing frame: otherwise SQLite might have copied it and later frames to the file.
+ * Copies the log that a power loss left to the file. A disk writes unsynced frames in any order, so the readable log
+ * ends at its first missing frame. If new commits were appended there, the frames after them would look like damage.
+ * Dropping those frames is safe: SQLite syncs the log before it copies frames, and `isCopiedPast` found none of them in
+ * the file.
  */
 function endLog(database: Database.Database): void {
   database.pragma('wal_checkpoint(TRUNCATE)');
@@ -98,7 +100,8 @@ function create(database: Database.Database, origin: RecordingOrigin): void {
     add.run('machine_id', machineId);
     add.run('created_ns', createdNs);
     add.run('next_number', 0n);
-    // The columns are added together with the tables: a reader must never see one without the other.
+    // The columns are added in the transaction that creates the tables, so that a reader never sees tables without
+    // columns.
     addColumns(database, STORED_COLUMNS);
     database.pragma(`application_id = ${APPLICATION_ID}`);
     database.pragma(`user_version = ${FORMAT_VERSION}`);
@@ -112,7 +115,7 @@ export interface ColumnPlaces {
   pieces: ReadonlyMap<number, readonly Column[]>;
 }
 
-/** Reads where a file keeps its columns, and adds the columns that the file does not have yet. */
+/** Reads the ids and pieces of a file's columns, and adds the columns that the file does not have yet. */
 export function readColumnPlaces(database: Database.Database): ColumnPlaces {
   const read = database.prepare<[], [string, number, number]>(COLUMN_PLACES).raw();
   const known = new Set(read.all().map(([name]) => name));

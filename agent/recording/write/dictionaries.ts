@@ -1,25 +1,24 @@
-/** The dictionaries in the half of a writer that gathers events: names, files and contexts. */
+/** The dictionaries of names, files and contexts in the gatherer, the half of a writer that gathers events. */
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { type ContextText, IDS_IN_USE_MAX, type NextIds } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
 import type { Batch, ContextRow, FileRow, NewEntries, OpenedRecording } from './batch.ts';
 
 /**
- * Number of contexts that an agent remembers. It is small because most contexts are used once, and their texts are
- * long.
+ * Number of contexts that an agent caches. It is small because most contexts occur only once, and their texts are long.
  */
 export const CONTEXTS_KNOWN_MAX = 8192;
 
-/** The oldest dictionary ids that new events may refer to. An entry with a smaller id must be interned again. */
+/** The oldest dictionary ids that new events may refer to. An entry with a smaller id must get a new id. */
 export interface OldestIds {
   name: number;
   context: number;
 }
 
 export interface Dictionaries {
-  /** Updated as ids are assigned. */
+  /** This object is updated as ids are assigned. */
   readonly oldestIds: Readonly<OldestIds>;
-  /** Returns 0 for an empty text. */
+  /** Returns the id of a text; 0 for an empty text. */
   nameId(text: string): number;
   fileId(path: string, kind: FileKind): number;
   contextId(context: ContextText): number;
@@ -33,7 +32,10 @@ const buildFileKey = (path: string, kind: string) => `${kind}\n${path}`;
 const buildContextKey = (transactionId: string | null, traceId: string | null, spanId: string | null) =>
   `${traceId?.length}.${spanId?.length} ${traceId}${spanId}${transactionId === null ? '' : `/${transactionId}`}`;
 
-/** `contextsKnownMax`: number of contexts that are remembered and so get the same id again. */
+/**
+ * Creates the dictionaries. `contextsKnownMax`: number of contexts that are cached, and so keep their ids when they
+ * occur again.
+ */
 export function createDictionaries(opened: OpenedRecording, contextsKnownMax = CONTEXTS_KNOWN_MAX): Dictionaries {
   const names = new GrowingDictionary<string>(opened.lastNameId);
   const files = new GrowingDictionary<FileRow>(opened.lastFileId);
@@ -75,7 +77,7 @@ export function createDictionaries(opened: OpenedRecording, contextsKnownMax = C
       const { transactionId, traceId, spanId } = context;
       if (transactionId === null && traceId === null && spanId === null) return 0;
       const key = buildContextKey(transactionId, traceId, spanId);
-      // This lookup is needed even for a known context, because a transaction in use must not be forgotten.
+      // This lookup is made even for a known context: it keeps the transaction's key among the recently used keys.
       const transactionKey = transactionId === null ? 0 : (transactionKeys.get(transactionId) ?? contexts.nextId);
       return contexts.find(key) ?? addContext(key, context, transactionKey);
     },
@@ -87,17 +89,17 @@ export function createDictionaries(opened: OpenedRecording, contextsKnownMax = C
   };
 }
 
-/* Assigns small ids to entries. New entries are written with the flush that first uses them. */
+/* /* Assigns small ids to entries. A new entry is written with the flush that first uses it. */
 
 /**
- * Ids are renewed earlier than necessary, because events wait after they get their ids, and are then sealed together
- * with newer events.
+ * Number of newer ids after which an entry gets a new id. Half of the limit is a margin: events wait between getting
+ * their ids and being sealed, and newer ids are assigned meanwhile.
  */
 const RENEW_AFTER = IDS_IN_USE_MAX / 2;
 
 /**
- * The most new entries that wait for a flush. While the disk is full, further entries get the id 0, which means
- * unknown.
+ * Maximum number of new entries that wait for a flush. While the disk is full, further entries get the id 0, which
+ * means unknown.
  */
 const PENDING_MAX = 65_536;
 
@@ -108,7 +110,8 @@ class GrowingDictionary<Entry> {
   #nextId: number;
 
   /**
-   * `knownMax`: number of entries that are remembered. An entry that was forgotten and occurs again gets another id.
+   * `knownMax`: number of entries that are cached. An entry that was dropped from the cache gets another id when it
+   * occurs again.
    */
   constructor(lastId: number, knownMax = IDS_IN_USE_MAX) {
     this.#nextId = lastId + 1;
@@ -119,7 +122,7 @@ class GrowingDictionary<Entry> {
     return this.#nextId;
   }
 
-  /** The smallest id that may still be used; an entry with a smaller id needs a new one. */
+  /** The smallest id that events may still refer to. An entry with a smaller id needs a new id. */
   get oldestUsable(): number {
     return Math.max(1, this.#nextId - RENEW_AFTER);
   }
@@ -133,7 +136,7 @@ class GrowingDictionary<Entry> {
     return id !== undefined && id >= this.oldestUsable ? id : undefined;
   }
 
-  /** Returns the new id of the key, or 0 when too many entries wait. */
+  /** Returns a new id for the key, or 0 if too many entries wait. */
   add(key: string, entry: Entry): number {
     if (this.#pending.length >= PENDING_MAX) return 0;
     const id = this.#nextId++;
@@ -142,7 +145,7 @@ class GrowingDictionary<Entry> {
     return id;
   }
 
-  /** Returns the entries that are not committed; the next `noteCommit` refers to these entries. */
+  /** Returns the entries that are not committed. The next `noteCommit` refers to these entries. */
   take(): NewEntries<Entry> {
     this.#takenCount = this.#pending.length;
     return { firstId: this.#nextId - this.#pending.length, entries: this.#pending.slice() };

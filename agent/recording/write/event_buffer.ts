@@ -1,11 +1,12 @@
 /**
- * The half of a writer that takes events: they gather in a fixed number of blocks until a commit has written them.
+ * The gatherer: the half of a writer that accepts events. Events gather in a fixed number of blocks until a commit has
+ * written them.
  *
  *   append -> [open block] --full, old or large--> [closed blocks] --committed--> free again
  *                  \--a flush writes its new rows as a part
  *
- * One batch is under way at a time, and events continue to gather meanwhile. When a batch fails, the next one contains
- * the same events and those that came since.
+ * Only one batch is under way at a time, and events continue to gather meanwhile. If a batch fails, the next batch
+ * contains the same events and all newer events.
  */
 import { type Block, createBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -20,17 +21,15 @@ import { findExtremes } from '../words64.ts';
 import type { Batch, OpenedRecording, RowsToWrite, UnendedRows } from './batch.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 
-/** Parts older than this are merged at the next flush. */
+/** Age at which parts are merged into a sealed segment, by the next flush. */
 export const SEAL_AFTER_NS = 5_000_000_000n;
 
-/**
- * A flush with at least this many rows is sealed at once, because the rows would be written twice if they became a part
- * first.
- */
+/** Minimum number of rows that a flush seals at once. As a part, the rows would be written twice. */
 export const SEAL_ROWS_MIN = 512;
 
 /**
- * Interval at which a quiet recording commits that nothing has happened: answers are complete up to the last commit.
+ * Interval at which a quiet recording commits a batch without events. Queries treat a recording as complete up to the
+ * last commit.
  */
 const QUIET_BATCH_EVERY_NS = 1_000_000_000n;
 
@@ -44,13 +43,12 @@ export interface Gatherer
   append(block: Block, fromRow: number): number;
   /** Counts the rows from `fromRow` on as lost because the file is not writable. */
   drop(block: Block, fromRow: number): void;
-  /** Number of rows for which there is room. */
+  /** Returns the number of rows for which there is room. */
   freeRows(): number;
   /** Sets the calls and requests in progress for the next batch. */
   setInProgress(unended: UnendedRows): void;
   /**
-   * Returns everything that waits; undefined when nothing waits. The caller must then call `noteCommit` or
-   * `noteFailure`.
+   * Returns everything that waits; undefined if nothing waits. The caller must then call `noteCommit` or `noteFailure`.
    */
   take(options?: { sealAll?: boolean }): Batch | undefined;
   noteCommit(): void;
@@ -66,7 +64,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   const dictionaries = createDictionaries(opened);
   const notes = createPendingLosses();
   const free: OpenRows[] = blocks.map((block, slot) => createOpenRows(slot, block));
-  /** Closed blocks, the oldest first. */
+  /** Closed blocks, which wait for a commit; the oldest first. */
   let closed: OpenRows[] = [];
   let open: OpenRows | undefined;
   let nextNumber = opened.nextNumber;
@@ -75,10 +73,10 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   let unended: UnendedRows | undefined;
   let aliveNs = nowNs();
 
-  /** Returns the block for the next row; undefined when all blocks wait. */
+  /** Returns the block for the next row; undefined if all blocks wait for a commit. */
   function ensureOpenRows(): OpenRows | undefined {
     if (!open) {
-      // The block that was used last is taken first. So the memory of other blocks may never be needed.
+      // The most recently used block is taken first, so that the memory of rarely needed blocks may stay untouched.
       open = free.pop();
       if (open) reuse(open, nextNumber);
     }
@@ -140,7 +138,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       unended = what;
     },
     take({ sealAll = false } = {}) {
-      // While the file is not writable, room is scarce: only full blocks are closed.
+      // While the file is not writable, room is scarce, so only full blocks are closed.
       const mayClose = sealAll || (!hasFailed && open !== undefined && mustSeal(open));
       if (open && open.block.rowCount > 0 && mayClose) closeOpen();
       const idsEnd = dictionaries.nextIds();
@@ -190,8 +188,8 @@ function toWrite(rows: OpenRows, seal: boolean, idsEnd: NextIds): RowsToWrite {
 }
 
 /*
- * Rows that are not sealed yet, in arrival order. The rows [0, writtenRows) are already in parts; the others are only
- * here.
+ * /* A block with the rows that are not sealed yet, in arrival order. The rows [0, writtenRows) are also in parts of
+ * the file.
  */
 
 export interface OpenRows {
@@ -218,7 +216,7 @@ export function createOpenRows(slot: number, block: Block = createBlock(SEGMENT_
   };
 }
 
-/** Forgets the rows and keeps the memory. */
+/** Discards the rows but keeps the memory. */
 function reuse(rows: OpenRows, firstNumber: number): void {
   rows.block.rowCount = 0;
   rows.block.typeCounts.fill(0);
@@ -227,7 +225,7 @@ function reuse(rows: OpenRows, firstNumber: number): void {
   rows.writtenTypeRows.fill(0);
 }
 
-/** Appends rows of another block, which must fit. Columns that `source` lacks get absent values. */
+/** Appends rows of another block; the caller ensures that they fit. Columns that `source` lacks get absent values. */
 export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void {
   const { block } = rows;
   for (const column of COLUMNS) {
@@ -247,7 +245,10 @@ export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void
   block.rowCount += range.to - range.from;
 }
 
-/** Returns the range of a block's rows [from, to). In each event type's columns, the range begins at `typeFrom`. */
+/**
+ * Returns the range for rows [from, to) of a block. `typeFrom` has the start of the range in the columns of each event
+ * type.
+ */
 function computeBlockRange(source: Block, from: number, to: number, typeFrom: Uint32Array): BlockRange {
   const eventType = source.columns.get('event_type')! as Uint8Array;
   const typeTo = typeFrom.slice();
@@ -255,31 +256,28 @@ function computeBlockRange(source: Block, from: number, to: number, typeFrom: Ui
   return { from, to, typeFrom, typeTo };
 }
 
-/* Losses and clock steps that wait for the next flush. */
+/* /* Losses and clock steps that wait for the next flush. */
 
 /**
- * The most losses that wait. Each further loss is joined to a waiting loss with the same cause, event type and service,
- * if there is one.
+ * Maximum number of losses that wait. A further loss is merged into a waiting loss with the same cause, event type and
+ * service, if there is one.
  */
 const PENDING_LOSSES_MAX = 1024;
 
-/** The most clock steps that wait; when there are more, the oldest are forgotten. */
+/** Maximum number of clock steps that wait. If there are more, the oldest are dropped. */
 const PENDING_CLOCK_STEPS_MAX = 1024;
 
-/** Causes whose events are impossible to count: the loss is the period itself. */
+/** Causes whose lost events cannot be counted. Such a loss has the count 0, and only its period matters. */
 const UNCOUNTED: readonly LossCause[] = ['recording_removed', 'recording_damaged'];
 
 interface PendingLosses {
   addLoss(loss: Loss): void;
   addClockStep(step: ClockStep): void;
   hasPending(): boolean;
-  /**
-   * Returns the notes that are not committed. The next `noteCommit` refers to these notes, which do not change any
-   * more.
-   */
+  /** Returns copies of the losses and clock steps that are not committed. The next `noteCommit` refers to them. */
   take(): Pick<Batch, 'losses' | 'clockSteps'>;
   noteCommit(): void;
-  /** Must be called when the taken notes were not committed; they then wait again. */
+  /** Makes the taken losses and clock steps wait again, because they were not committed. */
   noteFailure(): void;
 }
 
@@ -295,7 +293,7 @@ function createPendingLosses(): PendingLosses {
       const isSame = (other: Loss) =>
         other.cause === cause && other.eventType === eventType && other.service === service;
       const same = losses.slice(takenLosses).findLast(isSame);
-      // The losses of blocks dropped in a row are joined into one continuing loss, and so are the losses of a service.
+      // Losses of consecutively dropped blocks are merged into one loss, and so are the losses of a service.
       const continues = cause === 'store_failed' || service !== undefined;
       if (!same || (losses.length < PENDING_LOSSES_MAX && !continues)) losses.push({ ...loss });
       else widen(same, loss);

@@ -1,4 +1,4 @@
-/** Records interruptions: the time between one writer and the next is a gap, which the recording reports. */
+/** Records interruptions: the time between two writers becomes a gap, which the recording reports as a loss. */
 
 import type Database from 'better-sqlite3';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
@@ -12,13 +12,12 @@ const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
 const SET = `INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ${OR_REPLACE}`;
 const SET_TEXT = `INSERT INTO meta VALUES (?, ?) ${OR_REPLACE}`;
 
-/**
- * Keys of the `ALIVE` time by CLOCK_MONOTONIC (a clock that is never set), and of the boot that this time belongs to.
- */
+/** Keys of `meta` for the CLOCK_MONOTONIC value of the `ALIVE` time, and for the boot in which this value is valid. */
 const ALIVE_MONOTONIC = 'alive_monotonic_ns';
 const ALIVE_BOOT = 'alive_boot_id';
 /**
- * 1 when the last writer closed the recording; 0 while a writer has the recording open, or after the writer was killed.
+ * Key of a flag: 1 after a writer has closed the recording; 0 while a writer has it open, or after the writer was
+ * killed.
  */
 const ENDED = 'ended';
 
@@ -27,8 +26,8 @@ const NEXT_NUMBER = 'next_number';
 const LAST_WRITER = `SELECT key, value FROM meta WHERE key IN ('${ENDED}', '${ALIVE_BOOT}')`;
 
 /**
- * Minimum interval between two writes of the `ALIVE` time: each one changes a page that its flush would not change
- * otherwise.
+ * Minimum interval between two writes of the `ALIVE` time. Each write changes a page that the flush would otherwise
+ * leave unchanged.
  */
 const ALIVE_EVERY_NS = 200_000_000n;
 
@@ -38,13 +37,13 @@ interface Moment {
   monotonicNs: bigint;
 }
 
-/** Whether the last writer did not close the recording, and the node was booted after that. */
+/** Returns whether the node has booted again although the last writer did not close the recording. */
 export function mayHaveLostPower(database: Database.Database, bootId: string): boolean {
   const said = new Map(database.prepare<[], [string, unknown]>(LAST_WRITER).raw().all());
   return said.get(ENDED) === 0 && said.has(ALIVE_BOOT) && said.get(ALIVE_BOOT) !== bootId;
 }
 
-/** Records what happened between the last writer and the `start` of this writer, in its own transaction. */
+/** Records the gap between the last writer and the `start` of this writer, in a transaction of its own. */
 export function recordGap(database: Database.Database, start: Moment, bootId: string): void {
   const value = database.prepare<[string], bigint | string>('SELECT value FROM meta WHERE key = ?').pluck();
   value.safeIntegers();
@@ -70,12 +69,12 @@ export function recordGap(database: Database.Database, start: Moment, bootId: st
 }
 
 /**
- * The clock may have been set back at an unknown time. The gap then lies partly in the time of the old clock, and
- * partly in that of the new one.
+ * Returns the periods of a gap. If the clock was set back during the gap, at an unknown time, the gap has one period by
+ * the old clock and one by the new clock.
  *
  * ```
- * as it was            alive |-- lasted --|
- * as it is     |-- lasted --| now
+ * old clock            alive |-- lasted --|
+ * new clock    |-- lasted --| now
  * ```
  */
 function computeGaps(aliveNs: bigint, nowNs: bigint, lastedNs: bigint): { fromNs: bigint; toNs: bigint }[] {
@@ -85,7 +84,7 @@ function computeGaps(aliveNs: bigint, nowNs: bigint, lastedNs: bigint): { fromNs
   return [{ fromNs: min(before.fromNs, after.fromNs), toNs: max(before.toNs, after.toNs) }];
 }
 
-/** Returns a function that a commit calls inside its transaction. */
+/** Returns a function that records the `ALIVE` time. Each commit calls it inside its transaction. */
 export function createHeartbeat(database: Database.Database): (nowNs: bigint) => void {
   const set = database.prepare(SET);
   let aliveNs = 0n;

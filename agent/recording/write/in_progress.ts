@@ -1,7 +1,7 @@
 /**
- * Writes the calls and requests in progress into the recording: those that the writer knows to have begun and not
- * ended. The next writer finds them unfinished. Each one becomes a loss at its start, and stays listed with its owners
- * until retention removes that time.
+ * Writes calls and requests in progress into the recording: the writer knows that they have begun but not ended. When
+ * the writer has ended, the next writer records each of them as a loss at its start time. They stay listed with their
+ * owners until retention removes that time.
  */
 import type Database from 'better-sqlite3';
 import { type Block, type ColumnArray, createBlock, getColumnLength, typeRows } from '../../../bpf/schema/block.ts';
@@ -27,12 +27,12 @@ import type { UnendedRows } from './batch.ts';
 import type { ColumnPlaces } from './create.ts';
 import { createLossWriter } from './loss_tables.ts';
 
-/** A value of `meta` has 64 KiB at most. */
+/** Maximum size of a value of `meta`. */
 const BYTES_MAX = 65_536;
 /**
- * When a writer has ended, at most `ENDED_MAX` calls and requests become separate losses, and all others together
- * become one loss; the last `UNFINISHED_MAX` stay listed. So neither a machine with thousands of calls in progress nor
- * an agent that is restarted all the time fills the recording.
+ * Limits on unfinished calls and requests. When a writer has ended, at most `ENDED_MAX` of them become separate losses;
+ * the others together become one loss. Only the last `UNFINISHED_MAX` stay listed. So thousands of calls in progress or
+ * frequent restarts do not fill the recording.
  */
 const ENDED_MAX = 64;
 const UNFINISHED_MAX = 256;
@@ -42,7 +42,7 @@ const SET = 'INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET valu
 const GET = 'SELECT value FROM meta WHERE key = ?';
 const DELETE = 'DELETE FROM meta WHERE key = ?';
 
-/** Returns a function that a commit calls inside its transaction. */
+/** Returns a function that writes the calls and requests in progress. A commit calls it inside its transaction. */
 export function createInProgressWriter(
   database: Database.Database,
   { ids }: ColumnPlaces,
@@ -75,7 +75,8 @@ function addUnlistedRows(unlisted: Unlisted, block: Block, from: number): Unlist
 }
 
 /**
- * Records as losses the calls and requests that were in progress when the last writer ended, in its own transaction.
+ * Records losses for the calls and requests that were in progress when the last writer ended, in a transaction of its
+ * own.
  */
 export function endInProgress(database: Database.Database, { ids }: ColumnPlaces): void {
   const get = database.prepare<[string], unknown>(GET).pluck().safeIntegers();
@@ -113,7 +114,8 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
 }
 
 /**
- * Takes the most important rows and those that began first. The rows that are left began late, so their loss is short.
+ * Takes the most important rows and the rows that began first. The remaining rows began late, so the period of their
+ * common loss is short.
  */
 function divideRows(block: Block): [taken: Block, left: Block] {
   const starts = block.columns.get('timestamp_ns') as BigUint64Array;
@@ -127,7 +129,7 @@ function divideRows(block: Block): [taken: Block, left: Block] {
 
 const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
-/** Encodes a block, or as many of its rows as fit. */
+/** Returns a function that encodes a block. If the bytes exceed `BYTES_MAX`, it encodes fewer of the rows. */
 function createFittingEncoder(ids: ReadonlyMap<string, number>) {
   const encode = createSegmentEncoder(ids);
   return (block: Block, some: (rowCount: number) => Block): { bytes: Buffer; rowCount: number } => {
@@ -144,7 +146,7 @@ function createFittingEncoder(ids: ReadonlyMap<string, number>) {
   };
 }
 
-/** Returns undefined for an unreadable list. */
+/** Decodes a list; returns undefined if it is unreadable. */
 function decode(bytes: unknown, ids: ReadonlyMap<string, number>): Block | undefined {
   try {
     if (!Buffer.isBuffer(bytes) || bytes.length < HEAD_BYTES) return undefined;
@@ -160,7 +162,7 @@ function decode(bytes: unknown, ids: ReadonlyMap<string, number>): Block | undef
   }
 }
 
-/** `rows` are in ascending order. */
+/** Copies rows of a block to a new block. `rows` must be in ascending order. */
 function pickRows(block: Block, rows: readonly number[]): Block {
   const ownRows = typeRows(block);
   const types = block.columns.get('event_type')!;

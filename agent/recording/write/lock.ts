@@ -1,6 +1,6 @@
 /**
- * Ensures that a recording has only one writer, with SQLite's own lock on a second, empty file. The kernel releases the
- * lock however its holder dies, and the lock does not block readers of the recording.
+ * Ensures that a recording has only one writer, with SQLite's lock on a second, empty file. The kernel releases the
+ * lock when the writer dies. Readers of the recording do not need this lock.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,10 +11,10 @@ export interface RecordingLock {
   close(): void;
 }
 
-/** Time to wait for the lock. A reader that checks whether the lock is held takes the lock for microseconds. */
+/** Time to wait for the lock. A process that checks the lock takes it only for microseconds. */
 const LOOK_TIMEOUT_MS = 250;
 
-/** Whether an agent on this machine records to `path`; undefined where that is impossible to determine. */
+/** Returns whether an agent on this machine records to `path`; undefined if the lock cannot be checked. */
 export function isRecorded(path: string): boolean | undefined {
   const lockPath = buildLockPath(path);
   if (!existsSync(lockPath)) return false;
@@ -54,7 +54,7 @@ function lockError(error: unknown, path: string, lockPath: string): unknown {
     const message = `another agent records to ${path}: stop it, or give this one another data folder`;
     return new RecordingError('recording_locked', message, error);
   }
-  // better-sqlite3 checks the folder itself, and throws an error that has no code.
+  // better-sqlite3 checks the folder itself, and throws an error without a code.
   const unwritable = error instanceof TypeError || /^SQLITE_(CANTOPEN|READONLY|PERM)/.test(sqliteCode);
   if (unwritable) {
     const message = `${dirname(path)} cannot be written: create it, or run the agent as its owner`;

@@ -1,7 +1,7 @@
 /**
- * Syncs a recording's write-ahead log once a second: answers may contain events as soon as they are committed, and a
- * loss of power destroys only events that are not on the disk yet. SQLite itself syncs a log only before copying it to
- * the file, which may never happen. The sync runs on a thread of libuv, so that no commit waits for it.
+ * Syncs a recording's write-ahead log once a second. Queries can read events as soon as they are committed, but a power
+ * loss destroys events that are not on the disk yet. SQLite itself syncs the log only before a checkpoint, which may
+ * never happen. The sync runs on a thread of libuv, so that no commit waits for it.
  */
 import { RecordingError } from '../format/errors.ts';
 import type { RecordingLog } from '../format/recording_log.ts';
@@ -9,11 +9,13 @@ import type { RecordingLog } from '../format/recording_log.ts';
 const SYNC_EVERY_MS = 1000;
 
 export interface LogSync {
-  /** Notes a commit that a loss of power must not take. */
+  /** Notes a commit that must reach the disk. */
   noteCommit(): void;
-  /** Time of the first commit that may not be on the disk yet, by CLOCK_MONOTONIC; undefined if there is none. */
+  /**
+   * Returns the CLOCK_MONOTONIC time of the first commit that may not be on the disk yet; undefined if there is none.
+   */
   unsyncedSinceNs(): bigint | undefined;
-  /** Begins no further sync; resolves when the current one has ended. The descriptor must stay open until then. */
+  /** Starts no further syncs; resolves when the current sync has ended. The descriptor must stay open until then. */
   end(): Promise<void>;
 }
 
@@ -33,9 +35,9 @@ const TIMER: Timer = {
 
 export interface LogSyncOptions {
   log: Pick<RecordingLog, 'beginSync'>;
-  /** Copies the whole log to the file and syncs both; returns whether that could be done now. */
+  /** Copies the whole log to the file and syncs both; returns whether that is possible now. */
   checkpoint(): boolean;
-  /** Called after each sync, with the reason if it failed. */
+  /** Called after each sync, with the error if the sync failed. */
   onSynced(failure: RecordingError | undefined): void;
   timer?: Timer;
 }
@@ -43,12 +45,13 @@ export interface LogSyncOptions {
 export function logSync({ log, checkpoint, onSynced, timer = TIMER }: LogSyncOptions): LogSync {
   let begunMs = Number.NEGATIVE_INFINITY;
   let callOff: (() => void) | undefined;
-  /** Times at which commits began to wait: for the sync under way, and for the next sync. */
+  /** Times of the oldest commits that wait: for the sync under way, and for the next sync. */
   let syncingSinceNs: bigint | undefined;
   let waitingSinceNs: bigint | undefined;
   /**
-   * When the kernel could not write a page, it reports that once and then counts the page as written: a later sync that
-   * succeeds says nothing about that page. So everything must be written once more, to another place.
+   * The error of the last sync. The kernel reports a page that it failed to write only once, and then treats the page
+   * as written, so a later successful sync does not cover that page. So after a failure, a checkpoint writes everything
+   * again, to the recording's file.
    */
   let failure: RecordingError | undefined;
   let hasEnded = false;
@@ -70,7 +73,7 @@ export function logSync({ log, checkpoint, onSynced, timer = TIMER }: LogSyncOpt
 
   function copyAll(failure: RecordingError): void {
     try {
-      // A reader may keep a part of the log from being copied for a while.
+      // A reader may block the checkpoint of a part of the log for a while.
       settle(checkpoint() ? undefined : failure);
     } catch (error) {
       if (!(error instanceof RecordingError)) throw error;

@@ -17,8 +17,8 @@ import { copyRows, createOpenRows, type OpenRows } from './event_buffer.ts';
 import { createLossWriter } from './loss_tables.ts';
 
 /**
- * The fewest rows of a segment that is stored in pieces. A smaller segment is read whole anyway, and pieces would only
- * waste the ends of pages.
+ * Minimum number of rows of a segment that is stored in pieces. A query reads a smaller segment whole anyway, and each
+ * piece wastes the rest of its last page.
  */
 const PIECES_ROWS_MIN = 1024;
 
@@ -40,7 +40,7 @@ const ADD_SERVICE = 'INSERT OR IGNORE INTO service VALUES (?)';
 
 const ADD_CONTEXTS = 'INSERT INTO segment_context SELECT value, ? FROM json_each(?)';
 
-/** The next number is stored so that no number is used twice, even when retention has removed the last segment. */
+/** The next number is stored in `meta`, so that no number is used twice even if retention removes the last segment. */
 const SET_NEXT_NUMBER = "UPDATE meta SET value = max(value, CAST(? AS INTEGER)) WHERE key = 'next_number'";
 
 const PARTS = `
@@ -53,13 +53,13 @@ const DELETE_PART = 'DELETE FROM segment WHERE sealed = 0 AND first_number = ?';
 
 const NO_DATA = Buffer.alloc(0);
 
-/** Rows of a block that are written as one entry. */
+/** Rows of a block that become one row of the segment table. */
 export interface SegmentRows {
   block: Block;
   range: BlockRange;
-  /** Number of the first row of the range. */
+  /** Event number of the first row of the range. */
   firstNumber: number;
-  /** The number after the last row; undefined when the numbers of the rows are consecutive. */
+  /** Event number after the last row; undefined if the rows have consecutive numbers. */
   endNumber?: number;
   /** See `idsFrom` and `idsEnd` of `RowsToWrite`. */
   idsFrom: NextIds;
@@ -68,10 +68,10 @@ export interface SegmentRows {
 
 export interface SegmentWriter {
   writePart(rows: SegmentRows): void;
-  /** Replaces the parts that contain some of the rows. */
+  /** Writes the rows as a sealed segment, and deletes the parts that contain some of them. */
   writeSealed(rows: SegmentRows): void;
   nextNumber(): number;
-  /** Seals the parts that were left by a writer that did not close, in its own transaction. */
+  /** Seals the parts that a killed writer left, in a transaction of its own. */
   sealLeftParts(nextIds: NextIds): void;
 }
 
@@ -152,7 +152,7 @@ export function createSegmentWriter(database: Database.Database, { ids, pieces }
           continue;
         }
         const end = gathered && gathered.firstNumber + gathered.rows.block.rowCount;
-        // The part before this one may be missing.
+        // The part before this one may be missing, so the numbers may have a gap.
         const firstNumber = Number(part.firstNumber);
         if (end !== firstNumber || !fits(gathered!.rows, block)) sealGathered();
         gathered ??= { rows: createOpenRows(0), firstNumber };
@@ -181,13 +181,13 @@ function fits({ block }: OpenRows, { rowCount }: Block): boolean {
   return block.rowCount + rowCount <= SEGMENT_ROWS_MAX;
 }
 
-/** `idsFrom` is 0 because it is unknown which ids the rows use. */
+/** Returns the rows of a new sealed segment. `idsFrom` is 0 because the ids that the rows use are unknown. */
 function buildSealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): SegmentRows {
   const { block } = rows;
   return { block, range: buildWholeRange(block), firstNumber, idsFrom: { name: 0, file: 0, context: 0 }, idsEnd };
 }
 
-/** Converts a damaged part to a loss. The part's entry may be damaged too, and contain anything. */
+/** Converts a damaged part to a loss. The part's row may be damaged too, so its values may have any type. */
 function toLoss({ eventCount, minNs, maxNs }: PartRow): Loss {
   const toInteger = (value: unknown) => (typeof value === 'bigint' ? value : 0n);
   const fromNs = toInteger(minNs);
@@ -195,7 +195,7 @@ function toLoss({ eventCount, minNs, maxNs }: PartRow): Loss {
   return { cause: 'damaged', eventType: null, count: Number(toInteger(eventCount)), fromNs, toNs };
 }
 
-/** Returns undefined when the part is damaged. */
+/** Decodes a part; returns undefined if the part is damaged. */
 function decodePart({ data, eventCount }: PartRow, columnIds: ReadonlyMap<string, number>): Block | undefined {
   try {
     const block = decodeAll(data, columnIds);
@@ -210,7 +210,7 @@ function hasRows({ from, to, typeFrom, typeTo }: BlockRange, eventType: number):
   return eventType === 0 ? to > from : typeTo[eventType]! > typeFrom[eventType]!;
 }
 
-/** The range of all rows of a block. */
+/** Returns the range of all rows of a block. */
 export function buildWholeRange({ rowCount, typeCounts }: Block): BlockRange {
   return { from: 0, to: rowCount, typeFrom: new Uint32Array(typeCounts.length), typeTo: typeCounts };
 }

@@ -1,6 +1,5 @@
 /**
- * Sets aside a recording that is impossible to continue: the recording gets another name, under which it can still be
- * read, and a new recording begins.
+ * Sets aside a recording that cannot be continued: renames it, so that it stays readable and a new recording can begin.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -8,26 +7,25 @@ import { RecordingError } from '../format/errors.ts';
 import { openReader } from '../read/reader.ts';
 import { lockRecording } from './lock.ts';
 
-/** A recording that was set aside. */
 export interface SetAside {
   place: string;
-  /** The latest time at which the recording is known to have been written; 0 when even that is unreadable. */
+  /** The latest time at which a writer is known to have written; 0 if that time is unreadable. */
   writtenUntilNs: bigint;
 }
 
 const NAME = /^(.*)\.damaged-\d{8}T\d{6}Z(?:-\d+)?\.kreplay$/;
 
-/** Whether a file in the folder of an agent has the name of a recording that was set aside. */
+/** Returns whether a file name is that of a recording that was set aside. */
 export function isSetAside(name: string): boolean {
   return NAME.test(name);
 }
 
-/** `path` must be a recording that no writer has open. */
+/** Renames a recording and its log. No writer may have the recording open. */
 export function setAside(path: string, nowMs: number): SetAside {
   const lock = lockRecording(path);
   try {
     const place = findFreePlace(path, nowMs);
-    // The log is moved first, because SQLite would take it for the log of the recording that is created next.
+    // The log is moved first, because SQLite would otherwise apply it to the new recording at this path.
     if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${place}-wal`);
     renameSync(path, place);
     rmSync(`${path}-shm`, { force: true });

@@ -1,4 +1,4 @@
-/** The tables of the dictionaries, in the half of a writer that owns the database. */
+/** The tables of the dictionaries in the committer, the half of a writer that owns the database. */
 import type Database from 'better-sqlite3';
 import {
   BATCH_SIZE,
@@ -22,17 +22,17 @@ SELECT transaction_key AS transactionKey, transaction_id AS transactionId, trace
 FROM context
 WHERE context_id = ?`;
 
-/** SQL for the newest entries, the oldest of them first, so that the newest are the last to be forgotten. */
+/** Builds SQL for the newest entries, in ascending order. The caches drop the oldest entries first. */
 const buildNewestSql = (table: string, id: string) =>
   `SELECT * FROM (SELECT * FROM ${table} ORDER BY ${id} DESC LIMIT ${IDS_IN_USE_MAX / 2}) ORDER BY ${id}`;
 
 export interface StoredDictionaries {
   read(): Omit<OpenedRecording, 'nextNumber'>;
-  /** Must be called inside a flush's transaction. */
+  /** Writes new entries. Must be called inside a flush's transaction. */
   write(entries: Pick<Batch, 'names' | 'files' | 'contexts'>): void;
-  /** Returns undefined for a context without a transaction. */
+  /** Returns the transaction of a context; undefined if the context has none. */
   findTransaction(contextId: number): ContextTransaction | undefined;
-  /** Returns the ids that follow those of the last written entries. */
+  /** Returns the ids that follow the last written ids. */
   nextIds(): NextIds;
 }
 
@@ -100,7 +100,7 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
   };
 }
 
-/* Writes the hashes of contexts, and merges groups of hashes into larger ones: see ../format/context_hash.ts. */
+/* /* Writes the hashes of contexts, and merges groups of hashes into larger groups: see ../format/context_hash.ts. */
 
 const [BATCHES] = LEVELS;
 
@@ -110,7 +110,10 @@ FROM context
 WHERE context_id > :after AND context_id <= :after + ${BATCH_SIZE}
 ORDER BY context_id`;
 
-/** Writes a batch in one statement: each value is a key without its batch, which a double holds exactly. */
+/**
+ * SQL that writes a batch in one statement. `:hashes` has keys without the batch number, because JSON numbers are
+ * doubles, which cannot represent large keys exactly.
+ */
 const ADD_HASHES = `
 INSERT OR IGNORE INTO ${BATCHES.table}
 SELECT (:after >> ${BATCHES.placeBits} << ${BATCHES.groupShift}) | value
@@ -118,15 +121,15 @@ FROM json_each(:hashes)`;
 
 const SET_HASHED = "INSERT OR REPLACE INTO meta VALUES ('hashed_contexts', CAST(? AS INTEGER))";
 
-/** A step of a merge copies about this many keys, or removes at most this many keys that were copied. */
+/** Number of keys per merge step. A step copies about this many keys, or removes at most this many copied keys. */
 const KEYS_A_STEP = 2048;
-/** Number of added contexts after which a step is made. With this number, the merges of all levels keep up. */
+/** Number of added contexts per merge step. At this rate, the merges of all levels keep up. */
 const CONTEXTS_A_STEP = 512;
 
 interface ContextHashes {
-  /** Must be called for each context that is written, in the order of their ids. */
+  /** Adds a context. Must be called for each written context, in the order of ids. */
   add(contextId: number, transactionId: string | null, traceId: string | null): void;
-  /** Writes the complete batches; must be called inside the flush's transaction. */
+  /** Writes the complete batches. Must be called inside the flush's transaction. */
   write(lastContextId: number): void;
 }
 
@@ -139,7 +142,7 @@ export function openContextHashes(database: Database.Database): ContextHashes {
   const addHashes = database.prepare(ADD_HASHES);
   const first = openMerge(database, LEVELS[0], LEVELS[1]);
   const second = openMerge(database, LEVELS[1], LEVELS[2]);
-  /** The latest contexts that have no hashes yet, as long as their ids are consecutive. */
+  /** The latest contexts without hashes, with consecutive ids. */
   let recent: ContextTexts[] = [];
   let added = 0;
 
@@ -152,7 +155,7 @@ export function openContextHashes(database: Database.Database): ContextHashes {
 
   return {
     add(contextId, transactionId, traceId) {
-      // A retry after a failed commit adds the same contexts again, so the ids are not always consecutive.
+      // After a failed commit, a retry adds the same contexts again, so the ids may go back.
       if (recent.length > 0 && contextId !== recent.at(-1)![0] + 1) recent = [];
       recent.push([contextId, transactionId, traceId]);
       added++;
@@ -166,8 +169,7 @@ export function openContextHashes(database: Database.Database): ContextHashes {
           if (transactionId !== null) hashes.push(hashText(transactionId) * BATCH_SIZE + place);
           if (traceId !== null) hashes.push(hashText(traceId) * BATCH_SIZE + place);
         }
-        // The keys are sorted so that each page is changed only once. They are sorted as doubles because that needs no
-        // comparator.
+        // The keys are sorted so that each page is changed only once. Sorting doubles needs no comparator.
         addHashes.run({ after, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });
         setHashed.run(after + BATCH_SIZE);
         recent = recent.filter(([contextId]) => contextId > after + BATCH_SIZE);
@@ -182,21 +184,21 @@ export function openContextHashes(database: Database.Database): ContextHashes {
 
 interface LevelMerge {
   /**
-   * Takes a step of the merge; returns false if nothing can be merged. The lower level must have the hashes of all
+   * Performs a step of the merge; returns false if nothing can be merged. The lower level must have the hashes of all
    * contexts up to `hashed`.
    */
   step(hashed: number): boolean;
-  /** Returns the context up to which all contexts are in the higher level. */
+  /** Returns the id of the last merged context. The higher level has the hashes of all contexts up to this one. */
   merged(): number;
 }
 
-/** SQL for the numbers of the groups that are merged into one group. */
+/** SQL for the positions of the merged groups in their new group. */
 const PARTS = Array.from({ length: 2 ** MERGED_BITS }, (_, part) => `(${part})`).join(', ');
 
 /**
  * Merges groups of a level into the next level, in the order of their contexts. The keys of a group are first copied,
- * one range of hashes at a time, and then removed from the lower level. So a lookup finds them at any time, even after
- * a writer was killed. `meta` has the position, which counts the ranges of each group and one more for the removal.
+ * one range of hashes at a time, and then removed from the lower level. So a lookup always finds them, even after a
+ * writer was killed. The position in `meta` counts the ranges of each group, plus one for the removal.
  */
 function openMerge(database: Database.Database, from: HashLevel, to: HashLevel): LevelMerge {
   const ranges = (2 * to.size) / KEYS_A_STEP;
@@ -228,7 +230,10 @@ WHERE key IN (
   SELECT key FROM ${from.table} WHERE key < (:into + 1) << ${to.groupShift} ORDER BY key LIMIT ${KEYS_A_STEP}
 )`);
 
-  /** Returns the group that is being merged, or the next group with keys: the keys of many old contexts may be gone. */
+  /**
+   * Returns the group that is being merged. Between merges, returns the next group with keys, because retention may
+   * have removed all keys of old groups.
+   */
   function findMergeGroup(at: number): number {
     const group = Math.floor(at / (ranges + 1));
     return at % (ranges + 1) === 0 ? Math.max(group, firstGroup.get() ?? group) : group;

@@ -1,4 +1,4 @@
-/** Updates each transaction's row with the events of a flush. */
+/** Updates the summary of each transaction with the events of a flush. */
 import type Database from 'better-sqlite3';
 import type { Block } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
@@ -9,7 +9,10 @@ import { RecentMap } from '../recent_map.ts';
 import { toWords, wordsToBigint } from '../words64.ts';
 import type { StoredDictionaries } from './stored_dictionaries.ts';
 
-/** A transaction's own event ranks above all its write-back. */
+/**
+ * SQL conditions: whether the new and the stored summary have own events. An own event takes precedence over
+ * write-back, whatever their times.
+ */
 const [NEW_HAS_OWN, OLD_HAS_OWN] = ['excluded', 'transaction_summary'].map(
   (row) => `(${row}.event_count > ${row}.written_back_count)`,
 );
@@ -37,10 +40,10 @@ ON CONFLICT (transaction_key) DO UPDATE SET
   written_back_bytes = written_back_bytes + excluded.written_back_bytes,
   written_back_end_ns = max(written_back_end_ns, excluded.written_back_end_ns)`;
 
-/** Number of transactions whose services are cached. Transactions that continue are among those written last. */
+/** Number of transactions whose services are cached. A transaction that continues was usually written recently. */
 const WRITTEN_MAX = 4096;
 
-/** Number of cached lists with a single service, which is what most transactions have. */
+/** Number of cached lists with a single service; most transactions have only one. */
 const SINGLE_MAX = 1024;
 
 const NO_SERVICES = Buffer.alloc(0);
@@ -49,7 +52,10 @@ const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key
 
 const LAST_KEY = 'SELECT coalesce(max(transaction_key), 0) FROM transaction_summary';
 
-/** Returns a function that writes the summaries of a range. The function must run inside the flush's transaction. */
+/**
+ * Returns a function that writes the summaries of a range's events. The function must run inside the flush's
+ * transaction.
+ */
 export function createSummaryWriter(
   database: Database.Database,
   findTransaction: StoredDictionaries['findTransaction'],
@@ -57,10 +63,10 @@ export function createSummaryWriter(
   const addSummary = database.prepare(ADD_SUMMARY);
   const lastStoredKey = database.prepare<[], number>(LAST_KEY).pluck();
   const storedServices = database.prepare<[number], Buffer>(SERVICES).pluck();
-  /** Services of the transactions that were written last, in their stored form. */
+  /** Stored service lists of the most recently written transactions. */
   const written = new RecentMap<number, Buffer>(WRITTEN_MAX);
   const single = new RecentMap<number, Buffer>(SINGLE_MAX);
-  /** The largest key with a row. Keys ascend, so transactions with larger keys have no row yet. */
+  /** The largest transaction key with a row. Keys ascend, so transactions with larger keys have no row yet. */
   let lastKey = lastStoredKey.get()!;
 
   function readStoredServices(transactionKey: number): Buffer {
@@ -116,28 +122,28 @@ export function createSummaryWriter(
 }
 
 /*
- * Sums up the events of each transaction in some rows. An event counts for every transaction that owns a part of it. An
- * event that only writes back a transaction's data adds nothing to the transaction's time.
+ * /* Summarizes the events of each transaction in some rows. An event counts for every transaction that owns a part of
+ * it. An event that only writes back a transaction's data does not extend the transaction's time.
  */
 
 interface Keyed {
   transactionKey: number;
 }
 
-/** The latest end of some events: a number of 64 bits in two words. */
+/** The latest end of some events, as two 32-bit words. */
 interface End {
   low: number;
   high: number;
 }
 
-/** `Transaction`: the type of the transactions that are summarized. Equal keys mean the same transaction. */
+/** The summary of one transaction. `Transaction` is the caller's type; equal keys mean the same transaction. */
 interface Summary<Transaction extends Keyed> {
   transaction: Transaction;
   eventCount: number;
   errorCount: number;
   /**
-   * Rows of the transaction's earliest own event and of its slowest own event; if it has no own event, of its
-   * write-back events.
+   * Rows of the earliest and the slowest event. Own events are considered first, write-back events only if there are no
+   * own events.
    */
   firstRow: number;
   slowestRow: number;
@@ -146,13 +152,13 @@ interface Summary<Transaction extends Keyed> {
   writtenBackBytes: number;
   writtenBackEnd: End;
   lastRow: number;
-  /** Whether `lastRow` is write-back; if so, its bytes are added up. */
+  /** Whether `lastRow` is write-back; if so, its bytes are counted. */
   isLastWrittenBack: boolean;
   lastService: number;
   services: number[];
 }
 
-/** The columns that a pass over the rows reads, and its results so far. */
+/** The columns that a pass over the rows reads, and the pass's results so far. */
 interface SummaryPass<Transaction extends Keyed> {
   timestamp: Uint32Array;
   duration: Uint32Array;
@@ -160,18 +166,21 @@ interface SummaryPass<Transaction extends Keyed> {
   summaries: Map<number, Summary<Transaction>>;
   findTransaction: TransactionOf<Transaction>;
   onRow: OnRow<Transaction> | undefined;
-  /** Cache in front of `findTransaction`, whose map is far larger; null means no transaction. */
+  /** Cache for `findTransaction`, whose own map is far larger; null means no transaction. */
   byContext: Map<number, Summary<Transaction> | null>;
-  /** Neighbouring rows mostly have the same owner, so the last owner is cached. */
+  /** Adjacent rows mostly have the same owner, so the last owner is cached. */
   lastContext: number;
   lastSummary: Summary<Transaction> | null;
 }
 
-/** Returns undefined for a context without a transaction. */
+/** Returns the transaction of a context; undefined if it has none. */
 type TransactionOf<Transaction extends Keyed> = (context: number) => Transaction | undefined;
 type OnRow<Transaction extends Keyed> = (summary: Summary<Transaction>, row: number) => void;
 
-/** Returns the summaries by their keys; calls `onRow` once for each row of which a transaction owns a part. */
+/**
+ * Returns the summaries by key. Calls `onRow` once for each row and each transaction that owns a part of the row's
+ * event.
+ */
 function summarize<Transaction extends Keyed>(
   block: Block,
   range: BlockRange,
@@ -216,7 +225,7 @@ function summarize<Transaction extends Keyed>(
   return pass.summaries;
 }
 
-/** `bytes`: amount of the owner's data that a request carries. */
+/** Adds a row to the summary of its owner's transaction. `bytes`: amount of the owner's data that a request carries. */
 function addOwner<Transaction extends Keyed>(
   pass: SummaryPass<Transaction>,
   row: number,
@@ -288,8 +297,8 @@ function addRow<Transaction extends Keyed>(
   summary.isLastWrittenBack = isBack;
   summary.eventCount++;
   if (result[row * 2 + 1]! >>> 31 === 1) summary.errorCount++;
-  // An own event counts as earlier and slower than any write-back, because a transaction's time is what its caller
-  // waited for.
+  // An own event counts as earlier and slower than any write-back event, because a transaction's time is the time that
+  // its caller waited.
   const isFirst = isBack === hasOwn ? !isBack : isLess(timestamp, row, summary.firstRow);
   if (isFirst) summary.firstRow = row;
   const isSlower = isBack === hasOwn ? !isBack : isLess(duration, summary.slowestRow, row);
@@ -298,7 +307,7 @@ function addRow<Transaction extends Keyed>(
   extend(isBack ? summary.writtenBackEnd : summary.ownEnd, pass, row);
 }
 
-/** Extends `end` to the end of the row's event, if that is later. */
+/** Sets `end` to the end of the row's event if that is later. */
 function extend(
   end: End,
   { timestamp, duration }: Pick<SummaryPass<Keyed>, 'timestamp' | 'duration'>,

@@ -25,9 +25,9 @@ export interface WriterOptions {
 }
 
 export interface RecordingWriter extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId' | 'oldestIds'> {
-  /** Copies the rows. A full disk never makes it throw: the next `flush` reports the failure. */
+  /** Copies the rows. Does not throw if the disk is full: the next `flush` throws the error. */
   append(block: Block): void;
-  /** Commits the gathered rows and notes. If it throws, everything is kept for the next try. */
+  /** Commits the gathered rows, losses and clock steps. If it throws, it keeps everything for the next call. */
   flush(): void;
   recordLoss(loss: Loss): void;
   recordClock(step: ClockStep): void;
@@ -57,7 +57,7 @@ export function openWriter({ nowNs, ...options }: WriterOptions): RecordingWrite
     committer.retain(nowNs());
   }
 
-  /** Makes room for the rest of a block. A failure is not thrown, because the caller's own flush reports it. */
+  /** Makes room for the rest of a block. Ignores recording errors, because the caller's own flush reports them. */
   function tryFlush(): void {
     try {
       flush();

@@ -1,5 +1,5 @@
 /**
- * Writes a recording in a thread of its own, so that neither compression nor a slow disk delays the thread that drains
+ * Writes a recording in a separate thread, so that neither compression nor a slow disk delays the thread that drains
  * the kernel's rings.
  *
  *   this thread    append -> blocks --batch--> ................... written --> blocks are free again
@@ -16,22 +16,24 @@ import type { CommitterOptions, LeftBehind } from './committer.ts';
 import { createGatherer, type Gatherer } from './event_buffer.ts';
 import type { RecordingWriter, WriterOptions } from './writer.ts';
 
-/** Number of blocks (of 4096 events each) that gather or wait: at 300,000 events/s, the disk may stall for 0.4 s. */
+/**
+ * Number of blocks of 4096 events that gather events or wait. At 300,000 events/s, they bridge a disk stall of 0.4 s.
+ */
 const BLOCKS = 32;
 
-/** Interval at which writing is tried again after a failure. */
+/** Minimum time between two attempts to write after a failure. */
 const RETRY_MS = 500;
 
-/** Number of tries at the end when the file is not writable. */
+/** Number of attempts to write at the end if the file is not writable. */
 const LAST_TRIES = 3;
 
 type ClosedMessage = Extract<FromWriterThread, { kind: 'closed' }>;
 
 export interface WriterThreadOptions extends WriterOptions {
-  /** Called when writing begins to fail or fails with another code, and with undefined when writing works again. */
+  /** Called when writing begins to fail, when the error code changes, and with undefined when writing works again. */
   onTrouble(problem: RecordingError | undefined): void;
   /**
-   * Called when retention fails to keep the limit. Without a reason, the segments that must be kept take up too much
+   * Called when retention cannot keep the limit. Without `reason`, the segments that must be kept take up too much
    * space.
    */
   onNotRetained?(reason: string | undefined): void;
@@ -46,29 +48,26 @@ export interface Committed {
 
 export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   /**
-   * Begins to commit what was gathered, as soon as the previous commit has ended. The recording is complete up to
-   * `completeNs`, by default the current time: when this process is killed, the gap begins there.
+   * Commits the gathered events as soon as the previous commit has ended. `completeNs` is the time up to which the
+   * recording is then complete, by default the current time. If this process is killed, the recorded gap begins there.
    */
   flush(completeNs?: bigint): void;
   /**
-   * Number of rows that can be appended. While the file is not writable, there is always room, and excess rows are
-   * counted as lost.
+   * Returns the number of rows that can be appended. Infinite while the file is not writable: excess rows are counted
+   * as lost.
    */
   freeRows(): number;
-  /** Whether another recording was copied over the file. If so, nothing is written to the file any more. */
+  /** Returns whether another recording was copied over the file. Nothing is written to the file after that. */
   isOverwritten(): boolean;
-  /** Time for which the thread has not answered the last message; 0 when it has answered. */
+  /** Returns how long the batch under way has been with the thread; 0 if there is no such batch. */
   waitingMs(): number;
-  /**
-   * Time of the first commit that a loss of power may destroy, by CLOCK_MONOTONIC; undefined if there is no such
-   * commit.
-   */
+  /** Returns the CLOCK_MONOTONIC time of the first commit that a power loss may destroy; undefined if there is none. */
   unsyncedSinceNs(): bigint | undefined;
-  /** The damage of the file; nothing can ever be written to a damaged file again. */
+  /** Returns the damage of the file, if any. A damaged file is never written again. */
   damage(): RecordingError | undefined;
   /**
-   * Commits everything, unless the file is damaged; `completeNs` is as for `flush`. Rejects when that fails.
-   * Returns what is left behind of a file that lost its name.
+   * Commits everything, unless the file is damaged, and closes the file; rejects if that fails. `completeNs` is as for
+   * `flush`. Returns the recording that is left behind if the file lost its path.
    */
   close(completeNs?: bigint): Promise<LeftBehind | undefined>;
 }
@@ -100,15 +99,15 @@ function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadO
   let flushWanted = false;
   let sealAll = false;
   let trouble: RecordingError | undefined;
-  /** The reason why syncs of the log fail; commits continue meanwhile. */
+  /** The error of the last sync of the log; commits continue meanwhile. */
   let syncTrouble: RecordingError | undefined;
   const tell = createChangeReporter(options.onTrouble);
   let unsyncedSinceNs: bigint | undefined;
-  /** The damage of the file, if there is any: trying again would not help. */
+  /** The damage of the file, if any. Retrying would not help. */
   let damage: RecordingError | undefined;
   let triedMs = 0;
   let completeNs: bigint | undefined;
-  /** The error of a bug in the thread; callers of the writer get this error. */
+  /** The error of a bug in the thread. The writer's methods throw it. */
   let broken: unknown;
   let isOverwritten = false;
   let isClosed = false;
@@ -242,7 +241,7 @@ function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadO
   };
 }
 
-/** Passes a problem on only when its code has changed. */
+/** Returns a callback that calls `onTrouble` only when the error code has changed. */
 function createChangeReporter(onTrouble: WriterThreadOptions['onTrouble']): WriterThreadOptions['onTrouble'] {
   let code: RecordingErrorCode | undefined;
   return (trouble) => {
@@ -264,7 +263,7 @@ function createThreadError({ message }: FailureMessage): Error {
   return new Error(`the writer's thread failed: ${message}`);
 }
 
-/* The messages between the two threads of a writer. Only one batch is under way at a time. */
+/* /* The messages between the two threads of a writer. Only one batch is under way at a time. */
 
 export interface WriterThreadData extends CommitterOptions {
   /** The blocks in which events gather, shared by both threads. */
@@ -275,7 +274,7 @@ export type ToWriterThread =
   | {
       kind: 'write';
       batch: Omit<Batch, 'contexts'>;
-      /** JSON of the batch's new contexts: cloning thousands of small lists would cost a quarter more. */
+      /** The batch's new contexts as JSON. Cloning thousands of small lists would cost a quarter more. */
       contexts: { firstId: number; entries: string };
     }
   | { kind: 'close'; endedNs: bigint | undefined };
@@ -289,11 +288,9 @@ export function decodeBatch({ batch, contexts }: Extract<ToWriterThread, { kind:
   return { ...batch, contexts: { firstId: contexts.firstId, entries } };
 }
 
-/** A failure as plain data: errors lose their class between threads. */
+/** A failure as plain data, because an error loses its class when it is sent to another thread. */
 export interface FailureMessage {
-  /**
-   * The code of the failure; undefined for an unexpected error, which is a bug rather than a failure of the recording.
-   */
+  /** The code of the failure; undefined for an unexpected error, which is a bug. */
   code: RecordingErrorCode | undefined;
   message: string;
 }
@@ -301,15 +298,15 @@ export interface FailureMessage {
 export type FromWriterThread =
   | { kind: 'opened'; opened: OpenedRecording }
   | { kind: 'not_opened'; failure: FailureMessage }
-  /** `unsyncedSinceNs`: time of the first commit that may not be on the disk yet, by CLOCK_MONOTONIC. */
+  /** `unsyncedSinceNs`: CLOCK_MONOTONIC time of the first commit that may not be on the disk yet. */
   | { kind: 'written'; seconds: number; unsyncedSinceNs: bigint | undefined }
   /** A sync of the log has ended. */
   | { kind: 'synced'; unsyncedSinceNs: bigint | undefined; failure: FailureMessage | undefined }
   | { kind: 'failed'; failure: FailureMessage }
-  /** Nothing was written: another recording has been copied over the file. */
+  /** Nothing was written, because another recording has been copied over the file. */
   | { kind: 'overwritten' }
-  /** Retention found an unreadable part, and so could never remove anything again. */
+  /** Retention found unreadable data, and so can never remove anything again. */
   | { kind: 'damaged'; failure: FailureMessage }
-  /** Retention fails to keep the limit. Without a reason, the segments that must be kept take up too much space. */
+  /** Retention cannot keep the limit. Without a reason, the segments that must be kept take up too much space. */
   | { kind: 'not_retained'; reason: string | undefined }
   | { kind: 'closed'; left: LeftBehind | undefined; failure: FailureMessage | undefined };

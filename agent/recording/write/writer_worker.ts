@@ -20,9 +20,9 @@ const blocks = memory.map((shared) => createSharedBlock(shared, SEGMENT_ROWS_MAX
 
 let retaining: NodeJS.Immediate | undefined;
 /**
- * The last batch. Its wall clock is recent, because even a quiet writer sends a batch now and then. It is kept whole
- * because of V8: as soon as a collection finds no object of a shape, V8 drops the code that it compiled for the shape,
- * and compiling the code again costs 20 ms.
+ * The last batch. Retention uses its wall-clock time, which is recent even for a quiet writer. The whole batch is kept
+ * because of V8: once no object of a shape is left, V8 discards the code compiled for that shape, and compiling it
+ * again costs 20 ms.
  */
 let last: Batch | undefined;
 
@@ -38,7 +38,7 @@ if (committer) {
       });
     },
   });
-  // The commits of an earlier writer may be only in the log, and that log may not be on the disk.
+  // An earlier writer's commits may be only in the log, and the log may not be on the disk. So the log is synced first.
   sync.noteCommit();
   send({ kind: 'opened', opened: committer.opened });
   port.on('message', (message: ToWriterThread) => {
@@ -78,14 +78,14 @@ function write(writer: Committer, sync: LogSync, message: Extract<ToWriterThread
 }
 
 /**
- * Whether the batch contains anything new for answers. A writer repeats its other notes every second, and an idle node
- * need not wake its disk for these.
+ * Returns whether the batch has data that queries return. A writer sends other batches every second, and an idle node
+ * need not wake its disk for them.
  */
 function tells({ rows, losses, clockSteps }: Batch): boolean {
   return rows.length > 0 || losses.length > 0 || clockSteps.length > 0;
 }
 
-/** Runs retention between batches, a step at a time: batches come first. */
+/** Runs retention between batches, one step at a time, because batches have priority. */
 function retainLater(writer: Committer): void {
   retaining ??= setImmediate(() => {
     retaining = undefined;
@@ -99,7 +99,7 @@ function retainLater(writer: Committer): void {
         send({ kind: 'damaged', failure: toFailureMessage(error) });
         return;
       }
-      // Another process may hold the file for a moment. On a full disk, commits fail too, and report the failure.
+      // Another process may lock the file for a moment. If the disk is full, commits fail too and report that.
       const passes = error.code === 'recording_busy' || error.code === 'recording_full';
       if (!passes) send({ kind: 'not_retained', reason: error.message });
     }
