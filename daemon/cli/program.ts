@@ -1,11 +1,14 @@
-/** The program's commands, each of which is loaded from the folder that implements it. */
+/** The commands of the program. Each command is imported from the folder that implements it. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command, type CommanderError } from 'commander';
 import { addHelpEnd, EXIT_CODES } from '../../agent/config/help.ts';
 import { UserError } from '../../agent/process/errors.ts';
 
-/** Each command is loaded only when it is called: `kreplay exec` must not pay for the daemon. */
+/**
+ * Functions that import the commands. A command is imported only when it is called, so that short commands such as
+ * `kreplay exec` start fast.
+ */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   up: async () => {
     const { addDaemonOptions, addDaemonCommandOptions } = await import('../server/options.ts');
@@ -64,7 +67,10 @@ const EXAMPLES = [
 
 interface InstalledPackage {
   version: string;
-  /** The commands that an archive contains; an installed package and a built tree contain all commands. */
+  /**
+   * Names of the commands that an archive contains; undefined in an installed package or a built tree, which contain
+   * all commands.
+   */
   commands?: string[];
 }
 
@@ -76,7 +82,7 @@ export const version = (): string => OWN_PACKAGE.version;
 
 const isHere = (name: string): boolean => OWN_PACKAGE.commands?.includes(name) !== false;
 
-/** A command that this archive leaves out. */
+/** The error for a command that is not in this archive. */
 class CommandLeftOut extends UserError {
   override readonly exitCode = 2;
 
@@ -87,9 +93,9 @@ class CommandLeftOut extends UserError {
 }
 
 /**
- * Returns the program with the command of that name, or with all commands if no command has that name. `exit` is called
- * for wrong usage, and when help or the version was printed.
- * @throws UserError for a command that this archive leaves out
+ * Returns the program with the command `name`, or with all commands if no command has this name. commander calls `exit`
+ * on wrong usage, and after it has printed help or the version.
+ * @throws UserError if the command is not in this archive
  */
 export async function loadProgram(name: string, exit: (error: CommanderError) => never): Promise<Command> {
   const asked = COMMANDS[name];
@@ -108,7 +114,7 @@ async function addCommands(program: Command, loaders: readonly (() => Promise<Co
   }
 }
 
-/** Makes errors for wrong usage refer to the help. */
+/** Adds a hint at `--help` to the messages about wrong usage. */
 function pointToHelp(command: Command): Command {
   const names: string[] = [];
   for (let one: Command | null = command; one; one = one.parent) names.unshift(one.name());

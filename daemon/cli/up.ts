@@ -13,7 +13,7 @@ import { createEndingSignal } from '../../agent/process/ending.ts';
 import { HOST_UNFIT_EXIT_CODE } from '../../agent/process/errors.ts';
 import { createServiceManager } from '../../agent/process/service_manager.ts';
 
-/** Time after which a child that has not ended is killed; the recording survives this. */
+/** Maximum time for a child process to end before it is killed. Killing an agent does not damage its recording. */
 const END_TIMEOUT_MS = 10_000;
 
 interface UpFlags {
@@ -22,8 +22,8 @@ interface UpFlags {
 }
 
 /**
- * `withDaemonOptions` declares the daemon's options, except for the folder, the log, and the options that only `kreplay
- * daemon` has; `withAllDaemonOptions` declares the latter, too.
+ * Creates the command. `withDaemonOptions` adds the daemon's options except for three groups: the data folder, the log
+ * options, and options that only `kreplay daemon` has. `withAllDaemonOptions` also adds the last group.
  */
 export function createUpCommand(
   withDaemonOptions: (command: Command) => Command,
@@ -39,9 +39,10 @@ export function createUpCommand(
   const agents = listDeclared(command);
   const forDaemon = addForwardedOptions(command.optionsGroup('Daemon:'), withDaemonOptions);
   const daemons = listDeclared(command).slice(agents.length);
-  // The daemon serves the agent's folder, so the agent's section takes precedence.
+  // Both processes use the agent's data folder, so `data` of the agent's section takes precedence.
   const folder = agents.filter(({ setting }) => setting.key === 'data');
-  // One configuration file serves all commands: the daemon also reads settings for which `kreplay up` has no option.
+  // The configuration file may contain daemon settings for which `kreplay up` has no option; the daemon reads these
+  // itself.
   const known = new Set([...both, ...folder, ...daemons].map(({ setting }) => setting.key));
   const others = listDeclared(withAllDaemonOptions(new Command())).filter(({ setting }) => !known.has(setting.key));
   configuration.declare('daemon', [...both, ...folder, ...daemons, ...others]).declare('agent', agents);
@@ -63,15 +64,15 @@ export function createUpCommand(
 }
 
 /**
- * Adds options with `declare`. Returns an array that is filled during parsing with the given options as they were
- * written, so that they can be passed to another process.
+ * Adds options with `declare`, to pass them on to another process. Returns an array that parsing fills with the given
+ * options in the form `--name=value`.
  */
 export function addForwardedOptions(command: Command, declare: (command: Command) => Command): readonly string[] {
   const own = new Set(command.options);
   declare(command);
   const given: string[] = [];
   for (const option of command.options.filter((one) => !own.has(one))) {
-    // This event is emitted once for each value of an option with several values.
+    // commander emits this event once for each value of an option with several values.
     command.on(`option:${option.name()}`, (value?: string | null) => {
       given.push(value == null ? option.long! : `${option.long}=${value}`);
     });
@@ -79,7 +80,10 @@ export function addForwardedOptions(command: Command, declare: (command: Command
   return given;
 }
 
-/** Flags for Node, as the launcher passes them to a daemon. The flags of the current process keep an agent small. */
+/**
+ * The flags that the launcher passes to Node for a daemon. This process itself runs with the flags for an agent, which
+ * save memory.
+ */
 const DAEMON_FLAGS = [
   '--no-maglev',
   '--v8-pool-size=1',
@@ -87,22 +91,23 @@ const DAEMON_FLAGS = [
   '--max-semi-space-size=8',
   '--initial-old-space-size=48',
 ];
-/** Environment variables that the launcher sets for a daemon, in addition to those that it sets for this process. */
+/** Environment variables that the launcher sets only for a daemon. */
 const DAEMON_ENVIRONMENT = { MALLOC_ARENA_MAX: '1' };
 
 async function runUp({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', string[]>): Promise<void> {
-  // The service manager's variables are removed here: this process may be a service, but its children are not.
+  // This also removes the service manager's variables from the environment. This process may be a service, but its
+  // children must not report to the service manager.
   const manager = createServiceManager();
   const signal = createEndingSignal();
   const agent = start(args.agent, { execArgv: process.execArgv });
   const parts = [agent];
   process.on('SIGHUP', () => {
-    // SIGHUP would end a process that does not handle it yet.
+    // Waits until a child is ready, because SIGHUP would kill a child that does not handle it yet.
     for (const { ready, child } of parts) void ready.then(() => child.kill('SIGHUP'));
   });
   let ended = Promise.race([waitForAbort(signal), agent.ended]);
   if (await Promise.race([agent.ready.then(() => true), ended.then(() => false)])) {
-    // The agent creates the folder in which the daemon stores its sessions.
+    // The daemon starts after the agent, because the agent creates the folder in which the daemon stores its sessions.
     const daemon = start(args.daemon, { execArgv: DAEMON_FLAGS, env: { ...process.env, ...DAEMON_ENVIRONMENT } });
     parts.push(daemon);
     ended = Promise.race([ended, daemon.ended]);
@@ -117,20 +122,20 @@ async function runUp({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon',
   }
   await ended;
   manager.reportStopping();
-  // Only the signal counts as a successful end. A part that ended by itself has reported the reason on stderr.
+  // Only an end by a signal is a success. A process that ended by itself has reported the reason on stderr.
   if (!signal.aborted) process.exitCode = agent.child.exitCode === HOST_UNFIT_EXIT_CODE ? HOST_UNFIT_EXIT_CODE : 1;
   await Promise.all(parts.map(({ child }) => end(child)));
 }
 
 interface ChildPart {
   child: ChildProcess;
-  /** Resolves with the part's first message. */
+  /** Resolves with the first message of the process, which it sends when it is ready. */
   ready: Promise<string>;
   ended: Promise<void>;
 }
 
 function start(args: readonly string[], options: Pick<ForkOptions, 'execArgv' | 'env'>): ChildPart {
-  // The child has its own process group: Ctrl-C reaches only this process, which ends the two children in order.
+  // The child has its own process group, so Ctrl-C reaches only this process, which then ends the children in order.
   const stdio: StdioOptions = ['ignore', 'inherit', 'inherit', 'ipc'];
   const child = fork(process.argv[1]!, args, { detached: true, stdio, ...options });
   return {
@@ -138,7 +143,7 @@ function start(args: readonly string[], options: Pick<ForkOptions, 'execArgv' | 
     ready: new Promise((resolve) => child.once('message', (message) => resolve(String(message)))),
     ended: new Promise((resolve) => {
       child.once('exit', (_code, signal) => {
-        // A part that ended with an exit code has already reported the reason.
+        // A process that ended with an exit code has already reported the reason.
         if (signal && !child.killed) process.stderr.write(`kreplay: the ${args[0]} was ended by ${signal}\n`);
         resolve();
       });
@@ -165,7 +170,7 @@ function end(child: ChildProcess): Promise<void> {
 
 const INSTALLED = '/usr/bin/kreplay';
 
-/** Returns the command as it can be called here: its name if it is installed, otherwise the path where it was built. */
+/** Returns the command that starts kreplay in this shell: its name if it is installed, else the launcher's path. */
 function ownName(): string {
   const launcher = join(dirname(process.argv[1]!), '../kreplay');
   const isInstalled = existsSync(INSTALLED) && realpathSync(INSTALLED) === launcher;
@@ -176,7 +181,7 @@ function printNextSteps(data: string, url: string, needsToken: boolean): void {
   const credentials = needsToken ? '-H "Authorization: Bearer $KREPLAY_TOKEN" ' : '';
   const socket = url.startsWith('unix:') ? `--unix-socket ${url.slice(5)} ` : '';
   const base = socket ? 'http://localhost' : url;
-  // With an id that was recorded before, the command would continue the earlier transaction.
+  // The id is random, because an id that was used before would continue the earlier transaction.
   const id = `order-${randomBytes(2).toString('hex')}`;
   process.stdout.write(`
 Try next, in another terminal:

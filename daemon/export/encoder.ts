@@ -1,4 +1,4 @@
-/** The interfaces of an export format, which receives blocks of events and the data that accompanies them. */
+/** The interfaces that an export format implements. It receives blocks of events and the data that accompanies them. */
 
 import type { ClockStep, Loss } from '../../agent/recording/format/losses.ts';
 import type { RecordingBlock, RecordingDictionary } from '../store/blocks/scanned_block.ts';
@@ -10,17 +10,14 @@ export interface Surroundings {
   readonly createdNs: bigint;
   /** Start of the first event. */
   readonly firstNs: bigint;
-  /** Must be called at the end, because damage is found only when the data is read. */
+  /** Returns the losses. Must be called after all blocks are read, because damage is found only during reading. */
   losses(): readonly Loss[];
   readonly clockSteps: readonly ClockStep[];
 }
 
-/** Produces the chunks of a stream. */
 export interface Encoder {
   head(): string | Buffer;
-  /**
-   * Encodes blocks, which must come in order, as short chunks, so that a slow reader delays other work only briefly.
-   */
+  /** Encodes the next block. Chunks are short, so that a slow reader delays other work only briefly. */
   encodeChunks(scanned: RecordingBlock): Iterable<string | Buffer>;
   tail(): string | Buffer;
 }
@@ -30,7 +27,7 @@ export interface EventWriter {
   write(scanned: RecordingBlock): Promise<void> | void;
   /** Completes the file. */
   finish(): Promise<void> | void;
-  /** Closes the file, whether complete or not. */
+  /** Closes the file, even if it is incomplete. */
   close(): void;
   bytes(): number;
 }

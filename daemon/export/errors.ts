@@ -1,4 +1,4 @@
-/** The errors of export and import. Each is one line that says what to do next, with exit code 1. */
+/** The errors of export and import. Each message is one line that says what to do next; the exit code is 1. */
 import { UserError } from '../../agent/process/errors.ts';
 import { isOfSurroundings } from '../../agent/process/surroundings.ts';
 
@@ -6,7 +6,7 @@ export class ExportError extends UserError {
   override readonly name = 'ExportError';
 }
 
-/** The caller ended the operation early. */
+/** The error of an operation that the caller aborted. */
 export class Interrupted extends UserError {
   override readonly name = 'Interrupted';
 
@@ -19,7 +19,7 @@ const NO_SPACE = /^(ENOSPC|EDQUOT|SQLITE_FULL)/;
 const NOT_WRITABLE = /^(EACCES|EPERM|EROFS|EISDIR|SQLITE_(CANTOPEN|READONLY|PERM))/;
 const IO_FAILED = /^(EIO|EFBIG|SQLITE_IOERR)/;
 
-/** Describes a failure to write `path`; returns any other error unchanged. */
+/** Converts a failure to write `path` to an ExportError; returns any other error unchanged. */
 export function toWriteError(error: unknown, path: string): unknown {
   const { code, message } = error as { code?: unknown; message?: string };
   if (error instanceof ExportError || typeof code !== 'string') return error;
@@ -32,7 +32,7 @@ export function toWriteError(error: unknown, path: string): unknown {
   return isOfSurroundings(error) ? createError('it cannot be written') : error;
 }
 
-/** Describes failures at paths that are only read. */
+/** Runs `work`, which only reads `path`, and converts its system errors to ExportErrors. */
 export function runWithReadErrors<Result>(path: string, work: () => Result): Result {
   try {
     return work();

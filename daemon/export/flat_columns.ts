@@ -1,6 +1,6 @@
 /**
- * An event as one row: first the columns that every event has, then the fields of each type. The columns are derived
- * from the schema.
+ * Describes an event as one row: first the columns that every event has, then the fields of each type. The columns are
+ * derived from the schema.
  */
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { commonFields } from '../../bpf/schema/common.ts';
@@ -12,7 +12,7 @@ import { stringify } from '../base/exact_json.ts';
 
 export type FlatValue = string | number | bigint | null;
 
-/** An `unsigned` value may exceed the range of SQLite's integers. */
+/** The type of a column. An `unsigned` value may exceed the range of SQLite's integers, which are signed. */
 export type FlatType = 'text' | 'integer' | 'unsigned';
 
 export interface FlatColumn {
@@ -31,7 +31,7 @@ const COMMON_COLUMNS: readonly FlatColumn[] = [
   buildPlainColumn('node', 'text'),
 ];
 
-/** Maps the name of each event type to its further columns. */
+/** Maps the name of each event type to the columns of its own fields, without COMMON_COLUMNS. */
 const OWN_COLUMNS: ReadonlyMap<string, readonly FlatColumn[]> = new Map(
   EVENTS.map(({ name, fields }) => [
     name,
@@ -39,7 +39,7 @@ const OWN_COLUMNS: ReadonlyMap<string, readonly FlatColumn[]> = new Map(
   ]),
 );
 
-/** If several types have fields of the same name and kind, these share one column. */
+/** All columns. Fields of several types with the same name share one column. */
 export const EVENT_COLUMNS: readonly FlatColumn[] = [
   ...new Map([...COMMON_COLUMNS, ...[...OWN_COLUMNS.values()].flat()].map((column) => [column.name, column])).values(),
 ];
@@ -82,7 +82,7 @@ function buildPlainColumn(name: string, type: FlatType): FlatColumn {
   return { name, type, getValue: (event) => (getField(event, name) as FlatValue | undefined) ?? null };
 }
 
-/** Builds a column for one text of an object field. An event may lack the object. */
+/** Builds a column for one text property of an object field. The value is null if an event has no such object. */
 function buildPartColumn(name: string, part: string): FlatColumn {
   const getValue = (event: ApiEvent) => (getField(event, name) as Record<string, string | null> | null)?.[part] || null;
   return { name: `${name}_${part}`, type: 'text', getValue };

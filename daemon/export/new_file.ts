@@ -1,6 +1,6 @@
 /**
- * Creates files that appear either complete or not at all: a file is written under a hidden name in the same folder,
- * and then renamed. The name contains the writer's process id, so that files of a killed process can be distinguished
+ * Creates files that become visible only when they are complete. A file is written under a hidden name in the target's
+ * folder and then renamed. The hidden name contains the writer's process id, to distinguish files of killed processes
  * from files that are being written.
  */
 import { randomBytes } from 'node:crypto';
@@ -20,15 +20,17 @@ import { dirname, join } from 'node:path';
 import { ExportError, runWithWriteErrors } from './errors.ts';
 
 interface HiddenFile {
-  /** Path to write to; at first an empty file that no other process uses. */
+  /** Path of the hidden file, which is empty at first and used by no other process. */
   readonly path: string;
-  /** Gives the file its name in the same folder; afterwards, the file survives a crash. */
+  /**
+   * Syncs the file and renames it to `target`, which must be in the same folder. After that, the file survives a crash.
+   */
   show(target: string, options: { force: boolean }): void;
   /** Removes the file; does nothing after `show`. */
   discard(): void;
 }
 
-/** Suffixes of files that SQLite may leave beside a database that was not closed. */
+/** Suffixes of files that SQLite may leave next to a database that was not closed. */
 const COMPANIONS = ['-journal', '-wal', '-shm'];
 
 /** Error codes of file systems that do not support hard links. */
@@ -40,7 +42,7 @@ function buildHiddenName(rest: string): string {
   return `.kreplay-${process.pid}-${rest}`;
 }
 
-/** Error messages refer to the file as `name`. */
+/** Creates an empty hidden file in `folder`. Error messages refer to it as `name`. */
 export function createHiddenFile(folder: string, name: string): HiddenFile {
   removeAbandoned(folder);
   const path = join(folder, buildHiddenName(`${randomBytes(6).toString('hex')}.tmp`));
@@ -61,23 +63,23 @@ export function createHiddenFile(folder: string, name: string): HiddenFile {
   };
 }
 
-/** Makes an empty folder with a hidden name. */
+/** Creates an empty folder with a hidden name. */
 export function createHiddenFolder(folder: string): string {
   return mkdtempSync(join(folder, buildHiddenName('')));
 }
 
-/** Removes files that killed processes of this user have left in the folder. Failures are ignored. */
+/** Removes hidden files of killed processes of this user from the folder. Ignores errors. */
 export function removeAbandoned(folder: string): void {
   try {
     for (const name of readdirSync(folder)) {
       const pid = HIDDEN_NAME.exec(name)?.[1];
       if (pid === undefined || isAlive(Number(pid))) continue;
       const path = join(folder, name);
-      // The name proves nothing in a folder that other users may write to, so the owner is checked.
+      // In a folder that all users may write to, anyone could have chosen this name, so the owner is checked.
       if (lstatSync(path).uid === process.getuid!()) rmSync(path, { recursive: true, force: true });
     }
   } catch {
-    // The folder is missing or belongs to another user. Writing to it will report the error.
+    // The folder is missing or belongs to another user; the later write will report the error.
   }
 }
 
@@ -90,17 +92,17 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Refuses a target that exists, unless the target is a file that may be replaced. */
+/** Throws an error if the target exists. With `force`, an existing file or symbolic link is allowed. */
 export function refuseTaken(target: string, { force }: { force: boolean }): void {
   const stats = runWithWriteErrors(target, () => lstatSync(target, { throwIfNoEntry: false }));
   if (!stats) return;
-  // Renaming a file over a device would remove the device, which must not happen when root uses `--output /dev/null`.
+  // Renaming a file to a device's path would replace the device, for example /dev/null for root.
   if (!stats.isFile() && !stats.isSymbolicLink())
     throw new ExportError(`${target} is not a file: give another --output`);
   if (!force) throw createTakenError(target);
 }
 
-/** rename() replaces an existing target; link() does not. */
+/** Renames a file with link(), because rename() would replace an existing target. */
 function renameUnlessTaken(path: string, target: string): void {
   try {
     linkSync(path, target);

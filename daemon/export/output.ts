@@ -1,4 +1,4 @@
-/** Destinations of a stream of events: a file, or standard output, which is written as fast as its reader reads. */
+/** Outputs for a stream of events: a file, or standard output, where a write waits for a slow reader. */
 import { once } from 'node:events';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { Interrupted, runWithWriteErrors } from './errors.ts';
@@ -9,14 +9,14 @@ export interface Output {
   close(): void;
 }
 
-/** The file at `path` must exist; `name` is the name that the user gave. */
+/** Opens a file, which must exist. Error messages refer to it as `name`, the name that the user gave. */
 export function openFileOutput(path: string, name: string): Output {
   const descriptor = runWithWriteErrors(name, () => openSync(path, 'r+'));
   let bytes = 0;
   return {
     async write(chunk) {
       const data = Buffer.from(chunk as string);
-      // When the disk becomes full, a write may store only a part of the data before the next write fails.
+      // On a disk that becomes full, a write may store only part of the data; the next write then fails.
       for (let at = 0; at < data.length; ) at += runWithWriteErrors(name, () => writeSync(descriptor, data, at));
       bytes += data.length;
     },
@@ -25,7 +25,7 @@ export function openFileOutput(path: string, name: string): Output {
   };
 }
 
-/** `signal` ends the wait for the reader. */
+/** Creates an output to standard output. Aborting `signal` ends a wait for the reader. */
 export function createStandardOutput(signal: AbortSignal): Output {
   let bytes = 0;
   return {

@@ -1,10 +1,13 @@
-/** Converts the ids in a block to the ids that another dictionary has for the same texts, files and contexts. */
+/** Converts the ids in a block of events to the ids of another dictionary for the same texts, files and contexts. */
 import { type ColumnArray, getColumnLength, type NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
 
-/** Maps ids of one dictionary to ids of another; never called with 0, which is 0 in every dictionary. */
+/**
+ * Maps ids of one dictionary to ids of another. The functions are never called with 0, which means "none" in every
+ * dictionary.
+ */
 export interface IdMap {
-  /** `of` is the name of the field that contains the text, or `service` for every owner. */
+  /** Maps the id of a text. `of` is the name of the text's field, or `service` for the owner of an event. */
   name(id: number, of: string): number;
   file(id: number): number;
   context(id: number): number;
@@ -22,7 +25,7 @@ export function remapBlock(block: NumberedBlock, ids: IdMap): NumberedBlock {
   return { ...block, columns };
 }
 
-/** Returns undefined for a column that contains no ids. */
+/** Returns the function that maps the ids of a column; undefined if the column contains no ids. */
 function chooseIdMap({ source, slot, field }: Column, ids: IdMap): MapId | undefined {
   switch (source) {
     case 'text':
@@ -36,7 +39,7 @@ function chooseIdMap({ source, slot, field }: Column, ids: IdMap): MapId | undef
     case 'queuer':
       return slot === 0 ? (id) => ids.name(id, 'service') : ids.context;
     case 'origins':
-      // Each origin has three columns, for its service, its context and its bytes.
+      // Each origin has three columns: service, context and bytes.
       return [(id: number) => ids.name(id, 'service'), ids.context, undefined][slot % 3];
     case 'value':
     case 'boot_time':

@@ -1,4 +1,4 @@
-/** The recording from which events are exported. It is read directly, even while an agent is writing it. */
+/** The recording from which events are exported. Its file is read directly, even while an agent is writing it. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type EventFilter, openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
@@ -13,14 +13,14 @@ export interface Source {
   readonly path: string;
   readonly reader: RecordingReader;
   readonly dictionary: RecordingDictionary;
-  /** Scans in the total order; a block may be empty. */
+  /** Yields blocks of events in the recording's total order. A block may be empty. */
   scan(filter: EventFilter): Generator<RecordingBlock, void>;
   close(): void;
 }
 
 /**
- * `data` is a recording, or a folder into which an agent records. `isNamed` means that the user named it, so it should
- * already exist.
+ * Opens a recording. `data` is a recording's file or the data folder of an agent. `isNamed` means that the user chose
+ * `data`; error messages then do not suggest starting the agent.
  */
 export function openSource(data: string, isNamed = true): Source {
   const readStats = (path: string) => runWithReadErrors(path, () => statSync(path, { throwIfNoEntry: false }));

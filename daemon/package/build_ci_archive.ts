@@ -1,7 +1,7 @@
 /**
- * `make ci-archive`: builds an archive for the runners of a CI system, with its own Node. Any user can unpack it
- * anywhere to replay incidents; it contains neither the programs that record nor a service. A commit always yields the
- * same bytes.
+ * `make ci-archive`: builds an archive with kreplay and Node for CI machines. Any user can unpack it into any folder to
+ * replay incidents. The archive contains no programs that record and no service. Building the same commit again creates
+ * a byte-identical archive.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,9 +19,9 @@ import { createTree, settle } from './tree.ts';
 
 const COMMANDS = ['run', 'diff', 'export', 'verify'];
 const ENTRY = 'kreplay.js';
-/** The module that imports a command only when the command is called. */
+/** The module with the dynamic imports of all commands; it loads a command only when the user calls it. */
 const CHOOSER = 'daemon/cli/program.js';
-/** The top folder in the archive. */
+/** The top-level folder in the archive. */
 const TOP = 'kreplay-ci';
 const RECORDING_LIBRARY = 'libbpf-dev';
 const ARCHIVE_BYTES_MAX = 1024 ** 3;
@@ -32,7 +32,7 @@ export interface ArchiveOptions {
   /** Folder to stage the files in. */
   folder: string;
   output: string;
-  /** Compression level, from 1, fast, to 9, small. */
+  /** Compression level, from 1 (fast) to 9 (small). */
   level: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * `make deb`: builds one Debian package with everything that a host needs, including Node. A commit always yields the
- * same bytes, no matter when and on which Debian 12 host it is built.
+ * `make deb`: builds one Debian package with everything that a host needs, including Node. Building the same commit
+ * again creates a byte-identical package, at any time and on any Debian 12 host.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -27,15 +27,15 @@ const UNITS = [
 const CONFIG = 'etc/kreplay/kreplay.toml';
 
 /**
- * With more than one thread, xz would write different bytes. The chosen level is a good compromise between time and
- * size.
+ * Options of dpkg-deb. The number of threads is fixed, because xz produces different bytes with several threads. Level
+ * 3 is a compromise between time and size.
  */
 const COMPRESSION = {
   xz: ['-Zxz', '-z3', '--threads-max=1'],
   none: ['-Znone'],
 } as const;
 
-/** Since Debian 13, the package of libelf has another name, but it provides the old name. */
+/** Dependencies of the package. Debian 13 renamed libelf1, but the new package provides the old name. */
 const DEPENDS = [
   ...['libc6 (>= 2.36)', 'libelf1', 'libgcc-s1 (>= 3.4)', 'libstdc++6 (>= 12)', 'zlib1g (>= 1:1.2.0)'],
   ...['init-system-helpers (>= 1.52)', 'systemd | systemd-standalone-sysusers | systemd-sysusers'],
@@ -49,7 +49,7 @@ export interface DebOptions {
   /** Folder to stage the package in. */
   folder: string;
   output: string;
-  /** How to compress the package; compression takes three quarters of the time. */
+  /** Compression method of the package; xz takes three quarters of the build time. */
   compression: keyof typeof COMPRESSION;
 }
 
@@ -74,8 +74,8 @@ function listBuiltFiles(): string[] {
 }
 
 /**
- * Lists the files of an entry in the project's `imports`: one file or, if the entry contains `*`, all files with the
- * ending after the `*`.
+ * Lists the built files of one entry in package.json's `imports`. If the entry contains `*`, these are all files in the
+ * folder with the suffix after the `*`.
  */
 function listImportedFiles(place: string): string[] {
   const path = place.slice('./'.length);
@@ -111,7 +111,8 @@ function formatChangelog(version: string, epoch_s: number): string {
 }
 
 function writeService(tree: Tree): void {
-  // Where /lib is a link, dpkg would leave a folder below /lib behind with a warning.
+  // The units go to /usr/lib. In /lib, which may be a symbolic link, dpkg would leave a folder behind and print a
+  // warning.
   for (const unit of UNITS) tree.copy(join(DEBIAN, unit), `usr/lib/systemd/system/${unit}`);
   tree.copy(join(DEBIAN, 'sysusers.conf'), 'usr/lib/sysusers.d/kreplay.conf');
   tree.copy(join(DEBIAN, 'tmpfiles.conf'), 'usr/lib/tmpfiles.d/kreplay.conf');

@@ -1,6 +1,6 @@
 /**
- * Describes every command with its arguments and options, as they are declared in commander. Man pages and shell
- * completions are made from the descriptions.
+ * Describes every command with its arguments and options, as declared with commander. Man pages and shell completions
+ * are generated from these descriptions.
  */
 import type { Command, Option } from 'commander';
 

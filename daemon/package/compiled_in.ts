@@ -1,4 +1,4 @@
-/** Debian libraries that are linked into kreplay's own binaries. */
+/** Debian libraries that are statically linked into kreplay's binaries. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
@@ -6,19 +6,20 @@ export interface CompiledIn {
   /** Name of the Debian package. */
   name: string;
   version: string;
-  /** Licences of the library, from Debian's copyright file. */
+  /** Text of the library's copyright file in Debian. */
   copyright: string;
 }
 
 /**
- * libbpf is in libbpf_ts.node, zstd in columns.node, xxHash in pages.so, glibc in the runner, libstdc++ in all addons.
+ * Packages of the libraries: libbpf is linked into libbpf_ts.node, zstd into columns.node, xxHash into pages.so, glibc
+ * into the runner, and libstdc++ into all addons.
  */
 const PACKAGES = ['libbpf-dev', 'libzstd-dev', 'libxxhash-dev', 'libc6-dev', 'libstdc++-12-dev'];
 
 export function readCompiledLibraries(): CompiledIn[] {
   return PACKAGES.map((name) => ({
     name,
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's.
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query expands this expression itself.
     version: execFileSync('dpkg-query', ['--show', '--showformat=${Version}', name], { encoding: 'utf8' }),
     copyright: readFileSync(`/usr/share/doc/${name}/copyright`, 'utf8'),
   }));

@@ -1,4 +1,7 @@
-/** Generates shell completions from the declarations of the commands, so that completing does not start kreplay. */
+/**
+ * Generates shell completion scripts from the declarations of the commands. The scripts are static, so completion does
+ * not have to start kreplay.
+ */
 import { type CommandFacts, type OptionFacts, walkCommands } from './command_tree.ts';
 
 /** Names of option arguments that are paths. */
@@ -18,12 +21,12 @@ function listLongOptions(options: readonly OptionFacts[]): string[] {
   return options.map(({ long }) => long);
 }
 
-/** Formats the path as it is used in the case statements below: `config print` for `kreplay config print`. */
+/** Formats a command's path for the case statements below: `config print` for `kreplay config print`. */
 function formatPath({ path }: CommandFacts): string {
   return path.join(' ');
 }
 
-/** Puts a text in single quotes, in the form that all three shells understand. */
+/** Puts a text in single quotes, in a form that bash, zsh and fish understand. */
 function quoteShell(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

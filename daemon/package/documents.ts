@@ -1,4 +1,4 @@
-/** Makes the package's documentation of the commands: man pages and completions. */
+/** Generates the package's documentation of the commands: man pages and shell completions. */
 import type { Command } from 'commander';
 import type { SectionName } from '../../agent/config/setting.ts';
 import { createWholeProgram } from '../cli/program.ts';
@@ -6,7 +6,7 @@ import { describeCommand } from './command_tree.ts';
 import { buildBashCompletion, buildFishCompletion, buildZshCompletion } from './completions.ts';
 import { buildCommandPage, buildConfigurationPage, type PageFacts } from './man_pages.ts';
 
-/** Maps the path of each document below `/` to its content. */
+/** Returns the content of each document by its path below `/`. */
 export async function buildDocuments(facts: PageFacts): Promise<Map<string, string>> {
   const program = await createWholeProgram();
   const root = describeCommand(program);

@@ -1,7 +1,7 @@
 /**
- * `node daemon/package/guide.ts FOLDER`: writes the pages as HTML. The daemon serves them, so that they can be read
- * without a network. Each page keeps its path in the tree, so that links between pages stay the same; README.md is the
- * index.
+ * `node daemon/package/guide.ts FOLDER`: converts the documentation pages to HTML. The daemon serves them, so that
+ * users can read them without internet access. Each page keeps its path in the source tree, so links between pages work
+ * unchanged; README.md becomes the index.
  */
 import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -10,7 +10,7 @@ import { gfmHeadingId } from 'marked-gfm-heading-id';
 import { listPagePaths, listPicturePaths } from './pages.ts';
 
 const INDEX = 'README.md';
-/** Files that pages link to, apart from other pages. */
+/** Files that are not pages but to which pages link. */
 const LINKED = 'daemon/metrics/{alerts.yml,grafana_dashboard.json}';
 const STYLE_SHEET = 'guide.css';
 
@@ -25,7 +25,7 @@ th, td { border: 1px solid color-mix(in srgb, currentColor 30%, transparent); pa
 img { max-width: 100% }
 `;
 
-/** Path below the guide's folder. */
+/** Returns the path of a page's HTML file in the guide's folder. */
 const toHtmlPath = (page: string) => (page === INDEX ? 'index.html' : page.replace(/\.md$/, '.html'));
 
 function linkFrom(page: string, href: string): string {
@@ -35,7 +35,7 @@ function linkFrom(page: string, href: string): string {
   return relative(dirname(page), toHtmlPath(target)) + (anchor === undefined ? '' : `#${anchor}`);
 }
 
-/** Returns a page as HTML; `page` is its path in the tree. */
+/** Converts a page's Markdown text to HTML; `page` is its path in the source tree. */
 export function buildGuidePage(page: string, text: string): string {
   const toRoot = '../'.repeat(page.split('/').length - 1);
   const marked = new Marked(gfmHeadingId(), {

@@ -1,7 +1,4 @@
-/**
- * Writes `/usr/share/doc/kreplay/copyright`, which contains the licence of kreplay and the licences of everything that
- * is shipped with it.
- */
+/** Generates `/usr/share/doc/kreplay/copyright`: the licences of kreplay and of everything shipped with it. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CompiledIn } from './compiled_in.ts';
@@ -45,10 +42,7 @@ function selectThirdParties(shipped: readonly ShippedPackage[]): ShippedPackage[
   return shipped.filter(({ name }) => name !== 'libbpf-ts');
 }
 
-/**
- * Reads the licence files of a package. For a package without licence files, only the author and the name of the
- * licence are given.
- */
+/** Returns the licence files of a package or, if it has none, its author and the name of its licence. */
 function readLicenseText(project: string, { from }: ShippedPackage): string {
   const folder = join(project, from);
   const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice|copying)/i.test(name));

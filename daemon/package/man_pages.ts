@@ -1,6 +1,6 @@
 /**
- * Generates kreplay(1) and kreplay.toml(5) from the declarations of the commands, in man(7), which every man program
- * reads.
+ * Generates the man pages kreplay(1) and kreplay.toml(5) from the declarations of the commands. The format is man(7),
+ * because every man program reads it.
  */
 
 import type { Command } from 'commander';
@@ -64,7 +64,7 @@ function buildFilesPart(): string[] {
   ].flatMap(([path, text]) => ['.TP', `.I ${path}`, escapeTroff(text!)]);
 }
 
-/** `sections` maps each section to a command with the options of that section. */
+/** Builds kreplay.toml(5). `sections` maps each section of the file to the command whose options it contains. */
 export function buildConfigurationPage(
   sections: ReadonlyMap<SectionName, Command>,
   { version, date }: PageFacts,
@@ -140,7 +140,7 @@ function toSentence(text: string): string {
   return whole[0]!.toUpperCase() + whole.slice(1);
 }
 
-/** Escapes text for troff, so that it contains no requests or escapes. */
+/** Escapes text for troff, so that no part of it is taken as a request or an escape sequence. */
 function escapeTroff(text: string): string {
   const escaped = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll(/\s+/g, ' ');
   return /^[.']/.test(escaped) ? `\\&${escaped}` : escaped;

@@ -1,23 +1,21 @@
-/** Follows the imports of compiled modules, to find out what must be shipped for a selection of the commands. */
+/** Follows the imports of compiled modules, to find the modules and packages that some of the commands need. */
 import { readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
 export interface ModuleGraph {
   /** Paths of modules, including the entries, relative to the folder that was searched. */
   modules: string[];
-  /** Names of packages, and names in the `imports` of package.json. */
+  /** Names of npm packages, and names from the `imports` of package.json. */
   packages: string[];
 }
 
-/**
- * Matches imports as tsc writes them, addons, and the modules of workers: `new URL(`./worker${extname(...)}`, ...)`.
- */
+/** Matches imports in tsc's output, native addons (`createRequire`), and worker modules (`new URL`). */
 const IMPORTED =
   /^(?:import|export)(?: [^'\n]+ from)? '([^'\n]+)';$|\bimport\('([^'\n]+)'\)|\bcreateRequire\(import\.meta\.url\)(?:\.resolve)?\('([^'\n]+)'\)|\bnew URL\(`([^`\n]+)\$\{extname\(/gm;
 
 /**
- * `folder` contains the compiled modules, and `entries` are paths below it. Dynamic imports in the module `chooser` are
- * not followed.
+ * Reads the graph of modules that the `entries` import. `folder` contains the compiled modules, and `entries` are paths
+ * below it. Dynamic imports in the module `chooser` are ignored.
  */
 export function readModuleGraph(folder: string, entries: readonly string[], chooser?: string): ModuleGraph {
   const modules = new Set<string>();
@@ -36,7 +34,7 @@ export function readModuleGraph(folder: string, entries: readonly string[], choo
   return { modules: [...modules].sort(), packages: [...packages].sort() };
 }
 
-/** Returns the package of an import. The import may name a module in the package, such as `zod/v4` in `zod`. */
+/** Returns the package name of an import. The import may name a file of the package: `zod/v4` is in `zod`. */
 function parsePackageName(name: string): string {
   return /^(@[^/]+\/)?[^/]+/.exec(name)![0];
 }

@@ -1,6 +1,4 @@
-/**
- * Takes the web page's pictures in Chromium. For this, an incident is recorded, and then found as a user would find it.
- */
+/** Records an incident, opens it in the web page as a user would, and takes screenshots in Chromium. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -12,7 +10,7 @@ import { PROJECT } from './program.ts';
 
 const KREPLAY = join(PROJECT, 'build/kreplay');
 const INCIDENT = join(import.meta.dirname, 'incident.sh');
-/** Time to wait until the newest events are sealed, which happens after five seconds. */
+/** Time to wait until the agent has sealed the newest events, which it does after five seconds. */
 const SEALED_MS = 6000;
 const DRAWN_MS = 500;
 const DESKTOP = { width: 1280, height: 880 };
@@ -28,7 +26,7 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** Runs `work` while an agent and a daemon are running that have recorded the incident. */
+/** Records the incident, and runs `work` while the agent and the daemon that recorded it are still running. */
 async function runWithIncident(work: (url: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync('/var/tmp/shop-');
   const url = `http://127.0.0.1:${await findFreePort()}`;
@@ -54,7 +52,7 @@ async function runWithIncident(work: (url: string) => Promise<void>): Promise<vo
 
 /** Selector of the link that opens the slowest transaction. */
 const OPEN = '.overview a.primary:has-text("Open")';
-/** Selector of the transaction's lanes. */
+/** Selector of the picture with the transaction's lanes. */
 const PICTURE = '.moving';
 const WHAT_IF = 'latency=20000000&timeout=200000000&only_event_type=sys_sync';
 const STEPS = 6;
@@ -66,7 +64,10 @@ async function openPage(browser: Browser, url: string, options: BrowserContextOp
   return page;
 }
 
-/** Waits until everything has been read and drawn; pictures adapt to the size of their frame. */
+/**
+ * Waits until the page has read and drawn everything. The additional delay lets pictures adapt to the size of their
+ * frame.
+ */
 async function isSettled(page: Page): Promise<void> {
   await page.waitForSelector('main[aria-busy=false]');
   await sleep(DRAWN_MS);

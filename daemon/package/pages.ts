@@ -1,4 +1,4 @@
-/** The pages as the package ships them: in its documentation folder, each at the same path as in the tree. */
+/** Documentation pages in the package. They have the same paths in its documentation folder as in the source tree. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -10,8 +10,8 @@ const PICTURES = '{agent,bpf,daemon}/**/*.{png,svg}';
 const BUILT = /(^|\/)(build|node_modules)(\/|$)/;
 
 /**
- * Files whose place in the package differs from that in the tree: maps the path as the pages write it to the path in
- * the package.
+ * Files whose location in the package differs from their location in the source tree. Maps the path as written in the
+ * pages to the path in the package.
  */
 const SHIPPED_PLACES: Readonly<Record<string, string>> = {
   '/path/to/kreplay/daemon/metrics/alerts.yml': `/${DOC}/examples/alerts.yml`,
@@ -19,15 +19,15 @@ const SHIPPED_PLACES: Readonly<Record<string, string>> = {
   '(../metrics/grafana_dashboard.json)': '(../../examples/grafana_dashboard.json)',
 };
 
-/** Lists the paths of the pages in the tree. */
+/** Lists the paths of the pages in the source tree. */
 export function listPagePaths(project: string): string[] {
   return globSync(PAGES, { cwd: project, exclude: (path) => BUILT.test(path) }).sort();
 }
 
-/** Lists the paths of the pages' pictures in the tree, which are the same in the package. */
+/** Lists the paths of the pages' pictures, which are the same in the source tree and in the package. */
 export const listPicturePaths = (project: string): string[] => globSync(PICTURES, { cwd: project }).sort();
 
-/** Maps the path of each page below `DOC` to its text. */
+/** Returns the text of each page by its path below `DOC`. */
 export function readShippedPages(project: string): Map<string, string> {
   return new Map(
     listPagePaths(project).map((path) => [path, toShippedPage(readFileSync(join(project, path), 'utf8'))]),

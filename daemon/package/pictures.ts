@@ -1,6 +1,6 @@
 /**
- * `make docs`: takes the pictures of the pages again; must run as root. A demo is recorded, and a terminal shows it in
- * the player, paused after the call that took most of the time. Then an incident is recorded, which the web page shows.
+ * `make docs`: renews the pictures of the documentation pages; must run as root. First, it records a demo and draws the
+ * player's terminal, paused after the slowest call. Then it records an incident and takes screenshots of the web page.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,9 +19,9 @@ const TITLE = 'the player, paused after the slow fsync of a transaction';
 const POLL_MS = 100;
 const POLLS_MAX = 300;
 
-/** Runs `work` with the output of the demo, while the demo serves what it has recorded. */
+/** Runs `work` with the output of the demo, while the demo serves its recording. */
 async function runWithDemo(work: (report: string) => Promise<void>): Promise<void> {
-  // A short path is used, so that it fits into a line of the player.
+  // The path is short, so that it fits into a line of the player.
   const folder = mkdtempSync('/var/tmp/demo-');
   const demo: ChildProcess = spawn(KREPLAY, ['demo', '--data', folder], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
@@ -38,7 +38,7 @@ async function runWithDemo(work: (report: string) => Promise<void>): Promise<voi
   }
 }
 
-/** Returns a terminal's screen with its styles, as soon as `isShown` is true of it. */
+/** Runs a command in a terminal. Returns the screen with its style codes as soon as `isShown` accepts the screen. */
 async function captureScreen(command: readonly string[], isShown: (screen: string) => boolean): Promise<string> {
   const runTmux = (...args: string[]) =>
     execFileSync('tmux', ['-u', '-f', '/dev/null', '-L', `kreplay-${process.pid}`, ...args], { encoding: 'utf8' });

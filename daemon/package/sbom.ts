@@ -1,4 +1,4 @@
-/** Lists the package's components in CycloneDX, for tools that look for known vulnerabilities. */
+/** Lists the package's components in the CycloneDX format, for tools that search for known vulnerabilities. */
 import { createHash } from 'node:crypto';
 import { Enums, Models, Serialize, SPDX, Spec } from '@cyclonedx/cyclonedx-library';
 import type { CompiledIn } from './compiled_in.ts';
@@ -10,7 +10,7 @@ export interface Described {
   license: string;
 }
 
-/** Builds the list, which is always identical for the same package. */
+/** Builds the list. The same package always yields the identical list. */
 export function buildSbom(
   own: Described,
   shipped: readonly ShippedPackage[],

@@ -1,4 +1,4 @@
-/** Draws a terminal's screen as SVG, from the text and styles that `tmux capture-pane -e` writes. */
+/** Draws a terminal's screen as SVG, from the text and style codes that `tmux capture-pane -e` prints. */
 import stringWidth from 'string-width';
 
 const FONT_PX = 14;
@@ -9,7 +9,7 @@ const BACKGROUND = '#16181d';
 const TEXT = '#d8dbe2';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin with an escape character.
 const STYLE_CHANGE = /\x1b\[([0-9;]*)m/;
-/** Colours 30 to 37 of SGR (ECMA-48, 8.3.117). */
+/** The colours of the SGR codes 30 to 37 (ECMA-48, 8.3.117). */
 const COLOURS = ['#5c6370', '#e06c75', '#98c379', '#e5c07b', '#61afef', '#c678dd', '#56b6c2', TEXT];
 const SGR_RESET = 0;
 const SGR_BOLD = 1;
@@ -40,11 +40,11 @@ function styleAfter(style: CellStyle, code: number): CellStyle {
   return colour === undefined ? style : { ...style, colour };
 }
 
-/** Parses the screen into spans. A style lasts until it is changed, even across lines. */
+/** Parses the screen into one list of spans per line. A style applies until the next style code, even across lines. */
 function parseSpans(screen: string): CellSpan[][] {
   let style = PLAIN;
   return screen.split('\n').map((line) =>
-    // Texts alternate with style codes, which apply to the text that follows.
+    // `split` returns texts and style codes alternately. A style code applies to the texts after it.
     line.split(STYLE_CHANGE).flatMap((part, i) => {
       if (i % 2 === 0) return part === '' ? [] : [{ ...style, text: part }];
       for (const code of part.split(';')) style = styleAfter(style, Number(code));
@@ -70,7 +70,7 @@ function drawSpans(spans: readonly CellSpan[], row: number): string {
   return `<text xml:space="preserve" y="${MARGIN_PX + FONT_PX + row * LINE_HEIGHT_PX}">${parts.join('')}</text>`;
 }
 
-/** `title` describes the picture for readers who do not see it. */
+/** Draws the screen as SVG. `title` describes the picture for screen readers. */
 export function drawScreen(screen: string, columns: number, title: string): string {
   const lines = parseSpans(screen.trimEnd());
   const width = Math.ceil(columns * CELL_WIDTH_PX) + 2 * MARGIN_PX;

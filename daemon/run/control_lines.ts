@@ -1,7 +1,7 @@
-/** The messages that the helper sends while it runs, one JSON text per line. */
+/** The messages that the helper (native/runner) sends during a run, one JSON text per line. */
 import { z } from 'zod';
 
-/** The helper keeps no more names of files that the plan does not have: native/runner/match/replay.h. */
+/** Maximum number of `elsewhere` messages from the helper (native/runner/match/replay.h). */
 export const ELSEWHERE_MAX = 1024;
 
 const ns = z.number();
@@ -48,18 +48,18 @@ export type ControlLine = z.infer<typeof controlLineSchema>;
 type LineOf<Kind extends ControlLine['kind']> = Extract<ControlLine, { kind: Kind }>;
 
 /**
- * The last message of each kind so far; for messages about streams and uncovered calls, the last one for each stream
- * and for each kind of call.
+ * The last message of each kind so far. `streams` has the last message for each stream, and `uncovered` has the last
+ * count for each kind of call.
  */
 export interface RunnerStatus {
   calibrated?: LineOf<'calibrated'>;
   started?: LineOf<'started'>;
   ended?: LineOf<'ended'>;
   failed?: LineOf<'failed'>;
-  /** The last message about each stream, by the stream's number. */
+  /** The last message about each stream; the key is the stream's number. */
   streams: Map<number, LineOf<'stream'>>;
   uncovered: Map<string, number>;
-  /** Names here of files that the plan does not have, at most ELSEWHERE_MAX. */
+  /** Paths of files that the command called on but that are not in the plan, at most ELSEWHERE_MAX. */
   elsewhere: string[];
 }
 
@@ -67,7 +67,7 @@ export function createRunnerStatus(): RunnerStatus {
   return { streams: new Map(), uncovered: new Map(), elsewhere: [] };
 }
 
-/** Adds a message. A line that does not parse is from a newer helper and is ignored. */
+/** Adds a message to `said`. Ignores a line that does not parse, because a newer helper may have sent it. */
 export function applyLine(said: RunnerStatus, text: string): void {
   const line = parseControlLine(text);
   if (!line) return;

@@ -1,11 +1,9 @@
-/**
- * Exit codes of `kreplay run`, for scripts. If none of them applies, `kreplay run` ends with the command's exit code.
- */
+/** Exit codes of `kreplay run`, for scripts. In all other cases, `kreplay run` exits with the command's exit code. */
 import { UserError } from '../../agent/process/errors.ts';
 import { toUserError } from '../../agent/process/surroundings.ts';
 
 export const EXIT = {
-  /** The incident is not replayable here. This is never a pass, and never the command's fault. */
+  /** The incident is not replayable on this machine. This result is neither a pass nor a failure of the command. */
   notReplayable: 69,
   gateNotMet: 124,
   failed: 125,
@@ -13,7 +11,7 @@ export const EXIT = {
   notFound: 127,
 } as const;
 
-/** Thrown to end a run; the message is the one line that the user sees. */
+/** The error that ends a run. Its message is the one line that the user sees. */
 export class RunError extends UserError {
   override readonly name = 'RunError';
   override readonly exitCode: number;
@@ -25,8 +23,8 @@ export class RunError extends UserError {
 }
 
 /**
- * Converts an error that the user can cure to a RunError, which has the exit code of a kreplay failure; returns any
- * other error unchanged.
+ * Converts a UserError to a RunError, so that `kreplay run` exits with the code of a kreplay failure. Returns any other
+ * error unchanged.
  */
 export function toRunError(error: unknown): unknown {
   const told = toUserError(error);

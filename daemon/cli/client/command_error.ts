@@ -1,6 +1,6 @@
 import { UserError } from '../../../agent/process/errors.ts';
 
-/** Ends a command. The message is the single line that the user sees. */
+/** The error that ends a command. Its message is the one line that the user sees. */
 export class CommandError extends UserError {
   override readonly name = 'CommandError';
   override readonly exitCode: number;
@@ -11,7 +11,7 @@ export class CommandError extends UserError {
   }
 }
 
-/** The daemon was reached but refused the request. */
+/** The error for a request that the daemon received but refused. */
 export class RefusedError extends CommandError {
   /** Error code of the API; undefined if the server is not a kreplay daemon. */
   readonly code: string | undefined;

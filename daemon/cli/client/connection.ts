@@ -13,19 +13,19 @@ export const DAEMON_URLS = 'http://HOST:PORT or https://HOST:PORT, with a path i
 
 export interface DaemonRequest {
   method?: string;
-  /** Path with query. */
+  /** Path of the request, including the query. */
   path: string;
   accept?: string;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Aborts the request and its answer. */
+  /** Aborting this signal aborts the request and the reading of its answer. */
   signal?: AbortSignal;
 }
 
-/** `below` is the path at which a proxy serves the daemon, such as `/kreplay`. */
+/** The address of a daemon. `below` is the path at which a proxy serves the daemon, such as `/kreplay`. */
 type DaemonAddress = { socketPath: string } | { host: string; port: number; tls: boolean; below: string };
 
-/** Parses the value of `--url`; returns undefined if no daemon could listen there. */
+/** Parses the value of `--url`; returns undefined if the value is not a valid address of a daemon. */
 export function parseDaemonUrl(text: string): DaemonAddress | undefined {
   if (text.startsWith('unix:')) return text.length > 5 ? { socketPath: text.slice(5) } : undefined;
   const url = URL.parse(text);
@@ -36,7 +36,10 @@ export function parseDaemonUrl(text: string): DaemonAddress | undefined {
   return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || (tls ? 443 : 80)), tls, below };
 }
 
-/** Returns a 2xx answer whose body has not been read yet; throws a CommandError in all other cases. */
+/**
+ * Sends a request. If the answer's status is 2xx, returns the answer, and the caller reads its body. Throws a
+ * CommandError in all other cases.
+ */
 export async function callDaemon(url: string, call: DaemonRequest): Promise<IncomingMessage> {
   const place = parseDaemonUrl(url);
   if (!place) throw new CommandError(`--url or KREPLAY_URL ${url}: must be ${DAEMON_URLS}`);
@@ -63,8 +66,8 @@ export async function callDaemon(url: string, call: DaemonRequest): Promise<Inco
   } catch (error) {
     throw createUnreachableError(url, error as NodeJS.ErrnoException);
   }
-  // A reset in the middle of an answer raises an error on both the request and the answer; the reader of the answer
-  // reports it.
+  // If the connection is reset in the middle of an answer, both the request and the answer emit an error. The reader of
+  // the answer reports it.
   sent.on('error', () => {});
   const { statusCode = 0 } = res;
   if (statusCode >= 200 && statusCode < 300) return res;
@@ -81,12 +84,12 @@ export async function readText(res: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Reads the body as JSON with exact integers: bigints where a double would round. */
+/** Reads the body as JSON. An integer that a double cannot represent exactly becomes a bigint. */
 export async function readJson(res: IncomingMessage): Promise<unknown> {
   return parseJson(await readText(res));
 }
 
-/** Yields lines without their ends. Leaving the loop early closes the connection. */
+/** Yields the lines of an answer without their line ends. Leaving the loop early closes the connection. */
 export async function* readLines(res: IncomingMessage): AsyncGenerator<string, void> {
   let rest = '';
   res.setEncoding('utf8');
@@ -102,7 +105,10 @@ export async function* readLines(res: IncomingMessage): AsyncGenerator<string, v
   if (rest !== '') yield rest;
 }
 
-/** Uses OpenSSL's `reason`, because the error's message also contains source locations. */
+/**
+ * Converts an error of the connection to advice. For TLS errors, it uses OpenSSL's `reason`, because `message` also
+ * contains source locations.
+ */
 function createUnreachableError(url: string, error: NodeJS.ErrnoException & { reason?: string }): CommandError {
   switch (error.code) {
     case 'ECONNREFUSED':
@@ -139,13 +145,13 @@ async function readRefusal(res: IncomingMessage, status: number): Promise<Refuse
 }
 
 /*
- * Credentials of the client commands. They come from the environment, because all users of a host can read the
+ * Credentials of the client commands. They come from environment variables, because all users of a host can see the
  * arguments of a process.
  */
 
 interface Credentials {
   authorization: { authorization?: string };
-  /** Reads the files. Called only if they are needed. */
+  /** Reads the certificate and key files; called only for https. */
   readTlsFiles: () => { ca?: Buffer; cert?: Buffer; key?: Buffer };
 }
 

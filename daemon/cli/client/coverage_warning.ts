@@ -1,6 +1,4 @@
-/**
- * Warns about missing events on stderr, so that an incomplete answer in a pipeline is not mistaken for a complete one.
- */
+/** Prints warnings about missing events to stderr, so that nobody takes an incomplete answer for a complete one. */
 
 import { escapeControls } from '../../../agent/output/printable.ts';
 import { LOSS_CAUSES, type LossCause } from '../../../bpf/schema/losses.ts';
@@ -11,13 +9,13 @@ import { callDaemon, readJson } from './connection.ts';
 
 const UNENDED_SHOWN_MAX = 5;
 
-/** Requests the coverage of an answer that does not contain it, and prints a warning if events are missing. */
+/** Requests the coverage for a query whose answer does not contain it, and prints a warning if events are missing. */
 export async function warnOfLosses(url: string, query: URLSearchParams): Promise<void> {
   const res = await callDaemon(url, { path: `/api/events?${new URLSearchParams([...query, ['limit', '1']])}` });
   warnIfIncomplete(((await readJson(res)) as { coverage: ReceivedCoverage }).coverage);
 }
 
-/** Reports what is missing, a line for each cause and node; prints nothing if the answer is complete. */
+/** Prints one line for each cause and node with missing events; prints nothing if the answer is complete. */
 export function warnIfIncomplete({ complete, losses, in_progress }: ReceivedCoverage): void {
   if (complete) return;
   const areOfSeveral = losses.some(({ node }) => node !== losses[0]?.node);
@@ -30,17 +28,20 @@ export function warnIfIncomplete({ complete, losses, in_progress }: ReceivedCove
   if (in_progress) warnOfUnended(in_progress);
 }
 
-/** From this share on, the time of the losses is printed: someone has to look at it. */
+/** Minimum share of lost events that needs attention; the time of the losses is then printed too. */
 const LARGE_SHARE = 0.01;
 
-/** Formats `2,109 of 7,960,433 events are missing (0.03 %)`; without a share, the time of the losses is printed. */
+/**
+ * Formats a loss, such as `2,109 of 7,960,433 events are missing (0.03 %)`. If the share is unknown or large, the text
+ * also gives the time of the loss.
+ */
 function describeLoss({ lost: total, gap_count, from, to, rate }: LossSum): string {
   const lost = BigInt(total);
   const places = gap_count > 1 ? `in ${formatCount(BigInt(gap_count))} places ` : '';
   const time = `${places}from ${formatTime(BigInt(from))} to ${formatTime(BigInt(to))}`;
   if (lost === 0n) return `events may be missing ${time}`;
   const are = lost === 1n ? 'is' : 'are';
-  // The share may be that of a part of the time.
+  // The share is not used if it covers only a part of the lost events.
   if (!rate || BigInt(rate.lost) !== lost)
     return `${formatCount(lost)} ${lost === 1n ? 'event' : 'events'} ${are} missing ${time}`;
   const all = lost + BigInt(rate.recorded);

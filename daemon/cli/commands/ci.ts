@@ -1,4 +1,4 @@
-/** `kreplay ci init`: writes a job of a CI system that runs a build under an incident. */
+/** `kreplay ci init`: writes the definition of a CI job that runs a build under an incident. */
 import { createHash } from 'node:crypto';
 import { createReadStream, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
@@ -150,7 +150,7 @@ async function computeSha256(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** A line break in a name would end the line of a script. */
+/** Throws an error if a text of the job has control characters: a line break would end the line of a script. */
 function refuseUnwritable(job: Job): void {
   const { bundle, transaction, service = '', maps, command } = job;
   for (const text of [bundle, transaction, service, ...maps, ...command])

@@ -60,8 +60,8 @@ async function listEvents(url: string, options: Options): Promise<void> {
   const isCut = output === 'table' || sort === 'slowest';
   const limit = options.limit ?? (isCut ? TABLE_LIMIT_DEFAULT : Number.POSITIVE_INFINITY);
   const query = buildQuery({ ...filterParameters(options), ...(sort === 'time' ? { order } : { sort }) });
-  // One event more than is shown reveals whether there are more. A request without a limit ends when the command leaves
-  // the stream.
+  // Requests one event more than the limit, to find out whether there are more. If the limit is too large for a
+  // request, the request has no limit, and this command closes the stream.
   const asked = new URLSearchParams(limit < LIMIT_MAX ? [...query, ['limit', `${limit + 1}`]] : query);
   const res = await callDaemon(url, { path: `/api/events?${asked}`, accept: 'application/x-ndjson' });
   if (res.headers['kreplay-complete'] === 'false') await warnOfLosses(url, query);

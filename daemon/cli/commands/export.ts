@@ -1,4 +1,4 @@
-/** `kreplay export`: writes events of a recording to a file for other people and tools. */
+/** `kreplay export`: writes events of a recording to a file for other people or other tools. */
 import { join, parse } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { addHelpEnd } from '../../../agent/config/help.ts';
@@ -84,14 +84,14 @@ async function runExport(options: Options, command: Command): Promise<void> {
   const output = options.output ?? format.defaultOutput;
   refuseMeaningless(options, output, format, command);
   if (!options.fleet) return exportOne(options, format, output);
-  // Loaded on demand, because other exports need no ClickHouse client.
+  // Imported on demand, because only this form of export needs the ClickHouse client.
   const [{ readConfiguredFleet }, { runWithFleetCopies }] = await Promise.all([
     import('../../server/options.ts'),
     import('../../replay/fleet_copies/exported.ts'),
   ]);
   await runWithFleetCopies(readConfiguredFleet(), transaction!, async (copies) => {
     for (const { path, node } of copies) {
-      // A node may have begun another recording during the transaction.
+      // A node has several copies if its agent began a new recording during the transaction.
       const isAlone = copies.filter((other) => other.node === node).length === 1;
       const part = isAlone ? node : `${node}-${parse(path).name}`;
       await exportOne({ ...options, recording: path }, format, copies.length > 1 ? namePartFile(output, part) : output);
@@ -99,7 +99,7 @@ async function runExport(options: Options, command: Command): Promise<void> {
   });
 }
 
-/** Returns the file name for a part of the events: the part's name goes before the file's ending. */
+/** Inserts the name of a part in front of the file name's extension. */
 function namePartFile(output: string, part: string): string {
   const { dir, name, ext } = parse(output);
   return join(dir, `${name}-${part.replaceAll(/[^\w.-]/g, '_')}${ext}`);
@@ -137,7 +137,7 @@ async function exportOne(options: Options, format: Format, output: string): Prom
   );
 }
 
-/** Rejects wrong usage before anything is opened. */
+/** Rejects contradictory options before a recording is opened. */
 function refuseMeaningless(options: Options, output: string, format: Format, command: Command): void {
   const { transaction, from, to, context } = options;
   const windowed = from !== undefined || to !== undefined;
@@ -153,7 +153,7 @@ function refuseMeaningless(options: Options, output: string, format: Format, com
     throw new ExportError('this format is not for a terminal: give --output a path, or a pipe');
 }
 
-/** Catches the signals that end a process, so that an incomplete file is removed. */
+/** Returns a signal that SIGINT and SIGTERM abort, so that the export can remove its incomplete file. */
 function createEndingSignal(): AbortSignal {
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort());

@@ -1,4 +1,4 @@
-/** `kreplay import`: adds recordings of other hosts and incident bundles to a data folder, for its daemon to serve. */
+/** `kreplay import`: copies bundles and recordings of other hosts into a data folder that a daemon serves. */
 import { Command } from 'commander';
 import { addDataFolderOption } from '../../../agent/config/configuration.ts';
 import { addHelpEnd } from '../../../agent/config/help.ts';

@@ -1,4 +1,4 @@
-/** `kreplay pin`, `kreplay unpin`: protects transactions from retention, or stops protecting them. */
+/** `kreplay pin` and `kreplay unpin`: protect transactions from retention, and end this protection. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { addHelpEnd } from '../../../agent/config/help.ts';
 import { escapeControls } from '../../../agent/output/printable.ts';
@@ -19,9 +19,7 @@ interface Options {
 }
 
 interface PinAnswer {
-  /**
-   * Time from which events are kept; null if nothing is ever removed from the recordings that contain the transaction.
-   */
+  /** Time from which events are kept; null if retention never removes events of these recordings. */
   from: number | bigint | null;
   nodes: string[];
 }

@@ -61,8 +61,8 @@ export function createRunCommand(): Command {
 }
 
 /**
- * Maps failures of kreplay itself to the exit codes that are reserved for them; all other exit codes are those of the
- * command.
+ * Runs the command; failures of kreplay itself get the exit codes that are reserved for them. All other exit codes are
+ * those of the command.
  */
 async function runOrFail(words: string[], options: RunOptions, command: BaseCommand): Promise<void> {
   try {
@@ -73,7 +73,7 @@ async function runOrFail(words: string[], options: RunOptions, command: BaseComm
 }
 
 async function run(words: string[], options: RunOptions, command: BaseCommand): Promise<void> {
-  // A word of the command must not be parsed as an option of kreplay.
+  // Without `--`, an option of the command could be parsed as an option of kreplay.
   if (process.argv.indexOf('--') !== process.argv.length - words.length - 1)
     command.error('error: put -- in front of the command: kreplay run --transaction ID -- COMMAND');
   if (options.varyLatency && options.repeat === undefined) command.error('error: --vary-latency needs a --repeat');
@@ -107,14 +107,17 @@ async function run(words: string[], options: RunOptions, command: BaseCommand): 
   }
 }
 
-/** Whether the command's outputs go through a relay, which keeps their last lines. */
+/** Returns whether a report shows the last lines of the command's outputs. If so, the helper relays the outputs. */
 function showsLastLines({ report, junit, html }: RunOptions): boolean {
   return [report, junit, html, process.env.GITHUB_STEP_SUMMARY].some(Boolean);
 }
 
 type StartRun = (seed: bigint, extraNs: number) => Promise<Run>;
 
-/** With `--map auto`, the command is run to see which files it writes, and again if a map finds more of them. */
+/**
+ * Runs the command. With `--map auto`, a first run shows which files the command writes; if maps for these files are
+ * found, the command is run again with these maps.
+ */
 async function runMapped(createRun: (map: readonly string[]) => StartRun, options: RunOptions): Promise<Run> {
   const { map = [], seed, extraLatency } = options;
   const given = map.filter((each) => each !== AUTOMATIC_MAP);
@@ -126,7 +129,7 @@ async function runMapped(createRun: (map: readonly string[]) => StartRun, option
   const taken = proposed.map(escapeControls).join(' ');
   process.stderr.write(`kreplay run: --map auto is ${taken}: the command is run again with it\n`);
   const all = [...given, ...maps.map(({ here, there }) => `${here}=${there}`)];
-  // The first map that fits a name counts, so that a map of a folder comes before a map of the folders around it.
+  // The first matching map is used, so a map of a folder must come before a map of its parent folder.
   const getLength = (map: string) => map.indexOf('=');
   return runAsOften(createRun(all.toSorted((one, other) => getLength(other) - getLength(one))), options);
 }
@@ -172,12 +175,12 @@ function buildRunSettings(words: string[], options: RunOptions) {
   };
 }
 
-/** Prints to standard error, because standard output belongs to the command. */
+/** Prints the summary to standard error, because standard output belongs to the command. */
 function tell({ result }: Run): void {
   for (const line of formatSummaryLines(result)) process.stderr.write(`kreplay run: ${line}\n`);
 }
 
-/** Adds the run to the summary of a job of GitHub Actions. A summary that cannot be written is not a failure. */
+/** Appends the run to the job summary of GitHub Actions. If this fails, prints only a warning. */
 function reportToGitHub({ result }: Run): void {
   const path = process.env.GITHUB_STEP_SUMMARY;
   if (!path) return;
@@ -210,7 +213,7 @@ function openOutputs(options: RunOptions) {
   }
   return {
     discard,
-    /** Writes all files that can be written, even if one fails. */
+    /** Writes all files, and throws the first error at the end. */
     write(done: Run) {
       const errors: unknown[] = [];
       for (const { file, formatRun } of opened)
@@ -224,7 +227,7 @@ function openOutputs(options: RunOptions) {
   };
 }
 
-/* Reads the incident of a run from a recording's file or from a daemon. */
+/* Reads the incident of a run from a bundle or from a daemon. */
 
 interface IncidentPlace {
   transaction: string;

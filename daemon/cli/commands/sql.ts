@@ -14,11 +14,11 @@ import { limitTime } from '../print/time_limit.ts';
 const TIMEOUT_NS_DEFAULT = 60_000_000_000n;
 
 /**
- * Maximum number of rows that are aligned in one table, and of rows that are printed between checks whether the reader
- * has left.
+ * Maximum number of rows that are aligned as one table. It is also the number of rows after which the command checks
+ * whether its reader is gone.
  */
 const ROWS = 256;
-/** Maximum time that rows wait for further rows to be aligned with. */
+/** Maximum time for which rows are held back to be aligned with later rows. */
 const ALIGN_MS_MAX = 100;
 
 const NOTES = `
@@ -64,7 +64,8 @@ async function ask(query: string, options: Options): Promise<void> {
     try {
       const printer = createRowPrinter(options.format, answer.columns);
       await printText(printer.formatHead());
-      // The next row may never come, so rows found so far are printed before it is requested.
+      // Rows are printed before the next row is requested, because the query may run for a long time before it finds
+      // one.
       const found = limit.limitWaits(answer.rows);
       let count = 0;
       for (const rows of options.format === 'table' ? groupRows(found) : wrapSingleRows(found)) {
@@ -98,6 +99,6 @@ function* groupRows(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
 
 async function printText(text: string): Promise<void> {
   await print(text);
-  // Yields to the event loop, which notices here that the reader has left.
+  // Yields to the event loop, which detects that the reader is gone.
   await setImmediate();
 }

@@ -117,7 +117,6 @@ function formatStatsCsv(stats: readonly StatsGroup[]): string {
   return [heading, ...rows].map(formatCsvLine).join('');
 }
 
-/** The dimensions by which the rows are grouped. */
 function listDimensions(stats: readonly StatsGroup[]): GroupColumn[] {
   return Object.keys(stats[0]?.group ?? {}) as GroupColumn[];
 }

@@ -123,10 +123,7 @@ function collectScopes(value: string, before: string[] = []): string[] {
   throw new InvalidArgumentError(`known are: ${SCOPES.join(', ')}`);
 }
 
-/**
- * Maximum lifetime of a token. Longer lifetimes are refused, because no clock goes that far; a token that should last
- * longer should never expire.
- */
+/** Maximum lifetime of a token: 100 years. For longer use, there are tokens that never expire. */
 const LIFETIME_MS_MAX = 100 * 365 * 86_400_000;
 
 function parseLifetimeMs(value: string): number {

@@ -53,7 +53,10 @@ const COLUMNS: readonly TextColumn<ReceivedTransaction>[] = [
   { heading: 'SERVICES', cell: ({ services }) => services.join(', ') },
 ];
 
-/** Shown only if a transaction has several bursts, because then its duration says nothing about one use of its id. */
+/**
+ * Column that is shown only if a transaction has several bursts of events. Its id was then probably used several times,
+ * so its duration has no meaning for a single use.
+ */
 const BURSTS: TextColumn<ReceivedTransaction> = { heading: 'ID USED AGAIN?', cell: formatBurstCell };
 
 function listColumns(transactions: readonly ReceivedTransaction[]): readonly TextColumn<ReceivedTransaction>[] {
@@ -67,7 +70,10 @@ function formatBurstCell({ burst_count, bursts_apart_ns }: ReceivedTransaction):
   return burst_count > 1 ? formatBurstCount(burst_count, BigInt(bursts_apart_ns!)) : '-';
 }
 
-/** Without this line, a table without the column would say that no id was used again. */
+/**
+ * Prints how many transactions have an unknown number of bursts. Without this line, a table without the column would
+ * look as if no id was used again.
+ */
 function tellUnknownBursts(transactions: readonly ReceivedTransaction[]): void {
   const count = transactions.filter(({ burst_count }) => burst_count === null).length;
   if (count === 0) return;
@@ -127,8 +133,8 @@ export function createTransactionsCommand(): Command {
 }
 
 /**
- * Formats the number of bytes that were written back, and the time from the end of the transaction's last event to the
- * end of the last write-back.
+ * Formats the number of bytes that the kernel wrote back, and the time from the end of the transaction's last event to
+ * the end of the last write-back.
  */
 function formatWrittenBack({ written_back, last_end_ns }: ReceivedTransaction): string {
   const { count, bytes, last_end_ns: backEndNs } = written_back;
@@ -156,7 +162,7 @@ interface CsvColumn {
   value: (transaction: ReceivedTransaction) => unknown;
 }
 
-/** The columns are the same as in the API; an object has one column for each of its fields. */
+/** The columns of the CSV output, derived from the API's schema. An object has one column for each of its fields. */
 const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).flatMap((name): CsvColumn[] => {
   if (name !== 'written_back')
     return [{ name, value: (transaction) => transaction[name as keyof ReceivedTransaction] }];
@@ -166,7 +172,7 @@ const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).f
   }));
 });
 
-/** Writes lists as JSON, because a name may contain a comma. */
+/** Formats transactions as CSV. Lists are written as JSON, because a name may contain a comma. */
 function formatTransactionsCsv(transactions: readonly ReceivedTransaction[]): string {
   const formatCell = (value: unknown) =>
     Array.isArray(value) || typeof value === 'boolean' ? stringify(value) : value;
@@ -190,13 +196,13 @@ async function readTransactions(url: string, options: Options) {
   };
   const transactions: ReceivedTransaction[] = [];
   let coverage: ReceivedCoverage | undefined;
-  // A cursor depends on the limit, so all pages have the same size.
+  // All pages use the same limit, because a cursor is only valid with the limit of its page.
   const parameters = { ...filters, has_error: hasError && 'true', sort, limit: `${Math.min(limit, PAGE_MAX)}` };
   for (let cursor: string | undefined; ; ) {
     const res = await callDaemon(url, { path: `/api/transactions?${buildQuery({ ...parameters, cursor })}` });
     const page = parseJson(await readText(res)) as TransactionList;
     transactions.push(...page.transactions);
-    // The coverage of the first page holds for all pages, because the window stays the same.
+    // The coverage of the first page applies to all pages, because all pages have the same window.
     coverage ??= page.coverage;
     if (page.next_cursor === null || transactions.length >= limit) break;
     cursor = page.next_cursor;

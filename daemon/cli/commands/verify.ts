@@ -1,4 +1,4 @@
-/** `kreplay verify`: checks whether recordings are intact, and reports what damaged recordings have lost. */
+/** `kreplay verify`: checks whether recordings are intact, and reports what is lost in damaged recordings. */
 import { statSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import { addHelpEnd, EXIT_CODES } from '../../../agent/config/help.ts';

@@ -1,4 +1,4 @@
-/** `kreplay whatif`: computes the effect of extra latency on a transaction without playing it. */
+/** `kreplay whatif`: computes the effect of extra latency on a transaction, without a replay. */
 
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { addHelpEnd, EXIT_CODES } from '../../../agent/config/help.ts';
@@ -78,13 +78,13 @@ async function project(url: string, transactionId: string, options: Options): Pr
   const answer = parseJson(text) as WhatIfAnswer;
   warnIfIncomplete(answer.coverage);
   process.stdout.write(output === 'json' ? `${text}\n` : formatWhatIf(answer));
-  // A deadline that may have been missed counts as missed.
+  // If it is unknown whether a deadline was missed, it counts as missed.
   if (options.failIfTimeout && (answer.times_out || answer.in_progress_times_out !== false))
     process.exitCode = TIMES_OUT;
 }
 
 const formatNs = (value: ExactInteger) => formatDuration(BigInt(value));
-/** Keeps all digits, because the text may be pasted into an option. */
+/** Formats milliseconds with all digits, because users may copy the text into an option. */
 const formatExact = (value: ExactInteger) => `${formatMilliseconds(BigInt(value))}ms`;
 
 function formatWhatIf(answer: WhatIfAnswer): string {

@@ -1,4 +1,4 @@
-/** `kreplay demo`: records a small workload with a slow spot, and shows what the commands reveal about it. */
+/** `kreplay demo`: records a small workload with one slow operation, and shows what the commands report about it. */
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -63,7 +63,7 @@ async function runDemo({ data, serve }: Options): Promise<void> {
 
 function createEndingSignal(): AbortSignal {
   const ending = new AbortController();
-  // SIGPIPE means that the output has no reader left. The demo cleans up after all of these signals.
+  // SIGPIPE means that the reader of the output is gone. The demo cleans up after each of these signals.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE']) process.on(name, () => ending.abort());
   return ending.signal;
 }
@@ -71,8 +71,7 @@ function createEndingSignal(): AbortSignal {
 function createEmptyFolder(folder: string): string {
   try {
     mkdirSync(folder, { recursive: true });
-    // The folder must be empty, because the demo later removes the files that it has written, and must not remove
-    // others.
+    // The folder must be empty, because the demo later removes its own files from it and must not remove any others.
     if (readdirSync(folder).length === 0) return resolve(folder);
   } catch (error) {
     throw new CommandError(`--data ${folder}: ${(error as Error).message}`);
@@ -81,8 +80,8 @@ function createEmptyFolder(folder: string): string {
 }
 
 /**
- * Runs `work` with the URL of a daemon that serves the folder. It is the default URL of the commands, if its port is
- * free.
+ * Starts a daemon that serves the folder, and runs `work` with the daemon's URL. The daemon uses the default port if it
+ * is free.
  */
 async function runWithDaemon(folder: string, work: (url: string) => Promise<void>): Promise<void> {
   const { host, port } = parseDaemonUrl(DEFAULT_URL) as { host: string; port: number };
@@ -144,20 +143,23 @@ async function show(url: string, script: string, { folder, kept, serve, signal }
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
-/* The demo's agent, which runs in a separate process, as agents do outside the demo. */
+/* The demo's agent, which runs in a separate process. */
 
-/** Time after which an agent that has not ended is killed; the recording survives this. */
+/** Maximum time for an agent to end before it is killed. Killing an agent does not damage its recording. */
 const END_TIMEOUT_MS = 10_000;
 
 interface AgentProcess {
-  /** Resolves when the process has ended. */
+  /** Ends the process; resolves when it has exited. */
   end(): Promise<void>;
 }
 
-/** Resolves when all probes are attached. The agent records only labelled events, and nothing else on this host. */
+/**
+ * Starts the agent; resolves when all its probes are attached. The agent records only labelled events, so it records no
+ * other programs of this host.
+ */
 async function startAgent(dataFolder: string): Promise<AgentProcess> {
-  // The agent runs in its own process group, so that Ctrl-C reaches only the demo. If the demo is killed, the agent
-  // ends by itself.
+  // The agent has its own process group, so Ctrl-C reaches only the demo, which then ends the agent. If the demo is
+  // killed, the agent ends by itself.
   const child = fork(process.argv[1]!, ['agent', `--data=${dataFolder}`, '--only-labelled'], {
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -184,14 +186,14 @@ async function startAgent(dataFolder: string): Promise<AgentProcess> {
 function createAgentFailure(complaints: string, exitCode: number | null): CommandError {
   const why = complaints.trim().replace(/^kreplay: /, '') || 'it reported no cause';
   const isUnfit = exitCode === HOST_UNFIT_EXIT_CODE;
-  // The message of an agent that the host does not fit gives this advice itself.
+  // If the host is unfit, the agent's own message already advises to run `doctor`.
   const doctor = isUnfit ? '' : `; \`${findProgramName()} doctor\` reports what this host lacks`;
   const sudo = process.getuid!() === 0 ? '' : `, so try \`sudo ${findProgramName()} demo\``;
   const message = `the demo's agent cannot record${sudo}: ${why}${doctor}`;
   return new CommandError(message, isUnfit ? HOST_UNFIT_EXIT_CODE : 1);
 }
 
-/* Formats the demo's results: what happened, what was slow, and how to continue. */
+/* Formats the demo's results: a headline, the slowest calls, and commands to try next. */
 
 const MILLISECOND_NS = 1_000_000n;
 
@@ -203,11 +205,11 @@ ${formatSlowestTable(summary, summary.transaction)}`;
 }
 
 interface NextStepOptions {
-  /** Command that starts kreplay in this shell. */
+  /** Command by which this shell can start kreplay. */
   program: string;
-  /** `--url ...` or `--recording ...`; empty if the default applies. */
+  /** The option `--url ...` or `--recording ...` for the commands to try; empty if the default URL applies. */
   asked: string;
-  /** The same option for `kreplay run`. */
+  /** The corresponding option for `kreplay run`. */
   run: string;
   script: string;
 }
@@ -217,7 +219,7 @@ function quoteShellWord(text: string): string {
   return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** Returns the timeout of a caller that would have waited twice as long. */
+/** Returns a timeout of twice the transaction's duration. */
 function computeTimeout({
   summary: {
     transaction: { duration_ns },

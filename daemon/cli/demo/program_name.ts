@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { delimiter, dirname, join, relative, resolve } from 'node:path';
 
-/** The command that starts kreplay in this shell: its name if it is installed, else the launcher's path. */
+/** Returns the command that starts kreplay in this shell: `kreplay` if it is installed, else the launcher's path. */
 export function findProgramName(): string {
   const launcher = resolve(dirname(process.argv[1]!), '../kreplay');
   if (!existsSync(launcher)) return 'kreplay';

@@ -1,4 +1,4 @@
-/** Queries a daemon for the demo's transaction, once the agent has recorded all of it. */
+/** Queries a daemon for the demo's transaction, after the agent has recorded all of it. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -6,7 +6,10 @@ import type { ExplanationAnswer, ListedTransaction } from '../../contract/receiv
 import { callDaemon, readJson } from '../client/connection.ts';
 import { SYNCS, TRANSACTION } from './workload.ts';
 
-/** Time to wait for an event. Events can be queried within 250 ms of their end, but the host may be busy. */
+/**
+ * Maximum time to wait until all events are recorded. A query finds an event within 250 ms of its end, but the host may
+ * be busy.
+ */
 const PATIENCE_MS = 5000;
 const POLL_MS = 50;
 
@@ -21,9 +24,9 @@ export interface RecordedTransaction {
 }
 
 /**
- * `fromNs` and `toNs` are the times between which the transaction ran. Events are recorded in the order of their ends,
- * and the transaction's last event is a sync: once all syncs are recorded, all events are. It is known whether events
- * are missing once the recording extends to the transaction's end.
+ * Waits until the whole transaction is recorded, and returns it. The transaction ran between `fromNs` and `toNs`.
+ * Events are recorded in the order of their ends, and the last event is a sync, so all events are recorded once all
+ * syncs are. Whether events are missing is known once the recording extends to `toNs`.
  */
 export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint): Promise<RecordedTransaction> {
   const query = new URLSearchParams({ transaction_id: TRANSACTION, from: `${fromNs}`, to: `${toNs}`, limit: '10000' });
@@ -35,7 +38,7 @@ export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint)
     };
     const { recorded_until: until } = answer.coverage;
     const isAll = answer.events.filter(({ event_type }) => event_type === 'sys_sync').length === SYNCS;
-    // The program ended shortly after its last sync.
+    // The recording must also extend to `toNs`, which is shortly after the last sync.
     const isThere = isAll && until !== null && BigInt(until) >= toNs;
     if (isThere || performance.now() > deadline) {
       const path = `/api/transactions/${TRANSACTION}/summary?limit=${SLOWEST}`;

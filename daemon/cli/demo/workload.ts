@@ -1,4 +1,4 @@
-/** The workload that the demo records: a shop that stores an order, with an unnecessary backup in the same request. */
+/** The workload of the demo: a shop that stores an order and makes an unnecessary backup in the same request. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, rmSync, statfsSync, writeFileSync } from 'node:fs';
@@ -11,12 +11,12 @@ export const TRANSACTION = 'order-1';
 export const SERVICE = 'shop';
 const BACKUP_MIB = 128;
 const FILES = 'files';
-/** Number of syncs in the script, whose last action is a sync. */
+/** Number of syncs in the script. The last action of the script is a sync. */
 export const SYNCS = 3;
 
 /**
- * The order and its invoice are small. The slow part is the backup, which must reach the disk completely before its
- * sync returns.
+ * The script of the workload. The order and the invoice are small, and the backup is slow: its sync returns only when
+ * all its data is on the disk.
  */
 const SCRIPT = `#!/bin/sh
 # Stores an order and its invoice, and then makes a backup that slows both down.
@@ -28,10 +28,10 @@ dd if=/dev/zero of=${FILES}/invoice.pdf bs=16k count=8 conv=fsync status=none
 dd if=/dev/zero of=${FILES}/backup.tar bs=1M count=${BACKUP_MIB} conv=fsync status=none
 `;
 
-/** File system types in statfs(2) that are not backed by a disk: tmpfs and ramfs. */
+/** Types of in-memory file systems in statfs(2): tmpfs and ramfs. */
 const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
 
-/** Returns the demo's default folder. /tmp is often in memory, where no write waits for a disk. */
+/** Returns a default folder that is on a disk. /tmp is often in memory, where no sync waits for a disk. */
 export function findDiskFolder(): string {
   const found = ['/var/tmp', tmpdir(), process.cwd()].find((folder) => isWritable(folder) && isOnDisk(folder));
   if (found === undefined) throw new CommandError('no folder that is on a disk can be written: name one with --data');
@@ -51,7 +51,7 @@ function isOnDisk(folder: string): boolean {
   return !IN_MEMORY.has(statfsSync(folder).type);
 }
 
-/** Returns the path of the script. */
+/** Writes the script into the folder; returns its path. */
 export function writeWorkload(folder: string): string {
   const script = join(folder, 'order.sh');
   writeFileSync(script, SCRIPT, { mode: 0o755 });
@@ -63,10 +63,13 @@ export function clearWorkload(folder: string): void {
   rmSync(join(folder, FILES), { recursive: true, force: true });
 }
 
-/** The label is not part of the script, so running the script again does not add to the order's transaction. */
+/**
+ * Shell command that labels itself and then runs the script. The script itself has no label, so running it again by
+ * hand adds nothing to the transaction.
+ */
 const LABELLED = `echo 'KREPLAY1 txn=${TRANSACTION} svc=${SERVICE}' >/dev/null; exec sh "$1"`;
 
-/** Returns the wall-clock times of the script's start and end, in nanoseconds since the epoch. */
+/** Runs the script. Returns the wall-clock times of its start and its end, in nanoseconds since the epoch. */
 export async function runWorkload(script: string, ending: AbortSignal): Promise<{ fromNs: bigint; toNs: bigint }> {
   const fromNs = readWallClockNs();
   const program = spawn('sh', ['-c', LABELLED, 'sh', script], { stdio: ['ignore', 'ignore', 'inherit'] });

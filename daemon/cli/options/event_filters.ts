@@ -1,4 +1,4 @@
-/** Options that select events. All commands that query events have the same options. */
+/** Options that select events. All commands that query events share these options. */
 import { type Command, Option } from 'commander';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { collectLists, parseDurationMs, positiveInteger, timeText } from './option_values.ts';
@@ -20,7 +20,7 @@ export interface EventFilters extends ValueFilters {
   failed?: true;
 }
 
-/** `to` is false for a live tail, which has no end. */
+/** Adds the options. `to` is false for a live tail, which has no end and therefore no `--to`. */
 export function addEventFilters(command: Command, { to = true } = {}): Command {
   command
     .option('--transaction <id>', 'events of one transaction')
@@ -59,7 +59,7 @@ export function filterParameters(filters: EventFilters): Parameters {
   };
 }
 
-/** Builds a query, omitting parameters that are undefined. */
+/** Builds a query string without undefined parameters. */
 export function buildQuery(parameters: Parameters): URLSearchParams {
   return new URLSearchParams(
     Object.entries(parameters).flatMap(([name, values = []]) =>

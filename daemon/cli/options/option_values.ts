@@ -1,7 +1,4 @@
-/**
- * Parsers of option values. A value that makes no sense is reported as wrong usage before any request is sent to the
- * daemon.
- */
+/** Parsers of option values. An invalid value is reported as wrong usage before a request is sent to the daemon. */
 import { InvalidArgumentError, Option } from 'commander';
 import { createOptionParser, DURATION, POSITIVE_INTEGER } from '../../../agent/config/values.ts';
 import { formatMilliseconds } from '../../base/duration.ts';
@@ -9,7 +6,7 @@ import { listPossibleNames, parseListItems } from '../../base/list_text.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression } from '../../base/time.ts';
 import { DAEMON_URLS, DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
 
-/** Collects the lists of a repeated option without parsing them, because the daemon parses them. */
+/** Collects the values of a repeated option. The values are lists, which the daemon parses. */
 export function collectLists(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
@@ -25,20 +22,20 @@ export function time(value: string): TimeExpression {
   return expression;
 }
 
-/** Returns the text unchanged, because relative times are resolved with the daemon's clock. */
+/** Checks a time, but returns its text unchanged, because the daemon resolves relative times with its own clock. */
 export function timeText(value: string): string {
   time(value);
   return value;
 }
 
-/** Parses a list of names as the daemon does. */
+/** Parses a list of names with the same rules as the daemon. */
 export function collectNames(value: string, before: string[] = []): string[] {
   return [...before, ...listPossibleNames(value)];
 }
 
 export const duration = createOptionParser(DURATION);
 
-/** Converts a duration with its unit to the API's decimal milliseconds. */
+/** Converts a duration with a unit to decimal milliseconds, the format of the API. */
 export function parseDurationMs(value: string): string {
   return formatMilliseconds(duration(value));
 }
@@ -55,8 +52,8 @@ function checkDaemonUrl(value: string): string {
 }
 
 /**
- * `--url`, for every command that queries a daemon. KREPLAY_URL sets the default but does not count as a given option,
- * because the variable may also be set for a command that reads a file.
+ * Creates the option `--url` for commands that query a daemon. A value from KREPLAY_URL counts as a default and not as
+ * a given option, so a command that reads a file ignores it.
  */
 export function createUrlOption(): Option {
   const option = new Option('--url <url>', 'address of the daemon: http://HOST:PORT, https://HOST:PORT or unix:/path');

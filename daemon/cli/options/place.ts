@@ -1,4 +1,7 @@
-/** Determines the source of a command's answers: a daemon, or recordings that the command serves to itself. */
+/**
+ * Determines which daemon answers a command: a running daemon, or a temporary one that this process starts to serve the
+ * given recordings.
+ */
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
@@ -15,13 +18,13 @@ export function addPlaceOptions(command: Command): Command {
     .addOption(new Option('--recording <files...>', 'recordings to read without a daemon').conflicts('url'));
 }
 
-/** Runs `work` with the URL of the daemon that answers. */
+/** Runs `work` with the URL of the running or temporary daemon. */
 export async function runAtPlace<Result>(
   { url, recording }: PlaceOptions,
   work: (url: string) => Promise<Result>,
 ): Promise<Result> {
   if (recording === undefined) return work(url);
-  // Loaded on demand: a command that queries a running daemon must not pay for loading the server.
+  // Imported on demand, because a command that queries a running daemon does not need the server's code.
   const [{ runDaemon }, { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT }, { pino }] = await Promise.all([
     import('../../server/command.ts'),
     import('../../http/access/scan_gate.ts'),
@@ -40,7 +43,7 @@ export async function runAtPlace<Result>(
     onListening: listening.resolve,
   });
   try {
-    // A daemon that fails to start rejects with the reason.
+    // If the daemon fails to start, `daemon` rejects with the reason.
     const at = await Promise.race([listening.promise, daemon]);
     return await work(at ?? url);
   } finally {
@@ -51,17 +54,17 @@ export async function runAtPlace<Result>(
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/**
- * Creates a private folder for a socket. The folder is removed no matter how the process ends, except after SIGKILL.
- */
+/** Creates a private folder for a socket. The folder is removed when the process ends, except after SIGKILL. */
 function createSocketFolder(): { socketPath: string; remove: () => void } {
   const path = createPrivateFolder('kreplay-');
-  // A socket's address has room for 107 bytes, and the temporary folder's path may be longer: unix(7).
+  // A socket's path is limited to 107 bytes (unix(7)), and the temporary folder may have a longer path. Therefore, the
+  // socket is addressed through a descriptor of the folder.
   const descriptor = openSync(path, 'r');
   const removeFiles = () => rmSync(path, { recursive: true, force: true });
   const endBy = (signal: NodeJS.Signals) => {
     remove();
-    // The daemon has a listener of its own, which rereads certificates on SIGHUP.
+    // Other listeners are removed, such as the daemon's, which rereads certificates on SIGHUP. The signal then ends the
+    // process.
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   };

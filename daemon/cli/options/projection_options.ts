@@ -1,11 +1,11 @@
-/** Options that determine how a transaction is laid out on its time line, for `replay` and `whatif`. */
+/** The options of `replay` and `whatif` that change the times of a transaction's events. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { parseDuration } from '../../base/duration.ts';
 import { EXTRA_LATENCY_NS_MAX } from '../../contract/replay_requests.ts';
 
 type ClockOffset = typeof MEASURED | Readonly<Record<string, bigint>>;
 
-/** Value that selects, for each node, the offset that a fleet has measured. */
+/** The value of `--clock-offset` that selects the clock offset that a fleet has measured for each node. */
 const MEASURED = 'measured';
 
 export interface ProjectionOptions {
@@ -25,7 +25,7 @@ export function addProjectionOptions(command: Command, latencyHelp: string, time
     );
 }
 
-/** Converts the options to the fields of a request. */
+/** Converts the options to the fields of an API request. */
 export function buildProjection({ extraLatency, timeout, clockOffset }: ProjectionOptions) {
   return {
     ...(extraLatency !== undefined && { extra_latency_ns: extraLatency }),

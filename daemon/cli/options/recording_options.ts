@@ -1,4 +1,4 @@
-/** Options of commands that read a recording without a daemon. */
+/** The options of commands that read a recording's file directly, without a daemon. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { addDataFolderOption } from '../../../agent/config/configuration.ts';
 import { openSource, type Source } from '../../export/source.ts';
@@ -17,7 +17,7 @@ export function addRecordingOptions(command: Command): Command {
 }
 
 /**
- * Accepts a single file. `kreplay daemon` takes several files, so users might not notice that only the last one is
+ * Refuses a second file. Users may expect several files to work, as they do for `kreplay daemon`, but only one would be
  * read.
  */
 function checkSingleFile(value: string, before: string | undefined): string {

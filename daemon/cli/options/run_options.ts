@@ -1,6 +1,6 @@
 /**
- * The options of `kreplay run`: the incident, the way in which its latencies are assigned to calls, and the conditions
- * on which the run fails.
+ * The options of `kreplay run`: the incident, how its latencies are assigned to calls, and the conditions under which
+ * the run fails.
  */
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
@@ -33,7 +33,7 @@ export interface RunOptions {
   seed: bigint;
   repeat?: number;
   varyLatency?: LatencyRange;
-  /** `none`: the verdict never fails a run. */
+  /** Minimum verdict for a run to pass; with `none`, a run passes with any verdict. */
   require: Verdict | 'none';
   maxDuration?: number;
   expectExit?: number;
@@ -50,7 +50,7 @@ interface Ruled<Rule> {
 
 const SEED_MAX = U64_MAX;
 
-/** Stands for the maps that a first run shows to be right. */
+/** The value of `--map` that stands for the maps that are found by a first run. */
 export const AUTOMATIC_MAP = 'auto';
 
 export function addRunOptions(command: Command): Command {

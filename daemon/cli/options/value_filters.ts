@@ -1,4 +1,4 @@
-/** Options that select or exclude events by their values; the API has the same parameters. */
+/** Options that select or exclude events by the values of their fields. The API has the same parameters. */
 import type { Command } from 'commander';
 import { collectLists } from './option_values.ts';
 
@@ -18,7 +18,7 @@ const EXCLUDED = {
   comm: 'these command names',
 } as const;
 
-/** Parameters of a request; a parameter with several values is repeated. */
+/** Query parameters of a request. A parameter with several values is repeated in the query. */
 export type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 type Selected = { [Name in keyof typeof VALUES]?: string[] };
@@ -26,8 +26,8 @@ type Excluded = { [Name in keyof typeof EXCLUDED as `exclude${Capitalize<Name>}`
 export type ValueFilters = Selected & Excluded;
 
 /**
- * `what` is what the command lists: events, or transactions that have events with the selected values. Each option
- * takes one line, so that the help fits on a screen.
+ * Adds the options. `what` says what the command lists: events, or transactions that have events with the selected
+ * values. Each option's help is one line, so that the whole help fits on a screen.
  */
 export function addValueFilters(command: Command, what: 'events' | 'transactions'): Command {
   const having = what === 'events' ? 'only' : 'with';

@@ -5,8 +5,8 @@
  *   operator  = "=" | "!=" | ">" | ">=" | "<" | "<="
  *   value     = a word, or a JSON string where blanks, & or quotes are in it
  *
- * A condition on a field that the event's type does not have is never true. `null` is a separate value: it equals
- * itself, and it is neither greater nor less than any other value.
+ * A condition on a field that an event's type does not have is false. `null` equals only itself, and it is neither
+ * greater nor less than any value.
  */
 
 import { z } from 'zod';
@@ -14,7 +14,7 @@ import { replayedEventSchema } from '../../contract/replay_answers.ts';
 import type { ExactPlayedEvent } from './remote_session.ts';
 
 export interface BreakCondition {
-  /** Text from which the condition was parsed. */
+  /** The text from which the condition was parsed. */
   text: string;
   matches(event: ExactPlayedEvent): boolean;
 }
@@ -35,7 +35,7 @@ const HOLDS: Readonly<Record<ConditionOperator, (order: number | undefined) => b
   '<=': (order) => order === 0 || order === -1,
 };
 
-/** Throws an Error whose message explains the mistake to the user. */
+/** Parses a condition. Throws an Error whose message explains the mistake to the user. */
 export function parseCondition(text: string): BreakCondition {
   const fields = collectEventFields();
   const tests: Test[] = [];
@@ -95,7 +95,10 @@ function unquote(name: string, written: string): string {
   }
 }
 
-/** The conversion is exact: milliseconds have at most six decimal places. */
+/**
+ * Parses a number in a condition. A number of milliseconds is converted to nanoseconds exactly, because it has at most
+ * six decimal places.
+ */
 function parseInteger({ scale }: EventField, name: string, text: string): bigint {
   const [, sign, whole = '', fraction = ''] = DECIMAL.exec(text) ?? [];
   if (sign === undefined || (fraction !== '' && scale === 1))
@@ -106,7 +109,7 @@ function parseInteger({ scale }: EventField, name: string, text: string): bigint
   return sign === '-' ? -BigInt(digits) : BigInt(digits);
 }
 
-/** Returns undefined if events of this type have no such field. */
+/** Returns the value of a field; undefined if events of this type have no such field. */
 function getFieldValue(event: ExactPlayedEvent, { path, kind }: EventField): Value | undefined {
   let found: unknown = event;
   for (const name of path) found = (found as Record<string, unknown> | undefined)?.[name];
@@ -114,32 +117,32 @@ function getFieldValue(event: ExactPlayedEvent, { path, kind }: EventField): Val
   return found as Value | undefined;
 }
 
-/** Returns undefined if the values differ but have no order. */
+/** Compares two values. Returns undefined if they differ but have no order. */
 function compareValues(found: Value, wanted: Value): -1 | 0 | 1 | undefined {
   if (found === wanted) return 0;
   if (typeof found !== 'bigint' || typeof wanted !== 'bigint') return undefined;
   return found > wanted ? 1 : -1;
 }
 
-/* Fields of a replayed event that a condition can name, derived from the schema that describes the API. */
+/* The fields of a replayed event that a condition can name. They are derived from the API's schema. */
 
 type FieldKind = 'integer' | 'text' | 'boolean';
 
 interface EventField {
-  /** Path within the event: `attribution.quality`. */
+  /** Names that lead to the field in the event, such as `['attribution', 'quality']`. */
   path: readonly string[];
   kind: FieldKind;
   nullable: boolean;
   /** All possible values, if they are known. */
   values?: readonly string[];
-  /**
-   * Factor that converts the number in a condition to the event's value: a field in milliseconds is stored in
-   * nanoseconds.
-   */
+  /** Factor by which a number in a condition is multiplied: 1,000,000 for the `_ms` name of a field in nanoseconds. */
   scale: 1 | 1_000_000;
 }
 
-/** Maps names to fields. Every `_ns` field also exists as an `_ms` field; lists are not available in conditions. */
+/**
+ * Returns the fields by name. A field in nanoseconds has two names: its `_ns` name and, for values in milliseconds, an
+ * `_ms` name. Lists are left out.
+ */
 function collectEventFields(): ReadonlyMap<string, EventField> {
   const fields = new Map<string, EventField>();
   for (const { shape } of replayedEventSchema.options) addFields(fields, shape, []);
@@ -160,7 +163,7 @@ function addField(fields: Map<string, EventField>, path: readonly string[], sche
   if (!described) return;
   const name = path.join('.');
   const known = fields.get(name);
-  // Combines the values of all event types, because each type has a different `event_type`.
+  // A field may have other values in each event type, as `event_type` does, so the values of all types are combined.
   const values = described.values && [...new Set([...(known?.values ?? []), ...described.values])];
   const field: EventField = { ...described, path, nullable, scale: 1, ...(values && { values }) };
   fields.set(name, field);

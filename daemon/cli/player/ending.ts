@@ -1,16 +1,17 @@
-/** Signals that end a replay. kreplay.ts also raises SIGPIPE when the reader of the output has closed its end. */
+/** Signals that end a replay. kreplay.ts raises SIGPIPE itself when the reader has closed the output. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE'] as const;
 export type EndSignal = (typeof SIGNALS)[number];
 
 export interface SignalWatch {
-  /** The first signal that arrived. */
+  /** The first signal that arrived; undefined if there was none. */
   readonly signal: EndSignal | undefined;
   /** Restores the default effect of signals. */
   release(): void;
 }
 
 /**
- * Calls `onSignal` for the first signal; a second SIGINT or SIGTERM kills the process, in case the first has no effect.
+ * Calls `onSignal` for the first signal. After that, a SIGINT or SIGTERM kills the process, in case `onSignal` has no
+ * effect.
  */
 export function endOnSignals(onSignal: (signal: EndSignal) => void): SignalWatch {
   let first: EndSignal | undefined;

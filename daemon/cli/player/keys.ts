@@ -1,8 +1,8 @@
-/** Maps a key to an action, depending on the state of the session. This file does no I/O. */
+/** Maps a key to an action, depending on the state of the session. This file performs no I/O. */
 import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../contract/replay_requests.ts';
 import type { ReplaySession, SessionRequest } from './remote_session.ts';
 
-/** A key as node:readline reports it: its name, or the character that it produces. */
+/** A key as reported by node:readline: its name, or the character that it produces. */
 export interface KeyPress {
   name?: string | undefined;
   sequence?: string | undefined;
@@ -16,12 +16,12 @@ export type Action =
 
 export interface KeyContext {
   session: Pick<ReplaySession, 'state' | 'speed_factor' | 'extra_latency_ns' | 'event_index' | 'event_count'>;
-  /** The current position. */
+  /** Current position on the time line of the replay. */
   positionNs: bigint;
   durationNs: bigint;
 }
 
-/** Entries of the line at the bottom. An entry is never split between lines. */
+/** Entries of the help line at the bottom of the screen. Line breaks are only between entries. */
 export const KEYS: readonly string[] = [
   'space pause/play',
   'left/right step (playing: 1 %)',
@@ -48,10 +48,10 @@ export const KEYS_HELP = `Keys of the player:
 `;
 
 const STEPS_WITH_SHIFT = 10;
-/** A seek moves the position by the replay's duration divided by this number. */
+/** A key moves the position by the replay's duration divided by this number. */
 const SEEK_DIVISOR = 100n;
 const FAR_SEEK_DIVISOR = 10n;
-/** First step of extra latency above 0. */
+/** Smallest extra latency above 0 that a key selects. */
 const LATENCY_NS_MIN = 100_000n;
 
 export function chooseAction(key: KeyPress, place: KeyContext): Action | null {
@@ -102,7 +102,7 @@ function buildArrowRequest(direction: 1 | -1, { shift }: KeyPress, place: KeyCon
     return seekBy(BigInt(direction) * ns, place);
   }
   const left = direction > 0 ? session.event_count - session.event_index : session.event_index;
-  // No event is left in this direction, so the daemon would refuse the request or send nothing.
+  // There is no event in this direction, so the daemon would refuse the request or send nothing.
   if (left === 0) return null;
   return { step: direction * (shift ? STEPS_WITH_SHIFT : 1) };
 }
@@ -118,7 +118,7 @@ function buildSpeedRequest(factor: number, { session }: KeyContext): SessionRequ
   return speed_factor === session.speed_factor ? null : { change: { speed_factor } };
 }
 
-/** Moves to the next step in the given direction, even if the current value is between two steps. */
+/** Builds a request for the next latency step. The current latency may be between two steps. */
 function buildLatencyRequest(direction: 1 | -1, { session }: KeyContext): SessionRequest | null {
   const nowNs = BigInt(session.extra_latency_ns);
   const steps = listLatencyStepsNs();
@@ -126,7 +126,7 @@ function buildLatencyRequest(direction: 1 | -1, { session }: KeyContext): Sessio
   return step === undefined ? null : { change: { extra_latency_ns: step } };
 }
 
-/** Returns 0, 100us, 200us, 500us, 1ms, 2ms, 5ms and so on, up to the maximum of a session. */
+/** Returns the latency steps: 0, 100us, 200us, 500us, 1ms, 2ms, 5ms and so on, up to the maximum. */
 function listLatencyStepsNs(): bigint[] {
   const steps = [0n];
   for (let decade = LATENCY_NS_MIN; decade < EXTRA_LATENCY_NS_MAX; decade *= 10n)

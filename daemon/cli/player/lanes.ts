@@ -1,5 +1,5 @@
 /**
- * Draws one lane per thread, all on one scale:
+ * Draws one lane per thread; all lanes have the same time scale:
  *
  *                     +10.000ms          v                    +14.000ms
  *   node-a/101 node    ====  x==========  ---     -
@@ -47,12 +47,15 @@ export interface LanesWindow {
   columns: number;
 }
 
-/** Maximum zoom. With a larger zoom, a column would be less than a nanosecond of any replay. */
+/**
+ * Maximum number of times that the view is halved. With this many halvings, a column is less than a nanosecond even in
+ * a replay of a day.
+ */
 export const ZOOM_MAX = 40;
 
 /**
- * Returns the visible part of the replay around the position: the whole replay is halved until a lane has about two
- * columns per event.
+ * Returns the visible part of the replay around the position. The whole replay is halved until a lane has about two
+ * columns per event; `zoom` adds further halvings.
  */
 export function computeView(
   placeNs: number,
@@ -64,14 +67,14 @@ export function computeView(
   const halvings = Math.min(Math.max(crowded + replay.zoom, 0), ZOOM_MAX);
   const spanNs = Math.max(durationNs / 2 ** halvings, columns);
   if (spanNs >= durationNs) return { fromNs: 0, toNs: Math.max(durationNs, columns), columns };
-  // The view moves by whole columns; otherwise, moving it would change the length of the bars.
+  // The view moves by whole columns. Otherwise, rounding would change the length of the bars while it moves.
   const columnNs = spanNs / columns;
   const middleNs = Math.floor((placeNs - spanNs / 2) / columnNs) * columnNs;
   const fromNs = Math.min(Math.max(middleNs, 0), durationNs - spanNs);
   return { fromNs, toNs: fromNs + spanNs, columns };
 }
 
-/** The column may be outside of the view. */
+/** Returns the column of a time. The column may be outside of the view. */
 export function computeColumn({ fromNs, toNs, columns }: LanesWindow, ns: number): number {
   return Math.floor(((ns - fromNs) / (toNs - fromNs)) * columns);
 }
@@ -91,8 +94,8 @@ export function buildAxisLine(view: LanesWindow, placeNs: number, labelWidth: nu
 }
 
 /**
- * Returns at most `rows` lines. Threads that have events in the view take precedence, but the order of the threads
- * never changes.
+ * Builds at most `rows` lines, one for each thread. If there are too few rows, threads without events in the view are
+ * left out first. The order of the threads never changes.
  */
 export function buildLaneLines(
   threads: readonly PlayedThread[],
@@ -130,7 +133,7 @@ function selectShownThreads(
 ): number[] {
   const all = threads.map((_, at) => at);
   if (all.length <= rows) return all;
-  // One row reports the number of threads that are left out.
+  // The last row reports how many threads are left out.
   const busy = all.filter((at) => lanes[at]);
   const idle = all.filter((at) => !lanes[at]);
   return [...busy, ...idle].slice(0, rows - 1).sort((a, b) => a - b);
@@ -145,7 +148,7 @@ function draw(lanes: (LaneCell[] | undefined)[], mark: CallMark, view: LanesWind
   if (last < 0 || first >= view.columns) return;
   lanes[mark.thread] ??= [];
   const lane = lanes[mark.thread]!;
-  // The outcome of an event is shown at the event's start, or in its first visible column.
+  // The outcome of an event is drawn at its start, or in its first visible column.
   const told: LaneCell = mark.failed ? 'failed' : mark.afterTimeout ? 'after_timeout' : 'bar';
   const start = Math.max(first, 0);
   for (let column = start; column <= Math.min(last, view.columns - 1); column++) {

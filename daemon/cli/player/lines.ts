@@ -1,4 +1,4 @@
-/** Prints a replay without a screen: one line per event, into a pipeline or onto a terminal. */
+/** Prints a replay as one line per event, into a pipeline or onto a terminal without a screen. */
 import { once } from 'node:events';
 import { type EndSignal, endOnSignals, type SignalWatch } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
@@ -9,18 +9,15 @@ import type { Stop, StopRule } from './stop_rule.ts';
 const CLEAR_LINE = '\r\u001b[K';
 const PROGRESS_INTERVAL_MS = 100;
 
-/**
- * Plays and prints the replay, and returns the exit code. Throws a CommandError if the replay was not played as
- * requested.
- */
+/** Plays and prints the replay; returns the exit code. Throws a CommandError if the replay failed. */
 export async function printReplay(
   session: RemoteSession,
   stopAt: StopRule,
   output: 'text' | 'ndjson',
 ): Promise<number> {
   const ending = endOnSignals((signal) => {
-    // If the reader has left, the session is closed at once. Otherwise the stop request ends the stream; if the daemon
-    // is unreachable, the session is closed as well.
+    // If the reader is gone, the session is closed immediately. Otherwise, the stop command ends the stream; if that
+    // command fails, the session is closed too.
     if (hasNoReader(signal)) session.close();
     else session.send({ command: 'stop' }).catch(() => session.close());
   });
@@ -50,12 +47,15 @@ async function printFrames(
   let begun = false;
   /** Index of the next event to print. */
   let next = 0;
-  /** Whether the session had already finished: its end is then reported once more before the session plays again. */
+  /**
+   * Whether the session had already finished when the stream was opened. Such a session reports its end once more
+   * before it plays again.
+   */
   let wasOver = false;
   for await (const frame of remote.frames()) {
     if (frame.kind === 'state') {
       session = frame.session;
-      // The session starts to play only when the stream is open, because the first event is due at once.
+      // The session starts to play only after the stream is open, because its first event may be due immediately.
       if (!begun) {
         wasOver = session.state === 'finished' && next < session.event_count;
         await playFrom(remote, session, next);
@@ -63,7 +63,7 @@ async function printFrames(
       begun = true;
     } else if (frame.kind === 'gap' && frame.missed === null) {
       say('kreplay: warning: the daemon was started again; going on after the last event');
-      // After a restart the session is paused at another position.
+      // After the daemon's restart, the session is paused and may be at another position.
       begun = false;
     } else if (frame.kind === 'gap') say(`kreplay: warning: missed ${frame.missed} frames, too slow to read them`);
     else if (frame.kind === 'lost') say(`kreplay: warning: ${frame.cause}; trying again`);
@@ -101,12 +101,15 @@ function hasNoReader(signal: EndSignal): boolean {
   return signal === 'SIGPIPE' || signal === 'SIGHUP';
 }
 
-/** If the reader closed the output because it has read enough, this counts as success. */
+/** Returns the exit code. A reader that closed the output has read enough, so this counts as success. */
 function exitCode({ signal }: SignalWatch): number {
   return signal === undefined || signal === 'SIGPIPE' ? EXIT.played : EXIT.interrupted;
 }
 
-/** Stops after the event. The daemon may already have played further events that are not printed; they do not count. */
+/**
+ * Stops the session. The daemon may have played events after the stop event; these are not printed, so the returned
+ * `event_index` does not count them.
+ */
 async function stopBehind(remote: RemoteSession, { index }: Stop): Promise<ReplaySession> {
   return { ...(await remote.send({ command: 'stop' })), event_index: index + 1 };
 }
@@ -121,7 +124,8 @@ function createProgress(session: ReplaySession) {
     },
     show(played: ExactPlayedEvent) {
       if (!process.stderr.isTTY) return;
-      // If events and progress share a terminal, every event has erased the progress line.
+      // If standard output is also a terminal, `clear` has just erased the progress line, so the progress line is
+      // always drawn again.
       const nowMs = performance.now();
       if (!process.stdout.isTTY && nowMs - shownAtMs < PROGRESS_INTERVAL_MS) return;
       shownAtMs = nowMs;

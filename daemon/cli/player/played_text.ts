@@ -30,7 +30,7 @@ export function formatPlayedBytes(event: ExactPlayedEvent): string {
   return event.event_type !== 'sys_sync' && event.error === null ? event.result.toString() : NONE;
 }
 
-/** Describes deviations: an error, or an end after the timeout. */
+/** Formats what is special about an event: an error, or an end after the timeout. */
 export function formatRemarks({ error, replay }: ExactPlayedEvent): string {
   return [error ?? '', replay.after_timeout ? 'after timeout' : ''].join(' ').trim();
 }

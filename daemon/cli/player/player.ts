@@ -1,4 +1,4 @@
-/** The player on a terminal: converts keys to requests to the session, and draws the session's frames on a screen. */
+/** The interactive player: converts keys to requests to the session, and draws the session's frames. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseJson } from '../../base/exact_json.ts';
@@ -20,12 +20,12 @@ import { openTerminal, writesUnicode } from './terminal.ts';
 import { readAhead } from './time_line.ts';
 
 const PAINT_INTERVAL_MS = 40;
-/** Limits the number of requests that a held key queues while the daemon is handling earlier requests. */
+/** Maximum number of requests that wait while the daemon handles earlier ones, because a held key creates many. */
 const WAITING_REQUESTS_MAX = 4;
 
 const now = () => performance.now();
 
-/** Runs until the user leaves, and returns the exit code. Throws a CommandError if the session ends earlier. */
+/** Runs the player until the user quits; returns the exit code. Throws a CommandError if the session ends earlier. */
 export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Promise<number> {
   const player = createPlayer(remote.created, now());
   const left = Promise.withResolvers<number>();
@@ -63,7 +63,7 @@ export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Pro
   }
 }
 
-/** Returns the final state of a replay that was left early, or the last known state if the daemon does not answer. */
+/** Stops the replay and returns its final state; returns the last known state if the daemon does not answer. */
 async function stopReplay({ state }: ShownPlayer, remote: RemoteSession) {
   if (state.session.state === 'finished') return state.session;
   try {
@@ -95,7 +95,7 @@ function act({ state, showAnswer }: ShownPlayer, key: KeyPress, { remote, queue,
   else if (kind === 'zoom out') state.zoom = findNextZoom(state, -1, columns());
   else
     queue.add(async () => {
-      // The action is determined only at this point, because earlier requests may change the meaning of the key.
+      // The action is chosen only when its turn comes, because earlier requests may change the meaning of the key.
       const asked = chooseKeyAction();
       if (asked?.kind === 'send') showAnswer(await remote.send(asked.request), now());
     });
@@ -107,7 +107,7 @@ interface FollowState {
   toCome: UpcomingEvents;
 }
 
-/** Shows the frames of the session; returns the reason why they ended. */
+/** Shows the frames of the session; returns an error with the reason for their end. */
 async function follow(player: ShownPlayer, remote: RemoteSession, following: FollowState): Promise<CommandError> {
   const { queue, stopAt, toCome } = following;
   const { state } = player;
@@ -147,18 +147,18 @@ async function follow(player: ShownPlayer, remote: RemoteSession, following: Fol
     const error = show(frame);
     if (error) return error;
     if (isLaidOutAnew(frame)) toCome.readAgain();
-    // The session starts to play only when the stream is open, because the first event is due at once.
+    // The session starts to play only after the stream is open, because its first event may be due immediately.
     if (!begun && frame.kind === 'state') {
       begun = true;
       queue.add(async () => player.showAnswer(await remote.send({ command: 'play' }), now()));
     }
   }
-  // The player closed the session, so its user has left already.
+  // The frames end without a reason only if the player closed the session because the user had quit.
   return new CommandError('the replay was left', EXIT.interrupted);
 }
 
 /**
- * Pauses after an event. The daemon may already have played further events that were not shown, or may have reached the
+ * Pauses right after an event. The daemon may have played further events that were not shown, or may have reached the
  * end of the replay.
  */
 async function halt(player: ShownPlayer, remote: RemoteSession, { index }: Stop): Promise<void> {
@@ -171,8 +171,8 @@ async function halt(player: ShownPlayer, remote: RemoteSession, { index }: Stop)
   } catch (error) {
     if (!(error instanceof RefusedError) || error.code !== 'invalid_transition') throw error;
   }
-  // The replay steps back instead of seeking: a seek would lay out again events whose latency changed in the meantime,
-  // and the index would then refer to another event.
+  // Steps back instead of seeking. A seek would recompute the time line with the current latency, and the index might
+  // then refer to another event.
   while (reached > next) {
     const stepped = await remote.send({ step: Math.max(next - reached, -STEP_EVENTS_MAX) });
     player.showAnswer(stepped, now());
@@ -180,7 +180,7 @@ async function halt(player: ShownPlayer, remote: RemoteSession, { index }: Stop)
   }
 }
 
-/** Reads the names of the services and nodes that took part. */
+/** Reads the transaction's services, nodes and start time for the title. */
 async function readTitle({ state }: ShownPlayer, { url }: RemoteSession, signal: AbortSignal): Promise<void> {
   try {
     const path = `/api/transactions/${encodeURIComponent(state.session.transaction_id)}`;
@@ -197,14 +197,15 @@ async function readTitle({ state }: ShownPlayer, { url }: RemoteSession, signal:
 }
 
 interface Queue {
-  /** Drops the request if too many are waiting. */
+  /** Adds a request at the end, or drops it if too many are waiting. */
   add(request: () => Promise<void>): void;
-  /** Puts the request before all other waiting requests. */
+  /** Adds a request in front of all waiting requests. */
   addFirst(request: () => Promise<void>): void;
 }
 
 /**
- * Runs one request at a time, in the order of the key presses. A failure is reported, and then the next request runs.
+ * Creates a queue that runs one request at a time. If a request fails, the queue shows the error and continues with the
+ * next request.
  */
 function createQueue(tell: (message: string) => void): Queue {
   const waiting: (() => Promise<void>)[] = [];
@@ -234,20 +235,24 @@ function createQueue(tell: (message: string) => void): Queue {
   };
 }
 
-/* Reads the upcoming events from the daemon, and reads them again when the time line changes. */
+/* Reads the upcoming events from the daemon, and reads them again after a change of the time line. */
 
 /**
- * A held key changes the time line repeatedly, so the events are read only when the changes have stopped for this long.
+ * Time without changes of the time line before the events are read again. A held key changes the time line many times
+ * in a row.
  */
 const REST_MS = 100;
 
 export interface UpcomingEvents {
-  /** Replaces a read that is in progress. */
+  /** Reads the events immediately; aborts a read that is in progress. */
   read(): void;
   readAgain(): void;
 }
 
-/** Reads until `signal` aborts. Earlier marks stay until they are replaced. */
+/**
+ * Creates the reader of upcoming events. The marks of an earlier read stay until new ones replace them. `signal` ends
+ * all reads.
+ */
 export function createUpcomingEvents(
   { state }: ShownPlayer,
   { url }: Pick<RemoteSession, 'url'>,
@@ -266,7 +271,7 @@ export function createUpcomingEvents(
       });
     } catch (error) {
       if (signal.aborted) return;
-      // The replay continues without upcoming events.
+      // On an error of the daemon, the replay continues without upcoming events.
       if (error instanceof CommandError) state.message = error.message;
       else onFailure(error);
     }

@@ -1,9 +1,9 @@
-/** The state of the player, from which alone the screen is drawn. */
+/** The state of the player. The screen is drawn only from this state. */
 import { createLateness } from '../../replay/clock/lateness.ts';
 import type { ExactPlayedEvent, ReplaySession } from './remote_session.ts';
 import { buildMark, type CallMark, createThreads, type PlayedThreads } from './time_line.ts';
 
-/** Number of events that are kept for the list and the lanes; older events are available only in the recording. */
+/** Maximum number of played events that are kept for the list and the lanes. */
 export const RECENT_MAX = 1000;
 
 export interface MarkedEvent {
@@ -13,36 +13,39 @@ export interface MarkedEvent {
 
 export interface PlayerState {
   session: ReplaySession;
-  /** Duration of the events that the caller waited for. The last value is kept while the daemon recomputes it. */
+  /** Duration of the events for which the caller waited. While the daemon recomputes it, the last value is kept. */
   durationNs: bigint;
-  /** End of the whole replay, including later write-back. The last value is kept while the daemon recomputes it. */
+  /** End of the whole replay, including later write-back. While the daemon recomputes it, the last value is kept. */
   endNs: bigint;
   services: readonly string[];
   nodes: readonly string[];
   /** Wall-clock start of the recorded transaction, in nanoseconds since the epoch. */
   firstTimestampNs: bigint;
   threads: PlayedThreads;
-  /** Marks of all events that have been read, from the first event on, whether played or not. */
+  /** Marks of the events that were read ahead, from the first event on. Some of them may have been played already. */
   ahead: CallMark[];
-  /** The most recently played events, the latest at the end. */
+  /** The most recently played events, in the order in which they were played. */
   recent: MarkedEvent[];
-  /** Lateness, which is counted here while the session plays, because the daemon reports it only on changes. */
+  /**
+   * Lateness of the played events. The player computes it, because the daemon reports it only when the session's state
+   * changes.
+   */
   readonly lateness: ReplaySession['lateness'];
   /** Id of the newest frame that was shown. */
   lastFrameId: number;
   /** Message to the user; empty if there is none. */
   message: string;
   helpShown: boolean;
-  /** Number of times the time line is halved in addition to the automatic zoom. */
+  /** Number of halvings of the visible time, in addition to the automatic zoom. */
   zoom: number;
-  /** Position of the replay at a given time of the player's clock. */
+  /** A position of the replay, and the time of the player's clock at which the replay was there. */
   reference: { positionNs: number; atMs: number };
 }
 
 export interface ShownPlayer {
   readonly state: PlayerState;
   showSession(session: ReplaySession, nowMs: number): void;
-  /** Shows the session as a command's answer contains it, unless newer frames have been shown. */
+  /** Shows the session from the answer to a command, except when newer frames have already been shown. */
   showAnswer(session: ReplaySession, nowMs: number): void;
   showEvent(event: ExactPlayedEvent, nowMs: number): void;
 }
@@ -70,13 +73,13 @@ export function createPlayer(session: ReplaySession, nowMs: number): ShownPlayer
   };
 
   function showSession(next: ReplaySession, nowMs: number): void {
-    // The daemon resets its own lateness counts at the same transition.
+    // The daemon resets its lateness at the same transition.
     if (state.session.state === 'finished' && next.state === 'playing') lateness.reset();
     state.session = next;
     state.durationNs = BigInt(next.replay_duration_ns ?? state.durationNs);
     state.endNs = BigInt(next.replay_end_ns ?? state.endNs);
     state.reference = { positionNs: Number(next.position_ns), atMs: nowMs };
-    // After a move back, events that were played before will be played again.
+    // After a backward move, the events after the new position have not been played yet.
     while ((state.recent.at(-1)?.event.replay.index ?? -1) >= next.event_index) state.recent.pop();
   }
 
@@ -90,7 +93,7 @@ export function createPlayer(session: ReplaySession, nowMs: number): ShownPlayer
       const { index, offset_ns, lateness_ns } = event.replay;
       const mark = buildMark(state.threads, event);
       state.recent.push({ event, mark });
-      // Replaces a mark that may have been read when the time line was different.
+      // Replaces the event's mark, which may come from an earlier time line.
       if (index < state.ahead.length) state.ahead[index] = mark;
       if (state.recent.length > RECENT_MAX) state.recent.shift();
       state.session = { ...state.session, event_index: index + 1 };
@@ -103,9 +106,7 @@ export function createPlayer(session: ReplaySession, nowMs: number): ShownPlayer
   };
 }
 
-/**
- * Returns the position on the replay's own time line. Between frames, the position advances with the player's clock.
- */
+/** Returns the current position on the replay's time line. Between frames, it advances with the player's clock. */
 export function computePositionNs({ session, endNs, reference }: PlayerState, nowMs: number): number {
   if (session.state !== 'playing') return reference.positionNs;
   const passedNs = (nowMs - reference.atMs) * 1e6 * session.speed_factor;

@@ -1,4 +1,7 @@
-/** A client's replay session in the daemon: sends commands, and receives frames over connections that may break. */
+/**
+ * A replay session in the daemon, as its client sees it: sends commands, and receives frames over connections that may
+ * break.
+ */
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
@@ -11,7 +14,7 @@ import { CommandError, RefusedError } from '../client/command_error.ts';
 import { callDaemon, readJson, readText } from '../client/connection.ts';
 import { EXIT } from './exit_codes.ts';
 
-/** A type as read from JSON: 64-bit integers are numbers if a double holds them exactly. */
+/** The type `T` after reading it from JSON: a 64-bit integer is a number if a double represents it exactly. */
 type Read<T> = { [Key in keyof T]: bigint extends T[Key] ? T[Key] | number : T[Key] };
 export type ReplaySession = Omit<Read<SessionView>, 'lateness'> & { lateness: Read<SessionView['lateness']> };
 export type ExactPlayedEvent = ApiEvent & { replay: Read<ReplayedEvent> };
@@ -22,47 +25,53 @@ export type SessionRequest =
   | { step: number }
   | { change: { speed_factor: number } | { extra_latency_ns: bigint } };
 
-/** `id` increases from frame to frame. */
+/** A frame of the session; `id` increases from frame to frame. */
 export type SessionFrame = { id?: number } & (
   | { kind: 'state'; session: ReplaySession }
   /** `json` is the event as the daemon wrote it, so that no number is rounded. */
   | { kind: 'event'; played: ExactPlayedEvent; json: string }
-  /** `missed` is null if the daemon was restarted: the session then continues from the next state. */
+  /**
+   * Frames were lost. `missed` is their number, or null if the daemon was restarted; the session then continues with
+   * the next state.
+   */
   | { kind: 'gap'; missed: number | null }
   | { kind: 'end'; reason: EndReason }
-  /** The connection broke, and the client tries to connect again. */
+  /** The connection broke, and the client tries to reconnect. */
   | { kind: 'lost'; attempt: number; cause: string }
 );
 
 export interface RemoteSession {
   readonly url: string;
-  /** The session as it was created. */
+  /** The state of the session when it was created. */
   readonly created: ReplaySession;
   /**
-   * Returns the session's state after the request. Throws a RefusedError, or a CommandError if the daemon is
-   * unreachable.
+   * Sends a request; returns the session's state after it. Throws a RefusedError if the daemon refuses the request, or
+   * a CommandError if the daemon is unreachable.
    */
   send(request: SessionRequest): Promise<ReplaySession>;
   /**
-   * Yields frames, beginning with the state at the time of the call, until the session ends or `close` is called. A
-   * finished session has not ended: it can be played again. Frames that were sent while a connection was broken are not
-   * lost, and no frame is repeated, unless the daemon was restarted: the session then moves back to its last saved
-   * state, by about a second at most.
+   * Yields frames, beginning with the current state, until the session ends or `close` is called. The end of the replay
+   * does not end the session, because the replay can be played again. A broken connection loses no frames and repeats
+   * none. After a restart of the daemon, the session is back at its last saved state, which is at most about a second
+   * old.
    */
   frames(): AsyncGenerator<SessionFrame, void>;
   /** Ends `frames`. */
   close(): void;
-  /** Deletes the session. It is not an error if the session no longer exists or the daemon is unreachable. */
+  /** Deletes the session. Does nothing if the session no longer exists or the daemon is unreachable. */
   remove(): Promise<void>;
 }
 
 const SESSIONS_PATH = '/api/replay/sessions';
-/** Errors that do not mean that the session is lost: it exists, or will exist again in the next daemon. */
+/**
+ * Error codes after which the client tries again, because the session still exists or will exist again after the
+ * daemon's restart.
+ */
 const PASSING: ReadonlySet<string | undefined> = new Set(['busy', 'shutting_down']);
-/** Number of attempts. They take about 9 s in total, by which time a restarted daemon is running again. */
+/** Maximum number of attempts to reconnect. They take about 9 s, which is enough for a restart of the daemon. */
 export const RECONNECT_ATTEMPTS = 8;
 const RECONNECT_FIRST_MS = 100;
-/** Time to wait for an answer. Commands are answered at once, so after this time the network has lost the answer. */
+/** Maximum time to wait for an answer. The daemon answers immediately, so after this time the answer is lost. */
 const ANSWER_MS_MAX = 10_000;
 const RECONNECT_MAX_MS = 2000;
 
@@ -85,8 +94,8 @@ export async function createRemoteSession(url: string, body: object): Promise<Re
     close: () => closing.abort(),
     async remove() {
       try {
-        // The answer is read to its end: an unread answer would keep its connection, and therefore this process, alive
-        // for seconds.
+        // The answer is read completely, because an unread answer would keep the connection and this process alive for
+        // seconds.
         await readText(await callDaemon(url, { method: 'DELETE', path, signal: AbortSignal.timeout(ANSWER_MS_MAX) }));
       } catch (error) {
         if (!(error instanceof CommandError)) throw error;
@@ -114,7 +123,7 @@ async function* readFrames(url: string, path: string, signal: AbortSignal): Asyn
         attempt = 0;
         lastId = message.id ?? lastId;
         for (const frame of parseFrames(message)) {
-          // The daemon's sessions may return when it is restarted, so this end counts as a broken connection.
+          // The session may exist again after a restart of the daemon, so this end counts as a broken connection.
           if (frame.kind === 'end' && frame.reason === 'shutdown') throw new CommandError('the daemon has ended');
           yield { ...frame, ...(message.id && { id: Number(message.id) }) };
           if (frame.kind !== 'end') continue;
@@ -167,7 +176,7 @@ async function* readMessages(stream: IncomingMessage): AsyncGenerator<EventSourc
   }
 }
 
-/** Returns the error for a session whose end its client did not request; null if the session played to its end. */
+/** Returns the error for a session that its client did not end; null if the session played to its end. */
 export function endError(reason: EndReason, { failure }: ReplaySession): CommandError | null {
   const causes: Record<EndReason, string | null> = {
     finished: null,

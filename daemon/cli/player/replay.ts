@@ -1,4 +1,4 @@
-/** `kreplay replay`: plays a transaction on a terminal, or into a pipeline. */
+/** `kreplay replay`: plays a transaction in a player on the terminal, or prints its events into a pipeline. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { addHelpEnd } from '../../../agent/config/help.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../contract/replay_requests.ts';
@@ -79,7 +79,7 @@ async function replay(transactionId: string, options: Options): Promise<void> {
       ? playOnScreen(session, stopAt)
       : printReplay(session, stopAt, output));
   } finally {
-    // The session is removed, because the daemon would otherwise keep it for a day.
+    // Removes the session, because the daemon would otherwise keep it for a day.
     await session.remove();
   }
 }

@@ -1,4 +1,4 @@
-/** Renders the player's screen as lines, from a state, a size and a time. This file does no I/O. */
+/** Renders the screen as lines from the player's state, the size and the time. This file performs no I/O. */
 import { formatTime } from '../../base/time_text.ts';
 import { formatDuration } from '../print/display.ts';
 import { describeEvent } from '../print/event_table.ts';
@@ -21,11 +21,11 @@ export interface Size {
   rows: number;
 }
 
-/** Returns at most `rows` lines, none wider than `columns`. */
+/** Returns at most `rows` lines of at most `columns` columns. */
 export function renderScreen(state: PlayerState, { columns, rows }: Size, nowMs: number, glyphs: Glyphs): Line[] {
   const placeNs = computePositionNs(state, nowMs);
   const bottom = buildBottomLines(state, columns);
-  // Parts in order of priority: on a low terminal, the last ones are cut first.
+  // Parts in order of priority. If the terminal has too few rows, the last parts are cut first.
   const wanted: Record<string, Line[]> = {
     status: [buildStatusLine(state, glyphs)],
     progress: [buildProgressLine(state, placeNs, columns, glyphs)],
@@ -80,7 +80,10 @@ function buildLaneArea(state: PlayerState, placeNs: number, columns: number, row
   return [buildAxisLine(view, placeNs, labelWidth, glyphs), ...buildLaneLines(threads, mergeMarks(state), layout)];
 }
 
-/** The axis covers the duration until the position enters the later write-back; then it also covers the write-back. */
+/**
+ * Computes the view. Its axis ends at the end of the duration or, if the position is in the write-back after it, at the
+ * end of the write-back.
+ */
 function computeScreenView(
   { session, durationNs, endNs, threads }: PlayerState,
   placeNs: number,
@@ -93,7 +96,7 @@ function computeScreenView(
   return computeView(placeNs, replay, Math.max(columns - computeLabelWidth(threads.list, columns), 1));
 }
 
-/** Returns the zoom one step closer or further, or the same zoom if the view would not change. */
+/** Returns the zoom changed by one step, or the same zoom if the view would not change. */
 export function findNextZoom(state: PlayerState, by: 1 | -1, columns: number): number {
   const computeShownNs = (zoom: number) => {
     const { fromNs, toNs } = computeScreenView(state, 0, columns, zoom);
@@ -103,7 +106,8 @@ export function findNextZoom(state: PlayerState, by: 1 | -1, columns: number): n
 }
 
 /**
- * Marks that were read ahead take precedence: after a seek, an event may have another place than when it was played.
+ * Yields one mark per event. Marks that were read ahead take precedence, because they follow the current time line. The
+ * mark of a played event may be from an earlier time line.
  */
 function* mergeMarks({ ahead, recent }: PlayerState): Generator<CallMark> {
   yield* ahead;
@@ -124,7 +128,7 @@ function buildProgressLine(state: PlayerState, placeNs: number, columns: number,
   ];
 }
 
-/** Shows the recorded time of day, and the wall-clock time that the replay takes at this speed. */
+/** Formats the recorded time of day, and the wall-clock time that the replay takes at its speed. */
 function placeLine(state: PlayerState, placeNs: number): Line {
   const { speed_factor } = state.session;
   const passed = formatNs(Math.floor(placeNs / speed_factor));
@@ -136,8 +140,9 @@ function placeLine(state: PlayerState, placeNs: number): Line {
 }
 
 /**
- * With extra latency, moments of the replay do not correspond to moments of the recording; the time of the previous
- * event is the nearest. Events that a latency has moved stay where they are when the latency is removed.
+ * Returns the recorded time at a position of the replay. With extra latency, the times of the replay and of the
+ * recording differ, so the time of the previous event is used. After the latency is removed, this still applies if the
+ * latency had moved the previous event.
  */
 function computeRecordedTimeNs({ session, recent, firstTimestampNs }: PlayerState, placeNs: number): bigint {
   const before = recent.at(-1)?.event;
@@ -147,7 +152,7 @@ function computeRecordedTimeNs({ session, recent, firstTimestampNs }: PlayerStat
   return firstTimestampNs + BigInt(Math.floor(placeNs));
 }
 
-/** Number of columns of an event's line without the description of its call; wide enough for an error. */
+/** Width of an event's line without the description of its call. The width includes room for an error. */
 const EVENT_COLUMNS = 69;
 const WHAT_COLUMNS_MIN = 16;
 

@@ -1,7 +1,4 @@
-/**
- * Determines where a replay stops by itself: right after the event of --until-event, or after an event that matches
- * --break.
- */
+/** Determines after which event a replay stops: the event of --until-event, or an event that matches --break. */
 import { parseEventId } from '../../base/event_id.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
 import type { BreakCondition } from './condition.ts';
@@ -20,7 +17,7 @@ export interface Stop {
   text: string;
 }
 
-/** Returns null to continue playing. */
+/** Decides whether to stop after a played event; returns null to continue. */
 export type StopRule = (played: ExactPlayedEvent) => Stop | null;
 
 export async function stopRule(session: RemoteSession, options: StopOptions): Promise<StopRule> {
@@ -34,7 +31,7 @@ export async function stopRule(session: RemoteSession, options: StopOptions): Pr
   };
 }
 
-/** Returns whether the text can denote an event: an index from 0, or an event id. */
+/** Returns whether the text has the form of an event's index or an event id. */
 export function isEventPlace(text: string): boolean {
   return /^\d{1,9}$/.test(text) || parseEventId(text) !== undefined;
 }
@@ -50,8 +47,8 @@ async function createEventMatcher(
     throw new CommandError(`--until-event ${place}: the transaction has ${count} events, 0 to ${count - 1}`);
   }
   try {
-    // The id is checked by seeking to the event and back before the session begins; its index may change with the
-    // latency.
+    // To check the id before the session begins, seeks to the event and back. The event's index is not kept, because it
+    // may change with the latency.
     await session.send({ seek: { event_id: place } });
     await session.send({ seek: { event_index: 0 } });
     return ({ event_id }) => event_id === place;

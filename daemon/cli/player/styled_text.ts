@@ -1,6 +1,4 @@
-/**
- * Lines of styled text that fit a terminal: wide characters count as two columns, and no line exceeds the given width.
- */
+/** Lines of styled text for a terminal. Wide characters count as two columns, and lines are cut to a given width. */
 import stringWidth from 'string-width';
 import { escapeControls } from '../../../agent/output/printable.ts';
 
@@ -16,17 +14,17 @@ export type Line = readonly Span[];
 const SGR: Readonly<Record<Style, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/** Names come from recorded programs, so a span passes no control sequences to the terminal. */
+/** Creates a span. Text is escaped, because recorded names must not send control sequences to the terminal. */
 export function span(text: string, style?: Style): Span {
   return style ? { text: escapeControls(text), style } : { text: escapeControls(text) };
 }
 
-/** Returns the number of columns on a terminal. */
+/** Returns the width of the text in terminal columns. */
 export function measureWidth(text: string): number {
   return stringWidth(text);
 }
 
-/** Cuts the line to this many columns. */
+/** Cuts the line to at most `columns` columns. */
 export function cut(line: Line, columns: number): Line {
   const kept: Span[] = [];
   let left = columns;
@@ -51,7 +49,7 @@ export function cutText(text: string, columns: number): string {
   return kept;
 }
 
-/** Pads or cuts the text to exactly this many columns. */
+/** Pads or cuts the text to exactly `columns` columns. */
 export function fitText(text: string, columns: number): string {
   const fitting = cutText(text, columns);
   return fitting + ' '.repeat(columns - measureWidth(fitting));

@@ -1,4 +1,4 @@
-/** Gives the player control of the terminal: an alternate screen and raw keys, all restored at the end. */
+/** Controls the terminal: switches to the alternate screen and to raw keys, and restores the terminal at the end. */
 import { emitKeypressEvents } from 'node:readline';
 import type { KeyPress } from './keys.ts';
 import type { Size } from './screen.ts';
@@ -10,9 +10,9 @@ const CLEAR = '\u001b[2J';
 export interface Terminal {
   readonly size: Size;
   readonly hasColours: boolean;
-  /** Whether the terminal has hung up; writing to it would then be an error. */
+  /** Whether the terminal was closed, so that writing to it is an error. */
   readonly isGone: boolean;
-  /** Draws the lines from the top; writes only lines that have changed. */
+  /** Draws the lines from the top of the screen; writes only changed lines. */
   paint(lines: readonly string[]): void;
   /** Restores the terminal; may be called more than once. */
   close(): void;
@@ -24,12 +24,12 @@ export interface TerminalEvents {
   onGone: () => void;
 }
 
-/** Whether keys can be read and a screen can be drawn. */
+/** Returns whether the player can read keys and draw a screen. */
 export function hasScreen(): boolean {
   return Boolean(process.stdin.isTTY && process.stdout.isTTY) && process.env.TERM !== 'dumb';
 }
 
-/** Returns whether the terminal's locale uses UTF-8, determined as in the C library. */
+/** Returns whether the locale uses UTF-8, by the C library's order of variables. */
 export function writesUnicode(env: NodeJS.ProcessEnv): boolean {
   return /utf-?8/i.test(env.LC_ALL || env.LC_CTYPE || env.LANG || '');
 }
@@ -56,15 +56,15 @@ export function openTerminal({ onKey, onResize, onGone }: TerminalEvents): Termi
     process.off('exit', close).off('uncaughtExceptionMonitor', close);
     stdin.off('keypress', onKeypress);
     stdout.off('resize', resize);
-    // Writes to a terminal are synchronous, so this text is written even if the process is exiting.
+    // Writes to a terminal are synchronous, so this also works while the process exits.
     stdout.write(LEAVE);
     stdin.setRawMode(false);
     stdin.pause();
   };
 
-  // These listeners are registered first, so that the terminal is restored whatever fails afterwards.
+  // These listeners are registered first, so that the terminal is restored even if a later step fails.
   process.on('exit', close).on('uncaughtExceptionMonitor', close);
-  // These listeners stay, because restoring a terminal that has hung up is also an error.
+  // These listeners are never removed, because restoring a closed terminal also causes an error event.
   stdin.on('error', markGone).on('end', markGone);
   emitKeypressEvents(stdin);
   stdin.setRawMode(true);
@@ -74,7 +74,7 @@ export function openTerminal({ onKey, onResize, onGone }: TerminalEvents): Termi
 
   return {
     get size() {
-      // A terminal of unknown size reports 0.
+      // A terminal may report the size 0 if its size is unknown.
       return { columns: stdout.columns || 80, rows: stdout.rows || 24 };
     },
     hasColours: stdout.hasColors(),

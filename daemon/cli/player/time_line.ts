@@ -1,6 +1,6 @@
 /**
- * Threads and the times during which they were busy, from which the lanes are drawn. Plain numbers are exact enough for
- * drawing.
+ * The threads of a replay and their busy times, from which the lanes are drawn. Times are plain numbers, which are
+ * exact enough for drawing.
  */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../base/exact_json.ts';
@@ -10,27 +10,24 @@ import type { ExactPlayedEvent, ReplaySession } from './remote_session.ts';
 export interface PlayedThread {
   node: string;
   tid: number;
-  /** The latest name of the thread. */
+  /** Latest name of the thread. */
   comm: string;
 }
 
 export interface CallMark {
-  /** Index in the list of threads. */
+  /** Index of the thread in `PlayedThreads.list`. */
   thread: number;
-  /** Start on the replay's own time line. */
+  /** Start on the replay's time line. */
   startNs: number;
   durationNs: number;
   failed: boolean;
   afterTimeout: boolean;
 }
 
-/**
- * Maximum number of events that are read ahead of the replay; later events of a longer transaction are drawn when they
- * are played.
- */
+/** Maximum number of events that are read ahead. Events after these are drawn only when they are played. */
 export const MARKS_AHEAD_MAX = 20_000;
 
-/** An event on the session's time line. */
+/** An event with its times on the session's time line. */
 type ScheduledEvent = ApiEvent & {
   replay_offset_ns: number | bigint;
   replay_duration_ns: number | bigint;
@@ -67,10 +64,7 @@ export function buildMark(threads: PlayedThreads, { replay, ...event }: ExactPla
   };
 }
 
-/**
- * Calls `onMark` for up to MARKS_AHEAD_MAX events of the session in their current layout, beginning with the first
- * event.
- */
+/** Calls `onMark` for the first MARKS_AHEAD_MAX events on the session's current time line. */
 export async function readAhead(
   url: string,
   session: ReplaySession,
@@ -90,7 +84,7 @@ export async function readAhead(
       failed: event.error !== null,
       afterTimeout: after_timeout,
     };
-    // Lines that arrived before the connection ended may still be buffered.
+    // After an abort, lines may still be in a buffer.
     if (signal.aborted) return;
     onMark(mark, index);
     if (++index === MARKS_AHEAD_MAX) return;

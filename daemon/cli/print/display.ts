@@ -1,4 +1,4 @@
-/** Formats durations for a person at a terminal. */
+/** Formats durations for users. */
 
 const UNITS = [
   ['s', 1_000_000_000n],
@@ -7,8 +7,8 @@ const UNITS = [
 ] as const;
 
 /**
- * Formats a duration, such as `1.234ms`. The value is truncated to three decimal places, so it is never rounded up to a
- * unit that it did not reach.
+ * Formats a duration, such as `1.234ms`. Cuts the value to three decimal places and does not round, so 999.9996ms does
+ * not become 1000.000ms.
  */
 export function formatDuration(ns: bigint): string {
   const sign = ns < 0n ? '-' : '';

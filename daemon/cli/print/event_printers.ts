@@ -1,4 +1,4 @@
-/** Prints the lines of the daemon, each of which is an event, in the format that the user chose. */
+/** Prints events in the format that the user chose. The daemon sends one event per line. */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import { formatCsvEvents, formatCsvHead } from '../../export/formats/csv_lines.ts';
@@ -9,7 +9,7 @@ import { createTextTable } from './table.ts';
 export const OUTPUTS = ['table', 'csv', 'ndjson', 'json'] as const;
 export type EventOutput = (typeof OUTPUTS)[number];
 
-/** Prints all given lines. */
+/** Prints all lines, each of which is an event in JSON. */
 export type Printer = (lines: AsyncIterable<string>) => Promise<void>;
 
 /** Maximum number of rows that are aligned and printed together. */
@@ -27,7 +27,7 @@ export const PRINTERS: Readonly<Record<EventOutput, Printer>> = {
     await print(formatCsvHead());
     for await (const some of groupLines(lines, LINES)) await print(formatCsvEvents(some.map(parseEvent)));
   },
-  /** Prints the lines as the server wrote them, so that no number is rounded. */
+  /** Prints the daemon's lines unchanged, so that no number is rounded. */
   async ndjson(lines) {
     for await (const some of groupLines(lines, LINES)) await print(`${some.join('\n')}\n`);
   },

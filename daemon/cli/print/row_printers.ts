@@ -41,7 +41,7 @@ function createTablePrinter(columns: readonly string[]): RowPrinter {
   const table = createTextTable<SqlRow>(
     columns.map((heading, i) => ({ heading, cell: (row) => String(toPrintedValue(row[i]!) ?? '') })),
   );
-  // If there are no rows, the headings are printed at the end.
+  // For a table without rows, this prints the headings.
   return { formatHead: () => '', formatRows: (rows) => table.lines(rows), formatTail: () => table.lines([]) };
 }
 
@@ -58,17 +58,20 @@ function createJsonPrinter(columns: readonly string[]): RowPrinter {
   };
 }
 
-/** Writes the object member by member, because a query may give two columns the same name, and both must appear. */
+/**
+ * Formats a row as a JSON object. A query may give two columns the same name, so the text is written member by member
+ * to keep both.
+ */
 function buildRowJson(columns: readonly string[], row: SqlRow): string {
   return `{${columns.map((name, i) => `${JSON.stringify(name)}:${stringify(toJsonValue(row[i]!))}`).join(',')}}`;
 }
 
-/** Infinities become text, because JSON has no infinities. */
+/** Converts a value for JSON, which has no infinities: they become texts. */
 function toJsonValue(value: SqlValue): string | number | bigint | null {
   return typeof value === 'number' && !Number.isFinite(value) ? String(value) : toPrintedValue(value);
 }
 
-/** Formats bytes as SQLite does. */
+/** Formats bytes as an SQLite literal: `x'00ff'`. */
 function toPrintedValue(value: SqlValue): string | number | bigint | null {
   return Buffer.isBuffer(value) ? `x'${value.toString('hex')}'` : value;
 }

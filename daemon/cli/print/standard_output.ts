@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { escapeControlsAsJson } from '../../../agent/output/printable.ts';
 
 /**
- * Prints as fast as the reader reads. On a terminal, recorded text must not act as control sequences, whatever the
- * format; a pipe gets the text unchanged.
+ * Prints text, and waits while the reader is slow. On a terminal, control characters are escaped, because recorded text
+ * must not send control sequences. A pipe gets the text unchanged.
  */
 export async function print(text: string): Promise<void> {
   if (text === '') return;

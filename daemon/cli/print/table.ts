@@ -1,4 +1,4 @@
-/** A table with headings whose rows are printed as they arrive. */
+/** Formats a table with headings, whose rows are printed when they arrive. */
 import { escapeControls } from '../../../agent/output/printable.ts';
 
 export interface TextColumn<Row> {
@@ -8,7 +8,7 @@ export interface TextColumn<Row> {
 }
 
 export interface AlignedTable<Row> {
-  /** Returns the text for these rows. A cell that is wider than all cells before it widens its column from there on. */
+  /** Returns the text for these rows. A cell that is wider than its column widens the column from there on. */
   lines(rows: readonly Row[]): string;
 }
 

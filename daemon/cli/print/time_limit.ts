@@ -1,12 +1,12 @@
-/** Ends a command that is busy in a single call into SQLite, which no code on the same thread could interrupt. */
+/** Ends a command that is inside one long call into SQLite, which other code on the same thread cannot interrupt. */
 import { Worker } from 'node:worker_threads';
 
-/** Number of times that the clock is checked during one time limit. */
+/** Number of checks of the clock within one time limit. */
 const LOOKS = 20;
 
 /**
- * SQLite blocks the command's thread, so another thread watches the clock. While `steps` is odd, the command waits for
- * an item.
+ * Code of the thread that watches the clock while SQLite blocks the command's thread. While `steps` is odd, the command
+ * is waiting for an item.
  */
 const WATCH = `
 const { workerData: { ms, line, steps, looks } } = require('node:worker_threads');
@@ -20,12 +20,17 @@ setInterval(() => {
 }, Math.max(ms / looks, 1));`;
 
 export interface TimeLimit {
-  /** Limits the time to wait for each item; the time spent on processing it does not count. */
+  /**
+   * Yields the items, and limits the time to wait for each of them. The caller's time between two items does not count.
+   */
   limitWaits<Item>(items: Iterable<Item>): Generator<Item, void>;
   end(): void;
 }
 
-/** Ends the process with this line on standard error if an item takes longer than `ms`. */
+/**
+ * Creates a limit that ends the process if an item takes longer than `ms`. The process prints `line` on standard error
+ * first.
+ */
 export function limitTime(ms: number, line: string): TimeLimit {
   const steps = new Int32Array(new SharedArrayBuffer(4));
   const watch = new Worker(WATCH, { eval: true, workerData: { ms, line, steps, looks: LOOKS } });

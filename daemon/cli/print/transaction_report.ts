@@ -1,4 +1,4 @@
-/** Formats how a transaction spent its time, from the answer of `GET /api/transactions/{transaction_id}/summary`. */
+/** Formats the answer of `GET /api/transactions/{transaction_id}/summary`: how a transaction spent its time. */
 
 import { escapeControls } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -20,13 +20,16 @@ const UNKNOWN = '-';
 
 const formatNs = (ns: ExactInteger) => formatDuration(BigInt(ns));
 
-/** Formats the share of the caller's time; the shares of calls of several threads may add up to more than 100 %. */
+/**
+ * Formats a duration as a share of the transaction's duration. Calls of several threads overlap, so the sum of all
+ * shares may be over 100 %.
+ */
 const share = ({ duration_ns }: Pick<TimeBase, 'duration_ns'>, ns: ExactInteger) =>
   `${(BigInt(ns) * PERCENT) / (BigInt(duration_ns) || 1n)}%`;
 
 type TimeBase = Pick<ListedTransaction['transaction'], 'first_timestamp_ns' | 'duration_ns'>;
 
-/** Formats the first lines: what took the time, and how much is recorded. */
+/** Formats the first lines of the report: what took the time, and how many events are recorded. */
 export function formatHeadline(
   { transaction, calls, requests }: ListedTransaction,
   explanation: ExplanationAnswer | undefined,
@@ -42,7 +45,7 @@ export function formatHeadline(
   return `${sentence}\n${counts}, ${missing}.`;
 }
 
-/** Formats who else used the transaction's devices meanwhile; undefined if nobody did. */
+/** Formats the services that used the same devices during the transaction; undefined if there were none. */
 export function formatNeighbourTable({ neighbours, neighbours_complete }: ExplanationAnswer): string | undefined {
   const cut = 'and requests that were not counted, because there were too many\n';
   if (neighbours.length === 0) return neighbours_complete ? undefined : `none ${cut}`;
@@ -63,7 +66,7 @@ export function formatNeighbourTable({ neighbours, neighbours_complete }: Explan
   );
 }
 
-/** Formats the bursts of a transaction whose id seems to have been used again; undefined for a single burst. */
+/** Formats the bursts of a transaction whose id was probably used several times; undefined for a single burst. */
 export function formatBursts({ bursts }: ExplanationAnswer): string | undefined {
   if (bursts.length < 2) return undefined;
   const formatBurst = ({ from, to, event_count }: Burst) =>
@@ -73,7 +76,10 @@ export function formatBursts({ bursts }: ExplanationAnswer): string | undefined 
   return `Its id may have been used ${bursts.length} times; these explain one of them:\n${shown}${more}`;
 }
 
-/** `base` is what begins and shares refer to: the transaction, or a burst of it. */
+/**
+ * Formats the slowest calls. `base` is the transaction or the burst to which the start times and shares of the calls
+ * are relative.
+ */
 export function formatSlowestTable({ slowest }: Pick<ListedTransaction, 'slowest'>, base: TimeBase): string {
   const computeBeginNs = ({ timestamp_ns }: ApiEvent) => BigInt(timestamp_ns) - BigInt(base.first_timestamp_ns);
   const columns: TextColumn<ApiEvent>[] = [
@@ -105,7 +111,7 @@ export function formatFileTable(summary: ListedTransaction): string {
   );
 }
 
-/** Formats the amount of the transaction's data that the kernel wrote back later; undefined if there was none. */
+/** Formats how much of the transaction's data the kernel wrote back later; undefined if it wrote none. */
 export function formatLaterWrites({ transaction }: ListedTransaction): string | undefined {
   const { written_back: back, last_end_ns } = transaction;
   if (back.count === 0 || back.last_end_ns === null) return undefined;

@@ -1,4 +1,4 @@
-/** Writes a recording's events as CSV without creating event objects; the layout of a line follows from bpf/schema. */
+/** Writes a recording's events as CSV without event objects. The layout of a line is derived from bpf/schema. */
 import { commonFields } from '../../../bpf/schema/common.ts';
 import { type Fields, getApiName } from '../../../bpf/schema/define.ts';
 import { EVENTS, findEventDefinition } from '../../../bpf/schema/index.ts';
@@ -28,7 +28,7 @@ export function createCsvEncoder(): Encoder {
   return {
     head: formatCsvHead,
     *encodeChunks(scanned) {
-      // The encoder reuses the memory of a chunk, but an output may still have to write that chunk.
+      // Copies the chunk, because the encoder reuses its memory while the output may still be writing it.
       for (const chunk of encodeChunks(scanned)) yield Buffer.from(chunk);
     },
     tail: takeRest,
@@ -37,7 +37,7 @@ export function createCsvEncoder(): Encoder {
 
 const EMPTY = ',';
 
-/** Maps the name of a column to its parts of a line. */
+/** Maps the name of a column to the row parts that format it. */
 type Cells = ReadonlyMap<string, readonly RowPart[]>;
 
 function buildLineLayout(): RowLayout {
@@ -67,18 +67,18 @@ function buildCommonCells(build: LayoutBuilder): Cells {
   ]);
 }
 
-/** A cell that follows another one. */
+/** Formats a cell that is not the first of its line. */
 const formatNextCell = (value: string | null): string => `,${formatCsvCell(value)}`;
 
 type NamedParts = [name: string, parts: readonly RowPart[]];
 
-/** Puts the start of an event as text behind its start as a number. */
+/** Adds the text column `timestamp` after the column `timestamp_ns`. */
 function addTimestamp({ time }: LayoutBuilder, cells: readonly NamedParts[]): NamedParts[] {
   const timestamp: NamedParts = ['timestamp', [time('timestamp_ns', { before: EMPTY })]];
   return cells.flatMap((cell) => (cell[0] === 'timestamp_ns' ? [cell, timestamp] : [cell]));
 }
 
-/** `nameColumn` returns the name of the column that contains a field's values. */
+/** Builds the cells of all fields. `nameColumn` returns the name of the column that contains a field's values. */
 function buildCells(build: LayoutBuilder, fields: Fields, nameColumn: (name: string) => string): NamedParts[] {
   return Object.entries(fields).flatMap(([fieldName, field]) => {
     const name = getApiName(fieldName, field);
@@ -124,7 +124,7 @@ function buildKindCells(build: LayoutBuilder, name: string, kind: Kind, column: 
         ),
       ];
     case 'origins': {
-      // A list of objects is quoted, and an empty list is not.
+      // A cell with a list of objects is quoted; a cell with an empty list is not.
       const surrounding = { before: ',"[', after: ']"', none: ',[]' };
       const quoteOriginText = (...args: Parameters<typeof encodeOriginHead>) =>
         encodeOriginHead(...args).replaceAll('"', '""');

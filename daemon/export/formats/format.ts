@@ -13,7 +13,7 @@ import { openSqliteWriter } from './sqlite.ts';
 interface StreamFormat {
   readonly kind: 'stream';
   readonly binary: boolean;
-  /** `-` stands for standard output. */
+  /** Path of the output if the user gives none; `-` is standard output. */
   readonly defaultOutput: string;
   createEncoder(surroundings: Surroundings): Encoder;
 }
@@ -21,7 +21,7 @@ interface StreamFormat {
 interface FileFormat {
   readonly kind: 'file';
   readonly defaultOutput: string;
-  /** `path` must be an empty file. */
+  /** Opens a writer for the file at `path`, which must exist and be empty. */
   openFileWriter(path: string, surroundings: Surroundings): EventWriter;
 }
 
@@ -37,22 +37,22 @@ export type FormatName = keyof typeof FORMATS;
 
 export type Format = StreamFormat | FileFormat;
 
-/** Writes one event per line, in the API's own NDJSON. */
+/** Creates an encoder that writes one event per line, in the same NDJSON as the API. */
 function createNdjsonEncoder(): Encoder {
   const { encodeChunks, takeRest } = createJsonRows('\n');
   return {
     head: () => '',
     *encodeChunks(scanned) {
-      // The encoder reuses the memory of a chunk, but an output may still have to write that chunk.
+      // Copies the chunk, because the encoder reuses its memory while the output may still be writing it.
       for (const chunk of encodeChunks(scanned)) yield Buffer.from(chunk);
     },
     tail: takeRest,
   };
 }
 
-/* Writes a recording that contains only selected events and the texts that they use; event ids stay the same. */
+/* Writes a bundle: a recording with only the selected events and their texts. Event ids stay the same. */
 
-/** A bundle is given to other people, so it must not identify the recording machine beyond the node's name. */
+/** Empty ids of the host, because a bundle must not identify the host beyond its node name. */
 const NO_HOST = { bootId: '', machineId: '' };
 
 function openBundleWriter(path: string, { dictionary, createdNs, losses, clockSteps }: Surroundings): EventWriter {
@@ -84,8 +84,8 @@ function openBundleWriter(path: string, { dictionary, createdNs, losses, clockSt
 }
 
 /**
- * Runs work on the bundle, but no reads of the recording: advice about a data folder does not help here, and the
- * caller, which has the target's name, describes SQLite's own error.
+ * Runs work that writes the bundle, and throws SQLite's own error if it fails. The wrapped error has advice about a
+ * data folder, which does not apply to a bundle.
  */
 function runWithoutAdvice<Result>(work: () => Result): Result {
   try {

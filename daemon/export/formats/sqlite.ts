@@ -1,9 +1,9 @@
 /**
- * A plain database with one row per event. `events` has a column for every field of every type, and each type has a
- * view with only the columns of that type: the same tables as in `kreplay sql`.
+ * Exports to an SQLite database with one row per event. The table `events` has a column for every field of every type.
+ * Each type has a view with only its own columns. The tables are the same as in `kreplay sql`.
  *
- * Integers are exact. SQLite's integers are signed; therefore an unsigned field has no declared type, and a value above
- * 2^63 - 1 is stored as text instead of being rounded to a REAL.
+ * Integers are exact. SQLite's integers are signed, so a value above 2^63 - 1 is stored as text. For this, an unsigned
+ * column has no declared type: with a numeric type, SQLite would round the text to a REAL.
  */
 
 import { statSync } from 'node:fs';
@@ -42,7 +42,7 @@ CREATE INDEX events_by_transaction ON events (transaction_id, timestamp_ns);`;
 
 export function openSqliteWriter(path: string, { losses, clockSteps }: Surroundings): EventWriter {
   const database = new Database(path);
-  // The file becomes visible only when it is complete, so it needs no journal.
+  // A file that is not complete is discarded, so it needs no journal.
   database.pragma('journal_mode = OFF');
   database.pragma('synchronous = OFF');
   database.exec(`BEGIN; ${createEvents()} ${BESIDE_EVENTS}`);
@@ -67,7 +67,10 @@ export function openSqliteWriter(path: string, { losses, clockSteps }: Surroundi
   };
 }
 
-/** Converts values that no SQLite integer holds to text; a JavaScript number would become a REAL. */
+/**
+ * Converts a value for SQLite. A bigint above SQLite's integer range becomes text. A number becomes a bigint, because
+ * SQLite would store a number as a REAL.
+ */
 export function toStorable(value: FlatValue): string | bigint | null {
   if (typeof value === 'number') return BigInt(value);
   return typeof value === 'bigint' && value > I64_MAX ? value.toString() : value;

@@ -1,4 +1,7 @@
-/** Exports events of a recording: scans, redacts and writes the events, and gives the file its name only at the end. */
+/**
+ * Exports events of a recording: scans, redacts and writes the events. The output file gets its name only when it is
+ * complete.
+ */
 import { dirname } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { Loss } from '../../../agent/recording/format/losses.ts';
@@ -22,7 +25,7 @@ export interface ExportOptions {
   output: string;
   force: boolean;
   redact: boolean;
-  /** Aborts the export early; an aborted export leaves nothing behind. */
+  /** Aborts the export. An aborted export leaves no file behind. */
   signal: AbortSignal;
   onProgress(done: { events: number; bytes: number }): void;
 }
@@ -32,7 +35,7 @@ export interface ExportSummary {
   bytes: number;
   /** Number of events in the window that are missing from the recording. */
   lost: number;
-  /** Number of losses that overlap the window; some of them have an unknown number of events. */
+  /** Number of losses that overlap the window; the number of lost events may be unknown for some losses. */
   gaps: number;
 }
 
@@ -53,8 +56,8 @@ export async function exportEvents(options: ExportOptions): Promise<ExportSummar
 
 async function writeEvents(options: ExportOptions, path: string): Promise<ExportSummary> {
   const { source, selection, signal, onProgress } = options;
-  // Calls in progress are read before the events: a call that ends in the meantime is then in both lists instead of
-  // neither.
+  // Calls in progress are read before the events. A call that ends in between is then in both lists; in the other
+  // order, it could be missing from both.
   const unended = source.reader.unended();
   const losses = () => listLosses(source, selection, unended);
   const clockSteps = selectClockSteps(source, selection.window);
@@ -65,7 +68,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
   try {
     for (const scanned of blocks) {
       if (signal.aborted) throw new Interrupted();
-      // A block without events means that the scan is still searching.
+      // The scan yields empty blocks while it searches for matching events.
       if (scanned.block.rowCount > 0) {
         const firstNs = (scanned.block.columns.get('timestamp_ns') as BigUint64Array)[0]!;
         writer ??= openEventWriter(options, path, { dictionary, createdNs, firstNs, losses, clockSteps });
@@ -73,7 +76,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
         events += scanned.block.rowCount;
         onProgress({ events, bytes: writer.bytes() });
       }
-      // The event loop can handle signals here.
+      // Lets the event loop handle signals between blocks.
       await setImmediate();
     }
     if (!writer) throw createEmptyExportError(source, losses());

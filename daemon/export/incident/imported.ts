@@ -1,6 +1,6 @@
 /**
- * Recordings that were imported into a data folder. Each recording is checked completely, copied, and named after its
- * content.
+ * Imports recordings into a data folder. Each recording is copied and checked completely; its file name contains its
+ * recording id and a hash of its content.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -35,7 +35,7 @@ const UNKNOWN_TYPES = 'it has event types that this kreplay does not know: use a
 interface Imported {
   path: string;
   info: RecordingInfo;
-  /** Whether the recording had been imported before. */
+  /** Whether an identical recording was already in the folder. */
   known: boolean;
 }
 
@@ -45,7 +45,7 @@ export interface ListedImport {
   info: RecordingInfo | RecordingError;
 }
 
-/** Copies the whole recording into `data`; the original file is not changed. */
+/** Copies the recording at `file` into `data`. The original file is not changed. */
 export function importRecording(file: string, data: string): Imported {
   const folder = join(data, 'imported');
   runWithWriteErrors(folder, () => mkdirSync(folder, { recursive: true }));
@@ -94,9 +94,9 @@ function readRecordingInfo(path: string): RecordingInfo {
 }
 
 /**
- * Copies a killed host's recording to a folder where it can be read: before SQLite reads a write-ahead log, it creates
- * an index (-shm) next to the log, which the recording's folder may not allow. If there already is an index, there may
- * also be a writer, and a copy might be inconsistent.
+ * Returns a path where SQLite can read the recording. To read a write-ahead log, SQLite creates an index (-shm) next to
+ * the log, but the recording's folder may be read-only. In this case, the recording is copied into `folder`. A
+ * recording that already has an index is not copied, because another process may be writing it.
  */
 function makeReachable(file: string, folder: string): { path: string; discard(): void } {
   runWithReadErrors(file, () => statSync(file, { throwIfNoEntry: false }));
@@ -120,10 +120,10 @@ function makeReachable(file: string, folder: string): { path: string; discard():
   }
 }
 
-/** Error codes of VACUUM INTO that concern the file that it reads; all other codes concern the file that it writes. */
+/** Error codes of VACUUM INTO for problems of the source file. All other codes are problems of the target file. */
 const OF_SOURCE = /^SQLITE_(CORRUPT|NOTADB|BUSY|TOOBIG|IOERR_DATA|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
 
-/** Copies a recording, including data that is still in its log, and excluding data that was removed from the file. */
+/** Copies a recording. The copy includes data that is still in the write-ahead log, but no remains of deleted data. */
 function copyDatabase(from: string, to: string, folder: string): void {
   const database = runWithRecordingErrors(from, () => openDatabase(from, { readonly: true }));
   try {
@@ -138,7 +138,7 @@ function copyDatabase(from: string, to: string, folder: string): void {
   }
 }
 
-/** Decodes every segment of the copy at `path`. */
+/** Checks the copy at `path` by decoding every segment. Error messages refer to the file as `name`. */
 function checkCopy(path: string, name: string): RecordingInfo {
   const reader = openReader(path);
   try {
@@ -153,7 +153,7 @@ function checkCopy(path: string, name: string): RecordingInfo {
     reader.clockSteps();
     reader.recordedSpan();
     while (!reader.transactionIndex.step());
-    // Reading the losses also finds damage in the list of losses.
+    // Reading the losses detects damage in their list.
     reader.losses();
     const isDamaged = reader.foundDamage().any;
     if (events === info.eventCount && !isDamaged) return info;

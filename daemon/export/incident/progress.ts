@@ -1,12 +1,12 @@
-/** A line that shows progress to a person at a terminal; the line is never written to a pipe. */
+/** Shows progress in a line on a terminal; nothing is written to a pipe or a file. */
 
 const CLEAR_LINE = '\r\u001b[K';
-/** Time after which the line appears; a shorter operation needs no line. */
+/** Minimum duration of an operation whose progress is shown. */
 const QUIET_MS = 1000;
 const INTERVAL_MS = 200;
 
 export interface Progress {
-  /** Shows the result of `text`. Frequent calls are cheap, because `text` is called only when the line is shown. */
+  /** Shows the result of `text`. Frequent calls are cheap, because `text` is called only when the line is redrawn. */
   tell(text: () => string): void;
   clear(): void;
 }

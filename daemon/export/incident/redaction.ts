@@ -1,6 +1,6 @@
 /**
- * Replaces every text of a recording with a pseudonym before any format sees it, so that no format can leak it. Numbers
- * are kept: times, sizes, results, process and thread ids, and inodes of sockets and pipes.
+ * Replaces every text of a recording with a pseudonym before the text reaches an export format, so that no format can
+ * leak it. Numbers are kept: times, sizes, results, process ids, thread ids, and inodes of sockets and pipes.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -12,12 +12,12 @@ import {
 import { ExportError } from '../errors.ts';
 import { remapBlock } from '../remap.ts';
 
-/** Maximum number of pseudonyms of each kind, which are kept in memory until the export ends. */
+/** Maximum number of pseudonyms of each kind, because all pseudonyms are in memory until the export ends. */
 const PSEUDONYMS_MAX = 1_000_000;
 
-/** Names that the kernel assigns, which identify a file only by a number. */
+/** Matches names that the kernel assigns to sockets and pipes; these contain only a number. */
 const NUMBERED_FILE = /^(socket|pipe):\[\d+\]$/;
-/** Marks that the recording itself adds to a path. */
+/** Marks that the recorder adds to a path. */
 const DELETED = ' (deleted)';
 const FRONT_MISSING = '...';
 
@@ -47,7 +47,7 @@ export function createRedaction(source: RecordingDictionary): Redaction {
   function redactContext({ transactionId, traceId, spanId }: Context): Context {
     return {
       transactionId: transactionId === null ? null : `transaction-${numbers.transaction(transactionId)}`,
-      // The pseudonyms have the form of a trace id and a span id, because tools check this form.
+      // Tools check the form of trace ids and span ids, so the pseudonyms have this form too.
       traceId: traceId === null ? null : formatHex(numbers.trace(traceId), 32),
       spanId: spanId === null ? null : formatHex(numbers.span(spanId), 16),
     };
@@ -72,8 +72,8 @@ export function createRedaction(source: RecordingDictionary): Redaction {
     },
   };
   const dictionary = createRecordingDictionary({
-    // Each export has its own recording id, because the same pseudonym represents another text in the next export, and
-    // both exports may be served together.
+    // Each export has a new recording id. The same pseudonym represents different texts in different exports, and a
+    // daemon may serve several exports together.
     recordingId: randomBytes(8).toString('hex'),
     node: 'node-1',
     name: (id) => names.getEntry(id) ?? '',
@@ -85,7 +85,7 @@ export function createRedaction(source: RecordingDictionary): Redaction {
 
 const NO_CONTEXT: Context = { transactionId: null, traceId: null, spanId: null };
 
-/** Replaces every name in the path. Files in the same folder still have a common folder afterwards. */
+/** Replaces every name in the path separately, so that files in the same folder still have a common folder. */
 function redactPath(path: string, number: (text: string) => number): string {
   if (NUMBERED_FILE.test(path)) return path;
   const end = path.endsWith(DELETED) ? DELETED : '';
@@ -97,7 +97,7 @@ function formatHex(number: number, digits: number): string {
   return number.toString(16).padStart(digits, '0');
 }
 
-/** Assigns the numbers 1, 2, 3 and so on to texts, in the order of their first appearance. */
+/** Returns a function that numbers texts in the order in which they first appear, starting at 1. */
 function createNumbering(): (text: string) => number {
   const known = new Map<string, number>();
   return (text) => {
@@ -110,7 +110,7 @@ function createNumbering(): (text: string) => number {
 }
 
 interface Entries<Entry> {
-  /** Ids start at 1. */
+  /** Returns the id of the entry for `key`; ids start at 1. */
   findOrAddId(key: string, make: () => Entry): number;
   getEntry(id: number): Entry | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Selects the events to export and the period that they cover; losses and clock steps of that period are exported as
- * well.
+ * Selects the events to export and the window of time that they cover. The losses and clock steps of this window are
+ * exported too.
  */
 
 import type { ClockStep, Loss } from '../../../agent/recording/format/losses.ts';
@@ -19,8 +19,8 @@ import type { Source } from '../source.ts';
 export interface SelectionOptions {
   transactionId?: string | undefined;
   /**
-   * If greater than 0, the events of all processes are exported, from this long before the transaction to this long
-   * after it.
+   * If greater than 0, the export contains the events of all processes in a window that begins this long before the
+   * transaction and ends this long after it.
    */
   contextNs: bigint;
   from?: TimeExpression | undefined;
@@ -31,7 +31,7 @@ export interface SelectionOptions {
 
 export interface ExportSelection {
   readonly filter: EventFilter;
-  /** The window `[fromNs, toNs)`; an undefined end means that the window is not bounded there. */
+  /** The window `[fromNs, toNs)`; an undefined bound means no limit. */
   readonly window: TimeRange;
 }
 
@@ -65,8 +65,8 @@ function findTransactionWindow(source: Source, transactionId: string, contextNs:
 }
 
 /**
- * Lists the losses of the window. The list includes calls and requests that are in progress, or that were in progress
- * when an agent ended: each of them is missing from its start on.
+ * Lists the losses of the window. The list includes events without a recorded end: calls and requests that are in
+ * progress now, or that were in progress when an agent ended. Each of these events counts as missing from its start on.
  */
 export function listLosses(
   { reader }: Source,
@@ -79,7 +79,8 @@ export function listLosses(
   const isWanted = createUnendedTest(filter);
   const own = (all: readonly RecordedUnended[]) =>
     all.filter((event) => isWanted(event) && (isOfTransaction || isWithin(event)));
-  // A loss after the end of the window begins at that end, no matter how long the transaction was quiet in between.
+  // If an event started after the end of the window, its loss begins at that end. Otherwise, the loss would be outside
+  // of the window.
   const buildLoss = (startNs: bigint, endNs: bigint, eventType: Loss['eventType'], count: number): Loss => ({
     cause: IN_PROGRESS,
     eventType,
@@ -87,7 +88,7 @@ export function listLosses(
     fromNs: toNs < startNs ? toNs : startNs,
     toNs: endNs > startNs ? endNs : startNs,
   });
-  // Lost events that began within the window are already among the window's losses.
+  // `reader.losses` already includes the lost events that began within the window.
   const later = own(lost).filter((event) => !isWithin(event));
   const count = isOfTransaction ? unlisted.labelled : unlisted.count;
   const others = count > 0 && unlisted.sinceNs < toNs ? [{ ...unlisted, count }] : [];
@@ -101,7 +102,7 @@ export function listLosses(
 
 const IN_PROGRESS: LossCause = 'in_progress';
 
-/** Returns the steps that were in force at some time within the window. */
+/** Returns the clock steps whose offset applied at some time within the window. */
 export function selectClockSteps({ reader }: Source, { fromNs = 0n, toNs }: TimeRange): ClockStep[] {
   return buildClockSpans(reader.clockSteps())
     .filter((span) => toNs === undefined || span.fromNs < toNs)

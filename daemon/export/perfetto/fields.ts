@@ -1,6 +1,6 @@
 /**
- * Field numbers of Perfetto's protos/perfetto/trace, as far as they are used here. Perfetto never changes these
- * numbers.
+ * The protobuf field numbers of Perfetto's traces that the export uses (protos/perfetto/trace). Perfetto never changes
+ * these numbers.
  */
 
 export const TRACE = { packet: 1 } as const;

@@ -6,15 +6,15 @@ const FIXED64 = 1;
 const LENGTH_DELIMITED = 2;
 
 const INITIAL_BYTES = 64 * 1024;
-/** Maximum size of a scalar: the longest varint has ten bytes, and the tag of its field precedes it. */
+/** Upper bound for the size of a tag and a scalar in bytes; the longest varint has ten bytes. */
 const SCALAR_BYTES_MAX = 16;
 
 export interface MessageWriter {
-  /** Writes an unsigned integer, or a signed integer of protobuf's types int32 and int64. */
+  /** Writes an unsigned integer, or a signed integer of the protobuf type int32 or int64. */
   writeInteger(field: number, value: number | bigint): void;
   writeFixed64(field: number, value: bigint): void;
   writeText(field: number, value: string): void;
-  /** Writes a nested message; `write` writes its fields. */
+  /** Writes a nested message, whose fields `write` writes. */
   writeMessage(field: number, write: () => void): void;
   /** Returns the bytes written since the last call. */
   take(): Buffer;
@@ -29,7 +29,10 @@ export function createMessageWriter(): MessageWriter {
     buffer = growBuffer(buffer, end, end + bytes);
   }
 
-  /** The value is passed as two words: bigints would cost one allocation per byte. */
+  /**
+   * Writes a varint. The 64-bit value is passed as two 32-bit words, because bigint arithmetic would allocate memory
+   * for every byte.
+   */
   function writeVarint(low: number, high: number): void {
     while (high !== 0 || low > 0x7f) {
       buffer[end++] = (low & 0x7f) | 0x80;
@@ -72,7 +75,7 @@ export function createMessageWriter(): MessageWriter {
       writeTag(field, LENGTH_DELIMITED);
       const start = end;
       write();
-      // The length precedes the message, but is known only after the message has been written.
+      // The length goes before the message but is known only now, so the message is moved to make room.
       const length = end - start;
       reserve(SCALAR_BYTES_MAX);
       end = start;

@@ -1,6 +1,6 @@
 /**
- * All names of slices and of their arguments. The schema determines these names, so a single packet can define them
- * all.
+ * All names of slices and of their arguments. The names are derived from the schema, so one packet at the start of the
+ * trace can define all of them.
  */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
@@ -11,11 +11,11 @@ import { EVENT_COLUMNS } from '../flat_columns.ts';
 export const LOSS_CATEGORY = 'loss';
 export const LOST_EVENTS = 'lost_events';
 
-/** Columns whose values the trace already contains in another form. */
+/** Columns that are not arguments, because the trace already contains their values in another form. */
 const TOLD = ['event_type', 'timestamp_ns', 'duration_ns', 'pid', 'tid'];
 export const ARGUMENTS = EVENT_COLUMNS.filter(({ name }) => !TOLD.includes(name));
 
-/** For each event type, the first field whose values are words. It names the operation: `pwrite64`, `flush`. */
+/** For each event type, the first field with labelled values. The label names the operation: `pwrite64`, `flush`. */
 const WORDS = new Map(
   EVENTS.map(({ name, fields }) => {
     const field = Object.entries(fields).find(([field, { kind }]) => !(field in commonFields) && 'labels' in kind);
@@ -31,7 +31,7 @@ export function sliceName(event: ApiEvent): string {
   return (event as unknown as Record<string, string | undefined>)[name] ?? event.event_type;
 }
 
-/** Maps each name to its number in the trace; numbers start at 1. */
+/** Maps each name to its number in the trace (`iid`); numbers start at 1. */
 type Numbered = ReadonlyMap<string, number>;
 
 export const CATEGORIES = numberNames([...WORDS.keys(), LOSS_CATEGORY]);

@@ -1,9 +1,9 @@
 /**
- * A trace for Perfetto (https://ui.perfetto.dev). An event is a slice whose arguments are its fields, and a flow leads
- * from each event of a transaction to the next.
+ * Exports to a trace for Perfetto (https://ui.perfetto.dev). Each event is a slice, with the event's fields as
+ * arguments. A flow connects the events of a transaction.
  *
- * Perfetto uses the boot clock. It derives the wall clock from snapshots of both clocks, one for each step of the wall
- * clock.
+ * The trace's times are boot-clock times. Perfetto converts them to the wall clock with snapshots of both clocks; there
+ * is one snapshot for each step of the wall clock.
  */
 import { createHash } from 'node:crypto';
 import type { ClockStep, Loss } from '../../../agent/recording/format/losses.ts';
@@ -18,10 +18,10 @@ import { createMessageWriter, type MessageWriter } from './messages.ts';
 import { ARGUMENT_NAMES, ARGUMENTS, CATEGORIES, LOSS_CATEGORY, LOST_EVENTS, SLICE_NAMES, sliceName } from './names.ts';
 import { createTracks, type PerfettoTrack } from './tracks.ts';
 
-/** Any number except zero: all packets belong to one sequence. */
+/** Id of the packet sequence, which must not be 0. All packets belong to this sequence. */
 const SEQUENCE_ID = 1;
 
-/** The latest possible time, because Perfetto's times are signed. */
+/** The latest time in a trace, because Perfetto's times are signed 64-bit integers. */
 const TIME_NS_MAX = I64_MAX;
 
 export function createPerfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Surroundings): Encoder {
@@ -57,7 +57,7 @@ export function createPerfettoEncoder({ dictionary, firstNs, losses, clockSteps 
     writeEdge(proto.SLICE_END, endNs, trackUuid, () => {});
   }
 
-  /** Converts a wall-clock time to trace time. Times before the boot become 0. */
+  /** Converts a wall-clock time to trace time; a time before the boot becomes 0. */
   function toTraceNs(wallNs: bigint): bigint {
     return max(0n, wallNs - clock.findOffsetNs(wallNs));
   }
@@ -106,7 +106,10 @@ export function createPerfettoEncoder({ dictionary, firstNs, losses, clockSteps 
   };
 }
 
-/** Adjacent events mostly belong to the same transaction, so the flow of the last transaction is cached. */
+/**
+ * Returns a function that computes the flow id of a transaction. It caches the last id, because successive events often
+ * belong to the same transaction.
+ */
 function createFlowFinder(): (transactionId: string) => bigint {
   let last: string | undefined;
   let flow = 0n;
@@ -168,9 +171,7 @@ function writeTrack(writer: MessageWriter, { uuid, parentUuid, name, process, th
   }
 }
 
-/**
- * Writes the name of a slice. A name that is not interned comes from a newer schema, so the category is used instead.
- */
+/** Writes the name of a slice. A name from a newer schema has no number, so the category is used instead. */
 function writeNames(writer: MessageWriter, category: string, name: string): void {
   writer.writeInteger(proto.TRACK_EVENT.category_iids, CATEGORIES.get(category)!);
   writer.writeInteger(proto.TRACK_EVENT.name_iid, (SLICE_NAMES.get(name) ?? SLICE_NAMES.get(category))!);
@@ -192,20 +193,22 @@ function writeArgument(writer: MessageWriter, name: string, type: FlatType, valu
 }
 
 /*
- * Trace time is the boot clock, which is never set: the place of an event follows from the wall-clock step that was in
- * force. If the clock showed a time twice, the earlier step is used. Boot clocks restart at a reboot, so the distance
- * to what another agent recorded later is taken from the wall clock.
+ * Conversion of wall-clock time to trace time. Trace time is the boot clock, which nobody can set, so an event's trace
+ * time depends on the wall-clock step that applied. If the wall clock showed the same time twice, the earlier step is
+ * used. The boot clock restarts at a reboot; therefore, the distance between events of two agents is taken from the
+ * wall clock.
  */
 
 interface TraceClock {
-  /** Returns wall clock minus trace time, at the given wall-clock time. */
+  /** Returns wall clock minus trace time in nanoseconds at a wall-clock time. */
   findOffsetNs(wallNs: bigint): bigint;
-  /** Pairs of times at which both clocks showed the same moment. */
+  /** Snapshots of both clocks, each taken at one moment. */
   readonly readings: readonly { wallNs: bigint; traceNs: bigint }[];
 }
 
 /**
- * `firstNs` is the start of the first event. If no step places that event after the boot, trace time is the wall clock.
+ * Creates the clock. `firstNs` is the start of the first event. If the steps place this event before the boot, they are
+ * ignored, and trace time is the wall clock.
  */
 function createTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceClock {
   const spans = buildClockSpans(steps);
@@ -219,8 +222,8 @@ function createTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceCl
 }
 
 /**
- * Returns wall clock minus trace time for each step. A step moves the wall clock relative to trace time, but the start
- * of an agent does not.
+ * Returns wall clock minus trace time for each step. A step that sets the wall clock changes this difference. A step
+ * that marks the start of an agent does not.
  */
 function computeOffsetsNs(steps: readonly ClockStep[]): bigint[] {
   let offsetNs = steps[0]?.offsetNs ?? 0n;
@@ -231,8 +234,8 @@ function computeOffsetsNs(steps: readonly ClockStep[]): bigint[] {
 }
 
 /**
- * Returns the index of the step that covers a time. Before the first step, and within time that the clock skipped, the
- * preceding step is used.
+ * Returns the index of the step that applies at a wall-clock time. For a time that the clock skipped, the step before
+ * it is used; for a time before all steps, the first step is used.
  */
 function findSpanIndex(spans: readonly ClockSpan[], wallNs: bigint): number {
   const covering = spans.findIndex(({ fromNs, toNs }) => fromNs <= wallNs && (toNs === undefined || wallNs < toNs));

@@ -1,7 +1,7 @@
 /**
- * Selects the track on which an event is drawn. A thread does one thing at a time, so its calls are on the thread's
- * track. A device serves many requests at once. Slices of one track must not overlap, so a track is a set of lanes, and
- * an event takes the first lane that is free. Perfetto draws lanes of the same name together.
+ * Selects the track on which an event is drawn. Calls are on the track of their thread, and requests are on the track
+ * of their device, which serves many requests at once. Slices on one Perfetto track must not overlap, so a track here
+ * consists of several lanes. An event takes the first free lane. Perfetto draws lanes with the same name together.
  */
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -22,16 +22,16 @@ interface TrackLane {
 interface Tracks {
   /** Returns the UUID of the lane for an event that lasts from `startNs` to `endNs` in the trace. */
   findOrAddEventLane(event: ApiEvent, startNs: bigint, endNs: bigint): bigint;
-  /** Returns the UUID of a lane in a track that has only a name. */
+  /** Returns the UUID of a free lane on the track with this name. Such a track belongs to no process or thread. */
   findOrAddNamedLane(name: string, startNs: bigint, endNs: bigint): bigint;
 }
 
-/** `declare` is called once for each track, before the track is used. */
+/** Creates the tracks. `declare` is called once for each track before its first event. */
 export function createTracks(recordingId: string, declare: (track: PerfettoTrack) => void): Tracks {
   const lanes = new Map<string, TrackLane[]>();
   const processes = new Set<number>();
 
-  /** Ids are random enough for combining traces of several recordings. */
+  /** Computes a UUID that also depends on the recording, so that traces of several recordings can be combined. */
   function computeUuid(key: string): bigint {
     return createHash('sha256').update(`${recordingId}\n${key}`).digest().readBigUInt64LE() | 1n;
   }

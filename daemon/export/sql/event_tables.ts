@@ -1,7 +1,7 @@
 /**
- * The event tables: one table of all events, and one table for each type. Conditions on their columns are converted to
- * the filter of a scan, which reads only the columns that the query uses. Parameters are hidden columns that take `=`,
- * or positional arguments: `events('order-1')`.
+ * The event tables: one table of all events, and one table for each event type. Conditions on their columns are
+ * converted to the filter of a scan, and the scan reads only the columns that the query uses. Parameters are hidden
+ * columns; a query sets them with `=` or as arguments: `events('order-1')`.
  */
 import type Database from 'better-sqlite3';
 import { EVENTS } from '../../../bpf/schema/index.ts';
@@ -118,19 +118,19 @@ function* readBlocks(
   for (const block of reader.scan({ filter, order, columns, reusesMemory: true })) yield { block, dictionary };
 }
 
-/** Returns null if no row can satisfy the conditions. */
+/** Narrows the table's filter by the conditions; returns null if no row can satisfy them. */
 function narrowFilter({ columns, filter }: EventSqlTable, conditions: ColumnCondition[], nowNs: bigint): Narrowed {
   let narrowed: Narrowed = filter;
   for (const [place, operator, operand] of conditions) {
-    // No value equals NULL, but a join may compare with it.
+    // In a join, the operand may be NULL, which no value satisfies.
     if (operand === null || !narrowed) return null;
     const column = columns[place];
     narrowed = column
       ? PUSHED[column.name]!.narrow(narrowed, operator, operand)
       : addParameter(narrowed, PARAMETERS[place - columns.length]!, operand as Operand, nowNs);
   }
-  // SQLite does not check parameters again, and a look-up by event id would ignore them, so a query with parameters
-  // always scans.
+  // A look-up by event id would ignore parameters, and SQLite does not check them again. Therefore, a query with
+  // parameters always scans.
   if (narrowed && conditions.some(([place]) => place >= columns.length)) delete narrowed.eventNumber;
   return narrowed;
 }

@@ -1,6 +1,6 @@
 /**
  * Converts conditions of an SQL query to the filter of a scan. SQLite checks the conditions again, so the filter may
- * pass rows that do not satisfy them, but must not drop rows that do.
+ * let other rows pass, but it must not exclude a row that satisfies the conditions.
  */
 
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
@@ -8,11 +8,11 @@ import { parseEventId } from '../../base/event_id.ts';
 import type { EventFilter } from '../../store/store.ts';
 import type { Operand, Operator } from './native_tables.ts';
 
-/** Null if no row can satisfy the conditions. */
+/** A filter narrowed by conditions; null if no row can satisfy them. */
 export type Narrowed = (EventFilter & { eventNumber?: bigint }) | null;
 
 interface Pushed {
-  /** Letters of the operators, see `Operator`. */
+  /** Letters of the supported operators (see `Operator`). */
   operators: string;
   narrow(filter: EventFilter, operator: Operator, operand: Operand | Operand[]): Narrowed;
 }
@@ -27,12 +27,15 @@ interface Bounds {
 }
 
 /**
- * Values above 2^63 - 1 are texts in rows, and any text is greater than any number, so these values satisfy every lower
- * bound.
+ * Limits a lower bound to 2^63. Values above 2^63 - 1 are texts in SQL, and SQLite orders every text after every
+ * number, so these values satisfy every lower bound.
  */
 const clampToTexts = (min: bigint) => (min > 2n ** 63n ? 2n ** 63n : min);
 
-/** Returns unlimited bounds for an operand that is not a number: SQLite then excludes rows by its own rules. */
+/**
+ * Returns the bounds that a condition sets; null if no integer satisfies it. For an operand that is not a number, the
+ * bounds are unlimited, and SQLite excludes rows by its own rules.
+ */
 function computeBounds(operator: Operator, operand: Operand | Operand[]): Bounds | null {
   if (operand === null) return null;
   if (typeof operand === 'number' && !Number.isFinite(operand)) return {};
@@ -70,7 +73,7 @@ const earlier = (a: bigint | undefined, b: bigint | undefined) =>
   a === undefined || (b !== undefined && b < a) ? b : a;
 const after = (bound: bigint | undefined) => (bound === undefined ? undefined : bound + 1n);
 
-/** Adds the bounds that are not undefined. */
+/** Adds the bounds to the filter, except undefined ones. */
 function addBounds<Key extends 'fromNs' | 'toNs' | 'minDurationNs' | 'maxDurationNs'>(
   filter: EventFilter,
   bounds: Readonly<Record<Key, bigint | undefined>>,
@@ -79,12 +82,15 @@ function addBounds<Key extends 'fromNs' | 'toNs' | 'minDurationNs' | 'maxDuratio
   return { ...filter, ...Object.fromEntries(given) };
 }
 
-/** Returns the operands that are texts; operands of other types do not equal any text. */
+/** Returns the operands that are texts. Operands of other types never equal a text. */
 function selectTexts(operand: Operand | Operand[]): string[] {
   return (Array.isArray(operand) ? operand : [operand]).filter((text) => typeof text === 'string');
 }
 
-/** `many` means that the filter accepts a list, so that IN needs only one scan. No filter matches an empty name. */
+/**
+ * Creates a condition on a text column. `many` means that the filter accepts a list, so that one scan serves a whole IN
+ * list. An empty text is not passed to the filter, because filters cannot select it.
+ */
 function createTextCondition(
   many: boolean,
   apply: (filter: EventFilter, texts: [string, ...string[]]) => Narrowed,
@@ -99,12 +105,15 @@ function createTextCondition(
   };
 }
 
-/** Returns the items that are in both lists; the first list may be absent. */
+/** Returns the items that are in both lists; an undefined first list contains everything. */
 function intersectLists<Item>(before: readonly Item[] | undefined, items: readonly Item[]): readonly Item[] {
   return before ? before.filter((item) => items.includes(item)) : items;
 }
 
-/** A filter that already selects another text is left unchanged: SQLite excludes the other rows. */
+/**
+ * Adds the text to the filter, but does not replace a text that is already there. In that case, SQLite excludes the
+ * other rows.
+ */
 const createTextFilter =
   (name: 'transactionId' | 'traceId') =>
   (filter: EventFilter, [text]: [string, ...string[]]): EventFilter => ({ [name]: text, ...filter });
@@ -139,8 +148,8 @@ export const PUSHED: Readonly<Record<string, Pushed>> = {
   comm: createTextCondition(true, (filter, names) => ({ ...filter, comms: intersectLists(filter.comms, names) })),
   transaction_id: createTextCondition(false, createTextFilter('transactionId')),
   trace_id: createTextCondition(false, createTextFilter('traceId')),
-  // This filter also passes events of which a service owns only a part, as a condition on `of_service` requires.
-  // Therefore an existing filter from `of_service` is kept.
+  // The filter by service includes events that a service owns only in part, as `of_service` requires. Therefore, a list
+  // that `of_service` has already set is kept.
   service_name: createTextCondition(true, (filter, names) => ({ services: names, ...filter })),
   node: createTextCondition(true, (filter, names) => ({ ...filter, nodes: intersectLists(filter.nodes, names) })),
 };

@@ -14,8 +14,8 @@ interface SqlAnswer {
 }
 
 /**
- * Matches comments and EXPLAIN, which may precede a query, and then the words with which a query may begin. No other
- * statement reaches SQLite at all: ATTACH and VACUUM write files, and a PRAGMA takes effect while it is being compiled.
+ * Matches the start of a query: comments, EXPLAIN, and then one of the words with which a query begins. Other
+ * statements must not reach SQLite: ATTACH and VACUUM write files, and a PRAGMA takes effect while SQLite compiles it.
  */
 const QUESTION =
   /^(?:\s|--[^\n]*\n|\/\*(?:[^*]|\*(?!\/))*\*\/)*(?:explain\s+(?:query\s+plan\s+)?)?(?:select|with|values)\b/i;
@@ -48,8 +48,8 @@ function* readRows(rows: IterableIterator<SqlValue[]>): Generator<SqlValue[]> {
 }
 
 /**
- * Converts an error of SQLite or better-sqlite3 to one that describes a mistake in the query, or in its work on rows:
- * better-sqlite3's own checks throw RangeError and TypeError.
+ * Converts an error of SQLite or better-sqlite3 to an ExportError, because the query caused it. better-sqlite3's own
+ * checks throw RangeError and TypeError. Returns any other error unchanged.
  */
 function toQueryError(thrown: unknown): unknown {
   const error = takeTableFailure(thrown);

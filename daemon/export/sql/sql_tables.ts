@@ -1,6 +1,4 @@
-/**
- * Presents a recording as tables of an in-memory SQLite database, whose rows are created when a query requests them.
- */
+/** Presents a recording as tables of an in-memory SQLite database. Rows are created on demand while a query runs. */
 import type Database from 'better-sqlite3';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { formatEventId } from '../../base/event_id.ts';
@@ -13,7 +11,7 @@ import { defineEventTables } from './event_tables.ts';
 
 const TRANSACTIONS_AT_ONCE = 1000;
 
-/** `sql` is the query that will use the tables. */
+/** Defines the tables in `database`. `sql` is the query that will use them. */
 export function defineTables(database: Database.Database, source: Source, sql: string, nowNs: bigint): void {
   refuseNullArguments(sql);
   defineEventTables(database, source, nowNs);
@@ -32,7 +30,8 @@ export function defineTables(database: Database.Database, source: Source, sql: s
 }
 
 /**
- * `events(NULL, '-15m')` looks like a query for any transaction, but for SQLite it is a comparison that is never true.
+ * Matches a NULL argument of an event table. `events(NULL, '-15m')` looks like a query for any transaction, but SQLite
+ * compares the transaction id with NULL, which is never true.
  */
 const NULL_ARGUMENT = new RegExp(`\\b(events|${EVENT_TYPES.join('|')})\\s*\\([^()]*\\bnull\\b`, 'i');
 const LITERAL = /'[^']*'/g;
@@ -58,14 +57,14 @@ const TRANSACTION_COLUMNS = [
   'written_back_end_ns',
 ];
 
-/** Yields the newest transactions first. */
+/** Yields one row per transaction, the newest first. */
 function* readTransactionRows({ reader, dictionary }: Source): Generator<FlatValue[]> {
   let beforeKey = Number.MAX_SAFE_INTEGER;
   for (;;) {
     const page = reader.listTransactions({ limit: TRANSACTIONS_AT_ONCE, beforeKey });
     for (const { key, transactionId } of page) {
-      // A transaction that the writer had forgotten and then encountered again has several summaries; it is listed
-      // once, at the place of its first summary.
+      // A transaction has several summaries if the writer had dropped it from memory before more of its events came.
+      // Only the row with its first summary is kept.
       const whole = reader.readTransaction(transactionId);
       if (whole?.key !== key) continue;
       yield [

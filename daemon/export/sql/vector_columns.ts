@@ -1,6 +1,6 @@
 /**
- * The columns of the event tables as vectors: for each of them, the columns that a scan must read, and the way in which
- * its values are found in a block.
+ * Describes the columns of the event tables as vectors: which columns of the recording a scan must read, and how to
+ * compute the values of a block from them.
  */
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -20,7 +20,7 @@ export interface VectorColumn {
   /** Columns of the recording that the vector needs. */
   readonly needs: readonly string[];
   read(scanned: RecordingBlock): BatchColumn;
-  /** Returns the text for a key of an event type; exists only for columns of keys. */
+  /** Returns the text for a key of an event type. Defined only for columns whose values are keys. */
   getKeyText?(dictionary: RecordingDictionary, type: number, key: number | bigint): string | null;
 }
 
@@ -71,7 +71,6 @@ const COMMON: Readonly<Record<string, VectorColumn>> = {
   node: { needs: [], read: ({ dictionary }) => ({ form: 'constant', text: dictionary.node }) },
 };
 
-/** A field of one event type. */
 interface VectorField {
   type: number;
   column: string;
@@ -121,7 +120,7 @@ function own(fields: readonly VectorField[], name: string): VectorColumn | undef
   };
 }
 
-/** Builds a column whose values are created one by one, from whole events. */
+/** Builds a column whose values are computed from event objects, row by row. */
 function buildMadeColumn({ getValue }: FlatColumn): VectorColumn {
   return {
     needs: COLUMNS.map(({ name }) => name),
@@ -132,7 +131,7 @@ function buildMadeColumn({ getValue }: FlatColumn): VectorColumn {
   };
 }
 
-/** Builds the column from the fields of the given types only. */
+/** Builds the vector for a column. Only fields of the event types in `types` are used. */
 export function buildVectorColumn(column: FlatColumn, types: readonly number[]): VectorColumn {
   const { name } = column;
   const fieldName = name === 'file_kind' ? 'file' : name;

@@ -1,11 +1,14 @@
-/** Folders of processes that were killed: the name of each folder ends with the number of its process. */
+/** Finds and removes folders of killed processes. The name of such a folder ends with the process id of its process. */
 import { existsSync, lstatSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The folder with this name is this process's. */
+/** Returns the folder name of this process. */
 export const nameOfThisProcess = (prefix: string): string => `${prefix}${process.pid}`;
 
-/** Returns the folders with this prefix in `place` whose process has ended, or had this process's number. */
+/**
+ * Returns the folders in `place` with this prefix that no running process uses. A folder with this process's id comes
+ * from an earlier process with the same id.
+ */
 export function listAbandoned(place: string, prefix: string): string[] {
   const names = existsSync(place) ? readdirSync(place) : [];
   const isAbandoned = (name: string) => {
@@ -13,7 +16,7 @@ export function listAbandoned(place: string, prefix: string): string[] {
     return /^\d+$/.test(pid) && (!existsSync(`/proc/${pid}`) || Number(pid) === process.pid);
   };
   const paths = names.filter(isAbandoned).map((name) => join(place, name));
-  // Where all users may write, another user's folder may have such a name.
+  // In a folder that all users may write to, a folder with such a name may belong to another user.
   return paths.filter((path) => lstatSync(path, { throwIfNoEntry: false })?.uid === process.getuid!());
 }
 

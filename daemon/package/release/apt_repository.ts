@@ -1,4 +1,4 @@
-/** Writes a folder from which apt installs: the package, its index, and the signature of the index. */
+/** Writes an apt repository: the package, its index, and the index's signature. */
 import { createHash } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,19 +12,19 @@ const SUITE = 'stable';
 const COMPONENT = 'main';
 const ARCHITECTURE = 'amd64';
 
-/** Returns the time of the index in the repository at `path`; undefined where none can be read. */
+/** Returns the time of the index of the repository at `path`; undefined if it is not readable. */
 export function readIndexTime_s(path: string): number | undefined {
   try {
     const [, date] = /^Date: (.+)$/m.exec(readFileSync(join(path, 'dists', SUITE, 'Release'), 'utf8')) ?? [];
     const time_ms = Date.parse(date ?? '');
     return Number.isNaN(time_ms) ? undefined : time_ms / 1000;
   } catch {
-    // The folder that the release replaces may hold any file, so a date that is not readable there stops no release.
+    // The replaced folder may contain anything, so an unreadable date is not an error.
     return undefined;
   }
 }
 
-/** `place` is the folder of the repository in the tree, and `deb` the package in the tree. */
+/** Writes the repository. `place` is its folder in the tree, and `deb` is the path of the package in the tree. */
 export async function writeAptRepository(
   tree: Tree,
   place: string,
@@ -35,7 +35,7 @@ export async function writeAptRepository(
   const pooled = join(tree.root, place, `pool/${COMPONENT}/k/kreplay/kreplay_${version}_${ARCHITECTURE}.deb`);
   mkdirSync(dirname(pooled), { recursive: true });
   linkSync(join(tree.root, deb), pooled);
-  // Texts of the program must be the same whatever the user's language is.
+  // The output must not depend on the user's language.
   const environment = { ...process.env, LC_ALL: 'C.UTF-8' };
   const scan = ['--multiversion', '--arch', ARCHITECTURE, 'pool'];
   const index = await call('dpkg-scanpackages', scan, { folder: join(tree.root, place), environment });
@@ -48,7 +48,7 @@ export async function writeAptRepository(
     'Label: kreplay',
     `Suite: ${SUITE}`,
     `Codename: ${SUITE}`,
-    // apt keeps the index that it has if that is newer, and ends with 0 as if there were no other one.
+    // If apt already has an index with a later date, it silently keeps that index and exits with 0.
     `Date: ${new Date(epoch_s * 1000).toUTCString().replace('GMT', 'UTC')}`,
     `Architectures: ${ARCHITECTURE}`,
     `Components: ${COMPONENT}`,

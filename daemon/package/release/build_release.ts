@@ -1,4 +1,7 @@
-/** `make release`: leaves a release of the last commit in build/release. From one commit only signatures differ. */
+/**
+ * `make release`: makes a release of the last commit in build/release. Two releases of the same commit differ only in
+ * their signatures.
+ */
 import { join } from 'node:path';
 import { PROJECT } from '../program.ts';
 import { runInterruptibly } from './command.ts';
@@ -6,7 +9,7 @@ import { call } from './programs.ts';
 import { type BuiltPackages, makeRelease } from './release.ts';
 import type { Source } from './source.ts';
 
-/** Variables by which one make tells another about itself: the make of the sources is not a part of this one. */
+/** Variables that a running make sets for a sub-make. The make of the packages is independent of this one. */
 const OF_MAKE = ['MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'MAKEOVERRIDES'];
 
 async function buildPackages(
@@ -14,7 +17,7 @@ async function buildPackages(
   { version, epoch_s }: Source,
   signal: AbortSignal,
 ): Promise<BuiltPackages> {
-  // npm uses its cached packages again, because the lock file has their checksums.
+  // npm may use its cache, because the lock file has the checksums of all packages.
   const own = { SOURCE_DATE_EPOCH: String(epoch_s), npm_config_prefer_offline: 'true' };
   const environment: NodeJS.ProcessEnv = { ...process.env, ...own };
   for (const name of OF_MAKE) delete environment[name];
@@ -30,7 +33,7 @@ async function buildPackages(
   };
 }
 
-// Other users read a release, whatever mask the user of this one has.
+// All users must be able to read a release, even if this user's umask is stricter.
 process.umask(0o022);
 await runInterruptibly((signal) =>
   makeRelease({

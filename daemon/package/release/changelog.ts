@@ -1,6 +1,7 @@
 /**
- * Reads CHANGELOG.md. Its first section is the version in package.json: `## 0.1.0 - Unreleased`, and with the date in
- * place of the word once the version is released. The first change after that raises the version and begins a section.
+ * Reads CHANGELOG.md. Its first section is for the version in package.json, with the heading `## 0.1.0 - Unreleased`.
+ * For a released version, the date replaces `Unreleased`. The first change after a release raises the version and adds
+ * a section.
  */
 import { ReleaseError } from './programs.ts';
 
@@ -8,7 +9,7 @@ const UNRELEASED = 'Unreleased';
 
 /**
  * Returns the date of the version's section, or undefined if the version is not released.
- * @throws ReleaseError if the first section is not the version's, or says nothing
+ * @throws ReleaseError if the first section is for another version, or is empty
  */
 export function findReleaseDate(changelog: string, version: string): string | undefined {
   const [, first, ...rest] = changelog.split(/^## /m);

@@ -1,4 +1,4 @@
-/** Runs work that a signal ends in order: nothing unfinished stays behind, and the reason is in words. */
+/** Runs work that a signal can interrupt. An interrupted release leaves nothing unfinished. */
 import { constants } from 'node:os';
 import { ReleaseError } from './programs.ts';
 
@@ -13,14 +13,15 @@ class Interrupted extends Error {
   }
 }
 
-/** Sets the exit code of the process. */
+/** Runs `work`; if it fails or is interrupted, prints the error and sets the exit code of this process. */
 export async function runInterruptibly(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const controller = new AbortController();
   for (const name of SIGNALS) process.on(name, () => controller.abort(new Interrupted(name)));
   try {
     await work(controller.signal);
   } catch (thrown) {
-    // A terminal sends the signal to a program that runs just then too, which ends in an error of its own.
+    // On Ctrl-C, the terminal also interrupts the program that is running. Its failure must not hide the signal, which
+    // is the real reason.
     const error = controller.signal.aborted ? controller.signal.reason : thrown;
     process.exitCode = error instanceof Interrupted ? error.exitCode : 1;
     process.stderr.write(
@@ -36,6 +37,6 @@ function explain(error: unknown): string {
   const { code, message, stack } = error as NodeJS.ErrnoException;
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return `there is no space left: free some, and run make release again (${message})`;
-  // Other errors of the system have the path in their message; anything else is a defect.
+  // System errors have the path in their message. Any other error is a bug, so its stack is shown.
   return code === undefined ? String(stack) : message;
 }

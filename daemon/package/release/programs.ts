@@ -1,14 +1,14 @@
-/** Starts the programs of Debian that make a release, and says in words what went wrong. */
+/** Runs the external programs that make a release, and reports their failures in readable words. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** A reason for which there is no release, in words for the person who asked for one. */
+/** The error that ends a release. Its message tells the user the reason. */
 export class ReleaseError extends Error {}
 
-/** A program ended with another status than 0. */
+/** The error for a program that exited with a status other than 0. */
 export class ProgramFailed extends ReleaseError {}
 
-/** The Debian packages of the programs, for a message that names what is missing. */
+/** The Debian package of each program, for the message about a missing program. */
 const PACKAGES: Readonly<Record<string, string>> = {
   'dpkg-scanpackages': 'dpkg-dev',
   git: 'git',
@@ -24,13 +24,16 @@ export interface CallOptions {
   folder?: string;
   environment?: NodeJS.ProcessEnv;
   input?: string | Uint8Array;
-  /** Whether the program writes to this process's output, instead of into the answer. */
+  /** Whether the program inherits this process's outputs; otherwise its output is returned. */
   isShown?: boolean;
-  /** Ends the program. */
+  /** Aborting this signal ends the program. */
   signal?: AbortSignal;
 }
 
-/** Resolves with what the program printed, once its outputs are closed: what it started has ended too by then. */
+/**
+ * Runs a program. Resolves with its standard output once its outputs are closed, so that its child processes have also
+ * ended.
+ */
 export async function call(file: string, args: readonly string[], options: CallOptions = {}): Promise<Buffer> {
   const { folder, environment = process.env, input, isShown = false, signal } = options;
   signal?.throwIfAborted();
@@ -44,7 +47,8 @@ export async function call(file: string, args: readonly string[], options: CallO
   signal?.addEventListener('abort', end);
   try {
     const [printed, complaints] = [collect(child.stdout), collect(child.stderr)];
-    // A program that ends early does not read its input; its status says why.
+    // A program that ends early may not read its input. This error is ignored, because the exit status gives the
+    // reason.
     child.stdin?.on('error', () => {}).end(input);
     const status = await waitForEnd(child, file);
     signal?.throwIfAborted();
@@ -72,7 +76,7 @@ async function waitForEnd(child: ChildProcess, file: string): Promise<number | s
   }
 }
 
-/** Finds a missing program before the minutes that a build takes. */
+/** Throws an error if a program is missing. This check comes before the build, which takes minutes. */
 export async function requirePrograms(...files: readonly string[]): Promise<void> {
   for (const file of files) await call(file, ['--version']);
 }

@@ -1,6 +1,6 @@
 /**
- * Makes a release of a commit in a folder that appears when it is whole. What it contains is built from its own source
- * archive, so that neither uncommitted files nor what an older commit left in `build` can be in it.
+ * Makes a release of a commit. Its folder becomes visible only when it is complete. Packages are built from the
+ * release's own source archive, so they contain neither uncommitted files nor old build output.
  */
 import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
@@ -21,21 +21,21 @@ export interface BuiltPackages {
 export interface ReleaseOptions {
   /** Folder of the repository. */
   project: string;
-  /** Folder of the release, which replaces an earlier one. */
+  /** Folder of the release; an earlier release in it is replaced. */
   output: string;
-  /** Name of a key in gpg's home; undefined: a key is made for this release only. */
+  /** Name of a key in gpg's home folder; undefined to create a key for this release only. */
   signingKey: string | undefined;
   signal: AbortSignal;
-  /** Prints a line for the person who makes the release. */
+  /** Prints a line for the user. */
   say(line: string): void;
-  /** Builds the packages of the sources in a folder, and resolves with their paths. */
+  /** Builds the packages from the sources in a folder; resolves with the paths of the packages. */
   buildPackages(sources: string, source: Source): Promise<BuiltPackages>;
 }
 
 const APT = 'apt';
 const KEY_FILE = 'kreplay-signing-key.asc';
 const SUMS_FILE = 'SHA256SUMS';
-/** Folder of an earlier release beside the one that replaces it. */
+/** Name of the folder to which the earlier release is moved while the new one replaces it. */
 const REPLACED = 'replaced';
 
 export async function makeRelease(options: ReleaseOptions): Promise<void> {
@@ -65,7 +65,10 @@ export async function makeRelease(options: ReleaseOptions): Promise<void> {
     explainOlder(output, source, replacedTime_s).forEach(say);
 }
 
-/** A process that was killed between both renames has left the earlier release in its own folder only. */
+/**
+ * Restores the earlier release if a process was killed between the two renames of `replaceFolder`. In that case, only
+ * the process's own folder contains the earlier release.
+ */
 function restoreReplaced(output: string, prefix: string, say: ReleaseOptions['say']): void {
   if (isThere(output)) return;
   const [replaced] = listAbandoned(dirname(output), prefix)
@@ -76,12 +79,15 @@ function restoreReplaced(output: string, prefix: string, say: ReleaseOptions['sa
   say(`${output} is the earlier release again, which a killed make release had put aside`);
 }
 
-/** Leftover files must not turn a whole release into a failed one, nor hide the error of a failed release. */
+/**
+ * Runs `remove` and only prints its error. An error about leftover files must not make a complete release fail, and
+ * must not hide the error of a failed release.
+ */
 async function sayFailure(say: ReleaseOptions['say'], remove: () => unknown): Promise<void> {
   try {
     await remove();
   } catch (error) {
-    // Node's rmSync begins so where Node has no name for the error.
+    // rmSync's message begins with this text if Node has no name for the error.
     const reason = (error as Error).message.replace(/^, Unknown error: /, '');
     say(`leftovers of this run stay, remove them by hand: ${reason}`);
   }
@@ -122,7 +128,7 @@ async function readSbomOfArchive(archive: string): Promise<string> {
   return (await call('tar', ['-xzOf', archive, 'kreplay-ci/sbom.cdx.json'])).toString();
 }
 
-/** Returns the checksums of the files at the top, as sha256sum(1) prints them. apt checks its own folder. */
+/** Returns the checksums of the top-level files as sha256sum(1) prints them. The apt repository has its own. */
 function computeSums(folder: string): string {
   const files = listFiles(folder).filter((path) => dirname(path) === '.');
   const sum = (file: string) =>
@@ -132,7 +138,10 @@ function computeSums(folder: string): string {
   return files.map((file) => `${sum(file)}  ${file}\n`).join('');
 }
 
-/** No call renames a folder over another one that has files: for a moment there is none. */
+/**
+ * Replaces the folder `output` with two renames, because one rename cannot replace a folder with files. Between the
+ * renames, there is no `output`.
+ */
 function replaceFolder(folder: string, output: string, replaced: string): void {
   const isReplacing = isThere(output);
   if (isReplacing) renameSync(output, replaced);
@@ -144,10 +153,13 @@ function replaceFolder(folder: string, output: string, replaced: string): void {
   }
 }
 
-/** A link to nowhere is there too. */
+/** Returns whether something exists at `path`; this includes a dangling symbolic link. */
 const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
-/** apt compares the times of commits only, so a host does not see this release after the later one, and says nothing. */
+/**
+ * Explains that hosts ignore this release if they already know the replaced one. apt compares only the dates of
+ * indexes, and the replaced index is of a later commit.
+ */
 function explainOlder(output: string, { epoch_s }: Source, replacedTime_s: number): string[] {
   const [time, later] = [epoch_s, replacedTime_s].map((one) => new Date(one * 1000).toUTCString());
   return [

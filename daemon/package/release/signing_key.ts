@@ -1,4 +1,7 @@
-/** The key that signs a release: one of gpg's home, or one that is made for this release and destroyed after it. */
+/**
+ * The key that signs a release. It is either a key in gpg's home folder, or a temporary key that is created for this
+ * release and destroyed afterwards.
+ */
 import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,29 +12,32 @@ const HOME_PREFIX = 'kreplay-signing-';
 
 export interface SigningKey {
   fingerprint: string;
-  /** Whether the key was made for this release only. */
+  /** Whether the key was created for this release only. */
   isTemporary: boolean;
-  /** The public part, in ASCII, as apt and gpg read it. */
+  /** The public key in ASCII armour, the format that apt and gpg read. */
   publicPart: Buffer;
-  /** Returns the signature alone. */
+  /** Returns a detached signature of the content. */
   sign(content: Uint8Array): Promise<Buffer>;
-  /** Returns the text together with its signature. */
+  /** Returns the text with an inline signature. */
   signInline(text: string): Promise<Buffer>;
   /** Destroys a temporary key. */
   close(): Promise<void>;
 }
 
-/** @throws ReleaseError if gpg has no such key, or the key cannot sign */
+/**
+ * Opens the key with this name, or creates a temporary key if `name` is undefined.
+ * @throws ReleaseError if gpg has no such key, or the key cannot sign
+ */
 export async function openSigningKey(name: string | undefined, version: string): Promise<SigningKey> {
   if (name === undefined) return makeTemporaryKey(version);
-  // A variable that a CI system did not set must not lead to a release with a key that proves nothing.
+  // A CI system may set SIGNING_KEY to an empty text by mistake. This must not lead to a release with a temporary key.
   if (name === '')
     throw new ReleaseError(
       'SIGNING_KEY is empty: name a key of gpg, or leave SIGNING_KEY out for a key of this release only',
     );
   const key = await readKey(await findKey(name), [], false);
   try {
-    // Whatever keeps the key from signing, such as a passphrase, is found before the build.
+    // A trial signature finds problems, such as a missing passphrase, before the build starts.
     await key.sign(Buffer.from(version));
   } catch (error) {
     if (!(error instanceof ProgramFailed)) throw error;
@@ -43,13 +49,13 @@ export async function openSigningKey(name: string | undefined, version: string):
 }
 
 async function makeTemporaryKey(version: string): Promise<SigningKey> {
-  // A path of its own below the project could be too long for the socket of gpg's agent.
+  // The folder is in /tmp, because a path below the project could be too long for the socket of gpg's agent.
   removeAbandoned(tmpdir(), HOME_PREFIX);
   const home = join(tmpdir(), nameOfThisProcess(HOME_PREFIX));
   mkdirSync(home, { mode: 0o700 });
   const where = ['--homedir', home];
   const destroy = async () => {
-    // gpg has started an agent, which knows the key.
+    // gpg has started an agent, which has the key in memory.
     await call('gpgconf', [...where, '--kill', 'all']).catch(() => {});
     rmSync(home, { recursive: true, force: true });
   };
@@ -79,7 +85,7 @@ async function readKey(fingerprint: string, options: readonly string[], isTempor
   };
 }
 
-/** Letters by which gpg calls a key of no use, of the second column. */
+/** Letters in gpg's second column (validity) for keys that are not usable. */
 const USELESS: Readonly<Record<string, string>> = {
   e: 'has expired',
   r: 'is revoked',
@@ -87,11 +93,11 @@ const USELESS: Readonly<Record<string, string>> = {
   i: 'is not valid',
 };
 
-/** An address alone, which gpg would find within longer addresses too. */
+/** Matches a plain email address. gpg would also find it as part of longer addresses. */
 const ADDRESS = /^[^\s<>=@]+@[^\s<>@]+$/;
 
 async function findKey(name: string): Promise<string> {
-  // Between angle brackets gpg compares the whole address.
+  // In angle brackets, gpg compares the whole address.
   const asked = ADDRESS.test(name) ? `<${name}>` : name;
   let found: SecretKey[];
   try {
@@ -118,7 +124,7 @@ interface SecretKey {
   validity: string;
 }
 
-/** Lists keys with a secret part, from the columns that gpg's DETAILS describes. */
+/** Lists the secret keys. The columns of gpg's output are described in gpg's file DETAILS. */
 async function listSecretKeys(options: readonly string[], ...names: string[]): Promise<SecretKey[]> {
   const list = await call('gpg', [...options, '--batch', '--with-colons', '--list-secret-keys', '--', ...names]);
   const rows = list
@@ -127,7 +133,7 @@ async function listSecretKeys(options: readonly string[], ...names: string[]): P
     .map((line) => line.split(':'));
   return rows.flatMap(([kind, validity = ''], i) => {
     if (kind !== 'sec') return [];
-    // Keys below a key have lines of their own, after the lines of the key.
+    // The first `fpr` line after a `sec` line is the key's own; the lines of its subkeys follow later.
     return [{ validity, fingerprint: rows.slice(i).find(([one]) => one === 'fpr')![9]! }];
   });
 }

@@ -1,4 +1,4 @@
-/** The commit that a release is made from: what is refused, and the archive of its files. */
+/** The commit from which a release is made: checks of the repository's state, and the archive of the commit's files. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -12,24 +12,33 @@ export interface Source {
   commit: string;
   /** Time of the commit. */
   epoch_s: number;
-  /** Date in CHANGELOG.md; undefined as long as the version is not released. */
+  /** Release date of the version in CHANGELOG.md; undefined if the version is not released. */
   date: string | undefined;
-  /** Whether the tag of the version names the commit, in this clone. */
+  /**
+   * Whether this clone has a tag for the version. Such a tag always names the commit, because `checkTag` refuses any
+   * other.
+   */
   isTagged: boolean;
 }
 
-/** Number of changed files that a message names. */
+/** Maximum number of changed files that an error message names. */
 const NAMED_MAX = 10;
 const ARCHIVE_LEVEL = 9;
 
-/** The tests and CI systems run as root, on a repository that may belong to another user. */
+/**
+ * Runs git. safe.directory=* is necessary because tests and CI systems run as root on a repository that may belong to
+ * another user.
+ */
 const git = async (project: string, ...args: string[]): Promise<string> => {
-  // With the user's setting, `git log` would print gpg's lines before those that are asked for.
+  // `log.showSignature=false`: with this setting on, git would print gpg's lines before the requested ones.
   const settings = ['-c', 'safe.directory=*', '-c', 'log.showSignature=false'];
   return (await call('git', [...settings, ...args], { folder: project })).toString();
 };
 
-/** @throws ReleaseError if the repository is not in a state that a release can be made from */
+/**
+ * Reads the source of a release.
+ * @throws ReleaseError if the state of the repository does not allow a release
+ */
 export async function readSource(project: string): Promise<Source> {
   await refuseOtherThanRepository(project);
   await refuseChanges(project);
@@ -41,7 +50,10 @@ export async function readSource(project: string): Promise<Source> {
   return { project, version, commit: commit!, epoch_s: Number(epoch), date, isTagged };
 }
 
-/** The files of an archive that lie in another repository are not a commit of that one. */
+/**
+ * Throws an error if `project` is not the top folder of a repository. An unpacked archive inside another repository is
+ * not a commit of that repository.
+ */
 async function refuseOtherThanRepository(project: string): Promise<void> {
   try {
     if ((await git(project, 'rev-parse', '--show-prefix')).trim() === '') return;
@@ -66,7 +78,10 @@ async function refuseChanges(project: string): Promise<void> {
   );
 }
 
-/** `git archive` leaves out and rewrites files as this file of a clone says, and no setting of git turns that off. */
+/**
+ * Throws an error if the clone has a file info/attributes. `git archive` changes its output according to this file, and
+ * no git setting turns this off.
+ */
 async function refuseOwnAttributes(project: string): Promise<void> {
   const path = resolve(project, (await git(project, 'rev-parse', '--git-path', 'info/attributes')).replace(/\n$/, ''));
   if (!existsSync(path)) return;
@@ -75,10 +90,13 @@ async function refuseOwnAttributes(project: string): Promise<void> {
   );
 }
 
-/** A version is released once: its tag, if there is one, names the commit. Returns whether there is one. */
+/**
+ * Checks that the version's tag, if it exists, names this commit, because a version is released only once. Returns
+ * whether the tag exists.
+ */
 async function checkTag(project: string, tag: string, commit: string): Promise<boolean> {
   const list = ['for-each-ref', '--format=%(objectname) %(*objectname)', `refs/tags/${tag}`];
-  // An annotated tag has an object of its own, and the commit after it.
+  // For an annotated tag, the line has the tag object first and then the commit.
   const tagged = (await git(project, ...list)).trim().split(' ').at(-1)!;
   if (tagged === '' || tagged === commit) return tagged !== '';
   throw new ReleaseError(
@@ -86,9 +104,9 @@ async function checkTag(project: string, tag: string, commit: string): Promise<b
   );
 }
 
-/** Builds the archive of the commit's files below one folder, which has the same bytes whatever the user's settings are. */
+/** Builds the archive of the commit's files, below the folder `top`. It does not depend on the user's git settings. */
 export async function buildSourceArchive({ project, commit }: Source, top: string): Promise<Buffer> {
-  // Settings and attributes of a user and of the machine would change modes, ends of lines, and which files there are.
+  // Git settings and attributes of the user or of the machine could change file modes, line ends, and the set of files.
   const ofNobody = { GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', GIT_ATTR_NOSYSTEM: '1' };
   const environment = { ...process.env, ...ofNobody };
   const ofFiles = ['tar.umask=0022', 'core.autocrlf=false', 'core.eol=lf', 'core.attributesFile=/dev/null'];

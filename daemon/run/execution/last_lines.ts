@@ -1,7 +1,7 @@
 /**
- * Reads the last lines that a command has written: from outputs that are files, and from the file in which the helper
- * keeps what went through pipes and sockets. A terminal is handed to the command as it is, and what went there cannot be
- * read again.
+ * Reads the last lines that a command wrote to its outputs. For an output that is a file, the lines come from that
+ * file. For a pipe or a socket, the lines come from a file in which the helper keeps the last output. The command
+ * writes directly to a terminal, so lines on a terminal are not available.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
@@ -12,7 +12,7 @@ const TAIL_BYTES_MAX = 16_384;
 const LINES_MAX = 10;
 const LINE_CHARACTERS_MAX = 300;
 
-/** The layout of the helper's file: native/runner/command/relay.h. */
+/** Values in the helper's file; native/runner/command/relay.h describes the file's layout. */
 const RELAYED = { none: 0, alone: 1, together: 2 } as const;
 const TAIL_AT = 24;
 const OUTPUT_BYTES = TAIL_AT + TAIL_BYTES_MAX;
@@ -22,14 +22,14 @@ const OUTPUT_FDS = { 'standard output': 1, 'standard error': 2 } as const;
 interface OutputFile {
   name: OutputLines['output'];
   fd: number;
-  /** Identifies the file: both outputs may be the same. */
+  /** Device and inode of the file, to recognize that both outputs are the same file. */
   identity: string;
   fromBytes: number;
 }
 
 /**
- * Call this before the command is started; the returned function reads the lines that were written since then.
- * `tailsPath` is the helper's file, which may be missing.
+ * Notes where each output ends. Must be called before the command starts; the returned function reads the lines that
+ * were written since then. `tailsPath` is the helper's file, which may be missing.
  */
 export function watchOutputs(tailsPath: string | undefined): () => OutputLines[] {
   const files = listOutputFiles();
@@ -48,10 +48,10 @@ function readRelayed(path: string): OutputLines[] {
   try {
     bytes = readFileSync(path);
   } catch {
-    // The helper could not make the file.
+    // The helper could not create the file.
     return [];
   }
-  // The helper could not make a relay, as on a full disk: the command has its outputs as they are.
+  // The helper could not set up its relay, for example on a full disk: the command writes directly to its outputs.
   if (bytes.length < 2 * OUTPUT_BYTES) return [];
   const [first, second] = [0, OUTPUT_BYTES].map((at) => bytes.subarray(at, at + OUTPUT_BYTES));
   const isTogether = second!.readUInt32LE(0) === RELAYED.together;
@@ -61,7 +61,7 @@ function readRelayed(path: string): OutputLines[] {
   ];
 }
 
-/** The last bytes of an output are in a ring. */
+/** Reads the ring buffer that contains the last bytes of an output. */
 function readTail(output: Buffer): string[] {
   if (output.readUInt32LE(0) !== RELAYED.alone) return [];
   const passed = output.readBigUInt64LE(8);
@@ -90,12 +90,15 @@ function findOutputFile(fd: number): Omit<OutputFile, 'name'> | undefined {
     if (!stat.isFile()) return undefined;
     return { fd, identity: `${stat.dev} ${stat.ino}`, fromBytes: findEndBytes(fd) };
   } catch {
-    // A descriptor that is closed has no lines.
+    // The descriptor is closed.
     return undefined;
   }
 }
 
-/** Returns where the next write to an output goes: to the end of a file that is appended to, else to its position. */
+/**
+ * Returns the offset of the next write to an output: the file's end if the file is open for appending, otherwise the
+ * descriptor's position.
+ */
 function findEndBytes(fd: number): number {
   const text = readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8');
   const flags = Number.parseInt(/^flags:\s*([0-7]+)$/m.exec(text)![1]!, 8);
@@ -115,7 +118,7 @@ function readLastLines(fd: number, fromBytes: number): string[] {
       closeSync(file);
     }
   } catch {
-    // A file that may not be read, or that was removed, has no lines to show.
+    // The file is not readable or was removed.
     return [];
   }
 }

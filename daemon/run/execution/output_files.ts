@@ -1,4 +1,7 @@
-/** Files that a run writes. Whether they can be written is checked before the command is started. */
+/**
+ * Files that a run writes. They are opened before the command starts, so that a path that is not writable is reported
+ * early.
+ */
 import { lstatSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { toWriteError } from '../../export/errors.ts';
@@ -15,7 +18,7 @@ export function openOutput(path: string): OutputFile {
   return runWithRunErrors(path, () => (isRegularOrNone(path) ? openNewFile(path) : openExistingFile(path)));
 }
 
-/** Opens a new file, which appears whole or not at all. */
+/** Opens a hidden file; `write` gives it its name when its content is complete. */
 function openNewFile(path: string): OutputFile {
   const hidden = createHiddenFile(dirname(path), path);
   return {
@@ -29,7 +32,7 @@ function openNewFile(path: string): OutputFile {
   };
 }
 
-/** Opens a target such as /dev/stdout or a named pipe, which must not be replaced by a new file. */
+/** Opens an existing target such as /dev/stdout or a named pipe, which a new file must not replace. */
 function openExistingFile(path: string): OutputFile {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new RunError(`${path} is a folder: name a file`);
   return { write: (text) => runWithRunErrors(path, () => writeFileSync(path, text)), discard: () => {} };

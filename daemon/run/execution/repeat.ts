@@ -1,6 +1,6 @@
 /**
- * Repeats a run: with other seeds, or with extra latencies that close in on the smallest latency at which the command
- * fails.
+ * Repeats a run, either with other seeds or with different extra latencies. The second form searches for the smallest
+ * latency at which the command fails.
  *
  *   low |--------- passes ---------|..?..|----- fails -----| high
  */
@@ -17,13 +17,13 @@ export interface LatencyRange {
 export interface RepeatedRun {
   repeated: Repeated;
   /**
-   * The run to report: in a search, the run that failed with the smallest latency, or that was not faithful enough to
-   * go on; otherwise, the first run that failed. If no run failed, it is the last run.
+   * The run to report. In a search, this is the run that failed with the smallest latency, or the run whose unfaithful
+   * replay ended the search. Otherwise, it is the first run that failed. If no run failed, it is the last run.
    */
   run: Run;
 }
 
-/** Resolution at which the search ends: more digits are of no use. */
+/** The search ends when the unknown range is this small, because a more exact result is of no use. */
 export const RESOLUTION_NS = 1000;
 
 type Bounds = Pick<Repeated, 'passes_ns' | 'fails_ns'>;
@@ -52,7 +52,7 @@ export async function repeatRun(start: StartRun, options: RepeatOptions): Promis
     attempts.push({ seed: oneSeed, extra_latency_ns: latencyNs, code: ended?.code ?? null, verdict });
     onAttempt(attempts.at(-1)!, number);
     const isFailing = run.exitCode !== 0;
-    // A command that was ended from outside neither passed nor failed.
+    // A command that was not started, or to which a signal was forwarded, neither passed nor failed.
     if (!ended || run.wasSignalled) return { repeated: { attempts, ...state, unknown_ns: null }, run };
     if (range && isOnlyUnfaithful(run)) return { repeated: { attempts, ...state, unknown_ns: latencyNs }, run };
     if (isFailing) state.fails_ns = Math.min(latencyNs, state.fails_ns ?? latencyNs);
@@ -63,14 +63,17 @@ export async function repeatRun(start: StartRun, options: RepeatOptions): Promis
   return { repeated: { attempts, ...state, unknown_ns: null }, run: shown! };
 }
 
-/** Whether the command passed, but under too little of the incident: it may pass or fail with the latency. */
+/**
+ * Returns whether the command passed but the run did not replay enough of the incident. Such a run does not show
+ * whether the command passes at this latency.
+ */
 function isOnlyUnfaithful({ exitCode, result: { gates } }: Run): boolean {
   return exitCode === EXIT.gateNotMet && gates.every((gate) => gate.met || isRequirement(gate));
 }
 
 /**
- * Returns the two ends of the range first, then the middle of the unknown range; undefined if nothing is left to find
- * out.
+ * Returns the next latency to try: the two ends of the range first, then the middle of the unknown range. Returns
+ * undefined when the search is complete.
  */
 export function chooseNextLatency(
   { lowNs, highNs }: LatencyRange,

@@ -1,4 +1,4 @@
-/** Makes one run: prepares the plan, runs the helper, reads the report and reaches the verdict. */
+/** Makes one run: compiles the plan, runs the helper, reads the report and computes the verdict. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createPrivateFolder } from '../../../agent/process/surroundings.ts';
@@ -31,7 +31,7 @@ export interface RunRequest {
   short: readonly ShortRule[];
   gates: Gates;
   ioUring: string;
-  /** Whether the last lines of the command's outputs are shown anywhere. */
+  /** Whether any report shows the last lines of the command's outputs. */
   showsLastLines: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface Run {
   calls: CallReport;
   /** Exit code with which `kreplay run` ends. */
   exitCode: number;
-  /** Whether a signal to end was passed on to the command. */
+  /** Whether a signal such as SIGINT or SIGTERM was forwarded to the command. */
   wasSignalled: boolean;
 }
 
@@ -103,7 +103,7 @@ async function runPlan(request: RunRequest, plan: DelayPlan, folder: string): Pr
   return { result, plan, calls, exitCode, wasSignalled: end.wasSignalled };
 }
 
-/** A run that is a replay found all that matters. */
+/** Proposes maps, but not for a run with the verdict `replayed`, because such a run found the files that matter. */
 function buildProposedMaps(plan: DelayPlan, calls: CallReport, said: RunnerStatus, { verdict }: Judgement) {
   if (verdict === 'replayed') return NO_PROPOSED_MAPS;
   const folder = process.cwd();
@@ -120,7 +120,7 @@ function writePlan(path: string, bytes: Buffer): void {
   }
 }
 
-/** Returns why the run failed if the helper ended rather than the command; otherwise undefined. */
+/** Returns why the run failed if the helper failed or was killed; undefined if the helper ended normally. */
 function findRunnerFailure({ code, signal, said }: RunnerEnd): { reason: string; exitCode: number } | undefined {
   const isOurs = code === EXIT.failed || code === EXIT.canNotRun || code === EXIT.notFound;
   const exitCode = isOurs ? code : EXIT.failed;
@@ -148,17 +148,23 @@ function buildUnstartedRun(request: RunRequest, plan: DelayPlan, judgement: Judg
   return { result: buildRunResult(parts), plan, calls: createEmptyReport(), exitCode, wasSignalled: false };
 }
 
-/** Returns the command's exit code, unless the command passed and a gate is not met. */
+/**
+ * Returns the command's exit code if the command failed; otherwise 0, or the code for an unmet gate. With
+ * `isExitExpected`, a gate judges the command's exit code instead.
+ */
 function chooseExitCode({ gates }: RunResult, code: number, isExitExpected: boolean): number {
   if (!isExitExpected && code !== 0) return code;
   return gates.every(({ met }) => met) ? 0 : EXIT.gateNotMet;
 }
 
-/* Adds intentional faults to a plan, beyond those of `--fail`: short writes, and calls that failed in production. */
+/* Adds faults to a plan, besides those of `--fail`: short writes, and errors of calls that failed in production. */
 
 interface Faults {
   short: readonly ShortRule[];
-  /** Errors that calls returned in production and are to return again; if undefined, these calls are made. */
+  /**
+   * Errors that calls returned in production and return again in the run. If undefined, the run makes these calls
+   * normally.
+   */
   errors: RecordedErrors | undefined;
 }
 
@@ -194,8 +200,8 @@ export function addFaults(plan: DelayPlan, incident: Incident, { short, errors }
 }
 
 /**
- * Returns the index of each call's event in the plan. The slots of a stream follow the order of its lanes, and the
- * events of a slot follow the order of its calls.
+ * Returns the index of each call's event in the plan. Within a stream, slots are in the order of lanes; within a slot,
+ * events are in the order of calls.
  */
 function computeCallEvents({ streams, slots }: DelayPlan, { calls: { columns, count }, lanes }: Incident): Uint32Array {
   const nextSlot = streams.map(({ firstSlot }) => firstSlot);

@@ -1,4 +1,4 @@
-/** Runs the helper, `build/kreplay-runner`, which starts the command and makes its calls wait. */
+/** Runs the helper, `build/kreplay-runner`, which starts the command and delays its calls. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,7 +11,10 @@ import { EXIT, RunError } from '../errors.ts';
 export interface RunnerRequest {
   planPath: string;
   reportPath: string;
-  /** File for the last bytes of outputs that are pipes or sockets, if they are wanted. */
+  /**
+   * Path of the file in which the helper keeps the last bytes of outputs that are pipes or sockets; undefined if
+   * nothing needs these bytes.
+   */
   tailsPath: string | undefined;
   mode: string;
   seed: bigint;
@@ -25,11 +28,11 @@ export interface RunnerRequest {
 }
 
 export interface RunnerEnd {
-  /** Exit code as a shell reports it: 128 and more for a signal. */
+  /** Exit code in the form that a shell reports: 128 plus the signal's number if a signal ended the command. */
   code: number;
   /** The signal that ended the helper itself, if any. */
   signal: NodeJS.Signals | null;
-  /** Whether a signal to end was passed on to the command. */
+  /** Whether a signal such as SIGINT or SIGTERM was forwarded to the command. */
   wasSignalled: boolean;
   said: RunnerStatus;
 }
@@ -37,7 +40,7 @@ export interface RunnerEnd {
 const CONTROL_FD = 3;
 const PROBE_TIMEOUT_MS = 10_000;
 
-/** Signals that are passed on, because they are meant for the command. */
+/** Signals that are forwarded to the command. */
 const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 function findRunnerPath(): string {
@@ -46,7 +49,7 @@ function findRunnerPath(): string {
   return path;
 }
 
-/** Returns what keeps this machine from replaying as requested; undefined if nothing does. */
+/** Returns the reason why this machine cannot replay as requested; undefined if it can. */
 export function findObstacle({ makesShort }: { makesShort: boolean }): string | undefined {
   const { status, error, stdout, stderr, signal } = spawnSync(findRunnerPath(), ['--probe'], {
     encoding: 'utf8',
@@ -59,8 +62,9 @@ export function findObstacle({ makesShort }: { makesShort: boolean }): string | 
 }
 
 /**
- * Returns what keeps the helper from making short writes. The helper makes a short write in place of the command, so it
- * needs the command's open file, and the kernel must not make the write again.
+ * Returns the reason why the helper cannot make short writes; undefined if it can. The helper makes a short write
+ * itself, so it needs a copy of the command's file descriptor (pidfd_getfd). The kernel must also not restart the call
+ * (wait_killable).
  */
 function findShortObstacle(text: string): string | undefined {
   const { pidfd_getfd, wait_killable } = parseProbe(text);
@@ -85,7 +89,7 @@ function parseProbe(text: string): Probed {
 
 /**
  * Runs the command, which inherits the standard input, the outputs and the environment of this process. With a
- * `tailsPath`, an output that is a pipe or a socket is another pipe for it, from which the helper passes everything on.
+ * `tailsPath`, the helper replaces each output that is a pipe or a socket by a pipe of its own, and relays the data.
  */
 export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
   const { planPath, reportPath, tailsPath, mode, seed, unknown, thresholdNs, ioUring, maps, rulePaths, command } =
@@ -126,7 +130,7 @@ async function waitForExit(child: ChildProcess) {
 }
 
 async function listen(control: Duplex, onLine: (line: string) => void): Promise<void> {
-  // A killed helper resets the stream; the messages that it sent before are kept.
+  // If the helper is killed, the stream may emit an error. It is ignored, and the messages before it are kept.
   control.on('error', () => {});
   const { promise, resolve } = Promise.withResolvers<void>();
   createInterface({ input: control })

@@ -1,4 +1,4 @@
-/** Generates the C side of the file formats: `native/runner/gen/format.h`. */
+/** Generates the C declarations of the file formats: `native/runner/gen/format.h`. */
 import type { StructLayout } from './layout.ts';
 import {
   EVENT_FLAGS,

@@ -1,4 +1,4 @@
-/** Writes the C header of the runner's files; used by `make gen`. */
+/** Writes the C header of the runner's file formats; `make gen` runs this script. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { buildCHeader } from './c_header.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Describes a struct of a file once: its fields in order, each with a width. The code here that reads and writes the
- * struct is derived from this description, and so is the C header (c_header.ts).
+ * Describes a struct of a file: its fields in order, each with a width. Both the TypeScript code that reads and writes
+ * the struct and the C header (c_header.ts) are derived from this description.
  */
 
 const WIDTHS = { u8: 1, u16: 2, u32: 4, u64: 8 } as const;
@@ -28,7 +28,7 @@ export type RecordOf<Declared extends StructFields> = {
   [Name in keyof Declared]: Declared[Name]['width'] extends 'u64' ? bigint : number;
 };
 
-/** Many structs, as one column per field. All values are numbers, and those of 64-bit fields are below 2^53. */
+/** Many structs, stored as one column per field. All values are numbers, so 64-bit values must be below 2^53. */
 export type ColumnsOf<Declared extends StructFields> = { [Name in keyof Declared]: ArrayLike<number> };
 
 const field =
@@ -41,8 +41,8 @@ export const u32 = field('u32');
 export const u64 = field('u64');
 
 /**
- * Defines a layout that no compiler pads: every field must be at a multiple of its width, and the size must be a
- * multiple of 8.
+ * Defines a struct layout into which no C compiler inserts padding: the offset of every field must be a multiple of the
+ * field's width, and the size must be a multiple of 8.
  */
 export function defineLayout<const Declared extends StructFields>(
   name: string,
@@ -86,7 +86,7 @@ export function readRecord<Declared extends StructFields>(
   return Object.fromEntries(entries) as RecordOf<Declared>;
 }
 
-/** Writes the structs one after the other, starting at `at`. */
+/** Writes `count` structs one after the other, starting at offset `at`. */
 export function writeColumns<Declared extends StructFields>(
   view: DataView,
   at: number,
@@ -101,7 +101,7 @@ export function writeColumns<Declared extends StructFields>(
   }
 }
 
-/** Reads one field of many structs. Values of 64-bit fields above 2^53 lose their last bits. */
+/** Reads one field of `count` structs that start at offset `at`. A 64-bit value above 2^53 loses its lowest bits. */
 export function readColumn<Declared extends StructFields>(
   view: DataView,
   at: number,

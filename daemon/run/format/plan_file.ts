@@ -1,5 +1,6 @@
 /**
- * The plan: how long each call of a build is to take. It is little-endian, and the helper maps it as it is.
+ * The plan file, which says how long each call of a build takes. Numbers are little-endian, because the helper maps the
+ * file and reads it directly.
  *
  *   header | streams | slots | events | strings
  *
@@ -7,17 +8,15 @@
  *     slot thread 4711      first_event ->  0 1 2 3      in recorded order
  *     slot thread 4712      first_event ->          4 5
  *
- * Positions are bytes from the file's start, all of them multiples of 8. A string is an offset into the strings, and
- * ends with a NUL; offset 0 is the empty string.
+ * Positions in the file are byte offsets from its start and multiples of 8. A string is stored as an offset into the
+ * strings and ends with a NUL; offset 0 is the empty string.
  */
 import { defineLayout, u16, u32, u64 } from './layout.ts';
 
-/** Identifies a plan file; the last byte is the version. */
+/** The first bytes of a plan file; the last of them is the format version. */
 export const PLAN_MAGIC = Buffer.from('KRPLAN\0\x01', 'latin1');
 
-/**
- * System calls that are made to wait. Calls with numbers below `fsync` are writes, and the others wait for the disk.
- */
+/** System calls that the helper delays. Calls with numbers below `fsync` are writes, and the other calls are syncs. */
 export const OPS = {
   write: 0,
   pwrite64: 1,
@@ -41,27 +40,31 @@ export type PathKind = keyof typeof PATH_KINDS;
 export const EVENT_FLAGS = {
   /** The event was derived from block requests: the call itself was not recorded. */
   derived: 1,
-  /** Only half of the bytes that the call asks to write are to be written. */
+  /** The call writes only half of the bytes that it was asked to write. */
   short_write: 2,
-  /** A rule with a path chose the target or the fault, so it applies to no call on another path. */
+  /** The target or the fault applies only to calls on this path, because a rule with a path set it. */
   ruled_by_path: 4,
-  /** The error or the short write applies to the same system call only. */
+  /** The error or the short write applies only to the recorded system call, not to others of the same class. */
   own_call: 8,
   /**
-   * A rule with a command name or a service chose the target or the fault, so it applies to no thread of another role.
+   * The target or the fault applies only to threads of this role, because a rule with a thread name or a service set
+   * it.
    */
   ruled_by_thread: 16,
 } as const;
 
 export const STREAM_FLAGS = {
-  /** Calls of this kind on this file did not overlap, whichever thread made them, so their order counts. */
+  /**
+   * Calls of this kind on this file did not overlap, even calls of different threads, so calls are matched in the
+   * file's order.
+   */
   in_order: 1,
 } as const;
 
 export const PLAN_FLAGS = {
   /**
-   * Set if files on descriptors 0 to 2, as with `dd of=`, are among the streams. If not set, a call on one of these
-   * descriptors counts only if its file is among the streams: other calls go to the build's terminal, pipe or log.
+   * Set if the plan's streams include files on descriptors 0 to 2, as with `dd of=`. If not set, a call on one of these
+   * descriptors counts only if its file is in the plan, because other calls go to the build's terminal, pipe or log.
    */
   standard_fds: 1,
 } as const;

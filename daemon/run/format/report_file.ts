@@ -1,33 +1,33 @@
 /**
- * The report: how long each call of a build took. It has a header, then one record per call, in the order in which the
- * calls were answered. Records are appended while the build runs, so that only the last records are lost if the helper
- * is killed.
+ * The report file, which says how long each call of a build took. A header is followed by one record per call, in the
+ * order in which the helper answered the calls. The helper appends records during the run, so only the last records are
+ * lost if it is killed.
  */
 import { defineLayout, u8, u16, u32, u64 } from './layout.ts';
 
-/** Identifies a report file; the last byte is the version. */
+/** The first bytes of a report file; the last of them is the format version. */
 export const REPORT_MAGIC = Buffer.from('KRRUNR\0\x02', 'latin1');
 
-/** How a call got its target. */
+/** The way in which a call got its target (its planned duration). */
 export const MATCH_KINDS = {
-  /** The next recorded event of its slot has the same size. */
+  /** The call got the next recorded event of its slot, and the sizes are equal. */
   exact: 1,
-  /** The next recorded event of its slot has another size. */
+  /** The call got the next recorded event of its slot, but the sizes differ. */
   size: 2,
-  /** The target is that of a later recorded event. */
+  /** The call got a later recorded event of its slot. */
   window: 3,
-  /** No event fits, so the target is that of neighbouring events. */
+  /** No event fits, so the target was taken from neighbouring events. */
   extra: 4,
-  /** The target is drawn from the stream's distribution. */
+  /** The target was drawn at random from the targets of the stream. */
   distribution: 5,
   no_stream: 6,
   below_threshold: 7,
-  /** The call was not made: it returned the error of its event. */
+  /** The call was not made, but returned the error of its event. */
   error_injected: 8,
-  /** The call was held until all recorded calls under way at that time had ended. */
+  /** The call was held until the end of all recorded calls that were in progress at that time of the incident. */
   stall: 9,
   /**
-   * The call's file is not in the incident, so the target is drawn from calls of the same kind to files of the same
+   * The call's file is not in the incident, so the target was drawn from calls of the same kind to files of the same
    * kind.
    */
   class: 10,
@@ -36,15 +36,18 @@ export const MATCH_KINDS = {
 export type MatchKind = keyof typeof MATCH_KINDS;
 
 export const CALL_FLAGS = {
-  /** Fewer bytes were written than requested, on purpose. */
+  /** The helper deliberately wrote fewer bytes than requested. */
   short_write: 1,
-  /** The call's file was assumed to be a file of the incident that has another name. */
+  /**
+   * The call's file has a name that is not in the incident, and was assumed to be a file of the incident with another
+   * name.
+   */
   stands_in: 2,
-  /** No thread with the role of the calling thread made calls on the file in the incident. */
+  /** In the incident, no thread with the calling thread's role called on this file. */
   other_role: 4,
 } as const;
 
-/** Value of `stream` and `event` in a call that has none. */
+/** The value of `stream` or `event` for a call that has no stream or no event. */
 export const NONE = 0xffffffff;
 
 export const reportHeader = defineLayout('report_header', 'the start of a report', {

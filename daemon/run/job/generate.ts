@@ -1,4 +1,4 @@
-/** `make gen`: writes the action for GitHub. */
+/** Writes the GitHub action; `make gen` runs this script. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildGitHubAction } from './github.ts';

@@ -1,4 +1,7 @@
-/** The workflow of a repository on GitHub that runs a build under an incident, and the action that others can use. */
+/**
+ * Generates a GitHub workflow that runs a build under an incident, and the GitHub action that other repositories can
+ * use.
+ */
 import { buildJobName, type Job, listRunLines, listUnpackLines } from './job.ts';
 import { formatYamlText, indent } from './yaml.ts';
 
@@ -40,7 +43,7 @@ function formatVariable(name: string, value: string | undefined): string {
   return withoutExpressions([formatYamlText(value)]).join('');
 }
 
-/** GitHub evaluates `${{ }}` wherever it stands, so that a name with it could read secrets. */
+/** Escapes `${{ }}`, which GitHub evaluates anywhere in a workflow: an unescaped name could read secrets. */
 function withoutExpressions(lines: readonly string[]): string[] {
   return lines.map((line) => line.replaceAll('${{', `\${{ '\${{' }}`));
 }
@@ -80,7 +83,10 @@ const RUN_LINES = [
   `"$kreplay" run "\${words[@]}" -- bash --noprofile --norc -eo pipefail -c "$INCIDENT_COMMAND"`,
 ];
 
-/** Inputs reach the scripts as variables only: an input is never a part of a script. */
+/**
+ * Builds the action. Scripts get the inputs as environment variables; pasting an input into a script would allow code
+ * injection.
+ */
 export function buildGitHubAction(): string {
   const inputs = Object.entries(INPUTS);
   const listVariables = (script: readonly string[]) =>

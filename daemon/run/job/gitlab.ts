@@ -1,4 +1,4 @@
-/** The job of a project on GitLab that runs a build under an incident. */
+/** Generates a GitLab CI job that runs a build under an incident. */
 import { buildJobName, type Job, listRunLines, listUnpackLines } from './job.ts';
 import { formatYamlText, indent } from './yaml.ts';
 
@@ -10,7 +10,7 @@ export function buildGitLabJob(job: Job): string {
     '# (KREPLAY_CI_URL), and its checksum in SHA256SUMS (KREPLAY_CI_SHA256).',
     `${buildJobName(job)}:`,
     ...(given.length > 0 ? ['  variables:'] : []),
-    // GitLab replaces names of variables in values.
+    // GitLab expands `$NAME` in values, so `$` is doubled.
     ...given.map(([name, value]) => `    ${name}: ${formatYamlText(value.replaceAll('$', '$$$$'))}`),
     '  script:',
     '    - |',

@@ -1,4 +1,4 @@
-/** The scripts of a CI job: one unpacks kreplay, the other runs the command under an incident. */
+/** Generates the two scripts of a CI job: one unpacks kreplay, and the other runs the command under an incident. */
 import { quoteForShell } from '../report/map_option.ts';
 
 export interface Job {
@@ -9,19 +9,19 @@ export interface Job {
   maps: readonly string[];
   require: string;
   command: readonly string[];
-  /** Where the archive is; undefined: the variable KREPLAY_CI_URL of the project says it. */
+  /** URL of the kreplay archive. If undefined, the job reads the URL from the CI variable KREPLAY_CI_URL. */
   archiveUrl: string | undefined;
-  /** Checksum of the archive; undefined: the variable KREPLAY_CI_SHA256 of the project says it. */
+  /** SHA-256 checksum of the archive. If undefined, the job reads it from the CI variable KREPLAY_CI_SHA256. */
   archiveSha256: string | undefined;
 }
 
-/** Text that names the job: letters, digits and a few signs. */
+/** Returns a name for the job that contains only letters, digits, `-`, `.` and `_`. */
 export function buildJobName({ transaction }: Job): string {
   const plain = transaction.replaceAll(/[^A-Za-z0-9._]+/g, '-').replaceAll(/^[.-]+|-+$/g, '');
   return `incident-${plain.slice(0, 60) || 'run'}`;
 }
 
-/** Unpacks the archive that the checksum is about into a folder, which stands in double quotes. */
+/** Returns the lines that download the archive, check it and unpack it into `folder`, which is put in double quotes. */
 export function listUnpackLines(folder: string): string[] {
   return [
     'if [ -z "$KREPLAY_CI_URL" ] || [ -z "$KREPLAY_CI_SHA256" ]; then',
@@ -50,7 +50,10 @@ export function listRunLines(kreplay: string, job: Job): string[] {
   return groups.map((words, at) => `${at > 0 ? '  ' : ''}${words.join(' ')}${at < groups.length - 1 ? ' \\' : ''}`);
 }
 
-/** The working folder of a job has another name each time, so that `$PWD` at the start of a map is left to the shell. */
+/**
+ * Quotes a map for the shell. The shell still expands `$PWD` at the start of the map, because the job's working folder
+ * may have another path in each run.
+ */
 function quoteMap(map: string): string {
   const rest = /^\$PWD(?=[/=])(.*)$/.exec(map)?.[1];
   if (rest === undefined) return map === 'auto' ? map : quoteForShell(map);

@@ -1,6 +1,4 @@
-/** Writes texts as YAML. */
-
-/** Returns a scalar in double quotes, in ASCII, which every parser reads back as the text. */
+/** Returns the text as a double-quoted YAML scalar in ASCII. */
 export function formatYamlText(text: string): string {
   return `"${text.toWellFormed().replaceAll(/["\\]|[^ -~]/gu, escapeYamlCharacter)}"`;
 }

@@ -1,4 +1,4 @@
-/** Compiles an incident into a plan: how long each call of a build is to take. */
+/** Compiles an incident into a plan, which says how long each call of a build takes. */
 
 import type { ColumnsOf } from '../format/layout.ts';
 import { PLAN_FLAGS, type planEvent, STREAM_FLAGS } from '../format/plan_file.ts';
@@ -6,12 +6,12 @@ import { findOrderedStreams } from './file_order.ts';
 import type { Incident, IncidentStream } from './incident.ts';
 import { computeFaultLimits, computeLimits, type FailRule, type InjectRule, isChosen } from './rules.ts';
 
-/** Maximum target: no test is meant to wait longer. */
+/** Maximum target of a call; no test waits longer than an hour on purpose. */
 export const TARGET_NS_MAX = 3_600_000_000_000;
 
 export interface PlanOptions {
   seed: bigint;
-  /** Speed factor: at 2, everything takes half as long. */
+  /** Speed factor: 2 halves all durations. */
   speed: number;
   extraLatencyNs: number;
   inject: readonly InjectRule[];
@@ -39,7 +39,7 @@ export interface DelayPlan {
   flags: number;
   streams: PlannedStream[];
   slots: PlanSlots;
-  /** Events are grouped by slot, and in recorded order within a slot. */
+  /** The events, grouped by slot; each slot's events are in recorded order. */
   events: PlanEventColumns & { offset_ns: Float64Array; target_ns: Float64Array };
   eventCount: number;
 }
@@ -84,9 +84,7 @@ export function compilePlan(incident: Incident, options: PlanOptions): DelayPlan
   };
 }
 
-/**
- * Returns the slot of each lane. The slots of a stream are consecutive, in the order in which its lanes first appear.
- */
+/** Returns the slot of each lane. The slots of a stream are consecutive and in the order of its lanes. */
 function computeLaneSlots({ lanes, streamCount }: Incident): Uint32Array {
   const next = new Uint32Array(streamCount + 1);
   for (let lane = 0; lane < lanes.count; lane++) next[lanes.getFirst(lane) + 1]!++;
@@ -128,7 +126,7 @@ function planEvents(
       seen[rule]!++;
       const { nth, errno, matches } = fail[rule]!;
       if (nth !== undefined && nth !== seen[rule]) continue;
-      // A rule for all calls does not apply to sync(), which has no error to return.
+      // Rules for all calls skip sync(), because sync() never returns an error.
       if (nth === undefined && streams[stream]!.op === 'sync') continue;
       events.error[at] = errno;
       events.flags[at]! |= computeFaultLimits(matches);

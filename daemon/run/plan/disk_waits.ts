@@ -1,25 +1,26 @@
 /**
- * Derives waits for a disk from block requests, for recordings without `sys_sync`: a sync waits for requests that its
- * thread queues outside of its writes, and for the journal's requests that follow.
+ * Derives waits for a disk from block requests, for recordings without `sys_sync` events. A sync waits for the requests
+ * that its thread queues outside of its writes, and for the journal's requests that follow.
  *
  *   thread   write |   | fsync ...........................| write
  *   request            [ data ]                                      by the thread
  *   request                    [ journal ] [ commit ]                by the journal's thread
  *   wait               |---------------------------------|
  *
- * No call waits for what a kernel thread writes back by itself. On a node whose syncs are recorded, no wait is derived.
+ * Requests of a kernel thread that writes back dirty pages delay no call. No wait is derived for a node whose syncs
+ * were recorded.
  */
 
 /**
- * Maximum time between two requests of one sync. The thread that queues the next request, the syncing thread or the
- * journal's thread, is woken within this time.
+ * Maximum time between two requests of one sync. The thread that queues the next request (the syncing thread or the
+ * journal's thread) needs less than this time to wake up.
  */
 const GAP_NS = 1_000_000;
 
 const JOURNAL = /^(jbd2\/|xfs(aild|-cil|-log|_log)|btrfs-)/;
 const KERNEL_THREAD = /^(kworker\/|kswapd\d|ksmd|flush-|loop\d|dmcrypt_|md\d|kcompactd\d|z_)/;
 
-/** The waiting thread, with its context at the start of the wait, because the thread may do other things later. */
+/** The waiting thread, with its owner and file at the start of the wait, because both may change later. */
 interface WaitingThread {
   thread: number;
   owner: number;
@@ -34,22 +35,19 @@ export interface DiskWait extends WaitingThread {
   endNs: number;
 }
 
-/** Requests for which no call of a build can be made to wait. */
+/** Counts of requests from which no wait of a build's call is derived. */
 export interface LeftOutRequests {
   background: number;
   reads: number;
-  /** Requests within a recorded call, whose duration already includes these requests. */
+  /** Requests during a recorded call. The call's recorded duration includes them. */
   within_calls: number;
-  /** Requests outside of their thread's recorded calls, for example in a close, on a node whose syncs are recorded. */
+  /** Requests outside of recorded calls (for example, during a close) on a node whose syncs were recorded. */
   outside_calls: number;
 }
 
 export interface DiskWaits {
   readonly leftOut: Readonly<LeftOutRequests>;
-  /**
-   * Adds a call; no sync of its thread continues beyond the thread's next call. `call` and `request` must be called in
-   * recorded order.
-   */
+  /** Adds a call, which closes the open waits of its thread. `call` and `request` must be called in recorded order. */
   call(call: { thread: number; node: number; endNs: number; isSync: boolean }): void;
   request(request: BlockRequest): void;
   /** Returns all waits, sorted by start. */
@@ -58,7 +56,7 @@ export interface DiskWaits {
 
 export interface BlockRequest extends WaitingThread {
   comm: string;
-  /** Number of the request's (node, device) pair. */
+  /** Number that identifies the request's node and device. */
   device: number;
   operation: string;
   startNs: number;
@@ -67,11 +65,11 @@ export interface BlockRequest extends WaitingThread {
 
 export function createDiskWaits(): DiskWaits {
   const leftOut: LeftOutRequests = { background: 0, reads: 0, within_calls: 0, outside_calls: 0 };
-  /** The latest end of each thread's calls so far. */
+  /** For each thread, the latest end of its calls so far. */
   const calledUntil = new Map<number, number>();
   /**
-   * The latest end of the syncs so far, for each node with recorded syncs. Until then, the syncs wait for the journal's
-   * requests.
+   * For each node with recorded syncs, the latest end of these syncs so far. Journal requests that start earlier are
+   * part of a recorded sync.
    */
   const syncedUntil = new Map<number, number>();
   /** Open waits by device, then by thread. */
@@ -84,8 +82,8 @@ export function createDiskWaits(): DiskWaits {
   }
 
   /**
-   * Extends the waits on the device that are still open when the request starts; returns whether a sync was waiting for
-   * the request.
+   * Extends the waits on the device that are still open when the journal's request starts. Returns whether any wait was
+   * extended.
    */
   function extendAll(device: number, startNs: number, endNs: number): boolean {
     let isAwaited = false;

@@ -49,8 +49,8 @@ export function encodePlan({ seed, flags, streams, slots, events, eventCount }: 
 }
 
 /**
- * Returns the system calls that the plan covers, as a bit mask. Calls match by class, because a build may sync with
- * fdatasync where fsync was recorded, and write with pwrite64 where write was.
+ * Returns the bit mask of the system calls that the helper watches. The mask includes whole classes (writes or syncs),
+ * because a build may call fdatasync or pwrite64 where fsync or write was recorded.
  */
 function computeOpMask(streams: readonly { op: keyof typeof OPS }[]): number {
   const isSync = (op: number) => op >= OPS.fsync;
@@ -58,7 +58,7 @@ function computeOpMask(streams: readonly { op: keyof typeof OPS }[]): number {
   return Object.values<number>(OPS).reduce((mask, op) => (planned.has(isSync(op)) ? mask | (1 << op) : mask), 0);
 }
 
-/** Stores each text once, followed by a NUL; the empty text comes first. */
+/** Creates the table of strings. Each text is stored once, with a NUL at its end; the empty text is at offset 0. */
 function createStrings() {
   const offsets = new Map<string, number>();
   const chunks: Buffer[] = [];

@@ -1,16 +1,17 @@
 /**
- * Finds the files on which calls come one after the other, whichever thread makes them, as with a thread pool or with
- * goroutines that write one log. On such a file, a call is identified by its order in the file, not by its thread.
+ * Finds the files on which calls do not overlap, even calls of different threads. Examples are the logs of a thread
+ * pool or of goroutines. On such a file, calls are matched by their order in the file, not by thread.
  */
 import { OPS } from '../format/plan_file.ts';
 import type { Incident, IncidentStream } from './incident.ts';
 
-/**
- * Maximum share of overlapping calls with which a call is still identified by its order in the file, not by its thread.
- */
+/** Maximum share of overlapping calls on a file. Above this share, calls on the file are matched by thread. */
 const OVERLAPPING_SHARE_MAX = 0.02;
 
-/** Returns the numbers of the streams whose class of calls, writes or syncs, is in order on the stream's file. */
+/**
+ * Returns the numbers of the streams whose calls are matched by their order in the file. Writes and syncs of a file are
+ * judged separately.
+ */
 export function findOrderedStreams({ calls, lanes }: Incident, streams: readonly IncidentStream[]): Set<number> {
   const { columns, count } = calls;
   const files = new Map<string, number>();
@@ -34,8 +35,8 @@ export function findOrderedStreams({ calls, lanes }: Incident, streams: readonly
 const DELETED = / \(deleted\)$/;
 
 /**
- * Builds the key by which the runner merges streams: the class, and the file or, for a socket, pipe or anonymous file,
- * its kind.
+ * Builds the key by which the runner merges streams. The key consists of the class (write or sync) and the path; a
+ * socket, pipe or anonymous file has its kind instead of a path.
  */
 export function buildFileKey({ op, pathKind, path }: IncidentStream): string {
   if (op === 'msync' && path === '') return op;

@@ -1,4 +1,4 @@
-/** Builds an incident directly from a recording's columns, without making an object per event. */
+/** Builds an incident directly from a recording's columns, because an object per event would be slow. */
 import { typeRows } from '../../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS, blockIo } from '../../../bpf/schema/block_io.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';

@@ -7,14 +7,14 @@ import type { Op } from '../format/plan_file.ts';
 import type { IncidentBuilder } from './incident.ts';
 
 /**
- * Finds the timestamp in the text, because a double would round it. A quote inside a JSON text has a backslash in
- * front, so a match is always the field.
+ * Matches the timestamp in the JSON text, because JSON.parse would round it to a double. Quotes inside a JSON string
+ * are escaped with a backslash, so the pattern matches only the field.
  */
 const TIMESTAMP = /[{,]"timestamp_ns":(\d{1,20})[,}]/;
 
 /**
- * Adds an event. JSON.parse takes a fifth of the time of an exact parser, and no number except the timestamp needs more
- * than a double.
+ * Adds an event. The line is parsed with JSON.parse, which is five times as fast as an exact parser; only the timestamp
+ * exceeds the precision of a double.
  */
 export function addLine(incident: IncidentBuilder, line: string): void {
   const timestamp = TIMESTAMP.exec(line)?.[1];

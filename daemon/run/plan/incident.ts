@@ -1,6 +1,6 @@
 /**
- * An incident in the form that the plan needs: calls are stored as columns, and values that calls share are numbered.
- * Calls are added in recorded order, from a recording or from a daemon's lines.
+ * An incident in the form from which a plan is compiled. Calls are stored as columns, and shared values are replaced by
+ * numbers. Calls must be added in recorded order.
  *
  *   stream  calls of one kind to one path, by threads of one name in one service
  *   lane    one thread in a stream
@@ -44,24 +44,27 @@ export interface IncidentStream {
   pathKind: PathKind;
   comm: string;
   service: string;
-  /** Whether all of its calls were on the descriptors 1 and 2: the file was the output of a program, such as a log. */
+  /**
+   * Whether all calls of the stream were on the descriptors 1 and 2. The file was then the output of a program, such as
+   * a log.
+   */
   isOutput: boolean;
 }
 
 export interface Incident {
   /** Number of events that were read, including those that are not replayable. */
   readonly eventCount: number;
-  /** Names of all services of the incident, also of those that were left out. */
+  /** Names of all services of the incident, including services that were left out. */
   readonly services: readonly string[];
   readonly notReplayable: Readonly<LeftOutRequests & { standard_streams: number; no_file: number }>;
-  /** Whether files on descriptors 0 to 2 are among the calls. */
+  /** Whether some calls are on descriptors 0 to 2. */
   readonly usesStandardFds: boolean;
   readonly calls: Calls;
-  /** The lanes, which are numbered pairs of a stream and a thread. */
+  /** The lanes. A lane is a numbered pair of a stream and a thread. */
   readonly lanes: Pairs;
   readonly streamCount: number;
   buildStream(number: number): IncidentStream;
-  /** Returns the thread id that the node assigned to a thread. */
+  /** Returns the kernel's thread id; `thread` is the number of the thread in the incident. */
   getTid(thread: number): number;
 }
 
@@ -89,10 +92,13 @@ const OPS_WITHOUT_FD: ReadonlySet<Op> = new Set(['sync', 'msync']);
 const OP_NAMES = Object.keys(OPS) as Op[];
 const KIND_NAMES = Object.keys(PATH_KINDS) as PathKind[];
 
-/** Maximum span in which a double holds every nanosecond. */
+/** Maximum length of an incident: a double represents every nanosecond up to this number exactly. */
 const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
 
-/** With a service, events of others are left out, and the incident begins with the first event of the service. */
+/**
+ * Creates a builder. With `service`, events of other services are left out, and the incident begins with that service's
+ * first event.
+ */
 export function createIncident(service?: string): IncidentBuilder {
   const services = new Set<string>();
   const texts = createNumbering<string>();
@@ -100,17 +106,17 @@ export function createIncident(service?: string): IncidentBuilder {
   const calls = createCalls();
   const waits = createDiskWaits();
   /**
-   * Stream of the last write to a file, because a sync is assumed to be for that file. The last write is known for each
-   * thread and, for threads that only sync, for each node.
+   * Streams of the last write to a regular file, by thread and by node. A derived sync is assumed to be for the file
+   * that its thread wrote last or, if the thread wrote no file, for the file that its node wrote last.
    */
   const lastOfThread = new Map<number, number>();
   const lastOfNode = new Map<number, number>();
-  /** Streams with a call on another descriptor than an output. */
+  /** Streams with at least one call on a descriptor other than 1 and 2. */
   const beyondOutputs = new Set<number>();
   let [eventCount, standardStreams, noFile, usesStandardFds] = [0, 0, 0, false];
   let firstNs: bigint | undefined;
 
-  /** Whether an event is of another service than the one that was asked for. */
+  /** Returns whether `service` was given and the event belongs to another service. */
   function isOfOthers(owner: RecordedOwner): boolean {
     services.add(owner.service);
     return service !== undefined && owner.service !== service;
@@ -157,12 +163,12 @@ export function createIncident(service?: string): IncidentBuilder {
       const isSync = OPS[op] >= OPS.fsync;
       waits.call({ thread, node, endNs: startNs + durationNs, isSync });
       const isStandard = fd >= 0 && fd <= STANDARD_FD_MAX;
-      // The call went to the terminal or log of the recorded process; the build has a different one.
+      // The call went to the terminal, pipe or log of the recorded process; the build has a different one.
       if (isStandard && !STORES.has(fileKind)) {
         standardStreams++;
         return;
       }
-      // No call of a build can be recognized as a call without a file, as when the descriptor was not open.
+      // A call without a path (for example, on a descriptor that was not open) matches no call of a build.
       if (path === '' && !OPS_WITHOUT_FD.has(op)) {
         noFile++;
         return;
@@ -224,7 +230,7 @@ function encodeSize(size: number | undefined): number {
   return size === undefined ? SIZE_UNKNOWN : Math.min(size, SIZE_UNKNOWN - 1);
 }
 
-/* Calls as columns that grow: a million calls take 50 MB and no objects. */
+/* Calls, stored as growing columns. A million calls take 50 MB. */
 
 const CAPACITY_MIN = 1024;
 
@@ -233,7 +239,7 @@ interface CallColumns {
   startNs: Float64Array;
   durationNs: Float64Array;
   size: Uint32Array;
-  /** Number of the call's lane, which is a thread in a stream. */
+  /** Number of the call's lane. */
   lane: Uint32Array;
   /** Combination of EVENT_FLAGS. */
   flags: Uint16Array;
@@ -241,10 +247,7 @@ interface CallColumns {
 
 interface Calls {
   readonly count: number;
-  /**
-   * The columns of the calls, which may be longer than `count`. They must not be kept, because adding calls may replace
-   * them.
-   */
+  /** The columns, which may be longer than `count`. Callers must not keep them, because `add` may replace them. */
   readonly columns: CallColumns;
   add(startNs: number, durationNs: number, size: number, lane: number, flags: number): void;
 }
@@ -291,7 +294,7 @@ function growColumns({ startNs, durationNs, size, lane, flags }: CallColumns): C
   };
 }
 
-/* Numbers values in the order in which they first appear, starting at 0. */
+/* Assigns numbers to values in the order in which the values first appear, starting at 0. */
 
 interface Numbering<Value> {
   /** The values, indexed by their numbers. */
@@ -314,7 +317,7 @@ function createNumbering<Value>(): Numbering<Value> {
   };
 }
 
-/** Limit for the numbers of a pair: two smaller numbers make one key that a double holds exactly. */
+/** Exclusive limit for both numbers of a pair. Two such numbers combine to one key that a double represents exactly. */
 const PAIR_MAX = 2 ** 26;
 
 interface Pairs {

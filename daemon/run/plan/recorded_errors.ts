@@ -1,6 +1,6 @@
 /**
- * Calls that failed in production, identified by their threads and start times. Failed calls are few, so other calls
- * are skipped before they are parsed.
+ * Collects the calls that failed in production, identified by thread and start time. Failed calls are rare, so
+ * successful calls are skipped before they are parsed.
  */
 import { constants } from 'node:os';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
@@ -8,28 +8,28 @@ import { getBigColumn, getColumn, type RecordingBlock } from '../../store/blocks
 
 export interface RecordedErrors {
   readonly count: number;
-  /** Returns the error of a call; 0 if the call did not fail. `offsetNs` is relative to the incident's first event. */
+  /** Returns a call's error number; 0 if the call succeeded. `offsetNs` is relative to the incident's first event. */
   getErrno(tid: number, offsetNs: number): number;
 }
 
 export interface ErrorCollector extends RecordedErrors {
-  /** Adds the failed calls of a block. Blocks must be added in recorded order, as to the incident. */
+  /** Adds the failed calls of a block. Blocks must be added in recorded order. */
   addBlock(block: RecordingBlock): void;
-  /** Adds the call of one of a daemon's events, given as JSON, if the call failed. */
+  /** Adds the call of an event if it failed. `line` is an event of a daemon as JSON. */
   addLine(line: string): void;
 }
 
-/** Errors that programs can see; the kernel has other numbers for calls that it restarts by itself. */
+/** Error numbers that programs can see. The kernel uses other numbers internally for calls that it restarts. */
 const ERRNOS: ReadonlySet<number> = new Set(Object.values(constants.errno));
 
 /**
- * Find fields in a JSON text: a double would round the timestamp. A quote inside a JSON text has a backslash in front,
- * so matches are always the fields.
+ * Match fields in the JSON text, because JSON.parse would round the timestamp to a double. Quotes inside a JSON string
+ * are escaped with a backslash, so the patterns match only the fields.
  */
 const TIMESTAMP = /[{,]"timestamp_ns":(\d{1,20})[,}]/;
 const FAILED = /[{,]"result":-(\d{1,4})[,}]/;
 
-/** With a service, calls of others are left out, as in the incident. */
+/** Creates a collector. With `service`, calls of other services are left out, as in the incident. */
 export function createErrorCollector(service?: string): ErrorCollector {
   const errors = new Map<string, number>();
   let firstNs: bigint | undefined;
@@ -53,7 +53,7 @@ export function createErrorCollector(service?: string): ErrorCollector {
       for (let row = 0; row < block.rowCount; row++) {
         if (service !== undefined && dictionary.name(services[row]!) !== service) continue;
         firstNs ??= starts[row]!;
-        // A block request is not a call. A call that failed because of the request has its own event.
+        // A block request is not a call. If a call failed because of this request, the call has its own event.
         if (results[row]! >= 0n || types[row] === blockIo.id) continue;
         add(tids[row]!, starts[row]!, Number(-results[row]!));
       }
@@ -71,7 +71,7 @@ export function createErrorCollector(service?: string): ErrorCollector {
   };
 }
 
-/** The origins of a request have such a field too, so the text has to be parsed. */
+/** Returns the event's `service_name`. A pattern is not enough, because a request's origins also have this field. */
 function readServiceName(line: string): string {
   return (JSON.parse(line) as { service_name: string }).service_name;
 }

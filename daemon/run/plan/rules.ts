@@ -6,7 +6,7 @@
  *   sys_write:ENOSPC:nth=3                   the third of these calls is not made and returns the error
  *   sys_sync:EIO                             every sync fails
  *
- * Parts are separated by colons; a backslash makes the character after it literal.
+ * Colons separate the parts of a rule; a backslash makes the next character literal.
  */
 import { constants } from 'node:os';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
@@ -14,7 +14,9 @@ import { parseDuration } from '../../base/duration.ts';
 import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
 import type { IncidentStream } from './incident.ts';
 
-/** Chooses calls. All given fields must match; `*` in a value stands for any text. */
+/**
+ * The part of a rule that chooses calls. All fields in `matches` must match a call; `*` in a pattern matches any text.
+ */
 interface Choice {
   eventType: EventType;
   matches: readonly { field: MatchField; pattern: RegExp; text: string }[];
@@ -27,7 +29,7 @@ export interface InjectRule extends Choice {
 
 export interface FailRule extends Choice {
   errno: number;
-  /** Number of the matching call that fails, counted from 1; undefined if all matching calls fail. */
+  /** Which of the matching calls fails, counted from 1; undefined if all of them fail. */
   nth: number | undefined;
 }
 
@@ -38,7 +40,7 @@ const ANY_TYPE = new Intl.ListFormat('en', { type: 'disjunction' }).format(EVENT
 const EXTRA_NS_MAX = 3_600_000_000_000n;
 const FACTOR_MAX = 1000;
 
-/** Describes what is wrong with a rule. The message begins with "must". */
+/** The error for an invalid rule. Its message begins with "must". */
 export class RuleError extends Error {
   override readonly name = 'RuleError';
 }
@@ -62,7 +64,10 @@ export function parseFailRule(text: string): FailRule {
   return { ...choice, errno: parseErrno(names[0]!), nth: nth === undefined ? undefined : Number(nth) };
 }
 
-/** Whether a rule applies to the calls of a stream. Syncs include syncs that were derived from block requests. */
+/**
+ * Returns whether a rule applies to the calls of a stream. A rule for syncs also applies to syncs that were derived
+ * from block requests.
+ */
 export function isChosen({ eventType, matches }: Choice, stream: IncidentStream): boolean {
   if (OPS[stream.op] >= OPS.fsync !== (eventType !== 'sys_write')) return false;
   return matches.every(({ field, pattern }) => pattern.test(field === 'syscall' ? stream.op : stream[field]));
@@ -75,7 +80,7 @@ export function listPathPatterns({ matches }: Pick<Choice, 'matches'>): string[]
     .map(({ text }) => text.replace(/\\.|[?[]|\\$/gsu, (piece) => (piece.length > 1 ? piece : `\\${piece}`)));
 }
 
-/** Returns the EVENT_FLAGS of an event that a rule chose. These flags exclude calls that the rule does not match. */
+/** Returns the EVENT_FLAGS that restrict an event to the calls that the rule matches. */
 export function computeLimits(matches: Choice['matches']): number {
   const hasMatch = (...fields: MatchField[]) => matches.some(({ field }) => fields.includes(field));
   return (
@@ -84,8 +89,8 @@ export function computeLimits(matches: Choice['matches']): number {
 }
 
 /**
- * Returns the EVENT_FLAGS of an event with an error or a short write. If the rule names a system call, they exclude all
- * other system calls.
+ * Returns the EVENT_FLAGS of an event with an error or a short write. If the rule names a system call, the flags
+ * restrict the event to that system call.
  */
 export function computeFaultLimits(matches: Choice['matches']): number {
   return computeLimits(matches) | (matches.some(({ field }) => field === 'syscall') ? EVENT_FLAGS.own_call : 0);
@@ -105,7 +110,7 @@ function parseChoice(text: string): { choice: Choice; rest: string[] } {
   return { choice: { eventType, matches }, rest: parts.filter((part) => !findMatchField(part)) };
 }
 
-/** Splits a rule at colons. Backslashes stay, except in front of a colon. */
+/** Splits a rule at unescaped colons. Removes the backslash of an escaped colon and keeps all other backslashes. */
 function splitParts(text: string): string[] {
   const parts = [''];
   for (let at = 0; at < text.length; at++) {

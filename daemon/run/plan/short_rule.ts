@@ -1,6 +1,6 @@
 /**
- * Parses the rules of `--short`, which have the form of `--fail` without an error: a chosen call writes only half of
- * the bytes that it was asked to write.
+ * Parses the rules of `--short`, which have the syntax of `--fail` rules but name no error. A chosen call writes only
+ * half of the bytes that it was asked to write.
  *
  *   sys_write:path=/data/*.log:nth=3         the third of these calls
  */

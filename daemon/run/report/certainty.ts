@@ -1,7 +1,7 @@
 /**
- * Judges, after a run, how likely it is that each event went to the call that it belongs to. The runner has to decide
- * before it knows what comes next. The complete sequences of recorded and made calls show more: how many calls are
- * missing or new, and where their sizes fit.
+ * Estimates, after a run, how likely it is that each event was given to the right call. The runner has to choose an
+ * event for a call before it sees the later calls. The complete sequences show more: how many calls are missing or new,
+ * and where the sizes match.
  */
 import type { RunnerStatus } from '../control_lines.ts';
 import type { DelayPlan } from '../plan/compile.ts';
@@ -12,24 +12,27 @@ import type { CallReport } from './read_report.ts';
 import { type CallSequence, collectSequences, pairSequences } from './sequences.ts';
 
 /**
- * Maximum number of files on each side that a file is compared with, when the files with the same name pattern are put
- * in order of first use.
+ * A file is compared with at most this many earlier files and this many later files. These files have the same name
+ * pattern and are in order of first use.
  */
 const ALIKE_MAX = 8;
 
 /**
- * Minimum number of calls whose sizes differ from those of their events, and minimum share of these calls whose size is
- * that of an event of another such call.
+ * Minimum number of calls with other sizes than their events, and minimum share of these calls that have the size of
+ * another such call's event. From these values on, calls count as reordered.
  */
 const REORDERED_MIN = 4;
 const REORDERED_SHARE = 0.6;
 
 export interface Certainty {
-  /** How likely it is, for each event of the plan, that its call is the right one; 1 if nothing speaks against it. */
+  /**
+   * For each event of the plan, the likelihood (0 to 1) that the right call got the event, judged by the order and the
+   * sizes of calls.
+   */
   byOrder: Float64Array;
   /**
-   * How likely it is, for each event, that its call's file is the right one. It is below 1 only if the file's
-   * name was generated and may stand for several files.
+   * For each event, the likelihood (0 to 1) that the event's call was on the right file. The likelihood is below 1 only
+   * if the file's name was generated and may stand for several files.
    */
   byName: Float64Array;
 }
@@ -39,8 +42,8 @@ export function computeEventCertainty({ byOrder, byName }: Certainty, event: num
 }
 
 /**
- * Lowers the likelihoods where calls are made in another order. The sizes of such calls are not those of the events
- * that they got, but exactly those of other events, more often than by chance.
+ * Lowers the likelihoods of calls that seem to be reordered. The size of such a call differs from that of its event,
+ * but equals the size of another event more often than by chance.
  */
 function doubtReordered({ planned, made, taken }: Sequences, likelihood: Float64Array): void {
   const free = new Map<number, number>();
@@ -64,7 +67,7 @@ function doubtReordered({ planned, made, taken }: Sequences, likelihood: Float64
   if (others.length < REORDERED_MIN || share < REORDERED_SHARE || share < (2 * sizes.length) / spread) return;
   const writes = [...taken.keys()].filter(isWrite).length;
   for (const call of others) likelihood[call]! *= 1 - share;
-  // Syncs have no sizes, so they are judged by the writes around them.
+  // Syncs have no sizes, so the share of reordered writes decides for them.
   for (const [call, size] of made.entries()) if (size === NO_SIZE) likelihood[call]! *= 1 - found / writes;
 }
 
@@ -86,7 +89,7 @@ export function computeCertainty(
     doubtReordered(sides, likelihood);
     const got = sequence.calls.filter((at) => isMatched(calls.how[at]!)).map((at) => calls.event[at]!);
     for (const event of got) byOrder[event] = 0;
-    // If two calls got the same event, one of them may be the right one.
+    // If two calls got the same event, the likelihoods that either is the right call add up.
     for (const [place, at] of sequence.calls.entries())
       if (isMatched(calls.how[at]!)) byOrder[calls.event[at]!]! += likelihood[place]!;
   }
@@ -98,13 +101,17 @@ export function computeCertainty(
   return { byOrder, byName };
 
   /**
-   * Whether the roles of threads allow two files to be exchanged: the files share a role, or have calls of new roles.
+   * Returns whether the roles of threads allow that two files were exchanged. This is so if a role is common to both
+   * files, or if threads of a new role call on one of the files.
    */
   function mayBeExchanged(one: CallSequence, other: CallSequence): boolean {
     return one.hasOtherRoles || other.hasOtherRoles || [...one.roles].some((role) => other.roles.has(role));
   }
 
-  /** Lowers the certainty of two files according to how well the calls would fit if each file stood for the other. */
+  /**
+   * Lowers `byName` for the events of two files, depending on how well the calls would fit if the two files were
+   * exchanged.
+   */
   function compareNames(one: CallSequence, other: CallSequence): void {
     const exchanged = [buildSide(one, other), buildSide(other, one)].reduce(
       (sum, pair) => sum + findLikelyAlignment(pair).log,
@@ -116,7 +123,8 @@ export function computeCertainty(
 
   function buildSide(recorded: CallSequence, made: CallSequence): Sequences {
     const sequences = pairSequences(plan, calls, recorded, made);
-    // No call was assumed to be an event of the other file, so the band spreads the made calls evenly over the events.
+    // No call of one file was matched with an event of the other, so the band assumes that the calls are evenly spread
+    // over the events.
     const perCall = sequences.planned.length / Math.max(sequences.made.length, 1);
     return { ...sequences, taken: sequences.taken.map((_, call) => Math.floor(call * perCall)) };
   }

@@ -1,4 +1,4 @@
-/** The last line of a run that fails by a gate: what is not met, and what to do about it. */
+/** Formats the last line of a run that does not meet a gate: the unmet gates, and advice. */
 
 import type { ServiceFigures } from './figures.ts';
 import { formatProposals, quoteForShell } from './map_option.ts';
@@ -28,13 +28,13 @@ function formatUnmetRequirement(result: RunResult, { gate }: GateResult): string
   return `${command}the run is ${verdict}, and --require asks for ${asked}: ${advise(result, asked === 'replayed')}`;
 }
 
-/** A command may give up because of a wait, before it makes the other calls of the incident. */
+/** Says whether waits of the incident may have ended the command early, before it made all calls. */
 function describeEnding({ figures }: RunResult): string {
   if (figures && figures.delivered_ns > 0) return 'perhaps because of a wait of the incident; ';
   return 'which says nothing about the incident, as ';
 }
 
-/** Returns what to do about a run that is not faithful enough. */
+/** Returns advice for a run that is not faithful enough. */
 function advise(result: RunResult, isReplayedRequired: boolean): string {
   const { verdict, figures, proposed_maps: proposed } = result;
   if (isReplayedRequired && isOnlyNoisy(result))
@@ -55,7 +55,10 @@ function advise(result: RunResult, isReplayedRequired: boolean): string {
   return `run what made the recorded calls, with the same files, ${exitCodeOnly}`;
 }
 
-/** Returns the service of which a run made most calls, if the incident has several and the run made none of the others. */
+/**
+ * Returns the service if the run made most calls of one service and no calls of the others. Otherwise, and for an
+ * incident with a single service, returns undefined.
+ */
 function findOnlyService(services: readonly ServiceFigures[]): string | undefined {
   const made = services.filter(({ delivered_ns }) => delivered_ns > 0);
   const [only] = made;

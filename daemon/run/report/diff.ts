@@ -1,9 +1,9 @@
-/** Reads the reports that `kreplay diff` compares, and judges their difference. */
+/** Reads the reports that `kreplay diff` compares, and checks their difference against limits. */
 
 import { type ComparedReport, type Difference, readReport } from '../../model/run_difference.ts';
 import { RunError } from '../errors.ts';
 
-/** Parses what `kreplay run --report` has written. */
+/** Parses a report that `kreplay run --report` has written. */
 export function parseReport(text: string, path: string): ComparedReport {
   const read = readReport(text);
   if ('problem' in read) throw new RunError(`${path} ${read.problem}`, 1);
@@ -11,7 +11,7 @@ export function parseReport(text: string, path: string): ComparedReport {
 }
 
 export interface DifferenceLimits {
-  /** Share by which all calls together may take longer than before. */
+  /** Share by which the total time of all calls may increase; undefined for no limit. */
   maxSlower: number | undefined;
   sameCalls: boolean;
 }

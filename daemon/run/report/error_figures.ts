@@ -1,4 +1,4 @@
-/** Counts how many of the planned errors were returned, both errors from rules and recorded ones. */
+/** Counts how many planned errors were returned. Planned errors come from rules and from recorded calls that failed. */
 import { NONE } from '../format/report_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
 import type { CallReport } from './read_report.ts';
@@ -6,9 +6,9 @@ import type { CallReport } from './read_report.ts';
 export interface ErrorFigures {
   planned: number;
   returned: number;
-  /** Events whose call must not get the error, because the call is another system call or its file is not seen. */
+  /** Number of errors that were not returned because the call was another system call or its file was unknown. */
   withheld: number;
-  /** Events that no call got. */
+  /** Number of errors whose events no call got. */
   not_called: number;
 }
 

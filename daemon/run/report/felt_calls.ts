@@ -1,4 +1,4 @@
-/** Lists the calls that took the command longest: these are the waits that made it slow, or made it give up. */
+/** Lists the calls on which the command waited longest, because these calls made it slow or made it fail. */
 import type { RunnerStatus } from '../control_lines.ts';
 import { OPS } from '../format/plan_file.ts';
 import type { CallReport } from './read_report.ts';
@@ -8,9 +8,9 @@ export const FELT_MAX = 5;
 export interface FeltCall {
   op: string;
   path: string;
-  /** Name of the thread, with numbers as `#`. */
+  /** Name of the thread, with each number replaced by `#`. */
   role: string;
-  /** When the call was made, from the start of the command. */
+  /** Time from the command's start to the call. */
   run_offset_ns: number;
   target_ns: number;
   took_ns: number;
@@ -18,7 +18,10 @@ export interface FeltCall {
 
 const OP_NAME_OF: ReadonlyMap<number, string> = new Map(Object.entries(OPS).map(([name, number]) => [number, name]));
 
-/** Leaves out calls to files that the incident does not have: neither their names nor what they took is known. */
+/**
+ * Returns the longest calls, the longest first. Leaves out calls to files that are not in the incident, because their
+ * names and durations are unknown.
+ */
 export function selectFeltCalls(calls: CallReport, { streams }: RunnerStatus): FeltCall[] {
   const computeTookNs = (at: number) => calls.heldNs[at]! + calls.nativeNs[at]!;
   const slowest: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Measures how faithful a run was: how much of the plan was delivered, which calls it was delivered to, and how exact
- * the delivery was.
+ * Measures how faithful a run was: how much of the plan was delivered, whether the right calls got it, and how exact
+ * the delays were.
  */
 import type { RunnerStatus } from '../control_lines.ts';
 import { EVENT_FLAGS, STREAM_FLAGS } from '../format/plan_file.ts';
@@ -23,10 +23,10 @@ import { computeDeliveries, type Deliveries, type EventOutcome, getOutcome, OUTC
 import { findEventStream, sumPlannedByStream } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 
-/** Number of slowest events that are listed: these are the waits that users mean by the incident. */
+/** Number of the slowest events that are listed; these waits make up the incident for a user. */
 export const SLOWEST_MAX = 20;
 
-/** Time that a call itself is assumed to take if the helper has not measured it for the run. */
+/** Assumed duration of a call without a delay, if the helper did not measure this duration at the start of the run. */
 const FLOOR_NS_DEFAULT = 20_000;
 
 export interface SlowEvent {
@@ -38,27 +38,27 @@ export interface SlowEvent {
   comm: string;
   service: string;
   fate: EventOutcome;
-  /** When the call that got the event was made; null if no call got it. */
+  /** Time from the command's start to the call that got the event; null if no call got it. */
   run_offset_ns: number | null;
   held_ns: number | null;
 }
 
 export interface Figures {
   planned_events: number;
-  /** Number of events above the threshold. Only these events count. */
+  /**
+   * Number of events with a target of at least the threshold. `planned_ns`, `delivered_ns` and the shares leave out all
+   * other events.
+   */
   considered_events: number;
   planned_ns: number;
   delivered_ns: number;
   /**
-   * The parts of the delivered time that may have gone to the wrong call. `by_thread_ns`: several threads call on one
-   * file at once. `by_order_ns`: calls of a file are missing or new, and their sizes do not show which. `by_name_ns`:
-   * names of files were generated.
+   * The parts of the delivered time that the wrong calls may have got, by cause. `by_thread_ns`: several threads call
+   * on one file at the same time. `by_order_ns`: the sizes of calls do not show which calls are missing or new.
+   * `by_name_ns`: file names were generated.
    */
   uncertain: { by_thread_ns: number; by_order_ns: number; by_name_ns: number };
-  /**
-   * Shares of the planned time, and of the considered events, that went to the calls to which they belong; null if
-   * nothing was planned.
-   */
+  /** The share of the planned time, or of the considered events, that the right calls got; null if there are none. */
   matched_by_duration: number | null;
   matched_by_count: number | null;
   calls: number;
@@ -66,28 +66,28 @@ export interface Figures {
   fates: Record<EventOutcome, number>;
   injected_ns: number;
   /**
-   * Planned waits of calls that have no event: they wait as long as neighbouring calls, or as other calls of their
-   * kind.
+   * The sum of the targets of calls without an event: their targets were guessed from neighbouring calls or from the
+   * stream's distribution.
    */
   guessed_ns: number;
   /**
-   * Calls whose events ask for a short write. `short` counts the calls made short. `whole` counts the calls made whole
-   * because the file is not regular, the write has one byte, or a short write is not permitted.
+   * Calls whose events ask for a short write. `short` counts the calls that were short. `whole` counts the calls that
+   * wrote everything, because the file is not regular, the write has one byte, or a short write is not permitted.
    */
   short_writes: { short: number; whole: number };
   errors: ErrorFigures;
-  /** How much longer than planned the held calls took, as the build felt it. */
+  /** The distribution of the time by which held calls took longer than planned. */
   late: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null; calls: number };
-  /** `late` plus the time that the held calls may have waited before they were seen, when many calls came at once. */
+  /** `late` plus the time for which the held calls may have queued before the helper received them. */
   late_at_most: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null };
-  /** Kolmogorov-Smirnov distance between the planned and the felt waits above the floor. */
+  /** Kolmogorov-Smirnov distance between the distributions of planned and actual waits above the floor. */
   ks_distance: number | null;
   floor_ns: number;
   first_divergence_ns: number | null;
   names: NameFigures;
   slowest: SlowEvent[];
   slowest_delivered: number;
-  /** The calls that took the command longest, the longest first. */
+  /** The calls on which the command waited longest, the longest first. */
   felt: FeltCall[];
   streams: StreamFigures[];
   /** Planned and delivered time of each recorded service; the service with the most planned time comes first. */
@@ -198,14 +198,14 @@ function countShortWrites({ events: { flags, error } }: DelayPlan, calls: CallRe
   return counts;
 }
 
-/** Returns the indexes of the held calls that were planned to take `leastNs` or longer. */
+/** Returns the indexes of the held calls with a target of at least `leastNs`. */
 function selectHeldCalls(calls: CallReport, leastNs: number): Float64Array {
   return filterCalls(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs);
 }
 
 /**
- * Computes how long a held call took for the build: `biasNs` passes before the call is seen and after it is released.
- * The helper measures this time at its start, and releases calls that much earlier.
+ * Computes the duration of a held call as the build sees it. `biasNs` is the time before the helper receives a call
+ * plus the time after it releases the call. The helper measures this time at its start.
  */
 function computeFeltNs(calls: CallReport, at: number, biasNs: number): number {
   return calls.heldNs[at]! + biasNs;
@@ -262,8 +262,8 @@ function selectSlowest(plan: DelayPlan, calls: CallReport, deliveries: Deliverie
 }
 
 /**
- * Finds when the run first diverged. Only calls on a path of the incident count, because other calls may write a log
- * that was not recorded.
+ * Returns the time of the first call on a path of the incident that has no event; null if there is none. Other paths do
+ * not count, because the command may write logs that were not recorded.
  */
 function findFirstDivergence(calls: CallReport): number | null {
   for (let at = 0; at < calls.count; at++) {
@@ -283,18 +283,15 @@ function filterCalls(calls: CallReport, isWanted: (at: number) => boolean): Floa
   return calls.event.map((_, at) => at).filter((at) => isWanted(at));
 }
 
-/**
- * Returns the smallest of the sorted values that at least `share` of all values do not exceed; null if there are no
- * values.
- */
+/** Returns the quantile of the sorted values at `share` (0 to 1); null if there are no values. */
 export function quantile(sorted: Float64Array, share: number): number | null {
   if (sorted.length === 0) return null;
   return sorted[Math.max(Math.ceil(sorted.length * share) - 1, 0)]!;
 }
 
 /**
- * Computes the Kolmogorov-Smirnov distance of two distributions, which is their largest difference, 0 to 1; null if one
- * of them has no values.
+ * Computes the Kolmogorov-Smirnov distance (0 to 1) of two sorted samples, which is the largest difference between
+ * their cumulative distributions. Returns null if one of them is empty.
  */
 export function computeKsDistance(one: Float64Array, other: Float64Array): number | null {
   if (one.length === 0 || other.length === 0) return null;
@@ -309,14 +306,14 @@ export function computeKsDistance(one: Float64Array, other: Float64Array): numbe
 }
 
 /*
- * Threads that do the same work on one file at the same time, such as executors of a pool that append to one log. Which
- * thread makes which call differs from run to run, as does the order in the file, and nothing else distinguishes their
- * calls. Therefore, a call that got an event of such a thread may not be the one that the event belongs to.
+ * Threads that do the same work on one file at the same time, such as a pool's threads that append to one log. From run
+ * to run, the same calls come from different threads and in a different order, and nothing else distinguishes them.
+ * Therefore, an event of such a thread may have been given to the wrong call.
  */
 
 /**
- * Returns how much of the delivered time may have gone to another call. Each event adds the part of its target that
- * exceeds the shortest target of the events that it may have been confused with.
+ * Returns how much of the delivered time the wrong calls may have got. Each event adds the difference between its
+ * target and the shortest target in its group of interchangeable events.
  */
 function sumThreadUncertaintyNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
   const { slots, events } = plan;
@@ -334,7 +331,7 @@ function sumThreadUncertaintyNs(plan: DelayPlan, { fate }: Deliveries, threshold
   return uncertain;
 }
 
-/** Groups the slots of threads that have the same role and call on the same file, but not one after the other. */
+/** Groups the slots of threads that have the same role and call on the same file at overlapping times. */
 function groupAlikeSlots({ slots, streams }: DelayPlan): number[][] {
   const found = Map.groupBy(slots.stream.keys(), (slot) => buildRoleKey(streams[slots.stream[slot]!]!));
   found.delete('');
@@ -346,7 +343,7 @@ function buildRoleKey(stream: PlannedStream): string {
   return `${buildFileKey(stream)} ${buildRolePattern(stream.comm)}`;
 }
 
-/* Figures of the calls on each path. The helper merges paths: `/data/wal/seg-#.log`. */
+/* Figures of the calls on each path. The helper merges paths that differ in numbers: `/data/wal/seg-#.log`. */
 
 interface StreamFigures {
   op_class: string;
@@ -355,20 +352,20 @@ interface StreamFigures {
   recorded_events: number;
   /** Whether the file was only the output of recorded programs, such as a service's log. */
   is_output: boolean;
-  /** Planned time; null if no call shows which recorded paths this path stands for. */
+  /** Planned time; null if no call shows which recorded paths were merged into this path. */
   planned_ns: number | null;
   calls: number;
   how: MatchKindCounts;
   missing_events: number;
   injected_ns: number;
-  /** How long the calls on the path took, as far as that is known. */
+  /** Total duration of the calls on the path, as far as it is known. */
   took_ns: number;
   longest_unmatched: { calls: number; from_ns: number } | null;
 }
 
 interface GatheredFigures extends StreamFigures {
   events: Set<number>;
-  /** Streams of the plan whose events the calls on the path were matched with. */
+  /** Streams of the plan whose events were given to calls on this path. */
   streams: Set<number>;
   unmatched: number;
   unmatchedFromNs: number;
@@ -423,7 +420,7 @@ function gather(figures: GatheredFigures, plan: DelayPlan, calls: CallReport, at
   figures.how[MATCH_KIND_OF.get(how)!]++;
   figures.took_ns += calls.heldNs[at]! + calls.nativeNs[at]!;
   if (isHeld(calls, at)) figures.injected_ns += calls.heldNs[at]!;
-  // The event of an unmatched call does not count, because the call may have got its target from another path.
+  // An unmatched call may have got its target from another path, so its event does not count here.
   if (event !== NONE && isMatched(how)) {
     figures.streams.add(findEventStream(plan, event));
     figures.events.add(event);

@@ -1,8 +1,8 @@
 /**
- * Renders a run as JUnit XML, which every CI shows: one test case for the command, one for the replay, and one for each
- * gate. The replay's test case is skipped if the replay is incomplete and was not required to be complete, and it is an
- * error if the replay could not be made; neither is a pass. A machine that was too noisy for more is a warning: the
- * command made the calls of the incident.
+ * Renders a run as JUnit XML, a format that every CI system can show. There is one test case for the command, one for
+ * the replay, and one for each gate. An incomplete replay that was not required to be complete is a skipped test case,
+ * and a replay that was impossible is an error. Neither of them counts as passed. If only the noise of the machine kept
+ * the replay from being complete, the test case passes with a warning.
  */
 import { escapeControls } from '../../../agent/output/printable.ts';
 import { isRequirement } from './closing_line.ts';
@@ -17,7 +17,7 @@ interface TestCase {
   outcome?: {
     kind: 'failure' | 'error' | 'skipped';
     message: string;
-    /** Lines of the failure text below the message. */
+    /** Further lines of the failure's text, below `message`. */
     details?: string[];
   };
   warning?: string;
@@ -56,7 +56,10 @@ function listProperties(result: RunResult): [string, string][] {
   ];
 }
 
-/** Returns what is worth a warning in a run that is faithful enough. */
+/**
+ * Returns the warning for a run that meets its requirements, but only on a machine that is too noisy; otherwise
+ * undefined.
+ */
 function findWarning(result: RunResult): string | undefined {
   const isAllowed = result.gates.every((gate) => gate.met || !isRequirement(gate));
   return isAllowed && isOnlyNoisy(result) ? formatVerdict(result) : undefined;
@@ -114,7 +117,7 @@ function formatCase({ name, seconds, outcome, warning }: TestCase): string[] {
   ];
 }
 
-/** Lists the slowest calls that the command felt, and the last lines of its outputs. */
+/** Formats the calls on which the command waited longest, and the last lines of its outputs. */
 function formatDetails({ figures, last_lines }: RunResult): string[] {
   const felt = figures?.felt ?? [];
   const calls = felt.map(({ took_ns, op, path, run_offset_ns }) => {

@@ -1,11 +1,11 @@
 /**
  * Compares a sequence of recorded calls with a sequence of made calls, in which calls may be missing, new or of other
- * sizes. It computes how likely it is that each made call is the recorded call it was matched with, over all ways to
- * align both sequences. This is the forward-backward algorithm on a band of places. The runner has to decide earlier,
- * but this comparison knows how both sequences end.
+ * sizes. Considers all possible alignments to compute how likely each made call is the recorded call that it was
+ * matched with. The algorithm is forward-backward, limited to a band around the runner's matches. Unlike the runner, it
+ * sees both sequences to their ends.
  */
 
-/** Size of a call without a size, such as a sync, or of a call whose size is unknown. */
+/** The size of a call that has none, such as a sync, or whose size is unknown. */
 export const NO_SIZE = -1;
 
 export interface Sequences {
@@ -16,32 +16,35 @@ export interface Sequences {
   /** 1 for a sync, which never matches a write. */
   readonly isPlannedSync: Uint8Array;
   readonly isMadeSync: Uint8Array;
-  /** The place of the recorded call that each made call was matched with; -1 if there is none. */
+  /** For each made call, the index of the recorded call that it was matched with; -1 if it was not matched. */
   readonly taken: Int32Array;
 }
 
 export interface Likely {
-  /** How likely each made call is the recorded call that it was matched with; 0 if there is none. */
+  /** For each made call, the likelihood that it is the recorded call it was matched with; 0 if it was not matched. */
   readonly likelihood: Float64Array;
-  /** Logarithm of the likelihood of the made calls, given the recorded calls. */
+  /** Logarithm of the likelihood of all made calls, given the recorded calls. */
   readonly log: number;
 }
 
-/** Number of places in the band on each side of the place that the runner had reached. */
+/** Number of recorded calls in the band on each side of the runner's position. */
 const BAND = 128;
-/** Number of calls whose likelihoods are in memory at once. */
+/** Number of made calls whose likelihoods are in memory at the same time. */
 const CHUNK = 2048;
-/** Number of calls in a sequence that are expected, before any call is seen, to be missing or to be new. */
+/** Initial estimate of the number of missing calls in a sequence, and of the number of new calls. */
 const EDITS_FIRST = 0.1;
 const ROUNDS = 3;
-/** Likelihood that a build makes no more calls after some place. */
+/** Likelihood that a build stops early, so that the remaining recorded calls are all missing. */
 const ENDS_EARLY = 1e-4;
-/** Logarithm of the likelihood with which the comparison continues after a place that no alignment reaches. */
+/** Logarithm of the likelihood of a call that no alignment reaches. The comparison continues after such a call. */
 const LOST_LOG = -50;
 const NEAR_DECAY = 0.5;
 const FAR_DECAY = 0.97;
 const FAR_SHARE = 0.3;
-/** A size is near the planned size if the two differ by less than this share, or by at most this many bytes. */
+/**
+ * A made size counts as near the planned size if their relative difference is below NEAR_SHARE, or if they differ by at
+ * most NEAR_BYTES.
+ */
 const NEAR_SHARE = 0.12;
 const NEAR_BYTES = 8;
 const WIDTH_BYTES = 12;
@@ -54,11 +57,14 @@ interface Model {
   extra: number;
   otherSize: number;
   width: number;
-  /** For each made call, how likely a new call has its kind and size. */
+  /** For each made call, the likelihood that a new call has this kind and size. */
   asNew: Float64Array;
 }
 
-/** Bounds of the band before each made call, and before the end of the sequence. */
+/**
+ * The band of recorded calls with which each made call is compared. `from` has the index of the band's first call, for
+ * each made call and for the end of the sequence.
+ */
 interface AlignmentBand {
   from: Int32Array;
   width: number;
@@ -77,7 +83,7 @@ export function findLikelyAlignment(sequences: Sequences): Likely {
   }
 }
 
-/** Computes the band, which follows the calls that the runner has matched. */
+/** Computes the band around the recorded calls that the runner has matched. */
 function computeBand({ planned, made, taken }: Sequences): AlignmentBand {
   const from = new Int32Array(made.length + 1);
   const width = Math.min(planned.length + 1, 2 * BAND + 1);
@@ -120,7 +126,10 @@ function estimateFirstModel(sequences: Sequences): Model {
   };
 }
 
-/** Assigns the same likelihood to each order of magnitude. */
+/**
+ * Returns the likelihood of a size. It falls with the inverse of the size, so that each order of magnitude is equally
+ * likely.
+ */
 const computeSizeLikelihood = (size: number) => 0.025 / (Math.max(size, 0) + 1);
 
 const computeRelativeDifference = (planned: number, made: number) =>
@@ -143,7 +152,7 @@ function computeLikeness(planned: number, made: number, { otherSize, width }: Mo
   return (otherSize * (density(bytes, WIDTH_BYTES) + density(bytes, 1 + width * planned))) / 2;
 }
 
-/** Sets in `likely` how well the made call fits each recorded call in its band. */
+/** Writes into `likely` how well the made call fits each recorded call in its band. */
 function compare(sequences: Sequences, band: AlignmentBand, model: Model, call: number, likely: Float64Array): void {
   const { planned, made, isPlannedSync, isMadeSync } = sequences;
   const from = band.from[call]!;
@@ -156,7 +165,7 @@ function compare(sequences: Sequences, band: AlignmentBand, model: Model, call: 
 
 interface AlignmentPass {
   found: Likely;
-  /** The expected number of made calls that match a recorded call, and the expected number of gaps. */
+  /** Expected number of made calls that match a recorded call, and expected number of gaps (runs of missing calls). */
   matched: number;
   gaps: number;
 }
@@ -174,7 +183,10 @@ function pass(sequences: Sequences, band: AlignmentBand, model: Model): Alignmen
   let log = 0;
   let [matched, gaps] = [0, 0];
 
-  /** Fills in the likelihoods before each call of a chunk, and before the next chunk. */
+  /**
+   * Computes the forward likelihoods before each call of a chunk and at its end. Returns the logarithm of the
+   * likelihood of the chunk's calls.
+   */
   function forward(chunk: number): number {
     let sum = 0;
     before[0]!.set(starts[chunk]!);
@@ -199,7 +211,10 @@ function pass(sequences: Sequences, band: AlignmentBand, model: Model): Alignmen
     }
   }
 
-  /** Computes the next likelihoods; returns the logarithm of the sum by which they are divided. */
+  /**
+   * Computes the forward likelihoods after one call, normalized to the sum 1. Returns the logarithm of the sum before
+   * the normalization.
+   */
   function stepForward(ways: Float64Array, next: Float64Array, call: number): number {
     const shift = from[call + 1]! - from[call]!;
     const asNew = model.extra * model.asNew[call]!;
@@ -247,7 +262,7 @@ function pass(sequences: Sequences, band: AlignmentBand, model: Model): Alignmen
   }
   return { found: { likelihood, log }, matched, gaps };
 
-  /** Computes the likelihoods of the calls from `call` on, given those of the calls after `call`. */
+  /** Computes the backward likelihoods before `call` from those after it. */
   function stepBackward(ways: Float64Array, call: number): void {
     const shift = from[call + 1]! - from[call]!;
     const asNew = model.extra * model.asNew[call]!;
@@ -263,7 +278,7 @@ function pass(sequences: Sequences, band: AlignmentBand, model: Model): Alignmen
       previous[at] = getAfter(at - shift) * asNew + matches * direct + near + far;
       near = near * NEAR_DECAY + matches * nearStep;
       far = far * FAR_DECAY + matches * farStep;
-      // Weight of the alignments that match this made call with the recorded call at this place.
+      // Total weight of the alignments that match this made call with this recorded call.
       const way = arrival[at]! * matches;
       total += way + ways[at]! * getAfter(at - shift) * asNew;
       ofCall += way;

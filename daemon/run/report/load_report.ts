@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { reportCall, reportHeader } from '../format/report_file.ts';
 import { type CallReport, createEmptyReport, readReport } from './read_report.ts';
 
-/** Maximum number of calls that are read from a report, which is 256 MiB; further calls are only counted. */
+/** Maximum number of calls that are read from a report (256 MiB). Further calls are only counted, in `leftOut`. */
 const CALLS_MAX = 4_194_304;
 
 export interface LoadedReport {
@@ -10,7 +10,7 @@ export interface LoadedReport {
   leftOut: number;
 }
 
-/** Loads a report. The report is empty if the helper could not begin and has written no file. */
+/** Loads a report. Returns an empty report if the helper failed before it created the file. */
 export function loadReport(path: string, eventCount: number): LoadedReport {
   let file: number;
   try {

@@ -1,4 +1,4 @@
-/** Writes proposed maps as options for a shell. */
+/** Formats proposed maps as `--map` options that can be pasted into a shell. */
 import type { PathMap } from './map_proposals.ts';
 import type { ProposedMaps } from './result.ts';
 
@@ -6,13 +6,16 @@ const NAMED_MAX = 4;
 const QUIET = /^[\w@%+,.:/-]*$/;
 const QUIET_IN_QUOTES = /^[\w@%+,.:/~ -]*$/;
 
-/** `PWD` in the environment is the working folder only if it has no symbolic link in it. */
+/**
+ * `folder` is the working folder, and `pwd` is the PWD variable. The two differ if the shell entered the folder through
+ * a symbolic link.
+ */
 export interface Surroundings {
   folder: string;
   pwd: string | undefined;
 }
 
-/** Returns what to pass: all maps if these fit together, else the ones between which a person has to choose. */
+/** Returns the options that the user should pass: all maps if they are consistent, otherwise a list of alternatives. */
 export function formatProposals({ options, fits }: ProposedMaps): string {
   if (fits) return options.join(' ');
   const more = options.length > NAMED_MAX ? [`${options.length - NAMED_MAX} others`] : [];

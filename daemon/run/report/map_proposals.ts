@@ -1,6 +1,6 @@
 /**
- * Proposes `--map HERE=THERE`: files of the incident that the run did not find may have the same names below another
- * folder here.
+ * Proposes `--map HERE=THERE` options for files of the incident that the run did not find. On this machine, such files
+ * may have the same names below another folder.
  *
  *   recorded  /srv/app     /log/orders.log
  *   here      /ci/work/var /log/orders.log     ->  /ci/work/var=/srv/app
@@ -15,26 +15,26 @@ import type { CallReport } from './read_report.ts';
 export interface PathMap {
   here: string;
   there: string;
-  /** Number of recorded files that the map finds. */
+  /** Number of recorded files for which the map finds a file on this machine. */
   files: number;
 }
 
 export interface MapProposals {
   maps: PathMap[];
-  /** Whether all maps fit together; if not, they contradict each other. */
+  /** Whether all maps can be used together; false if they contradict each other. */
   fits: boolean;
 }
 
-/** Beyond this many pairs of files with the same last name, names say nothing. */
+/** Maximum number of pairs of files with the same base name. More pairs mean that base names identify no files. */
 const PAIRS_MAX = 20_000;
 const FOLDERS_MAX = 400;
-/** A run whose files are in more folders than this has no layout like the recorded one. */
+/** Maximum number of maps. A run that needs more maps does not have the recorded folder layout. */
 const MAPS_MAX = 16;
 
 const NO_PROPOSALS: MapProposals = { maps: [], fits: false };
 
 export function proposeMaps(plan: DelayPlan, calls: CallReport, said: RunnerStatus, folder: string): MapProposals {
-  // More names than the helper keeps: another folder may fit as well.
+  // The helper's list is full, so a folder that is not in it might fit as well.
   if (said.elsewhere.length >= ELSEWHERE_MAX) return NO_PROPOSALS;
   return matchFolders(listUnfoundPaths(plan, calls), said.elsewhere, folder);
 }
@@ -50,11 +50,14 @@ function listUnfoundPaths(plan: DelayPlan, calls: CallReport): string[] {
 interface Folders {
   here: string;
   there: string;
-  /** Names here, by their recorded names. */
+  /** Maps the recorded path of a file to its path on this machine. */
   found: Map<string, string>;
 }
 
-/** `folder` is where the command was started: if it has a file here, so has the proposed folder. */
+/**
+ * Proposes maps from recorded paths and from paths on this machine. `folder` is the working folder of the command. For
+ * a file below `folder`, HERE is `folder` or a folder below it.
+ */
 export function matchFolders(recorded: readonly string[], here: readonly string[], folder: string): MapProposals {
   const pairs = pairByName(recorded, here);
   if (!pairs) return NO_PROPOSALS;
@@ -81,7 +84,7 @@ function toMap({ here, there, found }: Folders): PathMap {
   return { here, there, files: found.size };
 }
 
-/** Pairs files whose last names are the same; undefined if there are too many. */
+/** Pairs files with the same base name; returns undefined if there are too many pairs. */
 function pairByName(recorded: readonly string[], here: readonly string[]): [string, string][] | undefined {
   const getName = (path: string) => path.slice(path.lastIndexOf('/') + 1);
   const byName = Map.groupBy(recorded, getName);
@@ -93,7 +96,10 @@ function pairByName(recorded: readonly string[], here: readonly string[]): [stri
   return pairs;
 }
 
-/** Returns the folders below which both files have the same name: the highest ones, but not above the folder. */
+/**
+ * Returns the highest folders below which both files have the same relative path; `here` is not above `folder`. Returns
+ * undefined if no such folders can be mapped.
+ */
 function findRoots(there: string, here: string, folder: string): Pick<Folders, 'here' | 'there'> | undefined {
   const [theirs, ours] = [there.split('/'), here.split('/')];
   const least = isBelow(here, folder) ? folder.split('/').length : 2;
@@ -115,12 +121,12 @@ function isBelow(path: string, folder: string): boolean {
   return folder !== '/' && path.startsWith(`${folder}/`);
 }
 
-/** Whether the folders can be given to `--map`, which ends the first one at a `=`. */
+/** Returns whether `--map` can express the folders. It splits its value at the first `=`. */
 function isOption({ here, there }: Pick<Folders, 'here' | 'there'>): boolean {
   return !here.includes('=') && !`${here}${there}`.includes('\uFFFD');
 }
 
-/** Leaves out folders that find only some of the files that others find. */
+/** Leaves out each pair of folders that finds only a subset of the files that another pair finds. */
 function listMostFound(all: readonly Folders[]): Folders[] {
   const isPart = (one: Folders, other: Folders) =>
     one.found.size < other.found.size && [...one.found.keys()].every((path) => other.found.has(path));
@@ -129,7 +135,7 @@ function listMostFound(all: readonly Folders[]): Folders[] {
     .toSorted((one, other) => other.found.size - one.found.size || (one.here < other.here ? -1 : 1));
 }
 
-/** Returns the lowest folders that still have all of the files. */
+/** Returns the lowest folders that still contain all the files. */
 function narrow({ here, there, found }: Folders): Folders {
   const rests = [...found.values()].map((name) =>
     name
@@ -143,7 +149,10 @@ function narrow({ here, there, found }: Folders): Folders {
   return { here: [here, ...common].join(''), there: [there, ...common].join(''), found };
 }
 
-/** Whether the maps, of which the first that fits a name is taken, give each file the one name that it has. */
+/**
+ * Returns whether the maps are consistent. The first matching map must map each file on this machine to its recorded
+ * path, and no recorded path may have two files.
+ */
 function isConsistent(folders: readonly Folders[]): boolean {
   const names = new Map<string, string>();
   for (const { found } of folders)

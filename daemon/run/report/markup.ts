@@ -1,6 +1,6 @@
-/** Escapes text within XML and HTML: recorded text is untrusted. */
+/** Escapes recorded text, which is untrusted, for XML and HTML. */
 
-/** XML 1.0 does not allow these characters, not even escaped. */
+/** Characters that XML 1.0 forbids, even in escaped form. */
 const FORBIDDEN = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
 
 const ENTITIES: Readonly<Record<string, string>> = {

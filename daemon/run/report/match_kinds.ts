@@ -15,12 +15,12 @@ const MATCHED: ReadonlySet<number> = new Set([
   MATCH_KINDS.error_injected,
 ]);
 
-/** Whether a call got an event for itself. A call below the threshold is matched too, but is not made to wait. */
+/** Returns whether a call got an event of its own, even if the event was below the threshold. */
 export function isMatched(how: number): boolean {
   return MATCHED.has(how) || how === MATCH_KINDS.below_threshold;
 }
 
-/** Whether a call was made to wait. */
+/** Returns whether a call was delayed. */
 export function isHeld(calls: CallReport, at: number): boolean {
   const how = calls.how[at];
   return calls.targetNs[at]! > 0 && how !== MATCH_KINDS.no_stream && how !== MATCH_KINDS.below_threshold;

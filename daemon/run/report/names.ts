@@ -1,37 +1,36 @@
 /**
- * Measures the uncertainty of file names. A file with a name that is not in the incident stands for a file of the
- * incident. If the run later writes a file with exactly that file's name, the earlier calls belonged to another file.
+ * Measures the uncertainty of file names. A file whose name is not in the incident is treated as some file of the
+ * incident. If the run later writes a file with exactly that recorded name, the earlier calls turn out to belong to
+ * another file.
  */
 import type { RunnerStatus } from '../control_lines.ts';
 import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
 import { isMatched } from './match_kinds.ts';
 import type { CallReport } from './read_report.ts';
 
-/** Matches the parts in which generated names differ: a UUID, a long hexadecimal number or a decimal number. */
+/** Matches the generated parts of names: a UUID, a long hexadecimal number or a decimal number. */
 const DRAWN =
   /(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])|(?<![0-9a-f])(?=[a-f]*\d)[0-9a-f]{8,}|\d+/gi;
 
-/** Returns the pattern that a generated name shares with the names that may stand for it. */
+/** Returns the pattern of a name, in which each generated part is replaced by `#`. */
 export const buildNamePattern = (name: string): string => name.replaceAll(DRAWN, '#');
 
-/** Returns the pattern of a role. The names of the role's threads differ only in numbers. */
+/** Returns the role of a thread: its name with each number replaced by `#`. */
 export const buildRolePattern = buildNamePattern;
 
 export interface NameFigures {
-  /**
-   * Number of calls that were assigned to a file of the incident before the run wrote a file with exactly that name.
-   */
+  /** Number of calls that were assigned to a recorded file before the run wrote a file with exactly that name. */
   given_back: number;
   /**
    * Number of files that share events with another file, because the run has more files with similar names than the
    * incident.
    */
   shared: number;
-  /** Number of files whose names the recording does not distinguish from the name of another file. */
+  /** Number of files whose recorded names cannot be distinguished from another file's name. */
   unclear: number;
 }
 
-/** Marks the calls that were given back, because their events belong to other calls. */
+/** Marks the calls that count as `given_back` with 1, because their events belong to other calls. */
 export function markGivenBack(calls: CallReport, { streams }: RunnerStatus): Uint8Array {
   const standsIn = (at: number) => (calls.flags[at]! & CALL_FLAGS.stands_in) !== 0;
   const getStreamPath = (at: number) => streams.get(calls.stream[at]!)?.path;
@@ -43,7 +42,7 @@ export function markGivenBack(calls: CallReport, { streams }: RunnerStatus): Uin
   return Uint8Array.from(calls.flags, (_, at) => (standsIn(at) && named.has(getStreamPath(at) ?? '') ? 1 : 0));
 }
 
-/** Returns the calls, with the events of the chosen calls removed. */
+/** Returns a copy of the calls in which the chosen calls have no event. */
 export function removeEvents(calls: CallReport, chosen: Uint8Array): CallReport {
   if (!chosen.includes(1)) return calls;
   const toOtherMatch = (how: number) =>
@@ -63,7 +62,7 @@ export function nameFigures(chosen: Uint8Array, { uncovered }: RunnerStatus): Na
   };
 }
 
-/** Describes why file names make it uncertain that the run is a replay. */
+/** Lists the reasons why file names make it uncertain that the run is a replay. */
 export function nameReasons({ given_back, shared, unclear }: NameFigures): string[] {
   const reasons: string[] = [];
   if (given_back > 0)

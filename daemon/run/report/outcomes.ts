@@ -1,9 +1,9 @@
 /**
  * Determines the fate of each event of the plan.
  *
- *   delivered  the call that it belongs to took this long
- *   displaced  another call did: one that is more likely another event's, or one of the same class that the plan has no
- *              event for, and at least half as long
+ *   delivered  the right call took as long as the event
+ *   displaced  another call did: a call that probably belongs to another event, or a call of the same class without an
+ *              event that waited at least half as long
  *   missing    no call did
  */
 
@@ -20,10 +20,10 @@ export type EventOutcome = keyof typeof OUTCOME_NUMBERS;
 const FATES = Object.keys(OUTCOME_NUMBERS) as EventOutcome[];
 
 const LIKE_SHARE = 0.5;
-/** Minimum certainty with which the call that got an event counts as the call that the event belongs to. */
+/** Minimum certainty from which an event counts as delivered to the right call. */
 const LIKELY_MIN = 0.4;
 
-/** The fate of each event, and the call that got it. */
+/** For each event, its fate as an OUTCOME_NUMBERS value, and the index of the call that got it. */
 export interface Deliveries {
   fate: Uint8Array;
   call: Uint32Array;
@@ -47,8 +47,8 @@ export function computeDeliveries(plan: DelayPlan, calls: CallReport, certainty:
 }
 
 /**
- * Assigns the longest missing event to the longest unmatched wait, the next longest event to the next longest wait, and
- * so on.
+ * Changes missing events to displaced if another call waited long enough. In order of length, each missing event gets
+ * the longest remaining wait of an unmatched call.
  */
 function displace(plan: DelayPlan, calls: CallReport, { fate, call }: Deliveries, isSync: boolean): void {
   const isOfClass = (op: number) => op >= OPS.fsync === isSync;

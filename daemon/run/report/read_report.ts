@@ -1,4 +1,7 @@
-/** Reads as much of a run's report as is complete: a helper that was killed may leave a partial last record. */
+/**
+ * Reads the complete records of a run's report. If the helper was killed, the last record may be incomplete and is
+ * ignored.
+ */
 import { RunError } from '../errors.ts';
 import { readColumn, readRecord } from '../format/layout.ts';
 import { MATCH_KINDS, NONE, REPORT_MAGIC, reportCall, reportHeader } from '../format/report_file.ts';
@@ -8,9 +11,9 @@ export interface CallReport {
   readonly count: number;
   readonly receivedNs: Float64Array;
   readonly targetNs: Float64Array;
-  /** How long the call was held. */
+  /** Time for which the helper held the call. */
   readonly heldNs: Float64Array;
-  /** How long the call may have waited before it was seen. */
+  /** Maximum time for which the call may have queued before the helper received it. */
   readonly queuedNs: Float64Array;
   readonly nativeNs: Float64Array;
   readonly tid: Float64Array;
@@ -58,7 +61,10 @@ export function readReport(bytes: Buffer, eventCount: number): CallReport {
 
 const HOW_NUMBERS: ReadonlySet<number> = new Set(Object.values(MATCH_KINDS));
 
-/** Counts the records that were written. A file that was extended before it was written to has zeros at its end. */
+/**
+ * Counts the records that were written. The helper extends the file before it writes records, so the file may end with
+ * zeros.
+ */
 function countWritten(received: Float64Array): number {
   let count = received.length;
   while (count > 0 && received[count - 1] === 0) count--;

@@ -1,4 +1,4 @@
-/** All results of a run. `--report` writes them, and every other form of report is made from them. */
+/** All results of a run. `--report` writes them as JSON, and all other reports are generated from them. */
 import { formatMilliseconds } from '../../base/duration.ts';
 import { RESULT_VERSION } from '../../model/run_difference.ts';
 import type { RunnerStatus } from '../control_lines.ts';
@@ -18,21 +18,30 @@ export interface Attempt {
 
 export interface Repeated {
   attempts: Attempt[];
-  /** The largest latency known to pass, and the smallest latency known to fail; null if there is none. */
+  /**
+   * The largest latency at which the command passed, and the smallest latency at which it failed; null if there is no
+   * such latency.
+   */
   passes_ns: number | null;
   fails_ns: number | null;
-  /** The latency at which a search ended, because the run was not faithful enough to say; null if there is none. */
+  /**
+   * The latency at which a search ended because the run was too unfaithful to count as a pass or a failure; null if no
+   * search ended this way.
+   */
   unknown_ns: number | null;
 }
 
 export interface RunSettings {
   transaction_id: string;
-  /** The only service that is replayed; null: all services of the incident. */
+  /** The only service that is replayed; null if all services are replayed. */
   service: string | null;
   command: readonly string[];
   mode: string;
   seed: bigint;
-  /** Target of calls to files that are not in the incident: `none`, or a duration drawn from their `class`. */
+  /**
+   * Target of calls to files that are not in the incident: `none` for no delay, `class` for a duration drawn from calls
+   * of the same class.
+   */
   unknown: string;
   speed: number;
   extra_latency_ns: number;
@@ -44,14 +53,14 @@ export interface RunSettings {
   map: readonly string[];
 }
 
-/** The last lines of an output of the command, without escape sequences of terminals. */
+/** The last lines of one output of the command, without terminal escape sequences. */
 export interface OutputLines {
-  /** `output` is a file that both outputs were written to. */
+  /** `output` stands for both outputs if they are the same file or pipe. */
   output: 'output' | 'standard output' | 'standard error';
   lines: string[];
 }
 
-/** Maps that may find files of the incident that the run did not find. */
+/** Proposed maps, which may locate files of the incident that the run did not find. */
 export interface ProposedMaps extends MapProposals {
   /** The maps as options for a shell. */
   options: string[];
@@ -64,10 +73,10 @@ export interface RunResult {
   verdict: Judgement['verdict'];
   reasons: string[];
   settings: RunSettings;
-  /** How the command ended; null if it was not started. */
+  /** Exit code, duration and start time of the command; null if it was not started. */
   ended: { code: number; duration_ns: number; started_at: string } | null;
   gates: GateResult[];
-  /** Only of outputs that are files: what went to a terminal or a pipe is not known. */
+  /** The last lines of the command's outputs. Lines that were written to a terminal are not available. */
   last_lines: OutputLines[];
   figures: Figures | null;
   proposed_maps: ProposedMaps;
@@ -78,9 +87,12 @@ export interface RunResult {
     recorded_errors: number;
     not_replayable: Incident['notReplayable'];
   };
-  /** The attempts if a run was repeated. The other results are those of one of these attempts. */
+  /** The attempts of a repeated run; null for a single run. All other results are those of one chosen attempt. */
   repeated: Repeated | null;
-  /** Numbers of calls that are impossible to hold, of calls for a seccomp listener, and of files with unclear names. */
+  /**
+   * Counts by reason: calls that the helper cannot hold, calls that install another seccomp listener, and files with
+   * unclear names.
+   */
   uncovered: Record<string, number>;
   machine: {
     floor_ns: number | null;

@@ -1,6 +1,6 @@
 /**
- * Puts the calls of the incident and those of a run side by side, in the order in which they were made. Calls are
- * grouped by file if the file's calls came one after the other, otherwise by thread.
+ * Collects sequences of recorded calls and of the run's calls, both in the order in which they were made. A sequence
+ * contains the calls on a file if these calls do not overlap, and otherwise the calls of one thread on that file.
  *
  *   recorded  write 1   fsync   write 2   fsync   write 3   fsync
  *   made      write 1   fsync             fsync   write 3   fsync   fsync
@@ -19,20 +19,20 @@ import type { CallReport } from './read_report.ts';
 export interface CallSequence {
   /** Name of the file in the incident. */
   file: string;
-  /** Indexes of events in the plan, and of calls in the report. */
+  /** Indexes of the plan's events and of the report's calls. */
   events: number[];
   calls: number[];
-  /** Whether some calls are on a file with another name that stands for this file. */
+  /** Whether some of the calls are on a file with another name that was assumed to be this file. */
   standsIn: boolean;
   /**
-   * Roles of the threads that called on the file in the incident, and whether threads of other roles call on it in the
-   * run.
+   * Roles of the threads that call on the file in the incident. `hasOtherRoles` is true if threads of other roles call
+   * on the file in the run.
    */
   roles: Set<string>;
   hasOtherRoles: boolean;
 }
 
-/** Collects the sequences, without the calls that are left out because they were assigned to a file by mistake. */
+/** Collects the sequences. `isLeftOut` marks calls that are left out because they were assigned to the wrong file. */
 export function collectSequences(plan: DelayPlan, calls: CallReport, said: RunnerStatus, isLeftOut: Uint8Array) {
   const streams = plan.streams.map(createUnitLookup(plan));
   const found = new Map<string, CallSequence>();
@@ -62,7 +62,7 @@ function getMatchedEvent(calls: CallReport, at: number): number {
   return isMatched(calls.how[at]!) ? calls.event[at]! : NONE;
 }
 
-/** Calls with a common order: all calls on a file, or only its writes or its syncs. */
+/** Streams whose calls are compared in one sequence: all streams of a file, or only its writes or its syncs. */
 interface Unit {
   name: string;
   file: string;
@@ -70,7 +70,7 @@ interface Unit {
 }
 
 const isSync = (op: keyof typeof OPS) => OPS[op] >= OPS.fsync;
-/** Builds the key of a file without the class of calls with which `buildFileKey` begins it. */
+/** Builds a key like that of `buildFileKey`, but without the class (write or sync). */
 const buildClasslessKey = (stream: PlannedStream) => buildFileKey(stream).replace(/^(?:true|false) /, '');
 
 function createUnitLookup({ streams }: DelayPlan): (stream: PlannedStream) => Unit {
@@ -81,7 +81,7 @@ function createUnitLookup({ streams }: DelayPlan): (stream: PlannedStream) => Un
   }
   return (stream) => {
     const file = buildClasslessKey(stream);
-    // Writes may be in order where syncs are not, or the reverse. In that case, each class is a separate unit.
+    // If only the writes or only the syncs of a file are in order, each class is a separate unit.
     const name = orders.get(file)!.size > 1 ? buildFileKey(stream) : file;
     return { name, file, isInOrder: (stream.flags & STREAM_FLAGS.in_order) !== 0 };
   };
@@ -96,7 +96,7 @@ const createSequence = (file: string): CallSequence => ({
   hasOtherRoles: false,
 });
 
-/** Adds the events to the sequences, and returns the key of each event's sequence. */
+/** Adds the events to the sequences; returns the key of the sequence for each event. */
 function collectEventKeys(
   { slots, events, streams }: DelayPlan,
   units: readonly Unit[],
@@ -121,8 +121,8 @@ function collectEventKeys(
 }
 
 /**
- * Finds the unit of each stream that the runner has merged: by the events of the stream's calls or, if there are none,
- * by its name.
+ * Finds the unit of each merged stream of the runner: by an event that one of its calls got, or by its path if no call
+ * got an event.
  */
 function findRunnerUnits(calls: CallReport, said: RunnerStatus, units: readonly Unit[], plan: DelayPlan) {
   const found = new Map<number, Unit>();
@@ -141,7 +141,7 @@ function findRunnerUnits(calls: CallReport, said: RunnerStatus, units: readonly 
   return found;
 }
 
-/** Finds, for each thread of the run in each unit, the recorded thread whose events it mostly got. */
+/** For each thread of the run and each unit, finds the recorded thread from which the thread got most of its events. */
 function findThreadKeys(calls: CallReport, eventKeys: readonly string[], units: ReadonlyMap<number, Unit>) {
   const counts = new Map<string, Map<string, number>>();
   for (let at = 0; at < calls.count; at++) {
@@ -158,15 +158,13 @@ function findThreadKeys(calls: CallReport, eventKeys: readonly string[], units: 
   );
 }
 
-/**
- * Sorts the calls by the time they were received, because a report has them in the order in which they were answered.
- */
+/** Sorts the calls by the time at which the helper received them. The report has them in the order of the answers. */
 function sortByReception({ receivedNs, count }: CallReport): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, at) => at);
   return order.sort((one, other) => receivedNs[one]! - receivedNs[other]! || one - other);
 }
 
-/** Pairs the events of one sequence with the calls of the same sequence or another one. */
+/** Builds the input of the alignment from the events of `recorded` and the calls of `made`. */
 export function pairSequences(
   plan: DelayPlan,
   calls: CallReport,

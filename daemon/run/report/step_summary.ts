@@ -1,7 +1,7 @@
 /**
- * Renders a run as Markdown for the summary of a job of GitHub Actions, and appends it to the file that the runner
- * names. Names, commands and lines of output are untrusted: every character that Markdown or HTML could read is written
- * as its number.
+ * Renders a run as Markdown for the job summary of GitHub Actions, and appends it to the summary file. Names, commands
+ * and output lines are untrusted, so every character with a meaning in Markdown or HTML is written as a numeric
+ * character reference.
  */
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { escapeControls } from '../../../agent/output/printable.ts';
@@ -9,13 +9,13 @@ import { formatClosingLine } from './closing_line.ts';
 import type { OutputLines, RunResult } from './result.ts';
 import { formatShortDuration } from './summary.ts';
 
-/** A command or a path can be longer than a page. */
+/** Maximum length of a text in the summary, because a command or a path may fill pages. */
 const TEXT_CHARACTERS_MAX = 500;
 
-/** Returns why the summary was not written; undefined if it was. */
+/** Appends the summary to the file at `path`. Returns why this failed; undefined if it succeeded. */
 export function appendStepSummary(path: string, result: RunResult): string | undefined {
   try {
-    // A pipe that nobody reads must not hold up the job.
+    // O_NONBLOCK: opening a pipe that nobody reads must not block the job.
     const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
     const file = openSync(path, flags, 0o644);
     try {
@@ -67,7 +67,10 @@ function formatCode(text: string): string {
   return text === '' ? '' : `<code>${escapeMarkdown(text)}</code>`;
 }
 
-/** Letters, digits, spaces and a few signs stay: a number instead of a sign has no meaning in Markdown or HTML. */
+/**
+ * Replaces all characters except letters, digits, spaces and a few signs by numeric character references, which have no
+ * meaning in Markdown or HTML.
+ */
 function escapeMarkdown(text: string): string {
   const short = text.length > TEXT_CHARACTERS_MAX ? `${text.slice(0, TEXT_CHARACTERS_MAX)}…` : text;
   return escapeControls(short.toWellFormed()).replace(

@@ -1,4 +1,4 @@
-/** Summarizes a run in a few lines, for people. */
+/** Formats a run as a few lines of text for the user. */
 import { escapeControls } from '../../../agent/output/printable.ts';
 import { formatClosingLine, isRequirement } from './closing_line.ts';
 import { formatErrorFigures } from './error_figures.ts';
@@ -10,7 +10,10 @@ import { MODES_OF_SUMS, percent } from './verdict.ts';
 
 const UNMATCHED_FILES_MAX = 3;
 
-/** Minimum difference between the two latenesses that is shown: a smaller difference exists even if no call waits. */
+/**
+ * Minimum difference between `late_at_most` and `late` at which `late_at_most` is shown. A smaller difference exists
+ * even if no call queues.
+ */
 const QUEUED_NS_MIN = 100_000;
 
 const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = {
@@ -33,7 +36,7 @@ export function formatSummaryLines(result: RunResult): string[] {
   if (result.proposed_maps.options.length > 0) lines.push(formatProposalLine(result.proposed_maps));
   for (const [what, count] of Object.entries(uncovered)) if (count > 0) lines.push(formatUncoveredLine(what, count));
   if (ended) lines.push(`the command ended with ${ended.code} after ${formatShortDuration(ended.duration_ns)}`);
-  // The first line has the verdict of a run that is faithful enough.
+  // Requirements that are met are left out, because the first line already has the verdict.
   for (const gate of gates.filter((gate) => !gate.met || !isRequirement(gate)))
     lines.push(`${gate.gate}: ${gate.met ? 'met' : 'not met'}, ${gate.detail}`);
   if (repeated) lines.push(formatRepeatedLine(result, repeated));
@@ -111,7 +114,10 @@ interface NeverCalled {
   isOutput: boolean;
 }
 
-/** A file is one line, also if several threads called on it. The logs of recorded services come in one line after other files. */
+/**
+ * Formats the files on which the run never called, one line per file. Logs of recorded services are only counted, in
+ * one line at the end, unless there are no other files.
+ */
 function formatNeverCalled({ streams }: Figures): string[] {
   const files = new Map<string, NeverCalled>();
   for (const { op_class, path, recorded_events, is_output, calls } of streams) {
@@ -156,7 +162,7 @@ function formatMatchCounts(how: MatchKindCounts): string {
   return parts.join(', ') || 'none';
 }
 
-/** Formats a duration with three significant digits, which are enough here. */
+/** Formats a duration with three significant digits. */
 export function formatShortDuration(ns: number): string {
   const size = Math.abs(ns);
   if (size < 1000) return `${Math.round(ns)}ns`;

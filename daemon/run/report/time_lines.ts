@@ -1,6 +1,6 @@
 /**
- * Draws the incident and the run one above the other, as SVG: one lane per path, with the incident's calls above the
- * run's, on one time scale.
+ * Draws the calls of the incident and of the run as SVG on one time scale. Each path has a lane, in which the
+ * incident's calls are drawn above the run's calls.
  */
 import type { DelayPlan } from '../plan/compile.ts';
 import { escapeMarkup } from './markup.ts';
@@ -19,7 +19,7 @@ const LABEL_CHARACTERS_MAX = 44;
 
 interface StreamLane {
   label: string;
-  /** The longest wait that begins at each pixel, in the plan and in the run. */
+  /** The longest wait in nanoseconds that begins at each pixel, in the plan and in the run. */
   planned: Float64Array;
   run: Float64Array;
   totalNs: number;
@@ -40,7 +40,7 @@ export function timeLines(plan: DelayPlan, calls: CallReport): string {
   ].join('\n');
 }
 
-/** Collects the lanes: the helper's streams and, in separate lanes, the recorded streams that no call matched. */
+/** Collects the lanes: one for each merged stream of the helper, and one for each recorded stream without a match. */
 function collectLanes(plan: DelayPlan, calls: CallReport, endNs: number): StreamLane[] {
   const laneOfStream = new Map<number, StreamLane>();
   const laneOfMerged = new Map<number, StreamLane>();

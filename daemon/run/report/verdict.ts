@@ -7,25 +7,25 @@ import { nameReasons } from './names.ts';
 export const VERDICTS = ['replayed', 'partial', 'diverged', 'unsupported'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** How the reason begins that a machine is too noisy. */
+/** The start of the reason for a machine that is too noisy; `isOnlyNoisy` recognizes the reason by this text. */
 const NOISY = 'the machine is too noisy';
 const REPLAYED_SHARE = 0.9;
 const SLOWEST_SHARE = 0.8;
 export const PARTIAL_SHARE = 0.5;
 /**
- * Minimum length of the events that matter, as a share of the slowest event: shorter events are not what an incident is
- * about.
+ * Minimum duration of the events to which noise is compared, as a share of the slowest event's duration. Shorter events
+ * do not make up the incident.
  */
 const MATTERS_SHARE = 0.1;
 
 export interface Judgement {
-  /** `failed` means that the runner failed, which is no verdict on the incident. */
+  /** The verdict on the run; `failed` means that the runner itself failed. */
   verdict: Verdict | 'failed';
-  /** Why the verdict is not better, and what else is worth knowing. */
+  /** Reasons why the verdict is not better, and warnings. */
   reasons: string[];
 }
 
-/** Modes in which no call has an event for itself, so that only the sums can be compared. */
+/** Modes in which calls are not matched with single events, so only total times can be compared. */
 export const MODES_OF_SUMS: readonly string[] = ['dist', 'stall'];
 
 export function judge(figures: Figures, mode: string): Judgement {
@@ -51,16 +51,16 @@ export function judge(figures: Figures, mode: string): Judgement {
 }
 
 /**
- * Maximum number of interrupted calls, and their maximum share of all calls. If both are exceeded, the build is not the
- * one that production ran.
+ * Maximum number of interrupted calls, and their maximum share of all calls. If both are exceeded, the interruptions
+ * changed the build's behaviour too much for a replay.
  */
 const INTERRUPTED_MAX = 5;
 const INTERRUPTED_SHARE_MAX = 0.005;
 
 /**
- * Judges calls that a signal interrupted before the helper received them. Such a call to a file fails with EINTR if the
- * signal's handler has no SA_RESTART; without the helper, it would not fail. The count includes threads that ended at
- * that time, and some of the calls that the kernel made again.
+ * Takes into account the calls that a signal interrupted before the helper received them. Such a call to a file fails
+ * with EINTR if the signal handler was installed without SA_RESTART; without the helper, it would succeed. The count
+ * may be too high, because it also includes threads that ended at that moment and some calls that the kernel restarted.
  */
 export function addInterrupted(
   { verdict, reasons }: Judgement,
@@ -80,14 +80,14 @@ function computeSumsShare({ injected_ns, planned_ns }: Figures): number {
   return larger === 0 ? 1 : smaller / larger;
 }
 
-/** Returns whether a run is only partial because of its machine: it made the calls of the incident. */
+/** Returns whether noise of the machine is the only reason why a run is partial. */
 export function isOnlyNoisy({ verdict, reasons }: Judgement): boolean {
   return verdict === 'partial' && reasons.every((reason) => reason.startsWith(NOISY));
 }
 
 /**
- * Returns why the machine is too noisy, if it is: waits that take half as long again as planned, or longer, are not the
- * waits that made up the incident.
+ * Returns the reason for a machine that is too noisy; otherwise undefined. A machine is too noisy if waits are late by
+ * more than half of one of the incident's slowest events.
  */
 function findNoiseReason({ late_at_most: { p99_ns }, slowest }: Figures): string | undefined {
   const least = slowest.findLast(({ target_ns }) => target_ns >= slowest[0]!.target_ns * MATTERS_SHARE)?.target_ns;
@@ -103,7 +103,7 @@ const NOT_KNOWN = {
   by_name_ns: 'the names of several files were generated, and their calls do not tell them apart',
 } as const;
 
-/** Lists the reasons that put more than a tenth of the planned time in doubt. */
+/** Lists the reasons that make more than a tenth of the planned time uncertain. */
 function listUncertainReasons({ uncertain, planned_ns, guessed_ns }: Figures): string[] {
   const isMuch = (ns: number) => ns > planned_ns * (1 - REPLAYED_SHARE);
   const reasons = Object.entries(NOT_KNOWN)
