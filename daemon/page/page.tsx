@@ -1,4 +1,4 @@
-/** The web page: asks for a token if it needs one, then shows the view that the address names. */
+/** The web page: it asks for a token if the daemon requires one, and shows the view that the page's address names. */
 
 import { render } from 'preact';
 import { useCallback, useEffect, useErrorBoundary, useMemo, useState } from 'preact/hooks';
@@ -35,7 +35,7 @@ const VIEW_OF_KEY: ReadonlyMap<string, ViewName> = new Map([
   ['4', 'health'],
 ]);
 
-/** Failures that the user can fix with a token. */
+/** Codes of failures that a token can fix. */
 const TOKEN_CODES = ['unauthorized', 'too_many_attempts'];
 
 type PageEntry = { access: Access } | { failure: Failure | null; isTokenNeeded: boolean };
@@ -65,7 +65,7 @@ function App() {
       if (tokens.get() === null) await tokens.askOthers();
       const hadToken = tokens.get() !== null;
       await enter();
-      // A tab that had no token shows the form without an error message.
+      // A tab without a stored token shows the form without an error message, because the user made no mistake.
       if (!hadToken) setEntry((now) => (now && isTokenMissing(now) ? { ...now, failure: null } : now));
     };
     void begin();
@@ -132,7 +132,7 @@ function App() {
   );
 }
 
-/** Shows an error of the page itself, because a blank page would look like an answer. */
+/** Shows the named view, or the error that the page's own code threw: a blank page would look like an empty answer. */
 function View({ link: { view: name, transaction, trace } }: { link: Link }) {
   const [error, reset] = useErrorBoundary();
   if (error)
@@ -157,7 +157,10 @@ function View({ link: { view: name, transaction, trace } }: { link: Link }) {
 const isTokenMissing = (entry: PageEntry): entry is { failure: Failure | null; isTokenNeeded: boolean } =>
   'isTokenNeeded' in entry && entry.isTokenNeeded;
 
-/** Asks for a token again after the last one expired or was revoked; several requests may detect this. */
+/**
+ * Returns an entry that asks for a new token, because the last token expired or was revoked. An entry that already has
+ * a failure keeps it, because several requests may report the same token.
+ */
 function refuseEntry(entry: PageEntry): PageEntry {
   if (!('access' in entry)) return { ...entry, isTokenNeeded: true };
   const detail = 'the token has expired or was revoked';

@@ -1,6 +1,6 @@
 /**
- * The page's second thread, which reads events and lays them out as lanes; no task of the first thread therefore takes
- * long.
+ * The page's second thread, a web worker: it reads events and lays them out as lanes, so that the first thread stays
+ * free to draw and to handle input.
  */
 import { escapeListItem } from '../base/list_text.ts';
 import type { ReceivedCoverage } from '../contract/received.ts';
@@ -20,10 +20,10 @@ import { computeOutline } from './draw/extents.ts';
 import { collectChoices } from './lanes/choices.ts';
 
 const MEDIA_TYPE = 'application/vnd.kreplay.columns';
-/** Number of events from which the first picture is drawn. */
+/** Number of events after which the first picture is drawn. */
 const FIRST_EVENTS = 4096;
 
-/** The global object of a worker, which the types of the page's first thread do not have. */
+/** The worker's global object, declared here because the DOM types describe only a window. */
 declare const self: {
   postMessage(message: LanesAnswer | CallsAnswer, buffers: ArrayBuffer[]): void;
   addEventListener(type: 'message', listener: (event: MessageEvent<LanesQuestion | CallsQuestion>) => void): void;
@@ -41,9 +41,9 @@ async function load(question: LanesQuestion): Promise<void> {
   const { othersPath, othersMax } = question;
   const notYet = { coverage: null, isOthersCut: null };
   const own = await readOwn(question, (columns) => answer(question, columns, notYet));
-  // The daemon can work on the answer while this thread lays out the events that it already has.
+  // The request is sent before the own events are laid out, so that the daemon works on its answer meanwhile.
   const response = requestColumns(question, addDevices(othersPath, own.columns()));
-  // A copy of the columns is posted, because this thread loses the memory that it posts.
+  // Posting transfers the memory of the columns to the other thread, so a copy is posted.
   answer(question, own.columns(), { coverage: own.coverage, isOthersCut: null });
   const others = await readColumns(response, othersMax, () => {});
   const isOthersCut = others.coverage === null;
@@ -98,8 +98,8 @@ function answer(
 }
 
 /**
- * Reads the events of the transactions and the requests that their tasks queued, which together show what the
- * transactions' time was spent on.
+ * Reads the transactions' events, and the block requests that the transactions' tasks queued. Both are needed to
+ * explain how the transactions spent their time.
  */
 async function readOwn(question: LanesQuestion, onFirst: (columns: EventColumns) => void): Promise<ReadColumns> {
   const { ownPath, queuedPaths } = question;
@@ -118,8 +118,8 @@ interface ReadColumns {
 }
 
 /**
- * Limits the requests of others to the devices of the transactions. Transactions without a device are shown with all
- * devices, because the device that they waited for is not known.
+ * Adds the transactions' devices to a path, so that the daemon returns the requests of these devices only. Without a
+ * known device, the path asks for the requests of all devices.
  */
 function addDevices(path: string, columns: EventColumns): string {
   const parameters = listDevices(columns).map((name) => `&device=${encodeURIComponent(escapeListItem(name))}`);
@@ -183,7 +183,7 @@ async function* readLines(response: Response): AsyncGenerator<string> {
     }
     if (rest !== '') yield rest;
   } finally {
-    // An answer that is not read to its end must not keep its connection open.
+    // Closes the connection even if the answer was not read to its end.
     void reader.cancel();
   }
 }

@@ -1,11 +1,11 @@
 /**
- * Texts that the browser keeps for the page. If the browser denies storage, they are kept in memory until the page is
- * closed.
+ * Texts that the browser keeps for the page. If the browser denies storage, the texts are kept in memory until the
+ * page is closed.
  */
 
 export interface KeptTexts {
   get(key: string): string | null;
-  /** Keeps a text; null removes the text of the key. */
+  /** Stores the text under the key; null removes the key. */
   set(key: string, text: string | null): void;
 }
 

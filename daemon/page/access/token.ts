@@ -1,6 +1,6 @@
 /**
- * The token of this tab, kept until the tab is closed. A cookie is not used, because it would be sent to every server
- * on this host; a new tab requests the token from the other tabs.
+ * The token of this tab, kept until the tab is closed. A new tab requests the token from the other tabs. A cookie is
+ * not used, because the browser would send it to every server on this host.
  */
 import { createKeptTexts } from './kept_texts.ts';
 

@@ -1,33 +1,36 @@
-/** Sends requests to the daemon with this tab's token, and parses its JSON without rounding integers. */
+/** Sends requests to the daemon with this tab's token, and parses the daemon's JSON without rounding integers. */
 import { parseJson } from '../../base/exact_json.ts';
 import type { TokenKeeper } from '../access/token.ts';
 import { createUnreachableFailure, FailedRequest, type Failure, readFailure } from './failure.ts';
 
 export interface AskOptions {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Sent as JSON, in which bigints are integers. */
+  /** The request's body, sent as JSON with bigints as integers. */
   body?: object;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  /** Lets the request outlive the page. */
+  /** Whether the request continues after the page is closed. */
   keepalive?: boolean;
 }
 
 export interface Daemon {
-  /** Throws a FailedRequest unless the daemon answers with success. */
+  /** Returns the answer. Throws a FailedRequest if the daemon cannot be reached or answers with an error status. */
   ask(path: string, asked?: AskOptions): Promise<Response>;
-  /** Returns the parsed body of the answer; undefined if it is empty. */
+  /** Returns the parsed body of the answer; undefined for an empty body. */
   askJson<Body>(path: string, asked?: AskOptions): Promise<Body>;
   /**
-   * Creates the error for a failure that another thread reports; a missing token is handled as in this thread's
-   * requests.
+   * Creates the error for a failure that the second thread reports. After `unauthorized`, the page asks for a token,
+   * as it does after this thread's own requests.
    */
   createFailedRequest(failure: Failure): FailedRequest;
   /** Returns the headers that authorize this tab. */
   authorization(): Record<string, string>;
 }
 
-/** Calls `onUnauthorized` when a token is needed and the tab has none. */
+/**
+ * Creates the daemon's client, which calls `onUnauthorized` when the daemon asks for a token or refuses the tab's
+ * token.
+ */
 export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): Daemon {
   const authorization = (): Record<string, string> => {
     const token = tokens.get();
@@ -38,8 +41,8 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
     const request: RequestInit = {
       method,
       headers: { Accept: 'application/json', ...authorization(), ...headers },
-      // A proxy in front of the daemon may identify people by cookie, password or certificate. Answers change, so they
-      // are not cached.
+      // `same-origin` also sends cookies, passwords and certificates, by which a proxy in front of the daemon may
+      // identify people. Answers change, so they are not cached.
       credentials: 'same-origin',
       cache: 'no-store',
       redirect: 'manual',
@@ -82,7 +85,7 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
   };
 }
 
-/** Writes JSON with bigints as integers; JSON.rawJSON is missing in some browsers. */
+/** Returns a value as JSON with bigints as integers. JSON.rawJSON, which could do this, is missing in some browsers. */
 export function encodeExactJson(value: unknown): string {
   if (typeof value === 'bigint') return value.toString();
   if (Array.isArray(value)) return `[${value.map(encodeExactJson).join(',')}]`;

@@ -1,35 +1,36 @@
-/** Server-sent events of the daemon, over connections that may break. */
+/** Reads the daemon's server-sent events, and connects again after a connection breaks. */
 import type { Daemon } from './daemon.ts';
 import { type Failure, toFailure } from './failure.ts';
 import { createMessageReader, type EventSourceMessage } from './messages.ts';
 
 /**
- * How a message ends its connection: `again` asks for a new connection, `over` says that no more messages will come.
+ * How a message ends its connection: after `again` the page opens a new connection, and after `over` it does not,
+ * because no more messages will come.
  */
 export type ConnectionEnding = 'again' | 'over';
 
 export interface EventStream {
   /** Returns the path for the next connection. */
   path: () => string;
-  /** Id of the newest message that the page has; null if it has none. */
+  /** Id of the newest message that the page has received; null before the first message. */
   lastId: string | null;
   onOpen?: (response: Response) => void;
-  /** Returns how the message ends the connection; undefined if it does not. */
+  /** Handles a message. Returns how the message ends the connection; undefined if the connection goes on. */
   onMessage: (message: EventSourceMessage) => ConnectionEnding | undefined;
   /** Called when a connection breaks or is refused, before the next attempt. */
   onLost: (failure: Failure) => void;
-  /** Failure codes after which another attempt does not help. */
+  /** Codes of failures after which the page does not connect again. */
   final: ReadonlySet<string>;
 }
 
-/** A daemon sends something every 15 seconds, so a longer silence means that the connection is broken. */
+/** Longest silence before a connection counts as broken. The daemon sends something at least every 15 seconds. */
 const SILENCE_MS_MAX = 40_000;
 /** Time after which the reading of a backlog pauses, so that the browser can draw and handle input. */
 const WORK_MS_MAX = 10;
 
 /**
- * Reads a stream until the signal aborts or the stream is over; resolves to the failure that ended it, or to null.
- * Messages sent while a connection was broken come with the next connection, and no message comes twice.
+ * Reads a stream until the signal aborts or the stream is over. Resolves to the failure that ended the stream, or to
+ * null. Each new connection sends the id of the last message, so that the daemon continues after that message.
  */
 export async function followStream(daemon: Daemon, stream: EventStream, signal: AbortSignal): Promise<Failure | null> {
   let { lastId: seen } = stream;
@@ -64,7 +65,7 @@ export async function followStream(daemon: Daemon, stream: EventStream, signal: 
   return null;
 }
 
-/** Time to wait before the next attempt, in milliseconds; the first attempt is number 0. */
+/** Returns the time to wait before the next attempt, in milliseconds; the first attempt is number 0. */
 export function retryMs(attempt: number): number {
   return RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)]!;
 }
@@ -78,7 +79,7 @@ async function readMessages(
   onEvent: (message: EventSourceMessage) => void,
 ): Promise<void> {
   const readPart = createMessageReader((message) => {
-    // Messages read after the abort are dropped: `seen` stays before them, so that they can be read again.
+    // A message that arrives after the abort is dropped: its id is not stored, so that a later stream reads it again.
     if (!signal.aborted) onEvent(message);
   });
   let timer: ReturnType<typeof setTimeout> | undefined;

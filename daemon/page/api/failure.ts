@@ -2,8 +2,8 @@
 
 export interface Failure {
   /**
-   * Problem code of the API; `unreachable` without an answer, `cut` or `malformed` if the answer is not readable, and
-   * `signed_out` if a proxy asks people to sign in.
+   * Problem code of the API, or a code of the page: `unreachable` without an answer, `cut` or `malformed` for an
+   * unreadable answer, and `signed_out` if a proxy asks the user to sign in.
    */
   code: string;
   /** HTTP status of the answer; 0 without an answer. */
@@ -23,7 +23,7 @@ export class FailedRequest extends Error {
   }
 }
 
-/** The code of an answer that ended early. */
+/** Failure code of an answer that ended early. */
 export const CUT = 'cut';
 
 /** Advice on what to do next, by problem code. */
@@ -51,7 +51,10 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   [CUT, 'if it stays so, ask for less, and see the log of the daemon'],
 ]);
 
-/** Statuses with which a proxy asks people to sign in; 0 stands for a redirect. */
+/**
+ * Statuses with which a proxy asks the user to sign in. A redirect has status 0, because `redirect: 'manual'` hides
+ * its status.
+ */
 const SIGNED_OUT = [0, 401, 403, 407];
 
 /** Codes of failures that may pass without a change to the request. */
@@ -88,7 +91,7 @@ export async function readFailure(response: Response): Promise<Failure> {
   } catch {
     // The answer is a proxy's own page or was cut, so only its status is known.
   }
-  // A redirect to a sign-in page has no status here.
+  // A redirect to a sign-in page has status 0.
   const by = `a proxy before the daemon answers with ${status ? `status ${status}` : 'a redirect'}`;
   if (SIGNED_OUT.includes(status)) return { ...about, code: 'signed_out', detail: by };
   if (status > 501) return { ...about, code: 'unreachable', detail: by };

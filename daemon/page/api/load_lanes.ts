@@ -11,22 +11,22 @@ import { askThread } from './second_thread.ts';
 
 export interface LanesQuestion {
   transactions: readonly string[];
-  /** Number of the transactions' events. */
+  /** Number of events of all the transactions. */
   eventCount: number;
   /** Start of the transactions' first event, in nanoseconds since the epoch; given if only a later part is read. */
   firstNs?: bigint;
-  /** Name of the transactions in the sentence, safe to read. */
+  /** Name of the transactions in the sentence, formatted for display. */
   name: string;
   /**
-   * Paths of three kinds of events: the transactions' own events, the requests that their tasks queued, and all
-   * requests to the devices of their nodes during their time.
+   * `ownPath` asks for the transactions' own events, and `queuedPaths` for the block requests that their tasks queued.
+   * `othersPath` asks for all requests to the devices of their nodes during the same time.
    */
   ownPath: string;
   queuedPaths: readonly string[];
   othersPath: string;
   /** Number of requests from `othersPath` after which reading ends. */
   othersMax: number;
-  /** Nanoseconds that are added to the times of each node. */
+  /** Clock correction of each node, in nanoseconds, which is added to the times of the node's events. */
   clockOffsetsNs: ReadonlyMap<string, bigint>;
   headers: Record<string, string>;
 }
@@ -35,7 +35,7 @@ export interface ReadLanes {
   model: LanesModel;
   outline: LanesOutline;
   choices: Choices;
-  /** Null while only the first events are read, and if the transactions have no events of their own. */
+  /** Breakdown of the transactions' time; null while only the first events are read, and without own events. */
   breakdown: Breakdown | null;
   /** Sentence that says what the picture shows. */
   sentence: string;

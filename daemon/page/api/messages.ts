@@ -8,11 +8,14 @@ export interface EventSourceMessage {
   data: string;
 }
 
-/** Ends of lines; a carriage return at the end of a part may be the first half of one. */
+/**
+ * Matches the end of a line. A carriage return at the end of a part does not match, because the next part may begin
+ * with its line feed.
+ */
 const LINE_END = /\r\n|\n|\r(?!$)/;
 const FIELD = /^(event|id|data)(?:: ?(.*))?$/s;
 
-/** Returns a function that takes the next part of the text and passes each message that the part completes. */
+/** Returns a function that takes the next part of the text and calls `onMessage` with each message that is complete. */
 export function createMessageReader(onMessage: (message: EventSourceMessage) => void): (part: string) => void {
   let rest = '';
   let fields: Partial<EventSourceMessage> = {};

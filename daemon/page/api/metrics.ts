@@ -1,10 +1,11 @@
-/** Parses those parts of Prometheus' text format that the page needs. */
+/** Parses the parts of Prometheus' text format that the page needs. */
 
 /** Matches a sample: a name, labels whose quoted texts may have any character, and a value. */
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\})? (\S+)/;
 
 /**
- * Returns the sum of each metric over its labels, by name; a metric that is missing in the text is missing in the map.
+ * Returns the sum of each metric over its labels, by the metric's name. The map has no entry for a metric that the
+ * text does not contain.
  */
 export function parseMetricSums(text: string): ReadonlyMap<string, number> {
   const sums = new Map<string, number>();
@@ -17,17 +18,15 @@ export function parseMetricSums(text: string): ReadonlyMap<string, number> {
 }
 
 export interface AgentCost {
-  /** Share of one CPU since the agent's start. */
+  /** Mean share of one CPU that the agent has used since its start. */
   cpu: number;
   memoryBytes: number;
-  /** The largest share of the event ring that was in use during the last minute; null if that is not known. */
+  /** The largest share of the event ring that was in use during the last minute; null if unknown. */
   ringPeak: number | null;
   recordedCount: number | null;
 }
 
-/**
- * Cost of the agent that runs beside the daemon, and how close it came to losing events; null while no agent answers.
- */
+/** Returns the costs of the daemon's agent, and how full its event ring was; null if the metrics contain no agent. */
 export function computeAgentCost(metrics: string, nowMs: number): AgentCost | null {
   const sums = parseMetricSums(metrics);
   const getMetric = (name: string) => sums.get(`kreplay_${name}`) ?? null;

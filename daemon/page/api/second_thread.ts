@@ -1,6 +1,6 @@
-/** The page's second thread: a new one is started for each question. */
+/** Sends questions to the page's second thread, a web worker; each question starts a new thread. */
 
-/** The bundler puts the address of the second thread's script here. */
+/** Address of the second thread's script, which the bundler inserts. */
 declare const WORKER_ADDRESS: string;
 
 interface TrustedTypes {
@@ -11,14 +11,17 @@ interface TrustedTypes {
 }
 
 /**
- * The page's security policy allows only script addresses that this object makes, and it makes only the address of the
+ * The page's security policy accepts script addresses only from this object, which returns only the address of the
  * page's own worker.
  */
 const policy = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes?.createPolicy('kreplay', {
   createScriptURL: () => WORKER_ADDRESS,
 });
 
-/** Passes each answer to `taken`, and resolves when `taken` returns true. The signal ends the thread. */
+/**
+ * Starts a thread for the question, and calls `taken` with each answer. Resolves when `taken` returns true. The signal
+ * ends the thread.
+ */
 export function askThread<Answer>(
   question: object,
   taken: (answer: Answer) => boolean,

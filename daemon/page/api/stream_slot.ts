@@ -1,13 +1,13 @@
 /**
- * Maximum number of streams that all tabs of a browser hold together. A browser opens six HTTP/1.1 connections to a
- * host, and a seventh request would wait forever, without an error.
+ * Maximum number of open streams in all tabs of a browser together. A browser opens at most six HTTP/1.1 connections
+ * to a host. Two of them stay free for other requests, which would otherwise wait forever.
  */
 const SLOTS = 4;
 const NAME = 'kreplay-stream';
 
-/** Resolves to a function that gives the slot back, or to null if other tabs hold all slots. */
+/** Resolves to a function that releases the slot, or to null if other tabs use all slots. */
 export async function takeSlot(locks: LockManager | undefined = navigator.locks): Promise<(() => void) | null> {
-  // Browsers have locks only if the page comes from this host or over HTTPS.
+  // Browsers offer locks only to pages from this host or over HTTPS.
   if (!locks) return () => {};
   for (let slot = 0; slot < SLOTS; slot++) {
     const release = await requestLock(locks, `${NAME}-${slot}`);

@@ -1,10 +1,10 @@
-/** The transactions of a trace, with the daemon's record of each. */
+/** Reads the transactions of a trace, with the daemon's summary of each transaction. */
 import type { ReceivedCoverage, ReceivedTransaction } from '../../contract/received.ts';
 import type { Daemon } from './daemon.ts';
 
 export interface Trace {
   transactions: ReceivedTransaction[];
-  /** Number of events whose owner or origin has the trace. */
+  /** Number of events whose owner or origin belongs to the trace. */
   eventCount: number;
   coverage: ReceivedCoverage;
 }
@@ -27,7 +27,8 @@ export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSi
     const transaction = await daemon.askJson<ReceivedTransaction>(`/api/transactions/${encodeURIComponent(id)}`, {
       signal,
     });
-    // A request to a device that carries data of the trace may itself belong to any other transaction.
+    // A block request can carry data of the trace although its own transaction is outside the trace. So a transaction
+    // that has only block requests counts only if its own trace id matches.
     const isOfCall = rows.some(({ group }) => !group.event_type.startsWith('block_'));
     return isOfCall || transaction.trace_id === traceId ? [transaction] : [];
   });

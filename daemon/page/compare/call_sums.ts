@@ -25,7 +25,10 @@ function groupCalls({ columns, shares }: LanesModel): CallGroup[] {
     if (!services.has(service)) services.set(service, services.size);
     return services.get(service)!;
   });
-  /** Groups by number, because building text keys for a million events would take longer than all other work. */
+  /**
+   * Groups, indexed by a number that stands for call, target and service. Building text keys for a million events
+   * would take longer than all other work.
+   */
   const known: CallGroup[] = [];
   const getOrCreateGroup = (row: number): CallGroup => {
     const [call, { target }, { service }] = [callName(columns, row), getWhat(columns, row), getThread(columns, row)];
@@ -44,7 +47,9 @@ function groupCalls({ columns, shares }: LanesModel): CallGroup[] {
   return [...groups.values()];
 }
 
-/** Uses exact integers where doubles would be rounded. */
+/**
+ * Computes total, median and p99 of the rows' durations. If doubles would round a duration, exact integers are used.
+ */
 function computeDurationStats({ columns }: LanesModel, rows: readonly number[]) {
   const { duration, exact } = columns;
   if (exact.duration.size > 0) {

@@ -1,6 +1,6 @@
 /**
- * Reads the calls of a transaction as sums, in the page's second thread; a million events therefore never leave that
- * thread.
+ * Reads the sums of a transaction's calls. The page's second thread computes the sums, so that up to a million events
+ * never leave that thread.
  */
 import type { ReceivedCoverage } from '../../contract/received.ts';
 import type { Breakdown } from '../../model/lanes/breakdown.ts';
@@ -19,7 +19,7 @@ export interface ReadCalls {
   /** Parts of the transaction's time; null without own events. */
   breakdown: Breakdown | null;
   coverage: ReceivedCoverage | null;
-  /** Whether some requests of others were not read, because more were under way than the limit allows. */
+  /** Whether some requests of other programs were not read, because there are more than `othersMax`. */
   isOthersCut: boolean;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Compares reports of runs with each other, or with their incident. Several reports on one side are repeated runs,
- * whose values form a band from p10 to p90; sides whose bands overlap do not differ.
+ * Compares the reports of runs with each other, or with the incident that the runs replayed. Several reports on one
+ * side are repetitions of a run, whose values form a band from p10 to p90. If the bands of both sides overlap, the
+ * difference is within how runs vary.
  */
 import { type ComparedReport, computeDifference } from '../../model/run_difference.ts';
 import { selectQuantile } from './sums.ts';
@@ -20,9 +21,9 @@ export interface ReportRow {
   path: string;
   role: string;
   calls: readonly [a: Band | null, b: Band | null];
-  /** Time that the calls took on each side. A band is null where no report knows this time. */
+  /** Time that the calls took on each side; null if no report of the side contains this time. */
   took_ns: readonly [a: Band | null, b: Band | null];
-  /** Median of B minus median of A; 0 if one of them is not known. */
+  /** Median of B minus median of A; 0 if one of the medians is unknown. */
   changeNs: number;
   verdict: RowVerdict;
 }
@@ -31,7 +32,7 @@ export interface ReportComparison {
   beside: 'incident' | 'run';
   /** Rows, with the largest change first. */
   rows: ReportRow[];
-  /** Total time of all calls of a run. */
+  /** Total time of all calls in a run, on each side. */
   took_ns: readonly [a: Band, b: Band];
   verdict: RowVerdict;
 }
@@ -48,7 +49,10 @@ interface ReportsSide {
   totals: number[];
 }
 
-/** Compares the runs in `b`, which has at least one, with the runs in `a`, or with their incident if `a` is empty. */
+/**
+ * Compares the runs in `b`, which is not empty, with the runs in `a`. If `a` is empty, compares the runs with their
+ * incident.
+ */
 export function compareReports(a: readonly ComparedReport[], b: readonly ComparedReport[]): ReportComparison {
   const runs = collectSide(b, 1);
   const before = a.length > 0 ? collectSide(a, 1) : collectSide(b, 0);
@@ -73,10 +77,10 @@ export function compareReports(a: readonly ComparedReport[], b: readonly Compare
   };
 }
 
-/** An unknown time counts as 0, because the change may be as large as the known one. */
+/** An unknown time counts as 0, so that a row with only one known time is sorted by that time. */
 const computeChangeSize = ({ took_ns: [a, b] }: ReportRow) => Math.abs((b?.median ?? 0) - (a?.median ?? 0));
 
-/** Collects one side of the difference between each run and its incident: 0 is the incident, 1 the run. */
+/** Collects the values of one side of each report: side 0 is the incident, side 1 the run. */
 function collectSide(reports: readonly ComparedReport[], side: 0 | 1): ReportsSide {
   const rows = new Map<StreamKey, RunValues>();
   const totals: number[] = [];
@@ -95,7 +99,7 @@ function collectSide(reports: readonly ComparedReport[], side: 0 | 1): ReportsSi
   return { rows, totals };
 }
 
-/** Fills in runs without such calls as runs with zero calls that took no time. */
+/** Adds zero calls and zero time for each run that has no such calls. */
 function fillMissingRuns(values: RunValues | undefined, runs: number): RunValues {
   const { calls, took_ns } = values ?? createValues();
   const missing = Array<number>(Math.max(runs - calls.length, 0)).fill(0);

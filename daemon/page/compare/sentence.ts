@@ -3,7 +3,7 @@ import { formatShortDuration } from '../../model/wording/exact_times.ts';
 
 export interface ChangePart {
   name: string;
-  /** Phrase that follows `11.8 ms of it`; unless it is given, `in` with the name. */
+  /** Phrase that follows `11.8 ms of it`; by default `in` and the name. */
   phrase?: string;
   changeNs: bigint;
 }
@@ -16,8 +16,9 @@ interface Words {
 }
 
 /**
- * Builds, for example, `B took 12.4 ms longer than A: 11.8 ms of it in fsync.` The changes of the parts add up to the
- * whole change, so the words `of it` are used only for a part that changed no more than the whole.
+ * Builds, for example, `B took 12.4 ms longer than A: 11.8 ms of it in fsync.` The words `of it` are used only if the
+ * part's change is no larger than the whole change: a part can have a larger change if other parts changed in the
+ * other direction.
  */
 export function changeSentence(parts: readonly ChangePart[], { a, b, isPerSecond = false }: Words): string {
   const changeNs = parts.reduce((sum, part) => sum + part.changeNs, 0n);

@@ -2,7 +2,7 @@
 
 export interface CallTotals {
   call: string;
-  /** The file or device; null if there is none or it is not known. */
+  /** File or device of the calls; null if the calls have no target, or if it is unknown. */
   target: string | null;
   service: string;
   count: number;
@@ -16,7 +16,7 @@ export interface JoinedRow {
   call: string;
   target: string | null;
   service: string;
-  /** The calls of side A; null if only the other side has such calls. */
+  /** Totals of the calls on side A; null if only side B has such calls. */
   a: CallTotals | null;
   b: CallTotals | null;
   /** Total time of B minus total time of A, in nanoseconds; if the windows differ in length, both are per second. */
@@ -63,9 +63,7 @@ function compareSizes(one: bigint, other: bigint): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/**
- * Returns the quantile for a share of all values: the value at place `ceil(share * count)`, counted from the smallest.
- */
+/** Returns a quantile: the value of rank `ceil(share * count)`, where the smallest value has rank 1. */
 export function selectQuantile<Value>(ascending: ArrayLike<Value>, share: number): Value {
   return ascending[Math.max(Math.ceil(share * ascending.length), 1) - 1]!;
 }

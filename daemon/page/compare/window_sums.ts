@@ -1,4 +1,4 @@
-/** The sums of a window of time, as `GET /api/stats` gives them. */
+/** The sums of a time window, as `GET /api/stats` returns them. */
 import type { ExactInteger, ReceivedCoverage } from '../../contract/received.ts';
 import type { CallTotals } from './sums.ts';
 

@@ -1,23 +1,23 @@
 /**
- * The time axis of a picture: the time in view and, right of a break, the folded part, which is so much later that one
- * scale for both would leave no room for the rest.
+ * The time axis of a picture: the time in view on the left and, right of a break, a much later time that has its own
+ * scale. One common scale would leave too little width for the time in view.
  */
 import type { TimeSpan } from '../../model/lanes/model.ts';
 import { computeTimeNs, computeXPx, type View } from './view.ts';
 
 export interface Axis {
   view: View;
-  /** Starts at the end of `view` or later; null without a break. */
+  /** The later time, which starts at the end of `view` or after it; null without a break. */
   folded: View | null;
 }
 
 /** Width of the break, in CSS pixels. */
 export const BREAK_PX = 12;
 const FOLDED_PX = 72;
-/** The largest share of a narrow picture's width that the folded part takes. */
+/** Maximum share of the picture's width for the folded part; it applies in narrow pictures. */
 const FOLDED_SHARE = 0.2;
 
-/** Divides the width of a picture; a picture without room for the folded part has no break. */
+/** Divides the picture's width between the two parts. A picture that is too narrow for the folded part has no break. */
 export function computeAxis(view: View, folded: TimeSpan | null): Axis {
   if (!folded) return { view, folded: null };
   const foldedPx = Math.min(FOLDED_PX, Math.floor(view.widthPx * FOLDED_SHARE));
@@ -26,17 +26,17 @@ export function computeAxis(view: View, folded: TimeSpan | null): Axis {
   return { view: { ...view, widthPx }, folded: { ...view, ...folded, widthPx: foldedPx } };
 }
 
-/** Left edge of the folded part, in CSS pixels. */
+/** Returns the left edge of the folded part, in CSS pixels. */
 export function computeFoldedLeftPx({ view }: Axis): number {
   return view.widthPx + BREAK_PX;
 }
 
-/** Width of the picture, in CSS pixels. */
+/** Returns the width of the picture, in CSS pixels. */
 export function computeAxisWidthPx(axis: Axis): number {
   return axis.folded ? computeFoldedLeftPx(axis) + axis.folded.widthPx : axis.view.widthPx;
 }
 
-/** Position of a time in CSS pixels. Times between the two parts are within the break. */
+/** Returns the position of a time, in CSS pixels. A time between the two parts has a position within the break. */
 export function computeAxisXPx(axis: Axis, ns: number): number {
   const { view, folded } = axis;
   if (!folded || ns <= view.toNs) return computeXPx(view, ns);
@@ -45,7 +45,7 @@ export function computeAxisXPx(axis: Axis, ns: number): number {
   return view.widthPx + ((ns - view.toNs) / (folded.fromNs - view.toNs)) * BREAK_PX;
 }
 
-/** Time at a position, in whole nanoseconds on the model's time line. */
+/** Returns the time at a position, in whole nanoseconds on the model's time line. */
 export function computeAxisTimeNs(axis: Axis, xPx: number): number {
   const { view, folded } = axis;
   if (!folded || xPx <= view.widthPx) return computeTimeNs(view, xPx);

@@ -1,6 +1,6 @@
 /**
- * Groups the events of a track by pixel column. With up to two events per column, it visits each event; with more, it
- * visits each column and finds its events by a search, so that a million events cost as much as a thousand.
+ * Groups the events of a track by pixel column. If the events are few or overlap, each event is visited. Otherwise the
+ * events of each column are found by a search, so that a million events cost as much as a thousand.
  */
 import { findFirstPlace } from '../../base/binary_search.ts';
 import { findFirstAtLeast } from '../../model/columns/event_columns.ts';
@@ -8,13 +8,13 @@ import type { TimeSpan } from '../../model/lanes/model.ts';
 import { findFirstFailed, findLongest, type LaneTrack } from '../../model/lanes/tracks.ts';
 import { computeColumnCount, computeViewScale, type View } from './view.ts';
 
-/** Arrays with one value for each column; a place is an index of the track's arrays. */
+/** Arrays with one value for each column. A place is an index into the track's arrays. */
 export interface Bins {
   /** Number of events that overlap the column. */
   counts: Uint32Array;
   /** Place of the longest event; -1 if the column is empty. */
   longest: Int32Array;
-  /** Place of the first failed event, which is marked whatever else the column has; -1 if no event failed. */
+  /** Place of the first failed event, for the column's failure mark; -1 if no event failed. */
   worst: Int32Array;
 }
 
@@ -25,15 +25,15 @@ export function createBins(columns: number): Bins {
 }
 
 /**
- * First column of an event of a track; the column may be left of the picture. Rounding never moves an event that begins
- * in view beyond the last column.
+ * Returns the first column of an event, which may be left of the picture. An event that begins in view always has a
+ * column in the picture, even if rounding would give a later column.
  */
 export function computeFirstColumn({ starts }: LaneTrack, place: number, view: View): number {
   const columns = computeColumnCount(view);
   return Math.min(Math.floor((starts[place]! - view.fromNs) * computeViewScale(view)), columns - 1);
 }
 
-/** Last column of an event; the column may be right of the picture. Even the shortest event has one column. */
+/** Returns the last column of an event, which may be right of the picture. Even the shortest event fills one column. */
 export function computeLastColumn(track: LaneTrack, place: number, view: View): number {
   const last = Math.ceil((track.ends[place]! - view.fromNs) * computeViewScale(view)) - 1;
   return Math.max(last, computeFirstColumn(track, place, view));
@@ -106,8 +106,8 @@ function binByColumn(track: LaneTrack, view: View, { counts, longest, worst }: B
 }
 
 /**
- * Finds the first place, at `from` or later, whose event starts at or after a column. The search starts `guess` places
- * after `from`, because neighbouring columns have about as many events, and its steps double.
+ * Finds the first place, at `from` or later, whose event starts in `column` or later. The search starts at `from +
+ * guess`, because neighbouring columns have similar numbers of events. From there, its steps double.
  */
 function gallop(
   starts: Float64Array,
@@ -123,7 +123,7 @@ function gallop(
   let step = 1;
   let probe = from + guess;
   if (probe < end && (starts[probe]! - fromNs) * scale >= column) {
-    // The place is at the guess or before it.
+    // The searched place is at the guess or before it.
     high = probe;
     for (probe -= step; probe >= from && (starts[probe]! - fromNs) * scale >= column; probe -= step) {
       high = probe;

@@ -1,15 +1,18 @@
-/** The part of a minimap that is in view; it is dragged as a whole or by one of its edges. */
+/** Computes drags of the part of a minimap that is in view: of the whole part, or of one of its edges. */
 import type { TimeSpan } from '../../model/lanes/model.ts';
 import { LEAST_NS } from './view.ts';
 
 export type Grip = 'from' | 'to' | 'whole';
 
-/** Half of the 24 pixels that WCAG requires: an edge can be gripped this far away on both sides. */
+/**
+ * Distance from an edge, on both sides, within which a pointer grips the edge: half of the 24 pixels that WCAG
+ * requires.
+ */
 const EDGE_PX = 12;
 
 /**
- * Finds the grip under a pointer; null outside the part in view. An edge reaches at most a quarter into a narrow part,
- * so that its middle can still be dragged.
+ * Finds the grip under a pointer; null outside the part in view. In a narrow part, each edge's grip covers at most a
+ * quarter of the width, so that the middle can still be dragged.
  */
 export function findGrip(fromPx: number, toPx: number, xPx: number): Grip | null {
   const insidePx = Math.min(EDGE_PX, (toPx - fromPx) / 4);
@@ -19,8 +22,8 @@ export function findGrip(fromPx: number, toPx: number, xPx: number): Grip | null
 }
 
 /**
- * Returns the span after its grip was moved by `byNs`: it stays within the bounds, and is never shorter than the
- * shortest view.
+ * Returns the span after its grip was dragged by `byNs`. The drag cannot move the span out of the bounds or make it
+ * shorter than the shortest view.
  */
 export function dragSpan({ fromNs, toNs }: TimeSpan, grip: Grip, byNs: number, bounds: TimeSpan): TimeSpan {
   const by = Math.round(byNs);

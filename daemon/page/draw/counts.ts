@@ -1,4 +1,4 @@
-/** Counts by process and time, for events that are too many to be drawn one by one. */
+/** Counts events by process and time, for transactions with too many events to draw each event. */
 import type { Density } from './density.ts';
 
 /** A row of `/api/stats` by bucket, node, service, process and event type. */
@@ -26,13 +26,13 @@ export interface BucketCounts {
   baseNs: bigint;
   bucketNs: bigint;
   bucketCount: number;
-  /** Processes in descending order of their numbers of events. */
+  /** Processes in descending order of `count`. */
   processes: ProcessCounts[];
   /** Density of all processes together. */
   all: Density;
 }
 
-/** Shortest bucket length with which at most `most` buckets cover the time from `firstNs` to `lastNs`. */
+/** Returns the shortest bucket length with which at most `most` buckets cover the time from `firstNs` to `lastNs`. */
 export function computeBucketNs(firstNs: bigint, lastNs: bigint, most: number): bigint {
   const length = lastNs - firstNs + 1n;
   // The first bucket may begin before the first event, so one more bucket may be needed.
@@ -45,8 +45,8 @@ interface Ended {
 }
 
 /**
- * End of a transaction's last event or last write-back, whichever is later: data may be written back after the
- * transaction has ended.
+ * Returns the end of a transaction's last event or of its last write-back, whichever is later: data may be written
+ * back after the transaction has ended.
  */
 export function computeLastEndNs({ last_end_ns, written_back }: Ended & { written_back: Ended }): bigint {
   const own = BigInt(last_end_ns ?? 0);
@@ -55,8 +55,8 @@ export function computeLastEndNs({ last_end_ns, written_back }: Ended & { writte
 }
 
 /**
- * Sums rows in buckets that begin at whole multiples of their length since the epoch, as the daemon's buckets do. Rows
- * later than `lastNs`, which were recorded after that time was read, extend the buckets.
+ * Sums rows by bucket. As in the daemon, buckets begin at whole multiples of `bucketNs` since the epoch. Rows later
+ * than `lastNs`, which were recorded after the page read `lastNs`, add further buckets.
  */
 export function sumCounts(
   rows: readonly CountedRow[],
@@ -98,8 +98,8 @@ export function sumCounts(
 }
 
 /**
- * Upper bound for the number of events that began at `fromNs` or later and before `toNs`, in nanoseconds since the
- * epoch: it sums whole buckets.
+ * Returns an upper bound for the number of events that began at `fromNs` or later and before `toNs`, in nanoseconds
+ * since the epoch. The bound is the sum of all buckets that overlap this time.
  */
 export function countMostEvents(
   { baseNs, bucketNs, bucketCount, all }: BucketCounts,

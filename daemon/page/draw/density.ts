@@ -1,7 +1,7 @@
-/** The number of events at each place of a minimap. */
+/** The number of events in each column of a minimap. */
 import type { LanesModel, TimeSpan } from '../../model/lanes/model.ts';
 
-/** Counts with one value for each column; all columns cover equal times. */
+/** Event counts with one value for each column; all columns cover the same length of time. */
 export interface Density {
   /** Number of events that overlap the column. */
   counts: Uint32Array;
@@ -19,7 +19,8 @@ export function computeDensity(
   columns: number,
 ): Density {
   const scale = columns / (toNs - fromNs);
-  // Only the begin and the end of each event are recorded, so that a long event costs no more than a short one.
+  // Each event changes only two values, at its start and after its end, so that a long event costs no more than a
+  // short one. Prefix sums then give the counts.
   const changes = new Int32Array(columns + 1);
   const failedChanges = new Int32Array(columns + 1);
   for (let row = 0; row < starts.length; row++) {
@@ -48,7 +49,8 @@ function computePrefixSums(changes: Int32Array): Uint32Array {
 }
 
 /**
- * Height of a column as a share of the largest, on a logarithmic scale, so that one event is visible next to a million.
+ * Returns the height of a column as a share of the highest column's height. The scale is logarithmic, so that one
+ * event is visible next to a million.
  */
 export function computeHeightShare(count: number, largest: number): number {
   return count === 0 ? 0 : Math.log1p(count) / Math.log1p(largest);

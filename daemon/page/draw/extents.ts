@@ -1,29 +1,32 @@
-/** The times that a picture of lanes shows: at first, at most, and right of the break. */
+/** The time spans of a picture of lanes: the span shown at first, the longest span, and the span right of the break. */
 
 import type { LanesModel, TimeSpan } from '../../model/lanes/model.ts';
 import { computeDensity, DENSITY_COLUMNS, type Density } from './density.ts';
 import { fitView } from './view.ts';
 
 export interface Extents {
-  /** The time shown at first: from the first event to the end of what the caller waited for. */
+  /** The span shown at first, from the first event to the end of the caller's wait. */
   normal: TimeSpan;
-  /** The time of `normal` extended by everything that was written back later. */
+  /** The span `normal`, extended to the end of the last write-back. */
   unfolded: TimeSpan;
-  /** The time of `unfolded` extended to every event of the picture. */
+  /** The span `unfolded`, extended to every event of the picture. */
   all: TimeSpan;
-  /** The time after `normal` in which data was written back; null if none was. */
+  /** The span after `normal` in which data was written back; null without a later write-back. */
   folded: TimeSpan | null;
 }
 
-/** Results for which every event is visited; the second thread computes them for the page. */
+/**
+ * Results that depend on every event. The second thread computes them, because they would block the first thread too
+ * long.
+ */
 export interface LanesOutline {
   extents: Extents;
-  /** Density during `extents.normal`; `unfolded` is that during `extents.unfolded`. */
+  /** Density of the events during `extents.normal`. */
   normal: Density;
   unfolded: Density;
 }
 
-/** Computes the outline; `laterNs` is when the caller's wait would end with the latency of a what-if. */
+/** Computes the outline. `laterNs` is the time at which the caller's wait would end with the latency of a what-if. */
 export function computeOutline(model: LanesModel, laterNs?: number): LanesOutline {
   const extents = computeExtents(model, laterNs);
   const normal = computeDensity(model, extents.normal, DENSITY_COLUMNS);

@@ -4,15 +4,13 @@ import { computeFirstColumn, computeLastColumn, findPlacesInView } from './bins.
 import { computeColumnCount, type View } from './view.ts';
 
 /**
- * Width up to which a failed event is narrow, in columns: a pointer hardly hits it by chance, so it comes before all
- * others.
+ * A failed event of at most this many columns is preferred over all other events, because a narrow bar is hard to hit.
  */
 const NARROW_COLUMNS = 3;
 
 /**
- * Finds the place in the track of the event at a position in CSS pixels; -1 if no event is within the tolerance. A
- * narrow failed event within the tolerance comes first, then the smallest event under the pointer, and then the nearest
- * event.
+ * Returns the place of the event at `xPx`, in CSS pixels; -1 if no event is within the tolerance. Narrow failed events
+ * are preferred; then the event nearest to the pointer, and of equally near events the shortest.
  */
 export function findHitPlace(track: LaneTrack, view: View, xPx: number, tolerancePx = 3): number {
   const { fromNs, toNs } = view;

@@ -1,4 +1,4 @@
-/** Texts within the bars of events: a bar has a text only if the text fits and the event is visible. */
+/** Places texts in the bars of events: a bar has a text only if the text fits and the event is visible. */
 import { getThread } from '../../model/columns/event_columns.ts';
 import { callName, type Lane, type LanesModel } from '../../model/lanes/model.ts';
 import type { LaneTrack } from '../../model/lanes/tracks.ts';
@@ -15,7 +15,7 @@ export interface Label {
   row: number;
 }
 
-/** Maximum number of labels: more would not be read, and would slow down a frame. */
+/** Maximum number of labels: nobody would read more labels, and they would slow down a frame. */
 export const LABELS_MAX = 300;
 const LEAST_WIDTH_PX = 24;
 const PADDING_PX = 4;
@@ -66,7 +66,7 @@ export function labelTexts(
     return [`${call} ${duration}`, call];
   }
   const queueNs = columns.queue[row]!;
-  // The label names the queue or the service time, whichever colours most of the bar.
+  // If the queue took more than half of the request's time, the label shows the time in the queue.
   const isQueued = queueNs > durationNs / 2;
   if (kind === 'own_requests') return isQueued ? [`queued ${formatShortDuration(queueNs)}`, duration] : [duration];
   const { service, comm } = getThread(columns, row);

@@ -12,7 +12,7 @@ export interface Sizes {
   gapPx: number;
   /** Height of a folded lane, including the gap to the next lane. */
   thinPx: number;
-  /** Height of the room below each track of the transaction for the bars that show its events with extra latency. */
+  /** Height below each of the transaction's tracks for the bars that show its events with extra latency. */
   belowPx?: number;
 }
 
@@ -47,15 +47,15 @@ export interface Layout {
 export interface Unfolded {
   /** Keys of lanes that are never folded, such as the lane of the selected event. */
   kept?: ReadonlySet<string>;
-  /** Whether no lane is folded. */
+  /** Whether all lanes are unfolded. */
   all?: boolean;
-  /** Times of the transaction's events with extra latency, which are drawn in the first part. */
+  /** Times of the transaction's events with extra latency; these events are drawn in the first part of the picture. */
   times?: ProjectedTimes | null;
 }
 
 /**
- * Places all lanes. A lane without an event in any part of the picture is folded in place, so that the order of lanes
- * never changes.
+ * Places all lanes. A lane without an event in any part of the picture is folded but keeps its position, so that the
+ * order of lanes never changes.
  */
 export function layOut(
   { groups }: LanesModel,
@@ -91,7 +91,7 @@ export function layOut(
   return layout;
 }
 
-/** Index in `tracks` of the track at a height; -1 if there is no track. */
+/** Returns the index in `tracks` of the track at `yPx`; -1 if no track is there. */
 export function findTrack({ tracks }: Layout, yPx: number): number {
   return tracks.findIndex(({ topPx, heightPx }) => yPx >= topPx && yPx < topPx + heightPx);
 }

@@ -23,8 +23,8 @@ export function isProjectedInView(
 }
 
 /**
- * Paints the projected events; pixels without an event stay as they are. The added latency is painted over the rest, at
- * least one pixel wide.
+ * Paints the projected events and, over their ends, the latency that each event gets, at least one pixel wide. Pixels
+ * without an event stay as they are.
  */
 export function paintProjected(
   tracks: readonly PaintedTrack[],

@@ -18,7 +18,8 @@ export interface PaintedTrack {
 export interface StripPainter {
   /**
    * Paints the tracks into `pixels`, which has `ROWS_PER_TRACK` rows of `computeColumnCount(view)` pixels for each
-   * track; empty columns are transparent. `onTrack` gets the bins of each track, which the next track overwrites.
+   * track; empty columns are transparent. `onTrack` is called with the bins of each track, which are overwritten for
+   * the next track.
    */
   paint(
     tracks: readonly PaintedTrack[],

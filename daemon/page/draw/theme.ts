@@ -21,7 +21,7 @@ export const KINDS = {
 } as const;
 export type ColorKind = keyof typeof KINDS;
 
-/** Hex digits of red, green and blue. */
+/** Colours of each theme, as hex digits of red, green and blue. */
 export const THEMES: Readonly<Record<ThemeName, Readonly<Record<ColorKind, string>>>> = {
   light: {
     neutral: '8d98a6',
@@ -52,8 +52,8 @@ export const THEMES: Readonly<Record<ThemeName, Readonly<Record<ColorKind, strin
 };
 
 /**
- * Converts a colour to a pixel of a `Uint32Array` over image data: red is the first byte on every machine that runs a
- * browser.
+ * Converts a colour to a pixel of a `Uint32Array` over image data. Red is the lowest byte, because every machine that
+ * runs a browser is little-endian.
  */
 export function toPixel(hex: string, alpha = 255): number {
   const value = Number.parseInt(hex, 16);
@@ -74,7 +74,7 @@ const KIND_OF_TYPE: ReadonlyMap<string, ColorKind> = new Map([
   ['sys_read', 'read'],
 ]);
 
-/** Builds the kind of each event type, indexed by the type's number; a type that is not known here is neutral. */
+/** Returns the kind of each event type, indexed by the type's id; an unknown type is neutral. */
 export function buildTypeKinds({ types }: EventColumns): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, id) => KINDS[KIND_OF_TYPE.get(types.get(id) ?? '') ?? 'neutral']);
 }

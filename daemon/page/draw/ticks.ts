@@ -20,7 +20,7 @@ const UNITS = [
   ['ns', 0],
 ] as const;
 
-/** Computes the ticks in view; `originNs` is the offset from which the labels count. */
+/** Computes the ticks in view; `originNs` is the time that has the label 0. */
 export function computeTicks(view: View, originNs = 0): Tick[] {
   const from = view.fromNs - originNs;
   const to = view.toNs - originNs;
@@ -28,7 +28,7 @@ export function computeTicks(view: View, originNs = 0): Tick[] {
   const [unit, places] = UNITS.find(([, power]) => largest >= 10 ** power) ?? UNITS[3];
   const nsPerPx = (to - from) / view.widthPx;
   let step = stepAtLeast(nsPerPx * LEAST_DISTANCE_PX);
-  // Long labels, such as those of a short view far from the origin, need more room.
+  // Labels of a short view far from the origin are long, and long labels need a larger step.
   const computeLabelLength = () => formatTickLabel(Math.trunc(largest), step, unit, places).length;
   while (step < (computeLabelLength() + 2) * PX_PER_CHARACTER * nsPerPx) step = stepAtLeast(step * 1.5);
   const ticks: Tick[] = [];

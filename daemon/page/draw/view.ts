@@ -14,25 +14,25 @@ export interface View extends TimeSpan {
 /** The shortest time that a view shows, in nanoseconds. */
 export const LEAST_NS = 2000;
 
-/** Opacity of the faint part of a picture, which is after the playhead. */
+/** Opacity of the part of a picture that the playhead has not reached. */
 export const FAINT_ALPHA = 0.4;
 
-/** Number of columns of the picture, which is its width in device pixels. */
+/** Returns the number of columns of the picture, which is the picture's width in device pixels. */
 export function computeColumnCount({ widthPx, dpr }: View): number {
   return Math.max(1, Math.round(widthPx * dpr));
 }
 
-/** Scale of the view, in columns per nanosecond. */
+/** Returns the scale of the view, in columns per nanosecond. */
 export function computeViewScale(view: View): number {
   return computeColumnCount(view) / (view.toNs - view.fromNs);
 }
 
-/** Position of a time in CSS pixels; outside the picture if the time is not in view. */
+/** Returns the position of a time, in CSS pixels; outside the picture if the time is not in view. */
 export function computeXPx({ fromNs, toNs, widthPx }: View, ns: number): number {
   return ((ns - fromNs) / (toNs - fromNs)) * widthPx;
 }
 
-/** Time at a position, in whole nanoseconds. */
+/** Returns the time at a position, in whole nanoseconds. */
 export function computeTimeNs({ fromNs, toNs, widthPx }: View, xPx: number): number {
   return Math.round(fromNs + (xPx / widthPx) * (toNs - fromNs));
 }

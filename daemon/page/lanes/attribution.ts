@@ -1,11 +1,11 @@
-/** Describes how the owner of an event is known, and how certain that is. */
+/** Describes how the recorder determined the owner of an event, and how certain the owner is. */
 import { QUALITY_MEANINGS, SOURCE_MEANINGS } from '../../../bpf/schema/owner.ts';
 import type { EventOwner } from '../../model/columns/event_columns.ts';
 
 export interface AttributionText {
-  /** Sentence that says how the owner is known. */
+  /** Sentence on how the owner was determined. */
   source: string;
-  /** Sentence that says how certain the owner is; null if nothing named an owner. */
+  /** Sentence on how certain the owner is; null if the event has no owner. */
   quality: string | null;
   /** Whether the event may also be the work of other owners. */
   isDoubtful: boolean;
@@ -13,7 +13,10 @@ export interface AttributionText {
 
 const DOUBTFUL: readonly string[] = ['shared', 'ambiguous'];
 
-/** Puts the attribution into words. A word of a newer daemon that is not known here is shown as it is. */
+/**
+ * Puts the attribution into words. A source or quality that this page does not know, from a newer daemon, is shown as
+ * it is.
+ */
 export function describeAttribution({ source, quality }: EventOwner): AttributionText {
   const bySource = formatMeaning(SOURCE_MEANINGS, source);
   const ofQuality = formatMeaning(QUALITY_MEANINGS, quality);
@@ -25,7 +28,10 @@ export function describeAttribution({ source, quality }: EventOwner): Attributio
   };
 }
 
-/** Removes the backticks, which the meanings contain for pages that mark up code. */
+/**
+ * Returns the meaning of a word, or the word itself if its meaning is unknown. Backticks are removed, because this
+ * text is not Markdown.
+ */
 function formatMeaning(meanings: Readonly<Record<string, string>>, word: string): string {
   return Object.hasOwn(meanings, word) ? meanings[word]!.replaceAll('`', '') : word;
 }

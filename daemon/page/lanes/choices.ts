@@ -1,4 +1,4 @@
-/** Types, services and nodes of a transaction to which the latency can be limited. */
+/** Event types, services and nodes of a transaction, to which a user can limit the extra latency. */
 import type { LanesModel } from '../../model/lanes/model.ts';
 import { OTHER } from '../../model/lanes/shares.ts';
 
@@ -23,7 +23,8 @@ export function collectChoices({ columns, shares }: Pick<LanesModel, 'columns' |
   }
   const seen = threadsSeen.found.map((at) => threads[at]!);
   return {
-    // A type without a name belongs to a newer daemon, and only that daemon knows the name.
+    // An event type without a name comes from a newer daemon. It is left out, because this page does not know its
+    // name.
     types: typesSeen.found.map((id) => types.get(id)).filter((name) => name !== undefined),
     services: [...new Set(seen.map(({ service }) => service))],
     nodes: [...new Set(seen.map(({ recording }) => recordings[recording]!.node))],
@@ -31,8 +32,8 @@ export function collectChoices({ columns, shares }: Pick<LanesModel, 'columns' |
 }
 
 /**
- * Collects numbers below a limit in the order in which they are first seen; a set would take ten times as long for a
- * million.
+ * Creates a list of distinct numbers below `limit`, in the order in which `see` first gets them. For a million
+ * numbers, a Set would take ten times as long.
  */
 function createSeenNumbers(limit: number) {
   const isSeen = new Uint8Array(limit);

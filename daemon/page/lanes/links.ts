@@ -1,21 +1,21 @@
 /**
- * Finds the requests for which a call waited, and the calls that waited for a request. A link is exact if the thread of
- * the call queued the request during the call, and inferred if the request carries data of the transactions while one
- * of their syncs runs. The search uses the tracks, which are already sorted, so it needs no index of a million events
- * before it finds the first link.
+ * Finds the block requests that a call waited for, and the calls that waited for a request. A link is exact if the
+ * call's thread queued the request during the call. A link is inferred if the request writes back data of the
+ * transactions during one of their syncs. The search uses the sorted tracks, so that no index of all events must be
+ * built first.
  */
 import { findFirstAtLeast, getRecording } from '../../model/columns/event_columns.ts';
 import { isSameThread, type Lane, type LanesModel } from '../../model/lanes/model.ts';
 import { OWN, WRITTEN_BACK } from '../../model/lanes/shares.ts';
 
 export interface RowLink {
-  /** The other end of the link: a request if the row is a call, a call if the row is a request. */
+  /** Row at the other end of the link: a request if the given row is a call, and a call if it is a request. */
   row: number;
   kind: 'exact' | 'inferred';
 }
 
 export interface LinksOfRow {
-  /** The first `most` links, in order of start. */
+  /** The first links in order of start, at most `most` of them. */
   first: RowLink[];
   last: RowLink | null;
   count: number;
@@ -34,10 +34,11 @@ export function createLinks(model: LanesModel): Links {
   const { columns, starts, ends, deviceOf, shares } = model;
   const isSync = Array.from({ length: 256 }, (_, type) => columns.types.get(type) === 'sys_sync');
 
-  /** Returns a function that classifies the link between the row and another one; 0 stands for no link. */
+  /** Returns a function that classifies the link from `row` to another row: EXACT, INFERRED, or 0 for no link. */
   function createLinkClassifier(row: number): (other: number) => number {
     const isRequest = deviceOf[row]! >= 0;
-    // Each thread is compared only once: 1 stands for the same thread, 2 for another one.
+    // Result of comparing each thread with the thread of `row`: 0 not compared yet, 1 the same thread, 2 another
+    // thread.
     const compared = new Uint8Array(columns.threads.length);
     return (other) => {
       const call = isRequest ? other : row;
@@ -59,7 +60,8 @@ export function createLinks(model: LanesModel): Links {
     const classify = createLinkClassifier(row);
     const from = starts[row]!;
     const to = ends[row]!;
-    // One value per row puts the events of all tracks in order of start, without sorting.
+    // Rows are in order of start, so an array with one value for each row orders the links of all tracks without
+    // sorting.
     const kinds = new Uint8Array(columns.count);
     let low = columns.count;
     let high = -1;

@@ -30,7 +30,7 @@ export function createAddress(page: Window = window): Address {
     write(link, isNewEntry) {
       page.clearTimeout(timer);
       if (isNewEntry) {
-        // The Back button must show the view as it was when the user left it.
+        // The waiting change is written first, so that the Back button shows the view as the user left it.
         replace();
         page.history.pushState(null, '', buildAddress(link));
         return;

@@ -71,13 +71,16 @@ function buildAssumedOptions({ latency, timeout, clock_offset, ...link }: Link):
   ];
 }
 
-/** Builds the options of `kreplay replay`, which adds the latency to every call. */
+/**
+ * Builds the options of `kreplay replay`. Filters of the latency are left out, because that command adds the latency
+ * to every call.
+ */
 function buildPlayedOptions(link: Link): string[] {
   const every = { ...link, only_event_type: [], only_service: [], only_node: [] };
   return [...(link.speed === null ? [] : ['--speed', `${link.speed}`]), ...buildAssumedOptions(every)];
 }
 
-/** Quotes a word for a shell: in single quotes unless every character stands for itself. */
+/** Quotes a word for a shell. A word without special characters stays as it is. */
 function quoteWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -12,8 +12,8 @@ export function filterParameters(link: Link): URLSearchParams {
 }
 
 /**
- * Builds the parameters for the filters and the window, as `/api/transactions`, `/api/heatmap` and `/api/stats` take
- * them.
+ * Builds the parameters for the filters and the window in the form that `/api/transactions`, `/api/heatmap` and
+ * `/api/stats` take.
  */
 export function buildPopulationParameters(link: Link): URLSearchParams {
   const parameters = filterParameters(link);

@@ -6,7 +6,7 @@ import { groupDigits } from '../../model/wording/exact_times.ts';
 export const VIEWS = ['overview', 'lanes', 'live', 'compare', 'health'] as const;
 export type ViewName = (typeof VIEWS)[number];
 
-/** Names of the daemon's filter parameters, each of which can also exclude values. */
+/** Names of the daemon's filter parameters. Each name also exists with `exclude_` in front, for values to exclude. */
 export const FILTERED = [
   ...(['service', 'node', 'event_type', 'operation', 'syscall', 'device', 'comm', 'file', 'error'] as const),
 ] as const;
@@ -24,8 +24,8 @@ export interface Link extends Filters {
   to: bigint | null;
   has_error: boolean;
   /**
-   * Whether the map and the comparison show transactions or events; null for transactions, or for events if no
-   * transaction is recorded.
+   * Whether the map and the comparison show transactions or events; null shows transactions, or events if the
+   * recording has no transactions.
    */
   of: (typeof KINDS)[number] | null;
   /**
@@ -36,7 +36,7 @@ export interface Link extends Filters {
   box_min: bigint | null;
   box_max: bigint | null;
   box_failed: boolean;
-  /** The part of the lanes that is in view. */
+  /** The time span of the lanes that is in view. */
   zoom_from: bigint | null;
   zoom_to: bigint | null;
   /** The selected event. */
@@ -49,7 +49,7 @@ export interface Link extends Filters {
   only_node: readonly string[];
   /** Entries of the form `node:nanoseconds`: the signed nanoseconds are added to the times of the node. */
   clock_offset: readonly string[];
-  /** The replay session that is shown, and the settings with which it is created again if it is gone. */
+  /** The replay session that is shown, and the settings for creating it again if the daemon has deleted it. */
   session: string | null;
   speed: number | null;
   position: bigint | null;
@@ -87,7 +87,7 @@ export const buildViewChange = (view: ViewName) => ({ view, session: null, event
 export function applyChange(link: Link, change: Partial<Link>): { link: Link; isOther: boolean } {
   const { view, transaction, trace } = { ...link, ...change };
   const isOther = view !== link.view || transaction !== link.transaction || trace !== link.trace;
-  // The zoom and the position are times of the previous picture.
+  // The zoom and the position are times of the previous picture, so they are cleared.
   const left = isOther && { zoom_from: null, zoom_to: null, position: null };
   return { link: { ...link, ...left, ...change }, isOther };
 }
@@ -103,7 +103,7 @@ export const EMPTY_LINK: Link = {
   ...fillFields(FLAGS, false),
 };
 
-/** Pairs of fields of which the second must be later or longer than the first. */
+/** Pairs of fields: the first time must be earlier than the second, and the first duration must not be longer. */
 const ORDERED = [
   ['from', 'to'],
   ['box_from', 'box_to'],
@@ -118,7 +118,7 @@ const TEXT_MAX = 1024;
 /** Maximum number of values in one list. */
 const LIST_MAX = 50;
 const INT64_MAX = I64_MAX;
-/** Limits that the daemon sets. */
+/** Limits of the daemon's API. */
 const SPEED_MIN = 0.001;
 const SPEED_MAX = 1000;
 const RANGES: ReadonlyMap<string, readonly [least: bigint, most: bigint]> = new Map([
@@ -140,7 +140,7 @@ export function parseLink(hash: string): ParsedLink {
   const link: Link = { ...EMPTY_LINK };
   const problems: string[] = [];
   const given = new URLSearchParams(hash.replace(/^#/, ''));
-  // Other tools link a trace by its id only.
+  // Links from other tools contain only the trace id, so a trace without a view opens the lanes.
   if (given.has('trace')) link.view = 'lanes';
   for (const name of new Set(given.keys())) {
     const texts = given.getAll(name);
@@ -228,7 +228,7 @@ function takeList(link: Link, name: (typeof LISTS)[number], texts: readonly stri
   return null;
 }
 
-/** Formats a link as the part of an address after `#`, without fields that have the same value as in a new page. */
+/** Formats a link as the part of an address after `#`. Fields with their default value are left out. */
 export function formatLink(link: Link): string {
   const written = new URLSearchParams({ v: VERSION });
   if (link.view !== (link.trace === null ? EMPTY_LINK.view : 'lanes')) written.set('view', link.view);

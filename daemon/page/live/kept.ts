@@ -1,4 +1,4 @@
-/** Keeps live events for the page, in memory that does not grow. */
+/** Keeps the newest live events for the page, in a fixed amount of memory. */
 import { parseJson } from '../../base/exact_json.ts';
 import { createMinute, type Minute } from './minute.ts';
 import { createNewest, type Newest } from './newest.ts';
@@ -6,11 +6,11 @@ import type { LostFrame } from './row_cells.ts';
 
 export interface Kept {
   readonly newest: Newest;
-  /** Null until the daemon has answered; `arrivals` is null as well until then. */
+  /** The last minute of events. Like `arrivals`, it is null until the daemon has answered. */
   readonly minute: Minute | null;
   readonly arrivals: Arrivals | null;
   readonly eventCount: number;
-  /** Number of events that were not recorded, as far as they could be counted. */
+  /** Number of events that were not recorded; a loss of unknown size adds 0. */
   readonly lostCount: number;
   readonly hasLost: boolean;
   /** Sets the daemon's wall clock, in milliseconds since the epoch; only the first call has an effect. */
@@ -56,10 +56,12 @@ export function createKept(): Kept {
       const { startNs, durationNs, isFailed } = head;
       eventCount++;
       const isLate = text.endsWith(',"late":true}');
-      // The first event counts even if it is late, because nothing else shows the clock of the recorded machines.
+      // The delay of the first event is measured even if the event is late, because the page learns the clock of the
+      // recorded machines only from events.
       arrivals!.add(startNs + durationNs, nowMs, isLate && eventCount > 1);
       const clockNs = arrivals!.computeClockNs(nowMs);
-      // The first event shows the clock of the recorded machines, which may be behind that of the daemon.
+      // The first event shows the clock of the recorded machines. That clock may be behind the daemon's clock, so the
+      // minute is created again.
       if (eventCount === 1) {
         minute = createMinute(clockNs);
         for (const row of newest.rows()) if (row.kind === 'lost') hatch(parseJson(row.text) as LostFrame);
@@ -78,12 +80,15 @@ export function createKept(): Kept {
   };
 }
 
-/* Counts arriving events, and measures how far behind the page is by the time from an event's end to its arrival. */
+/* Counts arriving events, and measures the page's lag from the time between an event's end and its arrival. */
 
 const SECONDS = 60;
-/** An end that is further ahead of the daemon's clock is wrong, and must not make all other events look old. */
+/**
+ * An event that ends further ahead of the daemon's clock has a wrong time. If it counted, all other events would look
+ * late.
+ */
 const AHEAD_MS_MAX = 5000;
-/** Once no event has arrived for this long, the daemon has sent every event that it held back. */
+/** After this time without an event, the page has received every event that the daemon held back, and its lag is 0. */
 const QUIET_MS = 2000;
 
 interface Arrivals {
@@ -94,10 +99,7 @@ interface Arrivals {
   add(endNs: bigint, nowMs: number, isLate?: boolean): void;
   /** Number of events in the last whole second. */
   countLastSecond(nowMs: number): number;
-  /**
-   * Events per second during the last minute, or since the beginning if that is shorter; it ends with the last whole
-   * second.
-   */
+  /** Events per second during the last 60 whole seconds, or since the beginning if that is shorter. */
   computeMinuteRate(nowMs: number): number;
   /** Milliseconds by which recent events took longer to arrive than the fastest event so far. */
   computeLagMs(nowMs: number): number;
@@ -114,7 +116,10 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
    * every event has.
    */
   let leastMs = Number.POSITIVE_INFINITY;
-  /** The shortest such time during the present second, and during the last earlier second that had events. */
+  /**
+   * The shortest time from an event's end to its arrival, during the present second (`openMs`) and during the last
+   * earlier second that had events (`closedMs`).
+   */
   let [openSecond, openMs, closedMs] = [-1, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   let newestMs = Number.NEGATIVE_INFINITY;
 
@@ -148,7 +153,7 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
       const from = Math.max(beganMs / 1000, end - SECONDS);
       let sum = 0;
       for (let second = Math.floor(from); second < end; second++) sum += getCount(second);
-      // A fraction of a second gives no rate, so at least one second counts.
+      // The divisor is at least one second, because a rate over a fraction of a second would vary too much.
       return sum / Math.max(end - from, 1);
     },
     computeLagMs(nowMs) {
@@ -163,11 +168,14 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
 }
 
 /*
- * Finds the fields that the map needs in an event's text: parsing thousands of events a second would be most of the
- * page's work and cause most of its garbage.
+ * Finds the fields that the map needs in an event's text. Parsing the whole texts of thousands of events a second
+ * would be most of the page's work, and would create most of its garbage.
  */
 
-/** The daemon writes events as objects with these fields, and without spaces between them. */
+/**
+ * The fields that the map needs. The daemon writes JSON without spaces, so a text search for a name with its colon
+ * finds a field.
+ */
 interface EventHead {
   startNs: bigint;
   durationNs: bigint;
@@ -175,8 +183,8 @@ interface EventHead {
 }
 
 /**
- * Finds the fields without parsing. JSON escapes quotation marks in texts, so no recorded name can look like a field.
- * Returns null if the text is not an event.
+ * Finds the fields without parsing. JSON escapes quotation marks in texts, so a recorded name never looks like a
+ * field. Returns null if the text is not an event.
  */
 export function parseEventHead(text: string): EventHead | null {
   const startNs = parseIntegerField(text, '"timestamp_ns":');

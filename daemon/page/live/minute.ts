@@ -9,11 +9,11 @@ export const COLUMN_NS = 250_000_000n;
 /** Rows cover durations from 100 ns to 100 s; shorter events are in the first row and longer ones in the last. */
 export const FIRST_ROW = 2 * ROWS_PER_DECADE;
 export const ROW_COUNT = 9 * ROWS_PER_DECADE;
-/** Number of columns that are kept: a power of two, with room for events that begin while the minute is drawn. */
+/** Number of columns in memory: a power of two, with room for columns ahead of the clock. */
 const KEPT = 256;
 /**
- * Number of columns by which an event may be ahead of the clock. Events further ahead are left out of the grid, because
- * a single wrong time must not empty it.
+ * Number of columns by which an event may be ahead of the clock. Events further ahead are left out of the grid, so
+ * that a single wrong time does not empty it.
  */
 const AHEAD = KEPT - MINUTE_COLUMNS - 1;
 
@@ -21,13 +21,13 @@ export interface Minute {
   /** Number of events per cell, column by column; the row of the shortest events comes first. */
   readonly counts: Uint32Array;
   readonly failed: Uint32Array;
-  /** Moves the end of the minute forward, never back, and empties the columns that the minute leaves behind. */
+  /** Moves the end of the minute to `nowNs`, but never back, and empties the columns that come into the grid. */
   advance(nowNs: bigint): void;
   /** Adds an event; returns false if the event is not in the minute. */
   add(startNs: bigint, durationNs: bigint, isFailed: boolean): boolean;
   /** Marks the time in which events were lost, as far as that time is in the minute. */
   markLost(fromNs: bigint, toNs: bigint): void;
-  /** Place of a column of the minute in the arrays; column 0 is the oldest. */
+  /** Returns the slot of a column in the arrays. Column 0 is the oldest column of the minute. */
   computePlace(column: number): number;
   isLost(column: number): boolean;
   /** Start of a column, in nanoseconds since the epoch. */
@@ -42,7 +42,7 @@ export function createMinute(firstNs: bigint): Minute {
   const longest = new Float64Array(KEPT).fill(-1);
   const lost = new Uint8Array(KEPT);
   const firstColumn = firstNs / COLUMN_NS;
-  /** Number of the newest column, counted from the first column. */
+  /** Number of the newest column, counted from `firstColumn`. */
   let last = 0;
 
   const computeColumn = (ns: bigint) => Number(ns / COLUMN_NS - firstColumn);
@@ -65,7 +65,7 @@ export function createMinute(firstNs: bigint): Minute {
     failed,
     advance(nowNs) {
       const now = computeColumn(nowNs);
-      // The next `AHEAD` columns may have events already, so the columns beyond them are cleared.
+      // The next `AHEAD` columns may already contain events, so the columns after them are cleared.
       for (let column = Math.max(last + 1, now - KEPT + 1); column <= now; column++) clearColumn(column + AHEAD);
       last = Math.max(last, now);
     },
@@ -91,7 +91,7 @@ export function createMinute(firstNs: bigint): Minute {
   };
 }
 
-/** Shortest duration of a row of the grid, in nanoseconds; row 0 also has all shorter events. */
+/** Returns the shortest duration of a row of the grid, in nanoseconds; row 0 also contains all shorter events. */
 export function getRowStartNs(row: number): bigint {
   return ROW_EDGES[FIRST_ROW + row]!;
 }

@@ -4,7 +4,7 @@ import { MINUTE_COLUMNS, type Minute, ROW_COUNT } from './minute.ts';
 /** Colours as pixels of a `Uint32Array` over image data. */
 export interface MinutePalette {
   ground: number;
-  /** Shades, from that of a single event to that of the most events in any cell. */
+  /** Shades for the number of events in a cell, from one event to the largest number. */
   counts: Uint32Array;
   failed: number;
   lost: number;
@@ -12,33 +12,33 @@ export interface MinutePalette {
 
 /** Minimum width of a cell, so that a single event is visible. */
 const CELL_PX_MIN = 2;
-/**
- * Width of a line of the hatching; the second constant is the distance from one line to the next. Both are measured
- * along a row of pixels.
- */
+/** Width of a line of the hatching, and the distance from one line to the next, both measured along a row of pixels. */
 const HATCH_PX = 2;
 const HATCH_EVERY_PX = 8;
 
-/** Number of neighbouring columns that are drawn as a single cell. */
+/** Returns the number of neighbouring columns that are drawn as a single cell. */
 export function computeColumnsPerCell(widthPx: number): number {
   let columns = 1;
   while ((widthPx * columns) / MINUTE_COLUMNS < CELL_PX_MIN && columns < MINUTE_COLUMNS) columns *= 2;
   return columns;
 }
 
-/** The column at a pixel: the first column of the pixel's cell. */
+/** Returns the first column of the cell at pixel `x`. */
 export function computeMinuteColumn(x: number, widthPx: number): number {
   const columns = computeColumnsPerCell(widthPx);
   const cells = Math.ceil(MINUTE_COLUMNS / columns);
   return Math.min(Math.floor((x * cells) / widthPx), cells - 1) * columns;
 }
 
-/** The row at a pixel; the longest events are at the top. */
+/** Returns the row at pixel `y`; the longest events are at the top. */
 export function computeMinuteRow(y: number, heightPx: number): number {
   return ROW_COUNT - 1 - Math.min(Math.floor((y * ROW_COUNT) / heightPx), ROW_COUNT - 1);
 }
 
-/** Fills `widthPx * heightPx` pixels. Columns with losses are hatched over the full height, behind their events. */
+/**
+ * Draws the minute into `widthPx * heightPx` pixels. Columns with lost events are hatched over the full height, and
+ * events are drawn over the hatching.
+ */
 export function drawMinute(
   minute: Minute,
   palette: MinutePalette,
@@ -65,8 +65,8 @@ export function drawMinute(
 }
 
 /**
- * Fills `cell` with the colour of each row, taken over the columns from `first` to `end - 1`; 0 marks a row without
- * events. Returns whether events of these columns were lost.
+ * Fills `cell` with the colour of each row for all columns from `first` to `end - 1` together; 0 stands for no events.
+ * Returns whether events of these columns were lost.
  */
 function gather(
   minute: Minute,
@@ -93,8 +93,8 @@ function gather(
 }
 
 /**
- * Creates a function that picks shades by the logarithm of the count, up to the most events in any cell of a single
- * column.
+ * Creates a function that picks a shade by the logarithm of a count. The last shade stands for the largest count of
+ * any cell that is one column wide.
  */
 function createShadePicker({ counts, computePlace }: Minute, palette: MinutePalette): (count: number) => number {
   let most = 1;

@@ -1,8 +1,8 @@
-/** The newest rows: events as the texts that arrived, losses, and notes of what the page itself left out. */
+/** The newest rows of the live view: events, losses, and notes about events that the page skipped. */
 
 export const NEWEST_MAX = 200;
 
-/** `late` marks an event that is recorded later than other events that began after it. */
+/** `late` marks an event that was recorded after events with a later start. */
 export type RowKind = 'event' | 'late' | 'lost' | 'skipped';
 
 export interface NewestRow {

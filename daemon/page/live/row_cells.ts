@@ -54,8 +54,7 @@ export interface RowTexts {
 }
 
 /**
- * Builds the texts of a row; `shown` makes recorded names in the note safe to read, but cells are as they were
- * recorded.
+ * Builds the texts of a row. `shown` formats recorded names for display in the note; cells contain names as recorded.
  */
 export function buildRowTexts({ kind, text }: NewestRow, shown: (name: string) => string): RowTexts {
   const nothing = { cells: null, transactionId: null, eventId: null };

@@ -1,4 +1,4 @@
-/** The live events of this page, and their stream, which may be paused, cut, refused, or left to other tabs. */
+/** Follows the daemon's live events for this page, and tracks the state of their stream. */
 import { formatShortDuration } from '../../model/wording/exact_times.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { delay, followStream } from '../api/event_stream.ts';
@@ -11,7 +11,7 @@ import type { Minute } from './minute.ts';
 export type TailState =
   | 'connecting'
   | 'following'
-  /** Other tabs hold all streams, so this tab connects only for a part of each second. */
+  /** Other tabs use all streams, so this tab connects only for a part of each second. */
   | 'in_turns'
   | 'cut'
   | 'paused'
@@ -22,13 +22,13 @@ export interface LiveTail {
   readonly kept: Kept;
   readonly state: TailState;
   readonly failure: Failure | null;
-  /** Whether arriving events are shown; if not, nothing that is shown changes. */
+  /** Whether arriving events are shown; otherwise the shown events do not change. */
   readonly isFollowing: boolean;
-  /** Milliseconds by which the shown events are behind. */
+  /** Returns how late the newest shown events are, in milliseconds. */
   computeBehindMs(nowMs: number): number;
   /**
-   * Time up to which arrivals are known: `nowMs` while the stream is followed, otherwise the time when following
-   * stopped.
+   * Returns the time up to which arrivals are known: `nowMs` while the page follows the stream, otherwise the time at
+   * which following stopped.
    */
   readMs(nowMs: number): number;
   pause(): void;
@@ -39,7 +39,7 @@ export interface LiveTail {
   close(): void;
 }
 
-/** Time for which a tab without a slot reads in each second; it rests for the remaining time. */
+/** In each second, a tab without a slot reads for READING_MS and rests for REST_MS. */
 const READING_MS = 300;
 const REST_MS = 700;
 const FINAL: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'forbidden_host', 'invalid_parameter']);
@@ -47,7 +47,7 @@ const FINAL: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'forbid
 export interface LiveTailOptions {
   daemon: Daemon;
   filters: URLSearchParams;
-  /** Called after every change of what this object shows. */
+  /** Called after every change of the properties of the `LiveTail`. */
   onChange: () => void;
 }
 
@@ -96,7 +96,7 @@ export function openTail({ daemon, filters, onChange }: LiveTailOptions): LiveTa
     const signal = createShownSignal(AbortSignal.any([round.signal, ...limit]));
     const refused = await followStream(daemon, stream, signal).finally(() => release?.());
     if (refused) become('refused', refused);
-    // A tab that is shown again has only the events that it read before, so it must not count as following.
+    // A hidden tab reads no events, so its state must not stay `following`.
     if (document.hidden && stoppedMs === null) become('connecting');
     if (!refused && !release) await delay(REST_MS, round.signal);
   }
@@ -108,7 +108,7 @@ export function openTail({ daemon, filters, onChange }: LiveTailOptions): LiveTa
       await waitUntilShown(round.signal);
       if (state === 'paused' || state === 'refused') await waitUntilAborted(round.signal);
       else if (!round.signal.aborted) await follow();
-      // Removes the listeners that only wait for the end of this round.
+      // The abort removes the listeners of this round.
       round.abort();
     }
   }
@@ -147,7 +147,7 @@ export function openTail({ daemon, filters, onChange }: LiveTailOptions): LiveTa
   };
 }
 
-/** Moves the end of the minute to the time up to which events were read; returns null until the daemon has answered. */
+/** Moves the end of the minute to the time up to which events were read. Returns null until the daemon has answered. */
 export function advanceMinute({ kept: { minute, arrivals }, readMs }: LiveTail): Minute | null {
   if (!minute || !arrivals) return null;
   const endMs = readMs(performance.now());
@@ -156,8 +156,8 @@ export function advanceMinute({ kept: { minute, arrivals }, readMs }: LiveTail):
 }
 
 /**
- * Keeps the place where the stream continues: after the last frame, or at the stream's beginning if no frame has
- * arrived.
+ * Keeps the point at which the stream continues: after the last frame or, before the first frame, at the stream's
+ * start.
  */
 function createPlace(filters: URLSearchParams) {
   let lastId: string | null = null;
@@ -169,7 +169,10 @@ function createPlace(filters: URLSearchParams) {
       if (lastId === null && began !== null) asked.set('from', began);
       return `/api/events?${asked}`;
     },
-    /** Returns the daemon's clock at the time of an answer, in milliseconds since the epoch. */
+    /**
+     * Takes the answer that opens a connection. Returns the daemon's clock at that time, in milliseconds since the
+     * epoch.
+     */
     begin({ headers }: Response): number {
       const daemonMs = Date.parse(headers.get('Date') ?? '');
       const nowMs = Number.isNaN(daemonMs) ? Date.now() : daemonMs;

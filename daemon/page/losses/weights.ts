@@ -1,27 +1,30 @@
 /**
- * How heavily the losses of a picture are drawn: by the share of the events that is missing in each column of pixels. A
- * gap is as wide as its time, and one column at least, so that what is short looks short; where one of 40,000 events is
- * missing, the column is faint.
+ * Draws the losses of a picture. Each column of pixels has a weight, which is the share of its events that is missing.
+ * A gap is as wide as its time, but at least one column. So a short gap looks short, and a column that lacks one of
+ * 40,000 events looks faint.
  */
 import type { ReceivedCoverage } from '../../contract/received.ts';
 
-/** Weight of the faintest gap: it must be visible, and hide nothing. */
+/** Weight of the faintest gap, which is visible but hides nothing. */
 const WEIGHT_MIN = 0.12;
-/** The share of a shorter gap is that of this time, or of one column: a single event is no hole. */
+/**
+ * Minimum time for which a gap counts when its missing share is estimated, so that one lost event does not look like a
+ * gap in which everything is missing. If a column is shorter, the column's time is the minimum.
+ */
 const SHORT_NS = 1e9;
 
-/** Columns of equal time. */
+/** Columns of pixels, all of which cover the same length of time. */
 interface Columns {
   count: number;
   fromNs: bigint;
-  /** Time of one column. */
+  /** Length of time that one column covers. */
   lengthNs: number;
 }
 
 /**
- * Returns a weight from 0 (nothing is missing) to 1 for each column. The share of a gap is estimated from the mean rate
- * at which events of its node were recorded; everything may be missing where events could not be counted. A call in
- * progress is a single event, however long it lasts.
+ * Returns a weight from 0 (nothing is missing) to 1 for each column. The missing share of a gap is estimated from the
+ * mean rate of recorded events of its node; a gap of unknown size has share 1. A gap of cause `in_progress` is a
+ * single call, so it has the smallest weight however long the call lasts.
  */
 export function computeWeights({ losses, gaps }: ReceivedCoverage, { count, fromNs, lengthNs }: Columns): Float32Array {
   const weights = new Float32Array(count);
@@ -39,13 +42,13 @@ export function computeWeights({ losses, gaps }: ReceivedCoverage, { count, from
   return weights;
 }
 
-/** Distance of the lines of the hatching, and the width of a line, in CSS pixels along a row. */
+/** Distance from one hatching line to the next, and width of a line, in CSS pixels along a row. */
 const HATCH_PX = 6;
 const LINE_PX = 2;
 
 /**
- * Paints the columns as pixels of `colour`, which is transparent, with the weights as opacity: hatched or, in narrow
- * gaps, filled.
+ * Paints the columns with `colour`, which has an alpha of 0; each weight becomes the opacity. Wide gaps are hatched,
+ * and gaps narrower than `HATCH_PX` are filled.
  */
 export function paintLosses(weights: Float32Array, height: number, colour: number, dpr: number): Uint32Array {
   const width = weights.length;

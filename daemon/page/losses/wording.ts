@@ -3,8 +3,8 @@ import type { ReceivedCoverage } from '../../contract/received.ts';
 import { formatQuantity, percentText } from '../../model/wording/amounts.ts';
 
 /**
- * Formats the losses of an incomplete answer as `2 109 events lost in 131 gaps (0.03 %)`; with several causes, or where
- * it is not known, the share is left out.
+ * Formats the losses of an incomplete answer as `2 109 events lost in 131 gaps (0.03 %)`. The share is left out if it
+ * is unknown, or if there are several causes.
  */
 export function describeLosses({ lost, losses }: ReceivedCoverage): string {
   const what = lost > 0 ? `${formatQuantity(lost, 'event')} lost` : 'uncounted events lost';

@@ -1,4 +1,7 @@
-/** The selected box of a map: in nanoseconds, as the link has it, and in whole cells while it is drawn or moved. */
+/**
+ * The selected box of a map. The link stores the box in nanoseconds; while the user draws or moves the box, it
+ * consists of whole cells.
+ */
 import { I64_MAX } from '../../base/bigints.ts';
 import type { Link } from '../link/link.ts';
 import {
@@ -11,16 +14,14 @@ import {
 } from './scale.ts';
 
 /**
- * The period includes its start but not its end; durations include both limits. A side is null if the box is open
- * there.
+ * The sides of a box. Its period includes the start but not the end; its durations include both limits. A side is null
+ * if the box has no limit there.
  */
 export type LinkBox = Pick<Link, 'box_from' | 'box_to' | 'box_min' | 'box_max'>;
 
 export const OPEN_BOX: LinkBox = { box_from: null, box_to: null, box_min: null, box_max: null };
 
-/**
- * Range of columns and bands, of which `right` and `top` are excluded; sides have fractions if the box divides cells.
- */
+/** Range of columns and bands, without `right` and `top` themselves. A side that divides a cell has a fraction. */
 export interface CellBox {
   left: number;
   right: number;
@@ -50,8 +51,8 @@ export function computeCellBox(scale: MapScale, { box_from, box_to, box_min, box
 }
 
 /**
- * Computes the times and durations of a box of whole cells; the box has no upper limit if it reaches the map's upper
- * edge.
+ * Computes the times and durations of a box of whole cells. A box that reaches the map's upper edge has no upper
+ * limit.
  */
 export function computeBox(scale: MapScale, { left, right, bottom, top }: CellBox): LinkBox {
   const least = getBandStartNs(scale, bottom);
@@ -60,12 +61,12 @@ export function computeBox(scale: MapScale, { left, right, bottom, top }: CellBo
     box_from: computeColumnStartNs(scale, left),
     box_to: computeColumnStartNs(scale, right),
     box_min: least,
-    // Bands below 10 ns may begin and end at the same duration.
+    // Below 10 ns, neighbouring bands may start at the same duration, so `most` may be less than `least`.
     box_max: top >= scale.bandCount || most > DURATION_NS_MAX ? null : most < least ? least : most,
   };
 }
 
-/** Computes the whole cells between two places, including the cells in which the places are. */
+/** Computes the whole cells between two positions, including the cells that contain the positions. */
 export function computeCoveredCells(
   { columnCount, bandCount }: MapScale,
   a: { column: number; band: number },

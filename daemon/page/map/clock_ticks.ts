@@ -10,7 +10,7 @@ export interface ClockTick {
 const SECOND_NS = 1_000_000_000n;
 const MINUTE_NS = 60n * SECOND_NS;
 const DAY_NS = 86_400n * SECOND_NS;
-/** Steps of a second or longer, in seconds, at which a clock has round times. */
+/** Distances between ticks, in seconds, at which ticks have round times of day. */
 const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400];
 
 /** Computes at most `countMax` ticks, at `fromNs` or later and before `toNs`. */
@@ -29,10 +29,13 @@ function chooseStepNs(leastNs: bigint): bigint {
   return seconds === undefined ? ((leastNs + DAY_NS - 1n) / DAY_NS) * DAY_NS : BigInt(seconds) * SECOND_NS;
 }
 
-/** Formats a time with the digits that tell times `stepNs` apart: `01-31`, `01:32`, `01:32:05`, `01:32:05.250`. */
+/**
+ * Formats a time with just enough digits to distinguish times that are `stepNs` apart: `01-31`, `01:32`, `01:32:05`,
+ * `01:32:05.250`.
+ */
 export function timeText(ns: bigint, stepNs: bigint): string {
   const text = formatWallClock(ns);
-  // A time beyond the calendar is shown in full.
+  // A time outside the calendar has no date, so its text is shown in full.
   if (text.endsWith('epoch')) return text;
   if (stepNs >= DAY_NS) return text.slice(5, 10);
   if (stepNs >= MINUTE_NS) return text.slice(11, 16);

@@ -1,4 +1,7 @@
-/** Paints the cells of a map into pixels: once for each map and size, while the box over them moves in every frame. */
+/**
+ * Paints the cells of a map into pixels, once for each map and size. The box over the cells is drawn separately,
+ * because it can move in every frame.
+ */
 import { type ColorKind, THEMES, type ThemeName, toPixel } from '../draw/theme.ts';
 import type { MapCell, MapScale } from './scale.ts';
 
@@ -10,7 +13,10 @@ export interface PictureSize {
 
 type PaintedInk = Extract<ColorKind, 'rest' | 'selection'>;
 
-/** Hex digits of two colours: that of a count of 1, which stands out from the ground, and that of the largest count. */
+/**
+ * Colours of a count of 1 and of the largest count, as hex digits; the first colour must stand out from the
+ * background.
+ */
 const RANGES: Readonly<Record<ThemeName, Readonly<Record<PaintedInk, readonly [one: string, most: string]>>>> = {
   light: { rest: ['5f90c8', '08306b'], selection: ['cc7526', '6b2f00'] },
   dark: { rest: ['3f7fc0', 'd6ebff'], selection: ['b8691f', 'ffe2bd'] },
@@ -40,10 +46,7 @@ export function computeShade(count: number, most: number): number {
   return Math.min(Math.floor((Math.log(count) / Math.log(most)) * (SHADE_COUNT - 1) + 1e-9), SHADE_COUNT - 1);
 }
 
-/**
- * Computes a cell's range of device pixels, which excludes the right and the lower edge; every cell has at least one
- * pixel.
- */
+/** Computes a cell's range of device pixels, without its right and lower edge. Every cell has at least one pixel. */
 export function computeCellPixels({ columnCount, bandCount }: MapScale, { column, band }: MapCell, size: PictureSize) {
   const [left, right] = computePixelRange(column, columnCount, size.width);
   const [bottom, top] = computePixelRange(band, bandCount, size.height);
@@ -67,8 +70,8 @@ export interface PaintOptions {
 }
 
 /**
- * Returns the painted pixels in rows, for an `ImageData`. Rare cells never hide frequent ones, and failures are always
- * visible.
+ * Returns the painted pixels in rows, for an `ImageData`. Cells with large counts are painted over cells with small
+ * counts, and failures over all cells.
  */
 export function paintCells(
   cells: readonly MapCell[],
@@ -98,7 +101,10 @@ export function paintCells(
   return pixels;
 }
 
-/** Computes the bar that marks a failure: it covers the middle third of a cell, or all of a low cell. */
+/**
+ * Computes the bar that marks a failure: the middle third of a cell, or the whole cell if it is less than 3 pixels
+ * high.
+ */
 function markWithin(top: number, bottom: number): [from: number, to: number] {
   const third = Math.floor((bottom - top) / 3);
   return third === 0 ? [top, bottom] : [top + third, bottom - third];

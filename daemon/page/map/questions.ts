@@ -1,6 +1,6 @@
 /**
- * Requests of the overview to the daemon: for the map, for the slowest transactions of the selection, and for what sets
- * the selection apart.
+ * Requests of the overview to the daemon: for the map, for the slowest transactions of the selection, and for the
+ * differences between the selection and the rest.
  */
 import type {
   DifferencesAnswer,
@@ -17,7 +17,10 @@ import { findBox, type LinkBox, OPEN_BOX } from './box.ts';
 import { computeMapScale, type MapCell, type MapScale, mergeCells } from './scale.ts';
 import { computeExactTail, LIST_MAX, narrowTail, tailOfCells, tailSize } from './tail.ts';
 
-/** An answer with the key of its question, because an old answer is kept while the next one is awaited. */
+/**
+ * An answer with the key of its question. An old answer is kept until the next one arrives; its key shows that it is
+ * old.
+ */
 export interface KeyedAnswer {
   key: string;
 }
@@ -25,9 +28,9 @@ export interface KeyedAnswer {
 export interface LatencyMap extends KeyedAnswer {
   answer: HeatmapAnswer;
   of: MapKind;
-  /** Whether the map shows events because no transaction is labelled. */
+  /** Whether the map shows events because the recording has no transactions. */
   isUnlabelled: boolean;
-  /** Query parameters of the population, without its window. */
+  /** Query parameters of the map's filters, without its window. */
   filters: string;
   isFailedOnly: boolean;
   scale: MapScale;
@@ -40,21 +43,25 @@ export interface Selection {
   isFailed: boolean;
 }
 
-/** The request for the slowest transactions. */
 export interface SlowestQuestion extends KeyedAnswer {
   map: LatencyMap;
   path: string;
   /** The longest duration to list, in nanoseconds; null for no limit. */
   most: bigint | null;
-  /** Number of transactions in the tail; 0 if the user has made another selection. */
+  /**
+   * Number of transactions in the slowest 2 %; 0 if the user has made another selection, or with too few transactions.
+   */
   size: number;
 }
 
 export interface SlowestTransactions extends KeyedAnswer {
   transactions: ReceivedTransaction[];
-  /** The shortest duration of the tail; null if no tail was requested. */
+  /** The shortest duration in the slowest 2 %; null if it was not requested. */
   tailNs: bigint | null;
-  /** Whether transactions of the box are missing, because too many longer transactions come before them. */
+  /**
+   * Whether transactions of the box are missing: the list begins with longer transactions, and only its first pages
+   * are read.
+   */
   isCut: boolean;
 }
 
@@ -66,7 +73,10 @@ export interface Apart extends KeyedAnswer {
 
 /** Maximum number of transactions in the list. */
 export const LISTED_MAX = 50;
-/** Maximum number of pages that are read for a box with an upper side, because longer transactions come first. */
+/**
+ * Maximum number of pages that are read for a box with an upper limit, because the first pages list transactions that
+ * are longer than this limit.
+ */
 const PAGES_MAX = 3;
 
 export function mapPath(link: Link, columns: number, of = link.of ?? 'transactions'): string {
@@ -101,8 +111,8 @@ export async function askMap(
 }
 
 /**
- * Chooses the selection of the link; null if the slowest are selected and their shortest duration is not known yet, or
- * if the map has too few transactions or events.
+ * Chooses the selection of the link: its box, its failures or, by default, the slowest 2 %. Returns null if the
+ * shortest duration of the slowest is not known yet, or if the map has too few transactions or events.
  */
 export function chooseSelection(
   link: Link,
@@ -120,8 +130,9 @@ export function chooseSelection(
 }
 
 /**
- * Builds the request for the slowest transactions of the selection; null if there are no transactions. For the slowest
- * 2 %, it requests all of them and one more, provided that a single list holds them.
+ * Builds the request for the slowest transactions of the selection; null if there are no transactions. If one list can
+ * contain the slowest 2 %, the request asks for all of them and for the next one, from which their exact limit is
+ * computed.
  */
 export function buildSlowestQuestion(link: Link, map: LatencyMap): SlowestQuestion | null {
   if (map.of !== 'transactions' || map.answer.total.count === 0) return null;
@@ -138,7 +149,7 @@ export function buildSlowestQuestion(link: Link, map: LatencyMap): SlowestQuesti
   return { map, path, size, most: box.box_max, key: `${path} ${box.box_max ?? ''} ${size}` };
 }
 
-/** Builds the query parameters of a map's population, limited to the time of a box. */
+/** Builds the query parameters for a map's filters and window, limited to the time of a box. */
 function buildWindowParameters(map: LatencyMap, { box_from, box_to }: LinkBox): URLSearchParams {
   const parameters = new URLSearchParams(map.filters);
   const from = chooseLarger(BigInt(map.answer.from), box_from);
@@ -149,7 +160,10 @@ function buildWindowParameters(map: LatencyMap, { box_from, box_to }: LinkBox): 
   return parameters;
 }
 
-/** Builds the query parameters for the transactions of a map whose ids contain a text, the slowest first. */
+/**
+ * Builds the query parameters of a search for transactions of a map, the slowest first; the caller adds the search
+ * text.
+ */
 export function buildSearchParameters(map: LatencyMap): string {
   return `${buildWindowParameters(map, OPEN_BOX)}&sort=slowest`;
 }
@@ -177,8 +191,8 @@ export async function askSlowest(
 }
 
 /**
- * Requests the shortest duration of a tail that is longer than a list: maps with a single column count the transactions
- * that take at least a given duration.
+ * Requests the shortest duration of a tail that is longer than one list. Each request asks for a map with a single
+ * column, which counts the transactions that take at least a given duration.
  */
 function askTail(
   daemon: Pick<Daemon, 'askJson'>,

@@ -1,6 +1,6 @@
 /**
- * Converts times and durations to places on a map, and back. Columns cover equal times, and bands consist of rows on a
- * logarithmic scale.
+ * Converts times and durations to positions on a map, and back. All columns cover the same length of time. A band
+ * consists of rows, which are on a logarithmic scale of durations.
  */
 import type { HeatmapAnswer } from '../../contract/received.ts';
 import { findDurationRow, ROW_COUNT, ROW_EDGES, ROWS_PER_DECADE } from '../../model/duration_rows.ts';
@@ -24,7 +24,7 @@ export interface MapCell {
   failed: number;
 }
 
-/** Maximum number of bands: more would be too low to be told apart. */
+/** Maximum number of bands: with more, single bands would be too low to be distinguished. */
 const BANDS_MAX = 64;
 /** Minimum number of rows on a map, so that a single duration does not fill it. */
 const ROWS_MIN = 2 * ROWS_PER_DECADE;
@@ -61,7 +61,10 @@ export function mergeCells({ cells }: HeatmapAnswer, { firstRow, rowsPerBand, ba
   return [...found.values()].sort((a, b) => a.column - b.column || a.band - b.band);
 }
 
-/** The shortest duration of a band, in nanoseconds; the band after the last one starts where the map ends. */
+/**
+ * Returns the shortest duration of a band, in nanoseconds. For `bandCount`, returns the duration at which the map
+ * ends.
+ */
 export function getBandStartNs({ firstRow, rowsPerBand }: MapScale, band: number): bigint {
   return ROW_EDGES[Math.min(firstRow + band * rowsPerBand, ROW_COUNT)]!;
 }
@@ -70,14 +73,17 @@ export function computeColumnStartNs({ fromNs, columnNs }: MapScale, column: num
   return fromNs + BigInt(column) * columnNs;
 }
 
-/** Place of a time in columns, with a fraction; outside the map it is below 0 or beyond the last column. */
+/** Returns the position of a time, in columns with a fraction; below 0 or above `columnCount` outside the map. */
 export function computeColumnPlace({ fromNs, columnNs }: MapScale, ns: bigint): number {
   const offset = ns - fromNs;
   const whole = offset / columnNs;
   return Number(whole) + Number(offset - whole * columnNs) / Number(columnNs);
 }
 
-/** Place of a duration in bands, with a fraction; the shortest duration of a band is exactly at the band's number. */
+/**
+ * Returns the position of a duration, in bands with a fraction. The shortest duration of a band is at the band's
+ * number.
+ */
 export function computeBandPlace({ firstRow, rowsPerBand }: MapScale, ns: bigint): number {
   if (ns >= ROW_EDGES[ROW_COUNT]!) return (ROW_COUNT - firstRow) / rowsPerBand;
   const row = findDurationRow(ns);
@@ -88,7 +94,7 @@ export function computeBandPlace({ firstRow, rowsPerBand }: MapScale, ns: bigint
 
 export interface DurationMark {
   label: string;
-  /** Place of the mark, in bands. */
+  /** Position of the mark, in bands. */
   band: number;
 }
 

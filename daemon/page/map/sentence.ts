@@ -23,9 +23,9 @@ const EXTRA: Readonly<Record<BreakdownPart, string>> = {
 
 /**
  * Describes an overview, for example `The slowest 2 % (635 of 31 740) took 55.0 ms or more; the rest 6.14 ms in the
- * median. 83 % of them used device nvme1n1 on node n2, of the rest 29 %. Waiting in its queue is 90.1 ms of the extra 178
- * ms in the mean.` Without an answer, the sentence says only what the map shows. `shown` makes recorded names safe to
- * read.
+ * median. 83 % of them used device nvme1n1 on node n2, of the rest 29 %. Waiting in its queue is 90.1 ms of the extra
+ * 178 ms in the mean.` Without an answer, the sentence says only what the map shows. `shown` formats recorded names
+ * for display.
  */
 export function describeOverview(
   map: LatencyMap,
@@ -73,7 +73,7 @@ function describeSelectedShare(
   const { selected, all, isComplete } = counts;
   const atLeast = isComplete ? '' : 'at least ';
   const share = tailText(selected / all);
-  // Medians are known to within 1/128 of their size only.
+  // The daemon's medians have an error of up to 1/128, so a median may be below the selection's shortest duration.
   const medianNs = max(BigInt(answer.selected.median.duration_ns), selection.box.box_min ?? 0n);
   const took = `${atLeast}${formatShortDuration(medianNs)} in the median`;
   const othersNs = answer.others.median.duration_ns;
@@ -89,7 +89,9 @@ function describeSelectedShare(
   return `${capitalize(which)}${where} (${percentText(selected / all)}): they took ${took}${rest}.`;
 }
 
-/** Formats a share; a share that differs from 2 % only because transactions are whole is called 2 %. */
+/**
+ * Formats a share. A share close to 2 % is written as 2 %, because the number of slowest transactions is rounded up.
+ */
 function tailText(share: number): string {
   return Math.abs(share - TAIL_SHARE) < 0.0005 ? `${TAIL_SHARE * 100} %` : percentText(share);
 }
@@ -106,7 +108,7 @@ function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Computes the share of the selected transactions or events that have a value, and that of all others. */
+/** Returns the share of the selected entries that have a value, and the share of the other entries that have it. */
 export function computeValueShares({ selected, others }: DifferencesAnswer, value: DifferentValue): [number, number] {
   return [value.selected / selected.count, value.others / others.count];
 }
@@ -122,8 +124,8 @@ function findNamedRow(answer: DifferencesAnswer) {
 }
 
 /**
- * Describes what most sets the selection apart: a value that is more frequent there or, if there is none, a value that
- * is less frequent there.
+ * Describes what most distinguishes the selection: a value that is more frequent in it or, without such a value, a
+ * value that is less frequent in it.
  */
 function describeDifference(answer: DifferencesAnswer, shown: NameFormatter): string {
   const named = findNamedRow(answer);
@@ -140,19 +142,19 @@ function formatLeftOut({ left_out }: DifferencesAnswer): string {
 }
 
 /**
- * Describes the part that explains most of the selection's extra time, in the mean, because medians of parts do not add
- * up.
+ * Describes the part of the time that explains most of the selection's extra time. Means are compared, because the
+ * medians of parts do not add up.
  */
 function describeExtraTime(answer: DifferencesAnswer, shown: NameFormatter): string {
   const extra = findLargestExtra(computeMeans(answer.selected), computeMeans(answer.others));
   if (!extra) return '';
   const what = (extra.part === 'queue' && queueText(answer, shown)) || EXTRA[extra.part];
-  // Other parts may have taken less.
+  // One part can have more extra time than the whole if other parts took less time.
   const whole = extra.ns > extra.ofNs ? 'more' : `of the extra ${formatShortDuration(extra.ofNs)}`;
   return `${what} is ${formatShortDuration(extra.ns)} ${whole} in the mean.`;
 }
 
-/** Describes the wait in the queue of the device that the difference names; undefined if it names no device. */
+/** Describes the wait in the queue of the device that the difference names; undefined if the difference names none. */
 function queueText(answer: DifferencesAnswer, shown: NameFormatter): string | undefined {
   const values = findNamedRow(answer)?.values ?? [];
   if (values.some(({ field }) => field === 'device')) return 'Waiting in its queue';

@@ -10,8 +10,8 @@ const KEYS = 'Arrows move the box, Shift and arrows change its size, Escape clea
 const SECOND_NS = 1_000_000_000n;
 
 /**
- * Formats a box as `55.0 ms to 440.0 ms, 01:36:20 to 01:38:10`. An open time is that of the map; without a longest
- * duration, the text says `or more`.
+ * Formats a box as `55.0 ms to 440.0 ms, 01:36:20 to 01:38:10`. A side without a limit shows the map's time; without a
+ * longest duration, the text says `or more`.
  */
 export function formatBox({ scale, answer: { from, total } }: LatencyMap, box: LinkBox): string {
   const stepNs = scale.columnNs < SECOND_NS ? scale.columnNs : SECOND_NS;

@@ -3,21 +3,21 @@ import type { HeatmapAnswer, ReceivedTransaction } from '../../contract/received
 import { ROW_EDGES } from '../../model/duration_rows.ts';
 
 export const TAIL_SHARE = 0.02;
-/** Minimum number of transactions or events in a tail, because fewer are not compared. */
+/** Minimum number of transactions or events in a tail; a comparison needs this many. */
 const TAIL_MIN = 30;
 const POPULATION_MIN = 2 * TAIL_MIN;
 /** Maximum number of transactions in one answer. */
 export const LIST_MAX = 1000;
 
-/** Number of transactions or events in the slowest 2 %; 0 if there are too few to select from. */
+/** Returns the number of transactions or events in the slowest 2 %; 0 if there are too few to select from. */
 export function tailSize(count: number): number {
   return count < POPULATION_MIN ? 0 : Math.max(Math.ceil(count * TAIL_SHARE), TAIL_MIN);
 }
 
 /**
- * Computes the shortest duration of the slowest `size` transactions. `slowest` has these and the next one, in
- * descending order of duration. If the next one is as slow, the tail has only the longer transactions, unless they are
- * too few.
+ * Computes the shortest duration of the slowest `size` transactions. `slowest` contains them and the next transaction,
+ * in descending order of duration. If the next one is equally slow, all transactions of this duration are left out of
+ * the tail, as long as `TAIL_MIN` others remain.
  */
 export function computeExactTail(slowest: readonly Pick<ReceivedTransaction, 'duration_ns'>[], size: number): bigint {
   const durations = slowest.map(({ duration_ns }) => BigInt(duration_ns));
@@ -35,7 +35,10 @@ function sumCellsByRow({ cells, first_row, row_edges }: MapRows): number[] {
   return counts;
 }
 
-/** Finds the start of the row from which the rows together have about `size` counts, but at least `TAIL_MIN`. */
+/**
+ * Finds the shortest duration of a tail of about `size` entries, and of at least `TAIL_MIN`. The tail consists of
+ * whole rows.
+ */
 export function tailOfCells({ cells, first_row, row_edges }: MapRows, size: number): bigint {
   const counts = sumCellsByRow({ cells, first_row, row_edges });
   let [best, bestCount] = [0, 0];
@@ -48,9 +51,12 @@ export function tailOfCells({ cells, first_row, row_edges }: MapRows, size: numb
   return ROW_EDGES[first_row + best]!;
 }
 
-/** Maximum number of requests that narrow a tail; they divide a row into at most 1024 parts. */
+/**
+ * Maximum number of requests that narrow a tail. Each request halves a range, so they divide a row into at most 1024
+ * parts.
+ */
 const COUNTS_MAX = 10;
-/** Share by which a tail may exceed `size` and still be narrow enough. */
+/** A tail that exceeds `size` by at most this share is not narrowed further. */
 const EXCESS_SHARE = 0.01;
 
 /**

@@ -1,4 +1,4 @@
-/** Mean times of the selection and of the rest, by part. Means add up; medians do not. */
+/** Mean times of the selection and of the rest, by part. Means are compared because, unlike medians, they add up. */
 import type { ComparedSide } from '../../contract/received.ts';
 import { type BreakdownPart, PARTS } from '../../model/lanes/breakdown.ts';
 

@@ -64,7 +64,10 @@ const VERBS: Readonly<Record<MapKind, Readonly<Record<Filtered, string>>>> = {
 const NAMED_MAX = 2;
 const BY_ITSELF: ReadonlySet<ComparedField> = new Set(['syscall', 'error', 'neighbour']);
 
-/** Formats a row as what the transactions or events that have all its values did: `used device nvme1n1 on node n2`. */
+/**
+ * Formats a row as a clause about the transactions or events that have all its values: `used device nvme1n1 on node
+ * n2`.
+ */
 export function formatRowClause(values: readonly DifferentValue[], of: MapKind, shown: NameFormatter): string {
   const byField = Map.groupBy(values, ({ field }) => field);
   const nodes = byField.get('node');

@@ -2,7 +2,7 @@
 import { I64_MAX } from '../../base/bigints.ts';
 import { formatDecimal } from '../../model/wording/exact_times.ts';
 
-/** Number of decimal places of each unit, with which the smallest digit is a nanosecond. */
+/** Number of decimal places of each unit, down to a nanosecond. */
 const PLACES: ReadonlyMap<string, number> = new Map([
   ['ns', 0],
   ['µs', 3],
@@ -24,7 +24,7 @@ const INT64_MAX = I64_MAX;
  */
 export function parseDuration(text: string): bigint | null {
   if (text.length > TEXT_MAX) return null;
-  // The Greek letter mu and the micro sign are different characters.
+  // Users may type the Greek letter mu, which is a different character than the micro sign.
   const [, sign, digits, fraction = '', unit] = FORM.exec(text.trim().replaceAll('\u03bc', 'µ')) ?? [];
   if (digits === undefined) return null;
   const whole = BigInt(digits.replaceAll(' ', ''));
@@ -42,7 +42,10 @@ function scaleToNs(whole: bigint, fraction: string, unit: string): bigint | null
   return whole * 10n ** BigInt(places) + BigInt(written.padEnd(places, '0') || '0');
 }
 
-/** Formats all digits, in the largest unit in which the value is at least one: `5 ms`, `31.302187 ms`, `250 µs`. */
+/**
+ * Formats a duration with all digits, in the largest unit in which it is at least one: `5 ms`, `31.302187 ms`, `250
+ * µs`.
+ */
 export function formatDuration(ns: bigint): string {
   const [sign, size] = ns < 0n ? ['-', -ns] : ['', ns];
   const [unit, places] =

@@ -1,10 +1,10 @@
-/** Times in the time zone of the browser, as its fields for date and time have them: `2026-11-21T01:37:31`. */
+/** Converts times to and from the text of a date and time field, in the browser's time zone: `2026-11-21T01:37:31`. */
 import { I64_MAX } from '../../base/bigints.ts';
 
 const MS_NS = 1_000_000n;
 const MINUTE_MS = 60_000;
 
-/** Formats whole seconds of a time; empty for null, and for a time that the field cannot show. */
+/** Formats a time in whole seconds; returns an empty text for null, and for a time that the field cannot show. */
 export function formatLocalTime(ns: bigint | null): string {
   if (ns === null) return '';
   const ms = Number(ns / MS_NS);
@@ -12,7 +12,10 @@ export function formatLocalTime(ns: bigint | null): string {
   return Number.isNaN(local.getTime()) ? '' : local.toISOString().slice(0, 19);
 }
 
-/** Returns the nanoseconds since the epoch; null for an empty field, and for a time that no recording can have. */
+/**
+ * Converts the text of a field to nanoseconds since the epoch; null for an empty text, and for a time outside the
+ * range of recordings.
+ */
 export function parseLocalTime(text: string): bigint | null {
   const ms = Date.parse(text);
   if (!(ms >= 0)) return null;

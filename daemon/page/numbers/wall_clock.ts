@@ -1,4 +1,4 @@
-/** Times of day, in UTC, with all nine digits of a second. */
+/** Formats times in UTC, with all nine decimals of a second. */
 
 const SECOND_NS = 1_000_000_000n;
 
@@ -6,12 +6,15 @@ const SECOND_NS = 1_000_000_000n;
 export function formatWallClock(ns: bigint): string {
   const { seconds, fractionNs } = splitSeconds(ns);
   const date = new Date(Number(seconds) * 1000);
-  // A recorded time is shown even if it is not a valid date.
+  // A recorded time that is not a valid date is shown as nanoseconds.
   if (Number.isNaN(date.getTime())) return `${ns} ns since the epoch`;
   return `${date.toISOString().slice(0, -5).replace('T', ' ')}.${String(fractionNs).padStart(9, '0')}`;
 }
 
-/** Splits off whole seconds. They are rounded down, also before the epoch, so the fraction is never negative. */
+/**
+ * Splits a time into whole seconds and the rest. Seconds are rounded down, also before the epoch, so that the rest is
+ * never negative.
+ */
 function splitSeconds(ns: bigint): { seconds: bigint; fractionNs: bigint } {
   const fractionNs = ((ns % SECOND_NS) + SECOND_NS) % SECOND_NS;
   return { seconds: (ns - fractionNs) / SECOND_NS, fractionNs };

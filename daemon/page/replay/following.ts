@@ -1,4 +1,4 @@
-/** Follows a session while its tab is shown: by this tab's stream, or by polling if other tabs use all streams. */
+/** Follows a replay session while the tab is shown: with a stream, or by polling if other tabs use all streams. */
 import type { ReceivedSession } from '../../contract/received.ts';
 import type { Daemon } from '../api/daemon.ts';
 import { delay, retryMs } from '../api/event_stream.ts';
@@ -10,7 +10,7 @@ import { FINAL, type Frame, type FrameChoice, follow } from './stream.ts';
 const POLL_MS = 1000;
 
 export interface SessionFollower {
-  /** Sets which frames are sent. */
+  /** Chooses the frames that the daemon sends: events or positions. */
   want(wanted: FrameChoice): void;
 }
 
@@ -19,7 +19,7 @@ interface Options {
   sessionId: string;
   /** Aborts when the session should no longer be followed. */
   closing: AbortSignal;
-  /** Called with each state of the session that was requested, including the one requested at the beginning. */
+  /** Called with the session's state whenever the state was requested; the first request comes at the beginning. */
   onRead: (session: ReceivedSession) => void;
   onFrame: (frame: Frame) => void;
   /** Called when following has ended, with the failure if there is one. */
@@ -30,7 +30,7 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
   /** Id of the newest frame that this page has received. */
   let newestId = 0;
   let [wanted, followed]: FrameChoice[] = ['events', 'events'];
-  /** Ends the stream when frames of the other kind are wanted. */
+  /** Ends the stream when `wanted` changes. */
   let changing = new AbortController();
 
   async function run(): Promise<void> {
@@ -62,8 +62,8 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
   }
 
   /**
-   * Follows while the tab is shown: frames that are sent while it is hidden arrive later. Resolves to whether following
-   * has ended.
+   * Follows the session until the tab is hidden; frames that are missed meanwhile arrive with the next stream.
+   * Resolves to true if following has ended.
    */
   async function followWhileShown(): Promise<boolean> {
     await waitUntilShown(closing);
@@ -75,13 +75,13 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
     const ended = await follow(daemon, sessionId, newestId, takeFrame, signal, followed).finally(release);
     const isOver = !signal.aborted;
     if (ended) onEnd(ended);
-    // The state is read after positions, because the events played meanwhile are not needed one by one, and after the
-    // end, because the session may be gone.
+    // After a stream of positions, the state replaces the events that were played meanwhile. After the end of a
+    // stream, the state is read because the session may have been deleted.
     else if (!closing.aborted && (followed === 'positions' || isOver)) await read();
     return isOver;
   }
 
-  /** Reads the state, for a tab without a stream. */
+  /** Reads the state and waits, for a tab without a stream. */
   async function poll(): Promise<boolean> {
     await read();
     await delay(POLL_MS, closing);

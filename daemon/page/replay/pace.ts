@@ -1,4 +1,4 @@
-/** Limits how often the page runs an action that keys and pointers trigger more often. */
+/** Limits how often an action runs, because keys and pointers may trigger it too often. */
 
 export interface Pace {
   /** Runs the action now, or as soon as the pace allows; a new action replaces a waiting one. */
@@ -9,7 +9,7 @@ export interface Pace {
 
 interface Clock {
   nowMs: () => number;
-  /** Calls `ring` after this time; returns a function that cancels the call. */
+  /** Calls `ring` after `ms` milliseconds; returns a function that cancels the call. */
   after: (ms: number, ring: () => void) => () => void;
 }
 

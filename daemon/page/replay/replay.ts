@@ -34,13 +34,13 @@ export interface Replay {
   readonly session: ReceivedSession | null;
   /** Reason why the last command failed or the stream was interrupted. */
   readonly failure: Failure | null;
-  /** Whether frames arrive. */
+  /** Whether the page is connected to the session. */
   readonly isConnected: boolean;
   /** Number of events that this page missed because it read too slowly; null if the number is not known. */
   readonly missed: number | null;
-  /** Whether frames contain positions, because there would be too many events. */
+  /** Whether the session plays so many events per second that frames contain positions instead of events. */
   readonly isFast: boolean;
-  /** Whether the session is paused at the place where its caller's wait ends. */
+  /** Whether the session is paused at the end of its caller's wait. */
   readonly isAtOwnEnd: boolean;
   /** Delay with which this page handles frames, in milliseconds. */
   delayMs(): number;
@@ -50,7 +50,7 @@ export interface Replay {
   /** Steps by a number of events; a negative count moves back. Resolves after `onPlayed` was called with the event. */
   step(count: number): Promise<void>;
   change(change: Change): Promise<void>;
-  /** Stops following the session, which continues. */
+  /** Stops following the session, which the daemon keeps. */
   close(): void;
 }
 
@@ -96,7 +96,10 @@ export function openReplay(options: ReplayOptions): Replay {
   let locating = Promise.resolve();
   /** Whether `failure` is a failure of the connection. */
   let isLost = false;
-  /** Resolves when it is known what the session plays; commands wait for this. */
+  /**
+   * Resolves when the session's transaction is known. Commands wait for this, so that they never change the session of
+   * another transaction.
+   */
   const known = Promise.withResolvers<void>();
   let isNewLayout: ReturnType<typeof createLayoutWatch> | undefined;
   const shown: ReplayState = {
@@ -117,7 +120,7 @@ export function openReplay(options: ReplayOptions): Replay {
     },
   };
 
-  /** Stores a state, unless a newer state is known. */
+  /** Stores a state; a state older than the stored one is ignored. */
   function take(state: ReceivedSession): void {
     if (shown.session && state.last_event_id < shown.session.last_event_id) return;
     shown.session = state;
@@ -135,7 +138,7 @@ export function openReplay(options: ReplayOptions): Replay {
     following.want(shown.isFast ? 'positions' : 'events');
   }
 
-  /** Stores the clock position of a session that plays. */
+  /** Stores the clock position of a playing session. */
   function takePosition(positionNs: number): void {
     playhead.set(positionNs, nowMs());
     delay.take(positionNs, nowMs());
@@ -160,7 +163,10 @@ export function openReplay(options: ReplayOptions): Replay {
     takePosition(Number(position_ns));
   }
 
-  /** Requests the last event that a session at rest has played, unless the event is known. */
+  /**
+   * Requests the last played event of a session that does not play. If the event is known, it is requested only after
+   * a move (`isMoved`).
+   */
   async function locate(isMoved = false): Promise<void> {
     const index = shown.session!.event_index;
     if (index === playedIndex && !isMoved) return;
@@ -180,12 +186,12 @@ export function openReplay(options: ReplayOptions): Replay {
   function takeFrame(frame: Frame): void {
     takeConnection(frame.kind === 'lost' ? frame.failure : null);
     if (frame.kind === 'state') take({ ...frame.session, last_event_id: frame.id });
-    // Events that a command's answer has already brought are not added again.
+    // Events that the answer to a command has already delivered are skipped.
     if (frame.kind === 'event' && frame.id > (shown.session?.last_event_id ?? 0)) takeEvent(frame.played);
     if (frame.kind === 'position') takePositionFrame(frame.position);
     if (frame.kind === 'gap')
       shown.missed = frame.missed === null || shown.missed === null ? null : shown.missed + frame.missed;
-    // The events now have other positions, because another client may have changed the settings.
+    // Events have new positions after a change of the settings, which another client may have made.
     if (isNewLayout?.(frame) && shown.session!.state !== 'playing') locating = locate(true);
     onChange();
   }
@@ -258,8 +264,8 @@ function createCommands(
   located: () => Promise<void>,
 ): Pick<Replay, 'send' | 'seek' | 'step' | 'change'> {
   return {
-    // Playing pauses where the caller's wait ends: the write-back after it is played separately, because it may take
-    // half a minute.
+    // `play` pauses at the end of the caller's wait. The write-back after it may take half a minute, so it is played
+    // only by a second `play`.
     send: (name) => command(`/${name}`, 'POST', name === 'play' ? { until: 'replay_duration_ns' } : {}),
     seek: (target) => command('/seek', 'POST', target),
     async step(count) {
@@ -279,7 +285,8 @@ async function askPrecedingEvent(daemon: Daemon, path: string, index: number, si
     const { events } = await daemon.askJson<{ events: ScheduledEvent[] }>(timeline, { signal });
     return events[0];
   } catch {
-    // The playhead is known without the event, and the stream reports it if the session is gone.
+    // The failure is ignored: the playhead does not need this event, and the stream reports a session that was
+    // deleted.
     return undefined;
   }
 }
@@ -289,7 +296,7 @@ async function askPrecedingEvent(daemon: Daemon, path: string, index: number, si
  * relates the page's clock to the daemon's clock; a frame that took longer was delayed on its way or in this page.
  */
 interface DelayMeter {
-  /** Adds the position of the daemon's clock in a frame; returns the delay of the frame, in milliseconds. */
+  /** Takes the clock position of a frame; returns the delay of the frame, in milliseconds. */
   take(positionNs: number, nowMs: number): number;
   /** Starts again after the clock was set or its speed changed. */
   reset(speedFactor: number): void;
@@ -321,12 +328,11 @@ export function createDelayMeter(): DelayMeter {
 }
 
 /**
- * Estimates the position of a session's clock between two frames. The daemon has the only clock: a frame contains the
- * clock's position, and from there the position moves at the session's speed, but never beyond the place where the
- * session will stop.
+ * Estimates the position of a session's clock between two frames. Each frame contains the position of the daemon's
+ * clock. From there, the playhead moves at the session's speed until the position at which the session will stop.
  */
 interface Playhead {
-  /** Sets the position from a frame, at a time of this page's clock. */
+  /** Sets the position that a frame contains; `atMs` is a time of this page's clock. */
   set(positionNs: number, atMs: number): void;
   /** Stops the clock at a position. */
   stop(positionNs: number): void;
@@ -383,19 +389,20 @@ type Timed = Pick<
   'event_count' | 'speed_factor' | 'duration_ns' | 'replay_duration_ns' | 'replay_end_ns'
 >;
 
-/** End of the last event on the session's time line; the recorded duration while that end is not known. */
+/** Returns the end of the last event on the session's time line, or the recorded duration while that end is unknown. */
 function chooseEndNs({ replay_end_ns, replay_duration_ns, duration_ns }: Omit<Timed, 'event_count'>): number {
   return Number(replay_end_ns ?? replay_duration_ns ?? duration_ns);
 }
 
-/** Mean number of events per second that a session plays until its caller's wait ends. */
+/** Returns the mean number of events per second that a session plays until the end of its caller's wait. */
 export function computeExpectedRate(session: Timed): number {
   const ownNs = Number(session.replay_duration_ns ?? session.duration_ns);
   return (session.event_count / Math.max(1, ownNs || chooseEndNs(session))) * 1e9 * session.speed_factor;
 }
 
 /**
- * Position at which the clock of a session that plays will stop, in nanoseconds; very large while that is not known.
+ * Returns the position at which the clock of a playing session will stop, in nanoseconds; very large if that is
+ * unknown.
  */
 export function computeStopNs({
   until,
@@ -405,7 +412,7 @@ export function computeStopNs({
   return Number((until && replay_duration_ns) ?? replay_end_ns ?? Number.MAX_SAFE_INTEGER);
 }
 
-/** Whether a session is paused exactly where its caller's wait ends, with data still to be written back. */
+/** Whether a session is paused exactly at the end of its caller's wait, with data still to be written back. */
 export function isAtOwnEnd(
   session: Pick<ReceivedSession, 'state' | 'position_ns' | 'replay_duration_ns' | 'replay_end_ns'>,
 ) {

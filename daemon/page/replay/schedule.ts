@@ -1,7 +1,7 @@
 /**
- * Computes when a session plays each event, by the same rule as the daemon: a call takes longer by the latency that its
- * caller waits for, later events of its thread begin later by the sum of latencies, and idle times are shortened to the
- * longest gap.
+ * Computes when a session plays each event, by the same rules as the daemon. A call becomes longer by the latency that
+ * its caller waits for. Later events of its thread begin later by the sum of these latencies. Idle times are shortened
+ * to the longest gap.
  */
 import type { Only } from '../../contract/received.ts';
 import type { LanesModel } from '../../model/lanes/model.ts';
@@ -60,8 +60,9 @@ export function computeSchedule(model: Model, settings: RowScheduleSettings): Ro
 }
 
 /**
- * Computes when each event would start and end with the latency but without shortened gaps: by row, on the model's time
- * line. `rows` are the rows of the transaction, ordered by new start, and by recorded order if two starts are equal.
+ * Computes the start and end of each event with the latency, but with gaps as recorded. Times are on the model's time
+ * line and indexed by row. The `rows` of the result are the transaction's rows, ordered by new start and then as
+ * recorded.
  */
 export function projectTimes(
   { columns, shares, starts, ends }: Model,
@@ -103,7 +104,7 @@ export function projectTimes(
   return { rows: own, starts: newStarts, ends: newEnds };
 }
 
-/** End of the last event that the caller waits for. */
+/** Returns the end of the last event that the caller waits for. */
 export function computeOwnEndNs({ shares }: Model, { rows, ends }: ProjectedTimes): number {
   return rows.reduce((last, row) => (shares[row] === OWN ? Math.max(last, ends[row]!) : last), 0);
 }

@@ -19,13 +19,13 @@ export const IDLE_NS = 10_000_000n;
 export const raiseSpeed = (speed: number) => Math.min(SPEED_MAX, speed * 2);
 export const lowerSpeed = (speed: number) => Math.max(SPEED_MIN, speed / 2);
 
-/** Speeds at the places of the slider, ascending. */
+/** Speeds at the positions of the slider, ascending. */
 export const SPEED_SCALE: readonly number[] = [
   ...[-5, -4, -3, -2, -1, 0].flatMap((power) => MANTISSAS.map((mantissa) => Number(`${mantissa}e${power}`))),
   SPEED_MAX,
 ];
 
-/** Returns the place on the scale whose speed is nearest, measured as a ratio. */
+/** Returns the slider position whose speed is nearest, measured as a ratio. */
 export function placeOfSpeed(speed: number): number {
   const computeDistance = (place: number) => Math.abs(Math.log(SPEED_SCALE[place]! / speed));
   let nearest = 0;
@@ -49,7 +49,7 @@ function listLatenciesNs(): bigint[] {
   return [...all.filter((latencyNs) => latencyNs < LATENCY_NS_MAX), LATENCY_NS_MAX];
 }
 
-/** Describes a speed: how much of the recorded time passes in a second. */
+/** Formats a speed as a factor; a speed below 1 also as recorded time per second. */
 export function formatSpeed(speed: number): string {
   if (speed >= 1) return `${speed}×`;
   return `${Number((speed * 1000).toPrecision(3))} ms/s (${speed}×)`;

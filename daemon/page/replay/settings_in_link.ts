@@ -1,4 +1,7 @@
-/** The settings of a session as the link stores them, which allow a session that is gone to be created again. */
+/**
+ * Converts the settings of a session to and from the link, so that a deleted session can be created again from its
+ * link.
+ */
 import type { Only, ReceivedSession } from '../../contract/received.ts';
 import type { LinkedClockOffsets } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
@@ -38,7 +41,10 @@ export function buildSessionSettings(link: Settings, offsets: LinkedClockOffsets
   };
 }
 
-/** Builds the field from entries, because a node may be called `__proto__`. */
+/**
+ * Converts the map to an object. `Object.fromEntries` also stores a node called `__proto__`, which an assignment would
+ * not.
+ */
 export function buildOffsetsField(offsets: LinkedClockOffsets): Record<string, bigint> {
   return Object.fromEntries(offsets);
 }

@@ -28,7 +28,7 @@ export type Frame =
 /** The frames of a stream: all events, or the position of the session 20 times a second. */
 export type FrameChoice = 'events' | 'positions';
 
-/** Failures after which another request does not help. */
+/** Codes of failures after which another request does not help. */
 export const FINAL: ReadonlySet<string> = new Set([
   'unauthorized',
   'forbidden',
@@ -39,10 +39,9 @@ export const FINAL: ReadonlySet<string> = new Set([
 const OVER: ReadonlySet<string> = new Set(['stopped', 'failed', 'deleted', 'expired']);
 
 /**
- * Passes the frames of a session to `taken` until the signal aborts or the session is gone; resolves to the failure, or
- * to null. Frames that were sent while a connection was broken arrive on the next connection, each only once. `lastId`
- * is the newest frame that the page has seen, such as `last_event_id` of an answer; with null, the stream begins with
- * the present state.
+ * Calls `taken` with each frame of a session until the signal aborts or the session is gone. Resolves to the failure,
+ * or to null. Frames that were sent while a connection was broken arrive on the next connection, each only once.
+ * `lastId` is the id of the newest frame that the page has seen; with null, the stream begins with the present state.
  */
 export function follow(
   daemon: Daemon,
@@ -73,6 +72,6 @@ function parseFrame({ id, event, data }: EventSourceMessage): Frame | null {
   if (event === 'position') return { kind: 'position', position: parseJson(data) as PlayedPosition };
   if (event === 'gap') return { kind: 'gap', missed: (parseJson(data) as { missed: number | null }).missed };
   if (event === 'end') return { kind: 'end', reason: String((parseJson(data) as { reason: string }).reason) };
-  // A frame of another kind comes from a newer daemon.
+  // A frame of another kind comes from a newer daemon and is ignored.
   return null;
 }

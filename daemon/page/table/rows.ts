@@ -1,4 +1,4 @@
-/** The table of a picture's events with all digits; rows are built one by one as they scroll into view. */
+/** The table of a picture's events with exact values. A row is built when it scrolls into view. */
 import {
   collectOrigins,
   type EventColumns,
@@ -61,7 +61,7 @@ export function createEventTable(columns: EventColumns, originNs = 0n, rows?: Ui
   };
 }
 
-/** Orders the events of a picture: own events first, then what was written back, then requests of others. */
+/** Orders the events of a picture: own events first, then write-back, then the requests of other programs. */
 export function orderOwnFirst(shares: LanesModel['shares']): Uint32Array {
   const rows = new Uint32Array(shares.length);
   let to = 0;

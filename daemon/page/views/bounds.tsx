@@ -1,12 +1,12 @@
-/** The two ends of a window, in the time zone of the browser. */
+/** Fields for the two ends of a window, in the time zone of the browser. */
 import { formatLocalTime, parseLocalTime } from '../numbers/local_time.ts';
 import { usePage } from './context.ts';
 import { ExactField } from './duration_field.tsx';
 
 interface Props {
-  /** The fields of the link that have the window. */
+  /** Names of the link's fields that store the window. */
   names: readonly ['from', 'to'] | readonly ['other_from', 'other_to'];
-  /** Name of the window; omitted if the view has only one. */
+  /** Name of the window; omitted if the view has only one window. */
   label?: string;
 }
 
@@ -42,7 +42,7 @@ export function Bounds({ names, label = '' }: Props) {
   );
 }
 
-/** Shows twice the time around the window of the page. */
+/** Button that doubles the window's length around its middle; an open end stays open. */
 export function ZoomOut() {
   const { link, go } = usePage();
   const { from, to } = link;

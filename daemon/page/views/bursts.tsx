@@ -1,6 +1,6 @@
 /**
- * Says that the calls of a transaction lie further apart than its own work explains, as when an id is used again, and
- * links each burst of calls.
+ * Warns that a transaction consists of several bursts of calls with long gaps between them, for example because its id
+ * was used twice. Links each burst.
  */
 import { useEffect, useState } from 'preact/hooks';
 import type { ReceivedBurst, ReceivedTransaction } from '../../contract/received.ts';
@@ -15,7 +15,7 @@ const LINKED_MAX = 5;
 
 interface Props {
   transaction: string;
-  /** Says how many bursts there are. */
+  /** Text that says how many bursts there are. */
   words: string;
   /** Bursts to link, if they are known. */
   bursts: readonly ReceivedBurst[] | undefined;
@@ -41,10 +41,13 @@ export function BurstLinks({ transaction, words, bursts = [] }: Props) {
 
 type KnownBursts = ReadonlyMap<string, readonly ReceivedBurst[]>;
 
-/** Says what a list says of a transaction; nothing if it has a single burst, or a number of them that is not known. */
+/**
+ * Shows the note about bursts for a transaction in a list; nothing if the transaction has a single burst, or if the
+ * number of its bursts is unknown.
+ */
 export function ListedBursts({ of, known }: { of: ReceivedTransaction; known: KnownBursts }) {
   const { transaction_id: id, burst_count, bursts_apart_ns } = of;
-  // A count that is not known is null, which is not above 1.
+  // An unknown count is null, and `null > 1` is false.
   if (!(burst_count! > 1)) return null;
   return (
     <BurstLinks
@@ -55,11 +58,16 @@ export function ListedBursts({ of, known }: { of: ReceivedTransaction; known: Kn
   );
 }
 
-/** Maximum number of transactions of a list whose bursts are asked for, and of their events: each needs a request. */
+/**
+ * Maximum number of transactions whose bursts are requested, because each of them needs a request. Transactions with
+ * more than `EVENTS_MAX` events are left out.
+ */
 const ASKED_MAX = 5;
 const EVENTS_MAX = 100;
 
-/** Returns the bursts of the first transactions of a list that have several, and few events. */
+/**
+ * Returns the bursts of the first `ASKED_MAX` transactions that have several bursts and at most `EVENTS_MAX` events.
+ */
 export function useBursts(transactions: readonly ReceivedTransaction[] | undefined): KnownBursts {
   const { daemon } = usePage();
   const [known, setKnown] = useState<KnownBursts>(new Map());
@@ -73,7 +81,8 @@ export function useBursts(transactions: readonly ReceivedTransaction[] | undefin
         setKnown((before) => new Map(before).set(transaction_id, bursts));
       }
     };
-    // Without an answer, the list says how many bursts there are, and links none; the transaction itself does.
+    // A failure is ignored: the list then shows the number of bursts without links, and the transaction's own view has
+    // the links.
     ask().catch(() => {});
     return () => closing.abort();
   }, [daemon, transactions]);

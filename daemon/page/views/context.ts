@@ -19,7 +19,7 @@ export interface PageContext {
   announce: (sentence: string) => void;
   /** Passes the coverage of the shown data to the top bar. */
   setCoverage: (coverage: ReceivedCoverage | null) => void;
-  /** Passes the sentence about what is shown to the title of the browser's tab; null takes it back. */
+  /** Shows a sentence in the title of the browser's tab; null removes the sentence. */
   setSentence: (sentence: string | null) => void;
 }
 

@@ -55,14 +55,14 @@ interface ExactProps {
 
 interface Draft {
   typed: string;
-  /** The text that the field had; once the field has another text, the draft does not count. */
+  /** Text of the field when the user began to type. If the field gets another text, the draft is ignored. */
   of: string;
   problem: string | null;
 }
 
 /**
- * A field whose text is taken when the user presses Enter or leaves the field: while a year is typed, a field for a time
- * has the years 2, 20 and 202.
+ * A field whose text is taken only when the user presses Enter or leaves the field: while the user types a year, a
+ * time field already contains valid times in the years 2, 20 and 202.
  */
 export function ExactField({ label, text, type = 'text', onText }: ExactProps) {
   const [last, setDraft] = useState<Draft | null>(null);
@@ -70,14 +70,14 @@ export function ExactField({ label, text, type = 'text', onText }: ExactProps) {
   const problem = draft?.problem ?? null;
   const take = ({ currentTarget: { validity } }: { currentTarget: HTMLInputElement }) => {
     if (!draft) return;
-    // A time of which a part is missing has no text.
+    // An incomplete time has an empty text, so only `badInput` shows that it is wrong.
     const wrong = validity.badInput ? 'whole' : onText(draft.typed.trim());
     setDraft(wrong === null ? null : { ...draft, problem: wrong });
   };
   return (
     <>
       <input
-        // The types of preact let no variable choose between two types.
+        // Preact's types do not allow a variable as the type of an input.
         type={type as 'text'}
         step="1"
         class="exact"

@@ -1,4 +1,4 @@
-/** Shows the events of a picture as a table with every row; the document has only the visible rows. */
+/** Shows all events of a picture as a table; the document contains only the visible rows. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { LanesModel } from '../../model/lanes/model.ts';
 import { groupDigits } from '../../model/wording/exact_times.ts';
@@ -21,7 +21,7 @@ const RIGHT: ReadonlyMap<string, number> = new Map([
   ['ArrowLeft', -1],
 ]);
 const ROW_PX = 26;
-/** Number of rows that are kept above and below the visible ones. */
+/** Number of rows above and below the visible rows that the document also contains. */
 const MARGIN = 10;
 
 export function EventTable({ model, selected, onSelect }: Props) {
@@ -53,7 +53,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
     setSeen([first, Math.ceil((scrollTop + clientHeight) / ROW_PX) + MARGIN]);
   };
   useLayoutEffect(() => {
-    // Another page starts at its first row, unless the selected row is on it.
+    // Another page starts at its first row, except the page of the selected row.
     if (line < from || line >= to) scroller.current!.scrollTop = 0;
     readScroll();
   }, [page]);

@@ -1,8 +1,8 @@
-/** Controls that a narrow screen folds away, so that the answer comes first there. */
+/** Controls that are folded on a narrow screen, so that the answer comes first. */
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-/** The style sheet hides the summary at the same width. */
+/** Width from which the controls are always open; from the same width, the style sheet hides the summary. */
 const WIDE = '(min-width: 40.01rem)';
 
 export function Fold({ title, children }: { title: string; children: ComponentChildren }) {

@@ -1,12 +1,13 @@
 /**
- * Names keys as the help does, by the text that they write, because keyboards differ in where a letter or a sign is.
+ * Names keys by the text that they write, as the help does, because letters and signs have different positions on
+ * different keyboards.
  */
 
 /** The properties of a `KeyboardEvent` that identify the key. */
 interface Pressed {
   /** Text that the key writes, or the key's name. */
   key: string;
-  /** Position of the key, named after the key that an American keyboard has there. */
+  /** Position of the key, named after the key that has this position on an American keyboard. */
   code: string;
   shiftKey: boolean;
 }
@@ -16,10 +17,10 @@ const LETTERS = 'WASDFVYTLOI1234';
 export const SIGNS = '?/+-[].,';
 
 /**
- * Returns the text that the key writes, in capitals: `V`, `?`, `Space`, `ArrowLeft`; with Shift held `L+Shift`, except
- * for digits and signs, which many keyboards write only with Shift. A key whose text the page does not use is named by
- * its position on an American keyboard. There `W` `A` `S` `D` lie together; French keyboards write digits with Shift,
- * and some keyboards have no Latin letters.
+ * Returns the text that the key writes, in capitals: `V`, `?`, `Space`, `ArrowLeft`. With Shift held, `+Shift`
+ * follows, as in `L+Shift`, except for digits and signs, which many keyboards write only with Shift. A key whose text
+ * the page does not use is named by its position on an American keyboard, for three reasons. There, `W` `A` `S` `D`
+ * are adjacent. French keyboards write digits with Shift. Some keyboards have no Latin letters.
  */
 export function nameKey({ key, code, shiftKey }: Pressed): string {
   let name = key === ' ' ? 'Space' : key.length > 1 ? key : key.toUpperCase();

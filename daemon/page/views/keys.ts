@@ -1,9 +1,9 @@
-/** Handles keys for the whole page; they are off while the user types or uses a key of the browser. */
+/** Handles keys for the whole page, except while the user types in a field or uses a shortcut of the browser. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { createKeptTexts } from '../access/kept_texts.ts';
 import { nameKey, SIGNS } from './key_name.ts';
 
-/** Handles a key, named as by `nameKey`; returns whether the key was used. */
+/** Handles a key by its name from `nameKey`; returns whether the key was used. */
 export type KeyHandler = (key: string, target: Element) => boolean;
 
 const TYPING = 'input:not([type=range]):not([type=checkbox]), textarea, select, [contenteditable]';
@@ -21,12 +21,12 @@ export function switchKeys(isOn: boolean): void {
   kept.set(SWITCH, isOn ? null : 'off');
 }
 
-/** Passes the page's keys to the handler of the latest rendering while the component is shown. */
+/** Calls the handler of the latest rendering for each of the page's keys, while the component is shown. */
 export function useKeys(handler: KeyHandler): void {
   const latest = useRef(handler);
   latest.current = handler;
-  // Preact ends a plain effect one frame after its component is removed, and on a busy page keys come faster than
-  // frames.
+  // Preact ends a plain effect one frame after its component is removed. On a busy page, a key can come within this
+  // frame, so a layout effect is used.
   useLayoutEffect(() => {
     const listener = (event: KeyboardEvent) => {
       const target = event.target instanceof Element ? event.target : document.body;

@@ -1,6 +1,6 @@
 /**
- * Draws lanes on two canvases. The lower one has the recorded events; the upper one has what moves: the playhead, and
- * the frames of the selected event and of the event that was played last.
+ * Draws lanes on two canvases. The lower canvas shows the recorded events. The upper canvas shows what moves: the
+ * playhead, and the frames around the selected event and the event that was played last.
  */
 import { findFirstAtLeast } from '../../model/columns/event_columns.ts';
 import type { LanesModel } from '../../model/lanes/model.ts';
@@ -24,7 +24,7 @@ export const SIZES = { headerPx: 20, trackPx: 18, gapPx: 6, thinPx: 4 } as const
 const NAMES_PX = { wide: 150, narrow: 84 } as const;
 const NARROW_PX = 500;
 export const AXIS_PX = 22;
-/** Maximum height of a canvas: browsers draw nothing on a higher one. */
+/** Maximum height of a canvas; browsers draw nothing on a higher canvas. */
 export const HEIGHT_PX_MAX = 12_000;
 export const FONT = '12px system-ui, sans-serif';
 const MARK_PX = 4;
@@ -47,7 +47,7 @@ export interface Scene {
 
 export interface Moving {
   selected: number;
-  /** Offset of the playhead; null while nothing is replayed. */
+  /** Offset of the playhead on the model's time line; null while nothing is replayed. */
   playheadNs: number | null;
   /** Row of the event that was played last. */
   playedRow: number;
@@ -96,7 +96,8 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     const { dpr } = axis.view;
     inView.draw(context, layout, namesPx, dpr);
     if (axis.folded) folded.draw(context, layout, namesPx + computeFoldedLeftPx(axis), dpr);
-    // `putImageData` replaces what was on the canvas, so the lines behind the strips are drawn afterwards.
+    // `putImageData` overwrites the canvas, so the lines behind the strips are drawn after it, below the existing
+    // pixels.
     context.globalCompositeOperation = 'destination-over';
     drawAxis(context, scene, model.firstNs);
     context.globalCompositeOperation = 'source-over';
@@ -176,8 +177,8 @@ function createStrips(model: LanesModel) {
       painter.paint(tracks, view, palette, strips, onTrack);
     },
     /**
-     * Draws each track at its height and replaces what is there. Copying a row of pixels takes half as long as letting
-     * the canvas stretch an image.
+     * Draws each track over its full height, replacing the pixels of the canvas. Copying a row of pixels takes half as
+     * long as letting the canvas stretch an image.
      */
     draw(context: CanvasRenderingContext2D, { tracks }: Layout, leftPx: number, dpr: number): void {
       const { width, height } = band;
@@ -196,7 +197,7 @@ function createStrips(model: LanesModel) {
   };
 }
 
-/** Draws thin bars below the tracks, in the part of the axis that is to scale. */
+/** Draws thin bars below the tracks, in the part of the axis before the break. */
 function drawProjected(
   context: CanvasRenderingContext2D,
   { axis: { view }, layout: { tracks }, theme, namesPx }: Scene,
@@ -222,7 +223,7 @@ function listAxisParts(axis: Axis): (readonly [leftPx: number, view: View])[] {
     : [[0, axis.view] as const];
 }
 
-/** Whether a track has an event; the search relies on the track's rows being in order of start. */
+/** Whether a track contains `row`. The search relies on the track's events being in order of start. */
 function hasRow({ starts }: LanesModel, track: LaneTrack, row: number): boolean {
   for (let at = findFirstAtLeast(track.starts, starts[row]!); track.starts[at] === starts[row]; at++)
     if (track.rows[at] === row) return true;
@@ -251,7 +252,10 @@ function drawAxis(context: CanvasRenderingContext2D, { axis, layout, ink, namesP
   }
 }
 
-/** Draws two lines where the axis is interrupted and, right of them, how much later the last write-back ended. */
+/**
+ * Draws two lines at the break of the axis and, right of them, how much later than the own events the last write-back
+ * ended.
+ */
 function drawBreak(
   context: CanvasRenderingContext2D,
   { axis, layout, ink, namesPx }: Scene,
@@ -288,7 +292,7 @@ function drawNames(context: CanvasRenderingContext2D, { layout, axis, ink, names
     context.fillRect(12, AXIS_PX + topPx + heightPx / 2 - 1, namesPx - 12 + computeAxisWidthPx(axis), 1);
 }
 
-/** Returns the text, or as much of its beginning as fits. */
+/** Returns the text or, if it is too wide, as much of its beginning as fits. */
 function fitText(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
   if (context.measureText(text).width <= widthPx) return text;
   let end = text.length;

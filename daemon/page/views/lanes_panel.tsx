@@ -1,4 +1,4 @@
-/** Shows lanes as a picture or a table, with the selected event beside them. */
+/** Shows lanes as a picture or a table, and the details of the selected event. */
 
 import { useCallback, useMemo } from 'preact/hooks';
 import type { ReceivedCoverage } from '../../contract/received.ts';
@@ -24,9 +24,9 @@ import { UnendedNote } from './unended_note.tsx';
 
 interface Props {
   lanes: ReadLanes;
-  /** Name of what the lanes show, safe to read. */
+  /** Name of the shown transaction or trace, formatted for display. */
   name: string;
-  /** The whole picture of which the lanes show a part; absent if they show all of it. */
+  /** The whole time line, if the lanes show only a part of it; otherwise absent. */
   around?: Around;
   /** Times of the events with the latency of a what-if; absent or null without a what-if. */
   times?: ProjectedTimes | null;
@@ -56,7 +56,7 @@ export function LanesPanel(props: Props) {
     return true;
   });
   const shown = { model, selected, onSelect: select };
-  // The event may still arrive while events are being read.
+  // While events are being read, the event may still arrive, so it does not count as missing yet.
   const isMissing = link.event !== null && selected < 0 && lanes.isOthersCut !== null;
   return (
     <>
@@ -103,15 +103,15 @@ export function LanesPanel(props: Props) {
 
 interface LossesProps {
   coverage: ReceivedCoverage | null;
-  /** The picture; absent if there is none. */
+  /** The lanes of the picture; absent without a picture. */
   lanes?: ReadLanes;
   /** Whether the last request failed. */
   hasFailed?: boolean;
 }
 
 /**
- * Notes events that may have happened but are not in the picture. A picture without coverage says in its sentence that
- * it shows only a part.
+ * Notes events that may have happened but are not in the picture. Without a coverage, there is no note about losses,
+ * because the sentence of the picture says that it shows only a part.
  */
 export function Losses({ coverage: known, lanes, hasFailed }: LossesProps) {
   return (
@@ -140,7 +140,7 @@ function WrittenBackNote({ model: { writtenBack, ownSpan } }: { model: LanesMode
   );
 }
 
-/* Shows one event with all digits, how its owner was determined, and what the event is linked to. */
+/* Shows one event with exact values, how its owner was determined, and the events to which it is linked. */
 
 interface EventDetailProps {
   model: LanesModel;

@@ -16,7 +16,7 @@ import { Minimap } from './minimap.tsx';
 import { readInk, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
 
-/** The whole time line and all events, of which a picture shows a part. */
+/** The whole time line and the density of all events, if a picture shows only a part of them. */
 export interface Around {
   /** Time from which the offsets of the bounds count, in nanoseconds since the epoch. */
   baseNs: bigint;
@@ -43,7 +43,7 @@ interface Props {
 
 export const ZOOM = 1.5;
 export const PAN = 0.25;
-/** Distance of a drag in CSS pixels: a pointer that moves less selects instead of dragging. */
+/** Minimum distance of a drag, in CSS pixels; a shorter movement is a click, which selects an event. */
 const DRAG_PX = 4;
 
 export function LanesPicture(props: Props) {
@@ -74,7 +74,8 @@ export function LanesPicture(props: Props) {
       draw();
       return undefined;
     }
-    // New events have just changed the rest of the page; drawing them in the same task would make the task too long.
+    // The rest of the page has just changed, too. Drawing in the same task would make the task too long, so the lanes
+    // are drawn in the next frame.
     const request = requestAnimationFrame(draw);
     return () => cancelAnimationFrame(request);
   }, [canvas, scene]);
@@ -94,7 +95,7 @@ export function LanesPicture(props: Props) {
     return () => cancelAnimationFrame(request);
   }, [canvas, scene, selected, playheadNs, playedRow]);
 
-  /** Keys may come faster than pictures, so each key continues from the view of the previous key. */
+  /** Keys may come faster than frames, so each key continues from the view of the previous key. */
   const latest = useRef<View | null>(null);
   latest.current = scene?.axis.view ?? null;
   const change = useCallback(
@@ -203,7 +204,7 @@ function usePictureSpan({ model, outline: recorded, times, around }: Props) {
   const { normal, unfolded, all } = extents;
   const [span, show] = useZoom(baseNs, normal, all);
   const [isAsked, setIsAsked] = useState(false);
-  // The link may name a time later than those shown at first.
+  // The zoom of the link may end after the span that is shown at first.
   const isUnfolded = isAsked || span.toNs > normal.toNs;
   const toggle = () => {
     setIsAsked(!isUnfolded);
@@ -226,7 +227,8 @@ function buildExtents({ baseNs, bounds }: Around, originNs: bigint): Extents {
 }
 
 /**
- * Finds the transaction's own event before or after `row`, in order of start; returns `row` itself if there is none.
+ * Finds the transaction's own event before or after `row`, in order of start; returns `row` itself if there is no such
+ * event.
  */
 function findAdjacentEvent({ shares, starts }: LanesModel, row: number, direction: 1 | -1): number {
   const isOwn = (at: number) => shares[at] === 0;

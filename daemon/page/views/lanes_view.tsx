@@ -1,4 +1,7 @@
-/** Shows one transaction: what it waited for, as a sentence, parts, lanes and a table, and its replay. */
+/**
+ * Shows one transaction and its replay. A sentence, a breakdown, lanes and a table show what the transaction waited
+ * for.
+ */
 
 import { useCallback, useEffect, useMemo } from 'preact/hooks';
 import type { ReceivedCoverage, ReceivedSession } from '../../contract/received.ts';
@@ -27,7 +30,8 @@ export function LanesView({ transactionId }: { transactionId: string }) {
   const { setCoverage } = usePage();
   const loaded = useLanes(transactionId);
   const { lanes, transaction, failure, isLoading, isOld, askAgain } = loaded;
-  // The coverage of the whole transaction says nothing about a picture that shows only a part of it.
+  // The coverage of the lanes takes precedence: while they show only a part of the transaction, the coverage of the
+  // whole transaction says nothing about them.
   const coverage = (lanes ?? transaction)?.coverage ?? null;
   useEffect(() => setCoverage(coverage), [coverage, setCoverage]);
   return (
@@ -68,8 +72,8 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const clocks = useMemo(() => parseClockOffsets(link, choices.nodes), [link.clock_offset, choices]);
   const played = usePlayed(transactionId, model, clocks.offsets);
   const { replay, failure, playheadNs, playedRow, renew } = played;
-  // The function is the same in all renderings, because effects that keep a function of an earlier rendering would also
-  // keep the events of its picture.
+  // `useCallback` returns the same function in all renderings: effects that keep a function of an earlier rendering
+  // would also keep the events of that rendering in memory.
   const onPlay = useCallback(
     async (settings: NewSessionSettings) => {
       const opened = await renew(settings);
@@ -105,8 +109,8 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
 }
 
 /*
- * Chooses offsets to add to the times of each node if a transaction has several nodes, because no recording knows how
- * far their clocks differ.
+ * Fields for offsets that are added to the times of each node of a transaction with several nodes. The recordings do
+ * not show how far the clocks of their nodes differ, so the user sets the offsets.
  */
 
 interface Props {
@@ -158,7 +162,7 @@ function ClockFields({ nodes, clocks: { offsets, problems }, session }: Props) {
   );
 }
 
-/** Shows the offset in the session's clock, and whether it differs from the offset that is set here. */
+/** Shows the offset that the session uses for a node, and whether it differs from the offset that is set here. */
 function SessionClock({
   session,
   node,

@@ -81,8 +81,8 @@ function Counted({ transaction, counts }: Props & { counts: BucketCounts }) {
 }
 
 /**
- * Chooses the part whose single events are shown; null if it has too many. The part is wider than the view if the wider
- * part has few enough events, and it does not change while it contains the view.
+ * Chooses the part of the time whose single events are shown; null if the view has too many events. The part is three
+ * times as long as the view if it then has few enough events. It stays the same while it contains the view.
  */
 function useWantedPart(counts: BucketCounts): TransactionPart | null {
   const { link } = usePage();
@@ -129,8 +129,8 @@ function useCounts(transaction: ReceivedTransaction): Answer<{ counts: BucketCou
 }
 
 /**
- * Reads the counts; if there are too many processes, it retries with longer buckets, because the daemon limits the rows
- * of an answer.
+ * Reads the counts. The daemon limits the rows of an answer, so with too many processes the request is repeated with
+ * longer buckets.
  */
 async function readCounts(daemon: Daemon, transaction: ReceivedTransaction, signal: AbortSignal) {
   const firstNs = BigInt(transaction.first_timestamp_ns);
@@ -155,7 +155,7 @@ async function readCounts(daemon: Daemon, transaction: ReceivedTransaction, sign
 
 type PartAnswer = Omit<Answer<{ lanes: ReadLanes; part: TransactionPart }>, 'isOld'>;
 
-/** Reads the events that began in a part of the time; null without a part. */
+/** Reads the events that began in a part of the transaction's time; without a part, the body is null. */
 function usePart(transaction: ReceivedTransaction, part: TransactionPart | null): PartAnswer {
   const { daemon } = usePage();
   const [state, setState] = useState<Omit<PartAnswer, 'askAgain'>>(NOTHING);

@@ -79,7 +79,10 @@ const CURSORS: Record<Grip | 'none', string> = { from: 'ew-resize', to: 'ew-resi
 
 const shareTo = ({ fromNs, toNs }: TimeSpan, middleNs: number) => (middleNs - (fromNs + toNs) / 2) / (toNs - fromNs);
 
-/** Draws everything that does not depend on the part in view; this takes longer than drawing the lanes. */
+/**
+ * Draws everything that does not depend on the part in view; the result is reused, because drawing it takes longer
+ * than drawing the lanes.
+ */
 function drawPlainPicture({ density: { counts, failed }, namesPx, widthPx, theme }: Props): HTMLCanvasElement {
   const canvas = document.createElement('canvas');
   const context = clearCanvas(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
@@ -109,7 +112,7 @@ function draw(canvas: HTMLCanvasElement, plain: HTMLCanvasElement, props: Props)
   const [from, to] = [span.fromNs, span.toNs].map((ns) => Math.min(Math.max(computeXPx(strip, ns), 0), widthPx));
   context.globalAlpha = 0.6;
   context.fillStyle = readInk().ground;
-  // Failures stand out equally outside the part in view, because their marks are above the dimmed area.
+  // The dimmed area begins below the marks of failures, so that failures are equally visible outside the part in view.
   context.fillRect(namesPx, MARK_PX, from!, HEIGHT_PX - MARK_PX);
   context.fillRect(namesPx + to!, MARK_PX, widthPx - to!, HEIGHT_PX - MARK_PX);
   context.globalAlpha = 1;

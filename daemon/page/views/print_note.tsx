@@ -1,4 +1,4 @@
-/** Shows what only a printed page has: the page's address, and rows that a picture does not show. */
+/** Shows the parts that only a printed page has: the page's address, and rows that a picture does not show. */
 
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import type { ReceivedCoverage } from '../../contract/received.ts';
@@ -13,7 +13,10 @@ import { formatWallClock } from '../numbers/wall_clock.ts';
 import { createEventTable, HEADINGS, selectLongestRows } from '../table/rows.ts';
 import { showOnPaper } from './theme.ts';
 
-/** Whether the page is being printed. Parts for paper are in the document only then, and pictures are light. */
+/**
+ * Returns whether the page is being printed. Only then does the document contain the parts for paper, and pictures use
+ * the light theme.
+ */
 function usePrinting(): boolean {
   const [isPrinting, setIsPrinting] = useState(false);
   useLayoutEffect(() => {

@@ -1,4 +1,4 @@
-/** Shows the controls of a replay while a transaction is shown. */
+/** Shows the controls for the replay of a transaction. */
 
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import type { ReceivedBurst, ReceivedSession } from '../../contract/received.ts';
@@ -56,8 +56,8 @@ export function ReplayBar({ played, model, bursts }: Props) {
   }, [replay?.isAtOwnEnd]);
   const press = (key: string) => () => void actions.get(key)!();
   const { open } = played;
-  // The function is the same in all renderings, because the animation of an earlier rendering would keep the events of
-  // its picture.
+  // `useCallback` returns the same function in all renderings: an animation that keeps a function of an earlier
+  // rendering would also keep the events of that rendering in memory.
   const onSeek = useCallback(
     (position_ns: bigint) => void openAndRun({ open }, (opened) => opened.seek({ position_ns })),
     [open],
@@ -170,8 +170,8 @@ function useChanges(played: PlayedReplay): PendingChanges {
 }
 
 /**
- * Applies a change. A change of latency or gaps affects only later events, so a seek to the present event lays out all
- * events with the new values.
+ * Applies a change. A change of latency or gaps affects only later events. A seek to the present event then applies
+ * the new values to all events.
  */
 async function applyChange(opened: Replay, change: Change): Promise<void> {
   await opened.change(change);
@@ -187,7 +187,7 @@ function createActions(played: PlayedReplay, changes: PendingChanges, settings: 
       await opened.step(count);
       played.sayPlayed();
     });
-  /** Requested changes count as made, so that a held key continues from them. */
+  /** Returns the settings with all requested changes, so that a held key continues from the requested values. */
   const mergeAsked = () => ({ ...settings(), ...changes.asked });
   const set = (changed: () => Change) => async () => changes.change(changed());
   const getLatencyNs = () => BigInt(mergeAsked().extra_latency_ns);
@@ -208,7 +208,7 @@ function createActions(played: PlayedReplay, changes: PendingChanges, settings: 
 
 /* Shows the state of a replay, in numbers and words. */
 
-/** Shortest delay that is shown: a shorter one is not noticeable. */
+/** Shortest delay that is shown; a shorter delay is not noticeable. */
 const DELAY_MS_MIN = 40;
 
 function ReplayFigures({ replay, schedule }: { replay: Replay; schedule: RowSchedule | null }) {
@@ -274,8 +274,8 @@ function Missed({ count }: { count: number | null }) {
 }
 
 /*
- * The slider for the position of the clock; it moves without another rendering of the bar, and pointer and keys also
- * move it.
+ * The slider for the position of the clock. The clock moves the slider without rendering the bar again; pointer and
+ * keys also move it.
  */
 
 const STEPS = 1000;
@@ -324,7 +324,7 @@ function ReplaySeek({ replay, endNs, isOff, onSeek }: SeekProps) {
         onInput={() => {
           isHeld.current = true;
         }}
-        // A pointer that returns to its starting point causes no `change` event.
+        // A pointer that returns to its starting point causes no `change` event, so the slider is released here.
         onPointerUp={() => setTimeout(release)}
         onBlur={release}
         onChange={() => {

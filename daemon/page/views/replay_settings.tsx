@@ -49,7 +49,7 @@ export function ReplaySettings({ settings, isOff, press, onSpeed }: SettingsProp
   );
 }
 
-/** Time after which a chosen speed is given up if the session has not adopted it. */
+/** Time after which the slider drops a chosen speed that the session has not adopted. */
 const CHOSEN_MS = 3000;
 
 /**

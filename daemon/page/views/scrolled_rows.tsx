@@ -1,4 +1,4 @@
-/** A table of which the document has only the visible rows. */
+/** A table that keeps only the visible rows in the document. */
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
@@ -19,7 +19,7 @@ interface Props {
 }
 
 const ROW_PX = 26;
-/** Number of rows that are kept above and below the visible ones. */
+/** Number of rows above and below the visible rows that the document also contains. */
 const MARGIN = 10;
 
 export function ScrolledRows({ label, headings, rowCount, row, rowClass, onVisit }: Props) {

@@ -1,7 +1,9 @@
 /** A table whose columns have headings. */
 import type { ComponentChildren } from 'preact';
 
-/** A column of numbers is aligned to the right. A spoken heading is not shown. */
+/**
+ * Heading of a column: `number` aligns the column to the right, and `spoken` shows the heading only to screen readers.
+ */
 export type Heading = string | readonly [text: string, kind: 'number' | 'spoken'];
 
 interface Props {

@@ -1,4 +1,4 @@
-/** Chooses the light or the dark theme: that of the system, unless the user has chosen one. */
+/** Chooses the light or the dark theme: the user's choice or, without a choice, the system's theme. */
 import { createKeptTexts } from '../access/kept_texts.ts';
 
 const KEY = 'kreplay.theme';
@@ -23,7 +23,7 @@ export function chooseNextTheme(): Theme {
   return readCurrentTheme() === 'dark' ? 'light' : 'dark';
 }
 
-/** Applies the theme, and remembers the theme that is given, if any. Pictures are drawn again on `themechange`. */
+/** Applies the present theme; a theme that is given is stored first. Pictures are drawn again on `themechange`. */
 export function applyTheme(theme?: Theme): void {
   if (theme) kept.set(KEY, theme);
   document.documentElement.dataset.theme = readCurrentTheme();

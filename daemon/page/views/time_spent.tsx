@@ -1,4 +1,4 @@
-/** Shows the parts of two times: bars on a common scale, and numbers. */
+/** Shows two durations and their parts, as bars on a common scale and as numbers. */
 import { type BreakdownPart, PARTS } from '../../model/lanes/breakdown.ts';
 import { formatExactDuration, formatShortDuration } from '../../model/wording/exact_times.ts';
 import { PART_NAMES } from './breakdown_bar.tsx';
@@ -11,10 +11,10 @@ export interface SpentTime {
 }
 
 interface Props {
-  /** Heading of the names of the parts. */
+  /** Heading of the column with the names of the parts. */
   heading: string;
   sides: readonly [SpentTime, SpentTime];
-  /** Whether a column has the differences. */
+  /** Whether a column shows the differences. */
   hasChange?: boolean;
 }
 

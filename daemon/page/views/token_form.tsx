@@ -5,7 +5,7 @@ import type { Failure } from '../api/failure.ts';
 import { FailureNote } from './failure_note.tsx';
 
 interface Props {
-  /** The failure with which the last token was refused; null if none was. */
+  /** The failure with which the daemon refused the last token; null if no token was refused. */
   failure: Failure | null;
   onToken: (token: string) => void;
 }

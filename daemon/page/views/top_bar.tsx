@@ -22,7 +22,7 @@ const TITLES: readonly (readonly [view: ViewName, title: string])[] = [
 
 interface Props {
   coverage: ReceivedCoverage | null;
-  /** Sentence about what the view shows; null as long as there is none. */
+  /** Sentence about what the view shows; null before the view has a sentence. */
   sentence: string | null;
   onHelp: () => void;
 }
@@ -30,7 +30,7 @@ interface Props {
 export function TopBar({ coverage, sentence, onHelp }: Props) {
   const { link, go } = usePage();
   const { view, transaction, trace } = link;
-  // Browser tabs and the browser's history tell views apart only by the title.
+  // In the browser's tabs and history, only the title distinguishes the views.
   useEffect(() => {
     const shown = transaction === null ? `Trace ${trace}` : formatName(transaction);
     const title = view === 'lanes' ? (sentence ?? shown) : TITLES.find(([name]) => name === view)![1];
@@ -70,7 +70,7 @@ export function TopBar({ coverage, sentence, onHelp }: Props) {
   );
 }
 
-/** Describes losses in words, because they may make every other number on the page too small. */
+/** Describes losses in words, because missing events may make every other number on the page too small. */
 function CoveragePill({ coverage }: { coverage: ReceivedCoverage }) {
   const { go } = usePage();
   if (coverage.complete) return <span class="pill">✓ nothing is known to be missing</span>;
@@ -103,7 +103,7 @@ function Share() {
     }
   };
   const copyLink = () => {
-    // Another person may watch the replay, even after this page is closed.
+    // Another person may watch the replay after this page is closed, so the session is not deleted.
     if (link.session !== null) keepSession(link.session);
     return copy(location.href, 'link');
   };

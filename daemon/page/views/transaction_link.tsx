@@ -6,9 +6,9 @@ import { usePage } from './context.ts';
 
 interface Props {
   transaction: string;
-  /** The event that is selected there. */
+  /** The event that is selected in the lanes. */
   event?: string | null;
-  /** The part of its time that is in view, in nanoseconds since the epoch; all if omitted. */
+  /** The time span that the lanes show, in nanoseconds since the epoch; all of the transaction's time if omitted. */
   zoom?: { from: bigint; to: bigint };
   /** Whether the link looks like the button of the main action. */
   isPrimary?: boolean;

@@ -1,4 +1,4 @@
-/** A table of transactions, each of which is a link to its lanes. */
+/** A table of transactions; the name of each is a link to its lanes. */
 import type { ComponentChildren } from 'preact';
 import type { ReceivedTransaction } from '../../contract/received.ts';
 import { formatExactDuration, formatShortDuration, groupDigits } from '../../model/wording/exact_times.ts';

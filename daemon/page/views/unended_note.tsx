@@ -1,4 +1,4 @@
-/** Lists calls and requests that have begun but not ended, next to the numbers that may still grow because of them. */
+/** Lists calls and requests that have begun but not ended, because they may still increase the shown numbers. */
 import type { InProgressEvent, ReceivedCoverage } from '../../contract/received.ts';
 import { formatQuantity } from '../../model/wording/amounts.ts';
 import { formatShortDuration } from '../../model/wording/exact_times.ts';
@@ -12,7 +12,7 @@ export function UnendedNote({ coverage: { in_progress, nodes } }: { coverage: Re
   const shown = events.slice(0, SHOWN_MAX);
   const texts = shown.map((event) => {
     const text = `${formatUnended(event)} by ${formatName(event.comm)}`;
-    // The answer names only the first of many nodes.
+    // With many nodes, the answer contains only the first of them, so the node of the event may be missing.
     const known = nodes.find(({ node }) => node === event.node);
     if (!known) return text;
     const lastedNs = BigInt(known.recorded_until) - BigInt(event.timestamp_ns);

@@ -5,10 +5,10 @@ import { useRetry } from './use_retry.ts';
 
 export interface Answer<Body> {
   body: Body | null;
-  /** Whether `body` answers another request than the present one. */
+  /** Whether `body` answers an earlier request. */
   isOld: boolean;
   failure: Failure | null;
-  /** Whether another answer is awaited. */
+  /** Whether the page waits for another answer. */
   isLoading: boolean;
   askAgain: () => void;
 }

@@ -29,7 +29,7 @@ export function useFrame(): PictureFrame {
   return { element, widthPx, theme };
 }
 
-/** Colours of the style sheet, to which a canvas has no access by itself. */
+/** Colours of the style sheet for use on a canvas, which does not resolve CSS variables. */
 export interface Ink {
   text: string;
   quiet: string;
@@ -43,7 +43,10 @@ export function readInk(): Ink {
   return { text: readColor('text'), quiet: readColor('quiet'), line: readColor('line'), ground: readColor('panel') };
 }
 
-/** Gives a canvas its size in CSS pixels, and clears it unless `isEmpty`, because clearing takes as long as drawing. */
+/**
+ * Sets the size of a canvas in CSS pixels, and clears the canvas. With `isEmpty` it is not cleared, because clearing
+ * takes as long as drawing.
+ */
 export function clearCanvas(
   canvas: HTMLCanvasElement,
   widthPx: number,

@@ -1,4 +1,6 @@
-/** Reads the events of a transaction, and of what was in its way, as a model of lanes. */
+/**
+ * Reads the events of a transaction, and the requests of other programs that may have delayed it, as a model of lanes.
+ */
 
 import { useEffect, useState } from 'preact/hooks';
 import { escapeListItem } from '../../base/list_text.ts';
@@ -13,8 +15,8 @@ import { usePage } from './context.ts';
 import { useRetry } from './use_retry.ts';
 
 /**
- * Time before the transaction from which requests are read: a request that began earlier is hardly ever still in its
- * way.
+ * Time before the transaction from which requests are read. A request that began earlier has almost always ended
+ * before the transaction begins.
  */
 const BEFORE_NS = 1_000_000_000n;
 /** Maximum number of requests that are read from `othersPath`. */
@@ -26,7 +28,7 @@ export interface LoadedLanes {
   transaction: WholeTransaction | null;
   /** Null until the first events have been read. */
   lanes: ReadLanes | null;
-  /** Whether the lanes were laid out with other clock offsets than those of the link. */
+  /** Whether the lanes were laid out with clock offsets that differ from the link's. */
   isOld: boolean;
   failure: Failure | null;
   isLoading: boolean;
@@ -90,7 +92,7 @@ export function buildLanesQuestion(
   return { ...buildCommonQuestion([transaction], link), name: formatName(transaction_id), ownPath };
 }
 
-/** Builds the part of a question that does not concern the transactions' own events. */
+/** Builds the fields that all questions have in common: everything except the name, and the path of the own events. */
 export function buildCommonQuestion(
   transactions: readonly ReceivedTransaction[],
   { clock_offset }: Pick<Link, 'clock_offset'>,
@@ -107,7 +109,8 @@ export function buildCommonQuestion(
 }
 
 /**
- * Builds the question about a transaction's events that began in a part of its time, and about what was in their way.
+ * Builds the question about the transaction's events that began in a part of its time, and about the requests that may
+ * have delayed them.
  */
 export function buildPartQuestion(transaction: ReceivedTransaction, { from, to }: { from: bigint; to: bigint }) {
   const id = encodeURIComponent(transaction.transaction_id);
@@ -125,7 +128,7 @@ function buildQueuedPaths(transactions: readonly ReceivedTransaction[]): string[
   return transactions.map((one) => `/api/events?queued_by=${encodeURIComponent(escapeListItem(one.transaction_id))}`);
 }
 
-/** Builds the path of the requests to devices on the transactions' nodes during the transactions' time. */
+/** Builds the path of all requests to devices of the transactions' nodes during the transactions' time. */
 function buildWholeOthersPath(transactions: readonly ReceivedTransaction[]): string {
   const firsts = transactions.map(({ first_timestamp_ns }) => BigInt(first_timestamp_ns));
   const lasts = transactions.map(({ last_end_ns }) => BigInt(last_end_ns));

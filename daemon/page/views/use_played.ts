@@ -1,4 +1,6 @@
-/** The replay of a transaction in its picture: the playhead, the event under it, and sentences about that event. */
+/**
+ * The replay of a transaction within its picture: the playhead, the last played event, and sentences about that event.
+ */
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import { findFirstAtLeast, getErrorName, getWhat, typeName } from '../../model/columns/event_columns.ts';
 import { createRowFinder } from '../../model/columns/row_finder.ts';
@@ -12,7 +14,7 @@ import { computeSchedule, type RowSchedule } from '../replay/schedule.ts';
 import { usePage } from './context.ts';
 import { type ShownReplay, useReplay } from './use_replay.ts';
 
-/** Minimum time between two sentences: if they came faster, they would be interrupted. */
+/** Minimum time between two sentences, because the next sentence interrupts the one that is being spoken. */
 const SAID_EVERY_MS = 1000;
 
 export interface PlayedReplay extends ShownReplay {
@@ -35,7 +37,7 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Lin
     last.current = played;
     place.current = played ? { row: rows.find(played.eventId), offsetNs: played.offsetNs } : NOTHING_PLAYED;
   };
-  // The event has another row in another picture, so its row is found again.
+  // In another picture the event has another row, so the row is searched again.
   useMemo(() => find(last.current), [rows]);
   const shown = useReplay(transactionId, offsets, find);
   const { replay } = shown;
@@ -63,7 +65,7 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Lin
     [replay, model, schedule, isFast, isAligned],
   );
   const playedRow = useCallback(() => place.current.row, []);
-  /** The latest model, because the row belongs to it even if the sentence had to wait. */
+  /** The latest model: a sentence may be spoken later, and the row then belongs to the model of that time. */
   const latest = useRef(model);
   latest.current = model;
   const pace = useMemo(() => createPace(SAID_EVERY_MS), []);
@@ -78,7 +80,7 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Lin
 /* Finds the position of a replay's clock in the recorded picture, and the event that was played last. */
 
 interface PlayedPlace {
-  /** Row of the event that was played last; -1 before the first event, or if the picture does not have it. */
+  /** Row of the event that was played last; -1 before the first event, or if the event is not in the picture. */
   row: number;
   /** Start of the event in `row` on the replay's own time line, in nanoseconds. */
   offsetNs: number;
@@ -86,7 +88,9 @@ interface PlayedPlace {
 
 const NOTHING_PLAYED: PlayedPlace = { row: -1, offsetNs: 0 };
 
-/** Finds the event that was played last at a position; needed if events do not come one by one. */
+/**
+ * Finds the event that was played last at a position. This is needed while frames contain positions instead of events.
+ */
 export function findPlayedPlace({ rows, starts }: RowSchedule, positionNs: number): PlayedPlace {
   // Offsets are whole nanoseconds, and an event that starts exactly at the position has been played.
   const place = findFirstAtLeast(starts, Math.floor(positionNs) + 1) - 1;
@@ -94,9 +98,9 @@ export function findPlayedPlace({ rows, starts }: RowSchedule, positionNs: numbe
 }
 
 /**
- * Offset of the playhead on the model's time line. Extra latency and shortened gaps make the replay's time line differ
- * from the model's, so the offset counts from the event that was played last, and stops at the next event. With aligned
- * clocks, rows are not in order of start, so no next event limits the offset.
+ * Computes the offset of the playhead on the model's time line. Extra latency and shortened gaps make the replay's
+ * time line differ from the model's, so the offset counts from the event that was played last, and stops at the next
+ * event. With aligned clocks, rows are not in order of start, so no next event limits the offset.
  */
 function computePlayheadNs(
   { starts, firstNs }: Pick<LanesModel, 'starts' | 'firstNs'>,

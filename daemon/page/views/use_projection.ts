@@ -1,6 +1,6 @@
 /**
- * The effect of a latency on a transaction: computed by the page while the latency is being chosen, and by the daemon
- * when the choice stops changing.
+ * The effect of a latency on a transaction. The page computes the effect while the user chooses the latency; the
+ * daemon computes it when the choice stops changing.
  */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
@@ -24,18 +24,19 @@ const REST_MS = 150;
 
 export interface ProjectionChoice {
   latencyNs: bigint;
-  /** Deadline of the caller; null if the caller waits as long as it takes. */
+  /** Deadline of the caller; null if the caller waits without a deadline. */
   timeoutNs: bigint | null;
 }
 
-/** Returns the present choice; the link gets it when it stops changing. */
+/** Returns the present choice, which is stored in the link when it stops changing. */
 export function useChosen(): [chosen: ProjectionChoice, choose: (change: Partial<ProjectionChoice>) => void] {
   const { link, go } = usePage();
   const inLink = { latencyNs: link.latency ?? 0n, timeoutNs: link.timeout };
   const [chosen, setChosen] = useState<ProjectionChoice>(inLink);
   const sent = useRef<ProjectionChoice>(inLink);
   useEffect(() => {
-    // The link may change by the Back button or with the session; a change that was made here is ignored.
+    // The Back button or the session may change the link. A change that this function stored in the link itself is
+    // ignored.
     if (isSame(sent.current, inLink)) return;
     sent.current = inLink;
     setChosen(inLink);
@@ -58,11 +59,11 @@ function isSame(one: ProjectionChoice, other: ProjectionChoice): boolean {
 export interface ShownProjection {
   /** The projected times; null until the daemon has answered once. */
   projection: Projection | null;
-  /** The daemon's answer to the present choice; null if there is no answer to it yet. */
+  /** The daemon's answer to the present choice; null until this answer has arrived. */
   answer: WhatIfAnswer | null;
-  /** Number of events that get the latency, and number of all events; null if they are not known. */
+  /** Number of events that get the latency, and number of all events; null if unknown. */
   affected: Pick<WhatIfAnswer, 'affected_count' | 'event_count'> | null;
-  /** Whether the daemon's answer differs from the one that the page computed. */
+  /** Whether the daemon's answer differs from the projection that the page computed. */
   isOther: boolean;
   failure: Failure | null;
   askAgain: () => void;
@@ -75,7 +76,7 @@ interface ProjectionAnswer {
   answer: WhatIfAnswer;
 }
 
-/** Computes the projection; `isReady` is false while something more urgent is being read. */
+/** Computes the projection. `isReady` is false while events are being read, because they are more urgent. */
 export function useProjection(
   transactionId: string,
   offsets: LinkedClockOffsets,
@@ -103,7 +104,8 @@ export function useProjection(
   );
   const known = useRef<{ key: string; curve: ProjectedCurve } | null>(null);
   /**
-   * Adopts the curve of a new answer; true if the answer differs from what the page computed with its previous curve.
+   * Stores the curve of a new answer. True if the answer differs from the result that the page computed with the
+   * previous curve.
    */
   const isOther = useMemo(() => {
     if (!body) return false;

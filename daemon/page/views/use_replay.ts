@@ -9,9 +9,9 @@ import { buildSessionSettings, linkSettings, type NewSessionSettings } from '../
 import { usePage } from './context.ts';
 
 export interface ShownReplay {
-  /** Null until there is a session. */
+  /** The replay of the session; null until there is a session. */
   replay: Replay | null;
-  /** Failure because of which no session could be created; null without one. */
+  /** Failure to create a session; null if there was no failure. */
   failure: Failure | null;
   /** Returns the session, or creates one with the settings of the link; null if that fails. */
   open: () => Promise<Replay | null>;
@@ -19,7 +19,7 @@ export interface ShownReplay {
    * Creates a session that replaces the shown one. It has the settings of the link, which the given settings override.
    */
   renew: (settings?: NewSessionSettings) => Promise<Replay | null>;
-  /** Creates a session that replaces one that no longer exists, with its settings and at its position. */
+  /** Replaces a session that no longer exists by a new session with the same settings and position. */
   restore: () => Promise<void>;
   /** Number that changes with every change of the session. */
   version: number;
@@ -57,7 +57,7 @@ export function useReplay(
         sessionId,
         transactionId,
         onChange() {
-          // A busy replay changes more often than the screen is drawn.
+          // A busy replay changes more often than the screen is drawn, so changes are shown once per frame.
           if (isAsked) return;
           isAsked = true;
           requestAnimationFrame(() => {
@@ -97,7 +97,7 @@ export function useReplay(
   }, [daemon, transactionId]);
 
   const isLeft = useRef(false);
-  // A layout effect ends when the view is left; `useEffect` ends one frame later.
+  // The cleanup of a layout effect runs when the view is left; that of `useEffect` runs one frame later.
   useLayoutEffect(() => {
     isLeft.current = false;
     return () => {
@@ -152,7 +152,10 @@ export function useReplay(
   return { replay, failure, open, renew, restore, version };
 }
 
-/** Creates a function that returns the change that the link needs for a session; null if it needs none. */
+/**
+ * Creates a function that returns the change of the link that stores a session's settings and position; null if the
+ * link is up to date.
+ */
 function createLinkKeeper() {
   let before: { settings: string; position: bigint | null } | null = null;
   return (session: ReceivedSession) => {

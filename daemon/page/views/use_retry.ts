@@ -4,8 +4,8 @@ import { CUT, type Failure, isPassing } from '../api/failure.ts';
 
 const RETRY_MS = [1000, 2000, 5000, 10_000];
 /**
- * Waiting times after a cut answer: it may have cost the daemon much, and may be cut again for the same reason, such as
- * its time limit.
+ * Waiting times after a cut answer. They are long, because the answer may have cost the daemon much, and may be cut
+ * again for the same reason, such as a time limit.
  */
 const CUT_RETRY_MS = [1000, 10_000, 60_000, 300_000];
 

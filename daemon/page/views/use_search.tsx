@@ -9,7 +9,7 @@ const REST_MS = 200;
 const FOUND_MAX = 50;
 
 export interface Found extends TransactionList {
-  /** The text that the ids contain; empty if all transactions were asked for. */
+  /** The text that the ids contain; empty if the request asked for all transactions. */
   part: string;
 }
 
@@ -20,8 +20,8 @@ export interface Search {
 }
 
 /**
- * Lists the transactions that the parameters select, and whose ids contain the text of the field. Without text, it asks
- * nothing unless `listsAll` is set.
+ * Lists the transactions that the parameters select and whose ids contain the text of the field. Without text, lists
+ * all selected transactions if `listsAll` is set, and otherwise sends no request.
  */
 export function useSearch(parameters: string, listsAll = false): Search {
   const { daemon } = usePage();

@@ -1,4 +1,4 @@
-/** Keeps the part of a picture that is in view; the link gets it when it stops changing. */
+/** Keeps the time span of a picture that is in view, and stores it in the link when it stops changing. */
 
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { I64_MAX } from '../../base/bigints.ts';

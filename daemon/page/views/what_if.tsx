@@ -1,6 +1,6 @@
 /**
- * Shows what would happen if every event of a kind took longer and the caller waited no longer than a deadline, for a
- * transaction and for similar ones.
+ * Shows the effect of two assumptions on a transaction and on similar transactions: that chosen events take longer,
+ * and that the caller waits no longer than a deadline.
  */
 
 import { useEffect, useRef } from 'preact/hooks';
@@ -27,7 +27,7 @@ const FOR_EVER = 'as long as it takes';
 interface Props {
   transactionId: string;
   choices: Choices;
-  /** Null while events are being read. */
+  /** Coverage of the events; null while the events are being read. */
   coverage: ReceivedCoverage | null;
   offsets: LinkedClockOffsets;
   onPlay: (settings: NewSessionSettings) => Promise<void>;
@@ -121,7 +121,7 @@ function Answer({ shown, timeoutNs, isAtLeast }: AnswerProps) {
   );
 }
 
-/* Chooses which events get the latency: those of a type, of a service, or on a node of the transaction. */
+/* Chooses the events that get the latency, by event type, service and node of the transaction. */
 
 function WhatIfOnly({ choices: { types, services, nodes } }: { choices: Choices }) {
   const { link, go } = usePage();
@@ -155,7 +155,8 @@ interface OnlyProps {
 
 function OneOf({ label, all, values, chosen, onChoose }: OnlyProps) {
   const names = [...new Set([...values, ...chosen])];
-  // A choice among fewer than two values excludes nothing.
+  // A choice among fewer than two values has no effect, so it is hidden; only the choice of event types is always
+  // shown.
   if (names.length < 2 && chosen.length === 0 && label !== 'Events that take longer') return null;
   const several = names.length;
   const at = chosen.length === 0 ? -1 : chosen.length === 1 ? names.indexOf(chosen[0]!) : several;

@@ -17,7 +17,7 @@ import type { ProjectionChoice } from './use_projection.ts';
 interface Props {
   chosen: ProjectionChoice;
   offsets: LinkedClockOffsets;
-  /** The service whose transactions are counted if the link gives no time, service or node. */
+  /** The service whose transactions are counted if the link has no window, service or node. */
   ownService: string | null;
 }
 
@@ -30,7 +30,8 @@ interface Others extends Omit<CurvesAnswer, 'transactions'> {
 export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
   const { daemon, link } = usePage();
   /**
-   * Whether the user has requested the answer, which requires reading many events and is therefore not read earlier.
+   * Whether the user has requested the answer. The page does not request it earlier, because the daemon must read many
+   * events for it.
    */
   const [isAsked, setIsAsked] = useState(false);
   const where = buildWhere(link, ownService);
@@ -48,7 +49,7 @@ export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
         </button>
       </p>
     );
-  // An answer for other settings is not shown.
+  // An answer for earlier settings is not shown.
   const others = answer.body?.key === key ? answer.body : null;
   return (
     <>

@@ -56,7 +56,7 @@ export function WindowForm() {
             ))}
           </select>
         </label>
-        {/* A field for a time has eight stops for the Tab key. */}
+        {/* The times are folded, because each time field needs eight presses of the Tab key. */}
         <details>
           <summary>Times</summary>
           <div class="filters">
@@ -79,8 +79,8 @@ export function WindowForm() {
 }
 
 /**
- * Returns the values that the daemon knows. Until the daemon has answered, or if it fails, the fields offer only the
- * values of the link.
+ * Returns the values that the daemon knows, by filter. Until the daemon has answered, or if a request fails, the
+ * fields offer only the values of the link.
  */
 function useKnownValues(): KnownValues {
   const { daemon } = usePage();
@@ -89,7 +89,7 @@ function useKnownValues(): KnownValues {
     const closing = new AbortController();
     const ask: Ask = (path) => daemon.askJson(path, { signal: closing.signal });
     const set = (name: string, values: readonly string[]) => setKnown((before) => new Map(before).set(name, values));
-    // The view itself reports that the daemon is unreachable.
+    // Failures are ignored, because the view itself reports them.
     const ignore = () => {};
     listServices(ask, (services) => set('service', services)).catch(ignore);
     ask<{ nodes: string[] }>('/api/nodes').then(({ nodes }) => set('node', nodes), ignore);
@@ -115,8 +115,9 @@ const COUNTS = '/api/stats?group_by=service&from=-30s';
 let counts: ReadonlyMap<string, number> | undefined;
 
 /**
- * Passes the services in order of their names, and then again with those first that took part in the latest
- * transactions, and the others by the number of their recent events: every executable of a host is a service.
+ * Calls `onServices` with the services in order of their names. It is called again with the services of the latest
+ * transactions first, and then the others by their number of recent events. The order matters, because every
+ * executable of a host is a service.
  */
 async function listServices(ask: Ask, onServices: (services: readonly string[]) => void): Promise<void> {
   const { services } = await ask<{ services: string[] }>('/api/services');
@@ -237,8 +238,8 @@ function FilterField({ known }: { known: KnownValues }) {
 }
 
 /**
- * Lists completions of the last word, each with the words before it: filter names at first, and values once the word
- * names a filter.
+ * Lists completions of the last word, each with the text before that word. The completions are filter names or, after
+ * a name and a colon, the filter's values.
  */
 function listSuggestions(text: string, known: KnownValues): string[] {
   const from = text.lastIndexOf(' ') + 1;

@@ -1,10 +1,10 @@
 /**
- * The duration of a transaction with any extra latency, as the daemon returns it: a few lines, of which the highest one
- * at a given latency is the duration.
+ * The duration of a transaction as a function of the extra latency. The daemon returns it as a few lines; at each
+ * latency, the highest line gives the duration.
  */
 import type { ReceivedCurveLine } from '../../contract/received.ts';
 
-/** Lines without rounding, at least one, in ascending order of `events`. */
+/** The lines of a curve as exact integers: at least one line, in ascending order of `events`. */
 export type ProjectedCurve = readonly { events: bigint; endNs: bigint }[];
 
 export function toExactCurve(lines: readonly ReceivedCurveLine[]): ProjectedCurve {
@@ -21,7 +21,8 @@ export function computeDurationNs(curve: ProjectedCurve, latencyNs: bigint): big
 }
 
 /**
- * Returns the smallest latency with which the deadline is missed; null if there is no deadline or no latency misses it.
+ * Returns the smallest latency with which the transaction misses the deadline; null if there is no deadline, or if no
+ * latency makes the transaction miss it.
  */
 export function findSmallestMissing(curve: ProjectedCurve, timeoutNs: bigint | null): bigint | null {
   if (timeoutNs === null) return null;

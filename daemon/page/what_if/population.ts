@@ -3,11 +3,14 @@ import type { ReceivedCurveLine } from '../../contract/received.ts';
 
 export interface CurvePopulation {
   readonly count: number;
-  /** Returns the number of transactions that miss a deadline with an extra latency; exact for 64-bit values. */
+  /**
+   * Returns the number of transactions that miss the deadline with the extra latency, also for values that a double
+   * would round.
+   */
   countMissed(latencyNs: bigint, timeoutNs: bigint): number;
 }
 
-/** A sum of doubles below this is exact. */
+/** Below this limit, a sum of whole numbers is exact as a double. */
 const EXACT_MAX = 2 ** 53;
 
 export function createPopulation(curves: readonly (readonly ReceivedCurveLine[])[]): CurvePopulation {
@@ -15,7 +18,7 @@ export function createPopulation(curves: readonly (readonly ReceivedCurveLine[])
   const events = new Float64Array(lineCount);
   const ends = new Float64Array(lineCount);
   const exactEnds = new BigInt64Array(lineCount);
-  /** Place after the last line of each curve. */
+  /** Index after the last line of each curve. */
   const stops = new Uint32Array(curves.length);
   let line = 0;
   for (const [at, curve] of curves.entries()) {

@@ -6,7 +6,7 @@ import { buildOffsetsField } from '../replay/settings_in_link.ts';
 
 export const WHAT_IF = '/api/replay/whatif';
 
-/** Builds the fields that both kinds of request have. */
+/** Builds the fields that are common to the request for one transaction and the request for similar transactions. */
 export function buildAssumption(only: Only, offsets: LinkedClockOffsets) {
   return { only, ...(offsets.size > 0 && { clock_offsets_ns: buildOffsetsField(offsets) }) };
 }
@@ -21,7 +21,7 @@ export interface QuestionWhere {
 
 type Filters = Pick<Link, 'from' | 'to' | 'service' | 'node'>;
 
-/** Returns the link's filters, or if it has none, a filter for the transactions of a service. */
+/** Returns the link's filters. Without filters, returns a filter for `ownService`, if that service is given. */
 export function buildWhere({ from, to, service, node }: Filters, ownService: string | null): QuestionWhere {
   const where = {
     ...(from !== null && { from }),

@@ -1,4 +1,4 @@
-/** The places of a slider on a logarithmic scale, which are round numbers: 24 in each power of ten. */
+/** The values of a slider on a logarithmic scale: 24 round numbers in each power of ten. */
 
 const MANTISSAS = [
   ...[10n, 11n, 12n, 13n, 14n, 15n, 16n, 18n, 20n, 22n, 25n, 28n],
@@ -24,7 +24,7 @@ export type Scale = readonly (bigint | null)[];
 export const LATENCIES: Scale = [0n, ...DURATIONS];
 export const TIMEOUTS: Scale = [...DURATIONS, null];
 
-/** Returns the place whose value is nearest on the scale. */
+/** Returns the index of the scale's value that is nearest to `ns`. */
 export function placeOn(scale: Scale, ns: bigint | null): number {
   if (ns === null) return scale.length - 1;
   const after = scale.findIndex((value) => value === null || value >= ns);

@@ -12,9 +12,9 @@ export function describeProjection({ recordedNs, durationNs }: Projection): stri
 }
 
 /**
- * Describes whether the deadline is met, and from which latency on it is missed, with all digits. A projection covers
- * only calls that have ended: `isPast` says whether a call in progress has not ended by the deadline, and is null if
- * this is not known.
+ * Describes whether the deadline is met, and the smallest latency with which it is missed, with all digits. A
+ * projection covers only calls that have ended. `isPast` says whether a call in progress has already passed the
+ * deadline; null if unknown.
  */
 export function describeDeadline(
   { timesOut, smallestNs }: Projection,
@@ -36,7 +36,10 @@ export function formatShares(count: number, before: number, after: number): stri
   return `${percentText(before / count)} → ${percentText(after / count)} time out`;
 }
 
-/** Formats a population as `of 9 027 transactions of shop`. */
+/**
+ * Formats a population as `of 9 027 transactions of shop`; `areMore` says that only the newest transactions are
+ * counted.
+ */
 export function describePopulation(
   count: number,
   { service, node, from, to }: QuestionWhere,

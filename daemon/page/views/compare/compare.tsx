@@ -30,8 +30,8 @@ const CHANGES: Readonly<Record<ComparisonKind, Partial<Link>>> = {
 export function Compare() {
   const { link, go } = usePage();
   /**
-   * The chosen kind, and what the link compared when it was chosen; if the link changes to another comparison, the link
-   * decides.
+   * The kind that the user chose, and what the link compared at that time. When the link names another comparison, the
+   * link determines the kind.
    */
   const [chosen, setChosen] = useState<{ kind: ComparisonKind; compared: string } | null>(null);
   const kind = (chosen?.compared === buildComparedKey(link) && chosen.kind) || chooseKind(link) || 'transactions';

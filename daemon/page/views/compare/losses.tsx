@@ -1,4 +1,4 @@
-/** Notes which events are missing on either side, next to the numbers that are too small because of it. */
+/** Notes that events of a side are missing, so that the numbers of this side are too small. */
 import type { ReceivedCoverage } from '../../../contract/received.ts';
 import { beginMissing } from '../../losses/wording.ts';
 

@@ -9,7 +9,9 @@ export interface Pair<Body> {
   b: Body;
 }
 
-/** Returns the newest two answers that belong together, because a new answer must not be compared with an old one. */
+/**
+ * Returns the newest pair of answers that belong together, because a new answer must not be compared with an old one.
+ */
 export function usePair<Body>(a: Answer<Body>, b: Answer<Body>): Pair<Body> | null {
   const last = useRef<Pair<Body> | null>(null);
   if (a.failure || b.failure) return null;
@@ -17,7 +19,7 @@ export function usePair<Body>(a: Answer<Body>, b: Answer<Body>): Pair<Body> | nu
   return last.current;
 }
 
-/** Passes the coverage of two sides to the top bar: that of the first side that lacks events. */
+/** Passes one coverage to the top bar: that of side A if it lacks events, otherwise that of side B. */
 export function usePairCoverage(a: ReceivedCoverage | undefined, b: ReceivedCoverage | undefined): void {
   const { setCoverage } = usePage();
   useEffect(() => setCoverage((a?.complete === false ? a : b) ?? a ?? null), [a, b, setCoverage]);

@@ -119,7 +119,7 @@ function describeChoice({ transaction, other }: Link): string {
   return one === undefined ? 'Choose two transactions.' : `Choose a transaction to compare with ${formatName(one)}.`;
 }
 
-/** The two transactions of the link. */
+/** Shows the two transactions of the link. */
 function Chosen() {
   const { link, go } = usePage();
   const { transaction, other } = link;
@@ -141,7 +141,7 @@ function Chosen() {
   );
 }
 
-/** A list of transactions of which each can become either side. */
+/** Lists transactions; buttons choose a transaction as side A or B. */
 function Choice() {
   const { link, go } = usePage();
   const [sort, setSort] = useState('recent');

@@ -103,7 +103,7 @@ function nameCall({ call, target, service }: JoinedRow): string {
   return `${formatName(call)} of ${formatName(service)}${target === null ? '' : ` on ${formatName(target)}`}`;
 }
 
-/** Chooses the second window; the first one is that of the page. */
+/** Fields for window B; window A is the page's own window. */
 function Choice() {
   const { link, go } = usePage();
   const chooseLast = () => {

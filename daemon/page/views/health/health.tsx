@@ -59,7 +59,7 @@ export function Health() {
   );
 }
 
-/** Shows each failure once for all parts, and which parts are old or unknown because of it. */
+/** Shows each failure once for all parts, and lists the parts that are old or unknown because of a failure. */
 function OldParts({ parts }: { parts: [name: string, part: Refreshed<unknown>][] }) {
   const failed = parts.map(([, part]) => part).filter(({ failure }) => failure);
   const retry = () => {
@@ -83,9 +83,7 @@ function OldParts({ parts }: { parts: [name: string, part: Refreshed<unknown>][]
   );
 }
 
-/**
- * Whether the part can be described: its answer has arrived, or has failed or is late and therefore counts as unknown.
- */
+/** Whether the part can be described: with its answer, or as unknown because the answer has failed or is late. */
 function isKnown({ body, isOld }: Refreshed<unknown>): boolean {
   return body !== null || isOld;
 }
@@ -111,9 +109,8 @@ function formatAge({ at, isOld }: Omit<Refreshed<unknown>, 'body'>): string {
   return isOld ? ` (as of ${at} UTC)` : '';
 }
 
-/* Shows the cost of the agent that runs beside the daemon, and how close the agent came to losing events. */
+/* Shows the cost of the daemon's agent, and how close the agent came to losing events. */
 
-/** Shows the cost of the agent; `metrics` are the daemon's metrics in Prometheus' text format. */
 function AgentCost({ metrics }: { metrics: string }) {
   const cost = computeAgentCost(metrics, Date.now());
   if (!cost) return null;
@@ -141,10 +138,13 @@ function AgentCost({ metrics }: { metrics: string }) {
 
 /* Shows the nodes of a fleet, and the time up to which the events of each node have arrived. */
 
-/** Maximum number of nodes that are shown, those furthest behind first: a fleet may have thousands. */
+/**
+ * Maximum number of nodes that are shown, because a fleet may have thousands; the nodes that are furthest behind come
+ * first.
+ */
 const NODES_MAX = 200;
 
-/** Describes how many nodes ship, as the beginning of a sentence. */
+/** Describes how many nodes ship their events, as the beginning of a sentence. */
 function describeNodes({ current, silent, ended }: NonNullable<Readiness['fleet']>['nodes']): string {
   const first =
     current === 0 ? 'No node ships now' : `${formatQuantity(current, 'node')} ${current === 1 ? 'ships' : 'ship'} now`;
@@ -317,7 +317,7 @@ function Sessions({ sessions, mayDelete, onDeleted }: SessionsProps) {
   );
 }
 
-/* Keeps an answer that is requested again a few seconds after the previous one, however long each request takes. */
+/* Keeps an answer, and requests it again a few seconds after the previous answer, however long a request takes. */
 
 interface Refreshed<Body> {
   /** The newest answer that has arrived, even if it is old. */

@@ -1,4 +1,7 @@
-/** Shows what the recordings lack, a row for each cause and node, with the share, the remedy and each gap. */
+/**
+ * Shows the losses of the recordings: a row for each cause and node, with the share of lost events, the remedy and the
+ * gaps.
+ */
 import { LOSS_CAUSES, LOSS_CURES } from '../../../../bpf/schema/losses.ts';
 import type { Gap, LossSum, ReceivedCoverage } from '../../../contract/received.ts';
 import { formatQuantity, percentText } from '../../../model/wording/amounts.ts';
@@ -8,7 +11,10 @@ import { formatWallClock } from '../../numbers/wall_clock.ts';
 import { Table } from '../table.tsx';
 
 const RESTART = 'a service that restarts the agent';
-/** Remedies against further loss, also for causes that are no fault. A cause may be any word that another version has. */
+/**
+ * Remedies against further loss, by cause, also for causes that are no fault. Keys are any strings, because another
+ * version may report other causes.
+ */
 const CURES: ReadonlyMap<string, string | null> = new Map(
   Object.entries({
     ...LOSS_CURES,

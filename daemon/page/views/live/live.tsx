@@ -18,7 +18,7 @@ import { MinuteMap } from './minute_map.tsx';
 import { NothingYet } from './nothing_yet.tsx';
 import { useTail } from './use_tail.ts';
 
-/** Shortest delay that is shown: a shorter one is the normal time that an event takes to reach the page. */
+/** Shortest delay that is shown; a shorter delay is the normal time that an event takes to reach the page. */
 const BEHIND_MS_MIN = 2000;
 
 export function Live() {

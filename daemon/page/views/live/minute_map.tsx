@@ -19,7 +19,7 @@ import { readCurrentTheme } from '../theme.ts';
 const HEIGHT_PX = 2 * ROW_COUNT;
 const DRAW_MS = 100;
 const SHADES = 16;
-/** Share of the events' colour in the shade of a single event; the rest is the background colour. */
+/** Share of the events' colour in the shade of a cell with one event; the rest is the background colour. */
 const LEAST_SHARE = 0.7;
 
 interface Props {
@@ -36,7 +36,7 @@ export function MinuteMap({ tail, summary }: Props) {
   const { announce } = usePage();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [place, setPlace] = useState<MinuteCell | null>(null);
-  // A layout effect ends before the canvas is removed; `useEffect` ends one frame later.
+  // The cleanup of a layout effect runs before the canvas is removed; that of `useEffect` runs one frame later.
   useLayoutEffect(() => {
     let drawnMs = -1;
     const draw = () => {
@@ -167,8 +167,8 @@ function paint(canvas: HTMLCanvasElement, minute: Minute): void {
 const images = new WeakMap<HTMLCanvasElement, ImageData>();
 
 /**
- * Returns the pixels of a canvas; they are allocated once, because new pixels for ten pictures a second would be most
- * of the garbage.
+ * Returns the pixels of a canvas, which are allocated once: new pixels for ten pictures a second would be most of the
+ * page's garbage.
  */
 function getOrCreateImage(canvas: HTMLCanvasElement): ImageData {
   const known = images.get(canvas);

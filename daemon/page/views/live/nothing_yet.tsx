@@ -10,8 +10,8 @@ import { useAnswer } from '../use_answer.ts';
 import { buildLiveParameters } from './use_tail.ts';
 
 /**
- * Maximum number of filters that are left out, one at a time, to count the last minute's events without them; each of
- * them costs a request.
+ * Maximum number of filters that are tested. For each of them, a request counts the last minute's events without this
+ * filter.
  */
 const TERMS_MAX = 6;
 const WINDOW = '-1m';

@@ -1,11 +1,11 @@
-/** The live events that a view shows, with the filters of the link. */
+/** Opens the live events for a view, with the filters of the link. */
 import { useEffect, useState } from 'preact/hooks';
 import { filterParameters } from '../../link/filters.ts';
 import type { Link } from '../../link/link.ts';
 import { type LiveTail, openTail } from '../../live/tail.ts';
 import { usePage } from '../context.ts';
 
-/** Interval at which the rows and texts are renewed: people would not read faster changes. */
+/** Interval at which the rows and texts are renewed; faster changes could not be read. */
 const RENEW_MS = 250;
 
 /** Builds the filters in the form that `GET /api/events` takes. */

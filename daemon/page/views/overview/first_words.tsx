@@ -1,5 +1,6 @@
 /**
- * Sentences of an overview with little data: few transactions, none that match the filters, or none that are labelled.
+ * Sentences of an overview with little data: few transactions, no transaction that matches the filters, or no labelled
+ * transaction.
  */
 import type { ReceivedTransaction } from '../../../contract/received.ts';
 import { formatQuantity } from '../../../model/wording/amounts.ts';
@@ -51,8 +52,8 @@ function describeTransaction(
 interface SlowestProps {
   transaction: ReceivedTransaction | undefined;
   /**
-   * Whether the slowest transaction of another selection is awaited: the line keeps its place meanwhile, so that the
-   * map does not move.
+   * Whether `transaction` belongs to an old selection. It is then hidden but keeps its line, so that the map does not
+   * move.
    */
   isOld: boolean;
 }
@@ -70,7 +71,7 @@ export function SlowestLine({ transaction, isOld }: SlowestProps) {
   );
 }
 
-/** A random id: two commands that are run with the same id make one transaction, as long as the time between them. */
+/** Random, because two commands with the same id form one transaction, which then includes the time between them. */
 const EXAMPLE_ID = `order-${Math.floor(Math.random() * 0x10000)
   .toString(16)
   .padStart(4, '0')}`;

@@ -1,6 +1,6 @@
 /**
- * Draws a map of latencies. Axes, cells and losses are painted once for each size; while the box moves, a frame only lays
- * these pictures over each other.
+ * Draws a map of latencies. Axes, cells and losses are painted once for each size; when the box moves, a frame only
+ * draws these pictures over each other.
  */
 import { THEMES, type ThemeName, toPixel } from '../../draw/theme.ts';
 import { computeWeights, paintLosses } from '../../losses/weights.ts';
@@ -11,7 +11,7 @@ import type { LatencyMap } from '../../map/questions.ts';
 import { computeColumnPlace, computeColumnStartNs, computeDurationMarks } from '../../map/scale.ts';
 import { clearCanvas } from '../use_frame.ts';
 
-/** Room for the labels of durations and of times, in CSS pixels. */
+/** Width left of the plot, for the labels of durations, in CSS pixels. */
 export const LEFT_PX = 52;
 export const PLOT_PX = 240;
 const BOTTOM_PX = 22;
@@ -34,7 +34,7 @@ export interface MapLook {
 export interface MapCanvas {
   /** Draws a frame in which cells outside the box are faint. */
   draw(canvas: HTMLCanvasElement, box: CellBox | null, isFailedOnly: boolean): void;
-  /** Computes the place of a pointer, in columns and bands. */
+  /** Computes the position of a pointer, in columns and bands, with fractions. */
   computeMapPlace(xPx: number, yPx: number): { column: number; band: number };
 }
 
@@ -49,7 +49,8 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
     createPicture(size, paintCells(cells, scale, size, { theme, ink, isFailedOnly }));
   const plain = paintPicture('rest', false);
   /**
-   * Pictures of the selected cells, each created when it is first needed; the key says whether it shows only failures.
+   * Pictures of the selected cells, each created when it is first needed. The key says whether the picture shows only
+   * failures.
    */
   const selected = new Map<boolean, HTMLCanvasElement>();
   const getOrCreatePicture = (isFailedOnly: boolean) => {
@@ -154,7 +155,7 @@ function drawAxes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
   return canvas;
 }
 
-/** Draws what the recording lacks, over the full height, because the durations of lost events are not known. */
+/** Draws the lost events over the full height, because their durations are not known. */
 function drawLosses({ scale, answer }: LatencyMap, size: PictureSize, { theme, dpr }: MapLook): HTMLCanvasElement {
   const { fromNs, columnNs, columnCount } = scale;
   const lengthNs = (Number(columnNs) * columnCount) / size.width || 1;

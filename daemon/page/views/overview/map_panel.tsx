@@ -15,7 +15,7 @@ import { MapPicture } from './map_picture.tsx';
 interface Props {
   map: LatencyMap;
   selection: Selection | null;
-  /** Whether the next map is awaited. */
+  /** Whether the page waits for the next map. */
   isOld: boolean;
 }
 
@@ -80,7 +80,7 @@ const zoomToBox = ({ box_from, box_to }: LinkBox) => ({
   box_failed: false,
 });
 
-/** Buttons that choose the selection: the slowest, those that failed, or a box. */
+/** Buttons that choose the selection: the slowest entries, the failed entries, or a box. */
 function Selecting({ map, selection }: { map: LatencyMap; selection: Selection | null }) {
   const { go } = usePage();
   const { count, failed } = map.answer.total;

@@ -24,13 +24,15 @@ interface Props {
   summary: string;
   /** Called with the new box, or with null to clear it. */
   onBox: (box: LinkBox | null) => void;
-  /** Called with a box of the time that was dragged along the axis. */
+  /** Called with the time span that the user dragged along the axis, as a box. */
   onTime: (box: LinkBox) => void;
 }
 
-/** Time without movement after which the link gets a box and the daemon is asked about it. */
+/**
+ * Time for which the box must rest before it is stored in the link, so that the daemon is not asked about each step.
+ */
 const REST_MS = 100;
-/** Distance of a drag in CSS pixels: a pointer that moves less draws no box. */
+/** Minimum distance of a drag, in CSS pixels; a shorter movement draws no box. */
 const DRAG_PX = 4;
 
 export function MapPicture({ map, selection, summary, onBox, onTime }: Props) {
@@ -102,7 +104,8 @@ function computeMiddleBox({ scale: { columnCount, bandCount } }: LatencyMap): Ce
 function formatChosen(map: LatencyMap, { kind, box }: Selection): string {
   if (kind === 'failed') return 'Selected: what failed';
   const cells = computeCellBox(map.scale, box);
-  // Cells do not show how many are in a box that divides them, so only the sentence gives that number, from the daemon.
+  // The count of a box that divides cells cannot be computed from the cells, so only the sentence gives it, from the
+  // daemon.
   const isWhole = cells !== null && Object.values(cells).every(Number.isInteger);
   return isWhole ? formatDraft(map, cells) : `Selected: ${formatBox(map, box)}`;
 }
@@ -116,11 +119,11 @@ function formatDraft(map: LatencyMap, box: CellBox): string {
 
 interface BoxDraft {
   current(): CellBox | null;
-  /** Draws a box at once, and passes it on when it has stopped moving. */
+  /** Draws a box immediately, and calls `onBox` when the box has stopped moving. */
   set(box: CellBox): void;
-  /** Draws a box only. */
+  /** Draws a box, but does not keep it. */
   show(box: CellBox): void;
-  /** Passes the box on immediately. */
+  /** Calls `onBox` immediately. */
   commit(): void;
   clear(): void;
 }
@@ -131,14 +134,14 @@ interface DraftOptions {
   onBox: (box: LinkBox | null) => void;
 }
 
-/** Keeps the box that is being drawn or moved, until the link has it. */
+/** Keeps the box that the user draws or moves, until the link stores it. */
 function useDraft({ map, draw, onBox }: DraftOptions): BoxDraft {
   const state = useRef<{ map: LatencyMap; box: CellBox | null; timer: number | undefined }>({
     map,
     box: null,
     timer: undefined,
   });
-  // A box that was drawn in the cells of another map is discarded.
+  // A box that was drawn on another map is discarded, because the maps have different cells.
   if (state.current.map !== map) {
     window.clearTimeout(state.current.timer);
     state.current = { map, box: null, timer: undefined };
@@ -173,7 +176,7 @@ interface DragStart {
   xPx: number;
   yPx: number;
   isDrag: boolean;
-  /** The cells of the time that was dragged along the axis, below the cells; null elsewhere. */
+  /** Cells of the dragged time span, if the drag began on the axis below the cells; otherwise null. */
   time: CellBox | null;
 }
 
@@ -185,8 +188,8 @@ interface DragOptions {
 }
 
 /**
- * Makes dragging draw a new box, or along the axis choose a time. With a finger, a movement that begins sideways also
- * draws a box, while a movement that begins upwards scrolls the page.
+ * Makes a drag draw a new box or, along the axis, choose a time span. On a touch screen, a movement that begins
+ * sideways draws a box, while a movement that begins upwards scrolls the page.
  */
 function useDrag({ map, picture, draft, onTime }: DragOptions) {
   const start = useRef<DragStart | null>(null);

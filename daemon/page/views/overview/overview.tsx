@@ -60,7 +60,7 @@ function Found({ state, map }: { state: OverviewState; map: LatencyMap }) {
   const { selection, apart, isApartOld } = state;
   const isOld = state.map.isLoading || state.isMapOld;
   const failure = selection && apart.failure;
-  // An answer for another map or selection is shown until the new answer arrives or fails; without a selection, no
+  // The answer for an earlier map or selection is shown until the new answer arrives or fails. Without a selection, no
   // answer is shown.
   const shown = selection && !(failure && isApartOld) ? apart.body : null;
   const bursts = useBursts(state.slowest.body?.transactions);
@@ -85,7 +85,9 @@ function Found({ state, map }: { state: OverviewState; map: LatencyMap }) {
   );
 }
 
-/** Whether a comparison is shown or awaited: its room is kept, so that nothing moves when the comparison arrives. */
+/**
+ * Whether a comparison is shown or expected. Its space is reserved, so that nothing moves when the comparison arrives.
+ */
 function isComparable({ selection }: OverviewState, { answer }: LatencyMap): boolean {
   return selection !== null || tailSize(answer.total.count) > 0;
 }
@@ -150,7 +152,7 @@ function Losses({ map: { answer, of } }: { map: LatencyMap }) {
 
 /* Requests the three answers of an overview; each depends on the answer before it, and each can fail alone. */
 
-/** Number of columns by the width of the window in CSS pixels: each column is a few pixels wide. */
+/** Number of columns by the width of the window, in CSS pixels; each column is a few pixels wide. */
 const COLUMNS: readonly (readonly [widthPx: number, columns: number])[] = [
   [1000, 240],
   [600, 120],
@@ -162,13 +164,13 @@ interface OverviewState {
   slowest: Answer<SlowestTransactions>;
   apart: Answer<Apart>;
   /**
-   * The selection of the link; null if it is not known yet, or if there are too few transactions or events to select
-   * the slowest.
+   * The selection of the link; null if it is not known yet, or if there are too few transactions or events for a
+   * selection of the slowest.
    */
   selection: Selection | null;
-  /** Whether `map.body` belongs to another link than the present one. */
+  /** Whether `map.body` belongs to an earlier link. */
   isMapOld: boolean;
-  /** Whether `apart.body` belongs to another map or selection than the present one. */
+  /** Whether `apart.body` belongs to an earlier map or selection. */
   isApartOld: boolean;
   isSlowestOld: boolean;
   isLoading: boolean;
@@ -187,7 +189,7 @@ function useOverview(): OverviewState {
   const apartNow = map.body && selection && buildDifferencesPath(map.body, selection);
   const apart = useAnswer(apartNow, (signal) => askApart(daemon, map.body!, selection!, signal));
   const isApartOld = apart.body?.key !== apartNow;
-  // Only answers that have been requested are awaited.
+  // An answer that has not been requested does not count as loading.
   const isLoading =
     map.isLoading ||
     (question !== null && slowest.isLoading && isSlowestOld) ||

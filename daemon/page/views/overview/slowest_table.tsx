@@ -1,4 +1,6 @@
-/** Lists the slowest of the selected transactions, or those whose ids contain the text of the search field. */
+/**
+ * Lists the slowest of the selected transactions, or the transactions whose ids contain the text of the search field.
+ */
 import type { ReceivedBurst } from '../../../contract/received.ts';
 import { formatName } from '../../../model/wording/names.ts';
 import { buildSearchParameters, type LatencyMap, LISTED_MAX, type SlowestTransactions } from '../../map/questions.ts';
@@ -10,7 +12,7 @@ import { type Search, SearchField, useSearch } from '../use_search.tsx';
 interface Props {
   map: LatencyMap;
   slowest: SlowestTransactions;
-  /** The shortest selected duration if the list has more than the selection; null to show the whole list. */
+  /** The shortest duration to show, if the list contains more than the selection; null to show the whole list. */
   leastNs: bigint | null;
   /** Bursts of some of the transactions, by id. */
   bursts: ReadonlyMap<string, readonly ReceivedBurst[]>;

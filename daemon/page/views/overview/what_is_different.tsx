@@ -1,4 +1,4 @@
-/** Shows the values that set the selection apart, with their shares; each value can be kept or excluded. */
+/** Shows the values that distinguish the selection, with their shares; each value can be kept or excluded. */
 import type { DifferencesAnswer, DifferentValue } from '../../../contract/received.ts';
 import { percentText } from '../../../model/wording/amounts.ts';
 import { groupDigits } from '../../../model/wording/exact_times.ts';
@@ -11,7 +11,7 @@ import { usePage } from '../context.ts';
 
 interface Props {
   apart: Apart;
-  /** Whether another answer is awaited; the buttons of the shown answer are disabled meanwhile. */
+  /** Whether the page waits for another answer; the buttons of the shown answer are then disabled. */
   isOld: boolean;
 }
 
