@@ -3,9 +3,10 @@ import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
 /**
- * Aborts an answer in such a way that no client can mistake it for a complete one. In HTTP/1.1 the last chunk is
- * missing. In HTTP/1.0, which proxies use, an answer extends to the end of its connection, and only a reset differs
- * from a normal end. Under TLS the closing alert is missing instead. A unix socket has no reset.
+ * Aborts an answer so that the client can detect that it is incomplete. In HTTP/1.1, the last chunk is missing. Under
+ * TLS, the closing alert is missing. In HTTP/1.0, which proxies use, an answer ends with its connection, so the
+ * connection is reset. A unix socket cannot be reset, so an HTTP/1.0 client on a unix socket cannot detect an aborted
+ * answer.
  */
 export function abortResponse(res: ServerResponse): void {
   const { req, socket } = res;

@@ -9,14 +9,14 @@ import { createInputProblem } from '../contract/invalid_input.ts';
 
 export const BODY_BYTES_MAX = 64 * 1024;
 
-/** Time that a client has to read the answer. */
+/** Time that the connection stays open after a refusal, so that the client can read the answer. */
 const LINGER_MS = 2_000;
 
 const readBytes = raw({ type: () => true, limit: BODY_BYTES_MAX });
 
 /**
- * Reads the body as bytes, which `parseBody` then parses, because body-parser rounds integers in JSON. A body that is
- * too large is refused as soon as its size is known, whereas body-parser would read all of it first.
+ * Reads the body as bytes. `parseBody` parses these bytes, because body-parser's JSON parser rounds large integers. A
+ * body that is too large is refused as soon as its size is known, whereas body-parser would read all of it first.
  */
 export const readBody: RequestHandler = (req, res, next) => {
   let isSettled = false;
@@ -57,7 +57,7 @@ function closeAfter({ socket }: IncomingMessage, res: ServerResponse): void {
 export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema): z.output<Schema> {
   const bytes: unknown = req.body;
   const empty = !Buffer.isBuffer(bytes) || bytes.length === 0;
-  // Any web page can send a form or text/plain without a preflight request, but not JSON.
+  // Prevents CSRF: a page of another site can send a form or text/plain without a CORS preflight, but not JSON.
   if (!empty && !req.is('json'))
     throw new Problem('unsupported_media_type', 'the body must be JSON: send Content-Type: application/json');
   if (!empty && !/^utf-?8$/i.test(parseCharset(req.headers['content-type']!)))
@@ -92,30 +92,33 @@ function parseJsonBytes(bytes: Buffer): unknown {
 
 /*
  * Rejects JSON that JSON.parse accepts but a request must not contain: duplicate names, of which the last one would
- * silently take effect; `__proto__`, which is lost before the schema sees it; and nesting so deep that it overflows a
- * reader's stack.
+ * silently take effect; `__proto__`, which is lost before the schema sees it; and nesting so deep that it overflows the
+ * stack of a recursive parser.
  */
 
 const DEPTH_MAX = 64;
 
 interface Level {
-  /** Names of the object so far; null in an array. */
+  /** Names that the object has so far; null in an array. */
   names: Set<string> | null;
-  /** Whether the next string is a name. */
+  /** Whether the next string is a member's name, not a value. */
   isName: boolean;
   at: string | number;
 }
 
-/** Throws a Problem, or a SyntaxError if the text is not JSON. Integers stay exact. */
+/**
+ * Parses JSON with exact integers. Throws a SyntaxError if the text is not JSON, or a Problem if the JSON is not
+ * permitted.
+ */
 export function parseStrictly(text: string): unknown {
-  // The text is first parsed without a reviver, which would recurse into the levels. Afterwards, all strings are known
-  // to be terminated.
+  // The first parse has no reviver, because a reviver would recurse into deep levels. It ensures that all strings are
+  // terminated, as `checkNames` requires.
   JSON.parse(text);
   checkNames(text);
   return parseJson(text);
 }
 
-/** Scans a text that is known to be valid JSON. */
+/** Checks the names and the depth of a text that is known to be valid JSON. */
 function checkNames(text: string): void {
   const levels: Level[] = [];
   for (let at = 0; at < text.length; ) {

@@ -1,4 +1,4 @@
-/** Responses with server-sent events: their headers, and the way in which frames reach the socket. */
+/** Responses with server-sent events: sets their headers, and writes their frames to the socket. */
 import type { Socket } from 'node:net';
 import type { Response } from 'express';
 import type { Sink } from '../base/sse.ts';
@@ -11,7 +11,7 @@ export function openEventStream(res: Response): Sink {
     // Without this header, nginx would buffer frames.
     'X-Accel-Buffering': 'no',
   });
-  // Express would add a charset, but the format has none.
+  // Express's `set` would add a charset parameter, which this media type does not have.
   res.setHeader('Content-Type', 'text/event-stream');
   res.flushHeaders();
   // A pipelined response that waits for an earlier one has no socket yet.
@@ -37,30 +37,29 @@ const CHUNK_SIZE_DIGITS = 8;
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 const LINE_END = Buffer.from('\r\n');
 const CHUNK_HEAD_BYTES = CHUNK_SIZE_DIGITS + LINE_END.length;
-/** Maximum size of a write whose buffer is reused, and the extra size with which that buffer is allocated. */
+/** Maximum size of a write that uses the shared buffer, and the spare bytes that are allocated with this buffer. */
 const OUTGOING_BYTES_MAX = 64 * 1024;
 const OUTGOING_BYTES_MORE = 1024;
 
 /**
- * Writes to the socket directly. The response would hold back each write until the end of the event-loop pass, after
- * all due sessions have run, and would keep lists of held-back writes, which cause a third of the garbage collector's
- * work.
+ * Writes to the socket directly. `res.write` would delay each write until all sessions that are due in this event-loop
+ * pass have run. Its lists of delayed writes would cause a third of the garbage collector's work.
  */
 function createSocketSink(res: Response, socket: Socket): Sink {
   // HTTP/1.0 has no chunks: its answers extend to the end of the connection.
   const [headBytes, endBytes] = res.chunkedEncoding ? [CHUNK_HEAD_BYTES, LINE_END.length] : [0, 0];
   let outgoing = Buffer.alloc(0);
 
-  /** Reuses a buffer, because allocating one for each write would cause most of the garbage collector's work. */
+  /** Reuses one buffer, because a new buffer for each write would cause most of the garbage collector's work. */
   function reserveBuffer(bytes: number): Buffer {
-    // Part of the buffer has not been sent yet.
+    // The shared buffer may still contain unsent bytes.
     if (socket.writableLength > 0 || bytes > OUTGOING_BYTES_MAX) return Buffer.allocUnsafeSlow(bytes);
     if (bytes > outgoing.length) outgoing = Buffer.allocUnsafeSlow(bytes + OUTGOING_BYTES_MORE);
     return outgoing.subarray(0, bytes);
   }
 
   function writeBytes(bytes: number, fill: (to: Buffer, at: number) => void): boolean {
-    // The connection may already carry another answer.
+    // After the end of this answer, the connection may already carry the next answer.
     if (res.writableEnded) return false;
     const chunk = reserveBuffer(headBytes + bytes + endBytes);
     if (res.chunkedEncoding) {

@@ -5,7 +5,7 @@ import { yieldToEventLoop } from '../base/event_loop.ts';
 
 const AT_ONCE_BYTES_MAX = 128 * 1024;
 
-/** Whether the answer's connection still has a reader. */
+/** Whether the client can still receive the answer. */
 export function isOpen(res: Response): boolean {
   return !res.destroyed && !res.closed;
 }
@@ -21,7 +21,7 @@ export function sendNdjson(
 }
 
 /**
- * Requests a new chunk once the last chunk but one has reached the kernel, so that the new chunk may reuse that memory.
+ * Sends the chunks. Chunk n + 1 is requested once chunk n - 1 has reached the kernel, so the two may share memory.
  * Stops when the client has disconnected. Chunks should be short, because the event loop serves other requests between
  * them.
  */
@@ -68,7 +68,7 @@ export async function sendChunks(
   res.end();
 }
 
-/** Resolves when the bytes are no longer needed. */
+/** Resolves when the kernel has the bytes, or when the connection is closed. */
 async function writeChunk(res: Response, bytes: Uint8Array): Promise<void> {
   if (!isOpen(res)) return;
   const { promise, resolve } = Promise.withResolvers<void>();

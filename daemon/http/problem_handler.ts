@@ -8,8 +8,8 @@ import { sendJson } from './send_json.ts';
 
 const RETRY_AFTER_S = '2';
 /**
- * Problems after which a retry makes sense: other sessions end or are paused, and the next daemon restores kept
- * sessions.
+ * Problems after which a retry makes sense. `replay_capacity` passes when another session ends or pauses, and
+ * `shutting_down` when the next daemon has started.
  */
 const PASSING: ReadonlySet<ErrorCode> = new Set(['shutting_down', 'replay_capacity']);
 
@@ -17,21 +17,21 @@ function sendProblem(res: Response, problem: Problem): void {
   sendJson(res, ERRORS[problem.code].status, buildProblemBody(problem), 'application/problem+json');
 }
 
-/** Errors of the body reader have a `type`; errors of a recording have one of kreplay's own codes. */
+/** Maps the `type` of an error of body-parser to the code of the problem. */
 const BODY_READER_CODES: Record<string, ErrorCode> = {
   'entity.too.large': 'body_too_large',
   'encoding.unsupported': 'unsupported_media_type',
 };
 
-/** Returns null for an unforeseen error. */
+/** Converts an error to a problem; returns null for an unforeseen error. */
 function toProblem(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (!(error instanceof Error)) return null;
   if (hasErrorCode(error)) return new Problem(error.code, error.message);
   const { type, status } = error as { type?: unknown; status?: unknown };
   if (typeof type === 'string' && BODY_READER_CODES[type]) return new Problem(BODY_READER_CODES[type], error.message);
-  // Express marks client errors by their status, such as a path that does not decode, or a body that is truncated or
-  // badly compressed.
+  // Express gives each client error a 4xx status, for example for a path that cannot be decoded, or for a truncated
+  // body.
   if (typeof status === 'number' && status >= 400 && status < 500)
     return new Problem('malformed_request', error.message);
   return null;
@@ -66,15 +66,18 @@ export const notFoundHandler: RequestHandler = (req) => {
 };
 
 /**
- * Refuses `/api/events/`, which is what `/api/events/$id` becomes if the id is empty: the answer would be the
- * list, which is unexpectedly wide.
+ * Refuses API paths that end in a slash. If a client forms `/api/events/$id` with an empty id, Express would otherwise
+ * answer with the whole list of events.
  */
 export const refuseEmptyName: RequestHandler = (req, res, next) => {
   if (req.path.startsWith('/api/') && req.path.endsWith('/')) notFoundHandler(req, res, next);
   else next();
 };
 
-/** Completes a route: `router.route('/x').get(...).all(refuseOtherMethods('GET', 'HEAD'))`. */
+/**
+ * Returns a handler that refuses all other methods: `router.route('/x').get(...).all(refuseOtherMethods('GET',
+ * 'HEAD'))`.
+ */
 export function refuseOtherMethods(...allowed: string[]): RequestHandler {
   return (req, res) => {
     res.set('Allow', allowed.join(', '));

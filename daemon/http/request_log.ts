@@ -1,4 +1,4 @@
-/** Gives each request an id, and reports to the log and the metrics how it ended. */
+/** Gives each request an id, and reports the end of each request to the log and the metrics. */
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
@@ -21,7 +21,7 @@ export interface EndedRequest {
   /** Code of the problem with which the request was answered. */
   code: string | undefined;
   seconds: number;
-  /** Whether the answer lasts until either side ends it; its duration is then meaningless. */
+  /** Whether the answer is a live stream. The duration of a live stream says nothing about the daemon's speed. */
   isLive: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Measures how many of the bytes written to a connection have been taken by its client. */
+/** Measures how many bytes of a connection its client has taken. */
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 
@@ -20,7 +20,7 @@ interface Handle {
   _parent?: Handle;
 }
 
-/** Number of bytes that another thread has written to a socket. Node does not know about them. */
+/** Maps each socket to the number of bytes that other threads have written to it. Node does not count these bytes. */
 const directBytes = new WeakMap<Socket, number>();
 
 export function addDirectBytes(socket: Socket, bytes: number): void {
@@ -28,8 +28,8 @@ export function addDirectBytes(socket: Socket, bytes: number): void {
 }
 
 /**
- * Counts the bytes that the client has taken, including bytes that the kernel had buffered: while a slow client reads
- * these megabytes, it takes nothing from the process for minutes.
+ * Returns the number of bytes that the client has taken. Bytes in the kernel's send buffer are not counted as taken:
+ * the buffer contains megabytes, and while a slow client empties it, the process writes nothing for minutes.
  */
 export function readBytesTaken(socket: Socket): number {
   const own = (socket as Socket & { _handle?: Handle | null })._handle;

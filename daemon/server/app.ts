@@ -1,7 +1,4 @@
-/**
- * Assembles the HTTP interface. It does not listen by itself and reads no clock of its own, so a test can control
- * everything.
- */
+/** Assembles the HTTP interface. The caller provides the listening socket and the clock, so a test can control both. */
 
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -98,7 +95,7 @@ function createSecurityHeaders(): express.RequestHandler[] {
       // Over plain HTTP, both headers would make a browser use a TLS port that does not exist.
       strictTransportSecurity: tls && { includeSubDomains: false },
       contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': tls ? [] : null } },
-      // The Perfetto page must retain its reference to the window that opened it.
+      // Without this header, a window that a page opens, such as the Perfetto UI, keeps its reference to the page.
       crossOriginOpenerPolicy: false,
     });
   const overTls = createHeaders(true);
@@ -153,8 +150,8 @@ const FILES: Readonly<Record<string, File>> = {
 };
 
 /**
- * Redirects addresses that have an extra final slash or lack one, because a page's relative addresses are resolved from
- * the last slash of its own address.
+ * Redirects for addresses whose final slash is missing or superfluous: a browser resolves the relative links of a page
+ * from the last slash of the page's address.
  */
 const LEAD_TO = new Map([
   ['/docs/', '../docs'],

@@ -55,7 +55,7 @@ export interface DaemonOptions {
   shipState?: string | undefined;
   listen: ListenAddress;
   access: AccessFlags;
-  /** Place where sessions are stored. */
+  /** File in which sessions are stored. */
   state?: StateChoice;
   limits?: Partial<SessionLimits>;
   /** Signal that ends the daemon when it is aborted. */
@@ -64,17 +64,17 @@ export interface DaemonOptions {
   /** Duration in milliseconds from which a request is logged as slow. */
   slowMs?: number | undefined;
   /**
-   * Whether long scans run in other threads than the main thread; a daemon with a single client saves the time to start
-   * a thread.
+   * Whether long scans run outside the main thread. A daemon with a single client runs them in the main thread, which
+   * saves the start of a thread.
    */
   scansInThreads?: boolean;
   /** Called with the address for clients, once connections are accepted. */
   onListening: (address: string) => void;
-  /** Notified when the daemon is listening, and regularly as long as its event loop is running. */
+  /** Service manager that is notified when the daemon listens, and then regularly while its event loop runs. */
   manager?: ServiceManager;
 }
 
-/** Runs until the signal aborts. If the daemon fails to start, throws an error with a one-line message. */
+/** Runs the daemon until the signal aborts. If the daemon fails to start, throws an error with a one-line message. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { places, listen: address, limits = {}, signal, log, slowMs, onListening, manager } = options;
   const { scansInThreads = true, shipState } = options;
@@ -133,15 +133,15 @@ function openServedRecordings(places: ServedPaths, scansInThreads: boolean, log:
 }
 
 /**
- * Opens the fleet. Copies of transactions are stored next to the sessions, and the sessions still use them after a
- * restart.
+ * Opens the fleet. Copies of transactions are stored next to the sessions' file, because sessions use them again after
+ * a restart.
  */
 async function openServedFleet(
   { settings, fetchedBytes, forgetNs, tailLagNs }: NonNullable<DaemonOptions['fleet']>,
   statePath: string | null,
   onStatement: (seconds: number) => void,
 ): Promise<Served> {
-  // Loaded on demand, because other daemons need no ClickHouse client.
+  // Loaded on demand, because daemons that serve recordings need no ClickHouse client.
   const [{ openFleet }, { createFleetStore }, { measureFleet }] = await Promise.all([
     import('../store/fleet/open_fleet.ts'),
     import('../store/fleet/fleet_store.ts'),
@@ -151,7 +151,7 @@ async function openServedFleet(
   const nodesFile = statePath === null ? undefined : { path: join(dirname(statePath), 'fleet-nodes.json'), fleet };
   const timed = measureFleet(await openFleet(settings), onStatement);
   const store = createFleetStore(timed, { forgetNs, tailLagNs, nodesFile });
-  // The nodes are read at the start, so that they can be named while their shard is unreachable.
+  // The nodes are read at the start, so that the daemon can list them while their shard is unreachable.
   store.listSpans().catch(() => {});
   const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
@@ -196,8 +196,8 @@ interface Flags extends DaemonFlags, LogFlags {
 async function serve(flags: Flags, configuration: Configuration): Promise<void> {
   const { data: given, recording: recordings = [], listen, sessionsMax, replayRateMax } = flags;
   const ending = new AbortController();
-  // The event `disconnect` means that the parent `kreplay up` is gone. The channel itself must not keep this process
-  // alive.
+  // The event `disconnect` means that the parent `kreplay up` is gone. The IPC channel itself must not keep this
+  // process alive.
   for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.once(name, () => ending.abort());
   process.channel?.unref();
   const fleet = buildFleetSettings(flags);
@@ -250,7 +250,7 @@ function rereadLogLevel(configuration: Configuration, log: Logger): void {
   }
 }
 
-/* Creates everything that a running daemon needs for access control, from its options. */
+/* Creates the objects for access control from the daemon's options. */
 
 /** Maximum time that a stream may outlive its token. */
 const CUT_INTERVAL_MS = 1_000;
@@ -259,7 +259,7 @@ interface OpenedAccess {
   allowed: AccessOptions;
   scanGate: ScanGate;
   listening: ListenOptions;
-  /** Reloads files on SIGHUP; the returned function stops this. */
+  /** Reloads certificates and tokens on SIGHUP. Returns a function that stops reloading. */
   watchReloads(server: Server): () => void;
 }
 
@@ -304,7 +304,9 @@ function cutOften({ answers }: BearerCheck): () => void {
   return () => clearInterval(timer);
 }
 
-/** Open connections keep the certificate with which they were established. */
+/**
+ * Rereads the certificates for new connections. Open connections keep the certificate with which they were established.
+ */
 function reloadTls(server: TlsServer, files: TlsFiles, log: Logger): void {
   try {
     server.setSecureContext(readTls(files));

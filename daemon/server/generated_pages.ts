@@ -1,4 +1,4 @@
-/** `make gen`: writes the tables of the pages from the code that they describe. */
+/** `make gen`: writes the tables of the documentation pages from the code that they describe. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { formatEventTables, formatLossTable, formatOwnerTables, replaceGenerated } from '../../bpf/schema/docs.ts';
 import { ERRORS } from '../base/problem.ts';
@@ -37,7 +37,7 @@ const GENERATED: Readonly<Record<string, Readonly<Record<string, () => string>>>
 
 export const GENERATED_PAGES: readonly string[] = Object.keys(GENERATED);
 
-/** Returns the text of a page in which the generated parts are made from the current code. */
+/** Returns the text of a page with its generated parts made from the current code. */
 export function refreshPage(page: string, text: string): string {
   const parts = Object.entries(GENERATED[page] ?? {});
   return parts.reduce((fresh, [part, table]) => replaceGenerated(fresh, part, table()), text);

@@ -16,7 +16,7 @@ export interface DaemonFlags extends AccessFlags {
   recording?: string[];
   listen: ListenAddress;
   logSlowerThan: bigint;
-  /** Commander sets this field to true if neither option is given. */
+  /** Commander sets this field to true if neither --state nor --no-state is given. */
   state: string | boolean;
   sessionsMax: number;
   replayRateMax?: number;

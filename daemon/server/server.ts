@@ -18,8 +18,8 @@ import { isLocalAddress, type ListenAddress, ListenError, showAddress } from '..
 export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 30_000;
 /**
- * A proxy that takes an idle connection from its pool while the daemon closes it loses the request. So the daemon
- * closes idle connections later than proxies do: nginx after 60 s, proxies in Go after 90 s, Caddy after 120 s.
+ * The daemon closes idle connections later than proxies do: nginx after 60 s, proxies in Go after 90 s, Caddy after 120
+ * s. Otherwise, a proxy might send a request on a connection that the daemon is closing, and the request would be lost.
  */
 export const KEEP_ALIVE_TIMEOUT_MS = 125_000;
 const HEADERS_MAX = 100;
@@ -28,9 +28,9 @@ export const CONNECTIONS_PER_CLIENT_MAX = 256;
 /** Number of extra connections for programs that monitor the daemon, used when all other connections are working. */
 export const KEPT_MAX = 32;
 /**
- * Number of connections that the kernel queues until they are accepted, which is the maximum that its default limit
- * allows. A client that finds the queue full tries again only after 1, 3 and 7 s, and Node's default of 511 is too
- * small for a thousand clients that connect at once.
+ * Number of connections that the kernel queues until they are accepted; its default limit allows no more. A client that
+ * finds the queue full tries again only after 1, 3 and 7 s. Node's default of 511 is too small for a thousand clients
+ * that connect at once.
  */
 const BACKLOG = 4096;
 const ANSWERED_ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
@@ -51,15 +51,15 @@ export interface ListenOptions {
   tokens?: boolean;
   /** Permits tokens over plain HTTP from other machines. */
   insecureHttp?: boolean;
-  /** Returns whether the address is that of a proxy, which may have any number of connections. */
+  /** Whether the address belongs to a proxy, which may have any number of connections. */
   isProxy?: (address: string | undefined) => boolean;
-  /** Called for each connection that is closed to make room or because of what its client does. */
+  /** Called for each connection that the daemon closes by itself, with the reason. */
   onClosed?: (reason: CloseReason) => void;
-  /** Accounting of data that clients have not read; shared with the queries. */
+  /** Accounting of the data that clients have not read. Queries use the same accounting. */
   unsent?: Unsent | undefined;
 }
 
-/** Resolves with the address for clients, once connections are accepted. */
+/** Starts the server. Resolves with the server and its address for clients, when connections are accepted. */
 export async function listen(
   handler: RequestListener,
   address: ListenAddress,
@@ -126,8 +126,8 @@ export async function close(server: Server): Promise<void> {
 }
 
 /**
- * A client that can reach the daemon can read what this host does. Therefore remote access requires tokens, and tokens
- * require a connection that hides them.
+ * Throws if remote access is configured without protection. A client of the daemon can read the activity of this host,
+ * so remote access requires tokens, and tokens require encryption.
  */
 function refuseOpenAddress(address: ListenAddress, where: string, { tls, tokens, insecureHttp }: ListenOptions): void {
   if (isLocalAddress(address)) return;
@@ -157,9 +157,11 @@ function listenError(address: ListenAddress, where: string, error: NodeJS.ErrnoE
   }
 }
 
-/** Removes the socket file of a killed daemon; a running daemon would accept the connection. */
+/**
+ * Removes the socket file of a killed daemon, on which connections are refused. The socket of a running daemon stays.
+ */
 async function removeDeadSocket(path: string): Promise<void> {
-  // A connection to a plain file is refused as well.
+  // A plain file stays, although connecting to it is refused as well.
   if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return;
   const socket = connect(path);
   try {
@@ -171,12 +173,12 @@ async function removeDeadSocket(path: string): Promise<void> {
   }
 }
 
-/** Returns undefined if the client closed the connection. */
+/** Returns the reason why the daemon closes the connection; undefined if the client closed it. */
 function toCloseReason({ code = '' }: NodeJS.ErrnoException, socket: Duplex): CloseReason | undefined {
   if (/TIMEOUT$/.test(code)) return 'timeout';
   if (code === 'HPE_HEADER_OVERFLOW') return 'header_too_large';
   if (/^(HPE|ERR_HTTP)_/.test(code)) return 'malformed';
-  // A client certificate of another CA appears as a connection reset that this side caused.
+  // If the client's certificate is of another CA, Node reports a connection reset.
   const isRefused = socket instanceof TLSSocket && socket.authorizationError;
   return isRefused || /^ERR_(SSL|TLS)_/.test(code) ? 'tls' : undefined;
 }
@@ -197,9 +199,10 @@ function refuseForNow(res: ServerResponse): void {
   res.end(JSON.stringify(buildProblemBody(problem)));
 }
 
-/** Input that is not a request does not reach Express, but is also answered with a problem. */
+/** Answers input that is not a request with a problem, because such input never reaches Express. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  // All errors except HTTP's own concern the connection: the client has disconnected, or TLS failed.
+  // Other errors are errors of the connection, which cannot carry an answer: the client has disconnected, or TLS
+  // failed.
   if (!socket.writable || !/^(HPE|ERR_HTTP)_/.test(error.code ?? '')) return void socket.destroy();
   const [status, reason] = UNREADABLE[error.code ?? ''] ?? [400, 'Bad Request'];
   const code = 'malformed_request';

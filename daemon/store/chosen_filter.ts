@@ -1,6 +1,6 @@
 /**
- * Evaluates those conditions of a transaction filter that need events, and adds the hashes of the transactions that
- * meet them to the filter.
+ * Evaluates the conditions of a transaction filter that need events. Adds the hashes of the transactions that meet
+ * these conditions to the filter.
  */
 import { Problem } from '../base/problem.ts';
 import { needsEvents } from '../sums/differences/chosen_transactions.ts';
@@ -10,16 +10,16 @@ import type { ChosenFilter, TransactionFilter } from './store.ts';
 
 export interface FilterChooser {
   /**
-   * Gathers the transactions that the other conditions select; undefined if there are more than `eventsMax`
-   * transactions.
+   * Gathers the transactions that meet the conditions without events. Returns undefined if there are more than
+   * `eventsMax` transactions.
    */
   gather(filter: TransactionFilter, eventsMax: number): AsyncGenerator<void, PopulationRows | undefined>;
   choose: Passes['choose'];
 }
 
 /**
- * Returns undefined if more than `eventsMax` events would have to be read. A filter without conditions on events is
- * returned unchanged.
+ * Returns the filter with hashes; undefined if more than `eventsMax` events would have to be read. A filter without
+ * conditions on events is returned unchanged.
  */
 export async function* findChosen(
   { gather, choose }: FilterChooser,
@@ -34,7 +34,7 @@ export async function* findChosen(
   return { ...filter, hashes: new Set(hashes) };
 }
 
-/** Works like `findChosen`, and rejects with a Problem instead of returning undefined. */
+/** Does the same as `findChosen`, but rejects with a Problem instead of returning undefined. */
 export async function* requireChosen(
   chooser: FilterChooser,
   filter: TransactionFilter,

@@ -1,6 +1,6 @@
 /**
- * Explains where the time of one transaction went, from its events, the requests that its tasks queued, and the requests
- * of others on the same devices.
+ * Explains where the time of one transaction went. Reads the transaction's events, the requests that its tasks queued,
+ * and other requests on the same devices.
  */
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import { createColumnsBuilder } from '../model/columns/builder.ts';
@@ -14,35 +14,35 @@ import { createRowCutter, type ScannedBlock } from './blocks/scanned_block.ts';
 export interface ExplainRequest {
   transactionId: string;
   nodes: readonly string[];
-  /** Range of the start of the events that are explained, [fromNs, toNs); all events if omitted. */
+  /** Range `[fromNs, toNs)` of the start of the explained events; all events if omitted. */
   fromNs?: bigint;
   toNs?: bigint;
-  /** Maximum number of events of the transaction; there is no explanation of more. */
+  /** Maximum number of events of the transaction. A transaction with more events is not explained. */
   eventsMax: number;
-  /** Maximum number of requests of others that are read. */
+  /** Maximum number of other requests that are read. */
   othersMax: number;
 }
 
 export interface ExplainedTransaction {
-  /** Time of offset 0 of the explanation, in nanoseconds since the epoch. */
+  /** Time, in nanoseconds since the epoch, to which the explanation's offsets are relative. */
   baseNs: bigint;
-  /** Null if the transaction has no event of its own in the range. */
+  /** The explanation; null if the transaction has no own event in the range. */
   explanation: Explanation | null;
   /** Id of the explanation's longest call; null without calls. */
   longestEventId: string | null;
-  /** Whether some requests of others were not read. */
+  /** Whether some of the other requests were not read, because there were more than `othersMax`. */
   isOthersCut: boolean;
 }
 
 /**
- * Time before the transaction from which requests of others are read: a request that began earlier is hardly ever still
- * in its way.
+ * Other requests are read from this long before the explained period. A request that began even earlier has nearly
+ * always ended before the period.
  */
 const BEFORE_NS = 1_000_000_000n;
 
 /** Collects events as columns, up to a maximum number. */
 export interface ColumnsCollector {
-  /** Adds events up to the maximum; returns false if there were more. */
+  /** Adds events up to the maximum; returns false if there were more events. */
   add(scanned: ScannedBlock): boolean;
   finish(): EventColumns;
 }
@@ -68,7 +68,10 @@ export function createColumnsCollector(eventsMax: number): ColumnsCollector {
   };
 }
 
-/** Filters of the transaction's events, and of requests that its tasks queued with the data of others. */
+/**
+ * Returns two filters: for the transaction's events, and for the requests that its tasks queued, which may carry the
+ * data of other transactions.
+ */
 function buildOwnFilters({ transactionId, fromNs, toNs }: ExplainRequest): EventFilter[] {
   const range = { ...(fromNs !== undefined && { fromNs }), ...(toNs !== undefined && { toNs }) };
   return [
@@ -78,8 +81,8 @@ function buildOwnFilters({ transactionId, fromNs, toNs }: ExplainRequest): Event
 }
 
 /**
- * Filter of the requests of others that an explanation counts: those on the transaction's devices in the time of the
- * calls that it names; null if no device is known.
+ * Returns the filter for the other requests that an explanation counts: requests on the transaction's devices during
+ * the explained calls. Returns null if no device is known.
  */
 function buildOthersFilter(
   own: EventColumns,
@@ -97,7 +100,7 @@ function buildOthersFilter(
   return { eventTypes: ['block_io'], devices, nodes, ...range };
 }
 
-/** Explains columns in steps, as each of them takes long for many events. */
+/** Explains columns in two steps, because each step takes long for many events. */
 function* explainColumns(
   columns: EventColumns,
   transactionId: string,
@@ -117,7 +120,7 @@ type ReadColumns = (
   eventsMax: number,
 ) => AsyncGenerator<void, { columns: EventColumns; isWhole: boolean }>;
 
-/** Returns undefined if the transaction has too many events. */
+/** Explains one transaction; returns undefined if it has too many events. */
 export async function* explainTransaction(
   read: ReadColumns,
   request: ExplainRequest,

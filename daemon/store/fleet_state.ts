@@ -1,4 +1,7 @@
-/** State of a fleet for metrics and health checks; it consists of sums over all nodes, however many nodes there are. */
+/**
+ * The state of a fleet for metrics and health checks. It has sums over all nodes, so its size does not depend on the
+ * number of nodes.
+ */
 
 /** A node whose last contact is longer ago than this is silent: a node reports itself every half minute. */
 export const NODE_SILENT_NS = 60_000_000_000n;
@@ -6,8 +9,8 @@ export const NODE_SILENT_NS = 60_000_000_000n;
 export const NODE_GONE_NS = 3_600_000_000_000n;
 
 /**
- * `current`: the last contact was within the last minute. `silent`: it was earlier. `ended`: the agent has ended and
- * all its events have arrived, or the node has been silent for an hour.
+ * `current`: the last contact was within the last minute. `silent`: the last contact was earlier. `ended`: the agent
+ * has ended and all its events have arrived, or the node has been silent for an hour.
  */
 export interface NodeCounts {
   current: number;
@@ -26,13 +29,15 @@ export interface FleetNodes {
 export interface FleetState {
   /** Counts and lag of the nodes; undefined if a shard does not answer. */
   nodes: FleetNodes | undefined;
-  /** Minimum number of shards that do not answer. */
+  /** 1 if at least one shard does not answer, otherwise 0. */
   unavailableShards: number;
   /** Largest number of parts in one partition of a table, on the server that answers. */
   partsMax: number;
   /** Start of the oldest hour that has events, on the server that answers. */
   oldestNs: bigint | undefined;
-  /** Free share of the fullest disk of that server; undefined if the server's version does not report disks. */
+  /**
+   * Free share of the fullest disk of the server that answers; undefined if the server's version does not report disks.
+   */
   diskFreeRatio: number | undefined;
 }
 
@@ -51,25 +56,28 @@ export interface AwayNodes {
   away: readonly string[];
   /** Nodes on the shards that answer. */
   present: ReadonlySet<string>;
-  /** Whether all nodes were known before a shard became unavailable. */
+  /** Whether the daemon knew all nodes before a shard became unavailable. */
   knowsAll: boolean;
 }
 
-/** Watches whether later statements leave out unavailable shards. */
+/** Detects whether statements after the start of the watch leave out unavailable shards. */
 export interface ShardWatch {
-  /** Whether a shard has been left out so far. */
+  /** Whether a shard has been left out since the watch began. */
   isPartial(): boolean;
-  /** Resolves to undefined if no shard was left out. Rejects with a Problem if the server does not answer. */
+  /**
+   * Finds the nodes whose events may be missing; undefined if no shard was left out. Rejects with a Problem if the
+   * server does not answer.
+   */
   findAwayNodes(): Promise<AwayNodes | undefined>;
 }
 
-/** Methods reject with a Problem if the server does not answer. */
+/** The health of a fleet. All methods reject with a Problem if the server does not answer. */
 export interface FleetHealth {
-  /** Also rejects if a shard does not answer. */
+  /** Counts the nodes. Also rejects if a shard does not answer. */
   countNodes(): Promise<FleetNodes>;
   readState(): Promise<FleetState>;
   /** Reads the clocks of these nodes, except nodes that never reported to the fleet. */
   readClocks(nodes: readonly string[]): Promise<MeasuredClock[]>;
-  /** Returns undefined for a fleet without shards. */
+  /** Begins a watch; returns undefined for a fleet without shards. */
   watchShards(): ShardWatch | undefined;
 }

@@ -17,12 +17,12 @@ export interface RecordingPart {
   summary: RecordingTransaction;
 }
 
-/** Names from several parts, sorted and without duplicates. */
+/** Returns the names sorted and without duplicates. */
 function mergeNames(names: readonly string[]): string[] {
   return [...new Set(names)].sort();
 }
 
-/** Joins the parts of a transaction, at least one. */
+/** Joins the parts of a transaction. There must be at least one part. */
 export function joinParts(unordered: readonly RecordingPart[]): TransactionSummary {
   const parts = unordered.toSorted((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
   const summaries = parts.map(({ summary }) => summary);

@@ -5,7 +5,7 @@
  *
  *   source.read(what the pass needs) -> block, block, ... -> the sums of the pass -> answer
  *
- * A pass yields where other work may run. When it requests the next block, it no longer needs the previous one.
+ * A pass yields where other work may run. When a pass requests the next block, it no longer needs the previous block.
  */
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import type { Box } from '../sums/box.ts';
@@ -49,7 +49,7 @@ export interface BlockScanRequest {
   columns?: readonly string[];
   /** Whether blocks must come in order of time. */
   isOrdered: boolean;
-  /** Returns a minimum duration that rises during the scan: the source may leave out shorter events. */
+  /** Returns the current minimum duration, which rises during the scan. The source may leave out shorter events. */
   risingMinNs?: () => bigint;
 }
 
@@ -58,8 +58,8 @@ export interface BlockSource {
 }
 
 /**
- * Blocks of recordings come without promises: a promise for each of many small blocks would cost more than reading the
- * blocks.
+ * Blocks of events. Recordings return them without promises, because one promise per block would cost more than reading
+ * small blocks.
  */
 type Blocks = Iterable<ScannedBlock> | AsyncIterable<ScannedBlock>;
 
@@ -82,7 +82,7 @@ export type CompareRequest = { eventsMax: number; box: Box } & (
   | { population: PopulationRows }
 );
 
-/** Requests those transactions of a population whose events have the values of the filter. */
+/** Requests the transactions of a population whose events have the values in the filter. */
 export interface ChoiceRequest {
   population: PopulationRows;
   filter: ValueFilter;
@@ -176,7 +176,7 @@ async function* compare(source: BlockSource, request: CompareRequest): AsyncGene
   return (yield* addFewBlocks(comparer, blocks, request.eventsMax)) ? yield* comparer.finish() : undefined;
 }
 
-/** Returns 1 for each chosen row of the population. */
+/** Chooses rows of the population. Returns an array with 1 for each chosen row. */
 async function* choose(
   source: BlockSource,
   { population, filter, eventsMax }: ChoiceRequest,
@@ -204,8 +204,8 @@ async function* explain(
 }
 
 /**
- * Returns false if more than `eventsMax` events are read or kept; an event that is kept for several transactions counts
- * once for each of them.
+ * Adds blocks to sums. Returns false if more than `eventsMax` events are read or kept. An event that is kept for
+ * several transactions counts once for each transaction.
  */
 function addFewBlocks(
   sums: { readonly kept: number; add(scanned: ScannedBlock): void },
@@ -229,7 +229,7 @@ export function addBlocks(sums: { add(scanned: ScannedBlock): void }, blocks: Bl
   }, blocks);
 }
 
-/** Adds blocks as long as `add` returns true; returns whether all were added. */
+/** Adds blocks as long as `add` returns true; returns whether all blocks were added. */
 async function* addWhile(add: (scanned: ScannedBlock) => boolean, blocks: Blocks): AsyncGenerator<void, boolean> {
   if (Symbol.asyncIterator in blocks) {
     for await (const scanned of blocks) {

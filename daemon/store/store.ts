@@ -1,7 +1,7 @@
 /**
- * The interface through which the API reads recorded events. Code above it does not see SQL; code below it does not see
- * API parameters. Answers are asynchronous, because a store may be the database of another machine; the recordings of
- * this machine (`embedded/`) are one store. Replay plans read these recordings directly, in a separate thread.
+ * The interface through which the API reads recorded events. Callers see no SQL, and stores see no API parameters. One
+ * store reads the recordings of this machine (`embedded/`). Another store reads a database on other machines
+ * (`fleet/`), so all answers are asynchronous. Replay plans read local recordings directly, in a separate thread.
  */
 import type { EventFilter, EventValues } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
@@ -72,8 +72,8 @@ export interface UnendedEvents {
 }
 
 /**
- * Calls and requests that are only counted: they are of any kind, and they began between `sinceNs` and `untilNs`.
- * `labelled` is the number of those that may have a label.
+ * Calls and requests in progress that were only counted, not listed. They began between `sinceNs` and `untilNs`.
+ * `labelled` is the number of these calls and requests that may belong to a transaction.
  */
 export interface UnlistedOfNode {
   node: string;
@@ -118,9 +118,9 @@ export interface TransactionSummary {
 }
 
 /**
- * Selects transactions that have a value of each list and no excluded value. Services and nodes are those that took
- * part in the transaction. All other values are those of own events, and the devices of requests for which a sync of
- * the transaction waited.
+ * Selects transactions that have at least one value of each list and no excluded value. Services and nodes match if
+ * they took part in the transaction. Other values match if an own event has them. A device also matches if a sync of
+ * the transaction waited for a request on the device.
  */
 export interface TransactionFilter extends EventValues {
   excluded?: EventValues;
@@ -131,7 +131,7 @@ export interface TransactionFilter extends EventValues {
   minDurationNs?: bigint;
   maxDurationNs?: bigint;
   hasError?: boolean;
-  /** Text that the id contains; the letters a to z also match in the other case. */
+  /** Text that the id contains; the case of the letters a to z is ignored. */
   idPart?: string;
 }
 
@@ -140,13 +140,13 @@ export interface TransactionsRequest {
   /** Sort order: by start (`recent`) or by duration (`slowest`), both descending. */
   sort: 'recent' | 'slowest';
   limit: number;
-  /** Limits the list to transactions that come after this one. */
+  /** Limits the list to transactions that come after this key in the sort order. */
   after?: TransactionKey;
 }
 
 /**
- * A filter whose conditions on events have been evaluated: `hashes` contains the hashes of the transactions that meet
- * them.
+ * A filter whose conditions on events have been evaluated. `hashes` contains the hashes of the transactions that meet
+ * these conditions.
  */
 export interface ChosenFilter extends TransactionFilter {
   hashes?: ReadonlySet<number>;
@@ -156,14 +156,14 @@ export interface ChosenRequest extends TransactionsRequest {
   filter: ChosenFilter;
 }
 
-/** A transaction's place in a list. */
+/** A transaction's position in a list. */
 export interface TransactionKey {
   /** Start or duration of the transaction, depending on the sort order. */
   value: bigint;
   transactionId: string;
 }
 
-/** Where and when transactions took place, counting only events for which their callers waited. */
+/** The nodes and the period of a set of transactions. Only events for which the callers waited count. */
 export interface TransactionReach {
   /**
    * Earliest start of a transaction, and exclusive end of the period in which events of the transactions can have
@@ -198,7 +198,10 @@ export type HeatmapRequest =
   | {
       of: 'transactions';
       filter: TransactionFilter;
-      /** Gets the reach of the selected transactions if the filter has no `fromNs`; gets null otherwise. */
+      /**
+       * Computes the columns of the map. `reach` is the reach of the selected transactions if the filter has no
+       * `fromNs`, and null otherwise.
+       */
       computeColumns: (reach: TransactionReach | null) => HeatmapColumns;
     }
   | ({ of: 'events' } & EventHeatmapRequest);
@@ -219,7 +222,7 @@ export interface FoundComparison {
 /** Compares the transactions or events in the box with all others that the filter selects. */
 export type ComparisonRequest = {
   box: Box;
-  /** Maximum number of events that may be read: if more are needed, there is no answer. */
+  /** Maximum number of events that may be read: if more events are needed, there is no answer. */
   eventsMax: number;
 } & ({ of: 'transactions'; filter: TransactionFilter } | { of: 'events'; filter: EventFilter });
 
@@ -247,8 +250,8 @@ export interface RecordingState {
   firstTimestampNs: bigint | null;
   lastTimestampNs: bigint | null;
   /**
-   * Time until which an agent is known to have recorded into the recording, and whether one still records; null if no
-   * agent ever did.
+   * Period in which an agent is known to have recorded into the recording, and whether an agent still records; null if
+   * no agent ever recorded into it.
    */
   lastWriter: WrittenSpan | null;
   /** All losses of the recording; `eventType` is null if it is unknown. */
@@ -264,22 +267,24 @@ export interface UnreadableFile {
   reason: string;
 }
 
-/** Progress of a live tail, opaque outside the store. A position never changes: each answer has a new position. */
+/**
+ * The progress of a live tail, opaque outside the store. A position never changes: each batch returns a new position.
+ */
 export interface FollowPosition {
   /** Text that a client sends to continue from this position, with any daemon that serves the same recordings. */
   readonly id: string;
   /**
-   * Two positions continue in the same way with a filter if their `sharedAs` is equal or, if they have none, their
-   * `id`.
+   * If tails have the same filter and the same `sharedAs`, the next batch is the same for all of them. Positions
+   * without `sharedAs` are compared by `id`.
    */
   readonly sharedAs?: string;
 }
 
 export interface FollowRequest {
-  /** Filter without times. */
+  /** The filter of the tail, without times. */
   filter: EventFilter;
   position: FollowPosition;
-  /** Events that began later than this are held back, so that earlier events can still come before them. */
+  /** Events that began after `horizonNs` are not returned yet, so that earlier events can still arrive before them. */
   horizonNs: bigint;
   /** Time before which all recorded events began. */
   nowNs: bigint;
@@ -287,7 +292,7 @@ export interface FollowRequest {
 
 /** An event or a loss that follows a position; `id` is the id of the position after the event or loss. */
 export type Followed =
-  /** `isLate`: the event was recorded after events that follow it in the total order had already been returned. */
+  /** `isLate`: when the event was recorded, later events of the total order had already been returned. */
   { kind: 'event'; id: string; json: string; isLate: boolean } | { kind: 'lost'; id: string; loss: NodeLoss };
 
 export interface FollowedBatch {
@@ -303,23 +308,26 @@ export interface FollowedBatch {
  * that recording would be incomplete. Async generators yield so that other work can run meanwhile.
  */
 export interface Store {
-  /** Health of the fleet, if the store serves one; the methods about files then return nothing. */
+  /**
+   * Health of the fleet; absent for recordings of this machine. With a fleet, the methods about files return empty
+   * lists.
+   */
   readonly fleet?: FleetHealth;
   /** Returns the state of each file; copies of a recording are listed separately. */
   listRecordingStates(): Promise<RecordingState[]>;
   /**
-   * Lists the imports found unreadable so far that may be of these nodes, or of any node if none are given;
-   * `listLosses` includes them too.
+   * Lists the imports that turned out to be unreadable and may be of these nodes, or all such imports if `nodes` is
+   * omitted. `listLosses` also includes these imports.
    */
   listUnreadable(nodes?: readonly string[]): Promise<UnreadableFile[]>;
-  /** Yields blocks in order, each read on demand; an empty block is a pause. */
+  /** Yields blocks in order, and reads each block on demand. An empty block is a pause in which other work can run. */
   scan(request: ScanRequest): AsyncGenerator<ScannedBlock, void>;
   /**
-   * Yields the events of a long scan as JSON, one per line; an empty chunk is a pause. A chunk may reuse the memory of
-   * the chunk before the previous one.
+   * Yields the events of a long scan as JSON, one per line. An empty chunk is a pause in which other work can run. A
+   * chunk may reuse the memory of the chunk before the previous chunk.
    */
   scanJson(request: Omit<ScanRequest, 'columns' | 'reusesMemory'>): AsyncGenerator<Uint8Array, void>;
-  /** Rejects with a Problem if buckets and groups together give more than STATS_ROWS_MAX rows. */
+  /** Sums up events by time and group. Rejects with a Problem if the result has more than STATS_ROWS_MAX rows. */
   computeStats(request: StatsRequest): AsyncGenerator<void, StatsTable>;
   /** Finds the events that took longest; an event that is recorded during the search may be missing. */
   findSlowest(request: SlowestRequest): AsyncGenerator<void, SlowestPage>;
@@ -332,7 +340,7 @@ export interface Store {
    * Rejects with a Problem if a filter of transactions needs too many events.
    */
   computeHeatmap(request: HeatmapRequest): AsyncGenerator<void, FoundHeatmap>;
-  /** Returns undefined if too many events would have to be read. */
+  /** Compares the events or transactions in a box with the others. Returns undefined if this needs too many events. */
   compare(request: ComparisonRequest): AsyncGenerator<void, FoundComparison | undefined>;
   /**
    * Returns the position of a tail that starts with events recorded from now on, or with events that began at `sinceNs`
@@ -341,7 +349,7 @@ export interface Store {
   startFollowing(filter: EventFilter, horizonNs: bigint, sinceNs: bigint | undefined): Promise<FollowPosition>;
   /** Returns the position with this id, or undefined if the text is not the id of a position. */
   parseFollowPosition(id: string): FollowPosition | undefined;
-  /** Resolves to undefined if `signal` aborts. */
+  /** Resolves to the batch that follows a position; undefined if `signal` aborts. */
   follow(request: FollowRequest, signal: AbortSignal): Promise<FollowedBatch | undefined>;
   findEvent(eventId: string): Promise<ApiEvent | undefined>;
   findTransaction(transactionId: string): Promise<TransactionSummary | undefined>;
@@ -350,12 +358,12 @@ export interface Store {
    * file.
    */
   findTransactionsById(ids: readonly string[]): Promise<Map<string, TransactionSummary>>;
-  /** Rejects with a Problem if the filter needs too many events. */
+  /** Lists transactions. Rejects with a Problem if the filter needs too many events. */
   listTransactions(request: TransactionsRequest): AsyncGenerator<void, TransactionPage>;
   /**
-   * Pins the transaction in every recording from which retention could remove it, and returns the pins. Imports lose
-   * nothing, so there are no pins if only imports contain the transaction. Resolves to undefined for an unknown
-   * transaction.
+   * Pins the transaction in every recording from which retention could remove it, and returns the pins. Nothing is
+   * removed from imports, so there are no pins if only imports contain the transaction. Resolves to undefined for an
+   * unknown transaction.
    */
   pin(request: PinRequest): Promise<Pin[] | undefined>;
   /** Resolves to whether the transaction was pinned. */
@@ -365,13 +373,13 @@ export interface Store {
   listServices(): Promise<string[]>;
   listNodes(): Promise<string[]>;
   /**
-   * Returns the losses of these nodes, or of all nodes, that touch `[fromNs, toNs)`; a missing bound leaves that side
-   * open.
+   * Returns the losses of these nodes, or of all nodes, that overlap `[fromNs, toNs)`. An undefined bound sets no
+   * limit.
    */
   listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
   /**
-   * Returns how many recorded events of each span's node began in the span, whatever their owners and types; undefined
-   * for a span of which that is not known, because a file is damaged, or has only selected events.
+   * Counts, for each span, all recorded events of the node that began in the span. The count of a span is undefined if
+   * it is not known, for example because a file is damaged or contains only selected events.
    */
   countEvents(spans: readonly SpanOfNode[]): Promise<(number | undefined)[]>;
   /**
@@ -385,8 +393,8 @@ export interface Store {
   listSpans(nodes?: readonly string[]): Promise<NodeSpan[]>;
   close(): Promise<void>;
   /**
-   * Returns a store for one answer, whose queries share the rows that they have read; absent in stores without such a
-   * cache.
+   * Returns a store for one answer. The queries of this answer share the rows that they have read. Stores without such
+   * a cache lack this method.
    */
   createAnswerStore?(): Store;
 }

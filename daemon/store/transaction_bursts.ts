@@ -1,6 +1,7 @@
 /**
- * Finds out of which transactions the own events lie further apart than they take together, as when an id is used again.
- * The summary of nearly every transaction shows that it has one burst; the events of the others are read, up to a limit.
+ * Counts the bursts of transactions. A transaction has several bursts if a pause between its own events is longer than
+ * all own events together, for example because the same id was used again later. For nearly every transaction, the
+ * summary shows that there is one burst. For the other transactions, events are read, up to a limit.
  */
 import { max } from '../base/bigints.ts';
 import { hasErrorCode } from '../base/problem.ts';
@@ -22,18 +23,18 @@ export interface BurstLimits {
   eventsMax: number;
 }
 
-/** Bursts that were counted before, because lists of the same transactions are asked for again and again. */
+/** The bursts that were counted for earlier answers, because clients often request the same transactions again. */
 export interface KnownBursts {
   find(transaction: TransactionSummary): BurstSums | undefined;
   add(transaction: TransactionSummary, bursts: BurstSums): void;
 }
 
-/** Maximum number of transactions that are remembered: an id has up to 1 KiB. */
+/** Maximum number of remembered transactions. The number is limited because an id takes up to 1 KiB. */
 const KNOWN_MAX = 1000;
 
 export function createKnownBursts(): KnownBursts {
   const known = new Map<string, { of: string; bursts: BurstSums }>();
-  /** Changes when another event of the transaction is recorded. */
+  /** Returns a text that changes when another event of the transaction is recorded. */
   const describe = ({ firstTimestampNs, lastEndNs, eventCount }: TransactionSummary) =>
     `${firstTimestampNs} ${lastEndNs} ${eventCount}`;
   return {
@@ -50,7 +51,10 @@ export function createKnownBursts(): KnownBursts {
   };
 }
 
-/** Limits of a list: looking up the events of a transaction takes as long as reading hundreds of events. */
+/**
+ * Limits of a list of transactions. Few transactions are looked up, because a look-up takes as long as reading hundreds
+ * of events.
+ */
 export const LISTED_BURSTS: BurstLimits = { transactionsMax: 10, eventsMax: 10_000 };
 /** Limits of an answer about a single transaction. */
 export const OWN_BURSTS: BurstLimits = { transactionsMax: 1, eventsMax: 50_000 };
@@ -58,9 +62,9 @@ export const OWN_BURSTS: BurstLimits = { transactionsMax: 1, eventsMax: 50_000 }
 const COLUMNS = ['timestamp_ns', 'duration_ns', ...OWN_EVENT_COLUMNS];
 
 /**
- * Counts the bursts of each transaction; null for a transaction whose events would exceed the limits, are not all there, or
- * cannot be read. The limits apply in the order of the transactions, to those in `known` too, so that earlier answers do not decide
- * which transactions are within the limits. A count in `known` stays right when events of the transaction are removed.
+ * Counts the bursts of each transaction. The count is null if the transaction's events exceed the limits, are
+ * incomplete or cannot be read. The limits apply in the order of the transactions. Transactions in `known` also count
+ * towards the limits, so that an answer does not depend on earlier answers.
  */
 export async function* countBursts(
   store: Pick<Store, 'scan'>,
@@ -88,7 +92,7 @@ export async function* countBursts(
   return found;
 }
 
-/** Returns null if the events cannot be read now: an answer that has the count among other things does not fail then. */
+/** Returns null if the events cannot be read, because a missing count must not make the whole answer fail. */
 async function* tryToReadBursts(
   store: Pick<Store, 'scan'>,
   transaction: TransactionSummary,
@@ -101,7 +105,7 @@ async function* tryToReadBursts(
   }
 }
 
-/** Counts the bursts by the summary alone; undefined if only the events tell how many there are. */
+/** Derives the bursts from the summary alone; undefined if this needs the events. */
 export function deriveBursts(summary: TransactionSummary): BurstSums | undefined {
   const { firstTimestampNs, lastEndNs, slowestNs, eventCount, writtenBack } = summary;
   if (mayHaveBursts({ durationNs: lastEndNs - firstTimestampNs, slowestNs })) return undefined;
@@ -109,8 +113,8 @@ export function deriveBursts(summary: TransactionSummary): BurstSums | undefined
 }
 
 /**
- * Reads the events, own and written back, because the summary counts both. Returns null if there are fewer than the summary
- * counts: retention has removed the others, or they are damaged, and nobody knows what was in the pauses, or before them.
+ * Counts the bursts from the transaction's events. Returns null if there are fewer events than the summary counts,
+ * because the missing events (removed by retention or damaged) may have been in a pause.
  */
 async function* readBursts(
   store: Pick<Store, 'scan'>,
@@ -139,7 +143,7 @@ async function* readBursts(
   return { count: bursts.length, apartNs: findLongestPauseNs(bursts, starts, ends) };
 }
 
-/** Finds the longest pause exactly: a double does not hold each nanosecond of a transaction of 104 days. */
+/** Finds the longest pause. It uses bigints, because a double cannot represent every nanosecond beyond 104 days. */
 function findLongestPauseNs(bursts: readonly Burst[], starts: readonly bigint[], ends: readonly bigint[]): bigint {
   let longestNs = 0n;
   let first = 0;

@@ -13,7 +13,7 @@ import type { EventFilter, Store } from './store.ts';
 const REQUESTS = 'block_io';
 const SYNCS = 'sys_sync';
 const AMBIGUOUS: AttributionQuality = 'ambiguous';
-/** Event types of calls, for which their callers waited. */
+/** Event types of calls. The callers waited for these events. */
 export const CALL_TYPES = EVENTS.map(({ name }) => name).filter((name) => name !== REQUESTS);
 
 interface OperationSums {
@@ -51,7 +51,7 @@ export interface TransactionTimes {
   file_count: number;
 }
 
-/** `limit` is the maximum length of `slowest` and of `files`. */
+/** Sums up one transaction. `limit` is the maximum length of `slowest` and of `files`. */
 export async function* sumTransactionTimes(
   store: Pick<Store, 'computeStats' | 'findSlowest'>,
   { transactionId, limit }: { transactionId: string; limit: number },

@@ -10,7 +10,10 @@ export interface UnendedOfRecording extends UnendedLists {
   isOpen: boolean;
 }
 
-/** Calls and requests that are in progress at the end of a recording are lost if the node has a later recording. */
+/**
+ * Joins the lists of all recordings. Calls and requests that are in progress at the end of a recording count as lost if
+ * the node has a later recording.
+ */
 export function joinUnended(all: readonly UnendedOfRecording[]): UnendedEvents {
   const joined: UnendedEvents = { events: [], lost: [], unlisted: [] };
   const latest = new Map<string, bigint>();

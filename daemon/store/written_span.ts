@@ -12,16 +12,19 @@ export interface WrittenSpan {
   /** Whether the file is a copy, a bundle or another named file: no events are expected after its end. */
   isWholeFile: boolean;
   /**
-   * Time since an open recording was last written, by the monotonic clock; undefined if only the wall clock is
-   * comparable.
+   * Time since an open recording was last written, by the monotonic clock; undefined if this clock is not comparable,
+   * for example after a reboot.
    */
   unwrittenNs?: bigint;
 }
 
-/** An agent commits every second, even if nothing happens, but a busy machine may delay the commit. */
+/**
+ * Time without a commit after which an agent is silent. An agent commits every second, but a busy machine may delay
+ * commits.
+ */
 export const SILENT_AFTER_NS = 5_000_000_000n;
 
-/** Whether the time since the recording was last written is longer than a running agent would allow. */
+/** Whether the recording was last written so long ago that a running agent would have committed since then. */
 export function isSilent({ toNs, unwrittenNs }: Pick<WrittenSpan, 'toNs' | 'unwrittenNs'>, nowNs: bigint): boolean {
   return (unwrittenNs ?? nowNs - toNs) > SILENT_AFTER_NS;
 }

@@ -16,7 +16,7 @@ export interface AccessOptions {
   bearer?: BearerCheck;
   /** Sites whose pages may use the daemon. */
   origins?: ReadonlySet<string>;
-  /** Proxies that are trusted in what their headers say about clients; none if omitted. */
+  /** Proxies whose headers about their clients (`X-Forwarded-For` and others) are trusted; none if omitted. */
   proxies?: Proxies;
   /** Whether programs on this machine may read the metrics without a token. */
   openMetrics?: boolean;
@@ -24,13 +24,14 @@ export interface AccessOptions {
 
 export function createAccessHandlers(options: AccessOptions): RequestHandler[] {
   const { bearer, origins = new Set(), proxies = createProxies(), openMetrics = false } = options;
-  // A proxy on this machine forwards requests of other machines, perhaps without a sign that it does.
+  // A local client may be a proxy that forwards requests of other machines, so forwarded requests for metrics need a
+  // token.
   const isOpenHere = (req: Request) => {
     const isOpen = OPEN_ON_LOOPBACK.has(req.path) || (openMetrics && OPEN_METRICS.has(req.path) && !isPassedOn(req));
     return isOpen && isLocalClient(req.socket.remoteAddress);
   };
   const check: RequestHandler = (req, res, next) => {
-    // With several Host headers, an intermediary might use another one than the daemon (RFC 9112, 3.2).
+    // With several Host headers, an intermediary might use a different one than the daemon (RFC 9112, 3.2).
     if (req.headersDistinct.host?.length !== undefined && req.headersDistinct.host.length > 1)
       throw new Problem('malformed_request', 'Host is given twice');
     const isPage = isPageRequest(req);
@@ -38,7 +39,7 @@ export function createAccessHandlers(options: AccessOptions): RequestHandler[] {
     const forLoopback = isForLoopback(req);
     if (!bearer && !forLoopback)
       throw new Problem('forbidden_host', 'Host is not a loopback name: use 127.0.0.1, [::1] or localhost');
-    // Browsers never send a token by themselves, so a page that reaches this host under another name has no token.
+    // With tokens, any Host is accepted: a page that uses DNS rebinding has no token, because browsers never add one.
     if (!bearer || isPage || (forLoopback && isOpenHere(req))) next();
     else bearer.check(req, res, next);
   };

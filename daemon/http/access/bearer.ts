@@ -15,7 +15,7 @@ interface Options {
   tokens: Tokens;
   nowMs: () => number;
   log: Logger;
-  /** Proxies that are trusted in what their headers say about clients; none if omitted. */
+  /** Proxies whose headers about their clients (`X-Forwarded-For` and others) are trusted; none if omitted. */
   proxies?: Proxies;
 }
 
@@ -38,7 +38,7 @@ export function createBearerCheck({ tokens, nowMs, log, proxies = createProxies(
   const answers = createOpenAnswers(tokens);
 
   function authenticate(req: Request, res: Response): Token {
-    // If there were several Authorization headers, Node would use the first.
+    // `req.headers` has only the first of several Authorization headers.
     const given = req.headersDistinct.authorization ?? [];
     if (given.length === 0)
       throw createUnauthorizedProblem(res, REALM, 'a token is needed: send Authorization: Bearer ...');
@@ -90,9 +90,9 @@ function createUnauthorizedProblem(res: Response, challenge: string, detail: str
 }
 
 /**
- * Limits the number of wrong tokens per client: a few at once, then one at a time. This keeps the log short; it does
- * not protect the secret, which is impossible to guess. Therefore a valid token always works, and no client can lock
- * out other clients at the same address.
+ * Limits the number of wrong tokens per client: BURST at once, then one every REFILL_MS. The limit only keeps the log
+ * short, because a secret is impossible to guess. Therefore a valid token always works, and no client can lock out
+ * other clients at the same address.
  */
 const BURST = 10;
 const REFILL_MS = 6_000;

@@ -6,8 +6,8 @@ import { type Asker, readHost } from './proxies.ts';
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
 
 /**
- * Detects DNS rebinding: a page of any site can point its own name to 127.0.0.1, but the Host header, which no page can
- * forge, reveals that name.
+ * Whether the Host header names this machine. Any other name reveals DNS rebinding: a page of any site can point its
+ * own name to 127.0.0.1, but no page can forge the Host header.
  */
 export function isForLoopback(req: Request): boolean {
   const host = readHost(req);
@@ -15,16 +15,15 @@ export function isForLoopback(req: Request): boolean {
 }
 
 /**
- * Detects CSRF: a page of any site can post here without reading the answer, but Origin and Sec-Fetch-Site reveal the
- * page's site. Sec-Fetch-Site takes precedence: for it, the browser compares the addresses that it knows, whereas a
- * proxy may change scheme, host and port on the way. Browsers send it only over TLS or to this machine, so a page
- * behind a rebound name does not have it.
+ * Refuses requests of other sites' pages (CSRF). Origin and Sec-Fetch-Site reveal the site of the page. Sec-Fetch-Site
+ * takes precedence: the browser computes it from the addresses that it used, whereas a proxy may change scheme, host
+ * and port. Browsers send Sec-Fetch-Site only over TLS or to this machine, so a page that uses DNS rebinding lacks it.
  */
 export function refuseForeignPage(req: Request, { scheme, host }: Asker, origins: ReadonlySet<string>): void {
   const { origin, 'sec-fetch-site': site } = req.headers;
   if (origin !== undefined && origins.has(origin)) return;
   if (site === 'same-origin') return;
-  // Browsers also send Origin for the page's own scripts, which any page could obtain elsewhere.
+  // Browsers also send Origin when they load the page's own scripts. The scripts are public, so any page may load them.
   if (site === undefined && isPageRequest(req)) return;
   const sameOrigin = origin === undefined || origin.toLowerCase() === `${scheme}://${host?.toLowerCase()}`;
   if (sameOrigin && (site === undefined || site === 'none')) return;
@@ -41,7 +40,10 @@ export function isPageRequest(req: Request): boolean {
   return req.path === '/' && req.accepts(['application/json', 'text/html']) === 'text/html';
 }
 
-/** Whether the request follows a link that opens a whole page, which the linking site can neither read nor frame. */
+/**
+ * Whether the request opens a whole page, for example from a link. The linking site can neither read nor frame the
+ * page.
+ */
 export function isFollowedLink({ headers }: Request): boolean {
   return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }

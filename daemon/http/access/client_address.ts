@@ -2,7 +2,10 @@
 import { isIP } from 'node:net';
 
 const MAPPED = /^::ffff:(?=\d+\.)/i;
-/** Number of groups of an IPv6 address that identify a site: a site has at least the rest of the address to itself. */
+/**
+ * Number of groups of an IPv6 address that identify a site. A site can use all addresses of its /64 network, so they
+ * count as one client.
+ */
 const IPV6_GROUPS = 4;
 
 /**

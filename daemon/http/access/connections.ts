@@ -1,11 +1,11 @@
 /**
- * The number of connections is limited, and idle clients could hold all of them. So a connection is only safe while the
- * daemon works for it: of the connections that wait for their client, the one that has waited longest is closed to make
- * room for a new one.
+ * Limits the number of connections. Idle clients could occupy all of them, so the daemon makes room for a new
+ * connection: it closes the connection that has waited longest for its client. A connection is safe while the daemon
+ * works on its answer.
  *
  *   waiting   c1 c4 c2        c1 goes first; a connection comes here when it opens and when its answer is done
  *   working      c3 c5        closed for room only when the client has read next to nothing for long
- *   kept         c6           when all others work: for /healthz, /readyz and /metrics alone
+ *   kept         c6           opened while all others work: only for /healthz, /readyz and /metrics
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -70,7 +70,7 @@ export function limitConnections(
 
   function forget(connection: ClientConnection): void {
     waiting.delete(connection);
-    // A new connection may have the same address and port.
+    // A newer connection may already use the same address and port, and therefore the same key.
     if (open.get(connection.key) !== connection) return;
     open.delete(connection.key);
     if (connection.isKept) keptCount--;
@@ -101,7 +101,10 @@ export function limitConnections(
 
   const areAllTaken = () => open.size - keptCount >= connectionsMax;
 
-  /** Returns the reason why there is no room; closes another connection to make room if possible. */
+  /**
+   * Makes room for a connection, if necessary by closing another one. Returns undefined if there is room, `kept` if
+   * only an extra connection is available, and otherwise the reason for refusing the connection.
+   */
   function findRoom(socket: Socket, client: string): 'client_limit' | 'turned_away' | 'kept' | undefined {
     const isShared = isLocalClient(socket.remoteAddress) || isProxy(socket.remoteAddress);
     const ownFull = !isShared && (perClient.get(client) ?? 0) >= perClientMax;
@@ -127,7 +130,8 @@ export function limitConnections(
   });
 
   const closeKnown = server.closeAllConnections.bind(server);
-  // The HTTP server does not list connections whose TLS handshake is not complete.
+  // All sockets are destroyed here, because the HTTP server does not know connections whose TLS handshake is not
+  // complete.
   server.closeAllConnections = () => {
     for (const { answers } of open.values()) for (const res of answers) abortResponse(res);
     closeKnown();
@@ -160,8 +164,8 @@ export function limitConnections(
 }
 
 /**
- * Under TLS, the socket object of a request differs from that of its connection, so the key is the remote address and
- * port.
+ * Returns a connection's key: the remote address and port. Under TLS, the `connection` event and the request have
+ * different socket objects, so a socket object cannot be the key.
  */
 function toSocketKey(socket: Socket): Socket | string {
   return socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`;

@@ -1,7 +1,6 @@
 /**
- * Answers the requests of a connection one at a time. A client that pipelines receives its answers in order anyway, so
- * working on all its requests at once helps no client, and a thousand clients could make the daemon work on a hundred
- * requests each:
+ * Answers the requests of a connection one at a time. A client that pipelines requests receives their answers in order,
+ * so parallel answers would not help the client. They would only let each client load the daemon with many requests:
  *
  *   connection a   [a1] a2 a3 ... a32      one more, and the connection is closed
  *   connection b   [b1]                    at the same time as a1
@@ -15,7 +14,8 @@ export const PIPELINED_MAX = 32;
 
 interface Options {
   /**
-   * Whether a request costs next to nothing. Such a request begins at once, unless it has waited for earlier answers.
+   * Whether a request costs next to nothing. A cheap request begins at once, unless its connection has earlier
+   * requests.
    */
   isCheap?: (req: IncomingMessage) => boolean;
   /** Called for a connection that is closed because it sent too many requests. */
@@ -65,11 +65,11 @@ export function answerOneAtATime(
 }
 
 /**
- * Makes Node's parser drop what it has read from a connection that is being closed: 64 KiB hold 2600 requests, and
- * creating their objects takes 40 ms.
+ * Makes Node's parser drop the data that it has read from a connection that is being closed: 64 KiB can contain 2600
+ * requests, and creating their objects takes 40 ms.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } | null };
-  // The result 2 makes the parser skip everything that follows, as when a connection switches to another protocol.
+  // The result 2 makes the parser skip all remaining data, as for a connection that switches to another protocol.
   if (parser) parser.onIncoming = () => 2;
 }

@@ -75,12 +75,15 @@ export function createProxies(trusted: readonly string[] = []): Proxies {
 /** Headers by which a proxy indicates that it forwards a request. */
 const PASSED_ON = /^(x-forwarded(-.+)?|forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip)$/;
 
-/** Whether the request shows that a proxy forwarded it. nginx may use HTTP/1.0 and send none of the headers. */
+/**
+ * Whether the request shows that a proxy forwarded it. A request in HTTP/1.0 also counts as forwarded, because nginx
+ * may use HTTP/1.0 and send none of these headers.
+ */
 export function isPassedOn(req: Request): boolean {
   return req.httpVersion === '1.0' || Object.keys(req.headers).some((name) => PASSED_ON.test(name));
 }
 
-/** An absolute-form request target overrides the Host header (RFC 9112, 3.2.2). */
+/** Returns the host of a request. An absolute-form request target overrides the Host header (RFC 9112, 3.2.2). */
 export function readHost(req: Request): string | undefined {
   return URL.parse(req.url)?.host ?? req.headers.host;
 }

@@ -8,31 +8,29 @@ export const SCANS_MAX_DEFAULT = 16;
 export const QUERY_TIMEOUT_MS_DEFAULT = 30_000;
 
 /**
- * Maximum number of waiting queries per scan that may run. Queries further back in the queue would wait unacceptably
+ * Number of queries that may wait for each scan that may run. With a longer queue, the last queries would wait too
  * long.
  */
 export const WAITING_PER_SCAN = 4;
 export const WAIT_MS_MAX_DEFAULT = 2_000;
 /**
- * Limits for answers that keep events, or a set of transactions, until they have read the last event: an answer may
- * need 250 MB (see KEPT_EVENTS_MAX). These answers have a separate queue and may wait longer. Therefore few of them run
- * at once, and other answers are not refused because of them.
+ * Limits for answers that keep events or transactions in memory until they have read the last event. Such an answer may
+ * need 250 MB (see KEPT_EVENTS_MAX), so few of them run at once. They have a separate queue and may wait longer, so
+ * that they do not cause the refusal of other answers.
  */
 export const KEEPING_MAX = 2;
 export const KEEPING_WAITING_MAX = 16;
 export const KEEPING_WAIT_MS_MAX = 10_000;
 /**
- * Small answers have a separate queue and do not wait for memory that other answers hold, because they have few rows
- * and are complete before they are sent. An answer that turns out to need more chunks than this continues like any
- * other answer.
+ * Maximum number of chunks that a small answer reads; an answer that needs more continues as an ordinary answer. A
+ * small answer has few rows and is complete before it is sent. So small answers have a separate queue and do not wait
+ * for memory that other answers occupy.
  */
 export const SMALL_CHUNKS_MAX = 64;
 /** Maximum number of rows of a small answer. */
 export const SMALL_ROWS_MAX = 100;
 const RETRY_AFTER_S = 2;
-/**
- * Size limit of an answer that is sent as a whole; an answer that can be continued ends early with a cursor instead.
- */
+/** Maximum size of an answer that is sent as a whole. At this size, a page ends early with a cursor. */
 export const WHOLE_BYTES_MAX = 8 * 1024 * 1024;
 const TOO_MANY_KEEPING =
   'others compare, or choose transactions by values of their events, and as many wait as may: try again';
@@ -41,12 +39,12 @@ const NO_MEMORY = 'answers that their clients do not read hold all the memory th
 
 export interface ScanSlot {
   /**
-   * Passes on the chunks of an answer that is sent as a whole. Throws if they take too long in total, measured from the
-   * start of the answer's slot.
+   * Yields the chunks of an answer that is sent as a whole. Throws if the answer takes too long in total, measured from
+   * the time when it got its slot.
    */
   limitWhole<Chunk>(chunks: AsyncIterable<Chunk>): AsyncGenerator<Chunk, void>;
   /**
-   * Passes on the chunks of a stream. Throws if nothing was found for too long; the time that the reader takes does not
+   * Yields the chunks of a stream. Throws if the scan finds nothing for too long; waiting for the client does not
    * count.
    */
   limitStream<Chunk extends { length: number }>(chunks: AsyncIterable<Chunk>): AsyncGenerator<Chunk, void>;
@@ -54,7 +52,7 @@ export interface ScanSlot {
    * Reports bytes that the answer holds in memory until they are written; they count towards the limit for all answers.
    */
   reportGathered(bytes: number): void;
-  /** Reports, before the end of the answer, that it no longer keeps any events. */
+  /** Releases the slot for keeping events early: the answer needs it no longer, although it has not ended. */
   endKeeping(): void;
 }
 
@@ -73,7 +71,10 @@ interface Options {
   queryTimeoutMs?: number;
   /** Maximum time that a query waits for its slot. */
   waitMsMax?: number;
-  /** Maximum time that an answer waits for a slot in which it may keep events, before it waits for the query's slot. */
+  /**
+   * Maximum time that an answer waits for a slot for keeping events. It gets this slot before it waits for a scan's
+   * slot.
+   */
   keepingWaitMsMax?: number;
   /** Memory shared by all long answers; unlimited if omitted. */
   unsent?: Pick<Unsent, 'hold' | 'gather' | 'makeRoom'> | undefined;
@@ -90,7 +91,7 @@ export function createScanGate({
 }: Options): ScanGate {
   const tooManyScans = `${scansMax} queries are running already: try again`;
 
-  /** Whether enough answers are running. An answer that waits for its reader does nothing, so it does not count. */
+  /** Whether `scansMax` answers are running. An answer that waits for its client to read does not count. */
   function areEnough(running: ReadonlySet<Response>): boolean {
     let count = 0;
     for (const res of running) if (!res.writableNeedDrain && ++count >= scansMax) return true;
@@ -98,7 +99,7 @@ export function createScanGate({
   }
 
   const scanning = createSlots({
-    // No event signals that a reader has fallen behind or that memory was released, so this is checked periodically.
+    // No event signals a slow client or released memory, so the gate also checks this condition periodically.
     isFull: (running) => areEnough(running) || unsent?.makeRoom() === false,
     waitMsMax,
     waitingMax: scansMax * WAITING_PER_SCAN,
@@ -160,7 +161,7 @@ export function createScanGate({
 
   return {
     async enter(res, { keepsEvents = false, isSmall = false } = {}) {
-      // While an answer waits for a slot in which it may keep events, it must not occupy the slot of a scan.
+      // This slot comes first, because an answer that waits for it must not occupy a scan's slot.
       if (keepsEvents && !(await keeping.enter(res))) refuse(res, 'busy', res.closed ? GONE : TOO_MANY_KEEPING);
       await takeSlot(res, isSmall ? small : scanning);
       const beganMs = nowMs();
@@ -180,14 +181,14 @@ interface Slots {
   readonly running: ReadonlySet<Response>;
   /**
    * Resolves to whether the answer has a slot: false if the queue is full, the wait was too long or the client has
-   * disconnected. The slot is released when the answer ends, or earlier.
+   * disconnected. The slot is released by `leave`, at the latest when the answer ends.
    */
   enter(res: Response): Promise<boolean>;
   leave(res: Response): void;
 }
 
 interface SlotsOptions {
-  /** Whether another answer has to wait while the `running` answers run. */
+  /** Whether another answer must wait until one of the `running` answers ends. */
   isFull: (running: ReadonlySet<Response>) => boolean;
   waitMsMax: number;
   /** Maximum number of answers in the queue. */
@@ -195,7 +196,7 @@ interface SlotsOptions {
   onSlot?: (res: Response) => void;
 }
 
-/** Interval at which the gate checks for room again, because room may appear without an event. */
+/** Interval at which waiting answers check for a free slot. */
 const POLL_INTERVAL_MS = 100;
 
 function createSlots({ isFull, waitMsMax, waitingMax, onSlot }: SlotsOptions): Slots {
@@ -207,10 +208,7 @@ function createSlots({ isFull, waitMsMax, waitingMax, onSlot }: SlotsOptions): S
     if (running.delete(res)) wakeNext();
   }
 
-  /**
-   * Wakes waiting answers while there is room. Waking all of them, so that each checks for itself, would cost more than
-   * a scan.
-   */
+  /** Wakes waiting answers while slots are free. Waking all waiting answers at once would cost more than a scan. */
   function wakeNext(): void {
     for (const wake of waiting) {
       if (isFull(running)) return;
@@ -253,7 +251,7 @@ function createSlots({ isFull, waitMsMax, waitingMax, onSlot }: SlotsOptions): S
     running,
     leave,
     async enter(res) {
-      // Answers that are already waiting come first.
+      // Answers that already wait come first.
       wakeNext();
       // The client has disconnected: `close`, which releases a slot, would never be emitted again.
       if (res.closed) return false;

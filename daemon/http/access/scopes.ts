@@ -13,19 +13,19 @@ export const OPEN_ON_LOOPBACK: ReadonlySet<string> = new Set(['/healthz']);
 export const OPEN_METRICS: ReadonlySet<string> = new Set(['/readyz', '/metrics']);
 
 const REPLAY = '/api/replay/';
-/** A path that uses POST because of its body, but changes nothing. */
+/** Path of what-if queries. They use POST because they have a body, but they change nothing. */
 const WHAT_IF = '/api/replay/whatif';
 
-/** Path whose answer says what a client may do; it contains nothing that was recorded. */
+/** Path whose answer lists what a client's token permits. The answer contains nothing that was recorded. */
 const ACCESS = '/api/access';
 
-/** Whether the path describes the API; such answers contain nothing that was recorded. */
+/** Whether the path leads to a description of the API, which contains nothing that was recorded. */
 function isDescription(path: string): boolean {
   return path === '/' || path === '/openapi.json' || path === '/docs' || path.startsWith('/docs/');
 }
 
 /**
- * Returns the scopes of which any single one permits the request. Changing something (a session, a pin) requires
+ * Returns the scopes that permit the request; any one of them is enough. Changing something (a session, a pin) requires
  * `replay:control`. A client that may play a session or read events may also watch a session. Every token may read the
  * API's description and the list of what the token permits.
  */

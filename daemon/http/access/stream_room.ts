@@ -1,6 +1,6 @@
 /**
- * Limits the number of live streams. They last as long as their clients like and mostly have nothing to send, so they
- * never look stalled. Together they may use half of the connections; the rest is reserved for answers that end.
+ * Limits the number of live streams. A client may keep a stream open forever, and a stream that has nothing to send is
+ * never closed as stalled. Together, streams may use half of the connections; the rest is reserved for other answers.
  */
 import type { Response } from 'express';
 import { type ErrorCode, Problem } from '../../base/problem.ts';

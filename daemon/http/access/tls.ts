@@ -1,4 +1,4 @@
-/** Reads certificates at the start, and again on demand. */
+/** Reads certificates when the daemon starts, and again on demand. */
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { ListenError } from '../listen_address.ts';
@@ -10,7 +10,10 @@ export interface TlsFiles {
   clientCa?: string | undefined;
 }
 
-/** Throws a ListenError that names the file. Error messages never quote a file's content. */
+/**
+ * Reads and checks the files. Throws a ListenError that names the unusable file. Error messages never quote a file's
+ * content.
+ */
 export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
   const options: SecureContextOptions = {
     minVersion: 'TLSv1.2',

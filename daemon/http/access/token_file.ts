@@ -44,8 +44,8 @@ export function isTokenName(text: string): boolean {
 }
 
 /**
- * Throws a TokenFileError if the file is missing, if other users may read or change it, or if it is not a list of
- * tokens.
+ * Reads the tokens. Throws a TokenFileError if the file is missing, if other users may read or change it, or if it is
+ * not a list of tokens.
  */
 export function readTokenFile(path: string): StoredToken[] {
   return readTokens(path, isOwnOrRoots);

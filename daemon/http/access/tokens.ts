@@ -15,7 +15,7 @@ export interface Token {
 }
 
 export interface Tokens {
-  /** Returns undefined for a secret that is not currently valid. */
+  /** Finds the token that has this secret; returns undefined if there is no such token or it has expired. */
   find(secret: string): Token | undefined;
   /** Whether a token that was found earlier is still valid and still has its scopes. */
   isGood(token: Token): boolean;
@@ -30,7 +30,10 @@ interface Options {
   log: Logger;
 }
 
-/** Throws a TokenFileError. If the file becomes unusable later, this is logged, and the tokens stay as they are. */
+/**
+ * Opens the token file. Throws a TokenFileError if the file is unusable. If it becomes unusable later, the error is
+ * logged, and the tokens stay as they are.
+ */
 export function openTokens({ path, nowMs, log }: Options): Tokens {
   let seen = readFileState(path);
   let tokens = readTokenFile(path).map(toToken);

@@ -1,7 +1,8 @@
 /**
- * Accounts for the memory of answers that their clients do not read. A client may stop reading forever: `less` does so
- * as long as its user reads. So no client is cut off for being slow, but when memory or connections are scarce, answers
- * whose clients have taken next to nothing for a long time are closed, the slowest first.
+ * Accounts for the memory of answers that their clients do not read. A client may stop reading for hours, for example
+ * while its user reads a page in `less`. So the daemon does not close an answer only because its client is slow. When
+ * memory or connections are scarce, the daemon closes answers whose clients have taken next to nothing for a long time,
+ * the slowest first.
  */
 import type { ServerResponse } from 'node:http';
 import { setFlagsFromString } from 'node:v8';
@@ -11,42 +12,42 @@ import { readBytesTaken } from '../socket_progress.ts';
 
 export const UNSENT_BYTES_MAX_DEFAULT = 96 * 1024 * 1024;
 /**
- * A client is observed for this long and must take at least this many bytes in that time; otherwise its answer may be
+ * Time for which a client is observed, and bytes that it must take in that time. The answer of a slower client may be
  * closed to make room.
  */
 const STALLED_MS_DEFAULT = 10_000;
 const TAKEN_BYTES_MIN_DEFAULT = 64 * 1024;
 const CHECK_EVERY_MS = 1_000;
 /**
- * A garbage collection is worthwhile once usage has peaked above GIVE_BACK_BYTES and then stayed low for LITTLE_MS: V8
- * would wait for more garbage. Collecting more often would delay the daemon's other work.
+ * Garbage is collected when usage has exceeded GIVE_BACK_BYTES and then stayed at most LITTLE_BYTES for LITTLE_MS. V8
+ * alone would wait for more garbage. More frequent collections would delay the daemon's other work.
  */
 const GIVE_BACK_BYTES = 32 * 1024 * 1024;
 const LITTLE_BYTES = 8 * 1024 * 1024;
 const LITTLE_MS = 1_000;
 /** Memory of an answer that is read from a recording while it is sent: blocks, columns and texts of its scan. */
 const LONG_ANSWER_BYTES = 2 * 1024 * 1024;
-/** Memory in addition to the limit. It is reserved for small answers, which unread answers would otherwise block. */
+/** Memory for small answers in addition to the limit. Otherwise unread answers would block small answers. */
 export const SMALL_BYTES_MAX = 32 * 1024 * 1024;
-/** Time for which the sum is reused, because computing it visits all answers. */
+/** Time for which the sum of all answers' bytes is reused, because computing it visits all answers. */
 const SUM_MS = 10;
 
 export interface Unsent {
   /** Tracks an answer from its request to its end. */
   watch(res: ServerResponse): void;
-  /** Marks the answer as a long one. */
+  /** Marks the answer as a long answer, which counts as LONG_ANSWER_BYTES. */
   hold(res: ServerResponse): void;
   /** Records the bytes that the answer holds in memory until they are written. */
   gather(res: ServerResponse, bytes: number): void;
   /** Number of bytes that are waiting for clients, plus the memory of long answers. */
   readonly bytes: number;
   /**
-   * Returns whether there is memory for another answer, by default a long one; may close an answer that its client does
-   * not read.
+   * Returns whether there is memory for another answer, by default a long answer. May close an answer that its client
+   * does not read, to make room.
    */
   makeRoom(what?: { isSmall: boolean }): boolean;
   /**
-   * Returns the answer whose client has taken the least for a long time, if `mayGo` permits closing that answer;
+   * Returns the stalled answer whose client has taken the fewest bytes, among those that `mayGo` permits to close;
    * undefined if all clients are reading.
    */
   findStalled(mayGo?: (res: ServerResponse) => boolean): ServerResponse | undefined;
@@ -57,7 +58,7 @@ export interface Unsent {
 interface Watched {
   isLong: boolean;
   gatheredBytes: number;
-  /** Numbers of bytes that the client had taken, one for each check since the answer last had nothing unsent. */
+  /** The client's progress at recent checks; empty after a check at which the answer had no unsent bytes. */
   samples: { atMs: number; takenBytes: number }[];
 }
 
@@ -80,7 +81,7 @@ export function createUnsent({
 }: Options = {}): Unsent {
   const answers = new Map<ServerResponse, Watched>();
   let timer: NodeJS.Timeout | undefined;
-  /** Peak usage since memory was last given back. */
+  /** Peak usage since the last call of `giveBack`. */
   let mostBytes = 0;
   let muchMs = Number.NEGATIVE_INFINITY;
   let [sum, summedMs] = [0, Number.NEGATIVE_INFINITY];
@@ -116,7 +117,7 @@ export function createUnsent({
     let [slowest, leastBytes, longestMs]: [ServerResponse | undefined, number, number] = [undefined, takenBytesMin, 0];
     for (const [res, { samples }] of answers) {
       const first = samples[0];
-      // The client has taken everything, or had taken everything at some time within the last `stalledMs`.
+      // The client has taken all bytes, or has been observed for less than `stalledMs`.
       if (!first || first.atMs > sinceMs || res.writableLength === 0) continue;
       const taken = readBytesTaken(res.req.socket) - first.takenBytes;
       if (taken > leastBytes || (taken === leastBytes && first.atMs >= longestMs) || !mayGo(res)) continue;
@@ -171,7 +172,7 @@ export function createUnsent({
   };
 }
 
-/** Adds a sample, and drops all samples before the last one that is at least as old as `sinceMs`. */
+/** Adds a sample. Keeps one sample that is at least as old as `sinceMs`, and drops all samples before it. */
 function addSample(watched: Watched, sample: Watched['samples'][number], sinceMs: number): void {
   const { samples } = watched;
   samples.push(sample);

@@ -1,4 +1,4 @@
-/** Reports to a client what it may do, so that a page can hide functions that its token does not permit. */
+/** Reports what a client's token permits, so that the web page can hide all other functions. */
 
 import { Router } from 'express';
 import type { z } from 'zod';

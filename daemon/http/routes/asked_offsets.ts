@@ -4,10 +4,16 @@ import type { AskedOffsets } from '../../contract/replay_requests.ts';
 import { type AppliedOffsets, selectMeasuredOffsets } from '../../replay/plan/clock_offsets.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Resolves with the offsets for `nodes`, which are known only once the transactions have been looked up. */
+/**
+ * Resolves with the clock offsets of the nodes. `nodes` is called only for measured offsets, because it may need a
+ * query.
+ */
 export type OffsetsOfNodes = (nodes: () => Promise<readonly string[]>) => Promise<AppliedOffsets>;
 
-/** Throws a Problem if the store measures no clocks, so that the request is refused before it waits for a slot. */
+/**
+ * Creates an offsets reader. Throws a Problem if the store measures no clocks, so that the request is refused before it
+ * waits for a slot.
+ */
 export function createOffsetsReader({ fleet }: Pick<Store, 'fleet'>, asked: AskedOffsets): OffsetsOfNodes {
   if (asked !== 'measured') return async () => ({ clockOffsetsNs: asked });
   if (!fleet) throw createNotMeasuredProblem();

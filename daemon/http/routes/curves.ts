@@ -20,7 +20,7 @@ import { runToEnd, waitForWork } from './run_in_steps.ts';
 
 /** Maximum number of transactions in one answer. */
 export const CURVES_MAX = 10_000;
-/** Limits on the transactions and events that are read at once. They bound the memory of the planner's thread. */
+/** Maximum numbers of transactions and events that are read at once. They limit the memory of the planner's thread. */
 const BATCH_TRANSACTIONS = 2048;
 const BATCH_EVENTS = 65_536;
 
@@ -50,7 +50,7 @@ export async function sendCurves(res: Response, options: Options, asked: CurvesB
   const { reach, ...curves } = found;
   const coverage = await answer.describe(await answer.coverList(filter, reach), asked.coverage);
   sendJson(res, 200, { ...curves, coverage } satisfies Curves);
-  // From here on, unsent bytes are counted with the answer itself.
+  // The response now has the gathered bytes, and its unsent bytes are counted separately.
   slot.reportGathered(0);
 }
 

@@ -1,4 +1,4 @@
-/** Finds what distinguishes the transactions or events in a box from those outside the box. */
+/** Finds the values that distinguish transactions or events in a box of the heat map from those outside the box. */
 import { Router } from 'express';
 import type { z } from 'zod';
 import { addTimeTexts } from '../../base/time_text.ts';

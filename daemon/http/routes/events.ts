@@ -27,14 +27,14 @@ import { runToEnd } from './run_in_steps.ts';
 const LOST = 'Kreplay-Lost';
 const COMPLETE = 'Kreplay-Complete';
 /**
- * Name of the header with the time until which all nodes of the query are recorded; the time does not change while
- * events are sent.
+ * Name of the header with the time until which all nodes of the query are recorded. The header is not repeated as a
+ * trailer, because the time does not change while events are sent.
  */
 const RECORDED_UNTIL = 'Kreplay-Recorded-Until';
 const EVENT_STREAM = 'text/event-stream';
 const COLUMNS = 'application/vnd.kreplay.columns';
 const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM, COLUMNS];
-/** Number of rows that are written between two checks of a page's size. */
+/** Number of rows that are written before a page's size is checked again. */
 const PART_ROWS = 256;
 
 interface Options {
@@ -58,7 +58,7 @@ export function createEventRoutes({ store, now, scanGate, streamRoom, tails }: O
       const query = parseEventQuery(req.query as never, now());
       if (mediaType === COLUMNS) refuseOtherOrders(query);
       const slot = await scanGate.enter(res, { isSmall: isSmall(query, mediaType) });
-      // Reading the first chunk opens the scan.
+      // Other requests run before the first chunk is read, because reading it also opens the scan.
       await yieldToEventLoop(res);
       if (mediaType === COLUMNS) await sendColumns(req, res, store, query, slot);
       else if (query.slowest) await sendSlowest(req, res, store, { ...query, slowest: query.slowest }, slot);
@@ -80,9 +80,7 @@ export function createEventRoutes({ store, now, scanGate, streamRoom, tails }: O
   return router;
 }
 
-/**
- * Whether the answer has few events in order of time: such events are found soon, unless the filter makes them rare.
- */
+/** Whether the answer has few events in order of time. A scan finds them soon, unless the filter makes them rare. */
 function isSmall({ slowest, limit }: EventQuery, mediaType: string): boolean {
   return mediaType === 'application/json' && !slowest && limit <= SMALL_ROWS_MAX;
 }
@@ -90,8 +88,8 @@ function isSmall({ slowest, limit }: EventQuery, mediaType: string): boolean {
 async function sendPage(res: Response, store: Store, query: EventQuery, slot: ScanSlot): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
   const answer = await beginEventAnswer(store, query);
-  // One event more than requested shows whether there is a next page. Each block is written before the next block is
-  // read.
+  // One event more than requested shows whether there is a next page. Blocks may share memory, because each block is
+  // encoded before the next block is read.
   const scan = answer.store.scan({ ...buildScanRequest(query), limit: query.limit + 1, reusesMemory: true });
   const chunks: Uint8Array[] = [];
   for await (const chunk of slot.limitWhole(encodePageChunks(selectRows(scan, page)))) {
@@ -121,8 +119,8 @@ async function sendPage(res: Response, store: Store, query: EventQuery, slot: Sc
 }
 
 /**
- * Sends a list by duration. Both of its forms are complete before they are sent, because the order depends on all
- * events.
+ * Sends the slowest events as a page or as lines. Both are complete before they are sent, because the order by duration
+ * depends on all events.
  */
 async function sendSlowest(
   req: Request,
@@ -168,7 +166,7 @@ interface Page {
   hasMore: boolean;
 }
 
-/** Yields the rows of the page: as many as were requested, or as many as fit. */
+/** Yields the rows of the page, up to the requested number or the maximum size of a page. */
 async function* selectRows(blocks: AsyncIterable<ScannedBlock>, page: Page): AsyncGenerator<ScannedBlock> {
   for await (const scanned of blocks) {
     const { block } = scanned;
@@ -197,7 +195,7 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   };
   const { recorded_until } = await answer.coverEvents(query.filter);
   if (recorded_until !== null) res.set(RECORDED_UNTIL, recorded_until.toString());
-  // Lines contain only events, so the coverage is in headers before them, and in trailers once it is fully known.
+  // Lines contain only events. So the coverage is sent in headers, and again in trailers, when it is final.
   res.set(await readCoverageHeaders());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   // HTTP/1.0 has no trailers.
@@ -206,7 +204,9 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   await sendNdjson(res, slot.limitStream(chunks), readCoverageHeaders);
 }
 
-/** Columns are intended for a time line: in each of their lines, times are relative to the line's first event. */
+/**
+ * Refuses columns in any order except ascending time: in each line of columns, times are relative to its first event.
+ */
 function refuseOtherOrders({ order, slowest }: EventQuery): void {
   const message = 'columns come in order of time only';
   if (slowest) throw createParameterProblem('sort', message);

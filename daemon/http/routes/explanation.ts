@@ -13,9 +13,9 @@ import type { Store, TransactionSummary } from '../../store/store.ts';
 import { CALL_TYPES } from '../../store/transaction_times.ts';
 import type { SlowestPage } from '../../sums/slowest.ts';
 
-/** Maximum number of events of a transaction that are explained: explaining this number takes half a second. */
+/** Maximum number of events in an explained transaction. Explaining this many events takes half a second. */
 export const EXPLAINED_EVENTS_MAX = 200_000;
-/** Maximum number of requests of others that are counted, as in the page's lanes. */
+/** Maximum number of other transactions' requests that are counted, as in the page's lanes. */
 export const EXPLAINED_OTHERS_MAX = 200_000;
 
 interface Explained extends ExplainedTransaction {

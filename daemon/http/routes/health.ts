@@ -16,7 +16,7 @@ import { refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
 const NS_PER_MS = 1_000_000n;
-/** Maximum time to wait for the agent. An agent that does not answer in time is not recording either. */
+/** Maximum time to wait for the agent. An agent that does not answer in time does not record either. */
 const AGENT_PATIENCE_MS = 500;
 
 export const healthQuery = noParameters;
@@ -26,7 +26,7 @@ export interface HealthOptions {
   sessions: Pick<Sessions, 'keeping'>;
   /** Wall clock in nanoseconds since the epoch. */
   now: () => bigint;
-  /** The path served by --data. The state is requested from the agent of that path. */
+  /** The path served by --data. The agent that records into this path is asked for its state. */
   data?: string | undefined;
 }
 

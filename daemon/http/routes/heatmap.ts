@@ -44,7 +44,7 @@ export function createHeatmapRoutes({ store, now, scanGate }: Options): Router {
       const found = await runToEnd(res, slot, answer.store.computeHeatmap(request));
       if (!found) return;
       const { map, columns, reach } = found;
-      // Coverage refers to the query's time range; without `to`, the range ends where the recording ends.
+      // The coverage refers to the time range of the query. Without `to`, the range ends at the end of the recording.
       const coverage = await answer.describe(await answer.coverPopulation(population, reach), detail);
       sendJson(res, 200, { of: query.of, ...buildHeatmapView(map, columns), coverage } satisfies HeatmapBody);
     })

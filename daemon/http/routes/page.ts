@@ -11,8 +11,8 @@ import { notFoundHandler, refuseOtherMethods } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
 /**
- * Links for a person who requests the daemon's address with a command. They are relative, because a proxy may add a
- * path.
+ * Links for a person who requests the daemon's address with a command such as curl. The links are relative, because a
+ * proxy may serve the daemon under a path.
  */
 const LINKS = {
   events: 'api/events',
@@ -42,11 +42,11 @@ const POLICY = [
   ...["require-trusted-types-for 'script'", 'trusted-types kreplay'],
 ].join('; ');
 
-/** Header value for files whose names are derived from their content, and which therefore never change. */
+/** Cache-Control value for files that never change, because their names are derived from their content. */
 const FOREVER = 'public, max-age=31536000, immutable';
 
 export function createPageRoutes(folder = dirname(INDEX)): Router {
-  // All files are read at once, because a package that is replaced while the daemon runs has files with other names.
+  // All files are read at the start: if the package is upgraded while the daemon runs, the files' names change.
   const names = readdirSync(folder).filter((name) => /^index\.html$|-[0-9a-f]{16}\.(js|css|svg)$/.test(name));
   const files = new Map(names.map((name) => [name, readFileSync(join(folder, `${name}.gz`))]));
   const send = (req: Request, res: Response, name: string) => {

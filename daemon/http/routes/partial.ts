@@ -1,4 +1,4 @@
-/** Refuses answers that are unable to say what they lack while a shard of a fleet is unreachable. */
+/** Refuses answers that may be incomplete while a shard of a fleet is unreachable, but have no field to say so. */
 import { Problem } from '../../base/problem.ts';
 import type { ShardWatch } from '../../store/fleet_state.ts';
 

@@ -32,7 +32,8 @@ import { sendJson } from '../send_json.ts';
 import { createTransactionOffsetsReader } from './asked_offsets.ts';
 
 /**
- * Maximum step that is answered at once. A larger step waits for a slot like a query, because its answer is as large.
+ * Maximum number of events of a step that needs no slot. A larger step waits for a slot, because its answer is as large
+ * as a query's.
  */
 const STEP_EVENTS_AT_ONCE = 256;
 
@@ -177,7 +178,7 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
     .status(200)
     .type(mediaType)
     .send(`{"events":[${events.join(',')}],"next_event_index":${next}}`);
-  // From here on, unsent bytes are counted with the answer itself.
+  // The response now has the gathered bytes, and its unsent bytes are counted separately.
   slot.reportGathered(0);
 }
 

@@ -1,14 +1,11 @@
-/**
- * Runs work whose complete result is needed for an answer. The work is divided into steps, between which other requests
- * are served.
- */
+/** Runs work in steps, so that other requests are served between the steps. The answer needs the complete result. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Response } from 'express';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
 import type { ScanSlot } from '../access/scan_gate.ts';
 import { isOpen } from '../ndjson.ts';
 
-/** Resolves to undefined if the client has disconnected. */
+/** Runs all steps of `work` and resolves to its result; undefined if the client has disconnected. */
 export async function runToEnd<Result>(
   res: Response,
   slot: ScanSlot,
@@ -28,13 +25,13 @@ export async function runToEnd<Result>(
 /** Interval at which a wait for another thread yields, so that a timeout or a disconnected client is noticed. */
 const PAUSE_MS = 50;
 
-/** Waits for work in another thread; the work is aborted if the caller leaves. */
+/** Waits for work in another thread. Aborts the work if the caller stops iterating. */
 export async function* waitForWork<Result>(
   begin: (signal: AbortSignal) => Promise<Result>,
 ): AsyncGenerator<void, Result> {
   const leaving = new AbortController();
   const work = begin(leaving.signal);
-  // Once the caller has left, nothing else handles a rejection.
+  // After the caller has stopped iterating, nothing else handles a rejection.
   work.catch(() => {});
   const over = () => false;
   const isGoingOn = () => Promise.race([work.then(over, over), pause(PAUSE_MS, true)]);

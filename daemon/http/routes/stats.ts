@@ -1,4 +1,4 @@
-/** Aggregates over events. */
+/** Statistics of events, by time and group. */
 
 import { Router } from 'express';
 import type { z } from 'zod';

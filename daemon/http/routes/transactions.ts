@@ -143,8 +143,8 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
   }
 
   /**
-   * Resolves to undefined if the client has disconnected. Few transactions need events to be read: an answer about any
-   * other waits for no slot, and without a slot the answer says that the bursts are not known.
+   * Counts the bursts of one transaction. Most transactions need no events for this, and so no slot. Resolves to null
+   * if the gate refuses a slot, and to undefined if the client has disconnected.
    */
   async function countOwn(
     res: Response,
@@ -189,8 +189,8 @@ interface Counting<Result> {
 }
 
 /**
- * Works like `runToEnd`, and counts the bursts of the transactions of the result. If the counting takes too long, the answer
- * has the counts that are known without reading, because its result is complete.
+ * Runs the work as `runToEnd` does, and then counts the bursts of the transactions in its result. If counting takes too
+ * long, only the counts that need no events are included.
  */
 async function runAndCount<Result>(
   res: Response,
@@ -216,8 +216,8 @@ async function runAndCount<Result>(
 }
 
 /**
- * Whether the answer is sent without the counts that are missing, because the gate refused to read their events: false if
- * the client has disconnected. Rethrows any other error.
+ * Handles the gate's refusal to read events for counts. Returns whether the answer is sent without these counts: false
+ * if the client has disconnected. Rethrows any other error.
  */
 function goOnWithout(res: Response, error: unknown): boolean {
   if (!isRefusal(error)) throw error;
@@ -225,7 +225,10 @@ function goOnWithout(res: Response, error: unknown): boolean {
   return isOpen(res);
 }
 
-/** A transaction becomes known only when one of its events has ended, so the detail mentions calls in progress. */
+/**
+ * Creates the problem for an unknown transaction. A transaction is known only after one of its events has ended, so the
+ * detail mentions calls in progress.
+ */
 function createNotFoundProblem(id: string, { events }: UnendedEvents): Problem {
   const none = `no events of transaction ${id} are recorded`;
   const unended = events.length === 1 ? 'a call is' : `${events.length} calls are`;

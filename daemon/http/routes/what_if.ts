@@ -96,7 +96,7 @@ async function sendProjection(
   } satisfies z.input<typeof whatIfSchema>);
 }
 
-/** Whether a call in progress has not ended by the deadline; null if this is not known. */
+/** Whether a call in progress lasts longer than the timeout; null if this is not known. */
 function goesOnAfter(
   transaction: TransactionSummary | undefined,
   timeoutNs: bigint,
@@ -107,7 +107,7 @@ function goesOnAfter(
   );
   const starts = calls.map(({ timestamp_ns }) => timestamp_ns);
   const nodes = new Set([...(transaction?.nodes ?? []), ...calls.map(({ node }) => node)]);
-  // The clocks of several nodes may differ, so in this case a call counts as late only if its own duration exceeds the
+  // The clocks of several nodes may differ. So with several nodes, a call counts only if its own duration exceeds the
   // timeout.
   const startNs = nodes.size > 1 ? undefined : starts.reduce(min, transaction?.firstTimestampNs ?? starts[0]!);
   if (calls.some(({ timestamp_ns, untilNs }) => untilNs - (startNs ?? timestamp_ns) > timeoutNs)) return true;

@@ -54,11 +54,9 @@ export async function startExampleDaemon(): Promise<ExampleDaemon> {
 
 /** Initial time: the steady clock of a host that has been running for half a day. */
 const START_NS = 43_348_310_658_584n;
-/**
- * Step in which the clock advances. Timers therefore fire up to one step late, and events are late, as on a real host.
- */
+/** Step by which the clock advances. Timers fire up to one step late, so events are late as on a real host. */
 const STEP_NS = 1_000_000n;
-/** Number of event-loop passes within which every due timer fires and sets its successor. */
+/** Number of event-loop passes after each step. In these passes, every due timer fires and sets its next timer. */
 const TURNS = 4;
 
 interface SteppedClock {

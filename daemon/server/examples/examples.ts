@@ -7,7 +7,7 @@ import { ENDPOINTS } from '../../contract/openapi.ts';
 import { type ExampleDaemon, startExampleDaemon } from './daemon.ts';
 import { FIRST_EVENT_ID, TRANSACTION_ID } from './recording.ts';
 
-/* Fixed values that replace values that differ between runs and between versions. */
+/* Fixed values for the examples, because the actual values differ between runs and between versions. */
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 const SESSION_ID = '1fe759e1-b879-4c56-9e4c-b43bd0b65c3b';
 const VERSION = '0.1.0';
@@ -17,8 +17,8 @@ const OBJECTS_MAX = 3;
 /** The only metric in the example, because other metrics have different values in each run. */
 const METRIC = 'kreplay_open_streams';
 /**
- * Number of frames in the example of a stream, by operation: one event of a tail; two events of a session and the state
- * after them.
+ * Number of frames in the example of a stream, by operation. A tail has one event. A session has two events and then
+ * its state.
  */
 const FRAMES: Readonly<Record<string, number>> = { listEvents: 1, streamSession: 3 };
 
@@ -32,8 +32,8 @@ const BEFORE: Readonly<Record<string, string>> = {
   streamSession: 'stepSession',
 };
 /**
- * Time that a session has played before the example's request. At this point, with half speed, the commit of the order
- * is waiting.
+ * Time for which a session plays before the example's request. At half speed, the order's commit is then waiting for
+ * the disk.
  */
 const PLAYED_NS = 100_000_000n;
 
@@ -63,14 +63,13 @@ export async function fetchExamples(): Promise<Record<string, Example>> {
   }
 }
 
-/** Lists the media types of an endpoint's answers; undefined stands for an answer without content. */
+/** Lists the media types of an endpoint's answers; undefined means an answer without content. */
 function listTypes({ success }: Endpoint): (string | undefined)[] {
   return success.content ? Object.keys(success.content) : [undefined];
 }
 
 /**
- * Prepares an example in which the types of answers are in the document's order, no matter in which order they are
- * fetched.
+ * Creates an example whose media types are in the order of the document; `fetchExamples` fetches them in another order.
  */
 function prepareExample(endpoint: Endpoint) {
   const body = parseBody(endpoint);
@@ -79,7 +78,7 @@ function prepareExample(endpoint: Endpoint) {
   return { ...(body !== undefined && { body }), answers };
 }
 
-/** Requests an answer of the given type, and then removes what the requests have created. */
+/** Requests an answer of the given type. Then removes the sessions and the pin that the requests have created. */
 async function ask(daemon: ExampleDaemon, endpoint: Endpoint, type: string | undefined): Promise<unknown> {
   const { operationId, curl } = endpoint;
   const session = curl.includes('$session') ? await createSession(daemon) : '';
@@ -114,10 +113,7 @@ function findEndpoint(operationId: string): Endpoint {
   return ENDPOINTS.find((endpoint) => endpoint.operationId === operationId)!;
 }
 
-/**
- * Sends the request in the endpoint's example command; throws if the status differs from the one that the document
- * describes.
- */
+/** Sends the request in the endpoint's example command; throws if the status differs from the one in the document. */
 async function send(daemon: ExampleDaemon, endpoint: Endpoint, session: string, type?: string): Promise<Response> {
   const { operationId, method, success } = endpoint;
   const body = parseBody(endpoint);
@@ -140,7 +136,7 @@ function buildTarget({ curl }: Endpoint, session: string, type: string | undefin
     .replace('$transaction', TRANSACTION_ID)
     .replace('$event', FIRST_EVENT_ID)
     .replace('$session', session);
-  // A tail has no order, and without a start it contains only new events; columns have only one order.
+  // A tail permits no order and needs a start, because it otherwise has only new events. Columns permit no other order.
   if (type === STREAM) return target.replace('&order=desc', '&from=-15m');
   return type === 'application/vnd.kreplay.columns' ? target.replace('&order=desc', '') : target;
 }
@@ -151,7 +147,7 @@ function parseBody({ curl, body }: Endpoint): unknown {
   return sent === undefined ? body && {} : parseJson(sent);
 }
 
-/** Reads the `retry` line and as many frames as the example needs, and then leaves the stream. */
+/** Reads the `retry` line and the frames of the example, and then closes the stream. */
 async function readFrames(res: Response, count: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
@@ -198,8 +194,8 @@ interface Document {
 }
 
 /**
- * Shortens the document, which would otherwise contain itself as an example: one operation, the last tag and no schemas
- * are enough.
+ * Shortens the document, because its own example would otherwise contain all of it. Keeps one operation, the last tag
+ * and no schemas.
  */
 function shortenDocument(document: Document): object {
   const { operationId, summary } = document.paths['/healthz']!.get!;

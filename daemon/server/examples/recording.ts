@@ -8,7 +8,7 @@ import { SYNC_SYSCALLS } from '../../../bpf/schema/sys_sync.ts';
 import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 
 const SECOND_NS = 1_000_000_000n;
-/** Time at which the recording ends, which is also the time on the clock of the daemon that serves it. */
+/** Time at which the recording ends. The clock of the example daemon shows this time. */
 export const EXAMPLE_NOW_NS = 1_763_683_200_000_000_000n;
 
 /** Origin of the recording. The id of a recording is usually random, but here it is the same in each run. */
@@ -19,8 +19,8 @@ export const TRANSACTION_ID = 'order-1';
 export const FIRST_EVENT_ID = `${RECORDED_BY.recordingId}-0000000000000001`;
 
 /**
- * Unit of all times. Every time is a multiple of 256 ns, the distance between two adjacent doubles of that magnitude,
- * because the examples are shown in a browser, which reads integers as doubles.
+ * Unit of all times. A browser reads the examples' integers as doubles. At this magnitude, doubles are 256 ns apart, so
+ * every time is a multiple of 256 ns.
  */
 const UNIT_NS = 12_800n;
 const ORDER_NS = EXAMPLE_NOW_NS - 60n * SECOND_NS;
@@ -39,8 +39,8 @@ interface ExampleTimes {
 type ExampleRow = Readonly<Record<string, number | bigint>>;
 
 /**
- * Appends an order and its write-back. The order's commit waits for the disk for a long time, and its last log line
- * finds the disk full.
+ * Appends an order and its write-back to disk. The order's commit waits long for the disk, and its last write to the
+ * log fails because the disk is full.
  */
 function appendOrder(block: Block, writer: RecordingWriter): void {
   const { nameId, fileId, contextId } = writer;
@@ -123,10 +123,10 @@ function appendRow(block: Block, type: EventType, common: ExampleRow, own: Examp
   block.typeCounts[id]!++;
 }
 
-/** Writes a recording of one hour in which events were lost ten minutes before its end. */
+/** Writes a recording of one hour. Ten minutes before its end, events were lost. */
 export function writeExampleRecording(path: string): void {
   let nowNs = EXAMPLE_NOW_NS - 3600n * SECOND_NS;
-  // Retention has a limit, as every agent sets one: agents do not record into a recording without a limit.
+  // The recording has a retention limit, because agents do not record without one.
   const writer = openWriter({ path, ...RECORDED_BY, retention: { bytes: 1 << 30 }, nowNs: () => nowNs });
   nowNs = EXAMPLE_NOW_NS;
   const block = createBlock(16);

@@ -23,24 +23,23 @@ import {
 } from './scanned_block.ts';
 
 /*
- * Roles of the fields of each event type, such as operation, place or size: a role's field may have another name in
- * each type. The roles are derived from the definitions in bpf/schema.
+ * Roles of fields, such as operation, place or size. The field of a role may have a different name in each event type.
+ * The roles are derived from the definitions in bpf/schema.
  */
 
 interface EventRoles {
-  /** Id of the event type. */
   id: number;
-  /** The operation or the system call. */
+  /** Field with the operation or the system call. */
   operation: NamedField | undefined;
-  /** The file or the device. */
+  /** Field with the file or the device. */
   place: NamedField | undefined;
-  /** Number of requested bytes. */
+  /** Field with the number of requested bytes. */
   bytes: NamedField | undefined;
-  /** Time spent waiting in a queue, in nanoseconds. */
+  /** Field with the time spent waiting in a queue, in nanoseconds. */
   queue: NamedField | undefined;
-  /** Service and transaction of the task that queued the request. */
+  /** Field with the service and the transaction of the task that queued the request. */
   queuer: NamedField | undefined;
-  /** Owners of the data that the request carries. */
+  /** Field with the owners of the data that the request carries. */
   origins: NamedField | undefined;
 }
 
@@ -64,7 +63,7 @@ function findEventRoles(event: EventDefinition): EventRoles {
   };
 }
 
-/** Returns the name of the column with the context of a field's queuer. */
+/** Returns the name of the column with the context of the queuer, the task that queued the request. */
 const nameContextColumn = ({ column }: NamedField) => `${column}_context`;
 
 const EVENT_ROLES: readonly EventRoles[] = EVENTS.map(findEventRoles);
@@ -82,7 +81,9 @@ const ROLE_COLUMNS: readonly string[] = EVENT_ROLES.flatMap((roles) => {
 const LINE_EVENTS_MAX = 4096;
 /** Number of rows between checks of a line's size. */
 const PART_ROWS = 512;
-/** Length of the names in a line above which the line ends early: a line should take milliseconds, not more. */
+/**
+ * Length of the names in a line above which the line ends early, because encoding a line should take only milliseconds.
+ */
 const NAMES_LENGTH_MAX = 256 * 1024;
 /** Number of dictionaries at which the dictionaries of earlier lines are dropped. */
 const DICTIONARIES_MAX = 1024;
@@ -93,17 +94,17 @@ export const LINE_COLUMNS: readonly string[] = [
   ...ROLE_COLUMNS,
 ];
 
-/** The arrays of a line, in the order in which the line has them. */
+/** The arrays of a line, in their order in the line. */
 const FIELDS = ['start', 'duration', 'type', 'thread', 'what', 'owner', 'result', 'bytes', 'queue', 'number'] as const;
 /** Maximum number of bytes for the name of an array, its brackets and a comma. */
 const NAME_BYTES_MAX = 16;
 const CLOSING_BRACKET = 0x5d;
 const NOTHING = Buffer.alloc(0);
 
-/** The events of the next line so far. */
+/** The events gathered so far for the next line. */
 interface LineDraft {
   count: number;
-  /** Number of events, counted from the first event, whose names are resolved. */
+  /** Number of events at the start of the line whose names are resolved. */
   namedCount: number;
   /** Start time of the first event. */
   baseNs: bigint;
@@ -115,7 +116,7 @@ interface LineDraft {
 /** Maximum number of drafts that are kept for later lines. */
 const IDLE_MAX = 4;
 
-/** Drafts that no line uses at present: an answer that waits for its client holds no draft. */
+/** Unused drafts. An answer uses a draft only while it gathers a line, not while it waits for its client. */
 const idle: LineDraft[] = [];
 
 function createGathered(): LineDraft {
@@ -144,8 +145,8 @@ function clearGathered(gathered: LineDraft): LineDraft {
 }
 
 /**
- * Yields the events in order, as lines of at most 4096 events. A line ends where reading the next block would take
- * time; an empty chunk is a pause.
+ * Yields the events in order, as lines of at most 4096 events. A line ends early if the next block is not yet in
+ * memory, because reading it takes time. An empty chunk is a pause in which other work can run.
  */
 export async function* encodeColumnLines(blocks: AsyncIterable<ScannedBlock>): AsyncGenerator<Buffer, void> {
   const lines = createLineWriter();
@@ -157,7 +158,7 @@ export async function* encodeColumnLines(blocks: AsyncIterable<ScannedBlock>): A
   if (rest.length > 0) yield rest;
 }
 
-/** Encodes blocks that come one after the other, in order of time. */
+/** Encodes blocks that arrive one by one, in order of time. */
 export interface LineWriter {
   /** Adds all rows, and yields each line that becomes full. The block must be ordered by time. */
   add(scanned: ScannedBlock): Generator<Buffer, void>;
@@ -176,7 +177,10 @@ export function createLineWriter(): LineWriter {
   let dictionaries = createDictionaryCodes();
   let gathered: LineDraft | undefined;
 
-  /** Resolves the names of many rows at once, because blocks have a single row where recordings alternate. */
+  /**
+   * Resolves the names of many rows at once, because a block may have a single row, if the rows of several recordings
+   * alternate.
+   */
   function nameRows({ codes, indexes, numbers, namedCount: from, count: to }: LineDraft): void {
     const rows = { codes, dictionaries, from, to };
     threads.setIndexes(indexes.thread, rows);
@@ -218,7 +222,7 @@ export function createLineWriter(): LineWriter {
     const line = encodeLine(head.join(), gathered, `,"origins":${origins.take() ?? '[]'}}\n`);
     if (idle.length < IDLE_MAX) idle.push(gathered);
     gathered = undefined;
-    // A store may have a dictionary for each of its blocks.
+    // Limits memory, because a store may have a separate dictionary for each block.
     if (dictionaries.count >= DICTIONARIES_MAX) dictionaries = createDictionaryCodes();
     return line;
   }
@@ -252,7 +256,7 @@ export function createLineWriter(): LineWriter {
   };
 }
 
-/** Returns the rows of the line that hold the block's events of one type, in ascending order. */
+/** Returns the line's rows with the block's events of one type, in ascending order. */
 function findTypeRows(
   types: Uint32Array,
   at: number,
@@ -314,7 +318,7 @@ const ENTRIES_MAX = 65_536;
 
 type LineEntry = readonly (string | number | null)[];
 
-/** `take` returns the entries that were added since its last call. */
+/** Entries of one kind. `take` returns the entries that were added since its last call. */
 interface LineEntries extends Pick<JsonList, 'take' | 'length'> {
   /** Sets the indexes of the rows `[from, to)`. */
   setIndexes(indexes: Uint32Array, rows: NamelessRows): void;
@@ -328,14 +332,14 @@ interface NamelessRows {
   to: number;
 }
 
-/** The codes that `names` lists determine the entry of a row. */
+/** Creates a list of entries. Rows with equal codes in the columns `names` have the same entry. */
 function createLineEntries(
   names: readonly (keyof LineCodes)[],
   readEntry: (codes: LineCodes, row: number, dictionary: Dictionary) => LineEntry,
 ): LineEntries {
   const found = createJsonList();
   const numbers = createRowNumbers<LineEntry>(names.length, (_, json) => found.add(json));
-  /** Index in the answer of the entry whose number is 0. */
+  /** Number of entries that were dropped so far. An entry's index in the answer is its number plus this number. */
   let first = 0;
   return {
     setIndexes(indexes, { codes, dictionaries, from, to }) {
@@ -360,7 +364,7 @@ interface RecordingEntries extends Pick<JsonList, 'take'> {
   assignIndex(dictionary: Dictionary, recording: number): number;
 }
 
-/** Entries `[recording id, node]`: there are only as many as files, so none is ever dropped. */
+/** Entries `[recording id, node]`. These entries are never dropped, because there are only as many as files. */
 function createRecordingEntries(): RecordingEntries {
   const found = createJsonList();
   const indexes = new Map<string, number>();
@@ -420,9 +424,12 @@ function createWhatEntries(): LineEntries {
   });
 }
 
-/* Codes of a line's rows: the numbers that stand for names in the rows' recordings. */
+/*
+ * Codes of a line's rows. The codes of a row and its dictionary determine the thread, the operation and the owner of
+ * the row.
+ */
 
-/** Columns with a code for every event; each code has the name of its column. */
+/** Codes that every event has. Each code has the same name as its column. */
 const COMMON = ['pid', 'tid', 'comm', 'service', 'context', 'context_source', 'context_quality', 'event_type'] as const;
 const CODES = [...COMMON, 'dictionary', 'recording', 'operation', 'place', 'queuer'] as const;
 
@@ -472,7 +479,7 @@ function setCodes(to: LineCodes, at: number, { block }: ScannedBlock, dictionary
   to.queuer.fill(0, at, at + rowCount);
 }
 
-/** Sets the codes that only one event type has; `rows` are the rows of its events in the line. */
+/** Sets the codes that only one event type has; `rows` are the line's rows with events of this type. */
 function setOwnCodes(to: LineCodes, block: NumberedBlock, roles: EventRoles, rows: Uint32Array): void {
   const { operation, place, queuer } = roles;
   if (operation) scatterCodes(getColumn(block, operation.column), to.operation, rows);
@@ -493,7 +500,7 @@ function scatterCodes(from: ArrayLike<number>, to: Uint32Array, rows: Uint32Arra
 /** Number of texts after which all texts are forgotten, because memory must not grow with the answer. */
 const TEXTS_MAX = 65_536;
 
-/** Columns of the origin slots of each event type that has origins; `id` is the id of the type. */
+/** Columns of the origin slots, for each event type that has origins; `id` is the id of the type. */
 const SLOTS = EVENT_ROLES.flatMap(({ id, origins }) =>
   origins ? [{ id, slots: listOriginSlots(origins.column) }] : [],
 );
@@ -562,7 +569,7 @@ function createOwnerEncoder(): (dictionary: Dictionary, service: number, context
 }
 
 interface LineErrors extends Pick<JsonList, 'take'> {
-  /** Lists the name of each negative result in the rows `[from, to)` that is not listed yet. */
+  /** Adds the error names of the negative results in the rows `[from, to)`, each result only once. */
   add(results: NumberColumn, from: number, to: number): void;
 }
 
@@ -586,7 +593,7 @@ function createLineErrors(): LineErrors {
 
 /*
  * Columns of numbers as JSON. While a line is gathered, its numbers are doubles, because a bigint for each value would
- * take ten times as long; integers that a double may not represent exactly are kept and written as text.
+ * take ten times as long. Integers that a double may not represent exactly are stored and written as text.
  */
 
 interface NumberColumn {
@@ -615,7 +622,7 @@ function setLarge({ values, large }: NumberColumn, at: number, value: bigint): v
   large.set(at, value.toString());
 }
 
-/** Minimum number of values for which views as 32-bit words pay off. */
+/** Minimum number of values for which creating a view of 32-bit words saves time. */
 const WORDS_COUNT_MIN = 8;
 
 function setInteger(to: NumberColumn, at: number, value: bigint): void {
@@ -632,7 +639,7 @@ interface NumberSource {
   unknown?: bigint | undefined;
 }
 
-/** Copies the first `count` values of a recorded column to the index `at` and those that follow. */
+/** Copies the first `count` values of a recorded column into `to`, starting at index `at`. */
 function setNumbers(to: NumberColumn, at: number, from: ColumnArray, count: number, source: NumberSource = {}): void {
   if (from.BYTES_PER_ELEMENT === 8 && count >= WORDS_COUNT_MIN)
     setByWords(to, at, from as BigUint64Array, count, source);

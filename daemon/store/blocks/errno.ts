@@ -22,7 +22,7 @@ const LINUX: Record<number, string> = {
   516: 'EINTR',
 };
 
-/** Error numbers from this one on are libuv's own. */
+/** Upper bound of Linux's error numbers; libuv's own errors have higher numbers. */
 const LINUX_ERRNO_MAX = 1000;
 
 const NAMES = new Map<bigint, string>([

@@ -20,7 +20,10 @@ import {
   type ScannedBlock,
 } from './scanned_block.ts';
 
-/** Number of events made in one step: a replay's clock runs in this process and must not wait for a whole block. */
+/**
+ * Number of events that are created in one step. A replay's clock runs in this process and must not wait for a whole
+ * block.
+ */
 const CHUNK_EVENTS = 256;
 
 /** Returns the events in the block's order. The block must have all columns. */
@@ -30,8 +33,8 @@ export function readBlockEvents(scanned: ScannedBlock): ApiEvent[] {
 }
 
 /**
- * Yields the events of `readBlockEvents` in short chunks, each made on demand. A block without events yields one empty
- * chunk, which is a pause.
+ * Yields the events of `readBlockEvents` in short chunks, which are created on demand. A block without events yields
+ * one empty chunk, a pause in which other work can run.
  */
 export function* readEventChunks(scanned: ScannedBlock): Generator<ApiEvent[], void> {
   const { rowCount } = scanned.block;
@@ -90,7 +93,8 @@ function createEventReader({ block, dictionary }: ScannedBlock): (row: number) =
       error: nameError(result[row]!),
     };
     for (const [name, read] of ownReaders[type[row]!]!) event[name] = read(ownRows[row]!);
-    // The schema built the event field by field; a test checks it against the API's own schema.
+    // The compiler cannot check an event that is built field by field, so a test checks events against the API's
+    // schema.
     return event as unknown as ApiEvent;
   };
 }

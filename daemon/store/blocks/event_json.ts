@@ -1,4 +1,4 @@
-/** Writes rows of a block as JSON: the bytes are the same as those that `stringify` gives for the event. */
+/** Writes rows of a block as JSON, with the same bytes that `stringify` returns for the events. */
 
 import { findQueuer } from '../../../agent/recording/format/queuer.ts';
 import { type ColumnArray, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
@@ -23,7 +23,7 @@ import { growBuffer } from '../../base/growing_buffer.ts';
 import { nameError } from './errno.ts';
 import { type Dictionary, RECORDING_COLUMN, type ScannedBlock } from './scanned_block.ts';
 
-/** Room for one event, because an event takes 450 to 550 bytes. */
+/** Buffer space for one event. An event takes 450 to 550 bytes. */
 const ROW_BYTES = 576;
 const END_OF_EVENT = '}';
 
@@ -31,8 +31,8 @@ const format = createRowFormat(buildEventLayout);
 
 /**
  * Yields all rows, each followed by `ending`, in chunks of at most 96 KiB, or of a single longer row. A chunk reuses
- * the memory of the chunk before the previous one, or the buffer that `nextBuffer` returns. A block without rows yields
- * an empty chunk, which is a pause.
+ * the memory of the chunk before the previous chunk, or the buffer that `nextBuffer` returns. A block without rows
+ * yields an empty chunk, a pause in which other work can run.
  */
 export async function* encodeJsonChunks(
   blocks: AsyncIterable<ScannedBlock>,
@@ -48,7 +48,7 @@ export async function* encodeJsonChunks(
 /** Maximum number of writers that are kept for later pages. */
 const IDLE_MAX = 4;
 
-/** Writers that no page uses at present: allocating the buffers of a writer takes longer than writing a short page. */
+/** Unused writers. They are kept, because allocating a writer's buffers takes longer than writing a short page. */
 const idle: TextRows[] = [];
 
 /** Yields all rows, each followed by a comma, in chunks that the caller may keep. */
@@ -57,7 +57,7 @@ export async function* encodePageChunks(blocks: AsyncIterable<ScannedBlock>): As
   for await (const scanned of blocks) for (const chunk of rows.encodeChunks(scanned)) yield Buffer.from(chunk);
   const rest = rows.takeRest();
   if (rest.length > 0) yield Buffer.from(rest);
-  // The writer of a page that was broken off may have bytes left, and is not reused.
+  // An aborted page does not reach this line, so its writer, which may still contain bytes, is not reused.
   if (idle.length < IDLE_MAX) idle.push(rows);
 }
 
@@ -191,11 +191,11 @@ function encodeFileFields(name: string, dictionary: Dictionary, id: number): str
 
 /* Builds layouts of rows. A layout defines which column or text each part of a row shows. */
 
-/** Makes the text for the values of a key's columns; a 64-bit value is given as two words, the low word first. */
+/** Returns the text for the values of a key's columns. A 64-bit value is given as two words, the low word first. */
 type TextMaker = (dictionary: Dictionary, values: readonly number[]) => string;
 
 interface KeyedTexts {
-  /** Storages of the columns that make up a key. */
+  /** Storage types of the key's columns. */
   storages: readonly Storage[];
   make: TextMaker;
 }
@@ -204,7 +204,7 @@ export interface RowLayout {
   /** Names of the columns; the parts refer to them by index. */
   columns: readonly string[];
   common: readonly RowPart[];
-  /** Parts that only one event type has, indexed by type id; they follow the common parts. */
+  /** Parts for the events of one type, indexed by type id. They follow the common parts. */
   own: readonly (readonly RowPart[] | undefined)[];
   /** Tables of texts; a part's `table` is an index into them. */
   tables: readonly KeyedTexts[];
@@ -229,7 +229,7 @@ export interface LayoutBuilder {
   literal(text: string): RowPart;
   /** A number in decimal, or the text `none` if the number equals `unknown`. */
   number(column: string, surrounding: Surrounding, unknown?: bigint): RowPart;
-  /** A number of nanoseconds since the epoch as RFC 3339, the same text as that of `formatTime`. */
+  /** Nanoseconds since the epoch as an RFC 3339 time, the text that `formatTime` returns. */
   time(column: string, surrounding: Surrounding): RowPart;
   /** A number as 16 hexadecimal digits. */
   hex(column: string): RowPart;
@@ -300,8 +300,8 @@ export function listOriginColumns(column: string, slots: number): string[] {
 /* Writes rows of a block as text without creating events, in C++: see bpf/schema/native_text_rows.ts. */
 
 /**
- * Size of the buffer for a chunk. No row is longer than 32 KiB, so a full chunk exceeds the 64 KiB that Node queues for
- * a socket: a write to a client that does not read then reports that the writer must wait.
+ * Size of the buffer for a chunk. No row is longer than 32 KiB, so a full chunk exceeds 64 KiB, Node's limit for the
+ * queued bytes of a socket. So each write of a full chunk to a slow client reports that the writer must wait.
  */
 const CHUNK_BYTES = 96 * 1024;
 
@@ -311,12 +311,12 @@ const CHUNK_BYTES = 96 * 1024;
  */
 type RowsWriter = (output: Uint8Array, offset: number, ends?: Uint32Array) => { isDone: boolean; offset: number };
 
-/** Returns a function that starts writing the rows of a block, each followed by `ending`. */
+/** Returns a writer for the rows of a block, each followed by `ending`. */
 type RowEncoding = (scanned: ScannedBlock, ending: Uint8Array) => RowsWriter;
 
-/** `makeLayout` is called when the first block is written. */
+/** Creates a format for rows. `makeLayout` is called when the first block is written. */
 export function createRowFormat(makeLayout: () => RowLayout): RowEncoding {
-  /** Texts of each dictionary in use. */
+  /** Maps each dictionary to its cached texts. */
   const textsOf = new WeakMap<Dictionary, NativeTexts>();
   let made: (RowLayout & { native: NativeLayout }) | undefined;
 
@@ -403,7 +403,7 @@ function decodeKeyValues(key: Uint8Array, storages: readonly Storage[]): number[
 
 interface TextRows {
   encodeChunks(scanned: ScannedBlock): Generator<Buffer, void>;
-  /** Returns the bytes that were held back until the next block. */
+  /** Returns the bytes that no chunk has contained yet. */
   takeRest(): Buffer;
 }
 
@@ -425,8 +425,8 @@ function alternateBuffers(): NextBuffer {
 
 /**
  * Returns a writer of rows in chunks of at most 96 KiB, or of a single longer row. A chunk reuses the memory of the
- * chunk before the previous one, or the buffer that `nextBuffer` returns. A block without rows yields an empty chunk,
- * which is a pause.
+ * chunk before the previous chunk, or the buffer that `nextBuffer` returns. A block without rows yields an empty chunk,
+ * a pause in which other work can run.
  */
 export function createTextRows(
   format: RowEncoding,

@@ -1,4 +1,4 @@
-/** The fields that only some types of event have, found by their names in the API. */
+/** Finds, by their names in the API, the fields that only some event types have. */
 import { getApiName } from '../../../bpf/schema/define.ts';
 import type { EventDefinition } from '../../../bpf/schema/index.ts';
 import type { Kind } from '../../../bpf/schema/kinds.ts';
@@ -19,7 +19,7 @@ export function selectFields(event: EventDefinition, isWanted: (name: string, ki
     .map(({ name, kind }) => ({ name, kind, column: `${event.name}.${name}` }));
 }
 
-/** The text that a stored number stands for: a path, a name or a label; null for an unknown file. */
+/** Returns the text that a stored number stands for: a path, a name or a label; null for an unknown file. */
 export function getStoredText({ source, labels }: Kind, stored: number, dictionary: Dictionary): string | null {
   if (source === 'file') return dictionary.file(stored)?.path ?? null;
   return source === 'text' ? dictionary.name(stored) : (labels?.get(stored) ?? null);

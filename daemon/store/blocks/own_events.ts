@@ -1,4 +1,4 @@
-/** Decides for which events of a transaction the transaction's caller waited. */
+/** Determines the events of a transaction for which the transaction's caller waited. */
 import { isWrittenBack, ORIGINS } from '../../../agent/recording/format/owner_columns.ts';
 import { typeRows } from '../../../bpf/schema/block.ts';
 import { getColumn, type RecordingBlock, type RecordingDictionary, type ScannedBlock } from './scanned_block.ts';
@@ -7,8 +7,8 @@ import { getColumn, type RecordingBlock, type RecordingDictionary, type ScannedB
 export const OWN_EVENT_COLUMNS = ['context', 'context_source'] as const;
 
 /**
- * Whether an event of a transaction was caused by the transaction's own threads. `isOfContext` tells whether the
- * event's own context is of the transaction; `source` is the `context_source` of the event.
+ * Whether an event of a transaction was caused by the transaction's own threads. `isOfContext`: the event's own context
+ * belongs to the transaction. `source`: the event's `context_source`.
  */
 export function isOwnEvent(isOfContext: boolean, source: number): boolean {
   return isOfContext && !isWrittenBack(source);
@@ -16,7 +16,7 @@ export function isOwnEvent(isOfContext: boolean, source: number): boolean {
 
 /**
  * Returns a test for the rows of a block: whether the transaction's own threads caused the event. The transaction's
- * other events write back data that it wrote earlier: they belong to it but take none of its time.
+ * other events write back data that it wrote earlier, and take none of its time.
  */
 export function createOwnEventTest(
   { block, dictionary }: ScannedBlock,
@@ -54,7 +54,10 @@ type OnOwned = (row: number, owner: number, isOwn: boolean) => void;
 const NONE = -1;
 const NO_ORIGINS: readonly number[] = [];
 
-/** Returns a function that searches a block for the events that scans with the transactions' ids would find. */
+/**
+ * Returns a function that finds the transactions' events in a block. It finds the same events as scans by transaction
+ * id.
+ */
 export function createOwnedRowFinder(
   transactions: readonly OwningTransaction[],
 ): (scanned: RecordingBlock, onOwned: OnOwned) => void {
@@ -95,10 +98,10 @@ export function createOwnedRowFinder(
   };
 }
 
-/** Returns a function that gives the contexts of a row's origins. */
+/** Returns a function that returns the contexts of a row's origins. */
 function createOriginReader({ block }: RecordingBlock): (row: number) => readonly number[] {
   const types = getColumn(block, 'event_type');
-  // The columns of a type have values only for rows of that type.
+  // A type's columns have values only for rows of that type, so rows are converted to indexes in these columns.
   const places = typeRows(block);
   const ofTypes: ReturnType<typeof getColumn>[][] = [];
   for (const { eventType, context } of ORIGINS) {

@@ -1,4 +1,7 @@
-/** Numbers rows by the meaning of their values: rows of equal meaning have the same number, in all recordings. */
+/**
+ * Numbers rows by the meaning of their values. Rows with the same meaning have the same number, even in different
+ * recordings.
+ */
 import { type Codes, type NativeGroups, nativeSums } from '../../../bpf/schema/native_sums.ts';
 
 /** Rows `[from, to)`; the values of a row in `codes` determine its meaning. */
@@ -19,7 +22,7 @@ export interface RowNumbers<Meaning> {
   clear(): void;
 }
 
-/** `onNew` is called with each meaning that gets a number, and with the meaning's text as JSON. */
+/** Calls `onNew` for each meaning that gets a new number, with the meaning and its JSON text. */
 export function createRowNumbers<Meaning extends readonly (string | number | null)[]>(
   codesPerRow: number,
   onNew: (meaning: Meaning, json: string) => void,

@@ -3,7 +3,7 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { type ColumnArray, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 
-/** An event's place in the total order; every event can serve as its own key. */
+/** An event's position in the total order. An event can be passed as its own key, because it has both fields. */
 export type EventKey = Pick<ApiEvent, 'timestamp_ns' | 'event_id'>;
 
 export interface Context {
@@ -44,7 +44,7 @@ export function createRecordingDictionary(entries: Omit<RecordingDictionary, 're
  */
 export const RECORDING_COLUMN = 'recording';
 
-/** A block with its dictionary: when the block is used, the store may have moved on to another file. */
+/** A block with its dictionary, because the next block may be of another file with another dictionary. */
 export interface ScannedBlock {
   block: NumberedBlock;
   dictionary: Dictionary;

@@ -1,6 +1,6 @@
 /**
- * Changes the pins of one recording: in the file itself, or through the agent that records into its folder if the file
- * is not writable for this process's user, as for the service of the package.
+ * Changes the pins of one recording in its file. If this process's user cannot write the file, as in the packaged
+ * service, the agent that records into the folder changes the pins.
  */
 import { basename, dirname } from 'node:path';
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
@@ -12,7 +12,7 @@ import { Problem } from '../../base/problem.ts';
 import { toFileError, toStoreError } from './failures.ts';
 import type { ServedFile } from './served_files.ts';
 
-/** Resolves once the pin is on disk; to false if the file does not have the transaction. */
+/** Resolves to true when the pin is on disk, or to false if the file does not contain the transaction. */
 export function pinInFile(file: ServedFile, request: PinRequest): Promise<boolean> {
   return change(file, () => pinTransaction(file.path, request) !== undefined, {
     action: 'pin',
@@ -21,7 +21,7 @@ export function pinInFile(file: ServedFile, request: PinRequest): Promise<boolea
   });
 }
 
-/** Resolves once the pin is no longer on disk; to false if there was none. */
+/** Resolves to true when the removal of the pin is on disk, or to false if there was no pin. */
 export function unpinInFile(file: ServedFile, transactionId: string): Promise<boolean> {
   return change(file, () => unpinTransaction(file.path, transactionId), {
     action: 'unpin',
@@ -30,7 +30,10 @@ export function unpinInFile(file: ServedFile, transactionId: string): Promise<bo
   });
 }
 
-/** Codes which mean that the file's log or folder is not writable, because the file itself was read before. */
+/**
+ * Codes which mean that the file's log or folder is not writable. They do not refer to the file itself, which was read
+ * before.
+ */
 const NOT_WRITABLE: readonly string[] = ['recording_not_writable', 'recording_not_readable'];
 
 async function change(file: ServedFile, work: () => boolean, message: PinMessage): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** The store of recordings on this machine. Reading blocks the calling thread, one step at a time. */
+/** The store of recordings on this machine. Each step of a query blocks the calling thread. */
 import { type Box, toTimedRows } from '../../sums/box.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
@@ -10,15 +10,18 @@ import type { GatheredResult, Gathering, Recordings } from './recordings.ts';
 import { createScans, type Scans, toAsyncGenerator } from './scans.ts';
 
 /**
- * The store owns the recordings and the scans, and closes them. `eventsMax` limits the number of events that a filter
- * of transactions may need.
+ * Creates the store, which owns `recordings` and `scans` and closes them. `eventsMax` limits the number of events that
+ * a filter of transactions may need.
  */
 export function createEmbeddedStore(
   recordings: Recordings,
   scans: Scans = createScans(recordings),
   eventsMax = KEPT_EVENTS_MAX,
 ): Store {
-  /** Lists of transactions are made one after another, because they share tables that grow while a list is made. */
+  /**
+   * Resolves when the last list is complete. Lists of transactions are created one after another, because they share
+   * tables, which each list updates.
+   */
   let lastList: Promise<void> = Promise.resolve();
 
   async function* runInTurn<Result>(work: () => Generator<void, Result>): AsyncGenerator<void, Result> {
@@ -115,7 +118,7 @@ function createHeatmapGathering(columns: HeatmapColumns): Gathering<Heatmap> {
   };
 }
 
-/** Gathers the transactions that a filter selects, and notes whether each is in the box. */
+/** Gathers the transactions that a filter selects, and records which of them are in the box. */
 function collectPopulation(
   recordings: Recordings,
   filter: ChosenFilter,

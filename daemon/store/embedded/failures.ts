@@ -27,7 +27,8 @@ export function withFileErrors<Result>(file: ServedFile, work: () => Result): Re
 }
 
 /**
- * Codes on which clients can act differently: these are passed on, and all other codes become recording_unavailable.
+ * Codes to which a client can react in a specific way. They stay as they are; all other codes become
+ * recording_unavailable.
  */
 const TOLD: readonly string[] = ['recording_missing', 'not_a_recording', 'unsupported_format', 'recording_corrupt'];
 

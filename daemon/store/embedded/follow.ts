@@ -19,13 +19,16 @@ import {
 } from './follow_position.ts';
 import type { Extent, Recordings } from './recordings.ts';
 
-/** Number of rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
+/** Number of rows that one batch reads. It limits the memory of a batch that waits for a slow client. */
 const BATCH_ROWS = 1024;
 
-/** The position of a tail, with the state that its id omits because that state can be found again. */
+/** The position of a tail. It contains more state than its id, which omits state that can be recomputed. */
 interface KnownPosition extends FollowPosition, RecordingsPosition {}
 
-/** The id is made on demand, because most positions are only continued. */
+/**
+ * Creates a position that encodes its id on demand. Most positions are only passed to the next `follow`, which needs no
+ * id.
+ */
 function createKnownPosition(position: RecordingsPosition): KnownPosition {
   return {
     ...position,
@@ -44,7 +47,9 @@ export function startFollowing(
   return createKnownPosition(buildStartPosition(selectExtents(recordings, filter), horizonNs, sinceNs));
 }
 
-/** A tail gets neither events nor losses of the nodes that it excludes. */
+/**
+ * Returns the extents of the nodes that the filter selects, because a tail has no events or losses of excluded nodes.
+ */
 function selectExtents(recordings: Recordings, { nodes, excluded }: EventFilter): readonly Extent[] {
   return recordings.extents(nodes).filter(({ node }) => !excluded?.nodes?.includes(node));
 }
@@ -54,7 +59,7 @@ export function parseFollowPosition(id: string): FollowPosition | undefined {
   return position && createKnownPosition(position);
 }
 
-/** Returns undefined if `signal` aborts. */
+/** Returns the batch that follows a position; undefined if `signal` aborts. */
 export async function follow(
   recordings: Recordings,
   request: FollowRequest,
@@ -94,7 +99,10 @@ function buildBatch({ followed, ...position }: BatchDraft, complete: boolean): F
   return { followed, position: createKnownPosition(position), complete };
 }
 
-/** If a recording has appeared since the position, all its events are new; an import has no new events. */
+/**
+ * Returns the place in each recording. If a recording has appeared since the position, all its events are new. An
+ * import never has new events.
+ */
 function buildPlaces(known: RecordingsPosition['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
   const places = new Map([...known].map(([id, place]) => [id, { ...place }]));
   for (const { recordingId, end, lossId, isImport } of extents) {
@@ -111,7 +119,7 @@ function addLosses(recordings: Recordings, extents: readonly Extent[], draft: Ba
     const noted = lossId > place.lossId ? recordings.lossesAfter(recordingId, place.lossId) : [];
     place.lossId = lossId;
     for (const { fromNs, toNs, lost, cause, service } of noted) {
-      // Retention mostly removes events that this tail has sent; the loss of events not sent yet is reported below.
+      // For retention, only the removal of events that this tail has not sent yet is reported, below.
       if (cause !== 'retention') addLoss(draft, { lost, cause, service, fromNs, toNs, node });
     }
     const removed = recordings.countRemoved(recordingId, place.given, end);
@@ -183,7 +191,8 @@ async function addOrdered(
 }
 
 /**
- * Events that the filter rejects are never sent; they count as given once the key has passed the times of all of them.
+ * Updates `given` for events that the filter rejects. They are never sent, so they count as given when the key has
+ * passed the times of all of them.
  */
 function passWaiting(place: RecordingPosition, horizonNs: bigint, nowNs: bigint): void {
   const { waiting } = place;

@@ -1,6 +1,7 @@
 /**
- * The progress of a live tail in recordings: the whole state of the tail, from which any daemon can continue it at any
- * time. An event was given if its number is below the `number` of its recording and its key is not after `key`:
+ * The position of a live tail in recordings. It is the complete state of the tail, so any daemon can continue the tail
+ * at any time. An event was given to the client if its number is below its recording's `number` and its key is not
+ * after `key`:
  *
  *   key  ^            | not yet: they wait for their turn
  *        |............+------------------ key
@@ -20,14 +21,15 @@ import type { EventKey } from '../blocks/scanned_block.ts';
 import type { Extent } from './recordings.ts';
 
 export interface RecordingPosition {
-  /** Events with numbers below this were read: they were given, or they wait until `key` passes them. */
+  /** Events with numbers below this number were read. They were given, or they wait until `key` passes them. */
   number: number;
   /**
-   * Approximate end of the given events; if retention removes events after this number, they are losses of this tail.
+   * Approximate end of the given events. If retention removes events from this number on, they are losses of this tail.
    */
   given: number;
   /**
-   * Events with numbers below `number` began before `beforeNs`: all of them were given once `key` has passed that time.
+   * Events with numbers below `number` began before `beforeNs`, so all of them have been given when `key` passes
+   * `beforeNs`.
    */
   waiting?: { number: number; beforeNs: bigint };
   /** Id of the last reported loss record. */
@@ -57,8 +59,8 @@ export function isAfter(a: EventKey, b: EventKey): boolean {
 const LAST_NS = U64_MAX;
 
 /**
- * Position of a new tail. The tail starts with events recorded from now on, or with events that began at `since` or
- * later; `since` may be before the epoch.
+ * Returns the position of a new tail. The tail starts with events recorded from now on, or with events that began at
+ * `since` or later; `since` may be before the epoch.
  */
 export function buildStartPosition(
   extents: readonly Extent[],
@@ -98,10 +100,10 @@ export function encodePosition({ fromNs, key, places }: RecordingsPosition): str
   return bytes.toString('base64url');
 }
 
-/** Returns undefined if the text is not the id of a position. */
+/** Decodes an id; returns undefined if the text is not the id of a position. */
 export function decodePosition(text: string): RecordingsPosition | undefined {
   const bytes = Buffer.from(text, 'base64url');
-  // Buffer.from skips characters that are not base64, so only text that encoding its bytes gives again is accepted.
+  // Buffer.from skips invalid characters, so the text is accepted only if encoding the bytes returns the same text.
   const ours =
     bytes.length >= PLACES &&
     (bytes.length - PLACES) % PLACE_BYTES === 0 &&
@@ -125,7 +127,10 @@ export function decodePosition(text: string): RecordingsPosition | undefined {
   return { fromNs: bytes.readBigUInt64BE(FROM), key, places };
 }
 
-/** Detects accidental damage, not forgery: an id only determines where to continue. */
+/**
+ * Computes a checksum against accidental damage. Forgery does no harm, because an id only determines where a tail
+ * continues.
+ */
 function computeChecksum(bytes: Buffer): number {
   return crc32(bytes.subarray(FROM));
 }

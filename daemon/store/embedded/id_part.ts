@@ -1,6 +1,6 @@
 /**
- * Finds the transactions whose ids contain a text. The tables in memory have only hashes of the ids, so the ids are read
- * from the recordings, a few thousand at each step, and only those of rows near the time of the filter.
+ * Finds the transactions whose ids contain a text. The tables in memory have only hashes of the ids, so the ids are
+ * read from the recordings, a few thousand in each step. Steps with no row in the filter's time range are skipped.
  */
 import { findFirstNotBelow } from '../../base/binary_search.ts';
 import type { TransactionFilter } from '../store.ts';
@@ -14,7 +14,7 @@ const ROWS_A_STEP = 4096;
 /** Whether the id of the transaction with these rows contains the text. */
 export type IdTest = (rows: readonly number[]) => boolean;
 
-/** Returns undefined if the filter has no part of an id. */
+/** Creates the test for the filter's `idPart`; returns undefined if the filter has none. */
 export function* createIdTest(
   open: readonly OpenRecording[],
   { tables, starts, covered }: TransactionGroups,
@@ -27,7 +27,7 @@ export function* createIdTest(
     for (let from = 0; from < length; from += ROWS_A_STEP) {
       yield;
       const end = Math.min(from + ROWS_A_STEP, length);
-      // A transaction begins when one of its rows does, so rows of another time need no mark.
+      // A transaction starts when one of its rows starts, so rows outside the time range need no mark.
       const isInTime = (ns: bigint) => (fromNs === undefined || ns >= fromNs) && (toNs === undefined || ns < toNs);
       if (!firstNs.subarray(from, end).some(isInTime)) continue;
       const { findKeysByIdPart } = reader.transactionIndex;

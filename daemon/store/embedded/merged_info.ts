@@ -14,7 +14,7 @@ import type { WrittenSpan } from '../written_span.ts';
 import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 
-/** Names from several recordings, sorted and without duplicates. */
+/** Returns the names sorted and without duplicates. */
 export function mergeNames(names: readonly string[]): string[] {
   return [...new Set(names)].sort();
 }
@@ -48,7 +48,7 @@ export function listWrittenSpans(recordings: readonly OpenRecording[]): NodeSpan
 
 type RecordedLoss = ReturnType<RecordingReader['losses']>[number];
 
-/** Returns the losses of the recordings. */
+/** Returns the losses of the recordings. Copies of a recording count once. */
 export function readMergedLosses(recordings: readonly OpenRecording[], fromNs: bigint, toNs: bigint): NodeLoss[] {
   const readLosses = ({ file, reader }: OpenRecording) => withFileErrors(file, () => reader.losses(fromNs, toNs));
   return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()].flatMap((copies) => {
@@ -58,11 +58,11 @@ export function readMergedLosses(recordings: readonly OpenRecording[], fromNs: b
   });
 }
 
-/** Copies of a recording have the same loss records: a record that both copies have counts once. */
+/** Merges the loss records of two copies of a recording. A record that both copies have counts once. */
 function mergeCopiedLosses(known: RecordedLoss[], more: RecordedLoss[]): RecordedLoss[] {
   const left = Map.groupBy(known, buildLossKey);
   const both = [...known, ...more.filter((loss) => !left.get(buildLossKey(loss))?.pop())];
-  // Removal by retention is one record that grows: the record of a newer copy includes that of an older copy.
+  // Retention has a single record whose count grows, so the record with the largest count includes the others.
   const removed = both.filter(isRemoved).sort((a, b) => b.count - a.count);
   return [...both.filter((loss) => !isRemoved(loss)), ...removed.slice(0, 1)];
 }
@@ -76,8 +76,8 @@ function buildLossKey({ fromNs, toNs, cause, service = '', eventType, count }: R
 }
 
 /**
- * Counts the events that began in the span. The count is not known if several files may have the same event, or if a
- * file has only selected events, as a bundle does.
+ * Counts the events that began in the span. The count is undefined if several files may contain the same event, or if a
+ * file contains only selected events, as a bundle does.
  */
 export function countMergedEvents(
   recordings: readonly OpenRecording[],
@@ -93,7 +93,7 @@ export function countMergedEvents(
   return total;
 }
 
-/** Returns by how much the wall clock of each node was stepped. */
+/** Returns the total size of the steps of each node's wall clock. */
 export function readNodeClocks(
   recordings: readonly OpenRecording[],
   nodes: readonly string[],
@@ -120,7 +120,7 @@ function sumStepsNs(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint): 
   let sum = 0n;
   for (const [i, { kind, bootNs, offsetNs }] of steps.entries()) {
     const before = steps[i - 1];
-    // A new agent started here: how far the clock moved since the previous agent stopped is unknown.
+    // A new agent started here. The movement of the clock since the previous agent stopped is unknown.
     if (!before || kind === 'start') continue;
     const movedNs = offsetNs - before.offsetNs;
     const atNs = bootNs + offsetNs;
@@ -136,7 +136,7 @@ function sumStepsNs(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint): 
  * last write.
  */
 
-/** Returns undefined if nothing is known about the recording's writer. */
+/** Returns the span of a recording and the state of its writer; undefined if nothing is known about its writer. */
 export function readWrittenSpan({ file, reader }: OpenRecording): WrittenSpan | undefined {
   const read = () => withFileErrors(file, () => reader.recordedSpan());
   const span = read();
@@ -164,9 +164,9 @@ function toWrittenSpan({ fromNs, toNs, committed }: RecordedSpan, end: WrittenSp
 }
 
 /**
- * Returns when an agent ended, by the current wall clock: if the clock was set back since then, the agent has recorded
- * nothing of the period that the clock repeats. An agent of an earlier boot is only known to have ended before this
- * boot.
+ * Returns the time at which an agent ended, by the current wall clock. The recorded `toNs` is too late if the wall
+ * clock was set back since then, so the end is computed from the monotonic clock. An agent of an earlier boot is only
+ * known to have ended before this boot.
  */
 function computeEndNs(toNs: bigint, committed: RecordedSpan['committed']): bigint {
   const monotonicNs = process.hrtime.bigint();

@@ -1,5 +1,5 @@
 /**
- * Pins in several recordings. Pins are made only in files that an agent records into, because nothing is ever removed
+ * Pins in several recordings. Pins are added only to files that an agent records into, because nothing is ever removed
  * from imports, bundles and other files.
  */
 import type { PinRequest } from '../../../agent/recording/retain/pins.ts';
@@ -9,24 +9,24 @@ import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ServedFile } from './served_files.ts';
 
-/** A recording whose pins can be changed, as it was before a change. */
+/** A recording whose pins can be changed, and its state before the change. */
 export interface PinnableFile {
   file: ServedFile;
   /** Start of the transaction's first event; undefined if the recording does not have the transaction. */
   firstNs: bigint | undefined;
-  /** The transaction's pin in this recording. */
+  /** The transaction's pin in this recording before the change. */
   before: Pin | undefined;
 }
 
 /** The recordings that have a transaction. */
 export interface Holders {
-  /** The recordings that retention removes events from: only these have pins. */
+  /** The recordings from which retention removes events. Only these recordings have pins. */
   losing: PinnableFile[];
-  /** Whether a recording that loses nothing has the transaction too. */
+  /** Whether the transaction is also in a recording from which nothing is removed. */
   isKept: boolean;
 }
 
-/** Returns undefined if no recording has the transaction. */
+/** Finds the recordings that have the transaction; returns undefined if there are none. */
 export function findHolders(recordings: readonly OpenRecording[], transactionId: string): Holders | undefined {
   const holders = recordings.filter(
     ({ file, reader }) => withFileErrors(file, () => reader.readTransaction(transactionId)) !== undefined,
@@ -56,7 +56,10 @@ function describePinnable(recording: OpenRecording, transactionId: string): Pinn
   };
 }
 
-/** Resolves to the number of recordings that have the pin now, on disk: retention may have removed the transaction. */
+/**
+ * Resolves, when the pins are on disk, to the number of pinned recordings. A recording from which retention has removed
+ * the transaction is not pinned.
+ */
 export async function pinInAll(files: readonly PinnableFile[], request: PinRequest): Promise<number> {
   return await changeFiles(files, request.transactionId, ({ file }) => pinInFile(file, request));
 }
@@ -87,7 +90,10 @@ async function changeFiles(
   return changed;
 }
 
-/** Takes back a change that failed: it may be in its recording, and only not yet on the disk. No pin gets shorter. */
+/**
+ * Reverts the change that failed, because the recording may contain the change although writing it to disk failed. An
+ * existing pin never covers less than before.
+ */
 async function takeBack({ file, firstNs, before }: PinnableFile, transactionId: string): Promise<void> {
   if (!before) await unpinInFile(file, transactionId);
   else if (firstNs !== undefined) await pinInFile(file, buildFormerPin(transactionId, firstNs, before));
@@ -108,7 +114,8 @@ function buildFormerPin(transactionId: string, firstNs: bigint, { fromNs, pinned
 }
 
 /**
- * Copies of a recording count as one recording: if several copies have a pin, the pin with the earliest start counts.
+ * Returns the pins of the recordings. If several copies of a recording have the same pin, the pin with the earliest
+ * start counts.
  */
 export function readMergedPins(recordings: readonly OpenRecording[], transactionId?: string): Pin[] {
   const pins = new Map<string, Pin>();

@@ -1,11 +1,11 @@
 /**
  * Merges scans of several recordings into one, in the total order. A block has one dictionary, so each block of the
- * result is a run of rows of one recording, as long as the other recordings allow:
+ * result contains rows of one recording, up to the next row of another recording:
  *
  *   a   1 2 3 . . . 7 8          a 1 2 3 | b 4 5 6 | a 7 8 | b 9
  *   b   . . . 4 5 6 . . 9
  *
- * Files that contain the same recording, whole or in part, may contain the same event: it is returned once.
+ * Files that contain the same recording, whole or in part, may contain the same event. The event is returned once.
  */
 import { findFirstPlaceNear } from '../../base/binary_search.ts';
 import { createRowCutter, getBigColumn, type RecordingBlock, type RowCutter } from '../blocks/scanned_block.ts';
@@ -17,7 +17,7 @@ export interface RecordingScan {
   blocks: Iterator<RecordingBlock, void>;
 }
 
-/** The current block of a scan: the rows from `position` on are left. */
+/** The current block of a scan. The rows from `position` on have not been merged yet. */
 interface ScanCursor {
   readonly scan: RecordingScan;
   readonly scanned: RecordingBlock;
@@ -31,7 +31,7 @@ interface ScanCursor {
 /** Whether a row of one cursor precedes a row of the other. */
 type Before = (a: ScanCursor, rowOfA: number, b: ScanCursor, rowOfB: number) => boolean;
 
-/** Keeps one block of each scan in memory. */
+/** Merges the scans. Keeps one block of each scan in memory. */
 export function* mergeScans(
   scans: readonly RecordingScan[],
   { order, limit = Number.POSITIVE_INFINITY }: Pick<ScanRequest, 'order' | 'limit'>,
@@ -44,7 +44,7 @@ export function* mergeScans(
       const cursor = yield* readNextBlock(scan);
       if (!cursor) continue;
       cursors.push(cursor);
-      // Reading a block takes milliseconds: the consumer runs before the next block is read.
+      // Yields an empty block, so that other work can run before the next block is read, which takes milliseconds.
       if (scan !== waiting.at(-1)) yield { block: cursor.cut(0, 0), dictionary: cursor.scanned.dictionary };
     }
     if (cursors.length === 0) return;
@@ -62,7 +62,10 @@ export function* mergeScans(
   }
 }
 
-/** Returns undefined after the last block. A block without rows is a pause, and is passed on. */
+/**
+ * Returns a cursor for the next block with rows; undefined after the last block. Yields empty blocks, which are pauses
+ * for other work.
+ */
 function* readNextBlock(scan: RecordingScan): Generator<RecordingBlock, ScanCursor | undefined> {
   for (;;) {
     const { done, value: scanned } = scan.blocks.next();
@@ -106,9 +109,9 @@ function endBefore(nearest: ScanCursor, other: ScanCursor, endMax: number, isBef
 }
 
 /**
- * Passes over rows of a copy that `nearest` has as well. The run ends before a row that only the copy has. It also ends
- * where the copy's block ends, because the next row may be one that only the copy has. Passing over a row too early
- * does no harm, because `nearest` has it.
+ * Skips rows of a copy that `nearest` also has. The run ends before a row that only the copy has. The run also ends at
+ * the end of the copy's block, because the copy's next row is not known yet. Skipping a row too early does no harm,
+ * because `nearest` has the same row.
  */
 function passShared(nearest: ScanCursor, copy: ScanCursor, endMax: number, isBefore: Before): number {
   for (let row = nearest.position; row < endMax; row++) {

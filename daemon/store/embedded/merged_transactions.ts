@@ -1,6 +1,6 @@
 /**
- * Transactions of several recordings. Tables in memory select the transactions of a list; the recordings provide their
- * summaries.
+ * Lists the transactions of several recordings. Tables in memory suffice to select transactions; only their summaries
+ * are read from the recordings.
  */
 
 import { toWords } from '../../../agent/recording/words64.ts';
@@ -24,11 +24,11 @@ import { findReach } from './transaction_reach.ts';
 /** Number of summaries that are read in one step. */
 const READ_A_STEP = 64;
 
-/** Only one call may run at a time, because a call changes the tables to bring them up to date. */
+/** Only one call may run at a time, because each call updates the shared tables. */
 export interface TransactionLists {
   /**
-   * Passes all transactions that the filter selects to `add`, which must be done with a block when it returns. Returns
-   * the reach of these transactions.
+   * Passes all transactions that the filter selects to `add`, in blocks. `add` must not keep a block, because its
+   * memory is reused. Returns the reach of these transactions.
    */
   passTransactions(
     open: readonly OpenRecording[],
@@ -93,7 +93,7 @@ export function createTransactionLists(): TransactionLists {
   };
 }
 
-/** Returns undefined if one of the transactions was removed. */
+/** Reads the summaries of the chosen transactions; returns undefined if one of the transactions was removed. */
 function* readChosen(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
@@ -130,7 +130,7 @@ export function readMergedTransaction(
   return parts.length === 0 ? undefined : joinParts(parts);
 }
 
-/** Returns the summaries by id; unknown transactions have none. */
+/** Returns a map from id to summary, without unknown transactions. */
 export function readMergedTransactions(
   recordings: readonly OpenRecording[],
   ids: readonly string[],
@@ -139,7 +139,10 @@ export function readMergedTransactions(
   return new Map(found.flatMap(([id, summary]) => (summary ? [[id, summary]] : [])));
 }
 
-/** Returns one part for each recording. How far copies overlap is unknown, so the copy with the most events counts. */
+/**
+ * Returns one part for each recording. Of several copies of a recording, only the copy with the most events counts,
+ * because common events must not count twice.
+ */
 function readParts(recordings: readonly OpenRecording[], transactionId: string): RecordingPart[] {
   const parts = new Map<string, RecordingPart>();
   for (const recording of recordings) {
@@ -150,13 +153,13 @@ function readParts(recordings: readonly OpenRecording[], transactionId: string):
   return [...parts.values()];
 }
 
-/* Goes through all transactions that a filter selects. It uses the tables in memory, and reads no recording. */
+/* Iterates over all transactions that a filter selects. Uses only the tables in memory. */
 
 const ROWS_A_STEP = 8192;
 
 /**
- * Each block reuses the arrays of the previous block. Blocks may be empty: the consumer should then do its other work.
- * Returns the reach of all selected transactions.
+ * Yields the selected transactions in blocks. Each block reuses the arrays of the previous block. An empty block is a
+ * pause in which other work can run. Returns the reach of all selected transactions.
  */
 function* selectTransactions(
   open: readonly OpenRecording[],
@@ -176,7 +179,7 @@ function* selectTransactions(
   const { tables, starts, covered } = groups;
   const words = tables.map(({ firstNs, endNs }) => ({ first: toWords(firstNs), end: toWords(endNs) }));
 
-  /** Writes the transaction that begins with a row of the tables, if it is selected. */
+  /** Adds the transaction whose first row in the tables is `row`, if the filter selects it. */
   function write(row: number, table: number): void {
     const place = row - starts[table]!;
     const at = rows.length;
@@ -224,8 +227,8 @@ function createTransactionRows(): TransactionRows {
 }
 
 /**
- * Writes the duration, end - start: it is 0 for a transaction that has only later write-back, which took none of its
- * caller's time.
+ * Writes the duration, end - start. The duration is 0 for a transaction that has only written-back events, because its
+ * caller did not wait for them.
  */
 function subtract(ends: Uint32Array, place: number, starts: Uint32Array, to: Uint32Array, at: number): void {
   const low = ends[place * 2]! - starts[place * 2]!;

@@ -1,6 +1,5 @@
 /**
- * The open recordings: the files that are served at present. Each file is opened once, and again when another file
- * replaces it.
+ * Keeps the files that are served at present open as recordings. A file is opened again when another file replaces it.
  */
 import { basename } from 'node:path';
 import { RecordingError, type RecordingErrorCode } from '../../../agent/recording/format/errors.ts';
@@ -50,11 +49,11 @@ interface RecordingFiles {
   acquire(): readonly OpenRecording[];
   release(recordings: readonly OpenRecording[]): void;
   /**
-   * Leaves out an import that turned out to be unreadable, until its file changes. Returns false for all other
-   * recordings.
+   * Leaves out an import that turned out to be unreadable, until its file changes. Returns false if the file is not an
+   * import.
    */
   leaveOut(file: ServedFile, error: RecordingError): boolean;
-  /** The imports that the last `acquire` left out. */
+  /** Lists the imports that the last `acquire` left out. */
   listUnreadable(): LeftOutImport[];
   /** Returns the faults found in files so far. */
   findings(): Findings;
@@ -74,7 +73,7 @@ interface SharedFile extends OpenRecordingFile {
   retired: boolean;
 }
 
-/** Errors that occur again until the bytes of the file change. */
+/** Codes of errors that occur again until the content of the file changes. */
 const LASTING: readonly string[] = ['not_a_recording', 'unsupported_format', 'recording_corrupt'];
 
 export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
@@ -82,7 +81,8 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
   const leftOut = new Map<string, LeftOutImport>();
 
   /**
-   * The files served in this pass of the event loop: an answer needs them several times, and looking them up is costly.
+   * The files served in this pass of the event loop. They are cached, because an answer needs them several times and
+   * looking them up is costly.
    */
   let lookedUp: readonly SharedFile[] | undefined;
 
@@ -109,7 +109,7 @@ export function openRecordingFiles(places: ServedPaths, onUnreadable: OnUnreadab
 
   function findOrOpenEntry(file: ServedFile): SharedFile | undefined {
     const known = byPath.get(file.path);
-    // As long as the old file is open, a new file cannot get the same inode.
+    // Equal identities mean the same file: as long as the old file is open, a new file cannot get the same inode.
     if (known?.file.identity === file.identity && isWhatItWas(known)) return known;
     const out = leftOut.get(file.path);
     if (out && out.stamp === file.stamp && LASTING.includes(out.error.code)) return undefined;
@@ -194,7 +194,10 @@ function close({ reader, rawId }: OpenRecordingFile): void {
   rawId.close();
 }
 
-/** A recording that cannot be read counts as changed: opening it again reports the cause. */
+/**
+ * Whether the open recording has not been replaced. A recording that cannot be read counts as replaced, because opening
+ * it again reports the cause.
+ */
 function isWhatItWas({ reader, rawId, recordingId }: OpenRecordingFile): boolean {
   try {
     return !reader.isReplaced() && !rawId.isOther(recordingId);
@@ -203,7 +206,7 @@ function isWhatItWas({ reader, rawId, recordingId }: OpenRecordingFile): boolean
   }
 }
 
-/** Returns undefined for a file that an agent is just creating as a recording. */
+/** Opens a recording; returns undefined for a file that an agent is just creating as a recording. */
 function open(file: ServedFile): OpenRecordingFile | undefined {
   try {
     return withFileErrors(file, () => openRecording(file));

@@ -1,5 +1,5 @@
 /**
- * Scans one recording: converts the store's keys to those of the recording, and the recording's blocks to those of the
+ * Scans one recording. Converts the store's keys to keys of the recording, and the recording's blocks to blocks of the
  * store.
  */
 
@@ -31,8 +31,8 @@ export function* scanRecording(
 const dictionaries = new WeakMap<OpenRecording, RecordingDictionary>();
 
 /**
- * Returns the same dictionary as long as the recording is open, because writers cache texts per dictionary. Ids are
- * never reused.
+ * Returns the same dictionary as long as the recording is open, because writers cache texts per dictionary. A cached
+ * text stays valid, because ids are never reused.
  */
 export function findOrCreateDictionary(recording: OpenRecording): RecordingDictionary {
   let dictionary = dictionaries.get(recording);
@@ -45,7 +45,10 @@ export function findOrCreateDictionary(recording: OpenRecording): RecordingDicti
   return dictionary;
 }
 
-/** Position of any event among the events of this recording: across recordings, ids order events of the same time. */
+/**
+ * Converts the key of any event to a position among the events of this recording. Events of the same time are ordered
+ * by id, even in different recordings.
+ */
 function toRecordingKey(recordingId: string, { timestamp_ns, event_id }: EventKey): RecordingKey {
   const id = parseEventId(event_id);
   if (id?.recordingId === recordingId) return { timestampNs: timestamp_ns, number: id.number };

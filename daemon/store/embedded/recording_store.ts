@@ -33,8 +33,8 @@ import type {
 type Open = readonly OpenRecording[];
 
 /**
- * See `ServedPaths` for `data`, `recordings` and `isLiveOnly`. Files are opened on first use; which files are served is looked up at
- * most once in a pass of the event loop.
+ * Opens the store; `ServedPaths` describes the parameters. Files are opened on first use. The served files are looked
+ * up at most once in each pass of the event loop.
  */
 export function openRecordingStore(
   data: string | undefined,
@@ -54,7 +54,7 @@ export function openRecordingStore(
       files.release(open);
     }
   };
-  /** Works like `readOnce`, but starts over without an import that turns out to be unreadable. */
+  /** Runs `work` as `readOnce` does. If an import turns out to be unreadable, starts again without this import. */
   const read = <Result>(work: (open: Open) => Result): Result =>
     withStoreErrors(() => {
       for (;;) {
@@ -65,7 +65,7 @@ export function openRecordingStore(
         }
       }
     });
-  /** Works like `read`, for work that is done in steps. */
+  /** Runs `work` as `read` does, but in steps. */
   function* readInSteps<Result>(work: (open: Open) => Generator<void, Result>): Generator<void, Result> {
     for (;;) {
       const open = withStoreErrors(() => files.acquire());
@@ -78,7 +78,7 @@ export function openRecordingStore(
       }
     }
   }
-  /** Keeps the recordings of these nodes open until the scan has ended. */
+  /** Scans the recordings of these nodes. Keeps all recordings open until the scan has ended. */
   function* scanNodes(
     nodes: readonly string[] | undefined,
     work: (open: Open) => Generator<RecordingBlock, void>,
@@ -114,7 +114,7 @@ export function openRecordingStore(
     findings: files.findings,
     adopt(findings) {
       if (findings.leftOut.length === 0 && findings.damaged.length === 0) return;
-      // A file's damage can only be noted while the file is open here.
+      // Opens the files, because damage can be noted only for open files.
       try {
         files.release(files.acquire());
       } catch {
@@ -199,7 +199,7 @@ function* scanUnordered(
   request: UnorderedRequest,
   isLeftOut: (error: unknown) => boolean,
 ): Generator<RecordingBlock, void> {
-  // Only the merge recognises an event that several files contain.
+  // Only `mergeScans`, which `scan` uses, recognises an event that several files contain.
   if (new Set(open.map(({ recordingId }) => recordingId)).size < open.length) {
     yield* scan(open, { ...request, order: 'asc' }, isLeftOut);
     return;
@@ -228,7 +228,7 @@ function findEvent(open: Open, eventId: string): ApiEvent | undefined {
       const block = withFileErrors(recording.file, () => recording.reader.event(id.number));
       if (block) return readBlockEvents({ block, dictionary: findOrCreateDictionary(recording) })[0];
     } catch (error) {
-      // Another copy may be intact where this one is damaged.
+      // Another copy of the recording may be undamaged.
       if (!(error instanceof RecordingError)) throw error;
       failure ??= error;
     }
@@ -237,9 +237,9 @@ function findEvent(open: Open, eventId: string): ApiEvent | undefined {
   return undefined;
 }
 
-/* Events recorded since a position, in the order in which they arrived at each recording. */
+/* Reads the events recorded since a position, in the order in which they were recorded. */
 
-/** Among several copies of a recording, picks the one that extends furthest. */
+/** Returns, for each recording, the copy with the highest `end`. */
 function chooseLongestCopies(open: Open): { recording: OpenRecording; extent: { end: number; lossId: number } }[] {
   const byId = new Map<string, ReturnType<typeof chooseLongestCopies>[number]>();
   for (const recording of open) {

@@ -58,7 +58,7 @@ export interface NumberedLoss extends Omit<NodeLoss, 'node'> {
 }
 
 export interface UnorderedRequest extends Omit<ScanRequest, 'order' | 'after' | 'limit'> {
-  /** Returns a minimum duration that rises during the scan: shorter events may be left out. */
+  /** Returns the current minimum duration, which rises during the scan. Shorter events may be left out. */
   risingMinNs?: () => bigint;
 }
 
@@ -72,7 +72,7 @@ export interface GatheredResult<Result> {
   reach: TransactionReach | null;
 }
 
-/** Methods that also exist in `Store` do the same thing, but return synchronously, except for changes of pins. */
+/** Methods that also exist in `Store` do the same, but synchronously. Only `pin` and `unpin` are asynchronous. */
 export interface Recordings {
   listRecordingStates(): RecordingState[];
   listUnreadable(nodes?: readonly string[]): UnreadableFile[];
@@ -81,20 +81,21 @@ export interface Recordings {
   /** Adopts the faults that another thread found in the same recordings, so that answers count them as losses. */
   adopt(findings: Findings): void;
   scan(request: ScanRequest): Generator<RecordingBlock, void>;
-  /** Scans the same events in any order; `limit` and `after` must be absent. */
+  /** Scans the same events as `scan`, but in any order. */
   scanUnordered(request: UnorderedRequest): Generator<RecordingBlock, void>;
   /** Returns the extents of the recordings of these nodes, or of all nodes. */
   extents(nodes?: readonly string[]): Extent[];
   /**
-   * Resolves the paths of a filter in steps, before `arrivals` needs them: resolving them for the first time may take
-   * long.
+   * Resolves the paths of a filter in steps, because this may take long the first time. Afterwards, `arrivals` is fast.
    */
   lookForFiles(filter: EventFilter): Generator<void, void>;
-  /** Returns undefined if nothing in the range can match, or if the recording no longer exists. */
+  /**
+   * Returns events whose numbers are in the range; undefined if no event can match or the recording no longer exists.
+   */
   arrivals(request: RecordingArrivalRequest): ArrivedBlock | undefined;
   /**
-   * Returns three values for the numbers `[from, end)`: how many of them retention has removed, the number after the
-   * last removed one, and the start time up to which retention has removed events.
+   * Describes the events with numbers `[from, end)` that retention has removed: their count, the number after the last
+   * removed event, and the start time up to which retention has removed events.
    */
   countRemoved(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
   lossesAfter(recordingId: string, lossId: number): NumberedLoss[];
@@ -102,11 +103,11 @@ export interface Recordings {
   listNewest(recordingId: string, request: RecordingTransactionsRequest): RecordingTransaction[];
   event(eventId: string): ApiEvent | undefined;
   findTransaction(transactionId: string): TransactionSummary | undefined;
-  /** Yields to let other work run. Only one list is made at a time: the next list may begin when this one has ended. */
+  /** Lists transactions, and yields so that other work can run. Only one list may be in progress at a time. */
   listTransactions(request: ChosenRequest): Generator<void, TransactionPage>;
   /**
-   * Passes all transactions that the filter selects, from memory, to the `add` that `begin` returns; the arrays that
-   * `add` gets are reused. `begin` is called again if a file turns out to be unreadable.
+   * Passes all transactions that the filter selects to the `add` that `begin` returns. `add` must not keep the arrays,
+   * because they are reused. If a file turns out to be unreadable, gathering starts again with another `begin`.
    */
   gatherTransactions<Result>(
     filter: ChosenFilter,
@@ -123,7 +124,7 @@ export interface Recordings {
   readUnended(nodes?: readonly string[]): UnendedEvents;
   findTransactionsById(ids: readonly string[]): Map<string, TransactionSummary>;
   listSpans(nodes?: readonly string[]): NodeSpan[];
-  /** Clock steps of each of these nodes in `[fromNs, toNs)`. */
+  /** Returns the total clock steps of each of these nodes in `[fromNs, toNs)`. */
   readClocks(listNodes: readonly string[], fromNs: bigint, toNs: bigint): NodeClock[];
   close(): void;
 }

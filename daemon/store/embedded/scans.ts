@@ -30,7 +30,7 @@ export function createBlockSource(recordings: Recordings): BlockSource {
 
 /**
  * Returns the same values as promises. `yield*` in an asynchronous generator would take three times as many microtasks,
- * which matters where recordings alternate and each block is one row.
+ * which is slow if each block has a single row, because the rows of several recordings alternate.
  */
 export function toAsyncGenerator<Value>(values: Generator<Value, void>): AsyncGenerator<Value, void> {
   return {
@@ -51,6 +51,6 @@ export function scanAsJson(
   request: ScanRequest,
   nextBuffer?: NextBuffer,
 ): AsyncGenerator<Uint8Array, void> {
-  // Each block is written as JSON before the next one is read.
+  // Blocks may reuse memory, because each block is written as JSON before the next block is read.
   return encodeJsonChunks(toAsyncGenerator(recordings.scan({ ...request, reusesMemory: true })), '\n', nextBuffer);
 }

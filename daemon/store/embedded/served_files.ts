@@ -1,6 +1,6 @@
 /**
- * The files that are served at present; this set changes, because the agent may not have started yet, and imports come
- * and go.
+ * Finds the files that are served at present. The files change when the agent creates its recording, and when imports
+ * are added or removed.
  */
 import { type BigIntStats, lstatSync, readdirSync, statSync } from 'node:fs';
 import { join, normalize } from 'node:path';
@@ -13,7 +13,7 @@ export interface ServedFile {
   /** Identifies the file at this path, together with its log or, if no process writes the file, with its content. */
   readonly identity: string;
   readonly isFile: boolean;
-  /** Reason for serving the file: it was named, an agent records into it, or it is in the folder of imports. */
+  /** Reason for serving the file: an option names it, an agent records into it, or it is in the folder of imports. */
   readonly source: 'named' | 'live' | 'imported';
   /** Whether the file is untrusted: only the recording that an agent writes in a data folder is trusted. */
   readonly isForeign: boolean;
@@ -21,7 +21,7 @@ export interface ServedFile {
   readonly stamp: string;
 }
 
-/** If a folder's last change is this long ago, its next change gives it another modification time. */
+/** If a folder's last change is older than this, the next change surely gets a different modification time. */
 const SETTLED_NS = 2_500_000_000n;
 
 export interface ServedPaths {
@@ -29,18 +29,18 @@ export interface ServedPaths {
   data: string | undefined;
   /** Recordings that must exist. */
   recordings: readonly string[];
-  /** Whether `data` is a folder of which only the recording that its agent writes is served, and no import. */
+  /** Whether only the agent's own recording in the folder `data` is served, and no imports. */
   isLiveOnly?: boolean;
 }
 
-/** Returns each path once; the recording of the data folder comes first. */
+/** Lists all served files. Each path occurs once, and the recording of the data folder comes first. */
 export function listAllServedFiles({ data, recordings, isLiveOnly = false }: ServedPaths): ServedFile[] {
   const found = data === undefined ? [] : isLiveOnly ? listLiveFile(data) : listServedFiles(data);
   const files = [...found, ...recordings.map(findNamedFile)];
   return [...new Map(files.map((file) => [file.path, file])).values()];
 }
 
-/** The error for a place without recordings. */
+/** Creates the error for a folder without recordings. */
 export function createNoRecordingError({ data = '.' }: ServedPaths): RecordingError {
   const path = join(data, 'recording.kreplay');
   return new RecordingError(
@@ -66,15 +66,14 @@ function listServedFiles(data: string): ServedFile[] {
   return [...listLiveFile(data), ...[...imported, ...damaged].filter((file) => file !== undefined)];
 }
 
-/** Returns no file if the agent has not made one yet. */
+/** Returns an empty list if the agent has not created its recording yet. */
 function listLiveFile(folder: string): ServedFile[] {
   const live = findServedFile(join(folder, 'recording.kreplay'), 'live');
   return live ? [live] : [];
 }
 
 /**
- * The paths are sorted, so their order is stable. A name that begins with a dot belongs to a file that is still being
- * written.
+ * Lists imports, sorted so that their order is stable. Skips names that begin with a dot, which unfinished files have.
  */
 function listImportedPaths(folder: string): string[] {
   const stats = readFileStats(folder);
@@ -93,13 +92,13 @@ function readFolderNames(folder: string, { dev, ino, mtimeNs, ctimeNs }: BigIntS
   if (known?.stamp === stamp) return known.names;
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   const names = withReadErrors(folder, () => readdirSync(folder)).sort();
-  // Another change may still get the same modification time, because some file systems count in steps of two seconds.
+  // A later change may have the same modification time, because some file systems store times in steps of two seconds.
   if (nowNs - mtimeNs > SETTLED_NS) listed.set(folder, { stamp, names });
   else listed.delete(folder);
   return names;
 }
 
-/** A dangling symbolic link is listed as well, although it is not a file. */
+/** Returns the import at a path. A dangling symbolic link also counts as an import, although it is not a file. */
 function findImportedFile(path: string): ServedFile | undefined {
   const link = () => withReadErrors(path, () => lstatSync(path, { bigint: true, throwIfNoEntry: false }));
   const stats = readFileStats(path) ?? link();
@@ -113,8 +112,8 @@ function findServedFile(path: string, source: ServedFile['source']): ServedFile 
 
 function buildServedFile(source: ServedFile['source'], path: string, stats: BigIntStats): ServedFile {
   const { dev, ino, size, mtimeNs, ctimeNs } = stats;
-  // The log is part of the identity: if the log is removed, a reader would continue with the removed log, while the
-  // agent notices the removal and starts another log.
+  // The log is part of the identity, so that the file is opened again if its log is removed. Otherwise the reader would
+  // continue with the removed log, whereas the agent starts another log.
   const log = source === 'imported' ? undefined : readFileStats(`${path}-wal`);
   const isWritten = log && (source === 'live' || isRecorded(path) !== false);
   const content = isWritten ? log.ino : `${size}:${mtimeNs}:${ctimeNs}`;

@@ -11,14 +11,14 @@ const ROWS_A_STEP = 8192;
 /** Number of candidates collected beyond the limit before all but the best are dropped. */
 const CHOSEN_EXTRA_MAX = 4096;
 
-/** A transaction with those of its rows that count: the rows of only one copy of each recording. */
+/** A chosen transaction. If a recording has copies, `rows` contains the rows of only one copy. */
 export interface ChosenTransaction {
   rows: number[];
   value: bigint;
   hash: number;
 }
 
-/** Data of a transaction that is known without reading the recordings of the transaction. */
+/** The data of a transaction that the tables in memory contain. */
 export interface KnownTransaction {
   rows: number[];
   firstNs: bigint;
@@ -31,7 +31,7 @@ interface RankedTransaction {
   hash: number;
 }
 
-/** Orders by descending value; equal values are in a stable order. */
+/** Orders by descending value, and equal values by hash, so that the order is stable. */
 function isBefore(a: RankedTransaction, b: RankedTransaction): boolean {
   return a.value > b.value || (a.value === b.value && a.hash < b.hash);
 }
@@ -59,14 +59,15 @@ export function* chooseTransactions(
     if (chosen.length === limit) last = chosen.at(-1);
   }
 
-  // The newest rows are last. Going backwards avoids collecting most of a list of recent transactions only to drop it.
+  // The newest rows are last. Iterating backwards finds recent transactions first, so a list of recent transactions
+  // drops few candidates.
   for (let first = groups.covered.length - 1; first >= 0; first--) {
     if (first % ROWS_A_STEP === 0) yield;
     if (groups.covered[first] === 1) continue;
     const known = isAlone(groups, first) ? readKnown(groups, first) : joinKnownRows(open, groups, first);
     if (fromNs !== undefined && known.firstNs < fromNs) continue;
     if (toNs !== undefined && known.firstNs >= toNs) continue;
-    // A transaction that has only later write-back took none of its caller's time.
+    // The duration is 0 if there are only written-back events, because the transaction's caller did not wait for them.
     const durationNs = known.endNs > known.firstNs ? known.endNs - known.firstNs : 0n;
     if (minDurationNs !== undefined && durationNs < minDurationNs) continue;
     if (maxDurationNs !== undefined && durationNs > maxDurationNs) continue;
@@ -92,14 +93,17 @@ function readKnown(groups: TransactionGroups, first: number): KnownTransaction {
   return { rows: [first], firstNs: firstNs[row]!, endNs: endNs[row]!, hasError: hasError[row] === 1 };
 }
 
-/** Joins those rows of a chain that count: the rows of only one copy of each recording. */
+/** Joins the rows of a chain. If a recording has copies, only the rows of one copy count. */
 export function joinKnownRows(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
   first: number,
 ): KnownTransaction {
   const byFile = Map.groupBy(collectChainRows(groups, first), (row) => findTableIndex(groups, row));
-  /** How far copies overlap is unknown, so the copy with the most events counts. */
+  /**
+   * The copy with the most events, for each recording. Only this copy counts, because common events must not count
+   * twice.
+   */
   const best = new Map<string, { rows: number[]; events: number }>();
   for (const [table, rows] of [...byFile].sort(([a], [b]) => a - b)) {
     const { eventCounts } = groups.tables[table]!;
@@ -120,7 +124,10 @@ function joinKnown(a: KnownTransaction, b: KnownTransaction): KnownTransaction {
   };
 }
 
-/** A part without own events has no end, and starts with the first write-back of its data. */
+/**
+ * Returns the start of two joined parts. If only one part has own events (`endNs` > 0), its start counts, because the
+ * other part starts with later write-back.
+ */
 function chooseFirstNs(a: KnownTransaction, b: KnownTransaction): bigint {
   if (a.endNs > 0n !== b.endNs > 0n) return a.endNs > 0n ? a.firstNs : b.firstNs;
   return a.firstNs < b.firstNs ? a.firstNs : b.firstNs;
@@ -129,8 +136,8 @@ function chooseFirstNs(a: KnownTransaction, b: KnownTransaction): bigint {
 type Owners = Pick<ChosenRequest['filter'], 'services' | 'nodes' | 'excluded'>;
 
 /**
- * Returns a test for whether one of the nodes and one of the services took part in a transaction, and no excluded one
- * did.
+ * Returns a test of a transaction's rows. It requires that one of the nodes and one of the services took part in the
+ * transaction, and no excluded node or service.
  */
 export function createOwnerTest(open: readonly OpenRecording[], groups: TransactionGroups, filter: Owners) {
   const { services, nodes, excluded } = filter;

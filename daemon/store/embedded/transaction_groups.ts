@@ -1,11 +1,11 @@
 /**
- * Finds the rows in the recordings' tables that belong to one transaction. It has several rows if it ran on several
- * nodes, if a recording has copies, or if a recording dropped the transaction and met it again later. Rows are numbered
- * across all tables, and the rows of one transaction form a chain:
+ * Finds the rows in the recordings' tables that belong to one transaction. A transaction has several rows if it ran on
+ * several nodes, if a recording has copies, or if a recording dropped the transaction and saw it again later. Rows are
+ * numbered across all tables, and the rows of one transaction form a chain:
  *
  *   tables   0 1 2 3 | 4 5 6
  *   next     - - - - | 1 - 2       6 -> 2 and 4 -> 1 are chains; 0, 3 and 5 are alone
- *   covered    x x   |             not the first of its chain
+ *   covered    x x   |             rows that are not the first row of a chain
  *
  * Ids are compared by a 53-bit hash. In 1 of 18 000 recordings with a million ids, two ids share a hash, and their
  * transactions are then listed as one.
@@ -45,7 +45,10 @@ export function* groupTransactions(tables: readonly TransactionColumns[]): Gener
   return { tables, starts, next, covered };
 }
 
-/** Uses open addressing; at most half of the slots are in use. */
+/**
+ * Creates a hash table with open addressing, of which at most half is used. `exchange` sets the row of a hash, and
+ * returns the previous row.
+ */
 function createSlots(count: number): { exchange(hash: number, row: number): number } {
   const size = 2 ** Math.ceil(Math.log2(Math.max(count, 1) * 2));
   const rows = new Int32Array(size).fill(NONE);

@@ -9,7 +9,7 @@ import { findTableIndex, type TransactionGroups } from './transaction_groups.ts'
 export interface ReachFinder {
   /** Adds a transaction: its rows in the tables, its start, and the end of its last own event. */
   add(rows: readonly number[], startNs: bigint, endNs: bigint): void;
-  /** Returns null if no transaction was added. */
+  /** Returns the reach of all added transactions; null if there are none. */
   reach(): TransactionReach | null;
 }
 
@@ -34,7 +34,7 @@ export function findReach(open: readonly OpenRecording[], groups: TransactionGro
     reach() {
       if (!isAny) return null;
       const nodes = new Set(open.flatMap(({ node }, table) => (isSeen[table] === 1 ? [node] : [])));
-      // `toNs` is exclusive, and a lost event may have begun exactly when the last known event ended.
+      // `toNs` is exclusive, so 1 ns is added: a lost event may have begun exactly when the last known event ended.
       return { fromNs: bounds[0]!, toNs: bounds[1]! + 1n, nodes: [...nodes].sort() };
     },
   };

@@ -1,6 +1,6 @@
 /**
  * Converts decoded answers of the table `event` to blocks like those of a recording. An event that was sent several
- * times may have several rows, which are adjacent in the total order; the event is returned once.
+ * times may have several rows, which are adjacent in the total order. Such an event is returned once.
  */
 
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
@@ -30,12 +30,15 @@ import {
 } from '../blocks/scanned_block.ts';
 
 const BLOCK_ROWS_MAX = 4096;
-/** Number of entries above which an answer gets a new dictionary, because memory must not grow with the answer. */
+/**
+ * Number of dictionary entries above which an answer gets a new dictionary, because memory must not grow with the
+ * answer.
+ */
 const ENTRIES_MAX = 65_536;
-/** Number that stands for a label that this version of kreplay does not know. */
+/** Number of a label that this version of kreplay does not know. */
 const UNKNOWN_LABEL = 0xffff;
 
-/** The place of a row in the total order. */
+/** The position of a row in the total order. */
 export interface RowKey {
   timestampNs: bigint;
   recording: bigint;
@@ -55,7 +58,7 @@ export interface AnswerBlocks {
 
 const TYPE_IDS = new Map<string, number>(EVENTS.map(({ name, id }) => [name, id]));
 
-/** `wanted` contains names of a recording's columns; if omitted, all columns are wanted. */
+/** Creates a converter for one answer. `wanted` contains names of a recording's columns; all columns if omitted. */
 export function createAnswerBlocks(wanted?: readonly string[]): AnswerBlocks {
   const columns = buildAnswerColumns(wanted);
   let dictionary = createAnswerDictionary();
@@ -238,14 +241,14 @@ function readOriginBytes(decoded: NativeBlock, name: string, slot: number, rows:
 
 /* Finds the columns of the table `event` from which the columns of a recording are made. */
 
-/** The part of an origin that a column holds. */
+/** The part of an origin that a column contains. */
 type OriginPart = 'service' | 'context' | 'bytes';
 
 type AnswerColumn = {
   column: Column;
   /**
-   * Names of the columns in the table: one column with the number, the word or the text; the columns with path and
-   * kind; or the columns with the parts of a context.
+   * Names of the columns in the table. A file has two columns, for its path and its kind. A context has one column for
+   * each of its parts. All other values have one column.
    */
   from: readonly string[];
 } & (
@@ -254,9 +257,9 @@ type AnswerColumn = {
   | { as: 'origin'; slot: number; part: OriginPart }
 );
 
-/** Columns that every answer has. */
+/** Columns that every block has, even if they are not wanted. */
 const ALWAYS = ['event_type', 'timestamp_ns'];
-/** Columns of the table that identify each row. */
+/** Columns of the table that every statement selects, to identify each row. */
 const KEY_COLUMNS = ['timestamp_ns', 'recording', 'number', 'node', 'event_type'] as const;
 const CONTEXT_PARTS: readonly SourcePart[] = ['transaction', 'trace', 'span'];
 
@@ -266,7 +269,7 @@ const ORIGIN_PARTS: Record<OriginPart, readonly SourcePart[]> = {
   bytes: ['origin_bytes'],
 };
 
-/** `wanted` contains names of a recording's columns; if omitted, all columns are wanted. */
+/** Builds the wanted columns. `wanted` contains names of a recording's columns; all columns if omitted. */
 function buildAnswerColumns(wanted?: readonly string[]): AnswerColumn[] {
   const names = wanted && new Set([...ALWAYS, ...wanted]);
   return COLUMNS.filter(({ name }) => !names || names.has(name)).map(buildAnswerColumn);
@@ -317,7 +320,7 @@ function buildAnswerColumn(column: Column): AnswerColumn {
 
 function buildOriginColumn(column: Column): AnswerColumn {
   const [, slot, part] = /_(\d+)_(service|context|bytes)$/.exec(column.name) as unknown as [string, string, OriginPart];
-  // All event types with origins share the lists.
+  // All event types with origins use the same list columns of the table.
   const from = ORIGIN_PARTS[part].map((wanted) => EVENT_COLUMNS.find((one) => one.part === wanted)!.name);
   return { column, as: 'origin', from, slot: Number(slot), part };
 }
@@ -334,10 +337,13 @@ export function findColumnLabels({ eventType, field }: Column): ReadonlyMap<numb
  */
 
 export interface AnswerDictionary extends Dictionary {
-  /** An empty text or id has number 0. */
+  /** Returns the number of a name; 0 for an empty name. */
   assignNameId(text: string): number;
   assignFileId(path: string, kind: string): number;
-  /** `trace` and `span` are all zero if there is none; `key` is the text of transaction, trace and span together. */
+  /**
+   * Returns the number of a context. `key` is the text of transaction, trace and span together. An absent trace or span
+   * is all zeros.
+   */
   assignContextId(key: string, transaction: string, trace: Buffer, span: Buffer): number;
   assignRecordingIndex(id: bigint, node: string): number;
   /** Number of entries in the dictionary. */
@@ -451,7 +457,7 @@ function createOriginContextReader(
 ): (row: number) => number {
   const { ends, items } = readTextListColumn(decoded, transaction!);
   const traces = readIdListColumn(decoded, trace!, TRACE_BYTES);
-  // The items of both columns are at the same places.
+  // An item has the same index in both columns.
   if (ends.at(-1) !== traces.ends.at(-1)) throw createUnexpectedError('transactions and traces are not as many');
   const at = createOriginPlaceFinder(ends, slot);
   const readContext = createOwnerReader(items, traces.items, () => NO_SPAN, dictionary);
@@ -477,7 +483,7 @@ function createOwnerReader(
 ): (row: number) => number {
   const { table, ids } = transactions;
   if (ids) throw createUnexpectedError('transactions have numbers');
-  /** Most events have the same context as the previous event. */
+  /** The last context is cached, because most events have the same context as the previous event. */
   let [lastKey, lastId] = ['', 0];
   return (row) => {
     const trace = traces.subarray(row * TRACE_BYTES, (row + 1) * TRACE_BYTES);
@@ -497,7 +503,7 @@ function isZero(bytes: Buffer): boolean {
   return true;
 }
 
-/* Reads columns of a decoded answer; their types must be the types that the table's columns have. */
+/* Reads columns of a decoded answer. Throws if a column does not have the type of the table's column. */
 
 function getDecodedColumn({ columns }: NativeBlock, name: string): DecodedColumn {
   const found = columns.get(name);
@@ -570,8 +576,8 @@ function readIdListColumn(decoded: NativeBlock, name: string, length: number): L
 }
 
 /**
- * Returns a function that gives the number of a row's text; `findNumber` is called once for each text in a table of
- * texts.
+ * Returns a function that returns the number of a row's text. If the column has a table of texts, `findNumber` is
+ * called only once for each text.
  */
 function createTextNumberReader(texts: Texts, findNumber: (text: string) => number): (row: number) => number {
   const { table, ids } = texts;
@@ -584,7 +590,7 @@ function createTextNumberReader(texts: Texts, findNumber: (text: string) => numb
   };
 }
 
-/** Returns the values of these rows; adjacent rows share the memory. */
+/** Returns the values of these rows. For adjacent rows, the result is a view of `values`. */
 export function selectValues<Values extends ColumnArray>(values: Values, rows: Uint32Array): Values {
   const first = rows[0] ?? 0;
   if (isRun(rows)) return values.subarray(first, first + rows.length) as Values;
@@ -598,7 +604,7 @@ function isRun(rows: Uint32Array): boolean {
   return rows.length === 0 || rows.at(-1)! - rows[0]! === rows.length - 1;
 }
 
-/** Copies values as 32-bit words: a bigint for each value would take ten times as long. */
+/** Copies values as 32-bit words, because a bigint for each value would take ten times as long. */
 function copyWords(from: BigUint64Array, to: BigUint64Array, rows: Uint32Array): void {
   const read = toWords(from);
   const written = toWords(to);

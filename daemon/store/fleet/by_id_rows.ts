@@ -1,4 +1,4 @@
-/** Rows of the tables of ids: each row is the summary of a transaction in one segment. */
+/** Rows of the tables `by_id` and `pinned_by_id`. Each row is the summary of a transaction in one segment. */
 import type { RowOf } from '../../../agent/clickhouse/connection/rows.ts';
 
 export const BY_ID = {

@@ -1,6 +1,6 @@
 /**
- * Converts a filter of events to a condition on the table `event`. The condition selects the rows of the events that
- * the filter selects in a recording; times are left to the caller, who reads the table in steps of time.
+ * Converts a filter of events to a condition on the table `event`. The condition selects the same events as the filter
+ * selects in a recording. It omits the filter's times, because the caller reads the table in steps of time.
  */
 import { and, fixedText, identifier, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { EVENT_COLUMNS, type SourcePart } from '../../../agent/clickhouse/tables/event_columns.ts';
@@ -32,7 +32,7 @@ export function computeTimeRange({ fromNs = 0n, toNs = U64_MAX + 1n }: EventFilt
   return firstNs > lastNs ? undefined : { firstNs, lastNs };
 }
 
-/** Returns undefined when no event can match. */
+/** Builds the condition; undefined when no event can match. */
 export function buildEventConditionSql(filter: EventFilter): Sql | undefined {
   const { transactionId, traceId, services, nodes, eventTypes, comms, results, pid, excluded = {} } = filter;
   const failed = filter.failed ?? (results && true);
@@ -70,7 +70,10 @@ function buildInSql(column: string, texts: readonly string[]): SqlCondition {
   return distinct.length === 0 ? undefined : sql`${identifier(column)} IN (${list(distinct.map(text))})`;
 }
 
-/** The empty name stands for a missing name, so no event has it. */
+/**
+ * Drops empty names from a filter. They match no event, because an empty name in the table means that the name is
+ * missing.
+ */
 export function dropEmptyNames(texts: readonly string[]): string[] {
   return texts.filter((one) => one !== '');
 }
@@ -95,7 +98,10 @@ function buildTraceSql(id: string): SqlCondition {
   return bytes && sql`(trace_id = ${fixedText(bytes)} OR has(origin_traces, ${fixedText(bytes)}))`;
 }
 
-/** The column `owner` is in the key and decides alone, except for events with several owning services. */
+/**
+ * Builds the condition for events of these services. The column `owner` is in the table's key, and suffices except for
+ * events with several owning services.
+ */
 function buildServicesSql(services: readonly string[]): SqlCondition {
   const names = dropEmptyNames(services);
   if (names.length === 0) return undefined;
@@ -113,12 +119,13 @@ interface OwnColumn {
   /** Words that the column can have; undefined if it can have any word. */
   words: ReadonlySet<string> | undefined;
   /**
-   * The column with the kind of a file, which is empty for events without a file; undefined if the field is not a file.
+   * The column with the kind of the file, which is empty for events without a file; undefined if the field is not a
+   * file.
    */
   kind: Sql | undefined;
 }
 
-/** Columns of fields that only some event types have; the columns are empty for events of other types. */
+/** Columns of fields that only some event types have. For events of other types, these columns are empty. */
 const OWN_COLUMNS: readonly OwnColumn[] = CONDITION_COLUMNS.flatMap(({ texts, columns }) =>
   columns.flatMap(({ column }) => {
     const selectPartColumns = (wanted: readonly SourcePart[]) =>
@@ -133,7 +140,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = CONDITION_COLUMNS.flatMap(({ texts, co
   }),
 );
 
-/** Returns a condition for each given field. */
+/** Returns one condition for each field in `given`. */
 function buildOwnConditions(given: OwnTexts): SqlCondition[] {
   return Object.keys(OWN_FIELDS).flatMap((texts) => {
     const wanted = given[texts as keyof OwnTexts];
@@ -151,7 +158,7 @@ function buildOwnColumnSql({ column, words, kind }: OwnColumn, wanted: readonly 
   return texts.length === 0 ? undefined : sql`${column} IN (${list(texts.map(text))})`;
 }
 
-/** Excluding values that no event can have excludes nothing. */
+/** Builds the conditions for excluded values. Values that no event can have need no condition. */
 function buildExclusions(excluded: EventValues): Sql[] {
   const { services = [], nodes = [], eventTypes = [], comms = [], results = [] } = excluded;
   const names = dropEmptyNames(services);
@@ -168,7 +175,7 @@ function buildExclusions(excluded: EventValues): Sql[] {
 
 /* Conditions for patterns of paths, with the same meaning as `createPathTest` for a recording. */
 
-/** Whether the path in a column matches one of the patterns. */
+/** Builds the condition that the path in a column matches one of the patterns. */
 function buildPathSql(column: Sql, patterns: readonly string[]): Sql {
   const parsed = [...new Set(patterns)].map(parsePattern);
   const selectTexts = (wanted: Pattern['kind']) => parsed.flatMap((one) => (one.kind === wanted ? [one.text] : []));
@@ -184,7 +191,10 @@ function beginsWith(column: Sql, beginning: string): Sql {
   return beginning === '' ? sql`1` : sql`startsWith(${column}, ${text(beginning)})`;
 }
 
-/** `folder` ends with a slash; a name without a slash must follow it. */
+/**
+ * Builds the condition that a path is directly in a folder: after `folder`, which ends with a slash, it has a name
+ * without slashes.
+ */
 function isInFolder(column: Sql, folder: string): Sql {
   const length = Buffer.byteLength(folder);
   const name = sql`substring(${column}, ${length + 1})`;

@@ -1,6 +1,6 @@
 /**
- * Counts the events that began in spans of nodes. Senders store sums for each minute of their segments; only the parts
- * of minutes at either end of a span are counted event by event:
+ * Counts the events that began in spans of nodes. Senders store sums for each minute of their segments. Events are
+ * counted one by one only in the partial minutes at both ends of a span:
  *
  *   span     from | | whole minutes ... | | to
  *   read     events | sums              | events
@@ -15,12 +15,12 @@ import { chooseTableSql, type Fleet } from './fleet.ts';
 
 const MINUTE_NS = 60_000_000_000n;
 
-/** Longest time of a count: the answer waits for the count, and can do without. */
+/** Maximum time of a count, because an answer waits for the count although it does not need it. */
 const COUNT_MS_MAX = 3_000;
 
 /**
- * Returns undefined for a span that begins before the oldest events that are kept, and for all spans if the server does
- * not count the events in time: the answer is about other events, and must not fail.
+ * Counts the events of each span. A count is undefined if the span begins before the oldest events that are kept. All
+ * counts are undefined if the server fails or is too slow, because missing counts must not make the whole answer fail.
  */
 export async function countFleetEvents(fleet: Fleet, spans: readonly SpanOfNode[]): Promise<(number | undefined)[]> {
   const signal = AbortSignal.timeout(COUNT_MS_MAX);
@@ -59,7 +59,7 @@ async function countInTime(
     for (const { place, n } of rows) counts[Number(place)]! += Number(n);
   };
   await addCounts(ofMinutes, sql`toUInt64(sum(n))`, sql`${chooseTableSql(fleet, 'stat')} FINAL`);
-  // A sender that was interrupted may have sent an event twice.
+  // Counts distinct events, because a sender that was interrupted may have sent an event twice.
   await addCounts(ofEvents, sql`toUInt64(uniqExact(recording, number))`, chooseTableSql(fleet, 'event'));
   return counts;
 }
@@ -70,7 +70,7 @@ interface Minutes {
   end: bigint;
 }
 
-/** Divides a range into its whole minutes and the rest at either end. */
+/** Divides a range into its whole minutes and the partial minutes at both ends. */
 function divideTimes({ firstNs, lastNs }: StartRange): { minutes: Minutes | undefined; ends: StartRange[] } {
   const from = (firstNs + MINUTE_NS - 1n) / MINUTE_NS;
   const end = (lastNs + 1n) / MINUTE_NS;
@@ -85,14 +85,17 @@ function divideTimes({ firstNs, lastNs }: StartRange): { minutes: Minutes | unde
 const buildMinutesSql = ({ from, end }: Minutes) => sql`minute >= ${from} AND minute < ${end}`;
 
 interface CountedPart {
-  /** Place of the span among the spans. */
+  /** Index of the span. */
   place: number;
   condition: Sql;
 }
 
 const COUNTED = { place: 'number', n: 'number' } as const;
 
-/** Spans do not overlap on one node, so each row belongs to the first part whose condition it meets. */
+/**
+ * Builds the statement that counts rows by span. Spans of one node do not overlap, so each row belongs to the first
+ * part whose condition it meets.
+ */
 function buildCountSql(parts: readonly CountedPart[], count: Sql, table: Sql): Sql {
   const conditions = parts.map(({ condition }) => sql`(${condition})`);
   const choices = parts.map(({ place, condition }) => sql`${condition}, toUInt64(${place}), `);

@@ -1,4 +1,4 @@
-/** The tables of a fleet as its readers see them: a connection, and the properties that all tables share. */
+/** Access to the tables of a fleet: a connection, and the properties that all tables share. */
 import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
 import { type RowOf, readTypedRows, type Shape } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
@@ -16,16 +16,16 @@ export interface Fleet {
   readonly bucketNs: bigint;
   /** Whether the rows are distributed over shards. */
   readonly isCluster: boolean;
-  /** The rows of transactions that an answer has read so far, so that its other queries need not request them again. */
+  /** The rows of transactions that an answer has read so far. Other queries of the same answer reuse these rows. */
   readonly answered?: Map<string, Promise<ByIdRow[]>>;
   /**
-   * Earliest start of the events that are kept: earlier events were dropped, except pinned ones; 0 if none were
-   * dropped.
+   * Earliest start of the events that are kept; 0 if no events were dropped. Of earlier events, only pinned events are
+   * kept.
    */
   oldestNs(): Promise<bigint>;
 }
 
-/** If there is no `pinning`, the account that reads must be allowed to write pins. */
+/** Creates a fleet from its connections. If `pinning` is omitted, the account of `connection` also writes pins. */
 export function createFleet(
   connection: Connection,
   about: Pick<Fleet, 'bucketNs' | 'isCluster'>,
@@ -39,7 +39,7 @@ export function closeFleet({ connection, pinning }: Fleet): void {
   if (pinning !== connection) pinning.close();
 }
 
-/** Returns the table to read from; if there are several shards, it is the table that covers all of them. */
+/** Returns the table to read from. In a cluster, it is the distributed table, which covers all shards. */
 export function chooseTableSql({ isCluster }: Fleet, name: string): Sql {
   return identifier(isCluster ? nameDistributedTable(name) : name);
 }
@@ -74,7 +74,7 @@ export async function withFleetErrors<Result>(work: () => Promise<Result>): Prom
   }
 }
 
-/** Works like `withFleetErrors`, for work that is done in steps. */
+/** Does the same as `withFleetErrors` for work that runs in steps. */
 export async function* withFleetStepErrors<Value, Result>(
   work: AsyncGenerator<Value, Result>,
 ): AsyncGenerator<Value, Result> {

@@ -1,4 +1,4 @@
-/** Reads what the tables of a fleet contain besides events: names, and the reports of nodes. */
+/** Reads names and the reports of nodes from the tables of a fleet. */
 
 import { type RowOf, readTypedRows, requireSingleRow, type Shape } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
@@ -29,7 +29,7 @@ export async function readFleetServices(fleet: Fleet): Promise<string[]> {
   return [...new Set([...names, ...kept])].sort();
 }
 
-/** A node without events is known from its reports. */
+/** Reads the names of all nodes. A node that has sent no events is known from its reports. */
 export async function readFleetNodes(fleet: Fleet): Promise<string[]> {
   const said = chooseTableSql(fleet, 'node');
   const sent = chooseTableSql(fleet, 'segment');
@@ -53,7 +53,7 @@ export async function readFleetLosses(
     ...(toNs !== undefined ? [sql`from_ns < ${clampTime(toNs)}`] : []),
     ...buildNodeConditions(nodes),
   ];
-  // A loss that has grown may have a row for each of its states.
+  // A loss may have several rows, because its count may grow.
   const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose
 FROM ${chooseTableSql(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss_id ORDER BY recording, loss_id`;
   const shape = { began_ns: 'number', ended_ns: 'number', lost: 'number', why: 'text', whose: 'text' } as const;
@@ -81,7 +81,10 @@ export async function readFleetRecordings(fleet: Fleet): Promise<KnownRecording[
   return rows.map(({ node, recording }) => ({ node, recording }));
 }
 
-/** A node whose last contact is longer ago than `forgetNs` counts as gone, because hosts of a fleet come and go. */
+/**
+ * Reads the spans in which nodes were recorded. A node whose last contact is longer ago than `forgetNs` counts as gone,
+ * because hosts of a fleet come and go.
+ */
 export async function readFleetSpans(
   fleet: Fleet,
   nodes: readonly string[] | undefined,
@@ -120,8 +123,8 @@ const hasEnded = ({ ended_ns, watermark_ns }: { ended_ns: bigint; watermark_ns: 
 const UNREADABLE = { events: [], lost: [], unlisted: UNKNOWN_UNLISTED };
 
 /**
- * Reads the calls and requests in progress from each node's last report. None of them had ended by the time up to which
- * the node's events have arrived.
+ * Reads the calls and requests in progress from each node's last report. All of them were still in progress at the time
+ * up to which the node's events have arrived.
  */
 export async function readFleetUnended(fleet: Fleet, nodes: readonly string[] | undefined): Promise<UnendedEvents> {
   if (nodes?.length === 0) return { events: [], lost: [], unlisted: [] };
@@ -141,7 +144,7 @@ WHERE ${and(buildNodeConditions(nodes))} ORDER BY recording`;
     rows.map((row) => ({
       node: row.node,
       untilNs: row.watermark_ns,
-      // A killed agent reports no end: its recording is over once the node has begun another recording.
+      // A killed agent reports no end, so its recording counts as ended when the node has begun another recording.
       isOpen: !hasEnded(row) && begunNs.get(row.node)! <= max(row.created_ns, row.watermark_ns),
       ...(parseUnended(row.in_progress) ?? UNREADABLE),
     })),
@@ -149,7 +152,8 @@ WHERE ${and(buildNodeConditions(nodes))} ORDER BY recording`;
 }
 
 /**
- * A node may have several recordings, and a recording may have several rows until they are merged: the latest counts.
+ * Reads the measured clock of each node from its latest row. A node may have several recordings, and a recording may
+ * have several rows until the server merges them.
  */
 export async function readFleetClocks(fleet: Fleet, nodes: readonly string[]): Promise<MeasuredClock[]> {
   if (nodes.length === 0) return [];
@@ -204,7 +208,7 @@ FROM ${chooseTableSql(fleet, 'clock')} WHERE recording IN (${ids}) GROUP BY reco
 
 /* Health of a fleet: its nodes, parts and disks. */
 
-/** Time limit of each statement about health, because a scrape or a load balancer does not wait for long. */
+/** Time limit of each statement about health, because load balancers and scrapes of metrics do not wait long. */
 const ANSWER_MS = 5_000;
 
 const HOUR_NS = 3_600_000_000_000n;
@@ -234,7 +238,7 @@ async function readFleetState(fleet: Fleet): Promise<FleetState> {
   SELECT count() AS n FROM system.parts WHERE active AND database = ${database} GROUP BY table, partition)`,
     { most: 'number' },
   );
-  // Partitions are hours since the epoch, and the oldest partition is found faster than the oldest row.
+  // A partition's name is its hour since the epoch. Finding the oldest partition is faster than finding the oldest row.
   const [events] = await readHealthRows(
     fleet,
     sql`SELECT toUInt64(count()) AS n, min(toUInt64OrZero(partition)) AS hour
@@ -281,8 +285,8 @@ const NODES = {
 } as const;
 
 /**
- * Counts each node by its latest recording. The times of a node are those of its own clock, so the clock's offset is
- * added before they are compared with the server's time.
+ * Counts each node by its latest recording. A node reports times by its own clock, so the clock's offset is added
+ * before a time is compared with the server's time.
  */
 async function countFleetNodes(fleet: Fleet): Promise<FleetNodes> {
   const nowNs = sql`toInt64(toUnixTimestamp(now())) * 1000000000`;
@@ -306,6 +310,6 @@ FROM (${judged})`,
   const row = requireSingleRow(found);
   const counts = { current: Number(row.current), silent: Number(row.silent), ended: Number(row.ended) };
   const lags = [row.lag_0, row.lag_1, row.lag_2, row.lag_3];
-  // Clocks are read in whole seconds, so a node without a lag may seem to be ahead.
+  // The server's time is read in whole seconds, so the lag of a node may seem to be negative.
   return { counts, lagNs: counts.current === 0 ? [] : lags.map((value) => (value < 0n ? 0n : value)) };
 }

@@ -1,4 +1,7 @@
-/** Pins in the tables of a fleet. Pinned events are copied so that retention can still drop whole hours. */
+/**
+ * Pins in the tables of a fleet. Pinned events are copied to tables of their own, so that retention can still drop
+ * whole hours of the other tables.
+ */
 import { requireSingleRow } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { copyPinned, countPinned } from '../../../agent/clickhouse/pins/pin_copies.ts';
@@ -12,16 +15,16 @@ import { findFleetTransactions } from './transactions_by_id.ts';
 
 export interface PinLimits {
   pinsMax: number;
-  /** Maximum number of events that all pins together keep. */
+  /** Maximum number of events that all pins keep together. */
   eventsMax: number;
 }
 
 export const PIN_LIMITS: PinLimits = { pinsMax: 1000, eventsMax: 50_000_000 };
 
-/** Error codes with which a server refuses an account that may only read or that lacks a right. */
+/** Error codes with which a server refuses a statement of an account that may only read or that lacks a right. */
 const REFUSED: readonly unknown[] = [164, 497];
 
-/** If a transaction is pinned again, it stays pinned, and the longer period before it counts. */
+/** Pins a transaction. If it is already pinned, the pin covers the longer of the two periods before the transaction. */
 export async function pinIn(fleet: Fleet, request: PinRequest, limits: PinLimits): Promise<Pin[] | undefined> {
   const { transactionId, beforeNs, nowNs } = request;
   const summary = (await findFleetTransactions(fleet, [transactionId])).get(transactionId);
@@ -39,7 +42,8 @@ export async function pinIn(fleet: Fleet, request: PinRequest, limits: PinLimits
     pinnedNs: known?.pinnedNs ?? nowNs,
   };
   await refuseTooMany(fleet, wanted, known, limits);
-  // Retention looks for pins before it drops events, and it copies pinned events that have not been copied yet.
+  // The pin is written before its events are copied. Retention reads the pins before it drops events, and itself copies
+  // pinned events that have not been copied yet.
   await withWriteErrors(async () => {
     await writePin(fleet.pinning, wanted);
     await copyPinned(fleet.pinning, fleet, wanted);

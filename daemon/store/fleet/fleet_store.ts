@@ -1,4 +1,4 @@
-/** The store of a fleet: ClickHouse tables that the senders of the nodes fill. */
+/** The store of a fleet. It reads ClickHouse tables into which the nodes' senders write. */
 
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -33,20 +33,23 @@ export interface FleetStoreOptions {
   eventsMax?: number;
   pinLimits?: PinLimits;
   /**
-   * A node whose last contact is longer ago than this counts as gone: later events of the node are not missing from an
-   * answer, unless the query names the node.
+   * A node whose last contact is longer ago than this counts as gone. An answer then does not count as incomplete
+   * because of this node, except if the query names the node.
    */
   forgetNs?: bigint;
-  /** A tail holds events back for this long, so that earlier events can still arrive before them. */
+  /** A tail delays events by this time, so that earlier events can still arrive before them. */
   tailLagNs?: bigint;
   /** File that keeps the nodes of the shards across restarts. */
   nodesFile?: NodesFile | undefined;
 }
 
-/** Most events arrive 6 to 16 s after they began. */
+/** Default delay of a tail. Most events arrive 6 to 16 s after they began. */
 export const TAIL_LAG_NS = 20_000_000_000n;
 
-/** Queries that may be about one transaction, so that they can share rows of the transaction that were already read. */
+/**
+ * Creates the queries that may be about one transaction. The queries of one answer share the transaction's rows that
+ * they have read.
+ */
 function createQuestions(reading: Fleet) {
   const { slowest, explain } = createFleetPasses(reading);
   return {
@@ -61,7 +64,7 @@ function createQuestions(reading: Fleet) {
   } satisfies Partial<Store>;
 }
 
-/** The store owns the connections, and closes them. */
+/** Creates the store, which owns the fleet's connections and closes them. */
 export function createFleetStore(
   fleet: Fleet,
   {
@@ -113,7 +116,10 @@ export function createFleetStore(
   return store;
 }
 
-/* Finds one event by its id: the event's segment gives the time, by which the table of events is sorted. */
+/*
+ * Finds one event by its id. The table of events is sorted by time, so the event's segment is read first to find the
+ * time.
+ */
 
 async function findFleetEvent(fleet: Fleet, eventId: string): Promise<ApiEvent | undefined> {
   const id = parseEventId(eventId);
@@ -128,7 +134,7 @@ WHERE ${recording} AND first_number <= ${id.number} AND end_number > ${id.number
   const times = segment && { firstNs: segment.t_min, lastNs: segment.t_max };
   const statements = [
     ...(times ? [buildEventSql(fleet, { ...asked, times }, false)] : []),
-    // Pinned events have no segment, but they are so few that no time is needed to find one.
+    // Pinned events may have no segment, but there are so few that they can be searched without a time.
     ...((await fleet.oldestNs()) > (times?.firstNs ?? 0n) ? [buildPinnedSql(fleet, asked)] : []),
   ];
   for (const statement of statements)

@@ -1,7 +1,7 @@
 /**
- * Follows a fleet from a position: losses and late events in their order of arrival, then events in the total order up
- * to some time ago. An event counts once its segment has arrived: if a row is visible before its segment, its event is
- * given later, as a late event.
+ * Follows a fleet from a position. A batch has losses and late events in their order of arrival, and then events in the
+ * total order, up to `lagNs` ago. An event counts only after its segment has arrived. If an event's row is visible
+ * before its segment, the event is returned later, as a late event.
  */
 
 import { crc32 } from 'node:zlib';
@@ -20,21 +20,22 @@ import { buildEventConditionSql } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { buildEventSql, buildFollowingSql, scanFleet } from './scan.ts';
 
-/** Number of rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
+/** Number of rows that one batch reads. It limits the memory of a batch that waits for a slow client. */
 const BATCH_ROWS = 1024;
 /** Number of segments whose late events are read by one statement. */
 const SEGMENTS_TOGETHER = 64;
-/** Interval at which the tables are queried, unless more events are due. */
+/** Interval at which the tables are queried. If more events are due, the next query follows at once. */
 const QUERY_EVERY_NS = 1_000_000_000n;
 
-/** State that a position's id omits: if this state is missing, late events of the overlap are given again. */
+/**
+ * State that a position's id omits. Without this state, a tail repeats late events that arrived in the last OVERLAP_S
+ * seconds.
+ */
 interface Memory {
-  /**
-   * Names of the segments of the overlap whose late events were given, and the counts of the losses that were given.
-   */
+  /** Names of recent segments whose late events were returned, and the counts of the losses that were returned. */
   readonly segments: ReadonlySet<string>;
   readonly losses: ReadonlyMap<string, number>;
-  /** Segments whose late events were given only up to a key. */
+  /** Segments whose late events were returned only up to the key `after`. */
   readonly late?: { segments: readonly ArrivedSegment[]; after: RowKey | undefined } | undefined;
   /** Time of the last query of the tables; undefined if more events are due. */
   readonly queriedNs?: bigint | undefined;
@@ -47,7 +48,10 @@ interface KnownPosition extends FollowPosition, ArrivalPosition {
 const EMPTY: Memory = { segments: new Set(), losses: new Map() };
 let positions = 0;
 
-/** The id is made on demand, because most positions are only continued. */
+/**
+ * Creates a position that encodes its id on demand. Most positions are only passed to the next `follow`, which needs no
+ * id.
+ */
 function createKnownPosition(position: ArrivalPosition, memory: Memory): KnownPosition {
   const { fromNs, key, arrivedS } = position;
   const sharedAs = `fleet ${++positions}`;
@@ -64,8 +68,8 @@ function createKnownPosition(position: ArrivalPosition, memory: Memory): KnownPo
 }
 
 /**
- * The tail begins with events that arrive from now on, or with events that began at `sinceNs` or later; `horizonNs` is
- * approximately now.
+ * Returns the position of a new tail. The tail begins with events that arrive from now on, or with events that began at
+ * `sinceNs` or later. `horizonNs` is approximately now.
  */
 export async function startFollowing(
   fleet: Fleet,
@@ -84,7 +88,7 @@ export function parseFollowPosition(id: string): FollowPosition | undefined {
   return position && createKnownPosition(position, EMPTY);
 }
 
-/** Builds the memory of a tail that was given all events and losses that have arrived. */
+/** Builds the memory of a tail after all arrived events and losses were returned. */
 function buildMemory({ segments, losses }: Arrivals, before: Memory, queriedNs?: bigint): Memory {
   return {
     segments: new Set(segments.map(({ name }) => name)),
@@ -103,7 +107,7 @@ function buildBatch({ position, memory, followed }: FleetBatchDraft, complete: b
   return { followed, position: createKnownPosition(position, memory), complete };
 }
 
-/** Returns undefined if `signal` aborts. */
+/** Returns the batch that follows a position; undefined if `signal` aborts. */
 export async function follow(
   fleet: Fleet,
   request: FollowRequest,
@@ -136,7 +140,7 @@ function addLosses(draft: FleetBatchDraft, { losses }: Arrivals): void {
     if (before !== undefined && before >= loss.lost) continue;
     counts.set(name, loss.lost);
     const fromNs = loss.cause === 'retention' && loss.fromNs < key.timestampNs ? key.timestampNs : loss.fromNs;
-    // Retention mostly removes events that this tail has already given.
+    // Skips a loss by retention if it removed only events that this tail has already returned.
     if (loss.cause === 'retention' && loss.toNs < fromNs) continue;
     const lost = loss.lost - (before ?? 0);
     draft.followed.push({ kind: 'lost', id: encodePosition(draft.position), loss: { ...loss, fromNs, lost } });
@@ -214,9 +218,9 @@ async function addOrdered(
 }
 
 /*
- * The progress of a live tail in the tables of a fleet. Events up to `key` were given if their segments had arrived
- * before `arrivedS`, by the server's clock; events up to `key` that arrive later are late. The position is encoded
- * as an id, opaque to clients:
+ * The position of a live tail in the tables of a fleet. Events up to `key` were returned if their segments had arrived
+ * before `arrivedS`, by the server's clock. Events up to `key` that arrive later are late events. The position is
+ * encoded as an id, opaque to clients:
  *
  *   [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64, recording u64, number u64][arrived s u32]
  */
@@ -228,7 +232,7 @@ interface ArrivalPosition {
   readonly arrivedS: bigint;
 }
 
-/** Version of these positions; positions in recordings have version 1. */
+/** Version of the encoded positions in a fleet. Positions in recordings have version 1. */
 const VERSION = 2;
 const [CHECKSUM, FROM, KEY_TIME, KEY_RECORDING, KEY_NUMBER, ARRIVED, END] = [1, 5, 13, 21, 29, 37, 41] as const;
 
@@ -249,10 +253,10 @@ export function encodePosition({ fromNs, key, arrivedS }: ArrivalPosition): stri
   return bytes.toString('base64url');
 }
 
-/** Returns undefined if the text is not the id of a position. */
+/** Decodes an id; returns undefined if the text is not the id of a position. */
 export function decodePosition(text: string): ArrivalPosition | undefined {
   const bytes = Buffer.from(text, 'base64url');
-  // Buffer.from skips characters that are not base64, so only text that encoding its bytes gives again is accepted.
+  // Buffer.from skips invalid characters, so the text is accepted only if encoding the bytes returns the same text.
   const isOurs =
     bytes.length === END &&
     bytes.toString('base64url') === text &&
@@ -273,13 +277,13 @@ export function decodePosition(text: string): ArrivalPosition | undefined {
 /* Recent arrivals at a fleet: segments and losses, by the server's clock. */
 
 /**
- * Number of seconds that are read again, because a row may become visible this long after its time of arrival, and the
- * clocks of servers differ.
+ * Number of seconds of arrivals that each query reads again. A row may become visible this long after its time of
+ * arrival, and the clocks of servers differ.
  */
 const OVERLAP_S = 5n;
 
 export interface ArrivedSegment {
-  /** Name that stays the same if the segment is sent again. */
+  /** Name of the segment, which stays the same if the segment is sent again. */
   name: string;
   recording: bigint;
   firstNumber: bigint;
@@ -324,7 +328,10 @@ FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, first_number`, table
 GROUP BY recording, first_number HAVING min(arrived) >= ${bound} ORDER BY min(arrived), recording, first_number`;
 }
 
-/** A loss that has grown counts as a new arrival; a loss that was only sent again does not. */
+/**
+ * Builds the statement for losses. A loss whose count has grown is a new arrival; a loss that was only sent again is no
+ * new arrival.
+ */
 function buildLossesSql(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
   const table = chooseTableSql(fleet, 'loss');
   return sql`SELECT recording, loss_id, any(node) AS at, any(cause) AS why, min(from_ns) AS first, max(to_ns) AS last,
@@ -333,13 +340,13 @@ FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, loss_id`, table, bou
 GROUP BY recording, loss_id HAVING lost > before OR is_known = 0 ORDER BY min(arrived), recording, loss_id`;
 }
 
-/** Builds the condition for keys of which a row arrived at `bound` or later. */
+/** Builds the condition for keys that have a row that arrived at `bound` or later. */
 function buildArrivedSql(fleet: Fleet, key: Sql, table: Sql, bound: Sql): Sql {
   const keys = sql`(SELECT ${key} FROM ${table} WHERE arrived >= ${bound})`;
   return fleet.isCluster ? sql`(${key}) GLOBAL IN ${keys}` : sql`(${key}) IN ${keys}`;
 }
 
-/** A tail gets neither events nor losses of the nodes that it excludes. */
+/** Builds the condition on nodes. A tail has no events or losses of excluded nodes. */
 function buildNodesSql({ nodes, excluded }: EventFilter): Sql {
   const buildNameListSql = (some: readonly string[]) => list([...new Set(some)].map(text));
   return and([
@@ -416,16 +423,16 @@ FROM ${chooseTableSql(fleet, 'segment')} WHERE ${or(wanted)} GROUP BY recording,
     (byRecording.get(recording) ?? []).some((row) => row.first_number <= number && row.end > number);
 }
 
-/* Reads those events of some segments that are not after a key. */
+/* Reads the events of some segments up to a key. */
 
 interface LateRequest {
   filter: EventFilter;
   segments: readonly ArrivedSegment[];
   /** Earliest start of the events. */
   fromNs: bigint;
-  /** Key that no event comes after. */
+  /** Inclusive upper bound of the events' keys. */
   key: RowKey;
-  /** Key that all events come after, if it is given. */
+  /** Exclusive lower bound of the events' keys; undefined if there is none. */
   after: RowKey | undefined;
   rowsMax: number;
 }
@@ -464,7 +471,7 @@ function buildInSegmentSql({ recording, firstNumber, endNumber }: ArrivedSegment
   return sql`(recording = ${recording} AND number >= ${firstNumber} AND number < ${endNumber})`;
 }
 
-/* Rows of blocks, each with its place in the total order and its JSON. */
+/* Rows of blocks, each with its key and its JSON. */
 
 interface FollowedRow {
   key: RowKey;

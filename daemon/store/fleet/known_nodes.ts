@@ -1,17 +1,17 @@
 /**
- * Remembers which recordings of which nodes the shards have, in order to name the nodes of an unavailable shard. For
- * each recording, shards are counted, because a node that has moved to another shard has left a part of the recording
- * on the first shard.
+ * Remembers the recordings of each node, in order to name the nodes of an unavailable shard. For each recording, the
+ * shards that have it are counted: if a node moves to another shard, both shards have a part of its recording.
  */
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { KnownRecording } from './fleet_info.ts';
 
 export interface KnownNodes {
-  /** Notes the recordings of these nodes, or of all nodes, that were found while all shards answered. */
+  /** Stores the recordings of these nodes, or of all nodes, that were found while all shards answered. */
   learn(found: readonly KnownRecording[], nodes: readonly string[] | undefined): void;
   /**
-   * Notes the recordings that some shards have. Returns the nodes that lack recordings, among these nodes or among all.
+   * Compares the recordings that the available shards have with the known recordings of these nodes, or of all nodes.
+   * Returns the nodes whose recordings are missing.
    */
   compare(found: readonly KnownRecording[], nodes: readonly string[] | undefined): string[];
   names(): string[];
@@ -71,17 +71,17 @@ function mergeMaxCounts(before: CountsByRecording = new Map(), counts: CountsByR
 }
 
 /*
- * Keeps the last known nodes of a fleet in a file beside the stored sessions, so that a daemon that starts while a
- * shard is unavailable can name the missing nodes. A file that is not readable or not writable does no harm.
+ * Keeps the last known nodes of a fleet in a file next to the stored sessions. Thus a daemon that starts while a shard
+ * is unavailable can name the missing nodes. If the file cannot be read or written, the daemon works without it.
  */
 
 export interface NodesFile {
   path: string;
-  /** Identifies the fleet: a file with the nodes of another fleet is not used. */
+  /** Identifies the fleet, because a file with the nodes of another fleet must not be used. */
   fleet: string;
 }
 
-/** Number of shards that have each recording of each node. */
+/** Maps each node, and each of its recordings, to the number of shards that have the recording. */
 type RecordingCounts = Map<string, Map<bigint, number>>;
 
 interface Written {
@@ -89,7 +89,7 @@ interface Written {
   nodes: Record<string, [recording: string, count: number][]>;
 }
 
-/** Returns undefined if there is no usable file. */
+/** Reads the nodes from the file; returns undefined if there is no usable file. */
 function readNodes({ path, fleet }: NodesFile): RecordingCounts | undefined {
   try {
     const written = JSON.parse(readFileSync(path, 'utf8')) as Written;
@@ -109,6 +109,6 @@ function writeNodes({ path, fleet }: NodesFile, known: RecordingCounts): void {
     writeFileSync(`${path}.new`, text, { mode: 0o600 });
     renameSync(`${path}.new`, path);
   } catch {
-    // The next change is another attempt to write the file.
+    // The file is written again at the next change.
   }
 }

@@ -1,4 +1,6 @@
-/** Lists transactions in pages: a statement ranks the transactions, and the tables of ids contain their summaries. */
+/**
+ * Lists transactions in pages. A statement ranks the transactions, and their summaries are read from the table `by_id`.
+ */
 
 import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { hashText53 } from '../../../agent/recording/format/text_hash.ts';
@@ -7,7 +9,7 @@ import { type Fleet, readRows } from './fleet.ts';
 import { buildSelectionSql, createReachFinder, readReach, readSelectedTransactions } from './selected_transactions.ts';
 import { findFleetTransactions } from './transactions_by_id.ts';
 
-/** A transaction with its place in the order of a list. */
+/** A transaction with the values by which a list is sorted. */
 interface Ranked {
   id: string;
   value: bigint;
@@ -41,7 +43,7 @@ export async function* listFleetTransactions(
     yield;
     for (const { id } of shown) {
       const summary = summaries.get(id);
-      // Only the summary shows whether a transaction began long before the time of the filter.
+      // The statement does not see rows long before the filter's time, so only the summary has the true start.
       if (summary && summary.firstTimestampNs >= fromNs) transactions.push(summary);
     }
     const last = found.length > shown.length ? shown.at(-1) : undefined;
@@ -80,8 +82,8 @@ function buildAfterSql(value: Sql, { value: last, transactionId }: TransactionKe
 }
 
 /**
- * Ranks, in this process, transactions that were chosen by their events: a statement may not have room for their
- * hashes.
+ * Ranks, in this process, transactions that were chosen by their events, because all their hashes may not fit into a
+ * statement.
  */
 async function* rankLocally(
   fleet: Fleet,

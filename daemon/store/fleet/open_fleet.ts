@@ -16,7 +16,7 @@ export interface FleetSettings extends ConnectionSettings {
   pins?: Pick<ConnectionSettings, 'user' | 'passwordFile'> | undefined;
 }
 
-/** Throws a UserError on failure, including if a server cannot be reached. */
+/** Opens the fleet. Throws a UserError on failure, for example if a server cannot be reached. */
 export async function openFleet(settings: FleetSettings): Promise<Fleet> {
   const connection = connect(settings);
   const pinning = settings.pins ? connectToPin(settings, connection) : connection;
@@ -66,8 +66,8 @@ async function refuseLeavingOut(connection: Connection): Promise<void> {
 /* Measures how long a server takes for statements. */
 
 /**
- * `onStatement` gets the duration of each statement in seconds when the statement ends, even if it failed or was given
- * up.
+ * Returns a fleet that calls `onStatement` with the duration in seconds whenever a statement ends, even if it fails or
+ * is aborted.
  */
 export function measureFleet(fleet: Fleet, onStatement: (seconds: number) => void): Fleet {
   const { connection } = fleet;
@@ -80,7 +80,7 @@ export function measureFleet(fleet: Fleet, onStatement: (seconds: number) => voi
   };
 }
 
-/** Counts only the time that is spent waiting for the server, not the time that the reader takes between blocks. */
+/** Measures only the time spent waiting for the server, not the time between two reads of blocks. */
 async function* measureStatement(
   blocks: AsyncGenerator<NativeBlock>,
   onStatement: (seconds: number) => void,

@@ -1,6 +1,6 @@
 /**
- * Scans the table `event` in the total order, in steps of time: a page mostly needs the first bucket alone, and sorting
- * more would take the server time and memory. Steps grow while they find little:
+ * Scans the table `event` in the total order, in steps of time. A page mostly needs only the first time bucket, and
+ * sorting more rows would cost the server time and memory. Steps grow while they find few rows:
  *
  *   buckets   | 1 | 2     | 4             | 8 ...
  */
@@ -20,18 +20,20 @@ import { buildEventConditionSql, computeTimeRange, parseTraceId, type StartRange
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { readTransactionRows } from './transactions_by_id.ts';
 
-/** Maximum number of rows that one statement returns: the server keeps as many rows in memory to sort them. */
+/** Maximum number of rows that one statement returns. The server keeps this many rows in memory while it sorts. */
 const STATEMENT_ROWS_MAX = 65_536;
-/** Smallest row limit of a statement, for large rows, such as rows with long paths: this many rows always fit. */
+/**
+ * Minimum row limit of a statement, for large rows such as rows with long paths. This many rows always fit into memory.
+ */
 const STATEMENT_ROWS_MIN = 1024;
 const STEP_NS_MAX = 2n ** 64n;
 const STEP_NS_MIN = 1_000_000n;
-/** A step is planned for this many times the number of wanted rows, because events are not spread evenly. */
+/** A step is planned for this many times the wanted rows, because events are not spread evenly over time. */
 const ROWS_SPARE = 2;
 
 type Order = ScanRequest['order'];
 
-/** `also` contains conditions besides those of the filter. */
+/** Yields the events that the filter and the conditions in `also` select. */
 export async function* scanFleet(
   fleet: Fleet,
   { filter, order, after, limit = Number.POSITIVE_INFINITY, columns: wanted }: ScanRequest,
@@ -113,24 +115,24 @@ function isOfTimesAlone({ fromNs: _, toNs: __, ...others }: ScanRequest['filter'
 }
 
 interface Steps {
-  /** Whether steps may contain far more rows than are wanted. */
+  /** Whether a step may contain far more rows than the scan wants. */
   readonly areLong: boolean;
-  /** Returns the step to read now; undefined after the last step. */
+  /** Returns the current step; undefined after the last step. */
   next(): StartRange | undefined;
-  /** Skips the times that come before this time in the order of the scan. */
+  /** Skips all times that precede `timeNs` in the order of the scan. */
   skipTo(timeNs: bigint): void;
-  /** Notes that the step was read up to this time: the next step begins there and is shorter. */
+  /** Reports that the step was read only up to `timeNs`. The next step begins at `timeNs` and is shorter. */
   stopAt(timeNs: bigint): void;
   /** Shortens the current step so that it ends where this range ends. */
   cutTo(range: StartRange): void;
-  /** Notes that the current step was read to its end. */
+  /** Reports that the current step was read to its end. */
   pass(foundLittle: boolean): void;
 }
 
 interface StepOptions {
   order: Order;
   fleet: Fleet;
-  /** Number of wanted rows; undefined unless the scan selects rows by time alone. */
+  /** Number of wanted rows, if the scan selects rows only by time; otherwise undefined. */
   wholeRows: number | undefined;
 }
 
@@ -203,8 +205,9 @@ function toRowKey({ timestamp_ns: timestampNs, event_id }: EventKey): RowKey {
 }
 
 /*
- * Finds the part of a step that contains the rows of a page. Reading only times takes the server a fraction of the time
- * that all columns take, and the part is short where a filter leaves few rows or a page needs few rows:
+ * Finds the part of a step that contains the rows of a page, by a probe that reads only times. The probe takes a
+ * fraction of the time that reading all columns takes. The part is short if the filter selects few rows or the page
+ * needs few rows:
  *
  *   step          |                                  |
  *   selected          x   x x   x     x  x   x  x
@@ -225,7 +228,7 @@ function isWorthProbing({ selected, limit = Number.POSITIVE_INFINITY }: ProbeReq
 }
 
 interface Probed {
-  /** Time from the first row to the last one, among at most `rowsMax` rows; undefined if there are no rows. */
+  /** Range from the first row to the last row, of at most `rowsMax` rows; undefined if there are no rows. */
   range: StartRange | undefined;
   /** Whether the step may have more rows. */
   hasMore: boolean;
@@ -240,14 +243,14 @@ FROM (${buildEventTimesSql(fleet, asked, withPinned)})`;
   return { range, hasMore: row.found === BigInt(asked.rowsMax) };
 }
 
-/* Finds the ranges of time in which the table `event` has rows that match a filter, and conditions that hold there. */
+/* Finds the time ranges in which the table `event` may have rows that match a filter. */
 
 interface ScanRanges {
-  /** Ranges in ascending order, of which no two touch. */
+  /** Ranges in ascending order, with gaps between them. */
   ranges: StartRange[];
-  /** Conditions besides those of the filter, with which the server finds the rows by the key of the table. */
+  /** Additional conditions with which the server finds the rows by the table's key. */
   more: Sql[];
-  /** Number of all events in the ranges, whatever the filter; undefined for short ranges, which need no steps. */
+  /** Number of all events in the ranges, regardless of the filter; undefined for short ranges, which need no steps. */
   events: bigint | undefined;
 }
 
@@ -255,7 +258,7 @@ interface ScanRanges {
 const GAP_BUCKETS = 2n;
 const TOUCHED = { t_min: 'number', t_max: 'number', owners: 'texts' } as const;
 
-/** Only pinned events are left among the events that began before `oldestNs`. */
+/** Finds the ranges to scan. Of the events that began before `oldestNs`, only pinned events are left. */
 async function findScanRanges(
   fleet: Fleet,
   filter: EventFilter,
@@ -307,7 +310,7 @@ PREWHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
   return readRows(fleet, statement, TOUCHED);
 }
 
-/** Finds the range of committed segments: rows of other segments do not belong to an answer yet. */
+/** Finds the range of committed segments, because rows of other segments do not belong to an answer yet. */
 async function findSegmentRanges(fleet: Fleet, conditions: readonly Sql[], times: StartRange): Promise<ScanRanges> {
   const statement = sql`SELECT sum(n) AS events, min(t_min) AS first_ns, max(t_max) AS last_ns
 FROM ${chooseTableSql(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
@@ -369,11 +372,14 @@ interface AskedEvents {
   conditions: readonly Sql[];
   order: Order;
   rowsMax: number;
-  /** Whether the conditions, not counting those on times, select few of the rows at these times. */
+  /** Whether the conditions other than the time range select few of the rows in the time range. */
   selectFew?: boolean;
 }
 
-/** A pinned event that retention has not dropped has several rows in the answer, which are adjacent. */
+/**
+ * Builds the statement that reads events. A pinned event that retention has not dropped has several adjacent rows in
+ * the answer.
+ */
 export function buildEventSql(fleet: Fleet, asked: AskedEvents & { times: StartRange }, withPinned: boolean): Sql {
   const conditions = [buildTimeRangeSql(fleet.bucketNs, asked.times), ...asked.conditions];
   const kept = selectFrom(chooseTableSql(fleet, 'event'), { ...asked, conditions });
@@ -401,8 +407,9 @@ export function buildPinnedSql(fleet: Fleet, asked: AskedEvents): Sql {
 }
 
 /**
- * The server reads the other columns only for rows that PREWHERE selects. PREWHERE contains all conditions, or, if
- * `selectFew` is set, one condition that the server moves there itself, which is not one on times.
+ * Builds the selection from one table. The server reads the other columns only for rows that PREWHERE selects. PREWHERE
+ * contains all conditions. If `selectFew` is set, the server itself chooses the condition for PREWHERE, and does not
+ * choose the time range.
  */
 function selectFrom(table: Sql, asked: AskedEvents): Sql {
   return sql`SELECT ${columns(asked.selected)} FROM ${table}

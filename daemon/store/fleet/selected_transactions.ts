@@ -1,7 +1,7 @@
 /**
- * Selects transactions from the table `transaction`: each segment has a row for each of its transactions, and all rows
- * with the same id belong to one transaction. Rows up to an hour before and after the filter's time are read too, so
- * that the start and the duration of a transaction are right even if it extends beyond that time.
+ * Selects transactions from the table `transaction`. Each segment has a row for each of its transactions, and all rows
+ * with the same id belong to one transaction. Rows up to an hour before and after the filter's time are read too. Thus
+ * the start and the duration are correct for transactions that extend beyond the filter's time.
  */
 import type { NativeBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { decodeText } from '../../../agent/clickhouse/native/texts.ts';
@@ -14,7 +14,7 @@ import { dropEmptyNames } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 
 const HOUR_NS = 3_600_000_000_000n;
-/** Maximum time in a recording, which stores times as signed numbers. */
+/** Maximum time in a recording. Recordings store times as signed 64-bit numbers. */
 const STORED_MAX = I64_MAX;
 const WORD = 2 ** 32;
 /** Number of rows after which other work can run. */
@@ -22,16 +22,15 @@ const CHUNK_ROWS = 8192;
 
 /** Optional columns of a selection, besides hash, started, lasted and has_failed. */
 interface Selected {
-  /** Adds whole_id, which takes as long as the rest of the statement. */
+  /** Adds whole_id. This doubles the time of the statement. */
   withIds?: boolean;
   /** Adds on_nodes. */
   withNodes?: boolean;
 }
 
 /**
- * Builds a statement that groups transactions by the hashes of their ids, as a recording's tables do; undefined if no
- * transaction can match. The statement's aliases differ from the names of the table's columns, because its aggregate
- * functions read these columns.
+ * Builds a statement that groups rows by the hash of the transaction's id, as the tables of recordings do; undefined if
+ * no transaction can match. Aliases differ from column names, because the aggregate functions must read the columns.
  */
 export async function buildSelectionSql(
   fleet: Fleet,
@@ -72,7 +71,7 @@ export async function buildSelectionSql(
     ...(withNodes || nodes || excluded?.nodes ? [sql`groupUniqArray(CAST(node AS String)) AS on_nodes`] : []),
     ...(excluded?.services ? [sql`groupUniqArrayArray(services) AS of_services`] : []),
   ];
-  // Duplicate rows change none of these aggregates, so they are not removed.
+  // Duplicate rows are not removed, because they do not change these aggregates.
   const rows = tables.map(
     (
       table,
@@ -87,8 +86,8 @@ WHERE service = '' AND ${and([within, ...ofServices])}`,
 }
 
 /**
- * Start of the first own event, among the rows with own events. Rows of an older sender have only the start of their
- * first event.
+ * Start of the first own event. Only rows with own events count. Rows of an older sender lack `own_min`, so the start
+ * of their first event counts.
  */
 const OWN_START = sql`minIf(if(own_min = 0, t_min, own_min), end_max > 0)`;
 /** A transaction without own events began with its first event. */
@@ -106,12 +105,18 @@ function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sq
   return sql`hasAny(${column}, [${list([...new Set(texts)].map(text))}])`;
 }
 
-/** `lower` changes only the case of the letters a to z, as in a recording. */
+/**
+ * Builds the condition that the id contains `part`. As in a recording, `lower` ignores only the case of the letters a
+ * to z.
+ */
 function hasIdPart(part: string): Sql {
   return sql`position(lower(id), lower(${text(part)})) > 0`;
 }
 
-/** Finds transactions by service, which comes first in the key of the table. */
+/**
+ * Builds the condition for transactions of these services. The condition is fast, because the table's key begins with
+ * the service.
+ */
 function buildServiceHashesSql(fleet: Fleet, table: string, services: readonly string[], within: Sql): Sql {
   const hashes = sql`SELECT text_hash FROM ${chooseTableSql(fleet, table)}
 WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
@@ -125,18 +130,18 @@ export async function readReach(fleet: Fleet, selected: Sql): Promise<Transactio
   const shape = { transactions: 'number', first_ns: 'number', last_ns: 'number', nodes: 'texts' } as const;
   const [row] = await readRows(fleet, statement, shape);
   if (!row || row.transactions === 0n) return null;
-  // `toNs` is exclusive, and a lost event may have begun exactly when the last known event ended.
+  // `toNs` is exclusive, so 1 ns is added: a lost event may have begun exactly when the last known event ended.
   return { fromNs: row.first_ns, toNs: row.last_ns + 1n, nodes: [...row.nodes].sort() };
 }
 
-/** Transactions as columns, with the ids and nodes that a list needs. */
+/** Transactions as columns, and the ids and node names for lists. */
 export interface SelectedRows extends TransactionRows {
   /** Call this method only if ids were requested. */
   readId(row: number): string;
   readNodeNames(row: number): string[];
 }
 
-/** Yields all transactions that the filter selects, in no order. Blocks may be empty. */
+/** Yields all transactions that the filter selects, in no particular order. Blocks may be empty. */
 export async function* readSelectedTransactions(
   fleet: Fleet,
   filter: ChosenFilter,
@@ -149,7 +154,10 @@ export async function* readSelectedTransactions(
       yield readSelectedRows(decoded, from, filter.hashes);
 }
 
-/** Reads the rows of a chunk. */
+/**
+ * Reads a chunk of rows that begins at row `from`. If `wanted` is given, only transactions with these hashes are
+ * included.
+ */
 function readSelectedRows(decoded: NativeBlock, from: number, wanted: ReadonlySet<number> | undefined): SelectedRows {
   const length = Math.min(CHUNK_ROWS, decoded.rowCount - from);
   const words = toWords(readNumberColumn(decoded, 'hash', BigUint64Array)).subarray(from * 2);
@@ -174,7 +182,7 @@ function readTexts({ ends, items }: ReturnType<typeof readTextListColumn>, row: 
   return Array.from({ length: ends[row]! - from }, (_, i) => decodeText(items, from + i));
 }
 
-/** Finds the reach of all transactions that are added. */
+/** Creates a finder that returns the reach of all transactions added to it. */
 export function createReachFinder() {
   const nodes = new Set<string>();
   let [first, last, isAny] = [U64_MAX, 0n, false];
@@ -189,7 +197,7 @@ export function createReachFinder() {
         isAny = true;
       }
     },
-    // `toNs` is exclusive, and a lost event may have begun exactly when the last known event ended.
+    // `toNs` is exclusive, so 1 ns is added: a lost event may have begun exactly when the last known event ended.
     reach: (): TransactionReach | null => (isAny ? { fromNs: first, toNs: last + 1n, nodes: [...nodes].sort() } : null),
   };
 }

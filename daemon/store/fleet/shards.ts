@@ -1,4 +1,6 @@
-/** Keeps a fleet readable while a shard is unavailable, and finds the nodes whose events answers then lack. */
+/**
+ * Keeps a fleet readable while a shard is unavailable, and finds the nodes whose events are then missing from answers.
+ */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
@@ -12,10 +14,10 @@ import { type KnownRecording, readFleetNodes, readFleetRecordings } from './flee
 import { createKnownNodes, type NodesFile } from './known_nodes.ts';
 
 export interface Shards {
-  /** The fleet to read: its statements may lack rows of unavailable shards. */
+  /** The fleet to read. Its answers may lack rows of unavailable shards. */
   reading: Fleet;
   watch(): ShardWatch | undefined;
-  /** Notes the recordings that `read` finds for these nodes, or for all nodes. */
+  /** Remembers the recordings that `read` finds for these nodes, or for all nodes. */
   noteRecordings<Found extends KnownRecording>(
     nodes: readonly string[] | undefined,
     read: () => Promise<Found[]>,
@@ -24,7 +26,7 @@ export interface Shards {
   listNodes(): Promise<string[]>;
 }
 
-/** `nodesFile` keeps nodes across restarts. */
+/** Creates the reader of a fleet's shards. `nodesFile` keeps the known nodes across restarts. */
 export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
   if (!fleet.isCluster)
     return {
@@ -37,8 +39,8 @@ export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
   const reading = { ...fleet, connection: reads.connection };
   const known = createKnownNodes(nodesFile);
   /**
-   * The last episode in which a part of the node was unavailable, by node: a node that comes and goes counts as
-   * unavailable until the episode ends.
+   * Maps each node to the last episode in which some of its recordings were unavailable. Such a node counts as
+   * unavailable until the episode ends, even if it answers again in between.
    */
   const lastAway = new Map<string, number>();
 
@@ -107,11 +109,11 @@ const LEAVE_OUT = { skip_unavailable_shards: 1 } as const;
 const SETTING_REFUSED: readonly unknown[] = [164, 452];
 
 interface PartialReads {
-  /** A connection like that of the fleet, but its selects may lack rows. */
+  /** The fleet's connection, except that its selects may lack rows of unavailable shards. */
   connection: Connection;
   /** Number of statements sent so far whose answers may lack rows. */
   count(): number;
-  /** Number of the episode in which shards are left out: the present episode or, if there is none, the next one. */
+  /** Number of the current episode in which shards are left out. Outside an episode, the number of the next episode. */
   episode(): number;
 }
 
@@ -173,8 +175,8 @@ function createPartialReads(fleet: Fleet): PartialReads {
 
   async function* select(statement: Sql, options: Options): AsyncGenerator<NativeBlock> {
     if (await lasts()) return yield* selectLeavingOut(statement, options);
-    // Empty blocks are all the same. They are held back, because an empty block may be all that arrives before the
-    // error.
+    // Empty blocks are all the same. They are yielded only at the end, because a statement may return empty blocks and
+    // then fail.
     let empty: NativeBlock | undefined;
     let isBegun = false;
     try {

@@ -1,6 +1,7 @@
 /**
- * Sums of events by time and group. Senders store sums for each minute of their segments, which suffice if the query
- * groups and filters only by fields that these sums distinguish. For the rest of the time, events are read and added:
+ * Sums of events by time and group. Senders store sums for each minute of their segments. The stored sums suffice if
+ * the query groups and filters only by fields that they distinguish. Events outside whole minutes, and events of
+ * several owners, are read and added:
  *
  *   time     from | | whole minutes ............................. | | to
  *   read     events | sums of one owner, events of several owners | events
@@ -48,7 +49,7 @@ export async function* computeFleetStats(fleet: Fleet, request: StatsRequest): A
   const groups = Object.fromEntries(groupBy.map((name) => [name, 'text'] as const));
   for (const row of await readRows(fleet, buildSummedSql(fleet, request, minutes), { ...SUMMED, ...groups })) {
     const cell = toSummedCell(row);
-    // A statement without groups returns a row even if there is nothing to sum up.
+    // A statement without groups returns a row even if no row matches.
     if (cell.durations.count === 0) continue;
     merged.add(computeBucketNs(request, row), [
       { group: groupBy.map((name) => (row as Record<string, unknown>)[name] as string), cell },
@@ -74,7 +75,7 @@ function areSummed({ filter, bucketNs, groupBy }: StatsRequest): boolean {
   );
 }
 
-/** Half-open range of whole minutes, with an open end if the filter has no end. */
+/** Half-open range of whole minutes. If the filter has no end, `end` is MINUTES_MAX. */
 interface Minutes {
   from: bigint;
   end: bigint;
@@ -93,7 +94,7 @@ function buildSummedSql(fleet: Fleet, { filter, bucketNs, groupBy }: StatsReques
   const bucket = bucketNs === undefined ? sql`toUInt32(0)` : sql`intDiv(minute, ${bucketNs / MINUTE_NS})`;
   const conditions = [
     sql`minute >= ${from} AND minute < ${end}`,
-    // A newer kreplay may have other types as well.
+    // A newer kreplay may have stored event types that this version does not know.
     buildInSql(sql`event_type`, EVENT_TYPES),
     ...(eventTypes ? [buildInSql(sql`event_type`, eventTypes)] : []),
     ...(nodes ? [buildInSql(sql`node`, nodes)] : []),
@@ -112,12 +113,12 @@ function buildInSql(column: Sql, texts: readonly string[]): Sql {
   return texts.length === 0 ? sql`0` : sql`(${column} IN (${list([...new Set(texts)].map(text))}))`;
 }
 
-/** Whether the filter selects events by their owners. */
+/** Whether the filter selects events by their owning services. */
 function isOfOwners({ services, excluded }: EventFilter): boolean {
   return services !== undefined || excluded?.services !== undefined;
 }
 
-/** Builds a 128-bit sum from the sums of its parts, because a 64-bit sum would overflow. */
+/** Builds three sums of parts, which together give a 128-bit sum, because a 64-bit sum would overflow. */
 function buildWideSumSql(name: 'bytes' | 'duration'): Sql[] {
   const low = identifier(`${name}_low`);
   const high = identifier(`${name}_high`);
@@ -186,7 +187,7 @@ function listRemainders(filter: EventFilter, { from, end }: Minutes): { within: 
   ];
 }
 
-/** Adds up the groups of the same bucket from several sources. */
+/** Creates a merger that adds up equal groups of equal buckets from several sources. */
 function createCellMerger({ groupBy }: StatsOptions) {
   const buckets = new Map<bigint | null, Map<string, GroupCell>>();
   return {

@@ -1,4 +1,4 @@
-/** Queries that sum up events of a fleet. They run the passes that also sum up recordings, over scans of the tables. */
+/** Queries that sum up events of a fleet. They run the same passes as for recordings, over scans of the tables. */
 import { type Box, toTimedRows } from '../../sums/box.ts';
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
 import { createHeatmapCounter } from '../../sums/heatmap.ts';
@@ -17,11 +17,11 @@ import type { Fleet } from './fleet.ts';
 import { scanFleet } from './scan.ts';
 import { createReachFinder, readSelectedTransactions, type SelectedRows } from './selected_transactions.ts';
 
-/** The passes over the tables of a fleet. */
+/** Creates the passes over the tables of a fleet. */
 export function createFleetPasses(fleet: Fleet): Passes {
   return createPasses({
     read({ filter, columns }) {
-      // Because of this order, an event that was sent twice is counted once.
+      // In this order, the rows of an event that was sent twice are adjacent, so the event is counted once.
       return scanFleet(fleet, { filter, order: 'asc', ...(columns && { columns }) });
     },
   });
@@ -44,7 +44,7 @@ export async function* computeFleetHeatmap(
   return { map: counter.finish(), columns, reach };
 }
 
-/** Returns undefined if too many events would have to be read. */
+/** Compares the transactions or events in a box with the others. Returns undefined if this needs too many events. */
 export async function* compareFleet(
   fleet: Fleet,
   passes: Passes,
@@ -62,7 +62,7 @@ export async function* compareFleet(
   return comparison && { comparison, reach };
 }
 
-/** Rejects with a Problem if too many events would have to be read. */
+/** Evaluates the filter's conditions on events. Rejects with a Problem if this needs too many events. */
 export function chooseFleetFilter(
   fleet: Fleet,
   passes: Passes,
@@ -81,7 +81,10 @@ function createFilterChooser(fleet: Fleet, { choose }: Passes): FilterChooser {
   };
 }
 
-/** Returns undefined if there are more than `eventsMax` transactions, because each transaction has an event. */
+/**
+ * Gathers the selected transactions. Returns undefined if there are more than `eventsMax`, because each transaction has
+ * at least one event.
+ */
 async function* collectPopulation(
   fleet: Fleet,
   filter: ChosenFilter,

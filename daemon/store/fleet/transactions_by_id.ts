@@ -10,13 +10,14 @@ import { BY_ID, type ByIdRow } from './by_id_rows.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 
 /**
- * Maximum size of the ids in one statement, in bytes: a server accepts 256 KiB, in which each byte takes two digits.
+ * Maximum size of the ids in one statement, in bytes. A server accepts statements of 256 KiB, in which each byte takes
+ * two digits.
  */
 const IDS_BYTES_MAX = 64 * 1024;
 type ById = 'by_id' | 'pinned_by_id';
 const NO_TRACE = '0'.repeat(32);
 
-/** Returns the summaries by id; unknown transactions have none. */
+/** Returns a map from id to summary, without unknown transactions. */
 export async function findFleetTransactions(
   fleet: Fleet,
   ids: readonly string[],
@@ -32,7 +33,10 @@ export async function findFleetTransactions(
   return found;
 }
 
-/** `table` contains the rows of all transactions that are kept, or the rows of pinned ones. */
+/**
+ * Reads the rows of a transaction from a table: `by_id` for all transactions that are kept, `pinned_by_id` for pinned
+ * transactions.
+ */
 export function readTransactionRows(fleet: Fleet, table: ById, id: string): Promise<ByIdRow[]> {
   const name = `${table} ${id}`;
   const known = fleet.answered?.get(name);
@@ -48,8 +52,8 @@ function readIdRows(fleet: Fleet, table: ById, ids: readonly string[]): Promise<
 }
 
 /**
- * PREWHERE selects by id first, because reading all columns of unwanted rows would take the server longer than reading
- * their ids.
+ * Reads the rows of these ids. PREWHERE makes the server read only the ids first, because reading all columns of
+ * unwanted rows would take longer.
  */
 async function readIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<ByIdRow[]> {
   return readRows(
@@ -98,14 +102,14 @@ function buildSummary(rows: readonly ByIdRow[]): TransactionSummary {
   );
 }
 
-/** Converts a row to the form that a recording has, in which times and durations are signed numbers. */
+/** Converts a row to a recording's summary, in which times and durations are signed numbers. */
 function toRecordedSummary(row: ByIdRow): RecordingTransaction {
   const readStored = (name: 't_min' | 'own_min' | 'end_max' | 'written_back_end_ns' | 'slowest_duration_ns') =>
     toStored(row[name]);
   const start = readStored('t_min');
   const ownStart = readStored('own_min');
   const end = readStored('end_max');
-  // `own_min` is 0 in rows without own events, and in rows of an older sender.
+  // Rows without own events, and rows of an older sender, have 0 in `own_min`, so `t_min` counts instead.
   const first = ownStart > 0n ? ownStart : start;
   return {
     key: 0,

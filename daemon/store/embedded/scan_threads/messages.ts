@@ -13,15 +13,15 @@ export type ScanQuestion =
 export type ScanAnswer = unknown;
 
 /**
- * Number of chunks that a thread may send before the first one is used: the thread writes one chunk while another is
- * sent.
+ * Number of chunks that a thread may send in advance, so that it writes one chunk while another chunk is sent to the
+ * client.
  */
 export const CHUNKS_AHEAD = 2;
 
 /** Messages to a scan thread; the main thread assigns a number to each scan. */
 export type ToScanThread = { id: number } & (
   | { kind: 'begin'; question: ScanQuestion }
-  /** Requests another chunk. `spent` is the memory of an earlier chunk. */
+  /** Requests another chunk. `spent` is the memory of an earlier chunk, which the thread reuses. */
   | { kind: 'more'; spent: ArrayBuffer | undefined }
   | { kind: 'cancel' }
 );

@@ -6,9 +6,7 @@ import type { Findings } from '../recording_files.ts';
 import type { ServedPaths } from '../served_files.ts';
 import type { FromScanThread, ScanAnswer, ScanQuestion, ToScanThread } from './messages.ts';
 
-/**
- * A scan that waits for its thread yields at this interval, so that its timeout and the end of its client are noticed.
- */
+/** A scan that waits for its thread yields at this interval, so that a timeout or a disconnected client is noticed. */
 const PAUSE_MS = 50;
 const PAUSE = new Uint8Array(0);
 
@@ -29,14 +27,15 @@ interface PendingScan {
 }
 
 /**
- * Before a scan ends, `adopt` gets the faults that the thread found in files; `onEnd` is called when the thread ends.
+ * Starts a thread. Before a scan ends, `adopt` gets the faults that the thread found in files. `onEnd` is called when
+ * the thread ends.
  */
 export function beginScanThread(
   places: ServedPaths,
   adopt: (findings: Findings) => Promise<void>,
   onEnd: () => void,
 ): ScanThread {
-  // The compiled file has another extension than the source file.
+  // The extension is `.ts` in the source and `.js` in the compiled package.
   const file = new URL(`./scan_worker${extname(import.meta.filename)}`, import.meta.url);
   const worker = new Worker(file, { workerData: places });
   const running = new Map<number, PendingScan>();
@@ -55,7 +54,8 @@ export function beginScanThread(
   }
 
   function receive(message: FromScanThread): void {
-    // The last messages of a thread that is being ended must not stop the process from waiting for its end.
+    // Ignores the last messages of a thread that is being ended. They would lead to `unref`, and then the process would
+    // not wait for the thread to end.
     if (ended) return;
     const asked = running.get(message.id);
     if (message.kind !== 'chunk') {
@@ -80,8 +80,8 @@ export function beginScanThread(
       const message = inbox.shift();
       if (message?.kind === 'chunk') {
         yield message.bytes;
-        // The next chunk is requested while this one is being sent. The previous chunk has been sent, so its memory is
-        // free.
+        // The next chunk is requested while this chunk is being sent to the client. The previous chunk has been sent,
+        // so its memory can be reused.
         send({ kind: 'more', id, spent: before }, before && [before]);
         before = message.bytes.buffer;
       } else if (message) {

@@ -10,26 +10,27 @@ import type { ScanAnswer, ScanQuestion } from './messages.ts';
 import { beginScanThread, type ScanThread } from './scan_thread.ts';
 
 export interface ScanThreads extends Scans {
-  /** Number of scans in progress, including cancelled ones that have not ended yet. */
+  /** Number of scans in progress, including cancelled scans that have not ended yet. */
   readonly running: number;
 }
 
 /**
- * Threads are kept until the daemon ends, because a thread closes its files when it ends: that releases the locks that
- * SQLite holds on these files in this process.
+ * Maximum number of threads. Threads are kept until the daemon ends: a thread that ends closes its files, and closing a
+ * file releases all locks that SQLite holds on it in this process.
  */
 const THREADS_MAX = availableParallelism() > 2 ? 2 : 1;
 
 /**
- * Threads begin when they are first needed. Before a scan ends, `adopt` gets the faults that its thread found in files.
+ * Creates the threads when they are first needed. Before a scan ends, `adopt` gets the faults that its thread found in
+ * files.
  */
 export function createScanThreads(places: ServedPaths, adopt: (findings: Findings) => void): ScanThreads {
   const threads = new Set<ScanThread>();
   let isClosed = false;
 
   async function adoptLater(findings: Findings): Promise<void> {
-    // The served files are looked up once in a pass of the event loop, and the scan may have read a file that appeared
-    // in this pass.
+    // Waits for the next pass of the event loop, in which served files are looked up again: the scan may have read a
+    // file that is newer than the last look-up.
     await yieldToEventLoop();
     if (!isClosed) adopt(findings);
   }

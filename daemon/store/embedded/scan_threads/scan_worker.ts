@@ -13,13 +13,19 @@ import { createBlockSource, scanAsJson } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
 import { CHUNKS_AHEAD, type FromScanThread, type ScanQuestion, type ToScanThread } from './messages.ts';
 
-/** A removed file takes up space until it is closed, which happens when this thread looks for files. */
+/**
+ * Interval at which the thread looks up the served files, and thereby closes removed files. A removed file takes up
+ * disk space until it is closed.
+ */
 const LOOK_EVERY_MS = 60_000;
 
-/** Half of the main thread's cache for small queries, because most scans read more than any cache holds. */
+/** Size of the cache: half of the main thread's cache, because most scans read more data than a cache can keep. */
 const CACHE_BYTES_MAX = 32 * 1024 * 1024;
 
-/** Size of a chunk: a message to the other thread and back costs as much as writing 50 KiB of events. */
+/**
+ * Size of a chunk. Chunks are large, because a message to the main thread and back costs as much as writing 50 KiB of
+ * events.
+ */
 const CHUNK_BYTES = 512 * 1024;
 
 interface Scan {
@@ -27,14 +33,14 @@ interface Scan {
   isCancelled: boolean;
   /** Number of chunks that may be sent now. */
   wanted: number;
-  /** Memory of chunks that were sent and came back. */
+  /** Memory of sent chunks that the main thread has returned for reuse. */
   readonly spent: ArrayBuffer[];
   /** Called when another chunk is wanted, or when the scan is cancelled. */
   wake: () => void;
 }
 
 limitPieceCache(CACHE_BYTES_MAX);
-// Replays must get a CPU whenever they need one.
+// This thread gets a lower priority, because replays must get a CPU whenever they need one.
 giveWay();
 const port = parentPort!;
 const { data, recordings: named } = workerData as ServedPaths;
@@ -85,7 +91,7 @@ async function answerTo(question: ScanQuestion, scan: Scan): Promise<unknown> {
   return sendChunks(scanAsJson(recordings, question.request, takeBuffer), scan);
 }
 
-/** Resolves to undefined if the scan was cancelled. */
+/** Runs all steps of `work` and resolves to its answer; undefined if the scan was cancelled. */
 async function runToEnd<Answer>(work: AsyncGenerator<void, Answer>, scan: Scan): Promise<Answer | undefined> {
   for (;;) {
     await yieldToEventLoop(scan);
@@ -104,7 +110,7 @@ async function sendChunks(chunks: AsyncGenerator<Uint8Array, void>, scan: Scan):
     if (scan.isCancelled) break;
     const { done, value: chunk } = await chunks.next();
     if (done) return;
-    // An empty chunk is a pause, and the main thread makes pauses itself.
+    // An empty chunk is a pause. It is not sent, because the main thread adds its own pauses.
     if (chunk.length === 0) continue;
     scan.wanted--;
     const bytes = chunk as Uint8Array<ArrayBuffer>;
