@@ -95,8 +95,8 @@ function createSecurityHeaders(): express.RequestHandler[] {
       // Over plain HTTP, both headers would make a browser use a TLS port that does not exist.
       strictTransportSecurity: tls && { includeSubDomains: false },
       contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': tls ? [] : null } },
-      // Without this header, a window that a page opens, such as the Perfetto UI, keeps its reference to the page.
-      crossOriginOpenerPolicy: false,
+      // Over plain HTTP, a browser ignores this header, and warns about it in the console.
+      crossOriginOpenerPolicy: tls && { policy: 'same-origin' },
     });
   const overTls = createHeaders(true);
   const plain = createHeaders(false);
