@@ -3,7 +3,7 @@
  * Records, for each bio that is queued, which task queues it and which tasks own its data.
  *
  * The hooks are not on block_bio_queue: bios are split and merged after that tracepoint, so half of the bytes of large
- * I/O would have no match there.
+ * I/O would match no bio that was seen there.
  */
 #ifndef KREPLAY_BIO_BPF_H
 #define KREPLAY_BIO_BPF_H
@@ -35,7 +35,7 @@ struct page_walk {
 	/* Bytes of file data with an unknown owner, and bytes of the file system's own metadata. */
 	__u32 unknown_bytes;
 	__u32 metadata_bytes;
-	/* Bytes that may have been stored by any process that has mapped the file. */
+	/* Bytes of files that processes have mapped into memory: any of these processes may have stored the bytes. */
 	__u32 replaced_bytes;
 	__u32 device;
 	/* The task is a kernel thread or reclaims memory, so the data that it writes belongs to other tasks. */
@@ -49,7 +49,6 @@ struct {
 	__type(value, struct page_walk);
 } page_walks SEC(".maps");
 
-/* A page of a bio. */
 struct bio_page {
 	__u64 page;
 	__u64 folio;
@@ -77,9 +76,8 @@ static __always_inline struct dirtier *dirtier_at(const __u64 *key, const struct
 }
 
 /*
- * Returns the dirtier of a page, or NULL. The page's folio became dirty by a write whose range is known. Sets
- * `since_ns` to the time of that write: data of owners that wrote earlier has already been written back or was
- * discarded.
+ * Returns the dirtier of a page in a folio that became dirty by a write whose range is known, or NULL. Sets `since_ns`
+ * to the time of that write: data of owners that wrote earlier has already been written back or was discarded.
  */
 static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio, const struct bio_page *at,
 							__u32 device, __u64 *key, __u64 *since_ns)
@@ -95,7 +93,7 @@ static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio
 	return of_folio->range == RANGE_WHOLE ? of_folio : NULL;
 }
 
-/* Adds the owner of a write whose range is known, if that write came after the store that made the page dirty. */
+/* If a store made the page dirty, adds the owner of a later write to the page whose range is known. */
 static __always_inline void add_later_write(struct dirtier *dirtier, const __u64 *key, const struct bio_page *at,
 					    __u32 device)
 {
@@ -134,18 +132,21 @@ static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u
 }
 
 /*
- * Moves a page whose write-back is queued from dirty_pages to queued_pages, so that the entry takes no room from pages
- * that still wait.
+ * Moves a page whose write-back is queued from dirty_pages to queued_pages, so that dirty_pages keeps its room for
+ * pages that still wait.
  */
 static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __u8 sectors, __u32 device)
 {
 	__u8 dirty = dirtier->own_sectors | dirtier->second_sectors | dirtier->other_sectors;
 
 	dirtier->queued_sectors |= sectors;
-	/* The entry of a large folio stays: perhaps only some of its pages are dirty. */
+	/* The entry of a large folio stays: it is unknown which pages of the folio still wait for write-back. */
 	if (*key & 1)
 		return;
-	/* The kernel does not show which blocks of the page are dirty, but it queues all of them at once. */
+	/*
+	 * The kernel does not show which blocks of the page are dirty, but it queues all of them at once. So the whole
+	 * page counts as queued.
+	 */
 	if (is_place_key(*key))
 		dirtier->range = RANGE_QUEUED;
 	if (dirty & ~dirtier->queued_sectors)
@@ -177,7 +178,10 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 	bool is_since = dirtier->origin.time_ns >= since_ns;
 	struct event_origin *second;
 
-	/* The known writers of the page are named, but get no bytes. */
+	/*
+	 * The known writers of the page are named but get no bytes, because any process that has mapped the file may
+	 * have replaced their data.
+	 */
 	if (dirtier->stores == STORES_UNSEEN) {
 		walk->replaced_bytes += bytes;
 		bytes = own = of_second = 0;
@@ -194,7 +198,10 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 		add_origin(&walk->owner, second, bytes);
 		return;
 	}
-	/* If both owners wrote to a block, it is unknown how many of its bytes belong to each. */
+	/*
+	 * If both owners wrote to a block, it is unknown how many of its bytes belong to each owner. Neither owner gets
+	 * these bytes.
+	 */
 	if (is_since && (own || !of_second))
 		add_origin(&walk->owner, &dirtier->origin, second ? bytes_of_sectors(own & ~of_second) : 0);
 	if (second && (of_second || !own))
@@ -210,8 +217,8 @@ static __always_inline bool is_memory(__u64 mapping, __u64 flags)
 }
 
 /*
- * Adds a page of the bio to the shares of its owners. A page that is not under write-back is metadata of the file
- * system, such as its log, no matter which task writes it.
+ * Adds a page of the bio to the shares of its owners. A page that is not under write-back contains metadata of the file
+ * system, such as its log, and may be written by any task.
  */
 static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 bytes, __u8 sectors)
 {
@@ -289,7 +296,7 @@ static __always_inline void add_journal_owners(struct page_walk *walk, struct jo
 		add_origin(&walk->owner, &owners->owners[0], walk->metadata_bytes);
 		return;
 	}
-	/* An amount of 0 says that the owner's share of the bytes is unknown. */
+	/* 0 bytes mean that the owner's share is unknown. */
 	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owners->count; slot++)
 		add_origin(&walk->owner, &owners->owners[slot], 0);
 	if (owners->others || owners->count > ORIGIN_SLOTS)
@@ -297,8 +304,8 @@ static __always_inline void add_journal_owners(struct page_walk *walk, struct jo
 }
 
 /*
- * Returns whether the bio is direct I/O. A bio that was split off does not have the flag: bio_split() gives it the
- * vectors of the remaining bio, which bio_chain() stored as its private data.
+ * Returns whether the bio is direct I/O. A bio that bio_split() has split off lacks the flag, but has the same vectors
+ * as the remaining bio, which bio_chain() stores in its `bi_private`.
  */
 static __always_inline bool is_direct_bio(struct bio *bio)
 {
@@ -311,9 +318,9 @@ static __always_inline bool is_direct_bio(struct bio *bio)
 }
 
 /*
- * Direct I/O belongs to the task that queues it, even if its buffer is a page of a file that another task made dirty:
- * that page is not under write-back. Therefore the pages are not examined; a bio may have hundreds of them. If a kernel
- * thread queues the bio, it is unknown which task's data it writes.
+ * Attributes direct I/O to the task that queues it, even if the buffer is a page of a file that another task made
+ * dirty. So the pages are not examined; a bio may have hundreds of them. If a kernel thread queues the bio, it is
+ * unknown which task's data it writes.
  */
 static __always_inline void queue_direct(struct page_walk *walk)
 {
@@ -354,8 +361,8 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 		owners = bpf_map_lookup_elem(&journal_owners, &key);
 	}
 	/*
-	 * Data that a commit writes before its own blocks (data=ordered) does not belong to all tasks that take part in
-	 * the commit. A commit's flush has no bytes.
+	 * The owners of the journal get its metadata and its flushes, which have no bytes. File data that a commit
+	 * writes before its own blocks (data=ordered) does not belong to all tasks that take part in the commit.
 	 */
 	if (owners && owners->count && (walk->metadata_bytes || !(walk->owner.origin_count || walk->unknown_bytes)))
 		add_journal_owners(walk, owners);
@@ -406,7 +413,7 @@ static __always_inline int queue_bio(struct bio *bio)
 	struct page_walk *walk;
 	__u32 zero = 0;
 
-	/* Drop the owner of an earlier bio at this address. */
+	/* An entry at this address belongs to an earlier bio. */
 	forget_bio(&key);
 	settings = filter();
 	if (task->tgid == agent_tgid || !settings || !has_type(settings, EVENT_BLOCK_IO))

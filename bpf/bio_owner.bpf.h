@@ -74,7 +74,7 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 	for (__u32 slot = 0; slot < ORIGIN_SLOTS; slot++) {
 		struct event_origin *origin;
 
-		/* Without this, clang continues with a sum whose bounds the verifier has lost. */
+		/* Without this barrier, clang continues with a sum whose bounds the verifier has lost. */
 		barrier_var(slot);
 		origin = &to->origins[slot & (ORIGIN_SLOTS - 1)];
 		if (slot >= to->origin_count) {
@@ -87,8 +87,8 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 			origin->bytes += bytes;
 			origin->flags |= added->flags & ORIGIN_AMBIGUOUS;
 			/*
-			 * A label that another thread set is valid until that thread removes it, so the time of the
-			 * last write decides.
+			 * A label that another thread set is valid only until that thread removes it. So the origin
+			 * keeps the time of the last write.
 			 */
 			if (added->time_ns > origin->time_ns)
 				origin->time_ns = added->time_ns;

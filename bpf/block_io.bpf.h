@@ -14,7 +14,8 @@
 
 #define BIO_WALK_MAX 256
 /*
- * Maximum number of bios whose entries are deleted: enough for a request of the largest size in blocks of 4096 bytes.
+ * Maximum number of bios of a request whose entries are deleted: enough for the largest request with one bio for each
+ * 4096 bytes.
  */
 #define BIO_FORGET_MAX 1280
 
@@ -22,7 +23,7 @@ enum request_stage {
 	/* The request has ended, but its entry could not be deleted: an interrupted program may hold the map's lock. */
 	REQUEST_ENDED,
 	REQUEST_ISSUED,
-	/* The request's data is written, but the flush after it is not complete. */
+	/* The request's data is written, but the flush that follows is not complete. */
 	REQUEST_FLUSHING,
 };
 
@@ -32,7 +33,7 @@ struct request_state {
 	__u64 issued_ns;
 	__u64 sector;
 	__u64 bytes;
-	/* Bytes whose transfer has ended, successfully or not. */
+	/* Number of bytes whose transfer has ended, with or without an error. */
 	__u64 bytes_ended;
 	__u64 bytes_done;
 	__s32 error;
@@ -49,7 +50,7 @@ struct {
 	__type(value, struct request_state);
 } request_states SEC(".maps");
 
-/* A program never runs nested on one CPU, so each program has a slot of its own. */
+/* A program never interrupts itself on a CPU, so one slot for each program is enough. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 2);
@@ -60,8 +61,8 @@ struct {
 enum { SCRATCH_ISSUE, SCRATCH_COMPLETE };
 
 /*
- * Adds one bio's owners. The task that queued the earliest bio represents the request. This is a global function, so
- * that it is verified once instead of for each bio of a request.
+ * Adds the owners of a bio to the owners of its request. The task that queued the earliest bio becomes the request's
+ * queuer. This is a global function, so that it is verified once instead of for each bio of a request.
  */
 __noinline int add_bio(struct bio_owner *request, struct bio_owner *owner)
 {
@@ -105,9 +106,9 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 }
 
 /*
- * Deletes the entries of a request's bios; `first` is the address of the first bio. An issued request gets its entry
- * before those of its bios are deleted, so the agent, which lists both maps, never misses the request. This is a global
- * function, so that it is verified once instead of at each of its calls.
+ * Deletes the entries of a request's bios; `first` is the address of the first bio. This happens after an issued
+ * request got its own entry, so the agent, which lists both maps, never misses the request. This is a global function,
+ * so that it is verified once instead of at each of its calls.
  */
 __noinline int forget_bios(__u64 first)
 {
@@ -122,7 +123,7 @@ __noinline int forget_bios(__u64 first)
 	return 0;
 }
 
-/* Used by block_complete, the only program that emits requests. */
+/* Scratch of block_complete, the only program that emits requests. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -136,7 +137,7 @@ static __always_inline __u32 copy_origins(struct block_io *event, const struct b
 	__u32 count = 0;
 
 	for (; count < ORIGIN_SLOTS && count < owner->origin_count; count++) {
-		/* Without this, clang turns the loop into one copy of variable size. */
+		/* Without this barrier, clang turns the loop into one copy of variable size. */
 		barrier_var(count);
 		event->origins[count & (ORIGIN_SLOTS - 1)] = owner->origins[count & (ORIGIN_SLOTS - 1)];
 	}
@@ -144,9 +145,9 @@ static __always_inline __u32 copy_origins(struct block_io *event, const struct b
 }
 
 /*
- * Fills in all fields that are known before the request ends, except those of the request itself, which the caller
- * fills in. Returns the size of the record, which depends on its number of origins: most requests have one, and some
- * have sixteen.
+ * Fills in the fields that describe the device and the owners; the caller fills in the fields of the request itself.
+ * Returns the size of the record, which depends on its number of origins: most requests have one origin, and some have
+ * sixteen.
  */
 static __always_inline __u32 describe_request(struct block_io *event, const struct bio_owner *owner,
 					      struct gendisk *disk)
@@ -162,7 +163,7 @@ static __always_inline __u32 describe_request(struct block_io *event, const stru
 	__builtin_memcpy(event->comm, owner->queuer.comm, sizeof(event->comm));
 	event->origin_count = owner->has_others ? ORIGIN_SLOTS + 1 : owner->origin_count;
 	event->cgroup_id = owner->queuer.cgroup_id;
-	event->unnamed_bytes = UNKNOWN_U64; /* The agent computes it: it can tell which origins are the same owner. */
+	event->unnamed_bytes = UNKNOWN_U64; /* Computed by the agent, which merges origins of one owner. */
 	__builtin_memset(event->device, 0, sizeof(event->device));
 	bpf_probe_read_kernel_str(event->device, sizeof(event->device), disk->disk_name);
 	return copy_origins(event, owner);
@@ -193,10 +194,7 @@ static __always_inline void emit(struct request_state *request, struct request *
 		count_loss(EVENT_BLOCK_IO, LOSS_RING_FULL);
 }
 
-/*
- * Returns whether the completed request is the one that was remembered, and not a later request that reuses the same
- * structure.
- */
+/* Returns whether `rq` is still the remembered request, and not a later request that reuses the same structure. */
 static __always_inline bool is_of(const struct request_state *request, struct request *rq, unsigned int bytes)
 {
 	if (request->stage == REQUEST_FLUSHING)
@@ -206,10 +204,10 @@ static __always_inline bool is_of(const struct request_state *request, struct re
 }
 
 /*
- * Linux 6.18 (a guest with two CPUs) was observed to end requests without running any program of the tracepoint and
- * without counting a miss: in bursts of up to 128, and 200 of a million under heavy load. The same requests are missing
- * from perf's samples, but not from its counters. Such a request must not pass its owner on to the next request at the
- * same address.
+ * Drops a request whose end was missed, so that the next request at the same address does not get its owners. Linux
+ * 6.18 (a guest with two CPUs) was observed to end requests without running any program of the tracepoint and without
+ * counting a miss: in bursts of up to 128, and 200 of a million under heavy load. The same requests are missing from
+ * perf's samples, but not from its counters.
  */
 static __always_inline void forget_unended(struct request_state *request)
 {
@@ -217,7 +215,10 @@ static __always_inline void forget_unended(struct request_state *request)
 	count_loss(EVENT_BLOCK_IO, LOSS_END_MISSED);
 }
 
-/* A request of several bios may end in parts: blk_update_request() continues after a part that failed. */
+/*
+ * Adds an ended part of a request. A request of several bios may end in parts: blk_update_request() continues after a
+ * part that failed.
+ */
 static __always_inline void add_completion(struct request_state *request, int error, unsigned int bytes)
 {
 	request->bytes_ended += bytes;
@@ -251,7 +252,7 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 	add_completion(request, block_error(status), bytes);
 	if (!whole)
 		return 0;
-	/* The caller also waits for the flush that follows a FUA write, and receives the error of that flush. */
+	/* The submitter of a FUA write also waits for the flush that follows, and receives the flush's error. */
 	if (request->stage == REQUEST_ISSUED && in_flush_sequence(rq)) {
 		request->stage = REQUEST_FLUSHING;
 		return 0;
@@ -264,9 +265,10 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 }
 
 /*
- * A driver that requeues a request issues it again: its bios then have no entries left, so the first issue counts. If
- * another bio was merged into it in the meantime, the request is attributed to that bio, and the first issue is counted
- * as a missed end. A request without recorded bios (the flush machinery's own, passthrough) is not remembered.
+ * Remembers an issued request with the owners of its bios. A requeued request is issued again, but the entries of its
+ * bios are then deleted, so the first issue counts. If another bio was merged into the request before its second issue,
+ * the request belongs to that bio's owners, and the first issue is counted as a missed end. A request without recorded
+ * bios, such as a flush of the block layer or a passthrough request, is not remembered.
  */
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(block_issue, struct request *rq)

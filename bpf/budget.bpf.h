@@ -3,9 +3,9 @@
  * Limits how much of the definition ring one cgroup and one user may take: if one of them filled the ring, the events
  * of all others would lose their owners, services and file names.
  *
- * Room is requested before anything is read for a definition, and a task whose definition was refused does not request
- * room again for REFUSAL_NS: when the agent does not drain the ring, a refused definition must not cost the traced
- * program more than a definition that is already known.
+ * When the agent does not drain the ring, a refused definition must not cost the traced program more than a definition
+ * that is already known. So room is requested before anything is read for a definition, and a task whose definition was
+ * refused does not request room again for REFUSAL_NS.
  */
 #ifndef KREPLAY_BUDGET_BPF_H
 #define KREPLAY_BUDGET_BPF_H
@@ -17,9 +17,10 @@
 #define REFUSAL_NS 100000000ull
 
 /*
- * Limits on the bytes that are counted before a count restarts: the first for one user within one cgroup, the second
- * for all users of a cgroup or for all cgroups of a user. One user within one cgroup never uses up the second limit.
- * The ring may hold twice the limit: see use_of().
+ * Maximum number of bytes before a count restarts. PAIR_BYTES_MAX limits one user within one cgroup; ALL_BYTES_MAX
+ * limits all users of a cgroup together, and all cgroups of a user together. So one user within one cgroup never uses
+ * up ALL_BYTES_MAX. The ring may contain twice a limit, because a count may restart before its records are read: see
+ * use_of().
  */
 #define PAIR_BYTES_MAX (DEFINITIONS_BYTES / 8)
 #define ALL_BYTES_MAX (DEFINITIONS_BYTES / 16 * 5)
@@ -51,7 +52,7 @@ struct {
 #define RECORD_HEADER_SIZE 8
 /* The kernel nests at most 33 user namespaces: create_user_ns(), kernel/user_namespace.c. */
 #define NAMESPACES_MAX 34
-/* Low bits of a kernel address, which differ between any two addresses and fit into a JavaScript number. */
+/* Number of low bits of a kernel address that differ between any two addresses and fit into a JavaScript number. */
 #define ADDRESS_BITS 52
 /* Larger than any user id, and smaller than the share number of any namespace. */
 #define CGROUP_SHARE (1ULL << 50)
@@ -83,9 +84,9 @@ __noinline __u64 current_share(void)
 }
 
 /*
- * Returns how much a definer uses, or NULL if the definer has reached its limit. The count restarts from 0 once the
- * agent has read everything that was in the ring at the last restart. So the count needs no clock, and a delayed agent
- * does not give any definer additional room.
+ * Returns the count of a definer's bytes, or NULL if the definer has reached its limit. The count restarts from 0 once
+ * the agent has read everything that was in the ring at the last restart. So the count needs no clock, and a delayed
+ * agent does not give any definer additional room.
  */
 static __always_inline struct definition_use *use_of(const struct definer *definer, __u64 bytes_max)
 {
@@ -122,7 +123,7 @@ __noinline int use_definitions(__u64 share, __u32 size)
 	cgroup = use_of(&definer, ALL_BYTES_MAX);
 	if (!pair || !cgroup)
 		return 0;
-	/* The host's root is limited by cgroup alone. */
+	/* The host's root has a separate limit for each cgroup, but no limit as a user. */
 	if (!is_root) {
 		definer = (struct definer){ALL_OF_THEM, share};
 		user = use_of(&definer, ALL_BYTES_MAX);

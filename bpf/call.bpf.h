@@ -58,7 +58,10 @@ static __always_inline bool is_wanted_call(struct task_struct *task, struct task
 
 	if (!settings || !has_type(settings, event_type) || !is_wanted_task(settings, task))
 		return false;
-	/* This comes before owner_of(), because the environment of a program may define its context. */
+	/*
+	 * The process is defined before owner_of() is called, because the environment of its program may set its
+	 * context.
+	 */
 	process_id_of(task, state, state->start_ns);
 	*owner = owner_of(task, state);
 	return is_wanted_owner(settings, state->process_id, owner->context_id);

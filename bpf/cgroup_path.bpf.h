@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Sends the path of a cgroup once, before the first process that is defined in that cgroup: the cgroup of a short-lived
- * container is gone before the agent could look up its folder.
+ * container may be removed before the agent looks up its folder.
  */
 #ifndef KREPLAY_CGROUP_PATH_BPF_H
 #define KREPLAY_CGROUP_PATH_BPF_H
@@ -69,7 +69,10 @@ __noinline int copy_folder(void)
 	return 1;
 }
 
-/* Returns 0 if the path could not be sent; the agent then looks for the folder itself. */
+/*
+ * Sends the path of the task's cgroup. Returns 0 if the path is not sent; the agent then searches for the folder
+ * itself.
+ */
 __noinline int define_cgroup(__u64 share, __u64 now_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -88,7 +91,7 @@ __noinline int define_cgroup(__u64 share, __u64 now_ns)
 	for (int depth = 0; depth < CGROUP_DEPTH_MAX; depth++)
 		if (!copy_folder())
 			break;
-	/* A deeper or longer path was cut, and is of no use. */
+	/* The path exceeded a limit, so it is incomplete and is not sent. */
 	size = scratch->size;
 	if (parent_folder(scratch->folder) || size > PATH_SIZE)
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Defines, sets and ends the context that a task holds. A context ends when it is replaced or when the task that set it
- * exits.
+ * Defines, sets and ends the context of a task. A context ends when another context replaces it or when the task that
+ * set it exits.
  */
 #ifndef KREPLAY_CONTEXT_BPF_H
 #define KREPLAY_CONTEXT_BPF_H
@@ -24,7 +24,7 @@ struct {
 
 /*
  * Maps a context to the id of the label that it was set with: processes that set the same label have separate contexts.
- * The label is looked up only where there is no room to name each of these processes.
+ * The label is looked up only if there is no room to store each of these processes separately.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -44,7 +44,7 @@ static __always_inline __u64 mix(__u64 sum, __u64 word)
 	return sum ^ sum >> 29;
 }
 
-/* Returns an id for the label in the scratch, computed from its text and everything else that affects its meaning. */
+/* Returns an id for the label in the scratch, computed from its text, user, outer context and scope. */
 __noinline __u64 label_of(const struct context_scratch *scratch)
 {
 	__u64 sum = label_seed;
@@ -93,7 +93,7 @@ static __always_inline bool is_own_context(__u64 context_id, __u32 flags)
 	return context_id > CONTEXT_LOST && !(flags & (CONTEXT_INHERITED_PROCESS | CONTEXT_INHERITED_THREAD));
 }
 
-/* Returns whether requests of the task's process no longer assign a trace to any of its threads. */
+/* Returns whether HTTP requests no longer set the contexts of the threads of the task's process: see http.bpf.h. */
 static __always_inline bool is_http_misfit(struct task_struct *task, struct task_state *state)
 {
 	struct task_state *leader = leader_state_of(task, state);
@@ -128,7 +128,9 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 	definition->outer_context_id = outer_context_id;
 	definition->share = current_share();
 	size &= MARKER_SIZE - 1;
-	/* The charge includes the record that will end the context, which is never refused. */
+	/*
+	 * The charge includes the record that later ends the context, because that record is emitted without a check.
+	 */
 	if (!use_definitions(definition->share, sizeof(*definition) + size + sizeof(struct context_end))) {
 		count_loss_of(state_of(task), CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
 		return CONTEXT_LOST;

@@ -6,9 +6,9 @@
  *   block_dirty_buffer      each write to a block, on file systems with buffer heads (ext4): it identifies the page of
  *                           a large folio, and a second writer before the write-back
  *
- * The kernel does not show each write on file systems without buffer heads (XFS, btrfs) or through a mapping of the
- * file. There, other tasks may have written to a page after the task that made it dirty. iomap_write.bpf.h sees more of
- * the writes to XFS.
+ * On file systems without buffer heads (XFS, btrfs), and for stores through a memory mapping, the kernel does not show
+ * each write. Other tasks may then have written to a page after the task that made it dirty. iomap_write.bpf.h sees
+ * more of the writes to XFS.
  */
 #ifndef KREPLAY_DIRTY_PAGE_BPF_H
 #define KREPLAY_DIRTY_PAGE_BPF_H
@@ -18,17 +18,17 @@
 #include "origin.bpf.h"
 
 /*
- * The task that made a page dirty, and the page's place in its file, so that the entry does not match if the memory is
- * reused for another page of a file.
+ * The task that made a page dirty, and the page's position in its file. If the memory is reused for another page of a
+ * file, the position differs and the entry does not match.
  */
 struct dirtier {
 	struct event_origin origin;
 	__u64 mapping;
 	__u64 index;
 	/*
-	 * One bit for each sector of 512 bytes: sectors that the first owner made dirty, those that the second made
-	 * dirty, those that other owners made dirty, and sectors whose write-back is queued. A page has several blocks
-	 * if blocks are smaller than pages.
+	 * One bit for each sector of 512 bytes: the sectors that the first owner, the second owner and other owners
+	 * made dirty, and the sectors whose write-back is queued. A page has several blocks if blocks are smaller than
+	 * pages.
 	 */
 	__u8 own_sectors;
 	__u8 second_sectors;
@@ -48,18 +48,24 @@ struct dirtier {
 
 enum {
 	RANGE_UNKNOWN,
-	/* The folio became dirty by a write whose range is known: later entries of its pages show who wrote to them. */
+	/*
+	 * A write whose range is known made the folio dirty. Later entries of single pages show which tasks wrote to
+	 * these pages.
+	 */
 	RANGE_PART,
 	/* The range covers the folio: pages without an entry of their own belong to that write. */
 	RANGE_WHOLE,
-	/* The write-back of a page in such a range is queued, but its entry stays until the next write replaces it. */
+	/*
+	 * The write-back of a page in a known range is queued, but the page's entry stays until the next write replaces
+	 * it.
+	 */
 	RANGE_QUEUED,
 };
 
-/* Stores through a map of the file: the kernel shows at most the first store to a clean page. */
+/* Stores through a memory mapping of the file: the kernel shows at most the first store to a clean page. */
 enum {
 	STORES_NONE,
-	/* The first owner made the page dirty by a store through a map. */
+	/* The first owner made the page dirty by a store through a memory mapping. */
 	STORES_OWN,
 	/* Any process that has mapped the file may have replaced the data of the known writers. */
 	STORES_UNSEEN,
@@ -80,7 +86,10 @@ struct {
 	__type(value, struct written_range);
 } written_ranges SEC(".maps");
 
-/* Returns a key for a page, made from its place in a file. The key's low bits distinguish it from an address. */
+/*
+ * Returns a key for a page, computed from its position in a file. The key's low bits distinguish the key from an
+ * address.
+ */
 static __always_inline __u64 place_key(__u64 mapping, __u64 index)
 {
 	return (((mapping << 16 | mapping >> 48) ^ index * 0x9e3779b97f4a7c15ull) & ~3ull) | 2;
@@ -94,7 +103,7 @@ static __always_inline bool is_place_key(__u64 key)
 #define DIRTIERS_MAX 3
 #define ALL_SECTORS 0xff
 
-/* The sectors of a part of a page. */
+/* Returns the bits of the sectors that a part of a page covers. */
 static __always_inline __u8 sectors_of(__u64 offset, __u64 bytes)
 {
 	__u64 first = offset % PAGE_SIZE >> 9, count = bytes >> 9;
@@ -105,8 +114,8 @@ static __always_inline __u8 sectors_of(__u64 offset, __u64 bytes)
 }
 
 /*
- * Pages that wait for their write-back. The key is the address of a page, the address of a large folio with bit 0 set,
- * or place_key(). The agent sizes the map to cover a part of the host's memory.
+ * Maps pages that wait for their write-back to their dirtiers. The key is the address of a page, the address of a large
+ * folio with bit 0 set, or place_key(). The agent sizes the map to cover a part of the host's memory.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -115,7 +124,10 @@ struct {
 	__type(value, struct dirtier);
 } dirty_pages SEC(".maps");
 
-/* Pages whose write-back is queued: a mirror writes them again for each of its other disks. */
+/*
+ * Maps pages whose write-back is queued to their dirtiers, because a mirror writes these pages again to each other
+ * disk.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -123,7 +135,7 @@ struct {
 	__type(value, struct dirtier);
 } queued_pages SEC(".maps");
 
-/* The second owner that wrote to a page before its write-back. */
+/* Maps the key of a page to the second owner that wrote to the page before its write-back. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -133,7 +145,8 @@ struct {
 
 /*
  * The folio that is about to become dirty by a write to one of its blocks. A task that moves to another CPU between the
- * two tracepoints does not find its entry; a later store to the folio must not match that entry.
+ * two tracepoints does not find its entry. The time and the thread id prevent a match of that entry with a later store
+ * to the folio.
  */
 struct block_write {
 	__u64 folio;
@@ -170,7 +183,7 @@ static __always_inline bool remove_sectors(struct dirtier *known, __u64 key, __u
 			known->own_sectors = known->second_sectors;
 			known->second_sectors = 0;
 			known->count = 1;
-			/* The owner that stored through a map has no sectors left. */
+			/* The owner that stored through a memory mapping has no sectors left. */
 			if (known->stores == STORES_OWN)
 				known->stores = STORES_NONE;
 		}
@@ -189,8 +202,8 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 
 	if (is_same_owner(&known->origin, origin)) {
 		/*
-		 * A label that another thread set is valid until that thread removes it, so the time of the last write
-		 * decides.
+		 * A label that another thread set is valid only until that thread removes it. So the origin keeps the
+		 * time of the last write.
 		 */
 		known->origin.time_ns = origin->time_ns;
 		known->origin.flags |= origin->flags;
@@ -212,7 +225,9 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 		known->second_sectors |= sectors;
 		return;
 	}
-	/* More processes of one transaction wrote to the page than can be stored. */
+	/*
+	 * More processes of one transaction wrote to the page than can be stored, so one origin represents all of them.
+	 */
 	if (known->count == 2 && second && is_same_label(&known->origin, second) &&
 	    is_same_label(&known->origin, origin)) {
 		known->count = 1;
@@ -243,14 +258,20 @@ struct written {
 	__u8 sectors;
 	/* No task has written to the page or folio since its last write-back began. */
 	bool is_clean;
-	/* No task has written to the block since then; tasks may have written to other blocks of the page. */
+	/*
+	 * No task has written to the block since its last write-back began; tasks may have written to other blocks of
+	 * the page.
+	 */
 	bool is_block_clean;
 	bool is_written_back;
 	/* STORES_* */
 	__u8 stores;
 };
 
-/* For a large folio, the kernel does not show which page a store has changed. */
+/*
+ * Returns STORES_UNSEEN for a store to a large folio, because the kernel does not show which page the store has
+ * changed.
+ */
 static __always_inline __u8 stores_of(struct task_struct *task, __u64 folio_flags)
 {
 	if (!is_store_of_user(task))
@@ -283,7 +304,10 @@ static __always_inline int remember_dirtier(const struct written *written)
 		if (known && (known->mapping != written->mapping || known->index != written->index ||
 			      known->range == RANGE_QUEUED))
 			known = NULL;
-		/* The earlier writer is unknown; the owner of the folio, if there is one, represents that writer. */
+		/*
+		 * The earlier writer of the page is unknown, so the page gets no entry. If the folio has an entry, its
+		 * owner counts as that writer.
+		 */
 		if (!known && !written->is_clean)
 			return 0;
 		if (known && written->is_block_clean && !written->is_written_back &&
@@ -320,7 +344,7 @@ static __always_inline int remember_dirtier(const struct written *written)
 	return 0;
 }
 
-/* The two tracepoints of a write are in one function of the kernel, microseconds apart. */
+/* Maximum time between the two tracepoints of a write, which one kernel function reaches within microseconds. */
 #define BLOCK_WRITE_NS_MAX 100000ull
 
 static __always_inline struct block_write *block_write(void)
@@ -346,8 +370,9 @@ static __always_inline __u8 sectors_of_block_write(__u64 folio)
 }
 
 /*
- * Returns whether the pages belong to the trees of btrfs, which keeps them in a separate inode. A task that makes them
- * dirty may do so for other tasks whose commit it performs. The type of that inode is not set.
+ * Returns whether the pages belong to the trees of btrfs, which are in a separate inode. A task that makes these pages
+ * dirty is not always their owner: it may commit changes of other tasks. The inode is recognized by its number, because
+ * its type is not set.
  */
 static __always_inline bool is_btrfs_tree(__u64 mapping)
 {
@@ -358,8 +383,8 @@ static __always_inline bool is_btrfs_tree(__u64 mapping)
 }
 
 /*
- * If the task makes the folio dirty by a write whose range is known, remembers the range and returns true. The write
- * may have been an earlier one, and the task may now store through a map: pages outside the range then have no owner.
+ * If the task makes the folio dirty by a write whose range is known, remembers the range and returns true. The task may
+ * also have finished that write and now store through a memory mapping: pages outside the range then have no owner.
  */
 static __always_inline bool becomes_dirty_by_range(__u64 folio, __u64 mapping, __u64 pages)
 {
@@ -414,7 +439,7 @@ static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 				   has_page_flag(flags, PG_head) ? large_folio_size(folio) / PAGE_SIZE : 1))
 		return 0;
 	if (has_page_flag(flags, PG_head)) {
-		/* The pages of this folio are recorded one by one. */
+		/* buffer_dirtied() records the pages of this folio one by one. */
 		if (by_block) {
 			forget_dirtier(written.key);
 			return 0;
@@ -423,7 +448,7 @@ static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 	if (!by_block) {
 		__u64 by_range = folio | 1;
 
-		/* A write whose range is known may have made the same folio dirty before. */
+		/* The folio may have an old entry from a write whose range was known. */
 		if (written.key != by_range)
 			bpf_map_delete_elem(&dirty_pages, &by_range);
 		written.flags = ORIGIN_AMBIGUOUS;
@@ -437,7 +462,7 @@ int BPF_PROG(folio_dirtied, void *folio, void *mapping)
 	return folio_becomes_dirty(address_of(folio), address_of(mapping));
 }
 
-/* Kernels before 203a31516616 (5.18) have this tracepoint instead. */
+/* Kernels before 203a31516616 (5.18) have this tracepoint instead of writeback_dirty_folio. */
 SEC("tp_btf/writeback_dirty_page")
 int BPF_PROG(page_dirtied, void *page, void *mapping)
 {
@@ -470,7 +495,7 @@ int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 	};
 
 	if (!has_page_flag(flags, PG_head)) {
-		/* The first write to a page makes its folio dirty next: folio_dirtied records it. */
+		/* The first write to a page next makes the folio dirty, and folio_dirtied() records that write. */
 		if (!has_page_flag(flags, PG_dirty)) {
 			announce_block_write(folio, written.sectors);
 			return 0;
@@ -482,9 +507,9 @@ int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 			return 0;
 		if (!has_page_flag(flags, PG_dirty))
 			announce_block_write(folio, written.sectors);
-		/* Folios are aligned to their size, in memory and in the kernel's mapping of it. */
+		/* A folio is aligned to its size, both in physical memory and in the kernel's direct mapping. */
 		page += (data & (size - 1)) / PAGE_SIZE * bpf_core_type_size(struct page);
-		/* Another block of the same page may be dirty. */
+		/* Another block of the same page may be dirty although this block is clean. */
 		if (written.is_clean && buffer->b_size < PAGE_SIZE && has_page_flag(flags, PG_dirty)) {
 			if (bpf_map_lookup_elem(&dirty_pages, &page))
 				written.is_clean = false;

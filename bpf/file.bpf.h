@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Identifies the file behind a descriptor: an event contains the file's id, and the path is sent once through the
- * definition ring.
+ * Identifies the file that a descriptor refers to: an event contains the file's id, and the path is sent once through
+ * the definition ring.
  */
 #ifndef KREPLAY_FILE_BPF_H
 #define KREPLAY_FILE_BPF_H
@@ -12,9 +12,12 @@
 
 #define PATH_DEPTH_MAX 64
 #define NAME_SIZE_MAX 256
-/* Bit of a key's name hash: the file has no name left. */
+/* Bit of a key's name hash that is set if the file has been unlinked. */
 #define NAME_UNLINKED (1ull << 63)
-/* Time after which a path is walked again: renaming a directory further up does not change the file's key. */
+/*
+ * Time after which the path of a known file is read again: renaming a directory higher in the path does not change the
+ * file's key.
+ */
 #define PATH_AGE_MAX_NS 1000000000ull
 
 struct known_file {
@@ -52,7 +55,7 @@ struct {
 /* MKDEV(1, 3) in the kernel's internal encoding. */
 #define DEV_NULL (1u << 20 | 3)
 
-/* The open file behind a descriptor, or NULL. */
+/* Returns the open file that a descriptor refers to, or NULL. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
 	struct fdtable *table = task->files->fdt;
@@ -71,9 +74,9 @@ static __always_inline bool is_dev_null(struct file *file)
  * Writes the names from the leaf up to the root of the mount namespace, each with its NUL; the agent reverses their
  * order. bpf_d_path() is not allowed in tracepoint programs.
  *
- * The state of the walk is in the map, not in registers: the verifier then sees each iteration begin in the same state,
- * and prunes the others. With the state in registers, verification exceeds a million instructions and the program is
- * refused.
+ * The state of the walk is in the map, not in registers: each iteration then begins in the same state for the verifier,
+ * which checks only the first one. With the state in registers, verification exceeds a million instructions and the
+ * program is refused.
  */
 static __always_inline void walk_path(struct file_scratch *scratch)
 {
@@ -86,8 +89,8 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 		__u32 size;
 
 		/*
-		 * Without this, clang enters the first iteration in the middle, which verifiers before 6.5 reject as a
-		 * back-edge.
+		 * Without this barrier, clang enters the first iteration in the middle, which verifiers before 6.5
+		 * reject as a back-edge.
 		 */
 		barrier();
 		dentry = walk->dentry;
@@ -170,9 +173,9 @@ static __always_inline bool same_file(const struct file_key *a, const struct fil
 }
 
 /*
- * The key contains the parts of a path nearest to the file: the file's name, its directory and that directory's name,
- * because directories are renamed when they are complete. The inode number distinguishes sockets and pipes whose
- * structures were freed and reused at the same address.
+ * Fills `key` with the parts of the path nearest to the file: the file's name, its directory and that directory's name.
+ * The directory's name is included, because programs often rename a directory once all its files are written. The inode
+ * number distinguishes sockets and pipes whose structures were freed and reused at the same address.
  */
 static __always_inline void read_file_key(struct file *file, struct file_key *key)
 {

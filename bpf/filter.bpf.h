@@ -23,7 +23,7 @@ struct {
 	__type(value, struct filter_settings);
 } filter_settings SEC(".maps");
 
-/* A listed process. It had started by `started_by_ns`; a later process that reuses its id had not. */
+/* A listed process. A process that started after `started_by_ns` has only reused its id and is not listed. */
 struct filter_pid {
 	__u64 started_by_ns;
 	__u8 verdict;
@@ -100,8 +100,9 @@ static __always_inline bool is_wanted_task(const struct filter_settings *filter,
 }
 
 /*
- * An event with a context is always wanted. An event without a context is not wanted if only labelled events are
- * recorded, or if the service or the cgroup of its process is excluded.
+ * Returns whether an event of this owner is wanted. An event with a context is always wanted. An event without a
+ * context is not wanted if only labelled events are recorded, or if the service or the cgroup of its process is
+ * excluded.
  */
 static __always_inline bool is_wanted_owner(const struct filter_settings *filter, __u64 process_id, __u64 context_id)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Assigns the work of a thread to the trace of the HTTP/1 request (W3C traceparent) that it has read, in the processes
- * that the agent selected.
+ * Assigns the work of a thread to the trace (W3C traceparent) of the HTTP/1 request that the thread has read. This
+ * applies to the processes that the agent selected.
  *
- * This is correct only for a thread that serves one request at a time, and only until the thread has answered. No owner
- * is better than a wrong one:
+ * This is correct only for a thread that serves one request at a time, and only until the thread has answered. In all
+ * other cases, the work has no owner, because a wrong owner would be worse:
  *
- * proof: a process of several threads first has to answer some requests, each by the thread that has read it
+ * proof: a process of several threads first has to answer some requests, each in the thread that has read the request
  * misfit: a request is read from another connection before the previous one is answered, or another thread answers it
- * epoll: a thread that waits for many connections is an event loop, and is never looked at again
+ * epoll: a thread that waits for many connections is an event loop, and never gets a context from a request again
  * answer: work after the answer has no owner
- * children: the work of a child process belongs to the request until that is answered, or until the child reads from a
- *   pipe or socket that it was given, like a process that works for many requests
+ * children: the work of a child process belongs to the request until the request is answered. It ends earlier if the
+ *   child reads from a pipe or socket that it was given: the child may then work for many requests
  */
 #ifndef KREPLAY_HTTP_BPF_H
 #define KREPLAY_HTTP_BPF_H
@@ -46,15 +46,15 @@ static __always_inline bool is_answer_or_wait(__u32 id)
 #define REQUEST_BYTES_MIN 60
 #define PROOFS_MIN 16
 /*
- * Number of requests that were not served one after the other by a single thread, after which the requests of a process
- * no longer assign a trace to any thread.
+ * Number of misfits after which the requests of a process no longer set the context of any thread. A misfit is a
+ * request that was not served by a single thread, one request after the other.
  */
 #define HTTP_MISFITS_MAX 3
 
 /*
  * Connections with a request in progress: maps thread group and descriptor to the thread that has read the request, and
- * to its context. Each thread has at most one entry, which is deleted when it exits. This is not an LRU map: if an
- * entry were dropped, the request would stay with its thread after another thread has answered it.
+ * to the request's context. Each thread has at most one entry, which is deleted when the thread exits. This is not an
+ * LRU map: if an entry were dropped, the request would stay with its thread after another thread has answered it.
  */
 struct http_connection {
 	__u64 context_id;
@@ -82,7 +82,8 @@ static __always_inline void forget_request(struct task_state *state)
 }
 
 /*
- * A thread's own label takes precedence over a request that it reads, unless the label ended with the previous request.
+ * Returns whether the thread has a label of its own, which takes precedence over a request. A label that was set during
+ * the previous request does not count, because it ended with that request.
  */
 static __always_inline bool has_label(struct task_state *state)
 {
@@ -104,7 +105,9 @@ static __always_inline void begin_request(struct task_struct *task, struct task_
 	state->context_flags = CONTEXT_HTTP;
 }
 
-/* Returns where the call stored the data that it read, and limits `size` to the bytes available there. */
+/*
+ * Returns the address at which the call stored the data that it read, and limits `size` to the bytes available there.
+ */
 static __always_inline const void *read_buffer(__u32 id, __u64 argument, __u64 *size)
 {
 	struct {
@@ -161,7 +164,10 @@ static __always_inline void count_misfit(struct task_state *leader)
 	leader->http_proofs = 0;
 }
 
-/* Deletes the connection of the thread's last request, unless another thread has read a request from it since. */
+/*
+ * Deletes the connection of the thread's last request, unless another thread has read a request from that connection in
+ * the meantime.
+ */
 static __always_inline void forget_connection(struct task_struct *task, struct task_state *state)
 {
 	__u64 key = connection_key(task, state->http_fd);
@@ -181,7 +187,7 @@ static __always_inline void keep_connection(struct task_struct *task, struct tas
 	connection.context_id = holds_request(state) ? state->context_id : 0;
 	if (!bpf_map_update_elem(&http_connections, &key, &connection, BPF_ANY) || !connection.context_id)
 		return;
-	/* An answer by another thread would not be noticed, so the request gets no owner at all. */
+	/* The map is full: an answer by another thread would not be noticed, so the request gets no owner. */
 	count_loss(CONTEXT_DEFINITION, LOSS_NO_MEMORY);
 	forget_request(state);
 }
@@ -190,7 +196,7 @@ static __always_inline void keep_connection(struct task_struct *task, struct tas
  * The programs of all calls call this function and http_answer_or_wait(): separate programs would cost each call 70 ns
  * more.
  *
- * Handles a call of is_read() that has returned `result` bytes; `argument` is its second argument.
+ * Handles a call that is_read() accepts and that has returned `result` bytes; `argument` is the call's second argument.
  */
 __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 {
@@ -242,7 +248,10 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 		    find_traceparent(request))
 			begin_request(task, state, request);
 	}
-	/* Data that looks like another request on the same connection may be the rest of the first request. */
+	/*
+	 * Data that looks like another request on the same connection does not count as a misfit, because it may be the
+	 * rest of the first request.
+	 */
 	state->http_fd = fd;
 	state->http_open = 1;
 	keep_connection(task, state);
@@ -259,7 +268,7 @@ static __always_inline void enter_event_loop(struct task_struct *task)
 	state->http_event_loop = 1;
 }
 
-/* Ends a request that is answered by the thread that has read it, or whose connection this thread closes. */
+/* Ends a request of this thread, which now answers the request or closes its connection. */
 static __always_inline void end_request(struct task_struct *task, struct task_state *state, bool is_answered)
 {
 	struct task_state *leader = leader_state_of(task, state);
@@ -273,8 +282,8 @@ static __always_inline void end_request(struct task_struct *task, struct task_st
 }
 
 /*
- * Ends a request that another thread answers, or whose connection another thread closes: the thread that has read the
- * request began other work at an unknown time.
+ * Ends a request that another thread has read, if the current thread answers it or closes its connection. The thread
+ * that has read the request has begun other work at an unknown time.
  */
 static __always_inline void end_connection(struct task_struct *task, struct task_state *state, int fd, bool is_answered)
 {
@@ -298,7 +307,8 @@ static __always_inline void end_connection(struct task_struct *task, struct task
 }
 
 /*
- * Handles a call of is_answer_or_wait(). Runs after the call is recorded, because the answer belongs to the request.
+ * Handles a call that is_answer_or_wait() accepts. Runs after the call is recorded, because the answer belongs to the
+ * request.
  */
 __noinline int http_answer_or_wait(__u32 id, int fd)
 {
@@ -320,8 +330,8 @@ __noinline int http_answer_or_wait(__u32 id, int fd)
 }
 
 /*
- * Handles a thread that exits during a request. This program may run before or after task_exit, which neither reads nor
- * changes a connection, so this program changes nothing but connections.
+ * Handles a thread that exits during a request. This program may run before or after task_exit, so it changes only
+ * connections, which task_exit does not use.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(http_task_exit, struct task_struct *task)

@@ -68,7 +68,10 @@ static __always_inline bool ends_headers(__u64 text)
 {
 	__u64 returns = text ^ CARRIAGE_RETURNS;
 
-	/* The text usually has no carriage return; a zero byte is detected by the borrow of the subtraction. */
+	/*
+	 * Most texts have no carriage return, so no byte of `returns` is zero. The borrow of the subtraction reveals a
+	 * zero byte.
+	 */
 	if (!((returns - LOW_BITS) & ~returns & HIGH_BITS))
 		return false;
 	return (__u32)text == HEADERS_END || (__u32)(text >> 8) == HEADERS_END || (__u32)(text >> 16) == HEADERS_END ||
@@ -76,8 +79,8 @@ static __always_inline bool ends_headers(__u64 text)
 }
 
 /*
- * Checking every fourth offset is enough: one of four parts of the name begins there. This is a global function, so
- * that it is verified once instead of at each of its calls.
+ * Finds the header in the text. Only every fourth offset is checked, because one of the four constants matches there.
+ * This is a global function, so that it is verified once instead of at each of its calls.
  */
 __noinline int find_traceparent(struct request_scratch *scratch)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The processes whose requests are read. The agent selects these processes, and the programs follow them when they fork
- * and execute.
+ * Tracks the processes whose requests are read. The agent selects these processes, and the programs follow them when
+ * they fork and execute.
  */
 #ifndef KREPLAY_HTTP_PROCESS_BPF_H
 #define KREPLAY_HTTP_PROCESS_BPF_H
@@ -12,7 +12,10 @@
 struct http_process {
 	/* Time of CLOCK_BOOTTIME by which the process had started. A process that started later has reused the id. */
 	__u64 started_ns;
-	/* Exec count of the program that was selected, unless the agent did not know it. */
+	/*
+	 * Exec count of the selected program. Ignored if `any_exec` is set, which means that the agent did not know the
+	 * count.
+	 */
 	__u32 exec_id;
 	__u32 any_exec;
 };
@@ -48,7 +51,7 @@ static __always_inline bool holds_request(struct task_state *state)
 	return state->context_id && state->context_flags & CONTEXT_HTTP;
 }
 
-/* A forked process serves requests as its parent does. */
+/* Copies the entry of a parent to its forked process, which serves requests in the same way. */
 SEC("tp_btf/task_newtask")
 int BPF_PROG(http_process_new, struct task_struct *child, unsigned long clone_flags)
 {
@@ -71,8 +74,8 @@ int BPF_PROG(http_process_new, struct task_struct *child, unsigned long clone_fl
 }
 
 /*
- * The agent has to select the process again for the program that it now executes, which may serve requests in another
- * way. The executing thread is the only thread that is left.
+ * Deletes the entry of a process that executes a program. The agent has to select the process again, because the new
+ * program may serve requests in another way. Only the executing thread is left, so only its state is reset.
  */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(http_process_exec, struct task_struct *task)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Lists the calls and block requests in progress: the calls that tasks are in, and the requests that wait or that a
- * device has. The agent runs these programs from time to time (libbpf-ts: iterate() and testRun()). They emit the
- * events' records, without the fields that are known only at the end, into a ring or as frames like those of a drained
- * ring.
+ * Lists the calls and block requests in progress: the calls that tasks are making, and the requests that wait or are at
+ * a device. The agent runs these programs from time to time (libbpf-ts: iterate() and testRun()). They emit records of
+ * events without the fields that are known only at the end. Block requests go into a ring, and calls into a seq_file,
+ * as frames in the format of a drained ring.
  */
 #ifndef KREPLAY_IN_PROGRESS_BPF_H
 #define KREPLAY_IN_PROGRESS_BPF_H
@@ -11,7 +11,7 @@
 #include "block_io.bpf.h"
 #include "call.bpf.h"
 
-/* u32 length, u32 zero */
+/* Header of a frame: u32 length, u32 zero. */
 #define FRAME_HEADER(type) ((__u64)sizeof(type))
 
 struct write_frame {
@@ -81,7 +81,7 @@ int calls_in_progress(struct bpf_iter__task *context)
 	if (!start_ns)
 		return 0;
 	call_type = *(volatile __u16 *)&state->call_type;
-	/* If the kernel has skipped the program at the call's end, the task is in another call or in none. */
+	/* If the kernel has skipped the program at the call's end, the task may be in another call or in no call. */
 	if (!(call_type & CALL_UNDESCRIBED)) {
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
@@ -115,7 +115,10 @@ struct {
 	__uint(max_entries, 512 * 1024);
 } listed SEC(".maps");
 
-/* Class of a map's entries. The class of an entry is computed from its key, so it never changes. */
+/*
+ * One of `classes` subsets of a map's entries. The class of an entry is computed from its key, so the class never
+ * changes.
+ */
 struct element_class {
 	__u32 classes;
 	__u32 class;
@@ -129,7 +132,7 @@ struct list_state {
 
 static __always_inline bool is_in_class(const struct list_state *list, __u64 key)
 {
-	/* Without a check, the verifier does not know that the divisor is not 0. */
+	/* The first operand shows the verifier that the divisor is not 0. */
 	return list->asked.classes &&
 	       (__u32)(key * 0x9e3779b97f4a7c15ull >> 32) % list->asked.classes == list->asked.class;
 }
@@ -194,8 +197,9 @@ static long list_bio(void *map, const __u64 *key, struct bio_owner *owner, struc
 }
 
 /*
- * These programs are not iterators over the elements of a map, because such an iterator could change the elements, and
- * a kernel under lockdown may refuse it. Both programs return the number of records that did not fit into the ring.
+ * Lists the requests and the bios in progress; both programs return the number of records that did not fit into the
+ * ring. The programs are not iterators over the elements of a map: such an iterator could change the elements, so a
+ * kernel under lockdown may refuse it.
  */
 SEC("syscall")
 int requests_in_progress(struct element_class *asked)

@@ -4,8 +4,8 @@
  * have no buffer heads, and their folios are large. The range of a write is known before its data is copied, even if
  * the write is not made by a call of the write family.
  *
- *   iomap_iter              a write begins: each of its pages gets an entry by its place in the file
- *   writeback_dirty_folio   the folio was clean: entries of its pages that are older than the write are void
+ *   iomap_iter              a write begins: each of its pages gets an entry, keyed by its position in the file
+ *   writeback_dirty_folio   the folio was clean: entries of its pages that are older than the write no longer count
  *
  * Only the first IOMAP_PAGES_MAX pages of a write get entries. Further pages have an owner only in folios that the
  * write makes dirty as a whole.
@@ -57,7 +57,9 @@ int BPF_PROG(iomap_written, struct iomap_iter *iter)
 	struct iomap_walk *walk;
 	__u32 zero = 0;
 
-	/* The tracepoint is also reached after each part of the write. */
+	/*
+	 * The tracepoint is reached once before the write, with a length of 0, and again after each part of the write.
+	 */
 	if (!iter || (iter->flags & IOMAP_KIND) != IOMAP_WRITE || iter->iomap.length || task->flags & PF_KTHREAD)
 		return 0;
 	range = bpf_task_storage_get(&written_ranges, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -72,7 +74,10 @@ int BPF_PROG(iomap_written, struct iomap_iter *iter)
 	walk->written.mapping = range->mapping;
 	walk->written.flags = ORIGIN_AMBIGUOUS;
 	walk->written.sectors = ALL_SECTORS;
-	/* An existing entry stays when its page is queued, because this write may come before or after the queueing. */
+	/*
+	 * The page is marked as under write-back, so that an existing entry stays when the page is queued: this write
+	 * may change the page before or after the queueing.
+	 */
 	walk->written.is_clean = true;
 	walk->written.is_written_back = true;
 	walk->index = range->first;

@@ -71,8 +71,8 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 	if (!owners)
 		return 0;
 	/*
-	 * Kernel workers allocate blocks and convert extents on behalf of the tasks whose data they write. Those tasks
-	 * need not have joined.
+	 * Kernel workers allocate blocks and convert extents on behalf of the tasks whose data they write. These tasks
+	 * may not have joined the transaction themselves.
 	 */
 	if (!(task->flags & PF_KTHREAD))
 		state = new_state_of(task);
@@ -98,15 +98,15 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 }
 
 /*
- * A handle that begins a transaction joins it at once, unless the journal has no room. If the first recorded join comes
- * later than this after the beginning, earlier joins may be missing.
+ * Maximum time between the beginning of a transaction and its first join: the handle that begins a transaction joins it
+ * at once, unless the journal is full. If the first recorded join comes later, earlier joins may be missing.
  */
 #define FIRST_JOIN_NS_MAX 10000000ull
 
 /*
- * Deletes owners that joined before the transaction began: they belong to another file system on the device, which was
+ * Deletes owners that joined before the transaction began: they belong to a former file system on the device that was
  * not unmounted properly. If the first owner joined long after the transaction began, other tasks had joined before the
- * agent was attached.
+ * agent was attached, so `others` is set.
  */
 static __always_inline void check_owners(struct journal_owners *owners, struct transaction_s *transaction, __u64 key)
 {
@@ -119,7 +119,10 @@ static __always_inline void check_owners(struct journal_owners *owners, struct t
 		owners->others = 1;
 }
 
-/* Transaction numbers repeat when a new file system is created on the device, so no entry may stay. */
+/*
+ * Deletes the entry of a committed transaction, because transaction numbers repeat when a new file system is created on
+ * the device.
+ */
 SEC("tp_btf/jbd2_end_commit")
 int BPF_PROG(journal_commit_end, struct journal_s *journal, struct transaction_s *transaction)
 {
@@ -162,7 +165,7 @@ int BPF_PROG(journal_handle_start, __u32 device, __u32 transaction)
 	return join_transaction(device, transaction);
 }
 
-/* A handle that needs more room continues in the next transaction, without a start event. */
+/* Joins the next transaction: a jbd2 handle that needs more room continues there without a start event. */
 SEC("tp_btf/jbd2_handle_restart")
 int BPF_PROG(journal_handle_restart, __u32 device, __u32 transaction)
 {

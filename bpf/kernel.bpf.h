@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Declares the kernel's structures, as far as the hooks read them. The offsets here do not matter: because of
+ * Declares the fields of kernel structures that the hooks read. The offsets here do not matter: because of
  * `preserve_access_index`, libbpf replaces them at load with the running kernel's offsets, which it reads from the
  * kernel's BTF.
  */
@@ -129,7 +129,7 @@ struct thread_struct {
 
 struct signal_struct {
 	int nr_threads;
-	/* Used on kernels that have it: see executor_of(). */
+	/* Exists since 60700e38fb68 (5.17): see executor_of(). */
 	struct task_struct *group_exec_task;
 };
 
@@ -262,7 +262,7 @@ struct request {
 	unsigned int __data_len;
 	__u64 __sector;
 	struct bio *bio;
-	/* Reference count: a number inside a struct, which had another type before 5.16. */
+	/* Reference count. Its type differs before 5.16, but is always a struct of one number. */
 	struct {
 		int counter;
 	} ref;
@@ -314,8 +314,9 @@ enum pageflags {
 #define BTRFS_TREE_INODE 1
 
 /*
- * include/linux/iomap.h: the flag of a write, and the flags of other iomap operations, which write no data of a caller:
- * zeroing, reports, faults, direct I/O, unsharing of blocks, and files without page cache.
+ * include/linux/iomap.h: IOMAP_WRITE is the flag of a write. IOMAP_KIND adds the flags of operations that do not write
+ * a caller's data through the page cache: zeroing, reports, faults, direct I/O, unsharing of blocks, and files without
+ * page cache.
  */
 #define IOMAP_WRITE (1u << 0)
 #define IOMAP_KIND (IOMAP_WRITE | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 7 | 1u << 8)

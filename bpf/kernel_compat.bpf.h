@@ -7,20 +7,20 @@
 #include "gen/events.h"
 
 /*
- * Reads a field behind a pointer whose type the verifier does not know. bpf_rdonly_cast() (a35b9af4ec2c, 6.2) makes it
- * a typed pointer, whose loads are plain instructions; using a helper call for each load would make a write 250 ns
- * slower on a CPU with all mitigations. An object that names a kfunc does not load on a kernel without it, so there are
- * two objects.
+ * Reads a field through a pointer whose type the verifier does not know. bpf_rdonly_cast() (a35b9af4ec2c, 6.2) gives
+ * the pointer a type, so that loads are plain instructions. A helper call for each load would make a write 250 ns
+ * slower on a CPU with all mitigations. A BPF object that names a kfunc does not load on a kernel without that kfunc,
+ * so the programs are compiled into two objects.
  *
  * One object with a weak kfunc would not load on all kernels: 5.15 refuses the call of a missing kfunc even where it is
  * never reached ("kernel btf_id 0 is not a function"), and 6.2 and 6.3 refuse bpf_ksym_exists() of a kfunc ("pseudo
- * btf_id in ldimm64 isn't KIND_VAR"). On kernels that load it, each check would stay in the program.
+ * btf_id in ldimm64 isn't KIND_VAR"). On kernels that load such an object, each check for the kfunc would cost time.
  */
 #ifdef WITH_RDONLY_CAST
 extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #define typed(type, pointer) ((type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(type)))
 #define READ(type, pointer, field) (typed(type, pointer)->field)
-/* struct path begins with a pointer, like the data that is read here. */
+/* Any struct with a pointer as its first field would do instead of struct path. */
 #define READ_POINTER(address) ((void *)typed(struct path, address)->mnt)
 #else
 #define READ(type, pointer, field) BPF_CORE_READ((type *)(pointer), field)
@@ -35,9 +35,9 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 /*
  * Since 7.0, a tracepoint's program may be preempted, and another program could then write to the same CPU's scratch.
  * So the programs disable preemption if the agent has found that they may be preempted (tracepointsArePreempted() of
- * libbpf-ts). The kernel still skips a program's runs on a CPU while a task waits for that CPU inside the program,
- * which bpf_preempt_enable() itself may cause: such runs are counted as program_busy. Kernels before 6.15 refuse global
- * functions with preemption off, but need no such protection.
+ * libbpf-ts). A task may still be preempted inside a program, for example by bpf_preempt_enable() itself. Until the
+ * task continues, the kernel skips all runs of that program on that CPU, which are counted as program_busy. Kernels
+ * before 6.15 refuse global functions with preemption off, but need no such protection.
  */
 const volatile bool programs_are_preempted = false;
 #ifdef WITH_RDONLY_CAST
@@ -68,8 +68,8 @@ extern void bpf_preempt_enable(void) __weak __ksym;
 #endif
 
 /*
- * RQF_FLUSH_SEQ. The agent looks up its bit before load: the flag is a macro before 5f89154e8e9e (6.11) and an
- * enumerator since then, and in 6.12 that enum has no name, so CO-RE does not find it.
+ * RQF_FLUSH_SEQ. The agent sets its value before load, because CO-RE does not find it on all kernels: the flag is a
+ * macro before 5f89154e8e9e (6.11), and in 6.12 an enumerator of an enum without a name.
  */
 const volatile __u32 flush_sequence_flag = 0;
 
@@ -83,9 +83,9 @@ static __always_inline bool in_flush_sequence(struct request *rq)
 }
 
 /*
- * block_rq_complete passes an errno on older kernels and a blk_status_t on newer ones. The numbers are those of
- * blk_errors[] in block/blk-core.c, up to the first number that differs between kernels; all other numbers become EIO.
- * An errno is negative and is returned unchanged.
+ * Converts the status of block_rq_complete to an errno. Older kernels already pass a negative errno, which is returned
+ * unchanged; newer ones pass a blk_status_t. The numbers are those of blk_errors[] in block/blk-core.c, up to the first
+ * number that differs between kernels. All other numbers become EIO.
  */
 static __always_inline int block_error(int status)
 {
@@ -115,12 +115,18 @@ static __always_inline int block_error(int status)
 	}
 }
 
-/* Kernels before 60700e38fb68 (5.17) have this field instead; it also refers to a thread that dumps core. */
+/*
+ * Kernels before 60700e38fb68 (5.17) have this field instead of group_exec_task. It may also refer to a thread that
+ * dumps core.
+ */
 struct signal_struct___group_exit_task {
 	struct task_struct *group_exit_task;
 } __attribute__((preserve_access_index));
 
-/* Returns the thread for whose exec all other threads of its process end, or NULL if there is no such thread. */
+/*
+ * Returns the thread of the task's process that executes a program, which ends all other threads; NULL if no thread
+ * does.
+ */
 static __always_inline struct task_struct *executor_of(struct task_struct *task)
 {
 	if (bpf_core_field_exists(((struct signal_struct *)0)->group_exec_task))
@@ -128,7 +134,10 @@ static __always_inline struct task_struct *executor_of(struct task_struct *task)
 	return ((struct signal_struct___group_exit_task *)task->signal)->group_exit_task;
 }
 
-/* The low eight bits of cmd_flags are an enum req_op, include/linux/blk_types.h. Only a flush writes no bytes. */
+/*
+ * Returns the BLOCK_OPERATION_* of a request. The low eight bits of cmd_flags are an enum req_op,
+ * include/linux/blk_types.h. A write of no bytes is a flush.
+ */
 static __always_inline __u32 block_operation(__u32 cmd_flags, __u32 bytes)
 {
 	switch (cmd_flags & 0xff) {
@@ -146,8 +155,8 @@ static __always_inline __u32 block_operation(__u32 cmd_flags, __u32 bytes)
 }
 
 /*
- * Number of bytes at the beginning of a bio's first vector that do not belong to the bio. The field has another name
- * since 7.3.
+ * Returns the number of bytes at the beginning of a bio's current vector that do not belong to the bio. The field has
+ * another name since 7.3.
  */
 static __always_inline __u32 bytes_done_in_vector(struct bio *bio)
 {
@@ -157,9 +166,9 @@ static __always_inline __u32 bytes_done_in_vector(struct bio *bio)
 }
 
 /*
- * Returns the first page of the folio that a page belongs to. The other pages contain the address of the first page,
- * with bit 0 set. In 7.3, they may contain a mask for their own address instead; a mask is larger than the address of
- * any page.
+ * Returns the first page of the folio that a page belongs to. Every other page of the folio contains the address of the
+ * first page, with bit 0 set. Since 7.3, the page may instead contain a mask: its own address under that mask is the
+ * address of the first page. A mask is larger than the address of any page.
  */
 static __always_inline __u64 folio_of(struct page *page)
 {
@@ -183,7 +192,7 @@ static __always_inline __u64 address_of(const void *pointer)
 	return address;
 }
 
-/* The flags are the first field of a page: a number, or since 53fbef56e07d (6.18) a struct. */
+/* Returns the flags of a page, which are its first field: a number, or since 53fbef56e07d (6.18) a struct. */
 static __always_inline __u64 page_flags(__u64 page)
 {
 	__u64 flags = 0;
@@ -194,7 +203,10 @@ static __always_inline __u64 page_flags(__u64 page)
 
 #define has_page_flag(flags, flag) (!!((flags)&1ull << bpf_core_enum_value(enum pageflags, flag)))
 
-/* Size of a large folio in bytes; 0 on kernels before ebc1baf5c9b4 (6.6), which keep its order elsewhere. */
+/*
+ * Returns the size of a large folio in bytes; 0 on kernels before ebc1baf5c9b4 (6.6), which keep the order in another
+ * field.
+ */
 static __always_inline __u64 large_folio_size(__u64 folio)
 {
 	struct folio *large = (struct folio *)folio;
@@ -204,7 +216,7 @@ static __always_inline __u64 large_folio_size(__u64 folio)
 	return (__u64)PAGE_SIZE << (BPF_CORE_READ(large, _flags_1) & 0x1f);
 }
 
-/* Offset of a folio in its file, in pages. */
+/* Returns the offset of a folio in its file, in pages. */
 static __always_inline __u64 folio_index(__u64 folio)
 {
 	if (bpf_core_field_exists(((struct folio *)folio)->index))
@@ -212,10 +224,7 @@ static __always_inline __u64 folio_index(__u64 folio)
 	return BPF_CORE_READ((struct page *)folio, index);
 }
 
-/*
- * Offset of a page of the folio within its file, in pages. The pages of a folio are contiguous in the kernel's memory
- * map.
- */
+/* Returns the offset of a page in its file, in pages. The page structures of a folio are contiguous in memory. */
 static __always_inline __u64 page_index(__u64 page, __u64 folio)
 {
 	return folio_index(folio) + (page - folio) / bpf_core_type_size(struct page);
@@ -228,7 +237,7 @@ static __always_inline __u64 buffer_folio(struct buffer_head *buffer)
 	return folio_of((struct page *)address_of(buffer->b_page));
 }
 
-/* Whether a bio carries pages to the device: REQ_OP_WRITE, include/linux/blk_types.h. */
+/* Returns whether a bio writes data to the device: REQ_OP_WRITE, include/linux/blk_types.h. */
 static __always_inline bool writes_data(__u32 cmd_flags)
 {
 	return (cmd_flags & 0xff) == 1;

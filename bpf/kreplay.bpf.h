@@ -11,7 +11,7 @@
 /* Value of an optional_u64 field that is not known. */
 #define UNKNOWN_U64 (~0ull)
 
-/* Thread group of the agent, whose own calls are not recorded. The agent sets it before load. */
+/* Thread group id of the agent, which sets this variable before load. The agent's own calls are not recorded. */
 const volatile __u32 agent_tgid = 0;
 
 /* The attribution layers that are enabled: see agent/capture/layers.ts. */
@@ -23,7 +23,7 @@ const volatile bool http_layer = false;
 const volatile bool otel_layer = false;
 
 /*
- * Set to 1 when the first process-wide context is defined: until then, no event needs to read the state of its group
+ * Set to 1 when the first process-wide context is defined. Until then, no program needs to read the state of a group
  * leader.
  */
 __u32 process_contexts_used = 0;
@@ -37,9 +37,9 @@ struct task_state {
 	__u32 process_context_flags;
 
 	/*
-	 * Ids of the current process and program definitions, and for each of them the exec (self_exec_id) that it
-	 * describes. A process definition also describes the cgroups of the group leader. Other threads have copies of
-	 * their leader's values. If there is no id, `process_defined_ns` is the time at which the definition was
+	 * Ids of the current process and program definitions. Each definition describes one exec, given by its
+	 * self_exec_id; a process definition also describes the group leader's cgroups. Other threads have copies of
+	 * their leader's values. If `process_id` is 0, `process_defined_ns` is the time at which the definition was
 	 * refused.
 	 */
 	__u64 process_id;
@@ -60,10 +60,10 @@ struct task_state {
 	__u16 call_type;
 	/*
 	 * Used on the group leader: whether the process reads HTTP requests. The flag is a whole byte, because any
-	 * thread of the process may set it.
+	 * thread of the process may set it, and storing a bit field also stores its neighbours.
 	 */
 	__u8 http_serves;
-	/* Used only where programs may be preempted: the beginning of the write in progress was seen. */
+	/* Set if the program at sys_enter ran for the write in progress. Used only if `programs_are_preempted`. */
 	__u8 write_seen;
 
 	/* Descriptor of the connection whose request is in progress, see http.bpf.h. */
@@ -73,15 +73,16 @@ struct task_state {
 	/* The thread's label was set while a request was in progress. */
 	__u8 http_labelled : 1;
 	/*
-	 * Used on the group leader: the number of requests that were not served one after the other by a single thread,
-	 * up to HTTP_MISFITS_MAX, and the number of requests that were, counted since the last misfit, up to
-	 * PROOFS_MIN: http.bpf.h.
+	 * Used on the group leader, see http.bpf.h. `http_misfits` counts requests that were not served one after the
+	 * other by a single thread, up to HTTP_MISFITS_MAX. `http_proofs` counts requests that were served in that way
+	 * since the last misfit, up to PROOFS_MIN.
 	 */
 	__u8 http_misfits;
 	__u8 http_proofs;
 	/*
-	 * Used on the group leader: HTTP_MISFITS_MAX was reached, or a thread answered another thread's request. Only
-	 * an exec clears the flag, so threads that count at the same time do not clear it.
+	 * Used on the group leader: HTTP_MISFITS_MAX was reached, or a thread answered another thread's request. The
+	 * flag is separate from `http_misfits`, because threads that count misfits at the same time may overwrite that
+	 * number. Only an exec clears the flag.
 	 */
 	__u8 http_given_up;
 
@@ -97,8 +98,8 @@ struct task_state {
 };
 
 /*
- * The BPF allocator of Linux 6.6 and later initially has four such objects ready on each CPU, but only one object if
- * its size exceeds 256 bytes, including the 80 bytes that the kernel adds.
+ * The BPF allocator of Linux 6.6 and later initially has four objects of up to 256 bytes ready on each CPU, but only
+ * one larger object. The kernel adds 80 bytes to each object.
  */
 _Static_assert(sizeof(struct task_state) + 80 <= 256, "task_state");
 
@@ -159,8 +160,8 @@ static __always_inline void count_loss(__u32 record_type, __u32 cause)
 #define submit(record) bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP)
 
 /*
- * Returns an id that is unique among the contexts, processes and files of a run. The id is below 2^53, and is neither 0
- * nor CONTEXT_LOST.
+ * Returns an id that is unique among the contexts, processes and files of a run. The id is above CONTEXT_LOST and below
+ * 2^53.
  */
 static __always_inline __u64 new_id(void)
 {
@@ -183,8 +184,8 @@ struct process_loss {
 };
 
 /*
- * Lost definitions that concern one process: markers beyond its share, and files of its calls. A process may be missing
- * here if the map has no room for it; `losses` counts the lost definitions of all processes.
+ * Number of lost definitions of each process: of markers that exceeded a share of the ring, and of files of its calls.
+ * The map drops processes if it is full; `losses` counts the lost definitions of all processes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -194,8 +195,9 @@ struct {
 } process_losses SEC(".maps");
 
 /*
- * Called before the total is increased. The agent reads the total first, and the part of it that no process accounts
- * for belongs to no known process.
+ * Counts a lost definition of a process. Must be called before count_loss() increases the total. The agent reads the
+ * total first, and attributes the rest that no process accounts for to no known process. In the other order, that rest
+ * could include a loss of a known process.
  */
 static __noinline int count_process_loss(__u64 process_id, __u64 record_type)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Finds files that processes may have stored to through a shared map: the kernel shows at most the first store to a
- * clean page, and no store to a page that a write has made dirty.
+ * Finds files that processes may have stored to through a shared memory mapping: the kernel shows at most the first
+ * store to a clean page, and no store to a page that a write has made dirty.
  *
- * The kernel counts the current maps of a file. If a file is no longer mapped, the call that mapped it was seen here.
+ * The kernel counts the current mappings of a file, but not its former mappings. So these programs record the time of
+ * each call that maps a file.
  */
 #ifndef KREPLAY_MAPPED_FILE_BPF_H
 #define KREPLAY_MAPPED_FILE_BPF_H
 
 #include "file.bpf.h"
 
-/* Number of places; a power of two. */
+/* Number of places in the hash table; a power of two. */
 #define MAPPED_PLACES 8192
 
-/* Number of files that a place names. */
+/* Number of files that a place can store. */
 #define MAPPED_PER_PLACE 8
 
 struct mapped_file {
@@ -25,9 +26,9 @@ struct mapped_file {
 
 /* Files whose addresses have the same hash. */
 struct mapped_place {
-	/* Time at which any file of the place was last mapped; 0 if there was none. */
+	/* Time at which any file of the place was last mapped; 0 if no file was mapped. */
 	__u64 latest_ns;
-	/* Time until which files of the place were mapped that it does not name any more. */
+	/* Latest time at which any file was mapped that has lost its entry in the place. */
 	__u64 unnamed_ns;
 	struct mapped_file files[MAPPED_PER_PLACE];
 };
@@ -47,7 +48,7 @@ static __always_inline struct mapped_place *place_of_mapping(__u64 mapping)
 	return bpf_map_lookup_elem(&mapped_files, &place);
 }
 
-/* Moves a time forward, also while other CPUs do the same. */
+/* Sets a time to `to_ns` if that is later. Other CPUs may do the same at the same time. */
 static __always_inline void advance_time(__u64 *time_ns, __u64 to_ns)
 {
 	for (int attempt = 0; attempt < 4; attempt++) {
@@ -56,14 +57,14 @@ static __always_inline void advance_time(__u64 *time_ns, __u64 to_ns)
 		if (known_ns >= to_ns || __sync_val_compare_and_swap(time_ns, known_ns, to_ns) == known_ns)
 			return;
 	}
-	/* Other CPUs won each attempt: no file was mapped later than now. */
+	/* Other CPUs won each attempt. The current time is a safe bound, because no file was mapped later than now. */
 	*time_ns = bpf_ktime_get_boot_ns();
 }
 
 /*
- * Writes the time of an entry, and returns its former time. If another CPU has given the entry to another file, the
- * file counts as an unnamed file. The exchange is a barrier: without it, the entry could be read before its time is
- * written.
+ * Writes the time of an entry, and returns its former time. If another CPU has given the entry to another file,
+ * `unnamed_ns` gets the time. The exchange is a barrier: without the barrier, the entry's file could be read before the
+ * time is written.
  */
 static __always_inline __u64 write_mapped_ns(struct mapped_place *place, struct mapped_file *file, __u64 mapping,
 					     __u64 now_ns)
@@ -76,9 +77,9 @@ static __always_inline __u64 write_mapped_ns(struct mapped_place *place, struct 
 }
 
 /*
- * Remembers that the file is mapped now. The entry that gives way to it is the entry that was mapped least recently;
- * its time becomes the time of an unnamed file, before the entry does not name its file any more. Other CPUs may change
- * the place at the same time: a file whose entry was taken meanwhile counts as an unnamed file.
+ * Remembers that the file is mapped now. A file without an entry replaces the file that was mapped least recently;
+ * before that, `unnamed_ns` gets the time of the replaced file. Other CPUs may change the place at the same time: if
+ * another CPU takes the entry first, `unnamed_ns` gets the time of the new file.
  */
 static __always_inline void remember_mapped(struct mapped_place *place, __u64 mapping, __u64 now_ns)
 {
@@ -108,7 +109,10 @@ static __always_inline void remember_mapped(struct mapped_place *place, __u64 ma
 	advance_time(&place->unnamed_ns, write_mapped_ns(place, &place->files[oldest], mapping, now_ns));
 }
 
-/* Returns whether a process may have stored to the file through a map since the given time, or may do so now. */
+/*
+ * Returns whether a process may have stored to the file through a memory mapping since the given time, or may do so
+ * now.
+ */
 static __always_inline bool is_stored_to_since(__u64 mapping, __u64 since_ns)
 {
 	struct mapped_place *place;
@@ -121,14 +125,17 @@ static __always_inline bool is_stored_to_since(__u64 mapping, __u64 since_ns)
 	for (__u32 slot = 0; slot < MAPPED_PER_PLACE; slot++)
 		if (place->files[slot].mapping == mapping)
 			return place->files[slot].mapped_ns >= since_ns;
-	/* An entry is taken from its file once this time covers the file. */
+	/*
+	 * A file without an entry may have lost it to another file. In that case, `unnamed_ns` is at least the file's
+	 * time.
+	 */
 	return *(volatile __u64 *)&place->unnamed_ns >= since_ns;
 }
 
 /*
  * Returns whether the task is in the kernel because of its own store to memory, and not in a call: a call that reads
- * into a map or populates it makes pages dirty that the task has not stored to. In a call, orig_ax contains the number
- * of the call.
+ * into a mapping or populates it makes pages dirty that the task has not stored to. In a call, orig_ax contains the
+ * number of the call.
  */
 static __always_inline bool is_store_of_user(struct task_struct *task)
 {
@@ -137,15 +144,18 @@ static __always_inline bool is_store_of_user(struct task_struct *task)
 	return !(task->flags & PF_KTHREAD) && (__s64)regs->orig_ax == -1;
 }
 
-/* The low four bits of a map's flags are its type: shared, or shared with other flags checked. */
+/*
+ * Returns whether a mapping is shared. The low four bits of its flags are its type: MAP_SHARED, or MAP_SHARED_VALIDATE,
+ * which also checks the other flags.
+ */
 static __always_inline bool is_shared_map(__u64 flags)
 {
 	return (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
 }
 
 /*
- * Records that a file is mapped. If the file is open for writing, a read-only map counts as well, because it may be
- * made writable. Called at the entry of mmap() and at its exit: the file counts the map at some moment in between.
+ * Records that a file is mapped. If the file is open for writing, a read-only mapping counts as well, because it may be
+ * made writable. Called at the entry of mmap() and at its exit: the kernel counts the mapping at some time in between.
  */
 static __always_inline void map_file(__u32 fd, __u64 flags)
 {

@@ -33,7 +33,7 @@ static __always_inline __u64 define_marker(struct task_struct *task, const void 
 	return define_context(task, scratch, size, process ? SCOPE_PROCESS : SCOPE_THREAD, outer_context_id, now_ns);
 }
 
-/* Returns whether the text is " end", followed by nothing or by a line feed. */
+/* Returns whether the text is " end", with or without a line feed after it. */
 static __always_inline bool is_end(__u64 rest)
 {
 	char next = rest >> 32;
@@ -41,7 +41,7 @@ static __always_inline bool is_end(__u64 rest)
 	return (rest & MARKER_END_MASK) == MARKER_END && (!next || next == '\n');
 }
 
-/* This is called only for text that begins with the magic and goes to /dev/null. */
+/* Applies a marker. The caller has checked that the text begins with MARKER_MAGIC and goes to /dev/null. */
 static __always_inline void apply_marker(struct task_struct *task, struct task_state *state, const void *text,
 					 __u32 size, __u64 now_ns)
 {
@@ -72,7 +72,10 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 	process_contexts_used = 1;
 	if (!leader)
 		return;
-	/* No task holds a process's default by reference, so its end need not be announced. */
+	/*
+	 * New processes copy the default context of a process, so no task loses a context when the default ends, and
+	 * its end is not announced.
+	 */
 	leader->process_context_id = id;
 	leader->process_context_flags = 0;
 }

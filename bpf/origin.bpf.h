@@ -12,7 +12,7 @@
 #include "owner.bpf.h"
 #include "process.bpf.h"
 
-/* Describes the current work of the task as an origin. */
+/* Fills `origin` with the current time, process and context of the task. */
 static __always_inline void origin_of(struct event_origin *origin, struct task_struct *task, struct task_state *state)
 {
 	struct owner owner;
@@ -30,7 +30,10 @@ static __always_inline bool is_same_owner(const struct event_origin *a, const st
 	return a->context_id == b->context_id && a->process_id == b->process_id;
 }
 
-/* A label that is held by reference is valid until its context ends, and each context ends at its own time. */
+/*
+ * Returns whether another thread or a request may end the origin's context. Such contexts with equal labels may end at
+ * different times.
+ */
 static __always_inline bool is_held_by_reference(const struct event_origin *origin)
 {
 	return origin->flags & (CONTEXT_INHERITED_THREAD | CONTEXT_HTTP);
@@ -54,7 +57,10 @@ static __always_inline bool is_same_label(const struct event_origin *a, const st
 	return label && label == label_of_context(b->context_id);
 }
 
-/* Makes an origin represent all processes with its label; it then names none of them. */
+/*
+ * Adds a process with the same label to an origin. The origin then represents several processes, so its process id
+ * becomes 0.
+ */
 static __always_inline void add_process(struct event_origin *to, const struct event_origin *added)
 {
 	to->process_id = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Reads OpenTelemetry's thread context (OTEP 4947): a thread-local variable points to a record of the span that the
- * thread works for. The record is read in a system call of the thread itself, so it cannot be half written.
+ * thread works for. The record is read in a system call of the thread itself, so it is never read while half written.
  */
 #ifndef KREPLAY_OTEL_BPF_H
 #define KREPLAY_OTEL_BPF_H
@@ -15,7 +15,10 @@
 struct otel_process {
 	/* Time of CLOCK_BOOTTIME by which the process had started. A process that started later has reused the id. */
 	__u64 started_ns;
-	/* Offset of the variable from the thread pointer, or within the thread's block of a module. */
+	/*
+	 * Offset of the variable from the thread pointer; if `module` is not 0, from the beginning of the thread's
+	 * block for the module.
+	 */
 	__s64 offset;
 	/* Id of the module; 0 if the offset is relative to the thread pointer. */
 	__u64 module;
@@ -32,7 +35,7 @@ struct {
 } otel_processes SEC(".maps");
 
 /*
- * Nonzero if otel_processes has entries. Every event reads this array, which costs nothing compared with looking up a
+ * Nonzero if otel_processes has entries. Every event reads this array first, which is much cheaper than looking up a
  * hash map.
  */
 struct {
@@ -151,7 +154,7 @@ __noinline int read_thread_record(__u64 outer_id)
 	return 1;
 }
 
-/* The agent has to check the process again for its new program. */
+/* Forgets the location of the process's context at exec: the agent has to find the location for the new program. */
 static __always_inline void forget_published(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;

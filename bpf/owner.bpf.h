@@ -36,7 +36,10 @@ static __always_inline struct owner owner_of(struct task_struct *task, struct ta
 
 	if (!publishes_threads(task))
 		return owner;
-	/* A context that the thread holds by reference may end before the context of its record does. */
+	/*
+	 * A context that is inherited or that comes from a request is not passed as the outer context, because it may
+	 * end too early.
+	 */
 	if (!read_thread_record(owner.flags & (CONTEXT_INHERITED_THREAD | CONTEXT_HTTP) ? 0 : owner.context_id))
 		return owner;
 	thread = bpf_task_storage_get(&otel_threads, task, 0, 0);

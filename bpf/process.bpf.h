@@ -48,15 +48,18 @@ static __always_inline bool emit_process(struct task_struct *task, __u64 process
 }
 
 /*
- * Defines the process of a group leader. A process that is defined again only because of its age keeps its id: if the
- * new definition is refused, the agent most probably still knows the id.
+ * Defines the process of a group leader. A process that is defined again only because its definition is old keeps its
+ * id. If the new definition is refused, the agent most probably still has the old definition.
  */
 static __always_inline void define_process(struct task_struct *task, struct task_state *leader, __u64 now_ns)
 {
 	__u64 known_id = leader->process_id, program_id = 0, id, cgroups;
 	bool is_same, has_program = task->mm && !(task->flags & PF_KTHREAD), is_refused = false;
 
-	/* This is read before the cgroup's id: if the process moves in between, its next event defines it again. */
+	/*
+	 * The css_set is read before the cgroup's id: if the process moves in between, its next event defines the
+	 * process again.
+	 */
 	cgroups = (__u64)task->group_leader->cgroups;
 	is_same =
 	    known_id && leader->process_exec_id == (__u32)task->self_exec_id && leader->process_cgroups == cgroups;
@@ -105,9 +108,9 @@ static __noinline void look_up_process(struct task_state *state, __u64 now_ns)
 
 /*
  * Returns the id of the task's process, or 0 if its definition was refused. A process has one id for all its threads,
- * until it executes another program or moves to another cgroup. A move gives it another css_set, of which only the
- * address is compared. The process is defined again each minute, because the agent drops definitions that were not used
- * for long. The kernel counts a process's execs, so a new program is detected even if its exec was not seen.
+ * until it executes another program or moves to another cgroup. A changed address of the process's css_set shows such a
+ * move. The process is defined again each minute, because the agent drops definitions that were not used for long. The
+ * kernel counts a process's execs, so a new program is detected even if its exec was not seen.
  */
 static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state, __u64 now_ns)
 {

@@ -2,8 +2,8 @@
 /*
  * Records the arguments of a process, and the few of its environment variables that name a service or a trace.
  *
- * Both are read at exec: a short-lived process is gone before the agent could read /proc, and a long-lived one may
- * overwrite its arguments with a title. A program that was started before the agent is read at its first event.
+ * Both are read at exec: a short-lived process may end before the agent reads /proc, and a long-lived one may overwrite
+ * its arguments with a title. A program that was started before the agent is read at its first event.
  */
 #ifndef KREPLAY_PROGRAM_BPF_H
 #define KREPLAY_PROGRAM_BPF_H
@@ -11,7 +11,7 @@
 #include "context.bpf.h"
 
 #define ENVIRONMENT_STRINGS_MAX 256
-/* Longer variables are left out. The size has to be a power of two. */
+/* Maximum size of a variable; longer variables are left out. The size has to be a power of two. */
 #define STRING_SIZE 1024
 #define TRACEPARENT_SIZE_MAX 128
 
@@ -19,8 +19,8 @@ struct program_scratch {
 	struct program_definition definition;
 	char text[PROGRAM_TEXT_SIZE + STRING_SIZE];
 	/*
-	 * Address of the environment's next string, address of its end, and whether the next string is the rest of a
-	 * long string.
+	 * Address of the environment's next string, address of the environment's end, and whether the next string is
+	 * the rest of a long string.
 	 */
 	__u64 address;
 	__u64 end;
@@ -190,7 +190,10 @@ __noinline int define_program(void)
 	definition->program_id = new_id();
 	bpf_probe_read_kernel_str(definition->executable, sizeof(definition->executable),
 				  BPF_CORE_READ(mm, exe_file, f_path.dentry, d_name.name));
-	/* Disk reads of an exec happen before its arguments are in place: create_elf_tables(), fs/binfmt_elf.c. */
+	/*
+	 * An event during an exec, such as a disk read, may occur before the arguments are in place:
+	 * create_elf_tables(), fs/binfmt_elf.c.
+	 */
 	size = mm->env_end ? mm->arg_end - mm->arg_start : 0;
 	if (size > ARGUMENTS_SIZE)
 		size = ARGUMENTS_SIZE;

@@ -18,7 +18,10 @@ static __always_inline bool is_write(__u32 id)
 	return id == NR_WRITE || id == NR_PWRITE64 || id == NR_WRITEV || id == NR_PWRITEV || id == NR_PWRITEV2;
 }
 
-/* This function is not inlined, so that the verifier walks its loop once instead of once for every path to the call. */
+/*
+ * Returns the number of bytes of a user's iovec, or UNKNOWN_U64 if it cannot be read. The function is not inlined, so
+ * that the verifier walks its loop once instead of once for every path to the call.
+ */
 __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 {
 	struct user_iovec part[IOV_STEP] = {};
@@ -28,8 +31,8 @@ __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 	if (count > IOV_MAX)
 		return UNKNOWN_U64;
 	/*
-	 * Only whole steps are taken: after a step of unknown size, the verifier would walk the rest of the loop once
-	 * more.
+	 * The loop takes only whole steps: after a step of unknown size, the verifier would walk the rest of the loop
+	 * once more.
 	 */
 	for (; first < IOV_MAX && first + IOV_STEP <= count; first += IOV_STEP) {
 		if (bpf_probe_read_user(part, sizeof(part), (void *)(iov + first * sizeof(*part))))
@@ -38,7 +41,10 @@ __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 			sum += part[i].size;
 	}
 	size = (count - first) * sizeof(*part);
-	/* Without this, clang would use another register than the one whose comparison older verifiers see. */
+	/*
+	 * Without this barrier, clang would use another register than the one that the comparison checks, and older
+	 * verifiers would not know its bounds.
+	 */
 	barrier_var(size);
 	if (size > sizeof(part))
 		return UNKNOWN_U64;
@@ -55,7 +61,10 @@ static __always_inline bool is_marker_size(__u64 size)
 	return marker_layer && size >= MARKER_SIZE_MIN && size < MARKER_SIZE;
 }
 
-/* A marker is the whole text of one write to /dev/null, or the first part of a vector. */
+/*
+ * Returns whether a write is a marker: a marker is the whole text of one write to /dev/null, or the first part of a
+ * vector.
+ */
 static __always_inline bool is_marker(struct file *file, struct task_state *state, const void *text, __u64 now_ns)
 {
 	__u64 magic = 0;
@@ -105,7 +114,10 @@ static __always_inline bool is_compat(struct task_struct *task)
 	return task->thread_info.status & TS_COMPAT;
 }
 
-/* 32-bit calls are not recorded, but a label that such a call sets or removes holds for 64-bit children as well. */
+/*
+ * Applies the marker of a 32-bit write. 32-bit calls are not recorded, but a label that such a call sets or removes
+ * applies to 64-bit child processes as well.
+ */
 static __always_inline void mark_by_write32(struct task_struct *task, struct pt_regs *regs, __u32 id)
 {
 	__u64 text = (__u32)regs->cx, size = (__u32)regs->dx, now_ns;
@@ -146,9 +158,10 @@ static __always_inline void begin_write32(struct pt_regs *regs, __u32 id)
 }
 
 /*
- * Applies the marker of a write at whose entry the kernel skipped the program, because another task was preempted
- * inside it: see kernel_compat.bpf.h. The write is not recorded, but if its marker were ignored, the thread would keep
- * a label that it has removed. The thread has done nothing since the entry, so the exit is early enough.
+ * Applies the marker of a write at its exit. At the write's entry, the kernel skipped the program, because another task
+ * was preempted inside the program: see kernel_compat.bpf.h. The write is not recorded, but if its marker were ignored,
+ * the thread would keep a label that it has removed. The thread has made no other call since the entry, so the exit is
+ * early enough.
  */
 static __always_inline void catch_up_marker(struct task_struct *task, struct pt_regs *regs, __u32 id, long result)
 {
@@ -240,11 +253,13 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 	first_text(regs, id, &text, &size);
 	is_wanted = is_wanted_call(task, state, EVENT_SYS_WRITE, &owner);
 	file = file_of(task, regs->di);
-	/* A marker is applied even if the filter does not want the call: the work that it labels may be wanted. */
+	/*
+	 * A marker is applied even if the filter does not want the call: the work that the marker labels may be wanted.
+	 */
 	if (is_marker_size(size) && is_marker(file, state, text, state->start_ns)) {
 		/*
-		 * Without this, clang would omit later masks because of what it knows about the size, but verifiers
-		 * before 6.3 have lost those bounds.
+		 * Without this barrier, clang would omit later masks, because it knows the bounds of the size.
+		 * Verifiers before 6.3 have lost those bounds and need the masks.
 		 */
 		barrier_var(size);
 		apply_marker(task, state, text, size, state->start_ns);
@@ -254,7 +269,7 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 		state->start_ns = 0;
 		return;
 	}
-	/* This is done only for a recorded call, because the file's name goes into the recording. */
+	/* The file is looked up only for a recorded call, because the file's name goes into the recording. */
 	look_up_file(file, state, state->start_ns);
 	keep_call(state, id, regs->di, &owner);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Follows tasks as they begin, execute a program and end. Contexts are passed on to new tasks: to a thread by
- * reference, to a forked process by copy. A forked process also runs the same program.
+ * Follows tasks as they begin, execute a program and end. New tasks inherit contexts: a thread by reference, a forked
+ * process by copy. A forked process also runs the same program.
  *
  * The hook of new tasks is task_newtask, not sched_process_fork: its clone_flags distinguish threads from processes,
  * and it also fires for io_uring's workers.
@@ -27,7 +27,10 @@ int BPF_PROG(task_new, struct task_struct *child, unsigned long clone_flags)
 		leader = NULL;
 	else if (parent->pid != parent->tgid)
 		leader = state_of(parent->group_leader);
-	/* A thread that is created during a request mostly works for other requests afterwards. */
+	/*
+	 * A thread that is created during a request does not inherit the request's context, because it usually works
+	 * for other requests later.
+	 */
 	if (from && thread && from->context_flags & CONTEXT_HTTP)
 		from = NULL;
 	if (!(from && from->context_id) && !(leader && (leader->process_context_id || leader->program_id)))
@@ -75,7 +78,10 @@ static __always_inline void leave_default(struct task_struct *task, struct task_
 		count_loss(CONTEXT_DEFINITION, LOSS_NO_MEMORY);
 }
 
-/* A thread that executed a program is the group leader now, with the id and the start time of the previous leader. */
+/*
+ * Restores the default context after an exec by a thread that was not the group leader. That thread is the group leader
+ * now, with the id and the start time of the previous leader.
+ */
 static __always_inline void take_default(struct task_struct *task, struct task_state *leader)
 {
 	__u32 pid = task->tgid;
@@ -91,8 +97,8 @@ static __always_inline void take_default(struct task_struct *task, struct task_s
 }
 
 /*
- * When a thread executes a program, all other threads of its process end: de_thread(), fs/exec.c. If the thread holds a
- * context of one of them by reference, that context becomes its own.
+ * If the thread that executes a program shares the context of an ending thread, makes that context its own. An exec
+ * ends all other threads of the process: de_thread(), fs/exec.c.
  */
 static __always_inline void pass_on_to_executor(struct task_struct *task, struct task_state *state)
 {
@@ -113,7 +119,7 @@ int BPF_PROG(task_exit, struct task_struct *task)
 {
 	struct task_state *state = state_of(task);
 
-	/* A task leaves its last call before it exits. */
+	/* A task returns from a recorded call before it exits, so the end of this call was missed. */
 	if (state && state->start_ns)
 		lose_call(state);
 	if (state && task->pid == task->tgid && state->process_context_id && task->signal->nr_threads > 1)
@@ -140,15 +146,14 @@ int BPF_PROG(process_exec, struct task_struct *task, int old_pid)
 			take_default(task, state);
 	}
 	define_program();
-	/* A definition that was made during the exec lacks the program's arguments. */
+	/* A definition that was made during the exec lacks the program's arguments, so the process is defined again. */
 	state = state_of(task);
 	if (!state)
 		return 0;
 	state->process_id = 0;
 	state->process_defined_ns = 0;
 	/*
-	 * The agent needs to know the process before its first request, to decide whether the requests of this process
-	 * are read.
+	 * The process is defined before its first request, so that the agent can decide whether its requests are read.
 	 */
 	if (http_layer)
 		process_id_of(task, state, bpf_ktime_get_boot_ns());

@@ -12,7 +12,7 @@ import { sysWrite } from './sys_write.ts';
 /** A 64-bit integer: a bigint in the code, and an exact JSON integer in requests and answers. */
 export const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
 
-/** Adds the description for the API's document to a schema. */
+/** Adds a description to a schema; the OpenAPI document shows it. */
 export const described = <Schema extends z.ZodType>(schema: Schema, description: string) =>
   schema.meta({ description });
 

@@ -23,7 +23,7 @@ const ARRAYS = {
 
 export interface Block {
   rowCount: number;
-  /** Number of rows of each event type, by its id. */
+  /** Number of rows of each event type, indexed by the type's id. */
   typeCounts: Uint32Array;
   /** An array may be longer than its number of used rows. A scan omits columns that were not requested. */
   columns: Map<string, ColumnArray>;
@@ -49,7 +49,10 @@ export type ColumnMaker = (name: string, storage: Storage, length: number) => Co
 
 export const createColumn: ColumnMaker = (_, storage, length) => createColumnArray(storage, length);
 
-/** Reuses the memory of the previous array of the same column: fresh memory costs more than filling it. */
+/**
+ * Creates a maker that reuses the memory of the previous array of the same column: new memory costs more than filling
+ * the array.
+ */
 export function createColumnReuser(): ColumnMaker {
   const kept = new Map<string, ColumnArray>();
   return (name, storage, length) => {
@@ -69,20 +72,18 @@ export function createBlock(capacity: number, columns: readonly Column[] = COLUM
   };
 }
 
-/**
- * Returns the number of bytes that all columns of a block with this capacity take, each column aligned for its values.
- */
+/** Returns the size in bytes of all columns of a block with this capacity; each column is aligned for its values. */
 export function computeBlockBytes(capacity: number): number {
   return COLUMNS.reduce((sum, { storage }) => sum + computeColumnBytes(storage, capacity), 0);
 }
 
-/** Returns a block whose columns lie in `memory`, so that two threads can see them. */
+/** Returns a block whose columns are stored in `memory`, so that two threads can access them. */
 export function createSharedBlock(memory: SharedArrayBuffer, capacity: number): Block {
   const columns = new Map<string, ColumnArray>();
   let offset = 0;
   for (const { name, storage } of COLUMNS) {
-    // Values that are read from a column are copied or encoded at once, so no caller gets memory that another thread
-    // changes.
+    // The cast is safe: values are copied or encoded as soon as they are read from a column, so no caller keeps memory
+    // that another thread changes.
     columns.set(name, new ARRAYS[storage](memory as unknown as ArrayBuffer, offset, capacity));
     offset += computeColumnBytes(storage, capacity);
   }

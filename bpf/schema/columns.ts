@@ -9,8 +9,8 @@ import type { ColumnSource, Encoding, Storage } from './kinds.ts';
 
 export interface Column {
   /**
-   * Unique among all event types: `duration_ns`, `sys_write.fd`. The name is stored in the file, so it never changes
-   * meaning.
+   * Name that is unique among all event types: `duration_ns`, `sys_write.fd`. Recordings contain the name, so its
+   * meaning never changes.
    */
   readonly name: string;
   readonly storage: Storage;

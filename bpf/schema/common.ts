@@ -5,26 +5,28 @@ import { boot_time, context, internal, process, s64, text, u16, u32, u64 } from 
  * forked can have both flags of inheritance.
  */
 export const CONTEXT_FLAGS = {
-  /** Copied to a forked process from its parent. */
+  /** The context was copied to a forked process from its parent. */
   CONTEXT_INHERITED_PROCESS: 1,
   /**
-   * A thread shares the context of the thread that created it; valid only while the thread that set the context still
-   * holds it.
+   * The thread shares the context of the thread that created it. The context is valid only while the thread that set it
+   * still holds it.
    */
   CONTEXT_INHERITED_THREAD: 2,
   /** The event has the process's default context (`KREPLAY1 proc ...`), not a context of the thread. */
   CONTEXT_PROCESS_DEFAULT: 4,
-  /** The trace of the TRACEPARENT that the process was started with; always with CONTEXT_PROCESS_DEFAULT. */
+  /**
+   * The context is the trace of the TRACEPARENT that the process was started with; always with CONTEXT_PROCESS_DEFAULT.
+   */
   CONTEXT_ENVIRONMENT: 8,
-  /** The trace of the HTTP request that the thread read last. */
+  /** The context is the trace of the HTTP request that the thread read last. */
   CONTEXT_HTTP: 16,
-  /** The trace that the thread itself publishes in OpenTelemetry's thread context. */
+  /** The context is the trace that the thread itself publishes in OpenTelemetry's thread context. */
   CONTEXT_OTEL: 32,
   /** The origin dirtied a part of the pages that it represents, but other tasks may have dirtied these pages, too. */
   ORIGIN_AMBIGUOUS: 64,
 } as const;
 
-/** `context_id` of a definition that could not be stored. The owner is then unknown; it is never the previous owner. */
+/** `context_id` of a definition that could not be stored. The owner of the event is then unknown. */
 export const CONTEXT_LOST = 1;
 
 /** Every event starts with these fields. */

@@ -2,7 +2,7 @@ import { type ApiTypes, type CType, type Field, type Kind, ORIGIN_SLOTS, ORIGINS
 
 export type Fields = Readonly<Record<string, Field>>;
 
-/** The field's name in the API. */
+/** Returns the field's name in the API. */
 export function getApiName(fieldName: string, field: Fields[string]): string {
   return field.kind.columnName ?? fieldName;
 }
@@ -16,7 +16,7 @@ export interface RecordDefinition<F extends Fields = Fields> {
   readonly fields: F;
   readonly layout: readonly FieldLayout[];
   readonly size: number;
-  /** Size without origins; a record has only as many origins as it needs. */
+  /** Size without origins. The number of origins differs between records. */
   readonly sizeMin: number;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Dictionary records. A record is sent through the definition ring when something is first seen; events refer to it by
- * its id. Records of two rings are not ordered relative to each other, so the agent resolves references when it writes
- * out a batch.
+ * Dictionary records. A record is sent through the definition ring when a context, process, program, file or cgroup is
+ * first seen; events refer to the record by its id. Records of two rings are not ordered relative to each other, so the
+ * agent resolves references when it writes out a batch.
  */
 import { defineRecord } from './define.ts';
 import { internal, text, u32, u64 } from './kinds.ts';
@@ -17,8 +17,8 @@ export const PATH_SIZE = 4096;
 export const THREAD_RECORD_SIZE = 640;
 
 /**
- * Limits in bytes for a program's definition: for its arguments, and for its arguments and environment variables
- * together.
+ * Maximum sizes in bytes within a program's definition: of the arguments, and of the arguments and environment
+ * variables together.
  */
 export const ARGUMENTS_SIZE = 1024;
 export const PROGRAM_TEXT_SIZE = 4096;
@@ -42,7 +42,10 @@ export const CONTEXT_SCOPES = {
   SCOPE_OTEL: 4,
 } as const;
 
-/** The text follows the record. `context_id` is a new id, and the task holds this context from `time_ns` on. */
+/**
+ * The text of the marker or trace follows the record. `context_id` is a new id, and the task holds this context from
+ * `time_ns` on.
+ */
 export const contextDefinition = defineRecord('context_definition', 64, 'a task has a new context', {
   ...head,
   context_id: u64('number that events carry'),
@@ -92,7 +95,7 @@ export const cgroupDefinition = defineRecord('cgroup_definition', 69, 'a process
 
 export const PROGRAM_FLAGS = {
   /**
-   * A variable did not fit into the room, there were too many variables to search, or the variables were not in place
+   * A variable did not fit into the record, there were too many variables to search, or the variables were not in place
    * yet.
    */
   PROGRAM_ENVIRONMENT_CUT: 1,
@@ -100,7 +103,7 @@ export const PROGRAM_FLAGS = {
 
 /**
  * The program that an exec started; forked processes run the same program. The text after the record contains the
- * arguments, each with a NUL, truncated at the end of the room. They are followed by `NAME=value` and a NUL for each of
+ * arguments, each with a NUL, truncated at ARGUMENTS_SIZE. They are followed by `NAME=value` and a NUL for each of
  * ENVIRONMENT_NAMES that is set.
  */
 export const programDefinition = defineRecord('program_definition', 68, 'a program was started or first seen', {
@@ -124,7 +127,7 @@ export const fileDefinition = defineRecord('file_definition', 67, 'a file was fi
 export const FILE_FLAGS = {
   /** The file no longer has a name. */
   FILE_DELETED: 1,
-  /** The path is deeper or longer than a definition can hold, so its beginning is missing. */
+  /** The path exceeds the maximum depth or length of a definition, so its beginning is missing. */
   FILE_TRUNCATED: 2,
 } as const;
 

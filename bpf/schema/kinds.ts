@@ -28,7 +28,7 @@ export interface Queuer {
   transaction_id: string | null;
 }
 
-/** A part of a request that one owner caused. */
+/** One owner of a request's data, with the number of bytes that belong to the owner. */
 export interface Origin {
   service_name: string;
   transaction_id: string | null;
@@ -59,8 +59,8 @@ export interface Kind<Api extends keyof ApiTypes = keyof ApiTypes, Label extends
   readonly c: { readonly type: CType; readonly count: number };
   readonly source: ColumnSource;
   /**
-   * Set if the name of the column differs from that of the field, because the column of a reference contains the value
-   * that the field refers to.
+   * Set if the column and the field have different names: the column of a reference contains the value to which the
+   * field refers.
    */
   readonly columnName?: string;
   /** Empty for a field that only the agent reads. */
@@ -128,7 +128,9 @@ export function label<const Labels extends Record<string, number>>(labels: Label
   };
 }
 
-/** Reference to a context definition: the owner that caused the event. `attribution` shows how that was determined. */
+/**
+ * Reference to a context definition: the owner that caused the event. `attribution` shows how the owner was determined.
+ */
 export const context = (doc: string) => ({
   doc,
   kind: {
@@ -179,8 +181,8 @@ export const internal = (type: '__u16' | '__u32' | '__u64', doc: string) => ({
 
 /**
  * Service and transaction of the task that queued a request; this task need not be the owner of the request's data. The
- * fields take no room in the record, whose common fields name the task. The columns of the common fields name the task
- * only if it owns the data.
+ * field takes no room in the record, because the record's common fields name the task. It has separate columns, because
+ * the columns of the common fields name the task only if it owns the data.
  */
 export const queuer = (doc: string) => ({
   doc,

@@ -45,15 +45,18 @@ export const LOSS_CAUSES = {
 
 export type LossCause = keyof typeof LOSS_CAUSES;
 
-/** Another version may have noted a cause that is unknown here, and other software may have noted any word. */
+/**
+ * Returns the cause with this name, or `unknown`: another version of kreplay, or other software, may have written
+ * another name.
+ */
 export function toLossCause(cause: string): LossCause {
   return Object.hasOwn(LOSS_CAUSES, cause) ? (cause as LossCause) : 'unknown';
 }
 
 /**
- * Causes whose losses are counted in events that nothing recorded. Losses of other causes count what is not an event, as
- * `definition_lost` does, or have no number that is known to be whole, as `agent_killed`, or were recorded once, as with
- * `retention`, or are not lost for good, as `in_progress`.
+ * Causes whose losses are counted as numbers of events that were never recorded. Other causes do not qualify. For
+ * example, `definition_lost` counts definitions, `agent_killed` has no complete number, `retention` removed events that
+ * were recorded, and events `in_progress` may still be recorded.
  */
 export const COUNTED_LOSS_CAUSES: readonly LossCause[] = [
   'ring_full',
@@ -100,6 +103,6 @@ export const KERNEL_LOSS_WORDS: readonly LossCause[] = [
   'marker_flood',
 ];
 
-/** Dimensions of the counters, which are one array value, `[record type][cause]`. */
+/** Dimensions of the array of loss counters, `[record type][cause]`. */
 export const LOSS_TYPES_MAX = 128;
 export const LOSS_CAUSES_MAX = 8;

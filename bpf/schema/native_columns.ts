@@ -27,9 +27,12 @@ export interface NativeColumns {
    * of 8 bytes.
    */
   encodeColumn(values: ColumnArray, delta: boolean, output: Uint8Array, offset: number): number;
-  /** Fills `values`; returns false unless the bytes encode exactly as many values as the array has. */
+  /** Fills `values`; returns whether the bytes encode exactly as many values as the array has. */
   decodeColumn(encoded: Uint8Array, values: ColumnArray): boolean;
-  /** See agent/recording/codec/column_bytes.ts. Returns undefined if the bytes do not encode `count` values. */
+  /**
+   * Sets `target[targets[i]]` to the value of row `rows[i]`. Returns false if values depend on earlier values, and
+   * undefined if the bytes do not encode `count` values.
+   */
   pickValues(
     encoded: Uint8Array,
     count: number,
@@ -59,9 +62,7 @@ export interface NativeColumns {
   scatterValues(source: ColumnArray, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   /** Writes a zstd frame to `output` at `offset`; returns its size in bytes, or 0 if there is no room for it. */
   compressFrame(input: Uint8Array, output: Uint8Array, offset: number): number;
-  /**
-   * Fills `output`; returns false unless the input is one frame that contains exactly as many bytes as `output` has.
-   */
+  /** Fills `output`; returns whether the input is one frame that contains exactly as many bytes as `output` has. */
   decompressFrame(input: Uint8Array, output: Uint8Array): boolean;
 }
 

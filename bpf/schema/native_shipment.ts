@@ -49,7 +49,7 @@ export interface ShipmentPlan {
   columns: { eventType: number; width: number; refers: number }[];
   /** Columns in this order: event_type, timestamp, duration, result, context_source, context, service. */
   roles: Uint32Array;
-  /** Four columns for each slot, in this order: event type, context, service, bytes. */
+  /** Four columns for each origin, in this order: event type, context, service, bytes. */
   origins: Uint32Array;
   /** Columns that name devices. */
   devices: Uint32Array;
@@ -75,7 +75,7 @@ interface NativeShipmentFunctions {
   /**
    * Writes the block of the table `event` with the chosen columns to `output`, and adds the rows of the other tables.
    * Returns the size of the block, 0 if there is no room for the block, or undefined if ids are missing. In the last
-   * two cases, nothing is added.
+   * two cases, no rows are added.
    */
   addSegment(
     shipment: NativeShipment,

@@ -4,7 +4,10 @@ import type { ColumnArray } from './block.ts';
 
 declare const GROUPS: unique symbol;
 declare const SUMS: unique symbol;
-/** Memory of the addon: maps the codes of rows to numbers of groups, and the numbers to sums. */
+/**
+ * Memory of the addon: NativeGroups maps the codes of rows to numbers of groups, and NativeSums maps these numbers to
+ * sums.
+ */
 export interface NativeGroups {
   readonly [GROUPS]: never;
 }
@@ -27,7 +30,7 @@ export interface GroupSums {
 }
 
 interface NativeSumsFunctions {
-  /** `dimensions` is the number of arrays of codes that the rows have. */
+  /** Creates an empty set of groups; `dimensions` is the number of arrays of codes that the rows have. */
   createGroups(dimensions: number): NativeGroups;
   /** Sets `numbers` for the rows [from, to); returns the first row whose group is not known, or `to`. */
   findGroups(groups: NativeGroups, codes: readonly Codes[], from: number, to: number, numbers: Uint32Array): number;

@@ -29,12 +29,12 @@ export interface NativeTexts {
 
 /** Results of `writeTextRows`. */
 export const WRITTEN = { done: 0, full: 1, missing_text: 2 } as const;
-/** Indexes in the state of `writeTextRows`: `row` is the next row, and `offset` the offset after the rows before it. */
+/** Indexes in the state of `writeTextRows`: `row` is the next row to write, and `offset` its offset in the output. */
 export const STATE = { row: 0, offset: 1, table: 2, length: 3 } as const;
 export const KEY_BYTES = 16;
 
 interface NativeTextRows {
-  /** `own` contains the parts of each event type, indexed by the type's id. */
+  /** Creates a layout; `own` contains the parts of each event type, indexed by the type's id. */
   createRowLayout(
     columns: number,
     typeColumn: number,
@@ -45,7 +45,8 @@ interface NativeTextRows {
   addRowText(texts: NativeTexts, table: number, key: Uint8Array, text: Uint8Array): void;
   /**
    * Writes the rows before `to` to `output`, beginning with the row and the offset in `state`, and updates `state`. If
-   * a text is missing, sets the table in `state`, and `key`. Fills `ends` with the offset of the end of each row.
+   * a text is missing, sets `key` to its key and `state` to its table. Fills `ends` with the offset of the end of each
+   * row.
    */
   writeTextRows(
     layout: NativeLayout,

@@ -6,9 +6,9 @@ type NumberOrText<F extends Fields> = {
 };
 
 /**
- * Returns a function that reads a record. The function returns the same object every time. This creates no garbage, and
- * the object stays alive: if a garbage collection found no object of this shape, V8 would drop the code that it
- * compiled for the shape and compile it again.
+ * Returns a function that reads a record. The function returns the same object every time. So no garbage is created,
+ * and the object stays alive: if a garbage collection found no object of this shape, V8 would discard the code for the
+ * shape and compile it again.
  *
  * Every u64 of a definition is an id, a time or an inode, all below 2^53 (ids by construction, CLOCK_BOOTTIME for 104
  * days). Larger values lose their low bits. This happens only to times, which lose at most a few nanoseconds.

@@ -1,9 +1,9 @@
 /** The report that a shipper sends to every client of its socket: one JSON object, after which the connection ends. */
 
-/** Name of the socket in the state folder, next to the position. */
+/** Name of the socket in the state folder of a shipper. */
 export const SHIP_SOCKET = 'ship.sock';
 
-/** Name of the file in the state folder that holds the position up to which a shipper has shipped. */
+/** Name of the file in the state folder that contains the position up to which a shipper has shipped. */
 export const POSITION_FILE = 'position.json';
 
 export interface ShipReport {
@@ -19,7 +19,7 @@ export interface ShipReport {
   wire_bytes: number;
   /** Number of events that are sealed but have not arrived, and the age of the oldest of them. */
   backlog: { events: number; seconds: number };
-  /** Reason why nothing arrives at the moment; null if there is none. */
+  /** Reason why no events arrive at the moment; null if events arrive. */
   trouble: { code: string; blocked: boolean; message: string } | null;
   /** Number of failures, by code. */
   retries: Record<string, number>;

@@ -1,6 +1,6 @@
 /**
- * Returns the first place in `[from, to)` for which `holds` is true, or `to` if there is none. From that place on,
- * `holds` must be true for all places.
+ * Returns the first index in `[from, to)` for which `holds` is true, or `to` if there is none. From that index on,
+ * `holds` must be true for all indexes.
  */
 export function findFirstPlace(from: number, to: number, holds: (place: number) => boolean): number {
   let [low, high] = [from, to];
@@ -12,7 +12,7 @@ export function findFirstPlace(from: number, to: number, holds: (place: number) 
   return low;
 }
 
-/** Returns the first place in ascending `values` whose value is at least `limit`, or `to` if there is none. */
+/** Returns the index of the first value in ascending `values` that is at least `limit`, or `to` if there is none. */
 export function findFirstNotBelow<T extends number | bigint | string>(
   values: ArrayLike<T>,
   limit: T,
@@ -22,7 +22,7 @@ export function findFirstNotBelow<T extends number | bigint | string>(
   return findFirstPlace(from, to, (place) => values[place]! >= limit);
 }
 
-/** Returns the first place in ascending `values` whose value is above `limit`, or `to` if there is none. */
+/** Returns the index of the first value in ascending `values` that is above `limit`, or `to` if there is none. */
 export function findFirstAbove<T extends number | bigint | string>(
   values: ArrayLike<T>,
   limit: T,
@@ -33,8 +33,8 @@ export function findFirstAbove<T extends number | bigint | string>(
 }
 
 /**
- * Works like `findFirstPlace`, but is faster if the place is near `from`: the step doubles until it passes the place.
- * `holds` is called about twice the logarithm of the distance.
+ * Works like `findFirstPlace`, but is faster if the index is near `from`: the step doubles until it passes the index.
+ * `holds` is called about 2 * log2(distance) times.
  */
 export function findFirstPlaceNear(from: number, to: number, holds: (place: number) => boolean): number {
   let low = from;

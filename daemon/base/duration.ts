@@ -11,7 +11,7 @@ const UNIT_NS: Readonly<Record<string, bigint>> = {
   d: 86_400_000_000_000n,
 };
 
-/** Enough characters for any 64-bit number of nanoseconds; longer texts would only cost time. */
+/** Maximum length of a text: enough for any 64-bit number of nanoseconds. Longer texts would only cost time. */
 const DURATION_CHARACTERS_MAX = 64;
 const PART = /(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)/y;
 

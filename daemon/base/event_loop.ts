@@ -1,8 +1,8 @@
 /**
- * Divides the main thread's time among all work. At most one chunk of long work runs between two polls of the sockets,
- * however many answers are in progress: if all ran at once, small requests would wait for all of them. Small work comes
- * first, then the work that has had the fewest chunks: otherwise, a request of ten chunks would wait ten times for each
- * request of thousands of chunks.
+ * Divides the main thread's time among all work. At most one chunk of long work runs between two polls of the sockets:
+ * if a chunk of each answer in progress ran, a small request would wait for all of them. Small work comes first, then
+ * the work that has run the fewest chunks. Otherwise, a request of ten chunks would wait for ten chunks of each request
+ * of thousands of chunks.
  */
 interface WaitingWork {
   wake: () => void;
@@ -15,23 +15,26 @@ const waiting: WaitingWork[] = [];
 const starts: (() => void)[] = [];
 const chunkCounts = new WeakMap<object, number>();
 const SMALL = -1;
-/** One chunk in this many is of the work that has waited longest, so that nothing waits forever. */
+/** Every fourth chunk belongs to the work that has waited longest, so that no work waits forever. */
 const LONGEST_EVERY = 4;
 let chunkCount = 0;
 let isScheduled = false;
 
-/** Requests that arrive together begin within this time; any that are left wait until the sockets have been polled. */
+/**
+ * Maximum time in which requests are started between two polls of the sockets; the other requests wait for the next
+ * poll.
+ */
 const START_MS_MAX = 2;
 /**
  * Node accepts one connection in each pass of the event loop (libuv 1.45 and later). If each pass also ran a chunk of
- * 10 ms, a client would wait 10 s behind a thousand others, so work pauses while connections arrive, for at most this
- * long.
+ * 10 ms, the last of a thousand clients would wait 10 s to be accepted. So work pauses while connections arrive, for at
+ * most this long.
  */
 const ACCEPTING_MS_MAX = 10;
 let connectionCame = false;
 let workedMs = 0;
 
-/** Reports that a connection was accepted: other connections may wait behind it. */
+/** Reports that a connection was accepted: more connections may wait to be accepted. */
 export function noteConnection(): void {
   connectionCame = true;
 }
@@ -63,7 +66,7 @@ export function yieldToEventLoop(work?: object): Promise<void> {
 function schedule(): void {
   if (isScheduled || starts.length + waiting.length === 0) return;
   isScheduled = true;
-  // An immediate that another immediate schedules runs after the next poll of the sockets.
+  // If an immediate schedules another immediate, Node polls the sockets before it runs the second one.
   setImmediate(wake);
 }
 

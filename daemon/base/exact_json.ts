@@ -12,7 +12,7 @@ export function stringify(value: unknown): string {
   return JSON.stringify(value, (_key, item) => (typeof item === 'bigint' ? exactJson.rawJSON(item.toString()) : item));
 }
 
-/** Parses JSON; integers that a double does not hold exactly become bigints. */
+/** Parses JSON; integers that a double does not represent exactly become bigints. */
 export function parseJson(text: string): unknown {
   return exactJson.parse(text, (key, value, { source }) =>
     typeof value === 'number' && source !== undefined ? parseExactNumber(key, value, source) : value,
@@ -32,7 +32,7 @@ function parseExactNumber(field: string, value: number, source: string): number 
   return value;
 }
 
-/** Whether decimal `source` (`1.50e3`) is the safe integer `value` and not merely close to it. */
+/** Returns whether decimal `source` (`1.50e3`) is exactly the safe integer `value`, and not merely close to it. */
 function isExactly(value: number, source: string): boolean {
   if (!Number.isSafeInteger(value)) return false;
   const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
@@ -43,7 +43,10 @@ function isExactly(value: number, source: string): boolean {
   return value === 0 ? !/[1-9]/.test(digits) : scale >= 0;
 }
 
-/** Takes linear time, unlike a pattern that ends in `0+$`, which would start matching again at each zero. */
+/**
+ * Removes the zeros at the end in linear time, unlike a pattern that ends in `0+$`, which would start matching again at
+ * each zero.
+ */
 function trimTrailingZeros(digits: string): string {
   let end = digits.length;
   while (digits[end - 1] === '0') end--;

@@ -2,11 +2,11 @@
  * Patterns that filters use for paths:
  *
  *   /srv/db      that path
- *   /srv/db*     every path that begins so
- *   /srv/db/     the files in that folder, without those in folders within it
+ *   /srv/db*     every path that begins with /srv/db
+ *   /srv/db/     the files in that folder, but not in its subfolders
  *
- * Backslashes have a meaning only before a star or a slash at the end: two stand for one, and a single one that is left
- * makes the last character a part of the path.
+ * Backslashes have a meaning only before a star or slash at the end of the pattern. There, two backslashes stand for
+ * one backslash of the path. A single remaining backslash makes the star or slash a part of the path.
  */
 import { findFirstAbove } from './binary_search.ts';
 
@@ -16,7 +16,8 @@ export interface Pattern {
 }
 
 /**
- * Returns a function that says whether a path matches one of the patterns; many patterns take it no longer than few.
+ * Returns a function that tests whether a path matches one of the patterns. The test takes hardly longer if there are
+ * many patterns.
  */
 export function createPathTest(patterns: readonly string[]): (path: string) => boolean {
   const parsed = patterns.map(parsePattern);
@@ -75,7 +76,7 @@ function countTrailingBackslashes(text: string): number {
   return text.length - start;
 }
 
-/** Drops each text that begins with another one of the texts, and sorts the texts that are left. */
+/** Drops each text that begins with another of the texts, and returns the remaining texts sorted. */
 function selectShortest(beginnings: readonly string[]): string[] {
   const kept: string[] = [];
   for (const text of beginnings.toSorted((a, b) => (a < b ? -1 : 1))) {
@@ -86,8 +87,8 @@ function selectShortest(beginnings: readonly string[]): string[] {
 }
 
 /**
- * Returns the last text that does not sort after the path, or the first text if all do. No text begins with another
- * one, so no other text can be a beginning of the path.
+ * Returns the last text that does not sort after the path, or the first text if all texts sort after the path. No text
+ * begins with another text, so only the returned text can be a beginning of the path.
  */
 function findLastUpTo(sorted: readonly string[], path: string): string {
   return sorted[Math.max(0, findFirstAbove(sorted, path) - 1)]!;

@@ -1,7 +1,8 @@
 /**
  * Lists of names, written as one text in a parameter of the API or an option of a command. A comma separates names.
- * Backslashes have a meaning only before a comma: two stand for one, and a single one that is left makes the comma a
- * part of the name. A name without a comma is therefore written as it is.
+ * Backslashes have a meaning only before a comma. There, two backslashes stand for one backslash, and a single
+ * remaining backslash makes the comma a part of the name. So a name without a comma needs no escaping, unless it ends
+ * in a backslash and another name follows.
  */
 
 /** Returns the names of a list, including the spaces around each name. */
@@ -24,8 +25,8 @@ export function parseListItems(list: string): string[] {
 }
 
 /**
- * Returns all names that a list may stand for. Names may contain commas or spaces, so untrimmed items and the whole
- * list are among them.
+ * Returns all names that a list may contain. Names may contain commas or spaces, so the untrimmed items and the whole
+ * list are also possible names.
  */
 export function listPossibleNames(list: string): string[] {
   const items = parseListItems(list);

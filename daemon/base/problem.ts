@@ -62,7 +62,7 @@ export class Problem extends Error {
   }
 }
 
-/** Whether the error is a foreseen one: a Problem, or an error of a recording that has a code of the API. */
+/** Returns whether the error has a code of the API: it is a Problem, or an error of a recording. */
 export function hasErrorCode(error: unknown): error is Error & { code: ErrorCode } {
   if (!(error instanceof Error)) return false;
   const { code } = error as { code?: unknown };

@@ -4,11 +4,12 @@
 export const RETRY_MS = 2000;
 export const HEARTBEAT = ': hb\n\n';
 
-/** Destination of frames. It emits `drain` after a write that returned false. */
+/** Destination of frames. A sink emits `drain` after a write that returned false. */
 export interface Sink {
   write(frames: string): boolean;
   /**
-   * Writes `bytes` bytes: `fill` puts them into a buffer at an offset, and is called once, before this method returns.
+   * Writes `bytes` bytes: `fill` must put the bytes into the given buffer at the given offset. It is called once,
+   * before this method returns.
    */
   writeBytes(bytes: number, fill: (to: Buffer, at: number) => void): boolean;
   end(frames?: string): unknown;

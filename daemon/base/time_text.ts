@@ -1,6 +1,6 @@
 /**
- * Times as text: RFC 3339, in UTC and with all nine digits of the nanoseconds, so that a time of an answer can be pasted
- * into a query.
+ * Times as text: RFC 3339, in UTC and with all nine digits of the nanoseconds, so that a time of an answer can be
+ * pasted into a query.
  *
  * Every 64-bit number of nanoseconds, signed or not, is in a year of four digits: 1677 to 2554.
  */
@@ -8,17 +8,23 @@
 const NS_PER_S = 1_000_000_000n;
 const MS_PER_S = 1_000;
 
-/** The first second of the year 0, and the first one after the year 9999: RFC 3339 has no other years. */
+/** The first second of the year 0, and the first second after the year 9999: RFC 3339 has no other years. */
 const FIRST_S = -62_167_219_200n;
 const END_S = 253_402_300_800n;
 
-/** Formats nanoseconds since the epoch. A time outside of the years that RFC 3339 has is the plain number. */
+/**
+ * Formats nanoseconds since the epoch. A time outside of the years 0 to 9999 is formatted as a plain number, because
+ * RFC 3339 has no other years.
+ */
 export function formatTime(ns: bigint): string {
   const second = floorToSecond(ns);
   return second < FIRST_S || second >= END_S ? ns.toString() : joinTime(formatSecond(second), ns - second * NS_PER_S);
 }
 
-/** Returns a function that works like `formatTime`, and is faster for times in the same second as the time before. */
+/**
+ * Returns a function that works like `formatTime`, but is faster if a time is in the same second as the time of the
+ * previous call.
+ */
 export function createTimeFormatter(): (ns: bigint) => string {
   let text = '';
   let startNs: bigint | undefined;
@@ -33,7 +39,10 @@ export function createTimeFormatter(): (ns: bigint) => string {
   };
 }
 
-/** Division truncates towards zero, but a time before the epoch belongs to the second that began before it. */
+/**
+ * Returns the second that contains a time. Division truncates towards zero, so a time before the epoch needs a
+ * correction.
+ */
 function floorToSecond(ns: bigint): bigint {
   return ns / NS_PER_S - (ns % NS_PER_S < 0n ? 1n : 0n);
 }
@@ -44,7 +53,7 @@ function formatSecond(second: bigint): string {
 
 const joinTime = (second: string, belowNs: bigint) => `${second}${belowNs.toString().padStart(9, '0')}Z`;
 
-/** Name of the text beside a time: `timestamp` beside `timestamp_ns`, and `from_time` beside `from`. */
+/** Name of the field with the text of a time: `timestamp` for `timestamp_ns`, and `from_time` for `from`. */
 export type TimeTextName<Name extends string> = Name extends `${infer Base}_ns` ? Base : `${Name}_time`;
 
 const UNIT = '_ns';
@@ -54,14 +63,14 @@ export function nameTimeText<Name extends string>(name: Name): TimeTextName<Name
   return text as TimeTextName<Name>;
 }
 
-/** Times of an answer, in nanoseconds since the epoch; null where there is none. */
+/** Times of an answer, in nanoseconds since the epoch; null for a time that does not exist. */
 type Times = Record<string, bigint | null>;
 
 type TimesWithTexts<Given extends Times> = Given & {
   [Name in keyof Given & string as TimeTextName<Name>]: Given[Name] extends bigint ? string : string | null;
 };
 
-/** Puts beside each time the same time as text. */
+/** Returns the times with an additional field for each of them: the same time as text. */
 export function addTimeTexts<Given extends Times>(times: Given): TimesWithTexts<Given> {
   const fields = Object.entries(times).flatMap(([name, ns]) => [
     [name, ns],

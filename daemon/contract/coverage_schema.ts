@@ -3,18 +3,21 @@ import { z } from 'zod';
 import { time, timeOrNull } from './values.ts';
 
 /**
- * Maximum number of gaps in one answer. If there are more, gaps of the same node, cause and service that are close to
- * each other are merged into one longer gap, whose lost events are the sum of theirs.
+ * Maximum number of gaps in one answer. If there are more, gaps that are close to each other are merged if they have
+ * the same node, cause and service. Their lost events are added up.
  */
 export const GAPS_MAX = 1000;
 
 /** Maximum number of calls in progress that one answer describes. */
 export const IN_PROGRESS_MAX = 100;
 
-/** Maximum number of sums of losses in one answer: a sum for each cause and node, or for each cause beyond that. */
+/**
+ * Maximum number of sums of losses in one answer: a sum for each cause and node, or for each cause alone if there would
+ * be more.
+ */
 export const LOSSES_MAX = 64;
 
-/** Limits of a summary; `coverage=full` has more. */
+/** Limits of a summary; `coverage=full` has higher limits. */
 export const SUMMARY_NODES_MAX = 16;
 export const SUMMARY_IN_PROGRESS_MAX = 5;
 export const SUMMARY_FILES_MAX = 5;
@@ -66,7 +69,7 @@ const gapSchema = z.object({
   }),
 });
 
-/** How often events are missing; see `losses`. */
+/** The share of events that are missing; see `losses`. */
 const rateSchema = z.object({
   ...time('from', 'start of the span in which events were counted'),
   ...time('to', 'exclusive end of that span'),

@@ -1,5 +1,5 @@
 /**
- * Encodes the place at which the next page begins, as a text that is opaque to clients:
+ * Encodes the position at which the next page begins, as a text that is opaque to clients:
  *
  *   [version u8][checksum 4 bytes][fingerprint of the query 8 bytes][now ns i64][timestamp ns u64][event id, UTF-8]
  *
@@ -70,7 +70,10 @@ function createCursorProblem(code: 'invalid_cursor' | 'cursor_mismatch', message
   return new Problem(code, `cursor: ${message}`, [{ parameter: 'cursor', message }]);
 }
 
-/** Detects accidental damage, not forgery: a cursor only determines where reading goes on. */
+/**
+ * Returns a checksum that detects accidental damage. Forgery is harmless, because a cursor only determines where
+ * reading continues.
+ */
 function computeChecksum(bytes: Buffer): Buffer {
   return hashBytes(bytes.subarray(FINGERPRINT)).subarray(0, FINGERPRINT - CHECKSUM);
 }

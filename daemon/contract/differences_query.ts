@@ -103,7 +103,7 @@ export async function* comparePopulation(
   if (whole) return { ...whole, window: omitUndefined({ fromNs, toNs }), isNarrowed: false };
   const startNs = later(fromNs, box.fromNs);
   const endNs = earlier(toNs, box.toNs);
-  // A box outside the window leaves nothing to compare.
+  // If the box is outside the window, there is nothing to compare, so the window becomes empty.
   const isOutside = startNs !== undefined && endNs !== undefined && endNs < startNs;
   const window = omitUndefined({ fromNs: startNs, toNs: isOutside ? startNs : endNs });
   const isNarrower = window.fromNs !== fromNs || window.toNs !== toNs;

@@ -12,7 +12,7 @@ export interface Endpoint {
   summary: string;
   /** Arguments of a working curl command: `$api` is the daemon; `$transaction`, `$event` and `$session` are ids. */
   curl: string;
-  /** Purpose and answer of the endpoint, and what its common errors mean. */
+  /** Purpose and answer of the endpoint, and the meanings of its common errors. */
   description: string;
   pathParameters?: z.ZodObject;
   /** The schema with which the route validates its query. */
@@ -20,7 +20,7 @@ export interface Endpoint {
   headers?: z.ZodObject;
   body?: z.ZodType;
   success: EndpointAnswer;
-  /** Errors beyond those that every request can cause. */
+  /** Errors in addition to COMMON_ERRORS. */
   errors?: readonly ErrorCode[];
 }
 
@@ -34,12 +34,14 @@ export interface EndpointAnswer {
 }
 
 /**
- * A body that a command sends, and the daemon's answers to it: daemon/server/examples requests them, and shortens lists
- * of objects.
+ * The body of a request, and the daemon's answers to the request. daemon/server/examples collects the answers, and
+ * shortens lists of objects.
  */
 export interface Example {
   body?: unknown;
-  /** Content by media type: text, or a value that is sent as JSON. Integers that a double may not hold are bigints. */
+  /**
+   * Content by media type: text, or a value that is sent as JSON. Integers that a double may not represent are bigints.
+   */
   answers?: Readonly<Record<string, unknown>>;
 }
 

@@ -10,7 +10,7 @@ import { createReversedProblem, resolveTimeRange } from './time_range.ts';
 export const valueConditions = describeValueConditions('');
 export const exclusions = describeExclusions('not ');
 
-/** The same parameters for transactions: one event with the value is enough. */
+/** The same parameters for transactions: a condition refers to any event of a transaction. */
 export const transactionValues = {
   ...describeValueConditions('transactions with '),
   ...describeExclusions('no transactions with '),
@@ -72,7 +72,7 @@ type ParameterValues<Parameters extends Record<string, z.ZodType>> = {
 type Conditions = ParameterValues<typeof eventConditions>;
 type ValueParameters = Pick<Conditions, 'service' | 'node' | keyof typeof valueConditions | keyof typeof exclusions>;
 
-/** The part of a filter that is about values of events. */
+/** Builds the part of a filter that concerns values of events. */
 export function buildValueFilter(given: ValueParameters) {
   const excluded = omitUndefined({
     services: given.exclude_service,

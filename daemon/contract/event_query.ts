@@ -39,7 +39,9 @@ export interface EventQuery {
   /** Whether the client requested a limit: a stream without a requested limit is unlimited. */
   limited: boolean;
   after: EventKey | undefined;
-  /** Place in the list of the slowest events after which the page begins; undefined if events are ordered by time. */
+  /**
+   * Position in the list of the slowest events after which the page begins; undefined if events are ordered by time.
+   */
   slowest: { after: SlowKey | undefined } | undefined;
   detail: CoverageDetail | undefined;
   /** The time to which relative times refer. */
@@ -74,7 +76,7 @@ export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
   };
 }
 
-/** Builds the cursor key of a place in the list of the slowest events: the duration replaces the time. */
+/** Converts a position in the list of the slowest events to the key of a cursor: the duration replaces the time. */
 export function toCursorKey({ duration_ns, timestamp_ns, event_id }: SlowKey): EventKey {
   return { timestamp_ns: duration_ns, event_id: `${timestamp_ns}/${event_id}` };
 }

@@ -1,4 +1,4 @@
-/** Describes the map of durations over time, for the API's document. */
+/** Describes the heatmap of durations over time, for the API's document. */
 import { z } from 'zod';
 import { described, int64 } from '../../bpf/schema/api.ts';
 import { COLUMNS_MAX } from '../sums/heatmap.ts';

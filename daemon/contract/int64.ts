@@ -5,8 +5,8 @@ import { documented } from './documented.ts';
 const isSafe = (value: bigint) => Number.isSafeInteger(Number(value));
 
 /**
- * Schema of a 64-bit integer in a body: safe integers arrive as numbers and larger ones as bigints; the result is
- * always a bigint.
+ * Builds the schema of a 64-bit integer in a body: safe integers arrive as numbers and larger ones as bigints; the
+ * result is always a bigint.
  */
 export function int64(min: bigint, max: bigint) {
   const schema = z
@@ -16,7 +16,7 @@ export function int64(min: bigint, max: bigint) {
   return documented(schema, {
     type: 'integer',
     format: 'int64',
-    // A bound that a double does not hold exactly is left out: it is just the limit of the int64 format.
+    // A bound that a double does not represent exactly is left out, because the int64 format implies it.
     ...(isSafe(min) && { minimum: Number(min) }),
     ...(isSafe(max) && { maximum: Number(max) }),
   });

@@ -1,4 +1,4 @@
-/** Turns a schema's validation errors into a problem that names the place of each error. */
+/** Converts a schema's validation errors to a problem that names the field or parameter of each error. */
 import type { z } from 'zod';
 import { type InputError, Problem } from '../base/problem.ts';
 
@@ -23,7 +23,8 @@ export function createInputProblem(
 }
 
 /**
- * For a value of a union, returns the issues of the one form that the value has, if only a part of that form is wrong.
+ * Returns the issues of the union member that the value matches apart from some fields. If there is no such member,
+ * returns the issue itself.
  */
 function unwrapUnion(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue];

@@ -60,8 +60,8 @@ export const names = buildNamesSchema(listPossibleNames);
 export const files = buildNamesSchema(listPossibleNames, FILES_MAX, TOO_MANY_FILES);
 
 /**
- * Names of hosts. An answer's coverage names each requested host, even a host without events, so a list stands for its
- * items only, and a list of one item is taken as written.
+ * Names of hosts. Unlike other lists of names, a list of hosts contains only its items, because an answer's coverage
+ * names each requested host, even a host without events. The only item of a list is not trimmed.
  */
 export const hosts = buildNamesSchema((value) => {
   const items = parseListItems(value);
@@ -160,7 +160,7 @@ const ERRORS_JSON = {
   items: { anyOf: [{ enum: ERROR_NAMES }, { type: 'string', pattern: '^errno [1-9]\\d{0,17}$' }] },
 };
 
-/** Names of errors as they appear in events; each is parsed to the results that it stands for. */
+/** Names of errors as they appear in events; each name is parsed to the results that it stands for. */
 const errorResults = z.array(z.string()).transform((names, context) =>
   names.flatMap((name, i) => {
     const results = parseErrorName(name);

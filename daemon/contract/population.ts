@@ -1,4 +1,4 @@
-/** The population that a map counts and that a comparison compares: transactions or events, selected by a filter. */
+/** The population that a heatmap counts or a comparison compares: transactions or events, selected by a filter. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import { type InputError, Problem } from '../base/problem.ts';

@@ -6,7 +6,10 @@ import { createInputProblem } from './invalid_input.ts';
 /** Values by parameter; an array for a parameter that was given more than once. */
 export type Query = Readonly<Record<string, string | readonly string[]>>;
 
-/** Parser for `app.set('query parser')`: unlike node:querystring, it drops nothing and guesses nothing. */
+/**
+ * Parses a query, for `app.set('query parser')`: unlike node:querystring, it keeps all parameters, and refuses invalid
+ * percent-encoding instead of guessing.
+ */
 export function parseQueryString(text: string | null): Query {
   const query: Record<string, string | string[]> = Object.create(null);
   for (const pair of (text ?? '').split('&').filter(Boolean)) {
@@ -18,7 +21,7 @@ export function parseQueryString(text: string | null): Query {
   return query;
 }
 
-/** `parameter` names the parameter if the text is its value, and is undefined otherwise. */
+/** Decodes a name or a value; for a value, `parameter` is the name of its parameter. */
 function decode(text: string, parameter?: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

@@ -15,7 +15,7 @@ import type {
   wholeTransactionSchema,
 } from './transactions.ts';
 
-/** An integer: a number if a double holds it exactly, and a bigint otherwise. */
+/** An integer: a number if a double represents it exactly, and a bigint otherwise. */
 export type ExactInteger = number | bigint;
 
 type Parsed<Value> = Value extends bigint
@@ -28,8 +28,8 @@ type Parsed<Value> = Value extends bigint
 export type Received<Schema extends z.ZodType> = Parsed<z.infer<Schema>>;
 
 /**
- * An answer with events. The schema of an event is built from the definitions in bpf/schema, and its fields have the
- * types of `ApiEvent`.
+ * An answer in which the field with events has the type of `ApiEvent`. The schema of an event is built from the
+ * definitions in bpf/schema, so its inferred type lacks the types of the fields.
  */
 type WithEvents<Answer, Field extends string, Event> = Omit<Answer, Field> & Record<Field, Event[]>;
 
@@ -49,7 +49,7 @@ export type ReceivedBurst = Pick<ExplanationAnswer['bursts'][number], 'from' | '
 export type ListedTransaction = WithEvents<Received<typeof transactionSummarySchema>, 'slowest', ApiEvent>;
 
 export type ReceivedSession = Received<typeof sessionSchema>;
-/** Events that get the extra latency: events that match each of the lists; calls if no types are given. */
+/** Events that get the extra latency: events that match every list. Without a list of types, only calls get it. */
 export type Only = { [Field in keyof ReceivedSession['only']]?: readonly string[] | undefined };
 export type ReceivedNodeClock = ReceivedSession['clock'][number];
 export type Lateness = ReceivedSession['lateness'];

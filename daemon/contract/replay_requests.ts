@@ -24,10 +24,7 @@ export const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
   description: 'how much longer each call that fits `only` takes, on the recorded time line, nanoseconds',
 });
 
-/**
- * An offset may be large, because a clock without a battery may be off by decades. The limit applies to the time line
- * on which the clocks agree.
- */
+/** An offset may be large, because a clock without a battery may be off by decades. */
 const offsetNs = int64(-MAX_INT64, MAX_INT64);
 
 export const clockOffsetsNs = z
@@ -96,7 +93,8 @@ export const changeRequest = z
   .refine((fields) => Object.keys(fields).length > 0, `at least one of ${CHANGE_FIELDS} is needed`);
 
 /**
- * The place at which a playing session pauses by itself, given as the name of the field that holds the place.
+ * The position at which a playing session pauses by itself, given as the name of the session's field that contains the
+ * position.
  */
 export const UNTIL = 'replay_duration_ns';
 export type Until = typeof UNTIL;
@@ -159,12 +157,12 @@ export const streamParameters = z.strictObject({
     .optional(),
 });
 
-/** Upper limit that no event index reaches. */
+/** Upper limit of an event index, which no real index reaches. */
 const INDEX_MAX = 9_999_999_999;
 const TIMELINE_LIMIT_MAX = 10_000;
 export const TIMELINE_LIMIT_DEFAULT = 1000;
 
-/** The part of the schedule that a timeline request is for. */
+/** The part of the time line that a client requests. */
 export const timelineParameters = z.strictObject({
   event_index: integer(0, INDEX_MAX).meta({ description: 'index at which the part begins, 0 unless given' }).optional(),
   limit: integer(1, TIMELINE_LIMIT_MAX)

@@ -29,8 +29,8 @@ export interface SessionsPage<T> {
 }
 
 /**
- * `all` may be in any order; the page lists the oldest sessions first. Sessions that are created or deleted between two
- * pages do not shift the other sessions.
+ * Returns a page of sessions, the oldest first; `all` may be in any order. Sessions that are created or deleted between
+ * two pages do not shift the other sessions.
  */
 export function buildSessionsPage<T extends SessionKey>(query: Query, all: readonly T[]): SessionsPage<T> {
   const { cursor, limit = LIMIT_MAX } = parseQuery(query, sessionsQuerySchema);

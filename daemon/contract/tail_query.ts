@@ -1,6 +1,6 @@
 /**
- * `GET /api/events` as a live tail: takes the filters of a query, but not the parameters that need an answer with an
- * end.
+ * `GET /api/events` as a live tail: takes the filters of a query, but not the parameters that make sense only for an
+ * answer that ends.
  */
 import { Problem } from '../base/problem.ts';
 import type { EventFilter } from '../store/store.ts';

@@ -5,5 +5,5 @@ export type SeekTarget =
   | { event_id: string }
   | { event_index: bigint };
 
-/** The target of a seek, in the forms that the clients of this tree send. */
+/** The target of a seek, in the forms that the clients in this repository send. */
 export type SentSeekTarget = { position_ns: bigint } | { event_index: number } | { event_id: string };

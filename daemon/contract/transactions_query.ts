@@ -99,7 +99,7 @@ export interface TransactionsQuery {
   detail: CoverageDetail | undefined;
   /** The time to which relative times refer. */
   nowNs: bigint;
-  /** Encodes a place in this list of transactions. */
+  /** Encodes a position in this list of transactions as a cursor. */
   encodePlace(place: NonNullable<TransactionsRequest['after']>): string;
 }
 

@@ -5,13 +5,13 @@ import { nameTimeText, type TimeTextName } from '../base/time_text.ts';
 
 type Time<Name extends string, Ns, Text> = Record<Name, Ns> & Record<TimeTextName<Name>, Text>;
 
-/** A time of an answer in two fields: nanoseconds since the epoch, and beside them the same time as text. */
+/** Builds two fields for a time of an answer: nanoseconds since the epoch, and the same time as text. */
 export function time<Name extends string>(name: Name, description: string) {
   const fields = { [name]: timeNs(description), [nameTimeText(name)]: timeText(name) };
   return fields as Time<Name, ReturnType<typeof int64>, z.ZodString>;
 }
 
-/** Like `time`, for a time that is null where there is none. */
+/** Works like `time`, for a time that may be null. */
 export function timeOrNull<Name extends string>(name: Name, description: string) {
   const fields = { [name]: timeNs(description).nullable(), [nameTimeText(name)]: timeText(name).nullable() };
   return fields as Time<Name, z.ZodNullable<ReturnType<typeof int64>>, z.ZodNullable<z.ZodString>>;

@@ -1,4 +1,4 @@
-/** Schemas of what-if requests, which are about one transaction or about all that match a filter. */
+/** Schemas of what-if requests, which concern one transaction or all transactions that match a filter. */
 
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../bpf/schema/index.ts';

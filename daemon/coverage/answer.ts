@@ -1,10 +1,11 @@
 /**
- * Reads, before and after the events of an answer, what the answer may lack, in the order that makes the result true:
+ * Determines which events an answer may lack. Some state is read before the events of the answer and some after them,
+ * because only this order gives a correct result:
  *
  *   beginAnswer: what is recorded, what is in progress -> the events of the answer -> cover...: what was lost
  *
- * A call that ends between the first and the second step is among the events; a file that turns out to be unreadable
- * while events are read is known in the third step.
+ * A call that ends between the first and the second step is among the events. If a file turns out to be unreadable
+ * while events are read, the third step reports it.
  */
 import type { Coverage, CoverageDetail } from '../contract/coverage_schema.ts';
 import type { Population } from '../contract/population.ts';
@@ -18,40 +19,44 @@ import { buildCoverageView } from './view.ts';
 
 export interface AnswerOptions {
   nowNs: bigint;
-  /** The nodes of the query; all if omitted. */
+  /** The nodes of the query; all nodes if omitted. */
   nodes?: readonly string[] | undefined;
   /** Selects the calls and requests in progress that the answer may lack. */
   filter?: EventFilter | undefined;
   /**
-   * Whether the answer is sent while events are recorded. Its queries are then repeated, and so their results must not
-   * be cached.
+   * Whether the answer is sent while events are recorded. The queries of such an answer are repeated, so their results
+   * must not be cached.
    */
   isStream?: boolean;
 }
 
 export interface CoveredAnswer {
-  /** The store to read the answer from; the queries of the answer may share rows that were already read. */
+  /** The store from which the answer must be read; the queries of the answer may share rows that were already read. */
   readonly store: Store;
   readonly spans: readonly NodeSpan[];
   /** Calls and requests that were in progress when the answer began, or that began later. */
   readonly unended: FoundUnended;
-  /** Set if the answer may lack shards of a fleet. */
+  /** Detects shards of a fleet that the answer lacks; undefined if there are no shards. */
   readonly shards: ShardWatch | undefined;
   /**
-   * Coverage of an answer about events; if the filter selects one transaction, only gaps that concern that transaction.
+   * Returns the coverage of an answer about events; if the filter selects one transaction, only gaps that concern that
+   * transaction.
    */
   coverEvents(filter: EventFilter): Promise<FoundCoverage>;
-  /** Coverage of an answer about one transaction. */
+  /** Returns the coverage of an answer about one transaction. */
   coverTransaction(transaction: TransactionSummary): Promise<FoundCoverage>;
-  /** Coverage of an answer about a population; `reach` is the reach of its transactions, or null if there are none. */
+  /**
+   * Returns the coverage of an answer about a population; `reach` is the reach of its transactions, or null if there
+   * are none.
+   */
   coverPopulation(population: Population, reach: TransactionReach | null): Promise<FoundCoverage>;
-  /** Coverage of a list of the transactions that a filter selects. */
+  /** Returns the coverage of a list of the transactions that a filter selects. */
   coverList(filter: Population['filter'], reach: TransactionReach | null): Promise<FoundCoverage>;
-  /** The coverage as the answer has it. */
+  /** Converts a coverage to the form in which the answer contains it. */
   describe(found: FoundCoverage, detail: CoverageDetail | undefined): Promise<Coverage>;
 }
 
-/** Read the answer's events after this promise has resolved, and the coverage after the events. */
+/** Begins an answer. Its events must be read after this promise has resolved, and its coverage after the events. */
 export async function beginAnswer(
   plainStore: Store,
   { nowNs, nodes, filter, isStream = false }: AnswerOptions,

@@ -5,10 +5,10 @@ import type { FoundCoverage } from './coverage.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
 const CAUSE: LossCause = 'unavailable';
-/** Apparent cause of the gaps of a node on an unavailable shard; these gaps are replaced. */
+/** Cause that the gaps of a node seem to have if its shard is unavailable; these gaps are replaced. */
 const SEEMING: LossCause = 'not_recorded_yet';
 
-/** Adds a gap over the window for each unavailable node, or one gap without a node if the nodes are not known. */
+/** Adds a gap over the whole window for each unavailable node, or one gap without a node if the nodes are not known. */
 export function addAwayNodes(
   coverage: FoundCoverage,
   found: AwayNodes | undefined,

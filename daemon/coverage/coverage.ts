@@ -6,9 +6,9 @@ import type { EventFilter, NodeLoss, NodeSpan, Store } from '../store/store.ts';
 import { addInProgress, type FoundInProgress, type FoundUnended, findUnended } from './in_progress.ts';
 import { type CoverageQuery, findUnrecorded } from './unrecorded.ts';
 
-/** Gaps closer to each other than this are merged if there are too many gaps. */
+/** If there are too many gaps, gaps closer to each other than this are merged first. */
 const APART_NS_MIN = 1_000_000n;
-/** A distance larger than any between two gaps. */
+/** A distance that exceeds every possible distance between two gaps. */
 const APART_NS_MAX = 2n ** 66n;
 
 /** State that is read before the events of an answer. */
@@ -16,7 +16,7 @@ export interface AnswerSpans {
   spans: readonly NodeSpan[];
   /** Calls and requests that were in progress when the spans were read, or that began later. */
   unended: FoundUnended;
-  /** Set if the answer may lack shards of a fleet. */
+  /** Detects shards of a fleet that the answer lacks; undefined if there are no shards. */
   shards: ShardWatch | undefined;
 }
 
@@ -37,8 +37,8 @@ export async function readAnswerSpans(
 }
 
 /**
- * `spans` must be read before the events: otherwise, events committed in between would not count as missing although
- * the answer lacks them.
+ * Reads the coverage of a window. `spans` must be read before the events: otherwise, events committed in between would
+ * not count as missing although the answer lacks them.
  */
 export async function readCoverage(
   store: Store,
@@ -68,13 +68,13 @@ export async function readCoverage(
 
 const compareStarts = (a: NodeLoss, b: NodeLoss) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0);
 
-/** A gap as in the answer, without the times as text. */
+/** A gap in the form of the answer, but without the times as text. */
 export type CoverageGap = Omit<NonNullable<Coverage['gaps']>[number], 'from_time' | 'to_time'>;
 
 /** The gaps in the events of an answer. */
 export interface FoundCoverage extends Pick<Coverage, 'complete' | 'lost' | 'recorded_until' | 'unreadable'> {
   gaps: CoverageGap[];
-  /** Gaps that do not touch the answer. */
+  /** Gaps that concern only services other than those of the answer. */
   others?: CoverageGap[];
   nodes: { node: string; recorded_until: bigint }[];
   in_progress?: FoundInProgress;
@@ -94,7 +94,7 @@ export function buildCoverage(
   return { complete: gaps.length === 0, lost, gaps, ...findRecordedUntil(spans, nodes), window: { fromNs, toNs } };
 }
 
-/** Whether the answer may lack events because of this loss: a loss of one service concerns no other service. */
+/** Returns whether the answer may lack events because of this loss: a loss of one service concerns no other service. */
 export function mayTouch({ service }: Pick<NodeLoss, 'service'>, { services, excludedServices }: OfServices): boolean {
   if (service === undefined) return true;
   return (services?.includes(service) ?? true) && !excludedServices?.includes(service);
@@ -102,7 +102,7 @@ export function mayTouch({ service }: Pick<NodeLoss, 'service'>, { services, exc
 
 type OfServices = Pick<CoverageQuery, 'services' | 'excludedServices'>;
 
-/** `losses` are ordered by start. */
+/** Converts losses to gaps, and merges gaps; `losses` must be in order of start. */
 function mergeGaps(losses: readonly NodeLoss[]): CoverageGap[] {
   // An agent under load records a loss at every drain, so gaps that touch are merged.
   let gaps = joinGaps(losses.map(toGap), 0n);
@@ -118,8 +118,8 @@ function toGap({ fromNs, toNs, lost, cause, service, node }: NodeLoss): Coverage
 }
 
 /**
- * Merges gaps of the same node, cause and service that are at most `apartNs` apart. `gaps` are ordered by start, and so
- * is the result.
+ * Merges gaps of the same node, cause and service that are at most `apartNs` apart. `gaps` must be in order of start,
+ * and the result is in this order too.
  */
 function joinGaps(gaps: readonly CoverageGap[], apartNs: bigint): CoverageGap[] {
   const joint: CoverageGap[] = [];

@@ -15,17 +15,17 @@ import type { CoverageQuery } from './unrecorded.ts';
 
 export const IN_PROGRESS: LossCause = 'in_progress';
 
-/** Calls and requests in progress in a store, whenever they began. */
+/** Calls and requests in progress in a store, regardless of when they began. */
 export interface FoundUnended {
   /** The calls and requests that belong to the answer. */
   own: UnendedEvents;
   /** Calls and requests that were in progress when agents ended, whether they belong to the answer or not. */
   lost: readonly UnendedEvent[];
-  /** Whether everything in `own` belongs to the window, whenever it began. */
+  /** Whether all calls and requests in `own` belong to the answer, even if they began outside of the window. */
   isSelected: boolean;
 }
 
-/** Calls and requests in progress, with at most as many events as a whole answer has. */
+/** Calls and requests in progress; `events` describes at most IN_PROGRESS_MAX of them. */
 export interface FoundInProgress {
   count: number;
   oldest: bigint;
@@ -34,12 +34,12 @@ export interface FoundInProgress {
 
 /** The losses of an answer, together with its calls and requests in progress. */
 interface InProgressAnswer {
-  /** The losses of the window, except those that are known to concern other answers. */
+  /** The losses of the window, except calls and requests in progress that the filter does not select. */
   losses: NodeLoss[];
   inProgress: FoundInProgress | undefined;
 }
 
-/** Finds the calls and requests in progress that a filter selects, whenever they began. */
+/** Finds the calls and requests in progress that a filter selects, regardless of when they began. */
 export async function findUnended(
   store: Store,
   nodes: readonly string[] | undefined,
@@ -64,8 +64,8 @@ function selectLabelled(unlisted: UnendedEvents['unlisted']): UnendedEvents['unl
 const LOOKED_UP_MAX = 512;
 
 /**
- * Selects calls and requests that belong, or may belong, to transactions that began in the window, whenever the calls
- * and requests began.
+ * Selects calls and requests that belong, or may belong, to transactions that began in the window. The calls and
+ * requests themselves may have begun at any time.
  */
 export async function selectOfTransactions(
   store: Store,
@@ -92,7 +92,7 @@ export async function selectOfTransactions(
   return { own, lost, isSelected: true };
 }
 
-/** `losses` are the losses of the window, on all nodes of the query. */
+/** Adds the calls and requests in progress to `losses`, the losses of the window on all nodes of the query. */
 export function addInProgress(
   losses: readonly NodeLoss[],
   { own, lost, isSelected }: FoundUnended,
@@ -107,7 +107,7 @@ export function addInProgress(
   const isInAnswer = ({ timestamp_ns, node }: UnendedEvent) =>
     isServed(node) && (isSelected || (timestamp_ns >= fromNs && isBefore(timestamp_ns, node)));
   const events = own.events.filter(isInAnswer);
-  // Unlisted calls have no known owner, and each may have begun at any time up to `untilNs`.
+  // Unlisted calls have no known owner, and each call may have begun at any time from `sinceNs` to `untilNs`.
   const unlisted = own.unlisted.filter(
     ({ node, sinceNs, untilNs }) =>
       isServed(node) && (isSelected || (isBefore(sinceNs, node) && (untilNs >= fromNs || sinceNs >= fromNs))),
@@ -129,12 +129,12 @@ export function addInProgress(
   };
 }
 
-/** Whether a loss stands for a single call or request that was in progress when an agent ended. */
+/** Returns whether a loss stands for a single call or request that was in progress when an agent ended. */
 function isSingleLoss({ cause, fromNs, toNs, lost }: NodeLoss): boolean {
   return cause === IN_PROGRESS && fromNs === toNs && lost === 1;
 }
 
-/** Leaves out losses that stand for one of the known calls or requests. */
+/** Removes each loss that represents one of the known calls or requests. */
 function leaveOutKnown(losses: readonly NodeLoss[], known: readonly UnendedEvent[]): NodeLoss[] {
   const left = Map.groupBy(known, ({ node, timestamp_ns }) => `${timestamp_ns} ${node}`);
   return losses.filter((loss) => !(isSingleLoss(loss) && left.get(`${loss.fromNs} ${loss.node}`)?.pop()));

@@ -1,14 +1,14 @@
 /**
- * Sums up the gaps of an answer by cause and node, with the share of the events that is missing. The share is that of one
- * span of a node's time, in which both numbers are known:
+ * Sums up the gaps of an answer by cause and node, and computes the share of events that are missing. The share refers
+ * to one span of a node's time, in which the number of missing events and the number of recorded events are known:
  *
  *   time       retention removed |           window            |
  *   gaps              [--]  [--]    [--]   [--]    [--]      [--]
  *   span                         | ................................|
  *   rate: lost                      yes    yes     yes       yes
  *
- * The span ends after the last gap that the window touches. What retention removed is not counted any more, so gaps that
- * begin in that time have no share.
+ * The span ends after the last gap that the window touches. Events that retention removed are no longer counted, so
+ * gaps that begin in that time have no share.
  */
 import { COUNTED_LOSS_CAUSES } from '../../bpf/schema/losses.ts';
 import { I64_MAX, max, min } from '../base/bigints.ts';
@@ -20,7 +20,7 @@ import type { CoverageGap, FoundCoverage } from './coverage.ts';
 type LossSum = Coverage['losses'][number];
 type Rate = NonNullable<LossSum['rate']>;
 
-/** Causes of gaps that hide how many events of their node are recorded. */
+/** Causes of gaps in which the number of recorded events of the node is unknown. */
 const HIDING_CAUSES: readonly string[] = ['damaged', 'recording_damaged', 'unreadable', 'unavailable'];
 
 /** A span of a node with the number of its recorded events. */
@@ -35,7 +35,7 @@ export async function sumLosses(store: Store, found: FoundCoverage, spans: reado
   return groups.map((gaps) => sumGaps(gaps, counted)).sort(compareSums);
 }
 
-/** Sums without shares, for gaps that do not touch the answer. */
+/** Sums up gaps that concern only services other than those of the answer; these sums have no shares. */
 export function sumOtherLosses(gaps: readonly CoverageGap[]): LossSum[] {
   return groupGaps(gaps)
     .map((some) => sumGaps(some, new Map()))
@@ -50,7 +50,7 @@ function groupGaps(gaps: readonly CoverageGap[]): CoverageGap[][] {
   return groups.length <= LOSSES_MAX ? groups : [...Map.groupBy(gaps, ({ cause }) => cause).values()];
 }
 
-/** The nodes of gaps; a gap whose node is not known has none. */
+/** Returns the known nodes of gaps. */
 const listNodes = (gaps: readonly CoverageGap[]) => [...new Set(gaps.flatMap(({ node }) => node ?? []))];
 
 function chooseSpans(
@@ -112,7 +112,7 @@ function computeRate(gaps: readonly CoverageGap[], counted: ReadonlyMap<string, 
     const { fromNs, toNs } = counted.get(node!)!;
     return from >= fromNs && to < toNs;
   });
-  // A gap with no number may hide any number of events.
+  // A gap whose `lost` is 0 was not counted, and may hide any number of events.
   if (within.length === 0 || within.some(({ lost }) => lost === 0)) return null;
   const lost = sumLost(within);
   const recorded = known.reduce((sum, span) => sum + span.recorded, 0);

@@ -8,7 +8,8 @@
  *   gaps            [-]       [-]        [-]      [-]
  *                 another   both may hide a part   another
  *
- * The event that shows that a transaction ran on an excluded node may be lost, so gaps of excluded nodes count too.
+ * Gaps of excluded nodes count too, because a lost event may be the event that shows that a transaction ran on an
+ * excluded node.
  */
 
 import type { Population } from '../contract/population.ts';
@@ -24,7 +25,7 @@ interface AnswerReach {
   nowNs: bigint;
 }
 
-/** `spans` must contain the spans of all nodes. */
+/** Reads the coverage of an answer. `spans` must contain the spans of all nodes. */
 export async function readListCoverage(
   store: Store,
   { spans, unended, shards }: AnswerSpans,
@@ -42,7 +43,7 @@ export async function readListCoverage(
   return addAwayNodes(coverage, await shards?.findAwayNodes(), { fromNs, toNs: endNs, nowNs });
 }
 
-/** `spans` must contain the spans of all nodes. */
+/** Reads the coverage of an answer. `spans` must contain the spans of all nodes. */
 export function readPopulationCoverage(
   store: Store,
   { spans, ...read }: AnswerSpans,

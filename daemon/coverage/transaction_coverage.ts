@@ -15,11 +15,12 @@ import { type AnswerSpans, type CoverageGap, type FoundCoverage, readCoverage } 
 import { IN_PROGRESS } from './in_progress.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
-/** A running transaction has at least one event in any period of this length. */
+/** A running transaction is assumed to have at least one event in any period of this length. */
 const QUIET_NS = 1_000_000_000n;
 
 /**
- * Coverage of an answer about events; if the filter selects one transaction, only gaps that concern that transaction.
+ * Reads the coverage of an answer about events; if the filter selects one transaction, only gaps that concern that
+ * transaction.
  */
 export async function readEventCoverage(
   store: Store,
@@ -66,16 +67,16 @@ async function readOwnCoverage(
 ): Promise<FoundCoverage> {
   const unendedOwn = [...unended.own.events, ...unended.own.lost];
   const { unlisted } = unended.own;
-  // A node whose calls are all still in progress has no event of the transaction yet.
+  // If all calls on a node are still in progress, the node has no event of the transaction yet.
   const knownNodes = [...new Set([...transaction.nodes, ...[...unendedOwn, ...unlisted].map(({ node }) => node)])];
-  // A loss of a service that was not seen in the transaction goes to `others`, because any user may name any
-  // transaction.
+  // A loss of a service that was not seen in the transaction goes to `others`: any service may use the id of any
+  // transaction, so otherwise every loss would count.
   const seenServices = [...transaction.services, ...unendedOwn.map(({ service_name }) => service_name)];
   const services = window.services ?? (unlisted.length > 0 ? undefined : seenServices);
   const own = { ...window, nodes: window.nodes ?? knownNodes, services };
   const ownRead = { spans: spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan), unended };
-  // The transaction lasts at least until its last call without a known end began, however long the transaction was
-  // quiet before.
+  // The transaction lasts at least until the start of its last call without a known end, even after a long time without
+  // events.
   const starts = unendedOwn.map(({ timestamp_ns }) => timestamp_ns);
   const firstNs = starts.reduce(min, transaction.firstTimestampNs);
   const lastNs = starts.reduce(max, computeWholeEndNs(transaction));
@@ -85,7 +86,7 @@ async function readOwnCoverage(
     toNs: own.toNs === undefined ? lastNs + 1n : min(own.toNs, lastNs + 1n),
   };
   const ownNs = { fromNs: firstNs - QUIET_NS, toNs: lastNs + QUIET_NS };
-  // The query's window may begin or end within a gap.
+  // The query's window may begin or end within a gap, so gaps are also read around the window.
   const wide = {
     ...own,
     ...(own.fromNs !== undefined && { fromNs: min(own.fromNs, max(ownNs.fromNs, 0n)) }),
@@ -110,8 +111,8 @@ async function readOwnCoverage(
 }
 
 /**
- * A copy that was made while an agent was running may lack the end of the transaction; a file whose end is recorded
- * does not.
+ * Marks a span as incomplete if its file has no recorded end: a copy that was made while an agent was running may lack
+ * the end of the transaction.
  */
 function cutSpan(span: NodeSpan): NodeSpan {
   return span.end === 'unsaid' || span.end === 'damaged' ? { ...span, isWholeFile: false } : span;

@@ -1,12 +1,12 @@
 /**
- * Finds the parts of a window in which a node was not recorded. The time between two runs of an agent is a loss in the
- * recording itself; the gaps found here are those that no agent can record:
+ * Finds the parts of a window in which a node was not recorded. The recording itself contains a loss for the time
+ * between two runs of an agent. This file finds the gaps that no agent can record:
  *
  *   window   from ...................................... to, or now
  *   node       .  not_recorded_yet  [ recorded ] agent_stopped
  *
- * A query without `to` asks for everything that is recorded, and its answer reports where the recording ends. For such
- * a query, events that a running agent has not committed yet are no gap, and neither is the time after the end of a
+ * A query without `to` selects all recorded events, and its answer reports where the recording ends. For such a query,
+ * two times are no gap: the time whose events a running agent has not committed yet, and the time after the end of a
  * named or imported file.
  */
 import type { LossCause } from '../../bpf/schema/losses.ts';
@@ -20,15 +20,15 @@ export interface CoverageQuery {
   nodes?: readonly string[] | undefined;
   /** Nodes that the query excludes. */
   excludedNodes?: readonly string[] | undefined;
-  /** Services to whose events the query is limited. */
+  /** Services to which the query is limited. */
   services?: readonly string[] | undefined;
   /** Services whose events the query excludes. */
   excludedServices?: readonly string[] | undefined;
-  /** Time of the query: no recorded event is later than this. */
+  /** Time of the query: no recorded event is later. */
   nowNs: bigint;
 }
 
-/** `spans` are the spans of the nodes of the query. */
+/** Finds the gaps of all nodes of the query; `spans` are the spans of these nodes. */
 export function findUnrecorded(
   spans: readonly NodeSpan[],
   { fromNs, toNs, nodes = [], nowNs }: CoverageQuery,
@@ -71,7 +71,7 @@ function findNodeGaps(node: string, spans: readonly NodeSpan[], asked: GapQuery)
   };
   let cause: LossCause = 'not_recorded_yet';
   let goesOn = false;
-  // A query without a start asks for everything recorded, so the time before the recording is no gap.
+  // A query without a start selects all recorded events, so the time before the recording is no gap.
   let reachedNs = fromNs;
   let lastNs: bigint | undefined;
   for (const span of spans.toSorted((a, b) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0))) {
@@ -82,8 +82,7 @@ function findNodeGaps(node: string, spans: readonly NodeSpan[], asked: GapQuery)
     if (lastNs !== undefined && toNs <= lastNs) continue;
     lastNs = toNs;
     cause = span.heardOf && end === 'open' ? 'not_arrived' : AFTER[end];
-    // Hosts of a fleet come and go: no answer would ever be complete if events of a node that has gone counted as
-    // missing.
+    // Hosts of a fleet come and go. If events of a removed host counted as missing, no answer would ever be complete.
     if (span.heardOf?.isGone && !isNamed) {
       goesOn = true;
       continue;

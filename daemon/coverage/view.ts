@@ -1,4 +1,4 @@
-/** Builds the coverage that an answer has: sums of its losses, and each gap only where the client asks for them. */
+/** Builds the coverage that an answer has: sums of its losses, and each gap only if the client requests them. */
 import { addTimeTexts } from '../base/time_text.ts';
 import {
   type Coverage,
@@ -51,7 +51,7 @@ function buildInProgressView({ count, oldest, events }: FoundInProgress, eventsM
   return { count, ...addTimeTexts({ oldest }), events: described };
 }
 
-/** Among many nodes, those whose recordings end first, in the order of their names. */
+/** Returns the nodes, or if there are too many, the nodes whose recordings end first, in the same order. */
 function chooseNodes(nodes: FoundCoverage['nodes']): FoundCoverage['nodes'] {
   if (nodes.length <= SUMMARY_NODES_MAX) return nodes;
   const byEnd = nodes.toSorted((a, b) => (a.recorded_until < b.recorded_until ? -1 : 1));

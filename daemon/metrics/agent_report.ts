@@ -19,7 +19,7 @@ const agentReport: z.ZodType<AgentReport> = z.object({
   commits: durations,
 });
 
-/** `data` is the data folder, or the recording in it. */
+/** Returns the path of the agent's socket; `data` is the data folder, or the recording in it. */
 export function findAgentSocket(data: string): string {
   const isFile = statSync(data, { throwIfNoEntry: false })?.isFile() === true;
   return join(isFile ? dirname(data) : data, AGENT_SOCKET);

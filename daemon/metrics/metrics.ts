@@ -1,6 +1,6 @@
 /**
  * Assembles the metrics for Prometheus. Names and units follow the conventions of Prometheus; no label has a value that
- * a client sent.
+ * a client sent, which limits the number of series.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -31,8 +31,8 @@ import { createReportedHistogram } from './reported_histogram.ts';
 const LOOK_MS = 60_000;
 
 /**
- * Metrics of the library that are removed, because `promtool check metrics` rejects their names or their few samples
- * mean nothing.
+ * Metrics of the library that are removed: `promtool check metrics` rejects their names, or an interval of LOOK_MS
+ * gives them too few samples.
  */
 const UNWANTED = [
   'nodejs_active_handles_total',
@@ -51,7 +51,7 @@ export interface MetricSources {
   now: () => bigint;
   /** The data folder, or a recording in it. The metrics of its agent are requested. */
   data: string | undefined;
-  /** State folder of a shipper on this host, whose metrics are requested. */
+  /** State folder of a shipper on this host. The metrics of the shipper are requested. */
   shipState?: string | undefined;
 }
 
@@ -118,7 +118,10 @@ export function createMetrics(): Metrics {
     recordLateness: replay.played,
     recordFleetQuery: fleet.queried,
     describeMetrics: () => (registry.getMetricsAsArray() as unknown as MetricDescription[]).filter(isOurs),
-    /** Concurrent requests share one scrape, because the metrics can be set for only one scrape at a time. */
+    /**
+     * Collects all metrics. Concurrent requests share one scrape, because the metrics can be set for only one scrape at
+     * a time.
+     */
     collectText(sources) {
       scrape ??= collect(sources).finally(() => {
         scrape = undefined;
@@ -133,8 +136,8 @@ function isOurs({ name }: MetricDescription): boolean {
 }
 
 /**
- * Resolves to undefined if a recording is unreadable. That failure is itself a metric, and must not hide the other
- * metrics.
+ * Resolves to undefined if a recording is unreadable. The metric `kreplay_ready` reports that failure, which must not
+ * hide the other metrics.
  */
 async function readStates(store: Store): Promise<RecordingState[] | undefined> {
   try {
@@ -245,7 +248,7 @@ function createConnectionMetrics(registry: Registry) {
     labelNames: ['reason'],
     registers: [registry],
   });
-  // Series start at 0, so that the first event counts as an increase.
+  // Series start at 0, so that increase() also counts the first event.
   for (const reason of Object.keys(CLOSE_REASONS)) closed.inc({ reason }, 0);
   let unsentBytes = () => 0;
   new Gauge({
@@ -300,7 +303,7 @@ export function createFleetMetrics(registry: Registry) {
   const single = [shards, parts, disk, oldest];
   return {
     queried: (seconds: number): void => queries.observe(seconds),
-    /** `state` is undefined if the server does not answer, or if this daemon serves no fleet. */
+    /** Sets the metrics; `state` is undefined if the server does not answer, or if this daemon serves no fleet. */
     set(state: FleetState | undefined): void {
       nodes.reset();
       for (const metric of single) metric.remove();
@@ -315,7 +318,10 @@ export function createFleetMetrics(registry: Registry) {
   };
 }
 
-/** Quantiles over nodes, which the server has computed; the library's own summaries compute quantiles over time. */
+/**
+ * Creates a summary of quantiles over nodes, which the server has computed; the library's own summaries compute
+ * quantiles over time.
+ */
 function createLagSummary(registry: Registry) {
   const name = 'kreplay_fleet_lag_seconds';
   const help = 'How far the events of current nodes are behind their clocks, as a quantile over these nodes.';
@@ -337,7 +343,7 @@ function createLagSummary(registry: Registry) {
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Maps the media type of an answer that lasts until either side ends it to the label of the stream in the metric. */
+/** Maps the media type of a streamed answer to its label in the metric. */
 const STREAMS: Readonly<Record<string, string>> = {
   'text/event-stream': 'server_sent_events',
   'application/x-ndjson': 'ndjson',
@@ -358,7 +364,7 @@ function createHttpMetrics(registry: Registry) {
     labelNames: ['code'],
     registers: [registry],
   });
-  // Series start at 0, so that the first event counts as an increase.
+  // Series start at 0, so that increase() also counts the first event.
   for (const code of Object.keys(ERRORS)) problems.inc({ code }, 0);
   const open = new Gauge({
     name: 'kreplay_open_streams',
@@ -430,7 +436,7 @@ export function createRecordingMetrics(registry: Registry) {
   const ofRecordings = [size, limit, events, oldest, newest, lost, recording, alive];
 
   return {
-    /** `states` is undefined if the recordings cannot be read. */
+    /** Sets the metrics; `states` is undefined if the recordings cannot be read. */
     set(
       states: readonly RecordingState[] | undefined,
       nowNs: bigint,
@@ -582,7 +588,7 @@ function shipMetrics(registry: Registry) {
   );
   const all = [events, unshipped, bytes, waiting, waitingSeconds, blocked, retries, offset];
   return {
-    /** `state` is undefined if this daemon is not configured to monitor a shipper. */
+    /** Sets the metrics; `state` is undefined if this daemon is not configured to monitor a shipper. */
     set(state: ShippingState | undefined): void {
       for (const metric of all) metric.reset();
       const { ships = false, report } = state ?? {};

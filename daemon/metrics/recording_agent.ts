@@ -11,7 +11,10 @@ export interface RecordingAgent {
   aliveNs: bigint | null;
 }
 
-/** `answer` is the report of the data folder's agent, if a report was requested. */
+/**
+ * Returns the state of a recording's agent. `answer` is the report of the data folder's agent, if a report was
+ * requested.
+ */
 export function describeAgent(
   { lastWriter, source }: RecordingState,
   nowNs: bigint,

@@ -1,4 +1,4 @@
-/** Counts of a watcher's work since its start, which its metrics show. */
+/** Counters of a watcher's work since its start, for the watcher's metrics. */
 
 export const DROP_REASONS = {
   rate: "beyond a rule's at-most",
@@ -17,7 +17,7 @@ export const FAILED_STEPS = {
 export type FailedStep = keyof typeof FAILED_STEPS;
 
 export interface WatchCounters {
-  /** Matches by the name of their rule, or `alert`. */
+  /** Number of matches of each rule, by the rule's name; `alert` counts the matches of alerts. */
   matches: Map<string, number>;
   dropped: Record<DropReason, number>;
   failures: Record<FailedStep, number>;

@@ -1,4 +1,7 @@
-/** The metrics of `kreplay watch`, at its own address. No label has a value that a program or a client chose. */
+/**
+ * The metrics of `kreplay watch`, at its own address. No label has a value that a program or a client chose, which
+ * limits the number of series.
+ */
 import { Counter, Gauge, Registry } from '@prometheus-io/client';
 import type { MetricDescription } from './metrics.ts';
 import { DROP_REASONS, type DropReason, FAILED_STEPS, type FailedStep, type WatchCounters } from './watch_counters.ts';

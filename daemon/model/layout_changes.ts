@@ -20,12 +20,15 @@ export interface LayoutFrame {
 }
 
 /**
- * Returns a function that must be given every frame of a session in order, and returns whether the time line must be
- * read again.
+ * Returns a function that returns whether the time line must be read again. It must be called with every frame of a
+ * session, in order.
  */
 export function createLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolean {
   let before = created;
-  /** Whether events have different settings: a seek recomputes all of them with the latest settings. */
+  /**
+   * Whether some events were laid out with earlier settings than others: a seek lays out all of them with the latest
+   * settings.
+   */
   let isMixed = false;
   /** Whether frames were missed that may have reported a change. */
   let hasMissed = false;
@@ -48,16 +51,16 @@ function buildSettingsKey({ extra_latency_ns, timeout_ns, max_gap_ns, only = {} 
 }
 
 /**
- * Whether a latency set in this state applies to only some events. A latency set at the start or at the end applies to
- * all events, but a session that plays may have passed the start already.
+ * Returns whether a latency set in this state applies to only some events. A latency set at the start or at the end
+ * applies to all events. A session that plays may already have left the start.
  */
 function isOnTheWay({ state, event_index, event_count }: LaidOut): boolean {
   return state === 'playing' || (event_index > 0 && event_index < event_count);
 }
 
 /**
- * Whether a seek may have happened between the two states. Frames do not name the command that caused them, so only a
- * pause or a resume excludes a seek.
+ * Returns whether a seek may have happened between the two states. Frames do not name the command that caused them, so
+ * only a pause or a resume excludes a seek.
  */
 function mayHaveSought(before: LaidOut, { state }: LaidOut): boolean {
   return state === before.state || state === 'finished' || before.state === 'finished';

@@ -1,6 +1,6 @@
 /**
  * Compares the report of a run with its incident, or with the report of another run. The web page uses the same code,
- * so this file uses nothing but the language itself.
+ * so this file imports nothing.
  */
 
 /** Version of the report that `kreplay run --report` writes. */
@@ -35,7 +35,7 @@ export interface StreamChange {
 }
 
 export interface Difference {
-  /** The side with which the run is compared: the incident itself, or an earlier run. */
+  /** Whether the run is compared with the incident or with an earlier run. */
   beside: 'incident' | 'run';
   streams: StreamChange[];
   calls: readonly [before: number, after: number];

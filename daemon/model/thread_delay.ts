@@ -14,7 +14,8 @@
  * that ends after the call. The same holds between two calls: the thread may have waited for a request that ends before
  * the next call, for example for a page that the program needs, but not for a request that goes on.
  *
- * Write-back before the first own event of a transaction delays nothing: the transaction's caller had not begun.
+ * Write-back before the first own event of a transaction delays no event, because the transaction's caller had not
+ * begun.
  *
  * All times come from one clock, and are either offsets or absolute. Amounts are nanoseconds or numbers of latencies.
  */
@@ -23,21 +24,24 @@ export interface ThreadDelay<Time extends number | bigint> {
   added: number;
   /** Recorded end of the call under way; null between calls. */
   callEnd: Time | null;
-  /** The amount of the call's own latency. */
+  /** The amount of latency that the call under way gets. */
   callAdded: number;
   /** The latest recorded end within the run of requests; null if there is no run. */
   runEnd: Time | null;
-  /** The earliest end of a request in the run that gets an amount; `runAdded` is the largest of the amounts. */
+  /**
+   * The earliest end among the requests of the run that get a latency; `runAdded` is the largest amount of these
+   * latencies.
+   */
   runFirstEnd: Time | null;
   runAdded: number;
 }
 
-/** Whether programs make events of this type, and not the kernel on their behalf. */
+/** Returns whether events of this type are calls of programs, and not requests that the kernel makes for them. */
 export function isCallType(eventType: string): boolean {
   return eventType !== 'block_io';
 }
 
-/** Whether events of a type get the latency; without a list of wanted types, only calls get it. */
+/** Returns whether events of a type get the latency; without a list of wanted types, only calls get it. */
 export function getsLatency(eventType: string, wanted: readonly string[] | undefined): boolean {
   return wanted ? wanted.includes(eventType) : isCallType(eventType);
 }
@@ -52,7 +56,7 @@ export function createThreadDelay<Time extends number | bigint>(): ThreadDelay<T
  */
 export function goOn<Time extends number | bigint>(delay: ThreadDelay<Time>, start: Time, isCall: boolean): boolean {
   const { callEnd, runEnd } = delay;
-  // A thread that makes a call has returned from its previous call, whatever the clock says.
+  // A thread that makes a call has returned from its previous call, even if the recorded times overlap.
   if (callEnd !== null && (isCall || start >= callEnd)) return endCall(delay);
   if (runEnd !== null && (isCall || start >= runEnd)) endRun(delay, start);
   return false;

@@ -1,4 +1,4 @@
-/** A box in a map of durations over time, and a test that says which rows it contains. */
+/** A box in a heatmap of durations over time, and a test whether the box contains a row. */
 
 import { toWords } from '../../agent/recording/words64.ts';
 import { U64_MAX } from '../base/bigints.ts';
@@ -39,7 +39,7 @@ export function createBoxTest(
   return (row) => isInTime(row) && isInDuration(row) && (failed === undefined || hasFailed(row) === failed);
 }
 
-/** Whether the box is limited only by time. */
+/** Returns whether the box is limited only by time. */
 export function isOfTimeAlone({ fromNs, toNs, minDurationNs, maxDurationNs, failed }: Box): boolean {
   const isOfTime = fromNs !== undefined || toNs !== undefined;
   return isOfTime && minDurationNs === undefined && maxDurationNs === undefined && failed === undefined;

@@ -93,7 +93,7 @@ const DIMENSIONS = {
       const results = block.columns.get('result') as BigInt64Array;
       const words = new Int32Array(results.buffer, results.byteOffset, results.length * 2);
       return {
-        // A double holds all error numbers exactly, and other negative numbers down to -2^53.
+        // A double represents all error numbers exactly, and other negative numbers down to -2^53.
         readCode: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2 + 1]! * 2 ** 32 + (words[row * 2]! >>> 0) : 0),
         describeCode: (code) => nameError(BigInt(code)),
       };

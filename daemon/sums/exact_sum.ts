@@ -1,7 +1,4 @@
-/**
- * A sum of integers that stays exact: it is a double at first, and moves to a bigint before the double would be
- * rounded.
- */
+/** An exact sum of integers: values are added to a double, which is added to a bigint before it would be rounded. */
 import { wordsToBigint } from '../../agent/recording/words64.ts';
 
 export interface ExactSum {
@@ -14,7 +11,7 @@ export interface ExactSum {
 }
 
 const WORD = 2 ** 32;
-/** Limit of the high word: for integers below 2^53, it is below this. */
+/** Integers below 2^53 have a high word below this limit. */
 const SMALL_HIGH = 2 ** 21;
 
 export function createExactSum(): ExactSum {

@@ -1,5 +1,5 @@
 /**
- * Counts transactions or events by start and duration in the cells of a map, which has columns of time and rows of
+ * Counts transactions or events by start and duration in the cells of a heatmap, which has columns of time and rows of
  * duration.
  */
 import { toWords } from '../../agent/recording/words64.ts';

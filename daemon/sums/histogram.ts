@@ -1,7 +1,7 @@
 /**
  * Counts of 64-bit values in buckets that grow with the value (log-linear, like HDR histograms), as counted by
  * native/columns/sums.cc. Each power of two has 64 buckets, so a value is known to within 1/128 of its size, and values
- * below 128 are known exactly. The histograms of parts add up to the histogram of the whole.
+ * below 128 are known exactly. Histograms of different events can be added up.
  *
  *   value    0 ... 63 | 64 ... 127 | 128 130 ... 254 | 256 260 ...
  *   block        0    |     1      |        2        |      3
@@ -52,8 +52,8 @@ export function addHistogram(histogram: Histogram, more: Histogram): void {
 }
 
 /**
- * Returns the smallest value such that at least this share (above 0, up to 1) of all values does not exceed it, as the
- * middle of its bucket.
+ * Returns a quantile: the smallest value that at least this share (above 0, up to 1) of all values does not exceed. The
+ * result is the middle of the value's bucket.
  */
 export function quantile(histogram: Histogram, share: number): bigint {
   const rank = Math.ceil(share * histogram.count);

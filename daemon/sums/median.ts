@@ -1,18 +1,18 @@
 /**
- * Finds medians of 64-bit values that are added one by one, in memory that does not grow with their number: they are
- * counted in the buckets of a histogram, so a median is known to within 1/128 of its size.
+ * Finds medians of 64-bit values that are added one by one, in memory that does not grow with their number. The values
+ * are counted in the buckets of a histogram, so a median is known to within 1/128 of its size.
  */
 import { buildHistogram, quantile } from './histogram.ts';
 
 const WORD = 2 ** 32;
-/** Each power of two has 64 buckets, and so have the values below 64. */
+/** Each power of two has 64 buckets, and each value below 64 has its own bucket. */
 const SLOT_BITS = 6;
 const SLOTS = 64 * (64 - SLOT_BITS + 1);
 
 export interface MedianFinder {
   add(value: number): void;
   addWords(low: number, high: number): void;
-  /** Returns the median of `count` values, of which those that were not added are 0; 0 if there are none. */
+  /** Returns the median of `count` values. Values that were not added count as 0. */
   find(count: number): bigint;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Finds the longest events of a scan in two passes. The first pass reads only durations, and finds how long an event
- * must have taken to be in the list. The second pass reads the events of the list.
+ * Finds the longest events of a scan in two passes. The first pass reads only durations, and finds the minimum duration
+ * of an event in the list. The second pass reads the events of the list.
  *
  *   longest first; events of the same duration in their total order
  */
@@ -11,20 +11,20 @@ import { createHeap, type HeapItem } from '../base/heap.ts';
 import { readBlockEvents, readEventKey } from '../store/blocks/event.ts';
 import { createRowCutter, type EventKey, getBigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 
-/** An event's place in the list. */
+/** The position of an event in the list. */
 export interface SlowKey extends EventKey {
   duration_ns: bigint;
 }
 
 export interface SlowestOptions {
   limit: number;
-  /** Limits the list to events after this place. */
+  /** Limits the list to events after this position. */
   after?: SlowKey | undefined;
 }
 
 export interface SlowestPage {
   events: ApiEvent[];
-  /** The last event's place; null if no more events follow. */
+  /** The position of the last event; null if no more events follow. */
   next: SlowKey | null;
 }
 
@@ -46,7 +46,7 @@ export function createLongestDurations({ limit, after }: SlowestOptions): Longes
   const isWanted = createWantedTest(after);
   /** The longest durations so far, with the shortest of them on top. */
   const longest = createHeap<LongDuration>((a, b) => a.duration < b.duration);
-  /** The duration on top, and its high word, once there are `limit` durations. */
+  /** The duration on top of the heap, and its high word; 0 as long as there are fewer than `limit` durations. */
   let [shortest, shortestHigh] = [0n, 0];
 
   function add(duration: bigint): void {
@@ -67,7 +67,8 @@ export function createLongestDurations({ limit, after }: SlowestOptions): Longes
       const words = toWords(durations);
       const wanted = isWanted(scanned);
       for (let row = 0; row < scanned.block.rowCount; row++) {
-        // Most rows are decided by their high words: creating a bigint for each row would take ten times as long.
+        // For most rows, comparing the high words is enough: creating a bigint for each row would take ten times as
+        // long.
         const isFull = longest.size === limit;
         if (isFull && (words[row * 2 + 1]! < shortestHigh || durations[row]! <= shortest)) continue;
         if (wanted(row)) add(durations[row]!);
@@ -88,7 +89,7 @@ export interface SlowestEvents {
 
 export function createSlowestEvents({ limit, after }: SlowestOptions): SlowestEvents {
   const isWanted = createWantedTest(after);
-  /** The longest events so far, up to one more than the page shows: the extra one means that more events follow. */
+  /** The longest events so far, up to one more than the page shows: an extra event means that more events follow. */
   const found: { duration: bigint; event: ApiEvent }[] = [];
 
   return {
@@ -98,7 +99,8 @@ export function createSlowestEvents({ limit, after }: SlowestOptions): SlowestEv
       const cut = createRowCutter(scanned.block);
       for (let row = 0; row < scanned.block.rowCount; row++) {
         const duration = durations[row]!;
-        // Events of the same duration are listed in the total order, so a later one follows them.
+        // Events of the same duration are listed in the total order, so this event would follow the events found so
+        // far.
         if (found.length > limit && duration <= found.at(-1)!.duration) continue;
         if (!wanted(row)) continue;
         const at = found.findLastIndex((other) => other.duration >= duration) + 1;

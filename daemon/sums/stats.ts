@@ -1,6 +1,6 @@
 /**
- * Sums up a scan bucket by bucket: with buckets, events arrive in order of time, so only one bucket is open at any
- * time.
+ * Sums up a scan bucket by bucket. If there are buckets, events arrive in order of time, so only one bucket is open at
+ * any time.
  */
 import { nativeSums } from '../../bpf/schema/native_sums.ts';
 import { findFirstNotBelow } from '../base/binary_search.ts';
@@ -38,7 +38,7 @@ export interface StatsOptions {
   groupBy: readonly DimensionName[];
 }
 
-/** Columns that a scan must read. */
+/** Lists the columns that a scan must read. */
 export function listStatsColumns(groupBy: readonly DimensionName[]): string[] {
   return ['duration_ns', 'result', ...groupBy.flatMap((name) => getDimension(name).columns)];
 }
@@ -141,7 +141,7 @@ function createGroupNumbers(groupBy: readonly DimensionName[]): GroupNumbers {
   const dimensions = groupBy.map(getDimension);
   const groups: (readonly DimensionValue[])[] = [];
   const rows = createRowNumbers<readonly DimensionValue[]>(dimensions.length, (group) => {
-    // Each group is at least one row of the answer, so more groups would be too many rows.
+    // Each group has at least one row in the answer, so more groups would be too many rows.
     if (groups.push(group) > STATS_ROWS_MAX) throw createTooManyProblem();
   });
   let numberOfRow = new Uint32Array(0);

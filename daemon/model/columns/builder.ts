@@ -1,6 +1,6 @@
 /**
  * Builds columns from the lines of an answer of type `application/vnd.kreplay.columns`. Each line is checked in full
- * before its events are added, so an answer of another version causes an error that says what is wrong, and not a wrong
+ * before its events are added, so an answer of another version causes an error with an explanation instead of a wrong
  * picture.
  */
 
@@ -20,10 +20,7 @@ import {
 import { INTEGER, type ParsedFields, parseIndex, parseInteger, parseList, parseRecord, parseText } from './parsed.ts';
 
 export interface ColumnsBuilder {
-  /**
-   * Reads one line. Throws an Error that names the line and what is wrong with it; the builder must not be used after
-   * an error.
-   */
+  /** Reads one line. Throws an Error that names the line and its fault; the builder must not be used after an error. */
   add(line: string): void;
   /** Returns a copy of the events so far; it may be called before the last line, for a first picture. */
   finish(): EventColumns;
@@ -165,10 +162,10 @@ function createEmptyArrays(): Omit<ColumnStore, 'exact'> {
 
 type ArrayName = (typeof ROW_ARRAYS)[number] | (typeof ORIGIN_ARRAYS)[number];
 
-/** Minimum number of places of an array that is not empty. */
+/** Minimum length of an array that is not empty. */
 const ROWS_MIN = 4096;
 
-/** Grows the arrays to at least `length` places. */
+/** Grows the arrays to at least `length` elements. */
 function grow(store: ColumnStore, names: readonly ArrayName[], length: number): void {
   for (const name of names) {
     const old = store[name];
@@ -194,7 +191,7 @@ function readIntegers(store: ColumnStore, field: ExactField, line: ParsedFields,
   }
 }
 
-/** Converts offsets from the base of a line to offsets from the base of the first line. */
+/** Converts offsets that refer to the base of a line to offsets that refer to the base of the first line. */
 function rebase({ start, exact }: ColumnStore, count: number, length: number, deltaNs: bigint): void {
   const delta = Number(deltaNs);
   let last = count > 0 ? start[count - 1]! : 0;

@@ -1,6 +1,6 @@
 /**
- * Events in the browser: one array per field, with one place per event, in order of start. Each name is kept once, in a
- * dictionary to which the arrays refer by index.
+ * Events in the browser: one array per field, with one element per event, in order of start. Each name is kept once, in
+ * a dictionary to which the arrays refer by index.
  */
 import { formatEventId } from '../../base/event_id.ts';
 
@@ -20,7 +20,7 @@ export interface Thread {
 }
 
 export interface What {
-  /** The operation of a block request, otherwise the system call; empty for an event type that has neither. */
+  /** The operation of a block request, otherwise the system call; empty for other event types. */
   operation: string;
   /** The file or device; null if there is none or it is not known. */
   target: string | null;
@@ -42,7 +42,7 @@ export interface OriginOwner {
   transactionId: string | null;
 }
 
-/** Owners of the data that block requests carry: one place per origin, in order of row. */
+/** Owners of the data that block requests carry: one element per origin, in order of row. */
 export interface Origins {
   row: Uint32Array;
   /** Index in `owners`. */
@@ -54,7 +54,10 @@ export interface Origins {
 export const EXACT_FIELDS = ['start', 'duration', 'result', 'bytes', 'queue', 'number'] as const;
 export type ExactField = (typeof EXACT_FIELDS)[number];
 
-/** Values beyond 2^53 by row. The arrays hold them rounded, which is exact enough for pixels but not for text. */
+/**
+ * Values beyond 2^53, by field and row. The arrays contain these values rounded, which is exact enough for pixels but
+ * not for text.
+ */
 export type ExactValues = Record<ExactField, Map<number, bigint>>;
 
 export interface EventColumns {
@@ -98,7 +101,7 @@ export const createExactValues = (): ExactValues => ({
   number: new Map(),
 });
 
-/** Returns the memory of the columns, for `postMessage`, which transfers it away from the sender. */
+/** Returns the buffers of the columns, for `postMessage`, which transfers them to the receiver. */
 export function listBuffers({ origins, ...columns }: EventColumns): ArrayBuffer[] {
   const arrays = [...Object.values(columns), origins.row, origins.owner, origins.bytes];
   return arrays.filter((value) => ArrayBuffer.isView(value)).map(({ buffer }) => buffer as ArrayBuffer);
@@ -112,7 +115,7 @@ export function getExactValue(columns: EventColumns, field: ExactField, row: num
   return Number.isNaN(value) ? null : BigInt(value);
 }
 
-/** Start of the event, in nanoseconds since the epoch. */
+/** Returns the start of the event, in nanoseconds since the epoch. */
 export function startNs(columns: EventColumns, row: number): bigint {
   return columns.baseNs + getExactValue(columns, 'start', row)!;
 }
@@ -133,7 +136,7 @@ export function getRecording(columns: EventColumns, row: number): Recording {
   return columns.recordings[getThread(columns, row).recording]!;
 }
 
-/** Name of the event type; a newer daemon may have types that have no name here. */
+/** Returns the name of the event type; a newer daemon may have types without a name here. */
 export function typeName({ types, type }: EventColumns, row: number): string {
   return types.get(type[row]!) ?? `type ${type[row]}`;
 }
@@ -142,7 +145,7 @@ export function getEventId(columns: EventColumns, row: number): string {
   return formatEventId(getRecording(columns, row).recordingId, getExactValue(columns, 'number', row)!);
 }
 
-/** Name of the error with which the event ended; null if the event did not fail. */
+/** Returns the name of the error with which the event ended; null if the event did not fail. */
 export function getErrorName({ errors, result }: EventColumns, row: number): string | null {
   const value = result[row]!;
   return value < 0 ? (errors.get(value) ?? `errno ${-value}`) : null;
@@ -160,7 +163,7 @@ export function listDevices(columns: EventColumns): string[] {
   return [...names];
 }
 
-/** Returns true for the types of requests to devices: the name of each begins with `block_`. */
+/** Returns true for each type of requests to devices, indexed by type: the names of these types begin with `block_`. */
 export function markRequestTypes({ types }: EventColumns): boolean[] {
   return Array.from({ length: 256 }, (_, type) => types.get(type)?.startsWith('block_') === true);
 }
@@ -174,8 +177,8 @@ export function collectOrigins({ origins }: EventColumns, row: number): (OriginO
 }
 
 /**
- * Index of the first value of an ascending array that is at least `bound`; the array's length if there is no such
- * value.
+ * Returns the index of the first value of an ascending array that is at least `bound`; the array's length if there is
+ * no such value.
  */
 export function findFirstAtLeast(values: ArrayLike<number>, bound: number): number {
   let [from, to] = [0, values.length];

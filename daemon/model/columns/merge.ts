@@ -1,5 +1,6 @@
 /**
- * Puts the events of two answers on one time line: the events of a transaction, and the events that were in its way.
+ * Merges the events of two answers in order of time, such as the events of a transaction and the events of others at
+ * that time.
  */
 import {
   createExactValues,
@@ -99,7 +100,10 @@ function order(first: EventColumns, second: EventColumns): { sides: Uint8Array; 
   return { sides: sides.subarray(0, count), rows: rows.subarray(0, count) };
 }
 
-/** Whether `first` has the event of `row`; only rows of `first` before `end` with the same start are compared. */
+/**
+ * Returns whether `first` also has the event at `row` of `second`. Compares only the rows of `first` before `end` that
+ * have the same start.
+ */
 function isKnown(
   first: EventColumns,
   end: number,

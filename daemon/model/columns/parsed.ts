@@ -23,14 +23,14 @@ export function parseText(value: unknown, name: string): string {
   return value;
 }
 
-/** An index below `size`. */
+/** Checks that a value is an index below `size`, and returns it. */
 export function parseIndex(value: unknown, size: number, name: string): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value >= size)
     throw new Error(`${name} has a value that is no index below ${size}`);
   return value;
 }
 
-/** An integer, given as a number if a double can hold it and as decimal text otherwise. */
+/** Parses an integer, which is a number if a double represents it exactly, and decimal text otherwise. */
 export function parseInteger(value: unknown, name: string, isSigned: boolean): bigint {
   const isInteger =
     (typeof value === 'number' && Number.isSafeInteger(value)) || (typeof value === 'string' && INTEGER.test(value));

@@ -11,9 +11,9 @@ export interface RowFinder {
 const NEAR = 16;
 
 /**
- * Searches without a map of ids, which would take as long to build as the rest of a large picture. Event numbers grow
- * with time, though not strictly, and each recording numbers its events separately: the search starts where the number
- * should be and goes to both sides.
+ * Creates a finder without a map of ids, which would take as long to build as the rest of a large picture. Event
+ * numbers mostly increase with time, but each recording numbers its events separately. So the search starts at the
+ * expected row of the number and continues in both directions.
  */
 export function createRowFinder(columns: EventColumns): RowFinder {
   const { count, number, thread, threads, recordings } = columns;

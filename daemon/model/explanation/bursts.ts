@@ -1,6 +1,6 @@
 /**
- * Finds bursts of own events: an id that is used again minutes later is recorded as the same transaction, whose duration
- * then says nothing about either use.
+ * Finds bursts of own events. If a transaction id is used again minutes later, both uses are recorded as one
+ * transaction, and its duration describes neither use.
  */
 import { sumLengthNs, uniteIntervals } from '../lanes/intervals.ts';
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
@@ -8,7 +8,7 @@ import { collectIntervals } from '../lanes/request_times.ts';
 import { OWN } from '../lanes/shares.ts';
 import { formatShortDuration, groupDigits } from '../wording/exact_times.ts';
 
-/** Bursts are at least this far apart: a transaction often waits for another host for a part of a second. */
+/** Minimum pause between bursts: a transaction often waits for another host for a part of a second. */
 const APART_NS_MIN = 1_000_000_000;
 
 export interface Burst extends TimeSpan {
@@ -16,14 +16,14 @@ export interface Burst extends TimeSpan {
   count: number;
 }
 
-/** Divides the own events of a picture. */
+/** Divides the own events of a picture into bursts. */
 export function findBursts(model: LanesModel): Burst[] {
   return divideIntoBursts(collectIntervals(model, listOwnRows(model)));
 }
 
 /**
- * Divides own events where nothing was in progress for at least `APART_NS_MIN`, and for longer than all own events take
- * together. `intervals` are starts and ends of the events, alternating, in order of start. Bursts are in order of time.
+ * Divides own events at each pause that lasts at least `APART_NS_MIN` and longer than all own events together.
+ * `intervals` are starts and ends of the events, alternating, in order of start. Bursts are in order of time.
  */
 export function divideIntoBursts(intervals: ArrayLike<number>): Burst[] {
   const apartNs = Math.max(APART_NS_MIN, sumLengthNs(uniteIntervals(intervals)));
@@ -41,8 +41,8 @@ export function divideIntoBursts(intervals: ArrayLike<number>): Burst[] {
 }
 
 /**
- * Whether a transaction may have several bursts, by what is known of it without its events. The pause between two bursts
- * is a part of its duration in which its slowest event was not in progress.
+ * Returns whether a transaction may have several bursts, without reading its events. The pause between two bursts is a
+ * part of the transaction's duration in which its slowest event was not in progress.
  */
 export function mayHaveBursts({ durationNs, slowestNs }: { durationNs: bigint; slowestNs: bigint }): boolean {
   return durationNs - slowestNs > BigInt(Math.max(APART_NS_MIN, Number(slowestNs)));

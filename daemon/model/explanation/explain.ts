@@ -1,7 +1,7 @@
 /**
- * Explains where the time of transactions went: the parts of the time, the calls that took most of it, what these calls
- * waited for, whose requests were under way on the same devices meanwhile, and which calls failed. The page, the API and
- * `kreplay show` take all of it from here.
+ * Explains where the time of transactions went: the parts of the time, the calls that took most of it, and the waits of
+ * these calls. Also lists the requests of others on the same devices, and the calls that failed. The page, the API and
+ * `kreplay show` use these explanations.
  */
 import { getErrorName, getRecording, getThread, getWhat } from '../columns/event_columns.ts';
 import { type Breakdown, type BreakdownPart, computeBreakdown } from '../lanes/breakdown.ts';
@@ -26,11 +26,11 @@ export interface NamedCall {
 export interface CallGroup {
   /** Name of the calls, such as `fsync`; null if they have several names. */
   call: string | null;
-  /** Path of their file; null if they have several files, or one that is not known. */
+  /** Path of the calls' file; null if the calls have several files or an unknown file. */
   file: string | null;
-  /** Number of different files whose paths are known; files of several nodes differ. */
+  /** Number of different files with a known path; files of different nodes count separately. */
   fileCount: number;
-  /** Command names of the threads whose calls have no file that is known. */
+  /** Command names of the threads that made calls without a known file. */
   unknownComms: string[];
   count: number;
   /** Nanoseconds in which at least one of the calls was in progress. */
@@ -46,7 +46,7 @@ export interface Wait {
   timeNs: number;
   /** Device with most of the time of the parts `queue` and `service`; null for other parts. */
   device: Device | null;
-  /** Nanoseconds of the part at that device; 0 without one. */
+  /** Nanoseconds of the part at that device; 0 if `device` is null. */
   deviceNs: number;
   /**
    * Whether it is only likely that the calls waited for these requests: others queued them, with data of the
@@ -65,29 +65,28 @@ export interface FailedCalls {
 export interface Explanation {
   service: string;
   breakdown: Breakdown;
-  /** Null if the transactions made no call. */
+  /** The most important calls; null if the transactions made no call. */
   calls: CallGroup | null;
-  /** Null if there are no calls. */
+  /** The part that took most of the time of these calls; null without calls. */
   wait: Wait | null;
   /** Device with the longest time of requests outside of calls; null without such requests. */
   outside: Device | null;
-  /** The kind of time that was longest; the sentence begins with it. */
+  /** The longest of three kinds of time, which the sentence names first. */
   most: 'calls' | 'outside' | 'untraced';
   /**
-   * Requests of others that were under way, on devices of the transactions, while the calls were in progress on the
-   * device's node, or if `most` is `outside`, while the requests outside of calls were under way. The largest number
-   * comes first.
+   * Requests of others on devices of the transactions, counted while the calls were in progress on the device's node.
+   * If `most` is `outside`, counted while the requests outside of calls were under way. The largest number comes first.
    */
   neighbours: Neighbour[];
   /** Number of nodes with own events. */
   nodeCount: number;
   /** Failed calls, the most frequent first. */
   failures: FailedCalls[];
-  /** Periods of calls that lie further apart than all calls take together; a single one is the common case. */
+  /** Periods of calls; the pauses between them are longer than all calls together. Most transactions have one burst. */
   bursts: Burst[];
 }
 
-/** Returns null if the transactions have no event of their own. */
+/** Explains the time of the transactions; returns null if they have no own events. */
 export function explain(model: LanesModel): Explanation | null {
   const { ownSpan, columns } = model;
   if (!ownSpan) return null;
@@ -145,11 +144,12 @@ interface Groups {
   byFile: number[][];
 }
 
-/** Groups own calls by name, and by name and file. */
+/** Groups own calls in two ways: by name alone, and by name and file. */
 function groupCalls(model: LanesModel): Groups {
   const { columns } = model;
   const all = ['sys_write', 'sys_sync'].flatMap((type) => ownCalls(model, type));
-  // Numbers stand for names and files, because text keys for a million calls would take longer than their lanes.
+  // Numbers stand for names and files, because text keys for a million calls would take longer than building their
+  // lanes.
   const [names, files] = [new Map<string, number[]>(), new Map<string, number[]>()];
   const known = new Map<number, [name: number[], file: number[]]>();
   for (const row of all) {
@@ -198,7 +198,7 @@ function chooseGroup(model: LanesModel): ChosenGroup | null {
   return { rows: all, times: allTimes };
 }
 
-/** Finds the group that was in progress for the longest time, if that is at least `leastNs`. */
+/** Finds the group that was in progress for the longest time; returns null if this time is below `leastNs`. */
 function findLongestGroup(model: LanesModel, groups: readonly number[][], leastNs: number): ChosenGroup | null {
   const { starts, ends } = model;
   const sumNs = (rows: readonly number[]) => rows.reduce((sum, row) => sum + ends[row]! - starts[row]!, 0);
@@ -249,8 +249,8 @@ function describeGroup(model: LanesModel, { rows, times }: ChosenGroup): CallGro
 }
 
 /**
- * Finds what took most of the calls' time. Requests that others queued count only if they, and not the requests that
- * the calls' threads queued, took at least half of it.
+ * Finds the part that took most of the calls' time. Requests that other tasks queued are considered only if the longest
+ * part contains no requests of the calls' threads. They must then take at least half of the time.
  */
 function findWait(model: LanesModel, { rows, times }: ChosenGroup, span: TimeSpan): Wait {
   const syncs = rows.filter((row) => model.columns.types.get(model.columns.type[row]!) === 'sys_sync');

@@ -9,13 +9,16 @@ import type { CallGroup, Explanation } from './explain.ts';
 /** Maximum number of kinds of failed calls that are named. */
 const FAILURES_MAX = 2;
 
-/** Share of the whole time from which the calls' wait is described although most time is not recorded. */
+/**
+ * If most of the time is not recorded, the wait of calls is described only if the calls took at least this share of the
+ * time.
+ */
 const LONG_SHARE = 0.1;
 
-/** Makes recorded names safe to read. */
+/** Function that makes a recorded name safe to read. */
 type Shown = (name: string) => string;
 
-/** Events that an explanation was made without. */
+/** Events that an explanation lacks. */
 export interface Missing {
   /** Whether some requests of others were not read. */
   isOthersCut: boolean;
@@ -37,8 +40,8 @@ interface CoverageFacts {
 }
 
 /**
- * Builds, for example, `order-77 of shop: 231.9 of 233.1 ms in one fdatasync of index.db, mostly waiting in vda's queue;
- * backup had 40 requests on vda meanwhile.` `name` is the name of the transaction, already safe to read.
+ * Builds, for example, `order-77 of shop: 231.9 of 233.1 ms in one fdatasync of index.db, mostly waiting in vda's
+ * queue; backup had 40 requests on vda meanwhile.` `name` is the name of the transaction, already safe to read.
  */
 export function describeExplanation(
   explanation: Explanation | null,
@@ -74,7 +77,7 @@ function describeBursts({ bursts }: Explanation): string {
   return bursts.length < 2 ? '' : `${formatBursts(bursts)}, as when an id is used again; `;
 }
 
-/** Names what took most of the time: the calls, requests outside of calls, or what is not recorded. */
+/** Describes the longest kind of time: calls, requests outside of calls, or time that is not recorded. */
 function describeTime(explanation: Explanation, shown: Shown, isOthersCut: boolean): string {
   const { breakdown, calls, outside, most } = explanation;
   const { durationNs, parts } = breakdown;
@@ -102,7 +105,7 @@ function formatDevice({ name, node }: Device, { nodeCount }: Explanation, shown:
 
 const ONE_UNIT = /^([\d. ]+) (ns|µs|ms|s)$/;
 
-/** Formats `231.9 of 233.1 ms`; the unit of the part is left out if it is that of the whole. */
+/** Formats `231.9 of 233.1 ms`; the unit of the part is left out if the whole has the same unit. */
 function formatPart(partNs: number, wholeNs: number): string {
   const [part, whole] = [formatShortDuration(partNs), formatShortDuration(wholeNs)];
   const [, digits, unit] = ONE_UNIT.exec(part) ?? [];
@@ -123,7 +126,10 @@ function describeCalls(calls: CallGroup, shown: Shown): string {
     : `${some}, the longest ${time} in one ${shown(longest.call)} ${ofFile}`;
 }
 
-/** Names the file of calls, or the program of calls whose file is not known, or how many there are of both. */
+/**
+ * Names the file of calls, or the program of calls whose file is not known. If there are several, gives their numbers
+ * instead.
+ */
 function describePlaces({ file, fileCount, unknownComms }: CallGroup, shown: Shown): string {
   if (file !== null) return `of ${formatFile(file, shown)}`;
   const programs =
@@ -133,7 +139,7 @@ function describePlaces({ file, fileCount, unknownComms }: CallGroup, shown: Sho
   return unknownComms.length === 0 ? files : `${files} and others that are not known`;
 }
 
-/** Formats the last part of a path, or the whole path if it has none. */
+/** Formats the last part of a path, or the whole path if it has no last part. */
 const formatFile = (path: string, shown: Shown) => shown(path.replace(/^.*\/(?=[^/])/, ''));
 
 function describeWait(explanation: Explanation, shown: Shown): string {

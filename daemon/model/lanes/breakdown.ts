@@ -1,7 +1,4 @@
-/**
- * Divides the time of a transaction by cause. Every view takes its parts from here, so recorded waits could replace
- * this rule in one place.
- */
+/** Divides the time of a transaction by cause. All views use this division. */
 import { intersectSets, NO_TIME, sumLengthNs, type TimeSet, uniteIntervals, uniteSets } from './intervals.ts';
 import type { LanesModel, TimeSpan } from './model.ts';
 import { collectIntervals, ownCalls, type RequestTimes, requestTimes } from './request_times.ts';
@@ -22,7 +19,10 @@ export interface Breakdown {
   parts: Record<BreakdownPart, number>;
 }
 
-/** Returns null if there are no own events. `requests` are the times of all devices within the span, if they are known. */
+/**
+ * Divides the time of the own events; returns null without own events. `requests` are the times of all devices within
+ * the span, if the caller has computed them.
+ */
 export function computeBreakdown(model: LanesModel, requests?: readonly RequestTimes[]): Breakdown | null {
   const { ownSpan: span } = model;
   return span && divideSpan(model, span, requests ?? [...requestTimes(model, span).values()]);

@@ -4,7 +4,7 @@
  */
 import { findFirstPlace } from '../../base/binary_search.ts';
 
-/** Starts and ends, alternating and ascending. */
+/** A set of times: starts and ends, alternating and ascending. */
 export type TimeSet = Float64Array;
 
 export const NO_TIME: TimeSet = new Float64Array(0);
@@ -57,7 +57,7 @@ function sortPlacesByStart(intervals: ArrayLike<number>): Uint32Array {
 }
 
 export function intersectSets(one: TimeSet, other: TimeSet): TimeSet {
-  // Each step writes at most one interval and leaves one behind.
+  // Each step writes at most one interval and passes one, so both lengths together are enough.
   const common = new Float64Array(one.length + other.length);
   let size = 0;
   for (let i = 0, j = 0; i < one.length && j < other.length; ) {
@@ -73,20 +73,20 @@ export function intersectSets(one: TimeSet, other: TimeSet): TimeSet {
   return common.slice(0, size);
 }
 
-/** Total length of all intervals, in nanoseconds. */
+/** Returns the total length of all intervals, in nanoseconds. */
 export function sumLengthNs(set: TimeSet): number {
   let sum = 0;
   for (let i = 0; i < set.length; i += 2) sum += set[i + 1]! - set[i]!;
   return sum;
 }
 
-/** Whether an interval has time in common with the set. */
+/** Returns whether an interval overlaps the set. */
 export function overlaps(set: TimeSet, startNs: number, endNs: number): boolean {
   const first = findFirstPlace(0, set.length / 2, (place) => set[2 * place + 1]! > startNs);
   return 2 * first < set.length && set[2 * first]! < endNs && startNs < endNs;
 }
 
-/** Joins sets, or lists of intervals. */
+/** Joins several sets, or lists of intervals in any order. */
 export function mergeIntervals(lists: readonly ArrayLike<number>[]): TimeSet {
   const all = new Float64Array(lists.reduce((sum, { length }) => sum + length, 0));
   let size = 0;

@@ -1,6 +1,6 @@
 /**
  * The lanes of a picture: first a lane for each thread, in groups by node, service and process; then, for each device
- * of a node, a lane for the own requests and one for those of others.
+ * of a node, a lane for own requests and a lane for requests of others.
  */
 import {
   type EventColumns,
@@ -53,7 +53,7 @@ export interface LanesModel {
   columns: EventColumns;
   /** The share of each row: OWN, WRITTEN_BACK or OTHER. */
   shares: Uint8Array;
-  /** 1 for each request that a task of the transactions queued, whatever data it carries. */
+  /** 1 for each request that a task of the transactions queued, even if the request carries data of others. */
   queued: Uint8Array;
   /** Time of offset 0, in nanoseconds since the epoch. */
   baseNs: bigint;
@@ -109,8 +109,8 @@ export function createLanes(columns: EventColumns, options: LanesOptions): Lanes
 }
 
 /**
- * Returns the shift of each thread. As in the daemon, shifts are at least 0, so only the differences between clocks
- * count.
+ * Returns the shift of each thread: the clock offset of its node minus the smallest offset. So shifts are at least 0,
+ * as in the daemon, and only the differences between clocks count.
  */
 function computeShifts({ threads, recordings }: EventColumns, offsetsNs: ReadonlyMap<string, bigint>): bigint[] {
   const ofNode = recordings.map(({ node }) => offsetsNs.get(node) ?? 0n);
@@ -119,8 +119,9 @@ function computeShifts({ threads, recordings }: EventColumns, offsetsNs: Readonl
 }
 
 /**
- * Starts count from `baseNs`. If a clock is years off, starts and shifts may exceed what a double holds even if their
- * sums are close to each other; in that case, the starts count from the earliest sum.
+ * Returns the start of each row as an offset from the returned `baseNs`. If a clock is years off, a double may not
+ * represent starts and shifts exactly even if their sums are close to each other. In that case, the starts count from
+ * the earliest sum.
  */
 function computeStarts(columns: EventColumns, shiftsNs: readonly bigint[]): Pick<LanesModel, 'baseNs' | 'starts'> {
   const { count, start, thread, exact } = columns;
@@ -138,7 +139,6 @@ function computeStarts(columns: EventColumns, shiftsNs: readonly bigint[]): Pick
   return { baseNs: columns.baseNs + leastNs, starts };
 }
 
-/** Collects the devices of requests. */
 function collectDevices(columns: EventColumns): Pick<LanesModel, 'devices' | 'deviceOf'> {
   const [devices, byKey, known]: [Device[], Map<string, number>, Map<number, number>] = [[], new Map(), new Map()];
   const isRequest = markRequestTypes(columns);
@@ -152,8 +152,8 @@ function collectDevices(columns: EventColumns): Pick<LanesModel, 'devices' | 'de
   };
   for (let row = 0; row < columns.count; row++) {
     if (!isRequest[columns.type[row]!]) continue;
-    // A number stands for a recording and an operation, because text keys for a million requests would take longer than
-    // all other work.
+    // The key is a number for the recording and the operation, because text keys for a million requests would take
+    // longer than all other work.
     const place = columns.threads[columns.thread[row]!]!.recording * columns.whats.length + columns.what[row]!;
     const index = known.get(place) ?? getOrCreateDevice(row);
     known.set(place, index);
@@ -166,8 +166,8 @@ type LaneColumns = Pick<LanesModel, 'columns' | 'shares' | 'queued' | 'starts' |
 type LaneRows = Omit<Lane, 'tracks' | 'eventCount'> & { rows: number[] };
 
 /**
- * Nodes, services, processes and threads are in the order of their first recorded event, which no clock offset and no
- * later event changes; the devices of a node come after its threads, by name.
+ * Groups the lanes. Nodes, services, processes and threads are in the order of their first recorded event, which does
+ * not change with clock offsets or later events. The devices of a node follow its threads, by name.
  */
 function groupLanes(rows: LaneColumns): LaneGroup[] {
   const lanes = groupRowsByLane(rows);
@@ -210,7 +210,7 @@ function groupRowsByLane({ columns, shares, queued, devices, deviceOf }: LaneCol
     const lane = known[place] ?? getOrCreateLane(row);
     known[place] = lane;
     lane.rows.push(row);
-    // A thread that starts another program has that program's name from then on.
+    // The lane gets the last command name of its thread, which changes if the thread executes another program.
     if (device < 0) lane.comm = columns.threads[thread]!.comm;
   }
   return [...lanes.values()];
@@ -232,9 +232,7 @@ function sortLongerFirst(rows: Uint32Array, starts: Float64Array, ends: Float64A
   return rows;
 }
 
-/**
- * Returns the memory of a model that a worker has made, for `postMessage`: the sender is unable to use it afterwards.
- */
+/** Returns the buffers of a model, for `postMessage`, which transfers them from the worker to the page. */
 export function listLanesBuffers({ columns, groups, ...model }: LanesModel): ArrayBuffer[] {
   const tracks = groups.flatMap(({ lanes }) => lanes.flatMap((lane) => lane.tracks));
   const peaks = tracks.flatMap((track) => track.peaks.flatMap((level) => Object.values(level)));
@@ -243,12 +241,12 @@ export function listLanesBuffers({ columns, groups, ...model }: LanesModel): Arr
   return [...new Set([...listBuffers(columns), ...arrays])];
 }
 
-/** Name of a call or operation as labels show it, such as `fsync` or `write`. */
+/** Returns the name of a call or operation as labels show it, such as `fsync` or `write`. */
 export function callName(columns: EventColumns, row: number): string {
   return getWhat(columns, row).operation || typeName(columns, row);
 }
 
-/** Whether two rows belong to the same thread of the same node. */
+/** Returns whether two rows belong to the same thread of the same node. */
 export function isSameThread(columns: EventColumns, one: number, other: number): boolean {
   if (columns.thread[one] === columns.thread[other]) return true;
   const a = getThread(columns, one);

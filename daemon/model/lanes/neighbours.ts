@@ -16,8 +16,8 @@ export interface Neighbour {
 }
 
 /**
- * Counts requests of others that were under way on a device during the times given for that device, by its index;
- * neighbours with the most requests come first.
+ * Counts requests of others that were under way on a device during the device's times. `timesByDevice` maps the index
+ * of a device to its times. Neighbours with the most requests come first.
  */
 export function collectNeighbours(model: LanesModel, timesByDevice: ReadonlyMap<number, TimeSet>): Neighbour[] {
   const { columns, devices, groups } = model;
@@ -52,7 +52,7 @@ function selectOverlappingRows({ rows, starts, reach }: LaneTrack, fromNs: numbe
   return rows.subarray(findFirstAtLeast(reach, fromNs), findFirstAtLeast(starts, toNs));
 }
 
-/** Returns the times of certain requests, by the index of their device. */
+/** Returns the times of the given requests, by the index of their device. */
 export function groupTimesByDevice(model: LanesModel, rows: readonly number[]): Map<number, TimeSet> {
   const byDevice = Map.groupBy(rows, (row) => model.deviceOf[row]!);
   return new Map([...byDevice].map(([device, some]) => [device, uniteIntervals(collectIntervals(model, some))]));

@@ -12,16 +12,16 @@ export interface RequestTimes {
   queued: TimeSet;
   /** Times at which requests were under way, in the queue or at the device. */
   whole: TimeSet;
-  /** The same, counting only requests that a thread queued in a call, until the call ended. */
+  /** The same times, but only for requests that a thread queued in a call, and only until that call ended. */
   exact: { queued: TimeSet; whole: TimeSet };
   /** Times at which requests were under way but it is not known whether anyone waited for them. */
   unknown: TimeSet;
 }
 
 /**
- * Computes the times of each device, by the device's index, within the span. Requests that own threads queued in a call
- * count until the call ends, whatever data they carry. While an own sync runs on the same node, two more kinds of
- * requests count: own requests that outlive their call, and requests of other threads that carry data of the
+ * Returns the times of each device within the span, by the device's index. Requests that own threads queued in a call
+ * count until the call ends, even if they carry data of others. While an own sync runs on the same node, two more kinds
+ * of requests count: own requests that outlive their call, and requests of other threads that carry data of the
  * transactions. With `calls`, only requests count for which these own calls waited.
  */
 export function requestTimes(
@@ -98,8 +98,8 @@ function createThreadCallsFinder(
 }
 
 /**
- * Returns a number for each thread. Threads with the same node and thread id have the same number, whatever their
- * program is called.
+ * Returns a number for each thread. Threads with the same node and thread id have the same number, even if their
+ * command names differ.
  */
 export function numberThreads({ threads, recordings }: LanesModel['columns']): number[] {
   const known = new Map<string, number>();
@@ -110,7 +110,7 @@ export function numberThreads({ threads, recordings }: LanesModel['columns']): n
   });
 }
 
-/** Returns the times at which syncs among the calls ran, by node. */
+/** Returns, for each node, the times at which syncs among the calls ran. */
 function collectSyncTimes(model: LanesModel, calls: readonly number[]): Map<string, TimeSet> {
   const { columns } = model;
   const syncs = calls.filter((row) => columns.types.get(columns.type[row]!) === 'sys_sync');

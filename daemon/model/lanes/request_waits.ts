@@ -8,8 +8,7 @@
  *                        nobody waited: the thread made a call meanwhile
  *
  * If a request begins within a call, the thread may wait for it until the call ends. If a request begins between calls,
- * it was queued by something that is not recorded: by a read or a page fault, which waits for the request, or by
- * read-ahead, which does not.
+ * its cause is not recorded: a read or a page fault, which waits for the request, or read-ahead, which does not wait.
  */
 import { findFirstAbove } from '../../base/binary_search.ts';
 
@@ -27,7 +26,7 @@ export interface RequestWait {
   untilNs: number;
 }
 
-/** `calls` has the starts and ends of a thread's calls, alternating, with the calls in any order. */
+/** Sorts the calls of a thread; `calls` contains their starts and ends, alternating, with the calls in any order. */
 export function toCallTimes(calls: readonly number[]): CallTimes {
   const places = Array.from({ length: calls.length / 2 }, (_, call) => call * 2);
   places.sort((a, b) => calls[a]! - calls[b]! || calls[a + 1]! - calls[b + 1]!);

@@ -1,10 +1,10 @@
 /** Classifies how each event is related to the transactions of a picture. */
 import type { EventColumns } from '../columns/event_columns.ts';
 
-/** Threads of the transactions caused the event, and any data that it carries is theirs. */
+/** Threads of the transactions caused the event, and any data that it carries belongs to the transactions. */
 export const OWN = 0;
 /**
- * The event carries data that the transactions wrote earlier: it is their work, but not their time unless they queued
+ * The event is a request with data that the transactions wrote earlier. Its time counts only if the transactions queued
  * it.
  */
 export const WRITTEN_BACK = 1;
@@ -27,7 +27,7 @@ export function computeShares(columns: EventColumns, { transactions }: ShareOpti
   );
   const ofOrigin = origins.owners.map(hasChosenTransaction);
   for (let row = 0; row < count; row++) shares[row] = ofOwner[owner[row]!]!;
-  // A request that carries data of several owners has only one of them, or none, in `owner`.
+  // If a request carries data of several owners, `owner` contains one owner or no owner.
   for (let at = 0; at < origins.row.length; at++) {
     const row = origins.row[at]!;
     if (shares[row] === OTHER && ofOrigin[origins.owner[at]!]) shares[row] = WRITTEN_BACK;
@@ -36,8 +36,8 @@ export function computeShares(columns: EventColumns, { transactions }: ShareOpti
 }
 
 /**
- * Returns 1 for each request that a task of the transactions queued, whatever data it carries: an fsync of a file to
- * which others wrote queues requests with the data of the others, and waits for them.
+ * Returns 1 for each request that a task of the transactions queued, even if the request carries data of others: for
+ * example, an fsync queues requests with data that others wrote to the same file, and waits for these requests.
  */
 export function markQueuedRows({ count, owner, owners }: EventColumns, { transactions }: ShareOptions): Uint8Array {
   const isOf = owners.map(({ queuedBy }) => Number(queuedBy !== null && transactions?.has(queuedBy)));

@@ -1,6 +1,6 @@
 /**
- * Tracks: the events of one lane, distributed so that no two events of a track overlap. Each track has what a search
- * over many events needs: how far its events reach, how many failed, and which events are the longest.
+ * Tracks: the events of one lane, distributed so that no two events of a track overlap. For fast searches over many
+ * events, each track also contains the latest ends, the numbers of failed events, and the longest events.
  */
 import { findFirstAbove } from '../../base/binary_search.ts';
 
@@ -34,7 +34,7 @@ interface Peaks {
 export const TRACKS_MAX = 8;
 const PEAK_SHIFT = 3;
 
-/** Values by row, which a track copies for its rows. */
+/** Values of all rows, indexed by row; a track copies the values of its rows. */
 export interface TrackSource {
   starts: Float64Array;
   ends: Float64Array;
@@ -69,7 +69,7 @@ export function spread(rows: Uint32Array, source: TrackSource): LaneTrack[] {
   });
 }
 
-/** Returns the values at the given places, in the order of the places. */
+/** Returns the values at the given indexes, in the order of the indexes. */
 function pickValues<Values extends Uint32Array | Float64Array>(values: Values, places: Uint32Array): Values {
   const some = new (values.constructor as new (length: number) => Values)(places.length);
   for (let i = 0; i < places.length; i++) some[i] = values[places[i]!]!;
@@ -123,7 +123,7 @@ function computePeaks(starts: Float64Array, ends: Float64Array): Peaks[] {
 }
 
 /**
- * Returns the place of the longest event in `[from, to)`, or of the first one if several are equally long; -1 if there
+ * Returns the index of the longest event in `[from, to)`, or of the first one if several are equally long; -1 if there
  * is no event.
  */
 export function findLongest(track: LaneTrack, from: number, to: number): number {
@@ -134,7 +134,7 @@ export function findLongest(track: LaneTrack, from: number, to: number): number 
 }
 
 /**
- * Returns the place of the longest event in the range, or `best` if no event is longer. Blocks without a longer event
+ * Returns the index of the longest event in the range, or `best` if no event is longer. Blocks without a longer event
  * are skipped.
  */
 function findLonger(track: LaneTrack, level: number, from: number, to: number, best: number): number {
@@ -166,7 +166,7 @@ function findLonger(track: LaneTrack, level: number, from: number, to: number, b
   return longest;
 }
 
-/** Returns the place of the first failed event in `[from, to)`; -1 if there is none. */
+/** Returns the index of the first failed event in `[from, to)`; -1 if there is none. */
 export function findFirstFailed({ failedBefore }: LaneTrack, from: number, to: number): number {
   const before = failedBefore[from]!;
   if (from >= to || failedBefore[to] === before) return -1;

@@ -5,13 +5,13 @@ import { createEventRows, ROLES } from './kept_events.ts';
 import { NOT_COMPARED } from './population.ts';
 import type { ProfileColumns } from './profile_columns.ts';
 
-/** Number of events, or of words, after which other work may run. */
+/** Number of events after which other work may run. */
 const A_STEP = 65_536;
 
-/** Passes each value of a transaction once: values of its own events, and values that are passed to `see`. */
+/** Reports each value of a transaction once: the values of its own events, and values that are passed to `see`. */
 export interface DistinctValues {
   begin(): void;
-  /** Passes the value's number, unless it was passed since `begin`. */
+  /** Calls `onValue` with the number of the value, but only once for each value after `begin`. */
   see(value: number, onValue: (value: number) => void): void;
   seeOwn(rows: EventRows, onValue: (value: number) => void): void;
 }
@@ -76,7 +76,7 @@ export function* createPairCounter(
   wanted: readonly number[],
   { count, kept, columns, valueCount, waited, getBits }: Carriers,
 ): Generator<void, (a: number, b: number) => number> {
-  // There is no other value with which a single value could be joined.
+  // A single value has no other value with which it could be joined.
   if (wanted.length < 2) return () => 0;
   const placeOf = new Int32Array(valueCount).fill(NOT_COMPARED);
   for (const [i, value] of wanted.entries()) if (value < valueCount) placeOf[value] = i;

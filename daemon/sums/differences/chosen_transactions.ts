@@ -17,7 +17,7 @@ import { createSideSums } from './side_sums.ts';
 import { createTransactionParts } from './transaction_parts.ts';
 
 /**
- * Maximum number of events that are read for one answer if all of them may have to be kept until the last one has been
+ * Maximum number of events that are read for one answer if all events may have to be kept until the last event has been
  * read.
  */
 export const KEPT_EVENTS_MAX = 5_000_000;
@@ -52,20 +52,20 @@ function createFieldTest(field: string, list: readonly string[]): (value: string
   return (value) => texts.has(value);
 }
 
-/** Whether the events of transactions must be read to apply the filter. */
+/** Returns whether the events of transactions must be read to apply the filter. */
 export function needsEvents(filter: ValueFilter): boolean {
   return listConditions(filter).length > 0;
 }
 
 /**
- * Whether an event must be kept. Most conditions of a transaction are decided by each event alone. A device, however,
- * also counts if a sync runs during a request to it, so syncs and the requests of others are kept.
+ * Returns whether an event must be kept. Most conditions of a transaction are decided by each event alone. A device,
+ * however, also counts if a sync runs during a request to it, so syncs and the requests of others are kept.
  */
 function isKept({ eventType, device }: Profile, role: EventRole): boolean {
   return role === ROLES.own ? eventType === 'sys_sync' : device !== NONE;
 }
 
-/** Columns that a scan must read. */
+/** Lists the columns that a scan must read. */
 export function listChoiceColumns(filter: ValueFilter): string[] {
   const fields = new Set([...PLACE_FIELDS, ...listConditions(filter).map(({ field }) => field)]);
   return [...new Set([...TRANSACTION_COLUMNS, ...[...fields].flatMap((field) => getDimension(field).columns)])];
@@ -141,8 +141,8 @@ function createConditionProfiles(conditions: readonly ValueCondition[]) {
     ([eventType, node, device, ...values]) => void profiles.push({ values, eventType, node, device }),
   );
   /**
-   * Excluded devices come first: a transaction that has an excluded device is not chosen, whatever other devices it
-   * has.
+   * Excluded devices come first: a transaction that has an excluded device is not chosen, even if it has a wanted
+   * device.
    */
   const deviceConditions = [...conditions.keys()]
     .filter((i) => conditions[i]!.field === 'device')

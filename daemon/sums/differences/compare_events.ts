@@ -30,14 +30,16 @@ const findPartIndex = (wanted: DurationPart) => PARTS.indexOf(wanted);
 const QUEUE = findPartIndex('queue');
 const SERVICE = findPartIndex('service');
 const UNTRACED = findPartIndex('untraced');
-/** The part to which an event belongs unless it is a request, by the id of the event's type. */
+/**
+ * Maps the id of an event type to the part to which its events belong. Not used for requests, which have several parts.
+ */
 const PART_OF = new Uint8Array(256).fill(UNTRACED);
 PART_OF[TYPES.write] = findPartIndex('write');
 PART_OF[TYPES.sync] = findPartIndex('sync');
 
 export function compareEvents(box: Box): Comparer {
   const profiles = createProfiles();
-  /** Number of events of each profile: selected events and other events, alternating. */
+  /** Two counts for each profile: the number of its selected events, then of its other events. */
   const counts = createGrowingCounts();
   const sides = [createSideSums(), createSideSums()] as const;
   let events = 0;

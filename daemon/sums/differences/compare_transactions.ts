@@ -1,7 +1,7 @@
 /**
  * Compares the transactions in a box with the other transactions. A transaction has the values of its own events, for
- * which its caller waited. It also has a device if one of its tasks queued a request there, whatever data the request
- * carried, or if a request that another task queued and that carried its data was there while one of its syncs ran.
+ * which its caller waited. It also has a device in two other cases: one of its tasks queued a request there, even with
+ * data of others; or another task's request with its data was under way there during one of its syncs.
  */
 import { isWrittenBack } from '../../../agent/recording/format/owner_columns.ts';
 import { findExtremes, toWords } from '../../../agent/recording/words64.ts';
@@ -34,8 +34,8 @@ const WORD = 2 ** 32;
 export const A_STEP = 32_768;
 
 /**
- * Passes the events of the transactions: their own events, the requests that they queued, and the requests of others
- * that carry their data.
+ * Passes the events of the transactions to `onEvent`: their own events, the requests that they queued, and the requests
+ * of others that carry their data.
  */
 export function gatherTransactions(
   population: PopulationRows,
@@ -76,7 +76,7 @@ export function gatherTransactions(
         for (const transaction of carriedBy(request, owner, isOwn)) {
           if (transaction === NOT_COMPARED || transaction === queuer) continue;
           const times = computeTimes(row, request, transaction);
-          // Write-back mostly comes seconds after the transaction's end, and no caller waits for it.
+          // Write-back usually begins seconds after the transaction's end, when no caller waits for it.
           if (beginsWithin(times, transaction))
             onEvent(transaction, numbers[row]!, ROLES.carried, times, threads[row]!);
         }

@@ -1,6 +1,6 @@
 /**
- * Compares selected transactions or events with the other ones: values that differ, as rows, and the parts of the time
- * of each side.
+ * Compares selected transactions or events with the others. The result contains rows of values that differ, and the
+ * parts of each side's time.
  */
 import { computeShareDifference, findDiffering } from './noise.ts';
 import { FIELDS, type FieldValue, isFolder, type ProfileField, type Profiles } from './profiles.ts';
@@ -13,7 +13,7 @@ export const ROWS_MAX = 50;
 /** Maximum number of values that are joined to rows. */
 const JOINED_MAX = 200;
 const JOINED_A_STEP = 16;
-/** Values are joined in one row if the sets of their carriers are at least this similar (Jaccard index). */
+/** Minimum similarity (Jaccard index) of the sets of carriers of two values that are joined in one row. */
 const ALIKE_MIN = 0.95;
 
 export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'] as const;
@@ -59,13 +59,13 @@ export interface Tallied {
   selected: Side;
   others: Side;
   events: number;
-  /** Number of selected carriers and number of other carriers of each value, alternating. */
+  /** Two counts for each value: the number of its selected carriers, then of its other carriers. */
   carriers: Float64Array;
   /** Returns the strata in which a value is tested; undefined if the value is tested without strata. */
   listStrata?: (value: number) => readonly Stratum[] | undefined;
   /**
-   * Returns a function that counts the carriers that two of these values have in common; the function takes the places
-   * of the two values. Yields so that other work can run.
+   * Returns a function that counts the carriers that two of these values have in common; the function takes the indexes
+   * of the two values in `values`. Yields so that other work can run.
    */
   together(values: readonly number[]): Generator<void, (a: number, b: number) => number>;
 }
@@ -107,7 +107,7 @@ export function* computeComparison(
   };
 }
 
-/** Whether both sides are large enough to be compared. */
+/** Returns whether both sides are large enough to be compared. */
 export function isComparable(sizes: Readonly<Record<'selected' | 'others', number>>): boolean {
   return Math.min(sizes.selected, sizes.others) >= COMPARED_MIN;
 }
@@ -131,7 +131,7 @@ function* joinAlike<Value extends CountedValue>(
     const row = rows.find(({ first }) => {
       const a = computeSize(values[first]!);
       const b = computeSize(value);
-      // Values whose numbers of carriers differ too much need no counting.
+      // If the numbers of carriers differ too much, the sets of carriers are not similar, so no counting is needed.
       if (Math.min(a, b) < ALIKE_MIN * Math.max(a, b)) return false;
       const both = together(first, i);
       return both >= ALIKE_MIN * (a + b - both);

@@ -5,8 +5,8 @@
  *   word    0       1        2 3     4 5        6 7       8
  *           next    profile  start   duration   queue     thread      times have 64 bits, the low word first
  *
- * A comparison keeps at most as many events as it may read (see KEPT_EVENTS_MAX), which takes 180 MB, plus 8 bytes for
- * each transaction. A request that carries data of several transactions is kept and counted for each of them.
+ * A comparison keeps at most KEPT_EVENTS_MAX events. They take 180 MB, plus 8 bytes for each transaction. A request
+ * that carries data of several transactions is kept and counted for each of them.
  */
 const WORDS_AN_EVENT = 9;
 const PAGE_BITS = 14;
@@ -19,7 +19,7 @@ export const ROLES = {
   carried: 0,
   /** A thread of the transaction caused the event, and any data that it carries is the transaction's. */
   own: 1,
-  /** A task of the transaction queued the request, whatever data it carries. */
+  /** A task of the transaction queued the request, which may carry data of others. */
   queued: 2,
 } as const;
 export type EventRole = (typeof ROLES)[keyof typeof ROLES];
@@ -40,7 +40,7 @@ export interface EventRows {
   sent: Float64Array;
   /** Thread ids. */
   threads: Uint32Array;
-  /** Place of each event among all kept events. */
+  /** Index of each event among all kept events. */
   places: Uint32Array;
 }
 

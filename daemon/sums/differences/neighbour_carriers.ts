@@ -1,8 +1,8 @@
 /**
  * Finds which neighbours each transaction has: when the transaction began to wait for a device, and which services or
  * commands had requests there at that time. Neighbours come and go, and most transactions that run while a neighbour is
- * active have that neighbour. Transactions in a box are therefore compared with other transactions from the time of the
- * box; if a box has all transactions of its time, it is compared without neighbours.
+ * active have that neighbour. So transactions in a box are compared with other transactions from the time of the box. A
+ * box that is limited only by time contains all of these transactions, so it is compared without neighbours.
  */
 import type { Box } from '../box.ts';
 import { createBits, setBit } from './carriers.ts';
@@ -19,12 +19,12 @@ const STRATA_MAX = 2 ** 17;
 
 export interface NeighbourCarriers {
   readonly values: readonly FieldValue[];
-  /** Number of selected transactions and number of other transactions that have each value, alternating. */
+  /** Two counts for each value: the number of selected transactions that have it, then of other transactions. */
   readonly counts: Float64Array;
   /**
    * Counts the transactions that began within the time of the box and may have the value. There is a stratum for each
-   * set of nodes on which a transaction may have the value: a neighbour that runs on several nodes at once is met on
-   * all of them together.
+   * set of nodes on which a transaction may have the value: if a neighbour runs on several nodes at once, a transaction
+   * on these nodes is counted only once, not once per node.
    */
   listStrata(value: number): readonly Stratum[];
   /** Returns the transactions that have a value, as bits. */
@@ -43,7 +43,7 @@ interface ComparedPopulation {
   population: PopulationRows;
   box: Box;
   columns: ProfileColumns;
-  /** The time that is 0 for the finder. */
+  /** The base of the finder's times, in nanoseconds since the epoch. */
   baseNs: bigint;
 }
 
@@ -55,7 +55,7 @@ export function createNeighbourCarriers(
   const counts = new Float64Array(values.length * 2);
   const strata = values.map(() => new Map<string, Stratum>());
   let strataCount = 0;
-  /** Kinds of each value that the transaction may have; a value has one kind per node. */
+  /** Maps each value that the transaction may have to its kinds; a value has one kind per node. */
   const kindsOf = new Map<number, number[]>();
   const isWith = new Uint8Array(values.length);
   const { fromNs = 0n, toNs = 2n ** 64n } = box;
@@ -64,8 +64,8 @@ export function createNeighbourCarriers(
   const getCarrierBits = (value: number) => (bits[value] ??= createBits(population.count));
 
   /**
-   * Returns the stratum of a set of nodes; undefined if a new one would exceed `STRATA_MAX`: its transactions are not
-   * tested.
+   * Returns the stratum of a set of nodes; undefined if a new stratum would exceed `STRATA_MAX`. Its transactions are
+   * then not tested.
    */
   function findOrCreateStratum(value: number, kinds: number[]): Stratum | undefined {
     const key = kinds.length === 1 ? String(kinds[0]) : kinds.sort((a, b) => a - b).join();

@@ -25,10 +25,10 @@ import type { FieldValue, Profile, Profiles } from './profiles.ts';
 
 /**
  * Maximum product of the numbers of transactions and kinds: each pair may have to be examined, which takes some seconds
- * at this limit. Above it, neighbours are left out.
+ * at this limit. Above the limit, neighbours are left out.
  */
 const CARRIED_MAX = 2 ** 26;
-/** Maximum number of requests whose times are kept, at 16 bytes each. Above it, neighbours are left out. */
+/** Maximum number of requests whose times are kept, at 16 bytes each. Above the limit, neighbours are left out. */
 const REQUESTS_MAX = 2_000_000;
 const NONE = -1;
 
@@ -42,18 +42,18 @@ interface NeighbourKind {
 
 export interface NeighbourFinder {
   readonly values: readonly FieldValue[];
-  /** Number of the value of each kind of request, by kind. */
+  /** Maps each kind of request to the number of its value. */
   readonly valueOfKind: readonly number[];
   /** Begins a transaction; the names of its own events do not count as its neighbours. */
   begin(rows: EventRows): void;
   /**
-   * Adds a time at which the transaction began to wait for the device of a profile, given like the times of its rows,
-   * which may be ranks.
+   * Adds the time `at`, at which the transaction began to wait for the device of a profile. Like the times of the rows,
+   * it may be a rank.
    */
   addWait(profile: number, at: number): void;
   /**
-   * Passes each kind that the transaction may have as a neighbour. `getTime` converts a time of the rows to a time
-   * relative to the base.
+   * Calls `onKind` for each kind that the transaction may have as a neighbour. `getTime` converts a time of the rows to
+   * a time relative to the base.
    */
   pass(rows: EventRows, getTime: (at: number) => number, onKind: (kind: number, isNeighbour: boolean) => void): void;
 }
@@ -109,13 +109,13 @@ function findNeighbours({
     (all, [place, some]) => Object.assign(all, { [place]: some }),
     [],
   );
-  /** The last transaction in which a name took part, by name. */
+  /** Maps each name to the last transaction in which it took part. */
   const lastTransactions: number[] = [];
-  /** Time at which the transaction first waited at a place, by place. */
+  /** Maps each place (a device of a node) to the time at which the transaction first waited for it. */
   const waits = new Map<number, number>();
   /**
-   * Number of requests that carry data of the transaction and were under way when it first waited at their place, by
-   * kind.
+   * Maps each kind to the number of its requests that carry data of the transaction and were under way when the
+   * transaction first waited for their device.
    */
   const carried = new Map<number, number>();
   let transaction = 0;
@@ -202,7 +202,7 @@ function createRequestKinds({ profiles, values: fieldValues }: Profiles) {
   };
 }
 
-/* Given the times of many requests, counts how many of each kind were under way at a given moment. */
+/* Given the times of many requests, counts how many requests of each kind were under way at a given moment. */
 
 const WORD = 2 ** 32;
 
@@ -224,7 +224,7 @@ interface NeighbourTimes {
    * that other work can run.
    */
   sort(): Generator<void, void>;
-  /** Returns how many requests of a kind had begun by a time and ended later. */
+  /** Returns the number of requests of a kind that were under way at a time. */
   countAt(kind: number, at: number): number;
 }
 

@@ -1,10 +1,10 @@
 /**
  * Decides which differences between two groups are not explained by chance. The test of a value computes how improbable
  * it is that a random selection contains as many carriers of the value as the actual selection (hypergeometric,
- * two-sided); the normal approximation of two proportions would find differences in noise if a value is rare. Holm's
- * method keeps the chance of any wrong finding below ALPHA, over all values that were tried. A value that is too rare
- * ever to be found does not count as tried (Tarone): otherwise, thousands of files that are each used once would hide
- * other values.
+ * two-sided). The normal approximation of two proportions is not used, because it would find differences in noise if a
+ * value is rare. Holm's method keeps the chance of any wrong finding below ALPHA, over all values that were tried. A
+ * value that is too rare ever to be found does not count as tried (Tarone): otherwise, thousands of files that are each
+ * used once would hide other values.
  *
  * A value may be tested in strata: the random selection is then made within each stratum, and the numbers of carriers
  * are added up.
@@ -22,7 +22,7 @@ const ALPHA = 0.05;
 const APART_MIN = 0.02;
 
 export interface Tested {
-  /** Places of the values whose shares differ between the two groups. */
+  /** Indexes of the values whose shares differ between the two groups. */
   found: number[];
   /** Number of values for which the chance of a wrong finding is limited. */
   tried: number;
@@ -53,7 +53,7 @@ export function computeShareDifference({ selected, others }: CarrierCounts, size
   return selected / sizes.selected - others / sizes.others;
 }
 
-/** Whether the shares differ enough, both without strata, as a reader sees them, and in the strata of the test. */
+/** Returns whether the shares differ enough, both in total, as the answer shows them, and in the strata of the test. */
 function isApart(value: TestedValue, sizes: CarrierCounts): boolean {
   const difference = computeShareDifference(value, sizes);
   if (Math.abs(difference) <= APART_MIN) return false;
@@ -85,7 +85,7 @@ function computeProbability({ strata, ...value }: TestedValue, sizes: CarrierCou
 }
 
 /**
- * Returns the smallest probability that each value could have, which it has if as many or as few of its carriers as
+ * Returns the smallest probability that each value could have. A value has it if as many or as few of its carriers as
  * possible are selected.
  */
 function computeLeastProbabilities(values: readonly TestedValue[], sizes: CarrierCounts): number[] {
@@ -119,8 +119,8 @@ function countTestable(sorted: readonly number[]): number {
 }
 
 /**
- * Returns the two-sided probability: twice the probability of at least as many selected carriers, or of at most as
- * many.
+ * Returns the two-sided probability of the number of selected carriers: twice the smaller of the probabilities of at
+ * least and of at most this number.
  */
 export function computeTailProbability({ selected, others }: CarrierCounts, sizes: CarrierCounts): number {
   const carriers = selected + others;

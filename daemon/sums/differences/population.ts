@@ -91,7 +91,9 @@ export function createContextFinder({
   hashes,
 }: PopulationRows): (dictionary: Dictionary) => (context: number) => number {
   const findPlace = createHashIndex(hashes, count);
-  /** Places of transactions by context id, in pages: ids are dense, and may begin far above 0. */
+  /**
+   * Indexes of transactions by context id. They are stored in pages, because ids are dense but may begin far above 0.
+   */
   const known = new WeakMap<Dictionary, Int32Array[]>();
 
   function findPlaceOfContext(dictionary: Dictionary, context: number): number {

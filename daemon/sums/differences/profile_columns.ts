@@ -1,18 +1,18 @@
 /**
- * Properties of event profiles, stored as one column per property and indexed by profile number. Most events need only
- * one property.
+ * Properties of event profiles, stored as one array per property and indexed by profile number, because most events
+ * need only one property of their profile.
  */
 import type { Profile } from './profiles.ts';
 import { KINDS } from './time_parts.ts';
 
 export interface ProfileColumns {
-  /** Kind of interval that the own events of a profile are, or NO_KIND, by profile. */
+  /** Kind of the intervals of a profile's own events (KINDS), or NO_KIND. */
   kinds: Uint8Array;
   nodes: Uint32Array;
   nodeCount: number;
   /** Number of the device's value; -1 if the profile has no device. */
   devices: Int32Array;
-  /** The values of profile p are at the places from `firstValues[p]` to before `firstValues[p + 1]` in `values`. */
+  /** The values of profile p are `values[firstValues[p]]` to before `values[firstValues[p + 1]]`. */
   firstValues: Uint32Array;
   values: Uint32Array;
 }

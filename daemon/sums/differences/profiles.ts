@@ -20,8 +20,8 @@ type EventField = (typeof EVENT_FIELDS)[number];
 export type ProfileField = (typeof FIELDS)[number];
 
 /**
- * Number of profiles above which the field with the most values is left out; each further multiple leaves out another
- * field. Files are left out before their folders.
+ * Number of profiles above which the field with the most values is left out; at each further multiple, another field is
+ * left out. Files are left out before their folders.
  */
 export const PROFILES_MAX = 100_000;
 
@@ -54,7 +54,7 @@ export interface Profiles {
   readonly values: readonly FieldValue[];
   /** Fields that were left out because they have too many values. */
   readonly leftOut: ReadonlySet<ProfileField>;
-  /** Whether all events that have the value were counted. */
+  /** Returns whether all events that have the value were counted. */
   isComplete(value: FieldValue): boolean;
 }
 
@@ -91,7 +91,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
     const [most] = [...valueCounts].filter(([part]) => !leftOut.has(part)).sort(([, a], [, b]) => b - a);
     if (!most) return;
     leftOut.add(most[0]);
-    // Files are left out too: if there are as many folders as files, each file has a separate folder.
+    // If folders have the most values, each file has its own folder, so files are left out too.
     if (most[0] === 'folder') leftOut.add('file');
   }
 
@@ -153,7 +153,9 @@ export function isFolder({ field, value }: FieldValue): boolean {
   return field === 'file' && isPatternOfFolder(value);
 }
 
-/** Whether the sums of time need the field even if the comparison leaves it out; such fields have few values. */
+/**
+ * Returns whether the sums of time need the field even if the comparison leaves it out. These fields have few values.
+ */
 function isNeeded(field: ProfileField): boolean {
   return field === 'event_type' || field === 'node' || field === 'device';
 }
@@ -174,7 +176,7 @@ function createFolderCodes() {
   const known = new WeakMap<Dictionary, Map<number, number>>();
 
   function assignFolderNumber(path: string | null): number {
-    // A file that is in no folder is left out.
+    // A file without a folder has no pattern, so it is left out.
     const text = path === null ? null : (buildFolderPattern(path) ?? null);
     const number = numbers.get(text) ?? texts.push(text) - 1;
     numbers.set(text, number);

@@ -29,8 +29,8 @@ interface Distribution {
 }
 
 /**
- * Returns the two-sided probability: twice the probability of at least as many selected carriers, or of at most as
- * many. Each stratum must have both sides.
+ * Returns the two-sided probability of the number of selected carriers: twice the smaller of the probabilities of at
+ * least and of at most this number. Each stratum must have both sides.
  */
 export function computeStratifiedProbability(strata: readonly Stratum[], logProbability: LogProbability): number {
   const selected = strata.reduce((sum, one) => sum + one.selected, 0);

@@ -1,5 +1,5 @@
 /**
- * The parts on which the time of one transaction was spent. Each moment belongs to the first part that applies to it.
+ * Divides the time of one transaction into parts. Each moment belongs to the first part that applies to it.
  *
  *   queue     a request waits that the transaction's own threads queued in a call that still runs; or, while one of its
  *             syncs runs, a request of others with its data waits, or a request that outlives its call
@@ -21,7 +21,7 @@ const [SYNC, WRITE, REQUEST] = (['sync', 'write', 'request'] as const).map((part
   number,
 ];
 const UNTRACED = PARTS.indexOf('untraced');
-/** Number of bits for the kind of an interval; the bits above them hold the node. */
+/** Number of bits for the kind of an interval; the bits above contain the node. */
 const KIND_BITS = 3;
 
 export interface Intervals {
@@ -33,8 +33,8 @@ export interface Intervals {
   /** Adds an interval. `node` is below the number of nodes, and time outside [0, duration) is left out. */
   add(kind: number, node: number, start: number, end: number): void;
   /**
-   * Passes all time to `onPart` with the number of its part, and the times of syncs to `onSync` with their node; each
-   * callback is called in order of time.
+   * Divides the whole time: calls `onPart` with each part and its time, and `onSync` with the node and the time of each
+   * sync. Each callback is called in order of time.
    */
   sweep(onPart: OnTime, onSync: OnTime): void;
 }
@@ -43,7 +43,7 @@ type OnTime = (partOrNode: number, from: number, to: number) => void;
 
 /**
  * Returns the longest duration that can be encoded. Both ends of an interval are numbers that sort by time: the lowest
- * bits hold the node, the kind and the side.
+ * bits contain the node, the kind, and whether the number is a start or an end.
  */
 export function computeDurationMax(nodes: number): number {
   return 2 ** 52 / computeScale(nodes);
@@ -90,12 +90,12 @@ export function createIntervals(): Intervals {
   };
 }
 
-/** Counts the intervals that run at the present time of a sweep; at the end of the sweep, all intervals have ended. */
+/** Counts the intervals that run at the current time of a sweep; at the end of the sweep, all intervals have ended. */
 function createRunningParts(nodes: number) {
   const counts = new Int32Array(nodes << KIND_BITS);
   const partOfNode = new Uint8Array(nodes).fill(UNTRACED);
   const syncSince = new Float64Array(nodes);
-  /** Number of nodes that are in each part. */
+  /** Number of nodes that currently spend time on each part. */
   const nodesIn = new Int32Array(PARTS.length);
 
   function choosePart(node: number): number {

@@ -1,5 +1,6 @@
 /**
- * Finds what the time of a transaction was spent on, using its kept events, and for which requests of others it waited.
+ * Divides the time of a transaction into parts, using its kept events, and finds the requests of others for which it
+ * waited.
  */
 
 import { toWords } from '../../../agent/recording/words64.ts';
@@ -15,9 +16,9 @@ const WORD = 2 ** 32;
 
 export interface TransactionParts {
   /**
-   * Adds the parts of a transaction's time to the sums of a side. Passes each request of others for which the
-   * transaction waited: its device, its profile, and when the wait began. If the times of the rows were replaced by
-   * ranks, returns the times by rank.
+   * Adds the parts of a transaction's time to the sums of a side. Calls `onWaited` for each request of others for which
+   * the transaction waited, with the device, the profile and the start of the wait. If the times of the rows were
+   * replaced by ranks, returns the times by rank.
    */
   add(rows: EventRows, transaction: number, side: SideSums, onWaited: OnWaited): readonly bigint[] | undefined;
 }
@@ -33,7 +34,7 @@ export function createTransactionParts(
   const intervals = createIntervals();
   const sums = new Float64Array(PARTS.length);
   const nodesOf = createNodeNumbers(columns);
-  /** Times at which syncs of the transaction ran, by node: starts and ends, alternating and in order. */
+  /** For each node, the times at which syncs of the transaction ran: starts and ends, alternating and in order. */
   const syncs: number[][] = [];
 
   const addTime = (part: number, from: number, to: number) => {
@@ -68,7 +69,7 @@ export function createTransactionParts(
     }
   }
 
-  /** Adds the intervals, from a given time on, of a request for which the transaction waits while a sync runs. */
+  /** Adds the intervals of a request, beginning at `from`; the transaction waits for the request while a sync runs. */
   function addCarried({ sent, ends }: TimeColumns, row: number, node: number, from: number): void {
     intervals.add(KINDS.itsQueue, node, from, sent[row]!);
     intervals.add(KINDS.itsService, node, Math.max(sent[row]!, from), ends[row]!);
@@ -153,7 +154,7 @@ function createLargeSums(times: readonly bigint[]) {
   };
 }
 
-/** Assigns numbers from 0 on to the nodes of one transaction, of which there are few. */
+/** Assigns numbers to the nodes of one transaction, from 0 on, because a transaction has few of all nodes. */
 function createNodeNumbers({ nodes, nodeCount }: ProfileColumns) {
   const numbers = new Int32Array(nodeCount);
   const seenBy = new Int32Array(nodeCount);
@@ -184,7 +185,7 @@ function findOverlapStart(intervals: readonly number[], start: number, end: numb
 }
 
 /**
- * Replaces times by their ranks, because doubles do not hold the times of a transaction of several days exactly.
+ * Replaces times by their ranks, because doubles do not represent the times of a transaction of several days exactly.
  * Returns the times by rank, from 0 to the duration.
  */
 function replaceByRanks(
