@@ -290,6 +290,11 @@ __noinline int walk_page(void)
 	return 1;
 }
 
+static STEP(walk_next_page, __u32 i, void *context)
+{
+	return !walk_page();
+}
+
 static __always_inline void add_journal_owners(struct page_walk *walk, struct journal_owners *owners)
 {
 	if (owners->count == 1 && !owners->others) {
@@ -350,9 +355,7 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 	if (is_direct_bio(bio)) {
 		queue_direct(walk);
 	} else {
-		for (int i = 0; i < PAGE_WALK_MAX; i++)
-			if (!walk_page())
-				break;
+		REPEAT(PAGE_WALK_MAX, walk_next_page, NULL);
 	}
 	walk->unknown_bytes += walk->left;
 	if (state->journal_transaction) {

@@ -80,29 +80,55 @@ __noinline int add_bio(struct bio_owner *request, struct bio_owner *owner)
 	return 0;
 }
 
+/* A walk over the bios of a request. */
+struct bio_walk {
+	struct request_state *request;
+	/* Address of the next bio; 0 at the end. */
+	__u64 bio;
+	bool has_unknown;
+};
+
+static STEP(gather_next_owner, __u32 i, void *context)
+{
+	struct bio_walk *walk = context;
+	__u64 key = walk->bio;
+	struct bio_owner *owner;
+
+	if (!key)
+		return 1;
+	owner = bpf_map_lookup_elem(&bio_owners, &key);
+	if (owner)
+		add_bio(&walk->request->owner, owner);
+	else
+		walk->has_unknown = true;
+	walk->bio = (__u64)BPF_CORE_READ((struct bio *)key, bi_next);
+	return 0;
+}
+
 /* Collects the owners of all bios of a request; returns false if no owner is known. */
 static __always_inline bool gather_owners(struct request_state *request, struct request *rq)
 {
-	struct bio *bio = rq->bio;
-	bool has_unknown = false;
+	struct bio_walk walk = {.request = request, .bio = (__u64)LOAD_POINTER(struct request, rq, bio)};
 
 	__builtin_memset(request, 0, sizeof(*request));
-	for (int i = 0; i < BIO_WALK_MAX && bio; i++) {
-		__u64 key = (__u64)bio;
-		struct bio_owner *owner = bpf_map_lookup_elem(&bio_owners, &key);
-
-		if (owner)
-			add_bio(&request->owner, owner);
-		else
-			has_unknown = true;
-		bio = BPF_CORE_READ(bio, bi_next);
-	}
-	if (has_unknown || bio)
+	REPEAT(BIO_WALK_MAX, gather_next_owner, &walk);
+	if (walk.has_unknown || walk.bio)
 		request->owner.has_others = 1;
 	request->sector = rq->__sector;
 	request->bytes = rq->__data_len;
 	request->operation = block_operation(rq->cmd_flags, rq->__data_len);
 	return request->owner.queuer.queued_ns;
+}
+
+static STEP(forget_next_bio, __u32 i, void *context)
+{
+	__u64 *next = context, key = *next;
+
+	if (!key)
+		return 1;
+	forget_bio(&key);
+	*next = (__u64)BPF_CORE_READ((struct bio *)key, bi_next);
+	return 0;
 }
 
 /*
@@ -112,14 +138,7 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
  */
 __noinline int forget_bios(__u64 first)
 {
-	struct bio *bio = (struct bio *)first;
-
-	for (int i = 0; i < BIO_FORGET_MAX && bio; i++) {
-		__u64 key = (__u64)bio;
-
-		forget_bio(&key);
-		bio = BPF_CORE_READ(bio, bi_next);
-	}
+	REPEAT(BIO_FORGET_MAX, forget_next_bio, &first);
 	return 0;
 }
 

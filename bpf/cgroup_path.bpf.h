@@ -76,7 +76,7 @@ __noinline int copy_folder(void)
 __noinline int define_cgroup(__u64 share, __u64 now_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 cgroup_id = cgroup_id_of(task->group_leader), *known_ns;
+	__u64 cgroup_id = cgroup_id_of(leader_of(task)), *known_ns;
 	struct cgroup_scratch *scratch;
 	__u32 zero = 0, size;
 
@@ -86,7 +86,7 @@ __noinline int define_cgroup(__u64 share, __u64 now_ns)
 	scratch = bpf_map_lookup_elem(&cgroup_scratch, &zero);
 	if (!scratch)
 		return 0;
-	scratch->folder = cgroup_folder_of(task->group_leader);
+	scratch->folder = cgroup_folder_of(leader_of(task));
 	scratch->size = 0;
 	for (int depth = 0; depth < CGROUP_DEPTH_MAX; depth++)
 		if (!copy_folder())

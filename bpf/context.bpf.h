@@ -44,24 +44,42 @@ static __always_inline __u64 mix(__u64 sum, __u64 word)
 	return sum ^ sum >> 29;
 }
 
+/* Bytes of a label's text that one step adds to its id. */
+#define LABEL_STEP_SIZE 64
+
+struct label_sum {
+	const struct context_scratch *scratch;
+	__u64 sum;
+};
+
+static STEP(add_next_words, __u32 i, void *context)
+{
+	struct label_sum *label = context;
+	__u32 size = label->scratch->definition.text_size;
+
+	for (__u32 offset = 0; offset < LABEL_STEP_SIZE; offset += sizeof(__u64)) {
+		__u32 at = (i * LABEL_STEP_SIZE & (MARKER_SIZE - 1)) + offset;
+		__u64 word = *(__u64 *)&label->scratch->text[at & (MARKER_SIZE - sizeof(__u64))];
+
+		if (at >= size)
+			return 1;
+		if (size - at < sizeof(word))
+			word &= (1ull << (size - at) * 8) - 1;
+		label->sum = mix(label->sum, word);
+	}
+	return 0;
+}
+
 /* Returns an id for the label in the scratch, computed from its text, user, outer context and scope. */
 __noinline __u64 label_of(const struct context_scratch *scratch)
 {
-	__u64 sum = label_seed;
-	__u32 size;
+	struct label_sum label = {.scratch = scratch, .sum = label_seed};
+	__u64 sum;
 
 	if (!scratch)
 		return 0;
-	size = scratch->definition.text_size;
-	for (__u32 at = 0; at < MARKER_SIZE && at < size; at += sizeof(__u64)) {
-		__u64 word = *(__u64 *)&scratch->text[at & (MARKER_SIZE - sizeof(__u64))];
-		__u32 left = size - at;
-
-		if (left < sizeof(word))
-			word &= (1ull << left * 8) - 1;
-		sum = mix(sum, word);
-	}
-	sum = mix(sum, (__u64)scratch->definition.uid << 32 | size);
+	REPEAT(MARKER_SIZE / LABEL_STEP_SIZE, add_next_words, &label);
+	sum = mix(label.sum, (__u64)scratch->definition.uid << 32 | scratch->definition.text_size);
 	sum = mix(sum, scratch->definition.outer_context_id);
 	return mix(sum, scratch->definition.scope);
 }

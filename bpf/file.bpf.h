@@ -58,7 +58,7 @@ struct {
 /* Returns the open file that a descriptor refers to, or NULL. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
-	struct fdtable *table = task->files->fdt;
+	struct fdtable *table = LOAD_POINTER(struct task_struct, task, files)->fdt;
 
 	return fd < table->max_fds ? READ_POINTER(&table->fd[fd]) : NULL;
 }

@@ -81,7 +81,7 @@ static __always_inline bool is_wanted_pid(const struct filter_settings *filter, 
 	__u32 tgid = task->tgid;
 	struct filter_pid *pid = bpf_map_lookup_elem(&filter_pids, &tgid);
 
-	if (pid && task->group_leader->start_boottime > pid->started_by_ns)
+	if (pid && leader_of(task)->start_boottime > pid->started_by_ns)
 		pid = NULL;
 	return passes_list(pid ? &pid->verdict : NULL, filter->flags & FILTER_ONLY_PIDS);
 }

@@ -141,7 +141,7 @@ static __always_inline bool may_bring_work(struct task_struct *task, struct file
 {
 	__u32 type = type_of(file);
 
-	return type == S_IFSOCK || (type == S_IFIFO && BPF_CORE_READ(file, f_cred) != task->real_cred);
+	return type == S_IFSOCK || (type == S_IFIFO && BPF_CORE_READ(file, f_cred) != LOAD_POINTER(struct task_struct, task, real_cred));
 }
 
 static __always_inline bool is_request_child(struct task_state *state)
@@ -152,7 +152,7 @@ static __always_inline bool is_request_child(struct task_state *state)
 /* Returns whether the process is known to serve each request with a single thread, one request after the other. */
 static __always_inline bool is_proven(struct task_struct *task, struct task_state *leader)
 {
-	return leader->http_proofs >= PROOFS_MIN || task->signal->nr_threads == 1;
+	return leader->http_proofs >= PROOFS_MIN || LOAD_POINTER(struct task_struct, task, signal)->nr_threads == 1;
 }
 
 static __always_inline void count_misfit(struct task_state *leader)
@@ -183,7 +183,7 @@ static __always_inline void keep_connection(struct task_struct *task, struct tas
 	__u64 key = connection_key(task, state->http_fd);
 
 	connection.tid = task->pid;
-	connection.process_start_ns = task->group_leader->start_boottime;
+	connection.process_start_ns = leader_of(task)->start_boottime;
 	connection.context_id = holds_request(state) ? state->context_id : 0;
 	if (!bpf_map_update_elem(&http_connections, &key, &connection, BPF_ANY) || !connection.context_id)
 		return;
@@ -296,7 +296,7 @@ static __always_inline void end_connection(struct task_struct *task, struct task
 	connection = bpf_map_lookup_elem(&http_connections, &key);
 	if (!connection)
 		return;
-	if (connection->process_start_ns == task->group_leader->start_boottime && connection->tid != task->pid) {
+	if (connection->process_start_ns == leader_of(task)->start_boottime && connection->tid != task->pid) {
 		if (connection->context_id)
 			end_context(connection->context_id, bpf_ktime_get_boot_ns());
 		count_misfit(leader);

@@ -3,7 +3,7 @@
 #ifndef KREPLAY_HTTP_HEADER_BPF_H
 #define KREPLAY_HTTP_HEADER_BPF_H
 
-#include "kernel.bpf.h"
+#include "kernel_compat.bpf.h"
 
 #define WINDOW_SIZE 2048
 #define TRACEPARENT_SIZE 55
@@ -78,21 +78,29 @@ static __always_inline bool ends_headers(__u64 text)
 	       (__u32)(text >> 24) == HEADERS_END;
 }
 
+/* Bytes that one step searches; REPEAT() costs less for each byte if a step searches many of them. */
+#define STEP_SIZE 64
+
+/* The state of a search for the header. */
+struct header_search {
+	struct request_scratch *scratch;
+	bool is_found;
+};
+
 /*
- * Finds the header in the text. Only every fourth offset is checked, because one of the four constants matches there.
- * This is a global function, so that it is verified once instead of at each of its calls.
+ * Searches the next bytes. Only every fourth offset is checked, because one of the four constants matches there.
  */
-__noinline int find_traceparent(struct request_scratch *scratch)
+static STEP(search_next_part, __u32 i, void *context)
 {
-	if (!scratch)
-		return 0;
-	scratch->value_at = 0;
-	for (__u32 at = 0; at < WINDOW_SIZE - 16; at += 4) {
+	struct header_search *search = context;
+	struct request_scratch *scratch = search->scratch;
+
+	for (__u32 offset = 0; offset < STEP_SIZE; offset += 4) {
+		__u32 at = (i * STEP_SIZE & (WINDOW_SIZE - 1)) + offset, name_at;
 		__u64 text = *(__u64 *)&scratch->text[at], piece = text | LOWER_CASE;
-		__u32 name_at;
 
 		if (at >= scratch->size || ends_headers(text))
-			return false;
+			return 1;
 		if (piece == TRACEPAR)
 			name_at = at;
 		else if (piece == RACEPARE)
@@ -103,10 +111,24 @@ __noinline int find_traceparent(struct request_scratch *scratch)
 			name_at = at - 3;
 		else
 			continue;
-		if (is_traceparent(name_at))
-			return scratch->value_at + TRACEPARENT_SIZE <= scratch->size;
+		if (is_traceparent(name_at)) {
+			search->is_found = scratch->value_at + TRACEPARENT_SIZE <= scratch->size;
+			return 1;
+		}
 	}
-	return false;
+	return 0;
+}
+
+/* This is a global function, so that it is verified once instead of at each of its calls. */
+__noinline int find_traceparent(struct request_scratch *scratch)
+{
+	struct header_search search = {.scratch = scratch};
+
+	if (!scratch)
+		return 0;
+	scratch->value_at = 0;
+	REPEAT(WINDOW_SIZE / STEP_SIZE, search_next_part, &search);
+	return search.is_found;
 }
 
 #endif

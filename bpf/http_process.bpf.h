@@ -33,7 +33,7 @@ static __always_inline struct http_process *watched_process(struct task_struct *
 	__u32 tgid = task->tgid;
 	struct http_process *process = bpf_map_lookup_elem(&http_processes, &tgid);
 
-	if (!process || task->group_leader->start_boottime > process->started_ns)
+	if (!process || leader_of(task)->start_boottime > process->started_ns)
 		return NULL;
 	return process->any_exec || process->exec_id == (__u32)task->self_exec_id ? process : NULL;
 }

@@ -49,6 +49,11 @@ __noinline int remember_next_page(void)
 	return 1;
 }
 
+static STEP(remember_page_of_write, __u32 i, void *context)
+{
+	return !remember_next_page();
+}
+
 SEC("tp_btf/iomap_iter")
 int BPF_PROG(iomap_written, struct iomap_iter *iter)
 {
@@ -82,9 +87,7 @@ int BPF_PROG(iomap_written, struct iomap_iter *iter)
 	walk->written.is_written_back = true;
 	walk->index = range->first;
 	walk->end = range->end;
-	for (int i = 0; i < IOMAP_PAGES_MAX; i++)
-		if (!remember_next_page())
-			break;
+	REPEAT(IOMAP_PAGES_MAX, remember_page_of_write, NULL);
 	return 0;
 }
 

@@ -20,16 +20,37 @@
 extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #define typed(type, pointer) ((type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(type)))
 #define READ(type, pointer, field) (typed(type, pointer)->field)
+/*
+ * Loads a pointer behind a pointer that the verifier trusts. For each load of a pointer behind a trusted pointer, the
+ * verifier searches all types of the kernel by name, which takes a millisecond.
+ */
+#define LOAD_POINTER(type, pointer, field) READ(type, pointer, field)
 /* Any struct with a pointer as its first field would do instead of struct path. */
 #define READ_POINTER(address) ((void *)typed(struct path, address)->mnt)
 #else
 #define READ(type, pointer, field) BPF_CORE_READ((type *)(pointer), field)
+#define LOAD_POINTER(type, pointer, field) ((pointer)->field)
 #define READ_POINTER(address)                                                                                          \
 	({                                                                                                             \
 		void *pointer_ = NULL;                                                                                 \
 		bpf_probe_read_kernel(&pointer_, sizeof(pointer_), address);                                           \
 		pointer_;                                                                                              \
 	})
+#endif
+
+/*
+ * Calls `step(i, context)` for each i from 0 until `step` returns 1, at most `max` times. bpf_loop() (e6f2dd0f8067, 5.17)
+ * lets the verifier check one step instead of `max` steps, so that the programs load in a fraction of the time.
+ */
+#ifdef WITH_RDONLY_CAST
+#define REPEAT(max, step, context) bpf_loop(max, step, context, 0)
+#define STEP(name, args...) long name(args)
+#else
+#define REPEAT(max, step, context)                                                                                     \
+	for (__u32 step_ = 0; step_ < (max); step_++)                                                                  \
+		if (step(step_, context))                                                                              \
+	break
+#define STEP(name, args...) __always_inline long name(args)
 #endif
 
 /*
@@ -113,6 +134,12 @@ static __always_inline int block_error(int status)
 	default:
 		return -5; /* EIO */
 	}
+}
+
+/* The leader of the task's thread group, to read from; bpf_task_storage_get() needs `task->group_leader`. */
+static __always_inline struct task_struct *leader_of(struct task_struct *task)
+{
+	return LOAD_POINTER(struct task_struct, task, group_leader);
 }
 
 /*

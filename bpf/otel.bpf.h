@@ -124,7 +124,7 @@ __noinline int read_thread_record(__u64 outer_id)
 	__u64 address, record = 0, attributes_size;
 	struct context_scratch *scratch;
 
-	if (!process || task->group_leader->start_boottime > process->started_ns ||
+	if (!process || leader_of(task)->start_boottime > process->started_ns ||
 	    (__u32)task->self_exec_id != process->exec_id)
 		return 0;
 	address = variable_address(task, process);

@@ -21,7 +21,7 @@ static __always_inline __u64 program_id_of(struct task_struct *task, struct task
 static __always_inline bool emit_process(struct task_struct *task, __u64 process_id, __u64 program_id, __u64 now_ns)
 {
 	bool kernel_thread = task->flags & PF_KTHREAD;
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = LOAD_POINTER(struct task_struct, task, mm);
 	struct process_definition *definition;
 	__u64 share = current_share();
 
@@ -35,8 +35,8 @@ static __always_inline bool emit_process(struct task_struct *task, __u64 process
 	definition->definition_type = PROCESS_DEFINITION;
 	definition->process_id = process_id;
 	definition->program_id = program_id;
-	definition->start_ns = task->group_leader->start_boottime;
-	definition->cgroup_id = cgroup_id_of(task->group_leader);
+	definition->start_ns = leader_of(task)->start_boottime;
+	definition->cgroup_id = cgroup_id_of(leader_of(task));
 	definition->pid = task->tgid;
 	definition->uid = bpf_get_current_uid_gid();
 	definition->kernel_thread = kernel_thread;
@@ -54,13 +54,13 @@ static __always_inline bool emit_process(struct task_struct *task, __u64 process
 static __always_inline void define_process(struct task_struct *task, struct task_state *leader, __u64 now_ns)
 {
 	__u64 known_id = leader->process_id, program_id = 0, id, cgroups;
-	bool is_same, has_program = task->mm && !(task->flags & PF_KTHREAD), is_refused = false;
+	bool is_same, has_program = LOAD_POINTER(struct task_struct, task, mm) && !(task->flags & PF_KTHREAD), is_refused = false;
 
 	/*
 	 * The css_set is read before the cgroup's id: if the process moves in between, its next event defines the
 	 * process again.
 	 */
-	cgroups = (__u64)task->group_leader->cgroups;
+	cgroups = (__u64)leader_of(task)->cgroups;
 	is_same =
 	    known_id && leader->process_exec_id == (__u32)task->self_exec_id && leader->process_cgroups == cgroups;
 	id = is_same ? known_id : new_id();
@@ -81,7 +81,7 @@ static __always_inline void define_process(struct task_struct *task, struct task
 static __always_inline bool is_defined(struct task_struct *task, struct task_state *state, __u64 now_ns)
 {
 	return state->process_exec_id == (__u32)task->self_exec_id &&
-	       state->process_cgroups == (__u64)task->group_leader->cgroups &&
+	       state->process_cgroups == (__u64)leader_of(task)->cgroups &&
 	       now_ns - state->process_defined_ns < (state->process_id ? PROCESS_AGE_MAX_NS : REFUSAL_NS);
 }
 

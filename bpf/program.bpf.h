@@ -106,15 +106,18 @@ __noinline int copy_variable(void)
 	return 1;
 }
 
+static STEP(copy_next_variable, __u32 i, void *context)
+{
+	return !copy_variable();
+}
+
 static __always_inline void copy_environment(struct program_scratch *scratch, struct mm_struct *mm)
 {
 	scratch->address = mm->env_start;
 	scratch->end = environment_layer ? mm->env_end : mm->env_start;
 	scratch->continued = false;
 	scratch->traceparent_at = 0;
-	for (int i = 0; i < ENVIRONMENT_STRINGS_MAX; i++)
-		if (!copy_variable())
-			break;
+	REPEAT(ENVIRONMENT_STRINGS_MAX, copy_next_variable, NULL);
 	if (!scratch->end || scratch->address < scratch->end)
 		scratch->definition.flags = PROGRAM_ENVIRONMENT_CUT;
 }
@@ -168,7 +171,7 @@ __noinline int define_program(void)
 	struct task_state *leader = new_state_of(task->group_leader);
 	struct program_definition *definition;
 	struct program_scratch *scratch;
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = LOAD_POINTER(struct task_struct, task, mm);
 	__u64 size, share = current_share();
 	__u32 zero = 0;
 
