@@ -32,7 +32,9 @@ import { openWriterThread, type WriterThread } from './recording/write/writer_th
 import { prepareRecordingPath } from './recording_path.ts';
 import { chooseRetentionLimits, type RetentionFlags } from './retention_options.ts';
 
-/** If a second recording is damaged within this time, the agent ends: the cause is unlikely to be chance. */
+/**
+ * If a new recording is damaged within this time of the previous damage, the agent exits: the disk is probably faulty.
+ */
 const SET_ASIDE_AGAIN_MS = 60_000;
 
 const LIMIT_TOO_SMALL =
@@ -43,26 +45,29 @@ export interface AgentOptions {
   node?: string | undefined;
   /** Size of the event ring, a power of two. Events that do not fit between two drains are lost, and counted. */
   ringBytes?: number | undefined;
-  /** Whether every user, not only root and the agent's user, may name the service of its events. */
+  /** Whether any user may name the service of its own events. By default, only root and the agent's user may. */
   trustAllServices?: boolean | undefined;
-  /** Names that take precedence over those derived from the host. */
+  /** Rules that name services; they take precedence over names derived from the host. */
   serviceRules?: readonly ServiceRule[] | undefined;
   /** Services whose HTTP/1 requests are searched for a `traceparent`; `*` means all. */
   httpServices?: readonly string[] | undefined;
   /** Attribution layers to disable. */
   without?: readonly LayerName[] | undefined;
-  /** The filter to start with. */
+  /** The filter that applies until the first SIGHUP. */
   filter: FilterSettings;
   /** Called at every SIGHUP; returns the filter to use from then on. Throws AgentError and ConfigError. */
   reread(): FilterSettings;
   /** How much of the recording is kept. */
   retention: RetentionFlags;
-  /** Ids of users, besides root and the agent's user, for whom the agent changes pins. */
+  /** Ids of users who may change pins through the agent, in addition to root and the agent's user. */
   pinUsers?: readonly number[] | undefined;
   signal: AbortSignal;
   /** Called for each recording, once all probes are attached. */
   onReady(info: { attached: readonly string[]; layers: readonly LayerState[]; recording: string }): void;
-  /** Is notified when recording begins and when it stops, and watches that the agent still makes progress. */
+  /**
+   * The service manager, such as systemd. The agent reports to it when recording begins and stops, and that it makes
+   * progress.
+   */
   manager: ServiceManager;
   /** Receives failures that do not stop the recording. */
   log: Logger;
@@ -75,10 +80,10 @@ export interface AgentTotals {
   badMarkerFields: number;
 }
 
-/** The filter that was read last; it also applies to a recording that replaces another one. */
+/** The filter that was read last. It outlives the recorder, because a new recording starts with the same filter. */
 interface CurrentFilter {
   settings: FilterSettings;
-  /** Undefined before a recording has begun and after it has ended. */
+  /** The recorder of the current recording; undefined before a recording has begun and after it has ended. */
   recorder: Recorder | undefined;
 }
 
@@ -97,12 +102,15 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
 }
 
 /**
- * Minimum time between reloads: signals that arrive sooner are handled together, because reading the filter for each of
- * them could take all the time.
+ * Minimum time between reloads of the filter. All signals within this time cause a single reload, so that a flood of
+ * signals does not keep the agent busy.
  */
 const RELOAD_EVERY_MS = 100;
 
-/** Runs `work` at the first call, and once more at the end of the interval for all calls that came within it. */
+/**
+ * Returns a function that runs `work` at its first call. Further calls within the interval run `work` once more, at the
+ * end of the interval.
+ */
 function throttle(intervalMs: number, work: () => void): { call(): void; end(): void } {
   let waiting: NodeJS.Timeout | undefined;
   let isDue = false;
@@ -125,7 +133,7 @@ async function recordAll(options: AgentOptions, filter: CurrentFilter): Promise<
   do {
     const run = await recordUntilDamaged(options, filter, left);
     if (run.damage) {
-      // A disk that damages everything written to it must not be filled with new recordings.
+      // Gives up, because a disk that damages everything would be filled with new recordings.
       if (performance.now() - asideMs < SET_ASIDE_AGAIN_MS) throw run.damage;
       asideMs = performance.now();
       left = leaveDamaged(prepareRecordingPath(options.dataFolder), run.damage, options.log);
@@ -156,9 +164,9 @@ async function recordUntilDamaged(
 
 interface AgentRun {
   totals: AgentTotals;
-  /** The recorded file, if it is no longer at its path. */
+  /** Describes the recorded file if it was removed, replaced, moved or overwritten during the run. */
   left: LeftBehind | undefined;
-  /** Why nothing more can be written to the file. */
+  /** The damage that ended writing to the file. */
   damage?: RecordingError | undefined;
 }
 
@@ -170,7 +178,8 @@ async function recordInto(
 ): Promise<AgentRun> {
   const { dataFolder, onReady, log } = options;
   const path = prepareRecordingPath(dataFolder);
-  // The writer takes the lock again and keeps it. This early lock makes a second agent fail before it attaches probes.
+  // Locks the recording early, so that a second agent fails before it attaches probes. The writer takes the lock again
+  // and keeps it.
   lockRecording(path).close();
   checkAddon();
   const clock = createWallClock();
@@ -189,7 +198,7 @@ async function recordInto(
   let writer: WriterThread | undefined;
   let socket: ReportSocket | undefined;
   let pinSocket: PinSocket | undefined;
-  /** Why the recording cannot be written at the moment. */
+  /** Why the recording currently cannot be written; null if it can. */
   let failure: string | null = null;
   const onTrouble = (problem: RecordingError | undefined) => {
     failure = problem?.message ?? null;
@@ -198,8 +207,8 @@ async function recordInto(
   let totals: AgentTotals;
   let left: LeftBehind | undefined;
   try {
-    // The probes are opened before the writer: the gap since the last agent ends as soon as events are captured, and
-    // the ring keeps these events until the writer is open.
+    // The probes open before the writer, so that capture starts as early as possible. The ring buffers the events until
+    // the writer is open.
     writer = await openRecording(options, { path, node, clock, counts, lossLog, leftBefore, onTrouble });
     const report = () => {
       counts.seeRing(probes.events.takePeakBytes());
@@ -304,7 +313,7 @@ function reload(filter: CurrentFilter, { reread, log, signal }: AgentOptions): v
   if (signal.aborted) return;
   try {
     const settings = reread();
-    // The old filter applies to the events captured so far.
+    // Handles the events captured so far with the old filter.
     filter.recorder?.drain();
     filter.recorder?.setFilter(settings);
     filter.settings = settings;
@@ -332,9 +341,9 @@ function readId(path: string): string {
   }
 }
 
-/* Reports why an agent continues in another file than before. */
+/* Reports why the agent now records into another file. */
 
-/** The interruption of the previous recording, as it is noted in the next recording. */
+/** How the previous recording was interrupted. The next recording stores the interruption as a loss. */
 interface InterruptedRun extends LeftBehind {
   cause?: LossCause;
 }

@@ -29,7 +29,7 @@ interface AgentFlags extends RetentionFlags, FilterFlags, LogFlags {
 }
 
 const RING_MIB_DEFAULT = 16;
-/** The size of a ring must be a power of two of pages, and below 4 GiB: the kernel does not round the size. */
+/** Maximum ring size: the kernel requires a power of two below 4 GiB, and does not round. */
 const RING_MIB_MAX = 2048;
 
 const RING_MEBIBYTES = integer(
@@ -65,7 +65,7 @@ function addAgentCommandOptions(command: Command): Command {
   return addLogOptions(addAgentOptions(command));
 }
 
-/** The options of the agent and how `kreplay config` checks them. */
+/** The agent's options, and their checks for `kreplay config`. */
 export const AGENT_SECTION = {
   declare: addAgentCommandOptions,
   check(flags: Record<string, unknown>): undefined {
@@ -153,7 +153,7 @@ function describeLayer(layer: LayerState): string {
   return limits.length > 0 ? `${layer.name} (${limits.join('; ')})` : layer.name;
 }
 
-/* Reads `--service-rules`: a file of names for services. */
+/* Reads `--service-rules`, a file of rules that name services. */
 
 /**
  * Reads a list such as `[{"service": "shop", "executable": "^java$", "arguments": "shop\\.jar"}]`. Throws AgentError.

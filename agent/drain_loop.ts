@@ -1,6 +1,7 @@
 /**
- * The agent's loop while it records: it polls the rings, lets the recorder empty them, and has the writer flush. It
- * ends when the recording can no longer be written where it is.
+ * The agent's loop while it records: it polls the rings, lets the recorder empty them, and has the writer flush. The
+ * loop ends when the agent is stopped, or when the recording's files are removed, replaced, moved, overwritten or
+ * damaged.
  */
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Probes } from './capture/probes.ts';
@@ -11,44 +12,55 @@ import type { OwnFiles } from './recording/write/own_files.ts';
 import type { WriterThread } from './recording/write/writer_thread.ts';
 
 /**
- * How often the rings' fill level is polled. A poll costs next to nothing, and a burst of 2 M writes a second fills 16
- * MiB in 80 ms. A poll leads to a drain pass if many bytes are pending or the last pass was long ago: an event must be
- * queryable within 250 ms of its end.
+ * Interval at which the rings' fill level is polled. A poll is cheap, and a burst of 2 M writes a second fills 16 MiB
+ * in 80 ms. A poll leads to a drain pass if many bytes are pending or the last pass was long ago, because an event must
+ * be queryable within 250 ms of its end.
  */
 const POLL_MS = 40;
-/** Poll interval after a poll that found the rings empty: they have room for what arrives until the next one. */
+/**
+ * Poll interval after a poll that found the rings empty. The rings have room for the events that arrive until the next
+ * poll.
+ */
 const IDLE_POLL_MS = 60;
 const DRAIN_AFTER_MS = 160;
 /** Poll interval while the writer has no room; this state lasts only a short time. */
 const ROOM_POLL_MS = 5;
-/** Clock and losses are checked this often even if no events arrive. */
+/** Interval at which the clock and the losses are checked even if no events arrive. */
 const IDLE_DRAIN_AFTER_MS = 1000;
 const DRAIN_AT_BYTES = 512 << 10;
 /** Minimum number of bytes that one drain pass takes out of the rings, if they contain that many. */
 const DRAINED_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
-/** How often to check whether the recording's files were removed, replaced or moved; the writer notices overwriting. */
+/**
+ * Interval at which the loop checks whether the recording's files were removed, replaced or moved. The writer notices
+ * if they are overwritten.
+ */
 const FILES_POLL_MS = 2000;
 /** Pause after a snapshot of the calls and requests in progress, as a multiple of the snapshot's CPU time. */
 const SNAPSHOT_REST_TIMES = 200;
-/** Maximum pause between snapshots: answers are complete only up to the last snapshot, so longer pauses delay them. */
+/**
+ * Maximum pause between snapshots. Query results are complete only up to the last snapshot, so a longer pause delays
+ * them.
+ */
 const SNAPSHOT_REST_MS_MAX = 1000;
-/** Minimum pause per call or request found: their list is written at every change, so a long list must be rarer. */
+/**
+ * Minimum pause per call or request found. Their list is written at every change, so a long list is written less often.
+ */
 const SNAPSHOT_MS_EACH = 1;
-/** Above this number of pending bytes, as in a flood, draining precedes snapshots: they are slow on a busy machine. */
+/** Above this number of pending bytes, as in a flood, snapshots are delayed: they are slow on a busy machine. */
 const SNAPSHOT_AT_BYTES_MAX = 2 << 20;
-/** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
+/** Maximum wait for an unfinished record. An interrupted BPF program resumes much sooner. */
 const UNFINISHED_RECORD_MS = 1000;
 
 /** The progress of the loop, which other parts of the agent watch. */
 export interface DrainProgress {
-  /** When the loop last polled the rings. */
+  /** Time at which the loop last polled the rings. */
   polledMs: number;
   /** All events that began before this time have been taken out of the ring, or are known to be in progress. */
   completeNs: bigint;
 }
 
-/** Bytes that an earlier snapshot found in the rings and that have yet to be taken out. */
+/** Bytes that were in the rings at a snapshot and have not been drained yet. */
 interface RingBacklog {
   snapshotNs: bigint;
   bytes: number;
@@ -65,8 +77,8 @@ export interface DrainParts {
 }
 
 /**
- * Moves what the rings hold into the recording until `signal` aborts or the recording's files are no longer in place;
- * then detaches the probes and drains what is left.
+ * Moves the contents of the rings into the recording until `signal` aborts or the recording's files are no longer in
+ * place. Then detaches the probes and drains the rest.
  */
 export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promise<void> {
   const { recorder, probes, writer, clock, counts, progress, files } = parts;
@@ -110,8 +122,8 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     else if (probes.pendingBytes() < DRAIN_AT_BYTES) await sleep(pendingBytes > 0 ? POLL_MS : IDLE_POLL_MS);
     else await setImmediate();
   }
-  // The last snapshot precedes the detaching, which takes a while: during that time, the end of a request would go
-  // unnoticed.
+  // Takes the last snapshot before the probes are detached. Detaching takes a while, and the end of a request would go
+  // unnoticed meanwhile.
   const { snapshotNs } = takeSnapshot();
   probes.detach();
   const isDrained = await drainAll();
@@ -119,15 +131,14 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   if (isDrained) progress.completeNs = snapshotNs;
 
   /**
-   * Finds the calls and requests in progress and the bytes that wait in the rings. The clock is read first: however
-   * long this loop is delayed, an event that had ended by then is among those bytes, and an event that had only begun
-   * is in progress.
+   * Finds the calls and requests in progress and the number of bytes in the rings. Reads the clock first. So every
+   * event that began before this time is in the rings or in progress, even if this loop is delayed.
    */
   function takeSnapshot(): RingBacklog {
     const before = process.threadCpuUsage();
     const nowNs = clock.nowNs();
     const { found, foundNs } = recorder.findInProgress();
-    // CPU time is used, because on a busy machine a snapshot lasts much longer than the CPU time that it takes.
+    // Uses the CPU time, because on a busy machine a snapshot lasts much longer than its CPU time.
     const { user, system } = process.threadCpuUsage(before);
     const restMs = Math.max((SNAPSHOT_REST_TIMES * (user + system)) / 1000, SNAPSHOT_MS_EACH * found);
     nextSnapshotMs = performance.now() + Math.min(restMs, SNAPSHOT_REST_MS_MAX);
@@ -135,8 +146,8 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   }
 
   /**
-   * Drains what is left. No program adds events any more, but an interrupted one may still have to finish a record,
-   * which hides all later ones. Returns false if that takes too long.
+   * Drains the rings. No BPF program starts a record any more, but an interrupted program may have to finish one, and
+   * this record hides all later records. Returns false if that takes too long.
    */
   async function drainAll(): Promise<boolean> {
     let drainedMs = performance.now();

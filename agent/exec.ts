@@ -1,9 +1,9 @@
 /**
  * `kreplay exec`: runs a command under a label.
  *
- * This part checks the labels and prints the marker line; the launcher (agent/launcher.sh) writes it to /dev/null and
- * becomes the command. Node cannot become the command: it sets every signal's disposition at start and ignores SIGPIPE,
- * and the command would inherit that.
+ * This file checks the labels and prints the marker line. The launcher (agent/launcher.sh) writes the line to /dev/null
+ * and executes the command in its own process. Node could not do that: it changes signal dispositions at start, such as
+ * ignoring SIGPIPE, and the command would inherit them.
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { formatMarker, isTraceId } from './attribution/marker.ts';
@@ -55,7 +55,7 @@ interface ExecFlags {
 
 function printMarker(words: readonly string[], { transaction, trace, service }: ExecFlags, command: Command): void {
   if (!transaction && !trace && !service) command.error('error: give --transaction, --trace or --service');
-  // The launcher finds the command after the first `--`, so there must be one.
+  // The launcher finds the command after the first `--`, so `--` is required.
   if (process.argv.indexOf('--') !== process.argv.length - words.length - 1) {
     command.error('error: put -- in front of the command: kreplay exec --transaction ID -- COMMAND');
   }

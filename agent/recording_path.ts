@@ -1,4 +1,4 @@
-/** The path that an agent records to. */
+/** Prepares the path that an agent records to. */
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentError } from './process/errors.ts';

@@ -5,22 +5,22 @@ export interface ProgramInfo {
   readonly name: string;
   /** ELF section, such as 'tp_btf/sys_enter'. */
   readonly section: string;
-  /** `enum bpf_prog_type` */
+  /** A value of `enum bpf_prog_type`. */
   readonly type: number;
-  /** Whether load() loads it. */
+  /** Whether load() loads the program. */
   readonly autoload: boolean;
   readonly attached: boolean;
 }
 
 export interface MapInfo {
   readonly name: string;
-  /** `enum bpf_map_type` */
+  /** A value of `enum bpf_map_type`. */
   readonly type: number;
-  /** bytes */
+  /** Size of a key in bytes. */
   readonly keySize: number;
-  /** bytes; in a per-CPU map, of one CPU's value */
+  /** Size of a value in bytes; in a per-CPU map, the size of one CPU's value. */
   readonly valueSize: number;
-  /** entries; bytes for a ring buffer */
+  /** Maximum number of entries; for a ring buffer, its size in bytes. */
   readonly maxEntries: number;
 }
 
@@ -29,15 +29,19 @@ export interface ProgramStats {
   /** The kernel's id of the program, which bpftool shows. */
   readonly id: number;
   /**
-   * Runs, and nanoseconds spent in them, while statistics were on: setRunStats() or sysctl kernel.bpf_stats_enabled.
+   * Number of runs, and nanoseconds spent in them, while statistics were on: setRunStats() or sysctl
+   * kernel.bpf_stats_enabled.
    */
   readonly runCount: bigint;
   readonly runTimeNs: bigint;
-  /** Runs that the kernel skipped because the program was already running on that CPU. It always counts these. */
+  /**
+   * Number of runs that the kernel skipped because the program was already running on that CPU. They are counted even
+   * while statistics are off.
+   */
   readonly recursionMisses: bigint;
 }
 
-/** The C++ side. It checks every argument itself; the TypeScript classes only wrap it. */
+/** The object in C++, which checks every argument itself. The TypeScript classes only wrap this object. */
 export interface NativeObject {
   close(): void;
   programs(): ProgramInfo[];
@@ -96,8 +100,8 @@ interface Addon {
 let loaded: Addon | undefined;
 
 /**
- * Loads the addon at the first use rather than at the import: a program that lacks a library can still say so, and do
- * what needs no addon. The Makefile puts the addon into the folder of the compiled JavaScript.
+ * Loads the addon at the first use rather than at the import. So a program can report a missing library, and can use
+ * functions that need no addon. The Makefile puts the addon into the folder of the compiled JavaScript.
  */
 export function loadAddon(): Addon {
   try {

@@ -9,13 +9,16 @@ interface Refusal {
 }
 
 /**
- * The kernel or libbpf refused a request. Misuse of this package throws a plain Error, TypeError or RangeError instead,
- * with a `code` that starts with `ERR_` (README.md lists them). Compare `code`, not the class: a test runner may load
- * this module more than once.
+ * The error if the kernel or libbpf refuses a request. Misuse of this package throws a plain Error, TypeError or
+ * RangeError instead, with a `code` that starts with `ERR_` (README.md lists them). Compare `code`, not the class: a
+ * test runner may load this module more than once.
  */
 export class BpfError extends Error {
   override readonly name = 'BpfError';
-  /** 'EPERM', 'EINVAL', ...; for libbpf's own failures 'ERR_BPF_FORMAT', 'ERR_BPF_RELOC', ... */
+  /**
+   * The name of the errno value, such as 'EPERM' or 'EINVAL'; for libbpf's own failures, 'ERR_BPF_FORMAT',
+   * 'ERR_BPF_RELOC', ...
+   */
   readonly code: string;
   /** The positive errno value; libbpf's own errors start at 4000. */
   readonly errno: number;
@@ -53,7 +56,7 @@ function isRefusal(error: unknown): error is Refusal {
   return typeof error === 'object' && error !== null && 'syscall' in error;
 }
 
-/** Creates an error of misuse in the same form as the addon's. */
+/** Creates an error for misuse of this package, in the same form as the addon's errors. */
 export function createMisuseError(ErrorClass: new (message: string) => Error, code: string, message: string): Error {
   return Object.assign(new ErrorClass(message), { code });
 }

@@ -2,28 +2,37 @@ import { loadAddon } from './addon.ts';
 import { runWithBpfErrors } from './errors.ts';
 
 export interface Features {
-  /** /sys/kernel/btf/vmlinux can be read. */
+  /** Whether /sys/kernel/btf/vmlinux can be read. */
   readonly btf: boolean;
-  /** Map types. */
+  /** Whether these map types are available. */
   readonly ringbuf: boolean;
   readonly taskStorage: boolean;
-  /** Program types. `tracing` means that tp_btf programs load; fentry, of the same type, may still be refused. */
+  /**
+   * Whether these program types are available. `tracing` means that tp_btf programs load; fentry programs, which have
+   * the same type, may still be refused.
+   */
   readonly tracing: boolean;
   readonly rawTracepoint: boolean;
   readonly tracepoint: boolean;
   readonly kprobe: boolean;
   readonly syscall: boolean;
-  /** Helpers: bpf_ktime_get_boot_ns, bpf_loop. */
+  /** Whether these helpers are available: bpf_ktime_get_boot_ns, bpf_loop. */
   readonly bootTime: boolean;
   readonly loop: boolean;
-  /** Helpers of tp_btf programs: bpf_task_storage_get, bpf_get_current_task_btf. */
+  /** Whether tp_btf programs may use these helpers: bpf_task_storage_get, bpf_get_current_task_btf. */
   readonly tracingTaskStorage: boolean;
   readonly tracingCurrentTask: boolean;
-  /** The atomic fetch-and-add instruction, which returns the old value (clang's -mcpu=v3). */
+  /** Whether the atomic fetch-and-add instruction is available, which returns the old value (clang's -mcpu=v3). */
   readonly fetchAndAdd: boolean;
-  /** Maps and programs are charged to their creator's memory cgroup; otherwise to its RLIMIT_MEMLOCK. */
+  /**
+   * Whether maps and programs are charged to their creator's memory cgroup. Otherwise, they are charged to its
+   * RLIMIT_MEMLOCK.
+   */
   readonly memcgAccounting: boolean;
-  /** Types of modules can be searched, which requires CAP_SYS_ADMIN; otherwise only the kernel's own are visible. */
+  /**
+   * Whether the types of modules can be searched, which requires CAP_SYS_ADMIN. Otherwise, only the kernel's own types
+   * are visible.
+   */
   readonly moduleTypes: boolean;
   /** Version of the linked libbpf, such as 'v1.1'. */
   readonly libbpf: string;
@@ -37,7 +46,7 @@ export function features(): Features {
   return runWithBpfErrors(() => loadAddon().features()) as unknown as Features;
 }
 
-/** The number of possible CPUs, for which per-CPU maps are sized; not the number of online CPUs. */
+/** Returns the number of possible CPUs, for which per-CPU maps are sized; the number of online CPUs may be smaller. */
 export function possibleCpus(): number {
   return runWithBpfErrors(() => loadAddon().possibleCpus());
 }

@@ -7,9 +7,10 @@ export function btfTypeExists(name: string): boolean {
 }
 
 /**
- * Whether a struct of the kernel has a field. `path` enters embedded structs with dots, and anonymous ones implicitly,
- * as C does; it does not follow pointers: btfFieldExists('task_struct', 'thread_info.flags'). The kernel's BTF,
- * some megabytes, is read once for all calls of one turn of the event loop: call it at start, not now and then.
+ * Whether a struct of the kernel has a field. `path` enters embedded structs with dots, and anonymous structs
+ * implicitly, as in C. It does not follow pointers: btfFieldExists('task_struct', 'thread_info.flags'). The kernel's
+ * BTF, some megabytes, is read once for all calls in one turn of the event loop, so make all calls together at the
+ * start.
  * @throws BpfError if the kernel has no BTF
  */
 export function btfFieldExists(type: string, path: string): boolean {
@@ -17,17 +18,17 @@ export function btfFieldExists(type: string, path: string): boolean {
 }
 
 /**
- * The value of an enumerator, also in an anonymous enum, which CO-RE cannot relocate; undefined if the kernel has none
- * of this name. It does not search 64-bit enums.
+ * Returns the value of an enumerator, also in an anonymous enum, which CO-RE cannot relocate. Returns undefined if the
+ * kernel has no enumerator of this name. Does not search 64-bit enums.
  */
 export function btfEnumerator(name: string): number | undefined {
   return askKernelTypes(() => loadAddon().btfEnumerator(name));
 }
 
 /**
- * The number of parameters of a kernel function, or of the function type that a typedef points to; undefined if there
- * is none of this name. For a tracepoint's typedef `btf_trace_NAME` it counts the tracepoint's own arguments, as a
- * tp_btf program gets them in ctx[]: the kernel's leading `void *__data` is not counted.
+ * Returns the number of parameters of a kernel function, or of the function type that a typedef points to. Returns
+ * undefined if there is no function or typedef of this name. For a tracepoint's typedef `btf_trace_NAME`, counts the
+ * tracepoint's own arguments, as a tp_btf program gets them in ctx[], without the kernel's leading `void *__data`.
  * btfFuncProtoArgCount('btf_trace_block_rq_issue') is 1, or 2 on older kernels.
  */
 export function btfFuncProtoArgCount(name: string): number | undefined {
@@ -35,7 +36,7 @@ export function btfFuncProtoArgCount(name: string): number | undefined {
 }
 
 /**
- * `btfFuncProtoArgCount` for many names; with `module`, it also searches that module's types.
+ * Works like `btfFuncProtoArgCount` for many names; with `module`, also searches that module's types.
  * @throws BpfError ENOENT: no such module is loaded, or it has no types
  */
 export function btfFuncProtoArgCounts(names: readonly string[], module = ''): (number | undefined)[] {
@@ -48,7 +49,7 @@ export function btfFuncProtoArgCounts(names: readonly string[], module = ''): (n
 
 let hasTypes = false;
 
-/** Asks for something that the kernel's types show; they are kept for what else is asked in this turn. */
+/** Runs a query on the kernel's types. The types stay loaded for further queries in this turn of the event loop. */
 export function askKernelTypes<Answer>(ask: () => Answer): Answer {
   const { dropKernelTypes } = loadAddon();
   if (!hasTypes) {

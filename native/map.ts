@@ -9,7 +9,7 @@ export class BpfMap {
   readonly #native: NativeObject;
   readonly #index: number;
   readonly info: MapInfo;
-  /** Bytes of a value for get() and set(). */
+  /** Size in bytes of a value for get() and set(). */
   readonly valueBytes: number;
 
   /** @internal Made by BpfObject.map(). */
@@ -25,26 +25,29 @@ export class BpfMap {
     return runWithBpfErrors(() => this.#native.mapGet(this.#index, key, into)) ? into : undefined;
   }
 
-  /** @param flags 0 create or replace, 1 (BPF_NOEXIST) only create, 2 (BPF_EXIST) only replace */
+  /**
+   * Stores a value.
+   * @param flags 0 create or replace, 1 (BPF_NOEXIST) only create, 2 (BPF_EXIST) only replace
+   */
   set(key: Uint8Array, value: Uint8Array, flags = 0): void {
     runWithBpfErrors(() => this.#native.mapSet(this.#index, key, value, flags));
   }
 
-  /** It returns whether the key was there. An array's entries cannot be deleted: BpfError EINVAL. */
+  /** Deletes a key; returns whether the key was there. An array's entries cannot be deleted: BpfError EINVAL. */
   delete(key: Uint8Array): boolean {
     return runWithBpfErrors(() => this.#native.mapDelete(this.#index, key));
   }
 
   /**
-   * The keys at the time of the call. While the kernel deletes others at the same time, some may occur twice or be
-   * missing.
+   * Returns the keys at the time of the call. If the kernel deletes keys at the same time, some keys may occur twice or
+   * be missing.
    */
   keys(): Iterable<Uint8Array> {
     const keys = runWithBpfErrors(() => this.#native.mapKeys(this.#index));
     return split(keys, this.info.keySize);
   }
 
-  /** The keys of keys() that still have a value, each with its value. */
+  /** Returns the keys of keys() that still have a value, each with its value. */
   entries(): Iterable<[key: Uint8Array, value: Uint8Array]> {
     return readEntries(this, this.keys());
   }

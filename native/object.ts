@@ -7,15 +7,21 @@ import { encodeVariable, type VariableValue } from './variable.ts';
 export interface OpenOptions {
   /** Name of the object, which prefixes the names of its global-data maps. Default: from the file name. */
   name?: string;
-  /** Level of the verifier's log: 1 instructions, 2 also states, 4 only statistics. Default: 1, on failure only. */
+  /**
+   * Level of the verifier's log: 1 logs instructions, 2 also states, 4 only statistics. By default, level 1 is used
+   * after a failure.
+   */
   logLevel?: number;
 }
 
 export interface VariableInfo {
   readonly name: string;
-  /** bytes */
+  /** Size in bytes. */
   readonly size: number;
-  /** The type that setReadOnly() accepts besides a Uint8Array of `size` bytes; 'bytes' means none. */
+  /**
+   * The type that setReadOnly() accepts in addition to a Uint8Array of `size` bytes. 'bytes' means that only the
+   * Uint8Array is accepted.
+   */
   readonly kind: 'unsigned' | 'signed' | 'boolean' | 'bytes';
 }
 
@@ -24,26 +30,26 @@ export interface TestRunOptions {
   dataIn?: Uint8Array;
   /** The buffer for the packet after the run. */
   dataOut?: Uint8Array;
-  /** The context. A `SEC("syscall")` program writes its changes back into this. */
+  /** The context. The changes that a `SEC("syscall")` program makes are written back into this array. */
   ctxIn?: Uint8Array;
-  /** The number of runs; only for types that take a packet. */
+  /** The number of runs; only for program types that take a packet. */
   repeat?: number;
 }
 
 export interface TestRunResult {
-  /** u32 */
+  /** The return value of the program, an unsigned 32-bit integer. */
   readonly returnValue: number;
-  /** Mean of the runs, where the kernel measures it; otherwise 0. */
+  /** Mean duration of a run; 0 if the kernel does not measure it. */
   readonly durationNs: number;
-  /** Bytes of the packet after the run; more than the length of `dataOut` if that was too small. */
+  /** Size of the packet after the run in bytes; more than the length of `dataOut` if `dataOut` was too small. */
   readonly dataOutBytes: number;
 }
 
 /**
  * A BPF object file: open it, set it up, load() it, attach() it, close() it.
  *
- * close() releases all its kernel resources; this also happens when the worker or the process ends, and when the object
- * is garbage-collected. After that, maps and rings taken from it throw ERR_CLOSED.
+ * close() releases all kernel resources of the object. This also happens when the worker or the process ends, and when
+ * the object is garbage-collected. After that, maps and rings of the object throw ERR_CLOSED.
  */
 export class BpfObject {
   readonly #native: NativeObject;
@@ -53,7 +59,7 @@ export class BpfObject {
   }
 
   /**
-   * Reads an ELF file, or the bytes of one. It requires no privileges and changes nothing in the kernel.
+   * Reads an ELF file, or the bytes of an ELF file. Requires no privileges and changes nothing in the kernel.
    * @throws BpfError ENOENT, EACCES: the file; ERR_BPF_FORMAT, ERR_LIBELF: it is not a BPF object
    */
   static open(file: string | Uint8Array, options: OpenOptions = {}): BpfObject {
@@ -75,8 +81,8 @@ export class BpfObject {
   }
 
   /**
-   * Sets a `const volatile` global, before load(): the verifier then sees a constant, and removes the branches that it
-   * makes unreachable.
+   * Sets a `const volatile` global; must be called before load(). The verifier then sees a constant, and removes the
+   * branches that become unreachable.
    * @throws ERR_NOT_FOUND; ERR_OUT_OF_RANGE: the value does not fit the variable's size and sign
    */
   setReadOnly(variable: string, value: VariableValue): void {
@@ -87,18 +93,19 @@ export class BpfObject {
     this.#native.setVariable(variable, encodeVariable(info, value));
   }
 
-  /** Sets whether load() loads this program; before load(). */
+  /** Sets whether load() loads this program; must be called before load(). */
   setAutoload(program: string, on: boolean): void {
     runWithBpfErrors(() => this.#native.setAutoload(program, on));
   }
 
-  /** Sets whether load() creates this map; before load(). */
+  /** Sets whether load() creates this map; must be called before load(). */
   setAutocreate(map: string, on: boolean): void {
     runWithBpfErrors(() => this.#native.setAutocreate(map, on));
   }
 
   /**
-   * Sets the size of a map; before load(). A ring buffer's is in bytes; libbpf rounds it up to a power of two pages.
+   * Sets the size of a map; must be called before load(). The size of a ring buffer is in bytes, and libbpf rounds it
+   * up to a power-of-two number of pages.
    */
   setMaxEntries(map: string, count: number): void {
     runWithBpfErrors(() => this.#native.setMaxEntries(map, count));
@@ -113,8 +120,9 @@ export class BpfObject {
   }
 
   /**
-   * Attaches one program, or all that are loaded and whose section name specifies the target (except iterators). It
-   * returns the names of those that were not attached before. If one of all fails, the call detaches those it attached.
+   * Attaches one program, or all loaded programs whose section name specifies the target, except iterators. Returns the
+   * names of the programs that were not attached before. If a program fails, the programs that this call attached are
+   * detached.
    * @throws BpfError with `program`
    */
   attach(program?: string): string[] {
@@ -122,20 +130,23 @@ export class BpfObject {
     return runWithBpfErrors(() => this.#native.attach(program)) ? [program] : [];
   }
 
-  /** Detaches one program or all; it ignores those that are not attached. */
+  /** Detaches one program, or all programs. Ignores programs that are not attached. */
   detach(program?: string): void {
     if (program === undefined) this.#native.detachAll();
     else this.#native.detach(program);
   }
 
-  /** Returns a map by name; after load(). @throws ERR_NOT_FOUND, ERR_NOT_LOADED */
+  /**
+   * Returns a map by name; must be called after load().
+   * @throws ERR_NOT_FOUND, ERR_NOT_LOADED
+   */
   map(name: string): BpfMap {
     const index = this.#mapIndex(name);
     return new BpfMap(this.#native, index);
   }
 
   /**
-   * Maps a ring buffer's memory; after load(). One reader per ring at a time.
+   * Maps a ring buffer's memory; must be called after load(). A ring can have only one reader at a time.
    * @throws ERR_NOT_FOUND, ERR_NOT_LOADED, ERR_WRONG_TYPE, ERR_RING_OPEN
    */
   ring(name: string): RingReader {
@@ -147,7 +158,7 @@ export class BpfObject {
     );
   }
 
-  /** Runs a program once with BPF_PROG_TEST_RUN, on this thread, and waits for it. After load(). */
+  /** Runs a program once with BPF_PROG_TEST_RUN, on this thread, and waits for it. Must be called after load(). */
   testRun(program: string, options: TestRunOptions = {}): TestRunResult {
     const { dataIn, dataOut, ctxIn, repeat = 0 } = options;
     const [returnValue, durationNs, dataOutBytes] = runWithBpfErrors(() =>
@@ -157,28 +168,29 @@ export class BpfObject {
   }
 
   /**
-   * Runs a `SEC("iter/...")` program over all its objects; returns its output to the seq file (at most 256 MiB).
-   * The function takes no iterator over a map, such as `SEC("iter/bpf_map_elem")`.
+   * Runs a `SEC("iter/...")` program over all objects that it iterates over. Returns what the program writes to its seq
+   * file (at most 256 MiB). Iterators over a map, such as `SEC("iter/bpf_map_elem")`, are not supported.
    * @throws ERR_NOT_FOUND, ERR_NOT_LOADED, ERR_WRONG_TYPE: it is no iterator; BpfError EINVAL: an iterator over a map
    */
   iterate(program: string): Uint8Array {
     return runWithBpfErrors(() => this.#native.iterate(program));
   }
 
-  /** Statistics of the loaded programs. */
+  /** Returns the statistics of the loaded programs. */
   programStats(): readonly ProgramStats[] {
     return runWithBpfErrors(() => this.#native.programStats());
   }
 
   /**
-   * Makes the kernel count and time the runs of all its BPF programs (some 20 ns each), until switched off or closed.
+   * Makes the kernel count and time the runs of all its BPF programs (some 20 ns each), until the statistics are
+   * switched off or the object is closed.
    * @throws BpfError EPERM without CAP_SYS_ADMIN
    */
   setRunStats(on: boolean): void {
     runWithBpfErrors(() => this.#native.setRunStats(on));
   }
 
-  /** Detaches, unmaps and unloads. Further calls have no effect. */
+  /** Detaches the programs, unmaps the rings and unloads the object. Further calls have no effect. */
   close(): void {
     this.#native.close();
   }

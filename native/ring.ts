@@ -15,7 +15,7 @@ export class RingReader {
   readonly #native: NativeObject;
   readonly #index: number;
   #closed = false;
-  /** Size of the ring. */
+  /** Size of the ring in bytes. */
   readonly sizeBytes: number;
 
   /** @internal Made by BpfObject.ring(). */
@@ -27,11 +27,11 @@ export class RingReader {
 
   /**
    * Moves committed records from the ring into `buffer`, as frames, oldest first; returns the number of bytes filled.
-   * It stops, and leaves the rest for the next call, at
-   *  - the end of the records that were in the ring when it started,
+   * Leaves the rest for the next call if it reaches
+   *  - the end of the records that were in the ring when the call started,
    *  - a record that a program has reserved and not yet submitted or discarded,
    *  - a record whose frame does not fit into the rest of the buffer.
-   * It skips discarded records. Bytes after the filled ones do not change.
+   * Discarded records are skipped. Bytes after the filled bytes do not change.
    * @throws ERR_RECORD_TOO_LARGE (RangeError): the next record does not fit the whole buffer; it stays in the ring
    * @throws ERR_CLOSED
    */
@@ -41,7 +41,8 @@ export class RingReader {
   }
 
   /**
-   * Bytes between consumer and producer: all records not drained yet, with headers, including busy and discarded ones.
+   * Returns the number of bytes between consumer and producer: all records that are not drained yet, with headers,
+   * including busy and discarded records.
    */
   pendingBytes(): number {
     if (this.#closed) throw createClosedError();
@@ -49,15 +50,15 @@ export class RingReader {
   }
 
   /**
-   * The most bytes that `drain` or `pendingBytes` found pending since the last call of this function: what comes and
-   * goes between two looks at `pendingBytes`, too.
+   * Returns the maximum number of pending bytes that `drain` or `pendingBytes` found since the last call of this
+   * function. So it also shows peaks between two calls of `pendingBytes`.
    */
   takePeakBytes(): number {
     if (this.#closed) throw createClosedError();
     return this.#native.ringTakePeak(this.#index);
   }
 
-  /** Unmaps the ring; its records stay in the map. A further call, or one after the object's close(), has no effect. */
+  /** Unmaps the ring; its records stay in the map. Has no effect if the ring or the object is already closed. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -4,7 +4,8 @@ import { createMisuseError } from './errors.ts';
 export type VariableValue = number | bigint | boolean | Uint8Array;
 
 /**
- * The little-endian bytes of a value; throws if the variable cannot represent it. The addon checks a Uint8Array's size.
+ * Returns the little-endian bytes of a value. Throws if the variable cannot represent the value. The addon checks the
+ * size of a Uint8Array.
  */
 export function encodeVariable(variable: NativeVariable, value: VariableValue): Uint8Array {
   if (typeof value === 'object') return value;

@@ -8,16 +8,18 @@ export const CGROUP_HIERARCHIES = ['v2', 'v1_memory', 'v1_pids'] as const;
 
 export type CgroupHierarchy = (typeof CGROUP_HIERARCHIES)[number];
 
-/** include/uapi/linux/magic.h */
+/** Value from include/uapi/linux/magic.h. */
 const CGROUP2_SUPER_MAGIC = 0x63677270;
 
-/** PROC_CGROUP_INIT_INO in include/linux/proc_ns.h. */
+/** Link of the initial cgroup namespace: PROC_CGROUP_INIT_INO in include/linux/proc_ns.h. */
 const ROOT_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
 
 const CGROUPS_MAX = 4096;
 /** Maximum number of folders that a search visits. */
 const SEARCHED_MAX = 20_000;
-/** Minimum interval between searches: a search may find nothing, and the next process may be in the same cgroup. */
+/**
+ * Minimum interval between searches. Without it, each process of a cgroup that cannot be found would cause a search.
+ */
 const SEARCH_EVERY_MS = 1000;
 
 export interface CgroupSource {
@@ -41,9 +43,11 @@ export function findCgroups(
 }
 
 export interface Cgroups {
-  /** `folders` are the names in the path of a cgroup, leaf first, as the kernel has sent them. */
+  /** Stores the path of a cgroup. `folders` are the components of the path as the kernel sends them, leaf first. */
   define(cgroupId: number, folders: readonly string[]): void;
-  /** Path inside the hierarchy, such as `/system.slice/nginx.service`; undefined if it is unknown. */
+  /**
+   * Returns the cgroup's path inside the hierarchy, such as `/system.slice/nginx.service`; undefined if it is unknown.
+   */
   findPath(cgroupId: number, pid: number): string | undefined;
   readProcessPath(pid: number): string | undefined;
 }
@@ -51,7 +55,7 @@ export interface Cgroups {
 export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   const controller = hierarchy === 'v2' ? '' : hierarchy.slice('v1_'.length);
   const paths = createReferenceTable<string>(CGROUPS_MAX);
-  // Paths from the kernel begin at the hierarchy's root, which differs from the root of a cgroup namespace.
+  // The kernel's paths begin at the root of the hierarchy, which the agent sees only in the initial cgroup namespace.
   const isHosts = readlinkSync('/proc/self/ns/cgroup') === ROOT_CGROUP_NAMESPACE;
   let searchedMs = Number.NEGATIVE_INFINITY;
 
@@ -67,15 +71,17 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
     }
   }
 
-  /** Checks the path's inode, as the process may have moved to another cgroup. */
+  /**
+   * Returns the cgroup path of process `pid`. Compares the inode, because the process may have moved to another cgroup.
+   */
   function askProcess(cgroupId: number, pid: number): string | undefined {
     const path = readProcessPath(pid);
     return path !== undefined && hasCgroupId(path, cgroupId) ? path : undefined;
   }
 
   /**
-   * Finds the cgroup of a process that is gone. Visits all folders even after a hit and caches their paths, because the
-   * next query, for another cgroup, may come too soon for a new search.
+   * Finds the cgroup of a process that has ended, by visiting all folders. Caches the path of every folder, because the
+   * next search is allowed only after SEARCH_EVERY_MS.
    */
   function search(cgroupId: number): string | undefined {
     if (performance.now() - searchedMs < SEARCH_EVERY_MS) return undefined;
@@ -109,7 +115,8 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
 }
 
 /**
- * Returns the path of a controller's hierarchy in /proc/PID/cgroup. The v2 hierarchy lists no controllers: cgroups(7).
+ * Returns the process's path in the hierarchy of `controller`, from the text of /proc/PID/cgroup. The v2 hierarchy has
+ * an empty controller name: cgroups(7).
  */
 function parseControllerPath(lines: string, controller: string): string | undefined {
   for (const line of lines.split('\n')) {

@@ -1,4 +1,7 @@
-/** Contexts: what a marker, a program's environment or a request has announced, for as long as the context is valid. */
+/**
+ * Keeps contexts. A context names the transaction, trace or service that a marker, a program's environment or a request
+ * has announced.
+ */
 import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
 import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
@@ -16,65 +19,68 @@ export interface ContextDefinition {
   pid: number;
   uid: number;
   scope: number;
-  /** Id of the context that would apply if this context did not exist; 0: none. */
+  /** Id of the enclosing context; 0: none. */
   outer_context_id: number;
-  /** Number of the share that the definition counts against: see current_share() of bpf/budget.bpf.h. */
+  /**
+   * Number of the user's or cgroup's share that the definition counts against: see current_share() of bpf/budget.bpf.h.
+   */
   share: number;
 }
 
 export type ContextIds = Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>;
 type Said = ContextIds & Pick<Marker, 'service'>;
 
-/** An event's owner, as numbers that go into the columns. */
+/** The owner of an event: its transaction and service, with their ids in the recording. */
 export interface Owner {
-  /** Undefined when the context named only a service, or had nothing that could be parsed. */
+  /** Transaction, trace and span; undefined if the context names only a service or cannot be parsed. */
   ids: ContextIds | undefined;
-  /** The recording's id of the transaction, trace and span; 0: none. */
+  /** The id of `ids` in the recording; 0: none. */
   contextId: number;
-  /** The service that a trusted marker named, and the service's id in the recording; null and 0 otherwise. */
+  /** The service that a trusted marker named, and the service's id in the recording; null and 0 if there is none. */
   service: string | null;
   serviceId: number;
   /** Time (CLOCK_BOOTTIME) at which the task that set the context ended it. */
   endedNs: number;
 }
 
-/** The process for which the loss of a missing context is counted. */
+/** The process that the loss of a missing context is charged to. */
 export type Writer = Pick<Process, 'id' | 'service' | 'share'>;
 
 export interface OwnerLookup {
-  /** Finds the service that the owner of an event with these flags names; only findOwner() adds it to the recording. */
+  /** Returns the service that the event's owner names. Does not add the service to the recording; findOwner() does. */
   findService(contextId: number, flags: number, startNs: number): string | null | undefined;
   /**
-   * Finds the owner of an event that started at `startNs` with these flags; undefined if it is unknown. A missing
-   * context counts as a loss of `process`.
+   * Returns the owner of an event that started at `startNs`; undefined if the owner is unknown. A missing context
+   * counts as a loss of `process`.
    */
   findOwner(contextId: number, flags: number, startNs: number, process?: Writer): Owner | undefined;
-  /** Whether an event with these flags has an owner that is no longer known. */
+  /** Whether the event has a context that is no longer in the table. */
   isForgotten(contextId: number, flags: number): boolean;
-  /**
-   * Returns the recording's id of the transaction and trace in `ids`, without the span; 0 if the recording has no room
-   * for it.
-   */
+  /** Returns the recording's id of the transaction and trace in `ids`, without the span; 0 if the recording is full. */
   internWithoutSpan(ids: ContextIds): number;
 }
 
 export interface Contexts extends OwnerLookup {
-  /** `text` is the marker's line, a W3C traceparent, or the bytes of a thread's record as Latin-1. */
+  /** Adds a context. `text` is the marker's line, a W3C traceparent, or the bytes of a thread's record as Latin-1. */
   define(definition: ContextDefinition, text: string): void;
   end(contextId: number, timeNs: number): void;
-  /** Ends all contexts at `timeNs`, because some contexts ended after it and it is unknown which. */
+  /**
+   * Ends all contexts at `timeNs`. Called when the ends of some contexts after `timeNs` were lost, so it is unknown
+   * which contexts have ended.
+   */
   endAll(timeNs: number): void;
   /**
-   * Notes the loss of a marker whose writer is unknown, or is trusted to name the service of processes that inherit it.
+   * Notes that a marker was lost that may have named a service: its writer is unknown or trusted. The service would
+   * also apply to processes that inherit the marker.
    */
   noteLostMarker(): void;
-  /** Lookup for calls in progress: their missing contexts count as lost only when the calls end. */
+  /** Lookup without loss counts, for calls in progress. Their missing contexts are counted when the calls end. */
   readonly uncounted: OwnerLookup;
   /** Number of malformed marker fields that were left out since the start. */
   readonly badFieldCount: number;
   /**
-   * Returns the losses since the last call: contexts that the recording had no room for, and references to contexts
-   * that had to be forgotten. The key is the service under which the events are recorded, as they have no owner.
+   * Returns the losses since the last call: contexts that did not fit into the recording, and references to contexts
+   * that are no longer in the table. The key is the service of the process whose events lost their context.
    */
   takeLost(): LostByService;
 }
@@ -83,9 +89,9 @@ export interface ContextsOptions {
   /** Returns the recording's id of a context. */
   intern(ids: ContextIds): number;
   internName(text: string): number;
-  /** The oldest ids that are still in use: a smaller id must be interned again before it is written. */
+  /** The smallest valid ids. A context or name with a smaller id must be interned again before it is written. */
   oldestIds: { readonly context: number; readonly name: number };
-  /** Names of the attributes in the records of a process's threads. */
+  /** Returns the attribute names that the thread records of process `pid` refer to by index. */
   getThreadKeys(pid: number): readonly string[];
   /** Whether a writer with this user id may name its service. */
   trustsService(uid: number): boolean;
@@ -107,9 +113,9 @@ export const QUALITY_SHARED = ATTRIBUTION_QUALITIES.indexOf('shared');
 export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD;
 
 /**
- * Contexts with these flags are valid only until they end: a pool's thread keeps its creator's context forever, a
- * process made in a request may outlive the request, and a thread may have passed its request to another thread, which
- * answers it.
+ * Contexts with these flags stop applying when they end. Otherwise a pool's thread would keep its creator's context
+ * forever, and a process made in a request could outlive the request. A thread may also have passed its request to
+ * another thread, which answers it.
  */
 export const BY_REFERENCE = CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD | CONTEXT_FLAGS.CONTEXT_HTTP;
 
@@ -162,7 +168,7 @@ export function createContexts(options: ContextsOptions): Contexts {
     if (contextId === 0) return undefined;
     const owner = contexts.get(contextId);
     if (!owner) {
-      // Contexts held by reference have mostly ended long ago, so a missing context is not a loss.
+      // A context with one of these flags has usually ended before it leaves the table, so its absence is not a loss.
       if (contextId !== CONTEXT_LOST && (flags & BY_REFERENCE) === 0) loses();
       return undefined;
     }
@@ -192,8 +198,8 @@ export function createContexts(options: ContextsOptions): Contexts {
     ...lookup,
     findOwner(contextId, flags, startNs, process) {
       const inherits = (flags & CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS) !== 0;
-      // The kernel side counts a lost marker for its writer; the process that inherits it may belong to another
-      // service.
+      // The kernel side counts a lost marker only for the process that wrote it. A process that inherits the marker may
+      // belong to another service.
       if (contextId === CONTEXT_LOST && inherits && process) lost.add(mayHaveNamedService ? undefined : process, 1);
       return internOwner(contextId, flags, startNs, () => lost.add(inherits ? undefined : process, 1));
     },
@@ -207,7 +213,7 @@ export function createContexts(options: ContextsOptions): Contexts {
       const ids = transactionId || traceId || spanId ? { transactionId, traceId, spanId } : undefined;
       const service = trustsService(definition.uid) ? (context?.service ?? null) : null;
       const { context_id, share } = definition;
-      // The context enters the recording with the first event that is kept.
+      // The ids stay 0 until an event of the context is kept; only then is the context written to the recording.
       const owner = { ids, contextId: 0, service, serviceId: 0, endedNs: Number.POSITIVE_INFINITY };
       contexts.set(context_id, owner, share);
     },

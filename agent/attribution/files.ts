@@ -1,20 +1,20 @@
-/** Files: resolves the id that events carry to a path and a kind. */
+/** Resolves the file ids in events to paths and kinds. */
 import { FILE_FLAGS } from '../../bpf/schema/definitions.ts';
 import type { FileKind } from '../../bpf/schema/owner.ts';
 import { createReferenceTable } from './reference_table.ts';
 
 /**
- * Maximum number of files. Every second, the kernel side defines each file in use again, which also renews the file's
- * id in the recording.
+ * Maximum number of files in the table. The kernel side defines each file in use again every second, so a forgotten
+ * file returns.
  */
 const FILES_MAX = 1 << 15;
 /**
- * Maximum number of characters in names that no kept event has referred to. Beyond it, the oldest names are forgotten,
- * and their files are unknown.
+ * Maximum total length of the paths of files that no kept event has used. Beyond it, the oldest files are forgotten and
+ * become unknown.
  */
 const UNUSED_CHARACTERS_MAX = 1 << 24;
 
-/** include/uapi/linux/magic.h */
+/** Values from include/uapi/linux/magic.h. */
 const SOCKFS_MAGIC = 0x534f434b;
 const PIPEFS_MAGIC = 0x50495045;
 const ANON_INODE_FS_MAGIC = 0x09041934;
@@ -38,14 +38,15 @@ export interface FileDefinition {
 }
 
 export interface Files {
-  /** `names` are the names in the path, leaf first. */
+  /** Adds a file. `names` are the components of its path, leaf first. */
   define(definition: FileDefinition, names: readonly string[]): void;
-  /** The recording's id of the file; 0: unknown. */
+  /** Returns the file's id in the recording; 0: unknown. */
   internFile(fileId: number): number;
 }
 
 /**
- * A file enters the recording with its first kept event, so a file whose events are all filtered out leaves no name.
+ * Creates the table of files. A file is written to the recording only with its first kept event, so a file whose events
+ * are all filtered out leaves no name.
  */
 export function createFiles(intern: (path: string, kind: FileKind) => number): Files {
   const files = createReferenceTable<number>(FILES_MAX);
@@ -97,7 +98,7 @@ function createUnusedFiles() {
   };
 }
 
-/** Names a file as /proc/PID/fd does. */
+/** Returns the file's kind, and its path in the format of the links in /proc/PID/fd. */
 export function describeFile(
   { inode, filesystem, mode, flags }: FileDefinition,
   names: readonly string[],

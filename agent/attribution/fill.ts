@@ -1,4 +1,4 @@
-/** Fills the columns that hold references, with one loop per source. */
+/** Fills the columns whose values are looked up or converted: times, texts, services, files and owners. */
 import type { ColumnArray } from '../../bpf/schema/block.ts';
 import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
 import { type DecodedBlock, type ReferenceField, recordOffset } from '../../bpf/schema/decoder.ts';
@@ -25,13 +25,16 @@ export interface ReferenceTables {
   contexts: OwnerLookup;
   processes: Processes;
   files: Files;
-  /** The recording's id of the service that runs in a cgroup; 0: no container or unit has the cgroup to itself. */
+  /**
+   * Returns the recording's id of the service that runs in a cgroup; 0 if the cgroup does not belong to a single
+   * container or unit.
+   */
   internCgroupService(cgroupId: number): number;
-  /** Whether a request may name the owner of data that it carries: see `wantsDataOwner`. */
+  /** Whether the filter lets a request name `owner` as an owner of its data: see `wantsDataOwner`. */
   wantsDataOwner(owner: Process, label: string | null | undefined): boolean;
   internName(text: string): number;
   oldestIds: { readonly name: number };
-  /** Offset of the wall clock from CLOCK_BOOTTIME: low and high word of the nanoseconds. */
+  /** Wall clock minus CLOCK_BOOTTIME in nanoseconds: low and high 32-bit word. */
   wallOffset: Uint32Array;
 }
 
@@ -41,13 +44,13 @@ export type Filler = (field: ReferenceField, decoded: DecodedBlock, tables: Refe
 
 const WORD = 2 ** 32;
 
-/** Reads an id or a boot time, which is below 2^53. */
+/** Reads a 64-bit id or boot time. Both are below 2^53, so a number is exact. */
 export function readU64At(words: Uint32Array, offset: number): number {
   const at = offset >>> 2;
   return words[at]! + words[at + 1]! * WORD;
 }
 
-/** A 64-bit column as pairs of low and high words. */
+/** Returns a view of a 64-bit column as pairs of low and high words. */
 export function toWordPairs(column: ColumnArray): Uint32Array {
   return new Uint32Array(column.buffer, column.byteOffset, column.byteLength >>> 2);
 }
@@ -80,14 +83,14 @@ export const fillTexts: Filler = ({ layout, columns }, { block }, { internName, 
 };
 
 /**
- * Whether the 64-bit ids at two words are equal. Most neighbouring records have the same id, which is then looked up
- * once.
+ * Whether the 64-bit ids at the word indexes `at` and `other` are equal. Neighbouring records mostly have the same id,
+ * so most look-ups can be skipped.
  */
 function isSame(words: Uint32Array, at: number, other: number): boolean {
   return words[at] === words[other] && words[at + 1] === words[other + 1];
 }
 
-/** Fills a column with the ids that references resolve to. */
+/** Returns a filler that writes the id that `find` returns for each reference. */
 function fillReferences(find: (tables: ReferenceTables, id: number) => number): Filler {
   return ({ layout, columns }, { block }, tables) => {
     const values = block.columns.get(columns[0]!.name)!;
@@ -114,7 +117,10 @@ export function toContextSource(flags: number): number {
   return flags & INHERITED_FLAGS ? SOURCE_INHERITED : SOURCE_MARKER;
 }
 
-/** Runs after fillOwners, and before fillOrigins gives a request to the owner of its data. */
+/**
+ * Copies the service and context of the task that queued each request. Runs after fillOwners, and before fillOrigins
+ * replaces both with the owner of the request's data.
+ */
 export const fillQueuers: Filler = ({ columns: [service, context] }, { block, recordOffsets }) => {
   const services = block.columns.get(service!.name)!;
   const contexts = block.columns.get(context!.name)!;
@@ -130,8 +136,8 @@ export const fillQueuers: Filler = ({ columns: [service, context] }, { block, re
 };
 
 /**
- * Runs after fillServices: a service named by a context overrides the service of the process, unless an operator's rule
- * named the latter.
+ * Fills the columns of the owner. Runs after fillServices: a service that a context names replaces the service of the
+ * process, except one that an operator's rule named.
  */
 export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, processes }) => {
   const [ids, sources, qualities] = columns.map(({ name }) => block.columns.get(name)!) as [
@@ -149,9 +155,9 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, p
       const record = offsets[i]!;
       const at = (record + layout.offset) >>> 2;
       const flags = words[(record + FLAGS_OFFSET) >>> 2]!;
-      // A lost context is counted for each process that refers to it.
+      // A lost context is looked up for each process that refers to it, so that each loss is counted.
       const isLost = words[at] === CONTEXT_LOST && words[at + 1] === 0;
-      // Only contexts held by reference depend on the time.
+      // Only a context with BY_REFERENCE flags may have ended before the event.
       const asBefore =
         flags === lastFlags &&
         (flags & BY_REFERENCE) === 0 &&
@@ -186,11 +192,11 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, p
 const SLOTS = 1024;
 
 interface TextCache {
-  /** Id of the NUL-padded text at byte `offset`. */
+  /** Returns the id of the NUL-padded text at byte `offset`. */
   internText(words: Uint32Array, offset: number): number;
 }
 
-/** The cache is direct-mapped: a collision only costs the creation of a string. */
+/** Creates a direct-mapped cache. After a collision, a text is only decoded and interned again. */
 export function createTextCache(
   size: number,
   intern: (text: string) => number,
@@ -199,8 +205,8 @@ export function createTextCache(
   const width = size >>> 2;
   const keys = new Uint32Array(SLOTS * width);
   /**
-   * 0 marks an empty slot, or a text that the recording had no room for. A text whose id is below the oldest id is
-   * interned again.
+   * The id of each slot's text. 0: the slot is empty, or the recording had no room for the text. A text with an id
+   * below `oldestIds.name` is interned again.
    */
   const ids = new Uint32Array(SLOTS);
   /** Slot of the last text: the next record mostly has the same text. */

@@ -1,4 +1,4 @@
-/** Fills in whose data a block request carries: one slot per owner. */
+/** Fills the columns that name the owners of a block request's data: one slot per owner. */
 import { BLOCK_OPERATIONS, blockIo } from '../../bpf/schema/block_io.ts';
 import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { FRAME_HEADER_SIZE } from '../../bpf/schema/decoder.ts';
@@ -26,24 +26,24 @@ const BYTES_OFFSET = getBlockIoOffset('bytes');
 const OPERATION_OFFSET = getBlockIoOffset('operation');
 const ORIGINS_OFFSET = getBlockIoOffset('origins');
 
-/** Number of origins that a request's record has. */
+/** Returns the number of origins in a request's record. */
 export function countOrigins(words: Uint32Array, record: number): number {
   const size = words[(record - FRAME_HEADER_SIZE) >>> 2]!;
   return Math.min(words[(record + ORIGIN_COUNT_OFFSET) >>> 2]!, (size - ORIGINS_OFFSET) / ORIGIN_SIZE);
 }
 
-/** Owners of the current request. Slots of a record with the same service and transaction count as one owner. */
+/** The owners of the current request's data. Slots with the same service and transaction are merged into one owner. */
 interface Shares {
   count: number;
-  /** Flags that at least one of the record's slots has. */
+  /** The flags of all slots, combined by OR. */
   flags: number;
   services: number[];
   contexts: (number | bigint)[];
   ids: (ContextIds | undefined)[];
   bytes: number[];
-  /** Whether an owner combines several spans and therefore names none of them. */
+  /** Whether several spans were merged into one owner, which then names no span. */
   hasSpans: boolean;
-  /** Whether part of the data has no owner that may be named, and how many bytes that part has. */
+  /** Whether part of the data has no owner, or an owner that the filter hides; and the bytes of that part. */
   hasNobodys: boolean;
   nobodysBytes: number;
 }
@@ -72,15 +72,18 @@ function findOrAddShare(
   return place;
 }
 
-/** Whether both contexts are spans of one transaction within one trace: the API shows origins by transaction. */
+/**
+ * Whether both contexts have the same transaction and trace. Their spans are merged, because the API shows origins by
+ * transaction.
+ */
 function isOneTransaction(a: ContextIds | undefined, b: ContextIds | undefined): boolean {
   if (!a?.transactionId || !b) return false;
   return a.transactionId === b.transactionId && a.traceId === b.traceId;
 }
 
 /**
- * Runs last: the owners of a request's data take precedence over the task that queued it. A single owner becomes the
- * event's owner; if there are several owners, the event is shared and has no owner.
+ * Fills the owners of each request's data. Runs last, because these owners replace the task that queued the request. A
+ * single owner becomes the event's owner; an event with several owners is shared and has no owner.
  */
 export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
   const { contexts, processes, internCgroupService, wantsDataOwner } = tables;
@@ -117,7 +120,10 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
     rowQualities[row] = quality;
   }
 
-  /** Returns whether the event's own task is among the owners. */
+  /**
+   * Collects the owners of the request's data in `shares`. Returns whether the task that queued the request is among
+   * them.
+   */
   function collectShares(words: Uint32Array, record: number, slotCount: number): boolean {
     let isQueuers = false;
     shares.count = 0;
@@ -150,8 +156,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
   function fillSlots(words: Uint32Array, record: number, i: number, originCount: number): void {
     const isWrite = words[(record + OPERATION_OFFSET) >>> 2] === BLOCK_OPERATIONS.write;
     const requestBytes = words[(record + BYTES_OFFSET) >>> 2]!;
-    // How much each process wrote to a common page is unknown, but if there is only one transaction, all bytes belong
-    // to it.
+    // How much of a shared page each process wrote is unknown. With a single owner, all bytes belong to that owner.
     if (isWrite && shares.count === 1 && originCount <= ORIGIN_SLOTS)
       shares.bytes[0] = requestBytes - shares.nobodysBytes;
     let named = 0;
@@ -196,18 +201,18 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
         else setOwner(row, context, SOURCE_ORIGIN, toOriginQuality(shares.flags));
       } else if (rowContexts[row] === 0 && processes.get(readU64At(words, record + PROCESS_OFFSET)).isKernelThread) {
-        // The block layer charges the cgroup of the file's first writer, and so the service is a guess.
+        // The block layer charges a request to the cgroup of the file's first writer, so the service is a guess.
         const charged = internCgroupService(readU64At(words, record + CGROUP_OFFSET));
         if (charged === 0) continue;
         first!.services[i] = charged;
         setOwner(row, 0, SOURCE_ORIGIN, QUALITY_AMBIGUOUS);
       } else if (rowContexts[row] !== 0) {
         if (shares.hasSpans) rowContexts[row] = first!.contexts[i]!;
-        // The task that queued the request dirtied pages to which other tasks may have written as well.
+        // Other tasks may also have written to the pages that the queueing task dirtied.
         if (isUnsure) rowQualities[row] = QUALITY_AMBIGUOUS;
       }
       const isAllUnnamed = unnamedBytes[2 * i] === words[(record + BYTES_OFFSET) >>> 2]!;
-      // All of the data may be from processes other than the known writers of its pages.
+      // The known writers of the pages may have written none of this data, so the service is unknown.
       if (shares.nobodysBytes > 0 && isAllUnnamed) rowServices[row] = processes.internService(processes.get(0));
       else if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
         rowServices[row] = first!.services[i]!;
@@ -215,15 +220,15 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
   };
 };
 
-/** Returns the quality of the least certain slot. */
+/** Derives the quality from the combined flags of all slots: the least certain slot decides. */
 function toOriginQuality(flags: number): number {
   if (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) return QUALITY_AMBIGUOUS;
   return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;
 }
 
 /**
- * Whether a slot names no owner. The bytes of such a slot are unnamed: an unknown writer, such as a file system itself,
- * is no owner of the request.
+ * Whether a slot names no owner, because the writer is unknown or is a file system itself. The bytes of such a slot
+ * count as unnamed.
  */
 function isNobody(words: Uint32Array, origin: number): boolean {
   const { context_id, process_id } = ORIGIN_OFFSETS;
@@ -231,7 +236,7 @@ function isNobody(words: Uint32Array, origin: number): boolean {
   return (readWord(context_id) | readWord(context_id + 4) | readWord(process_id) | readWord(process_id + 4)) === 0;
 }
 
-/** Whether the event's own task is the origin. */
+/** Whether the task that queued the request is the origin. */
 function isSameOwner(words: Uint32Array, record: number, origin: number): boolean {
   return (
     readU64At(words, record + CONTEXT_OFFSET) === readU64At(words, origin + ORIGIN_OFFSETS.context_id) &&

@@ -1,6 +1,6 @@
 /**
- * Chooses the processes whose requests the kernel side reads: those that belong to named services and whose threads
- * serve one request at a time.
+ * Chooses the processes whose HTTP requests the kernel side reads. Such a process belongs to one of the configured
+ * services, and each of its threads serves one request at a time.
  */
 import { closeSync, openSync, readdirSync } from 'node:fs';
 import type { Cgroups } from './cgroups.ts';
@@ -23,11 +23,11 @@ export interface HttpProcesses {
   considerAll(cgroups: Cgroups, nowNs: number): void;
 }
 
-/** Selects the processes whose requests the kernel side reads. */
+/** Switches the kernel side's reading of requests on and off for a process. */
 export interface RequestReading {
   /**
-   * Selects a process that started by `startedByNs` (CLOCK_BOOTTIME), while it runs the program of `execId`; if
-   * `execId` is undefined, until the next exec of the process.
+   * Starts reading the requests of process `pid`, if it started at `startedByNs` (CLOCK_BOOTTIME) or before. Reading
+   * ends when the process no longer runs the program of `execId`; if `execId` is undefined, at the next exec.
    */
   watch(pid: number, startedByNs: number, execId: number | undefined): void;
   unwatch(pid: number): void;
@@ -35,7 +35,9 @@ export interface RequestReading {
 
 export function createHttpProcesses({ watch, unwatch }: RequestReading, services: readonly string[]): HttpProcesses {
   const wanted = new Set(services);
-  /** Processes that considerAll() watches without an exec id, until consider() gets their definition. */
+  /**
+   * Processes that considerAll() watches without an exec id. consider() removes a process when its program is defined.
+   */
   const early = new Set<number>();
 
   function isServedByThreads(pid: number, service: string, executable: string): boolean {
@@ -71,24 +73,22 @@ function listProcessIds(): number[] {
 }
 
 /*
- * Detects Go programs: their goroutines move between threads, so a thread does not stay with the request that it read.
+ * Detects Go programs. Goroutines move between threads, so the thread that reads a request may not be the thread that
+ * serves it.
  */
 
 /**
- * The section in which the linker stores the versions of what it linked; stripping keeps the section. See cmd/link,
- * debug/buildinfo.
+ * The section in which the Go linker stores the versions of the linked modules; stripping keeps the section. See
+ * cmd/link, debug/buildinfo.
  */
 const GO_SECTION = '.go.buildinfo';
 
-/**
- * Text at the start of that section, whose contents are near the start of the program's writable data: debug/buildinfo.
- */
+/** Text at the start of GO_SECTION. The section is near the start of the program's writable data: debug/buildinfo. */
 const GO_MAGIC = Buffer.from('\xff Go buildinf:', 'latin1');
 const DATA_BYTES_MAX = 1 << 20;
 
 /**
- * Returns undefined if the program's file cannot be read or is not a 64-bit ELF file: a 32-bit program may be a Go
- * program as well.
+ * Whether process `pid` runs a Go program; undefined if the program's file cannot be read or is not a 64-bit ELF file.
  */
 export function isGoProgram(pid: number): boolean | undefined {
   let file: number | undefined;
@@ -97,13 +97,13 @@ export function isGoProgram(pid: number): boolean | undefined {
     const elf = readElf(createFileReader(file));
     return elf && hasBuildInfo(elf);
   } catch {
-    return undefined; // The process is gone or another user's.
+    return undefined; // The process has ended or belongs to another user.
   } finally {
     if (file !== undefined) closeSync(file);
   }
 }
 
-/** Packers remove the sections but keep the data. */
+/** Also searches the data, because packers remove the sections. */
 function hasBuildInfo(elf: Elf): boolean | undefined {
   const names = elf.readSectionNames();
   if (!names) return undefined;

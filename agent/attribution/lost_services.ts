@@ -1,11 +1,11 @@
 /**
- * Sums up losses by the service that they affect. A lost label affects only the events of the process that set it, and
- * of the processes that inherit it. Without the label, these events have the service of their process, unless the label
- * could have named another service, which only trusted users may do.
+ * Sums up losses by the service that they affect. A lost label affects only events of the process that set it, and of
+ * the processes that inherit it. Without the label, these events have the service of their process. A lost label of a
+ * trusted user could have named any other service, so its loss may affect all services.
  */
 import type { Process } from './processes.ts';
 
-/** The service is undefined for losses that may affect any service. */
+/** Number of losses by service. The key is undefined for losses that may affect any service. */
 export type LostByService = ReadonlyMap<string | undefined, number>;
 
 export interface LostServices {
@@ -16,9 +16,9 @@ export interface LostServices {
 
 const NOTHING: LostByService = new Map();
 
-/** Maximum number of services counted by name, as each takes a row of the recording in each flush. */
+/** Maximum number of services that are counted by name. Each of them takes a row of the recording in each flush. */
 const SERVICES_MAX = 256;
-/** Shares with larger numbers belong to root, or to namespaces that root has made. */
+/** Upper bound of the share numbers of users. Larger numbers belong to root, or to namespaces that root has made. */
 const USERS_END = 2 ** 32;
 
 export function createLostServices(trustsService: (uid: number) => boolean): LostServices {

@@ -18,10 +18,10 @@ export interface Marker {
   badFields: number;
 }
 
-/** W3C Trace Context, 3.2.2.3 and 3.2.2.4: lower-case hex, not all zero. */
+/** Ids of W3C Trace Context (3.2.2.3 and 3.2.2.4): lower-case hex, not all zero. */
 const traceIdPattern = /^(?!0+$)[0-9a-f]{32}$/;
 const spanIdPattern = /^(?!0+$)[0-9a-f]{16}$/;
-/** Version ff is forbidden: W3C Trace Context, 3.2.2.1. */
+/** The `traceparent` of W3C Trace Context (3.2.2.1), which forbids the version ff. */
 const traceParentPattern = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
 export function isTraceId(text: string): boolean {
@@ -74,7 +74,7 @@ function applyField(marker: Marker, field: string): void {
   }
 }
 
-/** The usual case: a value with nothing forbidden and nothing to decode. */
+/** Matches the usual value, which has no forbidden and no percent-encoded characters. */
 const PLAIN = /^[\x21-\x24\x26-\x7e]*$/;
 
 /** The grammar forbids control characters and space in a value. */
@@ -112,7 +112,7 @@ export function formatMarker(fields: MarkerFields): string {
   return line;
 }
 
-/** Escapes what the grammar forbids, and the percent sign itself. */
+/** Escapes the characters that the grammar forbids, and the percent sign. */
 function encodeValue(value: string): string {
   return value.replace(/[^\u0021-\u0024\u0026-\u007e\u0080-\u{10ffff}]/gu, encodeURIComponent);
 }

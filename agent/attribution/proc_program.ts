@@ -4,10 +4,13 @@ import { basename } from 'node:path';
 import { ARGUMENTS_SIZE } from '../../bpf/schema/definitions.ts';
 import { type Program, parseEnvironment, splitStrings } from './programs.ts';
 
-/** Nanoseconds per tick of USER_HZ, the unit of times in /proc, whatever the kernel's own clock rate; sysconf(3). */
+/**
+ * Nanoseconds per tick of USER_HZ (100 Hz), the unit of times in /proc, independent of the kernel's timer rate:
+ * sysconf(3).
+ */
 const NS_PER_TICK = 1e7;
 
-/** Indices of starttime and startstack after the command, which may contain blanks and brackets: proc_pid_stat(5). */
+/** Indices of starttime and startstack among the fields that follow the command name: proc_pid_stat(5). */
 const START_FIELD = 19;
 const STACK_FIELD = 25;
 
@@ -18,11 +21,11 @@ export interface RunningProgram {
   startNs: number;
   /** Number of the exec that started the program: the process may have executed other programs before. */
   execId: number;
-  /** Address of the program's first stack frame. It is random, unless the program has asked for fixed addresses. */
+  /** Address of the program's first stack frame. Usually the address is random, so it identifies the program. */
   stackStart: number;
 }
 
-/** Returns undefined if the process is gone, or runs another program than `running`. */
+/** Returns undefined if the process has ended, or runs another program than `running`. */
 export function readProcessProgram(pid: number, running?: RunningProgram): Program | undefined {
   try {
     const program: Program = {
@@ -31,7 +34,7 @@ export function readProcessProgram(pid: number, running?: RunningProgram): Progr
       environment: parseEnvironment(readFileSync(`/proc/${pid}/environ`, 'utf8')),
       environmentCut: false,
     };
-    // This check comes last, to make sure that everything was read from this program.
+    // Checked last, so that everything above was read from this program.
     return !running || isStillRunning(running) ? program : undefined;
   } catch {
     return undefined;
@@ -42,7 +45,10 @@ export function isSameProgram(a: RunningProgram, b: RunningProgram): boolean {
   return a.pid === b.pid && a.startNs === b.startNs && a.execId === b.execId && a.stackStart === b.stackStart;
 }
 
-/** Returns whether the process still runs this program, as far as the agent can tell: the stack may be hidden. */
+/**
+ * Returns whether the process still runs `program`. If the kernel hides the stack's address, checks only that the
+ * process still exists.
+ */
 export function isStillRunning(program: RunningProgram): boolean {
   const stack = readStackAddress(program);
   return stack !== undefined && (stack === 0 || stack === program.stackStart);
@@ -53,7 +59,7 @@ export function isStillThere(process: Pick<RunningProgram, 'pid' | 'startNs'>): 
   return readStackAddress(process) !== undefined;
 }
 
-/** Address of the first stack frame, 0 where it is hidden; undefined if the process is gone. */
+/** Returns the address of the first stack frame: 0 if the kernel hides it, undefined if the process has ended. */
 function readStackAddress({ pid, startNs }: Pick<RunningProgram, 'pid' | 'startNs'>): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

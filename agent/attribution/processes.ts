@@ -21,55 +21,58 @@ export interface ProcessDefinition {
   kernel_thread: number;
   exec_id: number;
   stack_start: number;
-  /** Number of the share that the definition counts against. */
+  /** Number of the user's or cgroup's share that the definition counts against. */
   share: number;
 }
 
 export interface Process {
   id: number;
   service: string;
-  /**
-   * The recording's id of the service name; smaller than the oldest id while the name has none: see internService().
-   */
+  /** The recording's id of the service name. An id below `oldestIds.name` is not valid: see internService(). */
   serviceId: number;
   /** Whether the process is one of the recorder's own (agent or daemon), whose events are not recorded. */
   own: boolean;
   isKernelThread: boolean;
-  /** Whether the filter wants the process's service and cgroup. If an event is labelled, its label decides instead. */
+  /**
+   * Whether the filter accepts the process's service and cgroup. For a labelled event, the label's service decides
+   * instead.
+   */
   isWanted: boolean;
-  /** Whether the process passes the filter's lists of pids and commands. */
+  /** Whether the filter's lists of pids and commands accept the process. */
   isListed: boolean;
   cgroupPath: string | undefined;
   /** File name of the program, without its folder; empty if it is unknown. */
   executable: string;
   isNamedByRule: boolean;
   running: RunningProgram;
-  /** Number of the share that the process's definition counts against: see current_share() of bpf/budget.bpf.h. */
+  /**
+   * Number of the user's or cgroup's share that the definition counts against: see current_share() of bpf/budget.bpf.h.
+   */
   share: number;
 }
 
 export interface Processes {
   define(definition: ProcessDefinition): void;
-  /** Called when the filter has changed. */
+  /** Applies the filter to all processes again, after the filter has changed. */
   reconsider(): void;
-  /** Called when a program has started to publish a service name. */
+  /** Sets the service of a program that has started to publish a service name. */
   rename(program: RunningProgram, service: string): void;
-  /** Never fails: a process whose definition was lost belongs to an unknown service. */
+  /** Returns the process. If its definition was lost, returns a process with an unknown service. */
   get(processId: number): Process;
   /**
-   * The recording's id of the process's service. The name enters the recording with the first event that is kept, so a
-   * process whose events are all filtered out leaves no name.
+   * Returns the recording's id of the process's service. The name is written to the recording with the first kept
+   * event, so a process whose events are all filtered out leaves no name.
    */
   internService(process: Process): number;
 }
 
 export interface ProcessesOptions {
   programs: Pick<Programs, 'get'>;
-  /** Supplies what the definition of a process's program lacks. */
+  /** Reads a program from /proc if its definition was lost or is incomplete. */
   readProcessProgram(pid: number, running: RunningProgram): Program | undefined;
   cgroups: Cgroups;
   intern(serviceName: string): number;
-  /** The oldest ids that are still in use: a smaller id must be interned again before it is written. */
+  /** The smallest valid ids. A name with a smaller id must be interned again before it is written. */
   oldestIds: { readonly name: number };
   isOwn(program: RunningProgram, uid: number): boolean;
   /** Whether the events of a process are recorded; by default, they are. */
@@ -80,9 +83,9 @@ export interface ProcessesOptions {
   onUnwanted?(processId: number): void;
   /** Called for a process whose events are recorded again, because its service name or the filter has changed. */
   onWantedAgain?(processId: number): void;
-  /** Names given by an operator, which take precedence over all other names. */
+  /** Rules by which an operator names services; they take precedence over all other names. */
   rules?: readonly ServiceRule[] | undefined;
-  /** The service name that the program itself publishes. */
+  /** Returns the service name that the program itself publishes. */
   findPublishedService?(program: RunningProgram): string | undefined;
   /** Called for every process except the kernel's threads, once its service is known. */
   onDefined?(program: RunningProgram, service: string, executable: string): void;
@@ -160,7 +163,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
         serviceId: 0,
         own,
         isKernelThread,
-        // The previous value is kept, because a process that is defined again may have been unwanted so far.
+        // Keeps the previous value, so that consider() notices if a process that was unwanted is wanted from now on.
         isWanted: processes.get(process_id)?.isWanted ?? true,
         isListed: true,
         cgroupPath,
@@ -198,13 +201,13 @@ function toRunningProgram({ pid, start_ns, exec_id, stack_start }: ProcessDefini
   return { pid, startNs: start_ns, execId: exec_id, stackStart: stack_start };
 }
 
-/** Commands whose events are not recorded, as they would only describe the recorder. */
+/** Commands of kreplay whose events are not recorded, because they would only describe the recorder. */
 const OWN_COMMANDS = new Set(['agent', 'daemon', 'up']);
 
 /**
- * Recognises the recorder's other processes: the same Node running the same script, as root or as the agent's user, so
- * that no other user can hide a program by giving it this name. If the process has ended, /proc may show a later
- * process with the same number, which is not recognised.
+ * Returns a function that recognises the recorder's other processes: the same Node runs the same script, as root or as
+ * the agent's user. Processes of other users do not count, so that no user can hide a program under this name. If the
+ * process has ended and a later process has its pid, the later process is not recognised.
  */
 export function createOwnProcessCheck(script: string, ownUid: number): ProcessesOptions['isOwn'] {
   const executable = statSync(process.execPath);
@@ -217,14 +220,13 @@ export function createOwnProcessCheck(script: string, ownUid: number): Processes
       const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
       const at = args.findIndex((argument) => basename(argument) === basename(script));
       if (at < 0 || !OWN_COMMANDS.has(args[at + 1] ?? '')) return false;
-      // If an argument other than Node's options comes first, the script's name is an argument of another script.
+      // If an argument before the script's name is not an option of Node, Node runs another script.
       if (!args.slice(1, at).every((argument) => argument.startsWith('-'))) return false;
       const path = args[at]!.startsWith('/') ? args[at]! : `${readlinkSync(`/proc/${pid}/cwd`)}/${args[at]}`;
-      // This check comes last, to make sure that everything was read from this process. A child that has yet to execute
-      // a program counts, too.
+      // Checked last, so that everything above was read from this process. A forked child before its exec counts, too.
       return statSync(path).ino === statSync(script).ino && isStillThere(program);
     } catch {
-      return false; // The process is gone; a short-lived process is not one of the recorder's.
+      return false; // The process has ended. The recorder's own processes are not short-lived.
     }
   };
 }

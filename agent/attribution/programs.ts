@@ -1,4 +1,7 @@
-/** Programs: the arguments and environment with which processes were started, as the kernel side read them at exec. */
+/**
+ * Keeps programs: the arguments and environment with which processes were started, as the kernel side read them at
+ * exec.
+ */
 import { PROGRAM_FLAGS } from '../../bpf/schema/definitions.ts';
 import { ENVIRONMENT_NAMES, type EnvironmentName } from '../../bpf/schema/environment_names.ts';
 import { createReferenceTable } from './reference_table.ts';
@@ -16,14 +19,17 @@ export interface Program {
   executable: string;
   args: readonly string[];
   environment: ReadonlyMap<EnvironmentName, string>;
-  /** Whether a variable that is looked up may be missing although it is set. */
+  /** Whether the environment was cut short, so that a variable may be missing although it is set. */
   environmentCut: boolean;
 }
 
 export interface Programs {
-  /** `args` and `environment` are texts that each end with a NUL; the last of `args` may be cut. */
+  /**
+   * Adds a program. `args` and `environment` are series of NUL-terminated texts; the last text of `args` may be cut
+   * short.
+   */
   define(definition: ProgramDefinition, args: string, environment: string): void;
-  /** Undefined if the program's definition was lost or has been forgotten. */
+  /** Returns undefined if the program's definition was lost or dropped. */
   get(programId: number): Program | undefined;
 }
 
@@ -42,7 +48,7 @@ export function createPrograms(): Programs {
   };
 }
 
-/** Returns only the variables that are looked up; if a variable is set twice, the first one counts, as in getenv(3). */
+/** Returns the variables of ENVIRONMENT_NAMES. If a variable is set twice, the first value counts, as in getenv(3). */
 export function parseEnvironment(text: string): Map<EnvironmentName, string> {
   const environment = new Map<EnvironmentName, string>();
   for (const variable of splitStrings(text)) {
@@ -53,7 +59,7 @@ export function parseEnvironment(text: string): Map<EnvironmentName, string> {
   return environment;
 }
 
-/** Splits a series of texts that each end with a NUL, except for the last text, which may have lost it. */
+/** Splits a series of NUL-terminated texts. The last text may lack its NUL. */
 export function splitStrings(text: string): string[] {
   const found = text.split('\0');
   if (found.at(-1) === '') found.pop();

@@ -11,22 +11,22 @@ import { createReferenceTable } from './reference_table.ts';
 import { cleanName } from './service_name/clean_name.ts';
 
 const PROCESSES_MAX = 8192;
-/** Delays before the first, second and third check: at first, a program loads its libraries, and a runtime starts. */
+/** Delays before the first, second and third check. A program first loads its libraries and starts its runtime. */
 const CHECK_AFTER_MS = [1000, 5000, 30_000];
-/** Interval between checks of a process that publishes: it may publish more later, and under another name. */
+/** Interval between checks of a process that publishes: later, it may publish more attributes or another name. */
 const CHECK_AGAIN_MS = 60_000;
-/** Maximum number of checks per call: a check takes 0.2 ms, and 100 ms if the process is hostile. */
+/** Maximum number of checks per call. A check takes 0.2 ms, or 100 ms if the process is hostile. */
 const CHECKS_A_CALL = 4;
 const CALL_MS_MAX = 5;
 
 export interface Publishers {
-  /** Called when a process was seen to run a program. */
+  /** Schedules the checks of a process that runs `program`. */
   consider(program: RunningProgram): void;
   /** Checks some of the processes that are due; the others remain due. */
   checkDue(nowMs: number): void;
-  /** Names of the attributes in the records of the process's threads, by index. */
+  /** Returns the names of the attributes in the records of the process's threads, by index. */
   getThreadKeys(pid: number): readonly string[];
-  /** The service name that the process publishes while it runs this program. */
+  /** Returns the service name that the process publishes while it runs `program`. */
   findPublishedService(program: RunningProgram): string | undefined;
 }
 
@@ -83,7 +83,7 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
       if ((before && isSameProgram(before.program, program)) || waiting.size >= PROCESSES_MAX) return;
       const dueMs = performance.now() + CHECK_AFTER_MS[0]!;
       seen.set(pid, { program, checks: 0, dueMs, context: undefined, isWatched: false });
-      // A pid that is already waiting must move to the end.
+      // Deletes the pid first, so that a pid that is already waiting moves to the end.
       waiting.delete(pid);
       waiting.add(pid);
     },

@@ -1,8 +1,7 @@
 /**
- * Maps the ids that events carry to definitions. The table is bounded: when it is full, half of the entries are
- * dropped, taken from the largest shares, where the least recently used entries go first. So a cgroup or user that
- * defines without end loses only its own entries. An event that refers to a dropped definition has an unknown owner,
- * file or process, never a wrong one.
+ * Maps the ids in events to definitions. When the table is full, half of the entries are dropped: the least recently
+ * used entries of the largest shares. So a cgroup or user that creates definitions without end loses only its own
+ * entries. An event that refers to a dropped definition has an unknown owner, file or process, never a wrong one.
  */
 export interface ReferenceTable<T> {
   /** `share`: number of the cgroup or user that caused the definition; see current_share() of bpf/budget.bpf.h. */
@@ -12,10 +11,16 @@ export interface ReferenceTable<T> {
   readonly size: number;
 }
 
-/** Number of slots, a power of two, of the cache in front of the map: events of one moment refer to few definitions. */
+/**
+ * Number of slots of the cache in front of the map, a power of two. The cache is small, because successive events refer
+ * to few definitions.
+ */
 const SLOTS = 1024;
 
-/** Ids have a count in the high bits and a CPU in the low 12, see new_id() in kreplay.bpf.h; CPUs' counts overlap. */
+/**
+ * Returns the cache slot of an id. The low 12 bits of an id are a CPU, and the high bits count that CPU's ids: see
+ * new_id() in kreplay.bpf.h. CPUs have overlapping counts, so the CPU is part of the hash.
+ */
 function computeSlot(id: number): number {
   const low = id | 0;
   return ((low >>> 12) + (low & 0xfff) * 509) & (SLOTS - 1);
@@ -58,7 +63,7 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
     slotEntries.fill(undefined);
   }
 
-  /** Missing ids are cached, too. */
+  /** Caches the entry of an id, or that the id has no entry. */
   function keep(id: number, entry: ReferenceEntry<T> | undefined): void {
     const slot = computeSlot(id);
     slotIds[slot] = id;

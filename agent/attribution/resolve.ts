@@ -1,4 +1,4 @@
-/** Fills the columns that refer to something: times, texts, processes, contexts, files, origins. */
+/** Fills the columns whose values are looked up or converted: times, texts, processes, contexts, files, origins. */
 import { blockIo } from '../../bpf/schema/block_io.ts';
 import { type DecodedBlock, REFERENCE_FIELDS } from '../../bpf/schema/decoder.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE } from '../../bpf/schema/define.ts';
@@ -21,7 +21,7 @@ import {
 } from './fill.ts';
 import { countOrigins, fillOrigins, getBlockIoOffset, ORIGIN_COUNT_OFFSET } from './fill_origins.ts';
 
-/** Fillers, in the order in which they run. */
+/** Fillers by the source of the column, in the order in which they run. */
 const FILLERS = new Map<ColumnSource, Filler>([
   ['boot_time', fillTimes],
   ['text', fillTexts],
@@ -34,7 +34,7 @@ const FILLERS = new Map<ColumnSource, Filler>([
 
 const FIRST_ORIGIN_OFFSET = getBlockIoOffset('origins');
 
-/** Whether the record is a request that carries data of an origin for which `test` is true. */
+/** Whether the record is a block request with an origin for which `test` returns true. */
 function hasOrigin(words: Uint32Array, offset: number, test: (origin: number) => boolean): boolean {
   if ((words[offset >>> 2]! & 0xffff) !== blockIo.id) return false;
   for (let slot = 0, count = countOrigins(words, offset); slot < count; slot++)
@@ -43,16 +43,17 @@ function hasOrigin(words: Uint32Array, offset: number, test: (origin: number) =>
 }
 
 export interface Resolver {
-  /** Must be called after all definitions that the records refer to have been read. */
+  /** Fills the columns. Must be called after all definitions that the records refer to have been read. */
   resolve(words: Uint32Array): void;
   /**
    * Whether the record belongs to one of the recorder's own processes, or carries data that only such a process wrote.
    */
   isOwn(words: Uint32Array, offset: number): boolean;
-  /** Whether the record's owner, or an owner of data that the record carries, is no longer known. */
+  /** Whether the context of the record, or of an origin of its data, is no longer in the table. */
   hasForgottenOwner(words: Uint32Array, offset: number): boolean;
   /**
-   * Whether the record belongs to a wanted process or labelled service, or carries data that a wanted process wrote.
+   * Whether the filter accepts the service of the record's label. Without a label: whether the filter accepts the
+   * record's process, or a process that wrote part of the record's data.
    */
   isWanted(words: Uint32Array, offset: number, wantsService: (service: string) => boolean): boolean;
 }
@@ -98,7 +99,7 @@ export function createResolver(decoded: DecodedBlock, tables: ReferenceTables): 
     isOwn(words, offset) {
       const isProcessOwn = (at: number) => tables.processes.get(readU64At(words, at)).own;
       if (isProcessOwn(offset + PROCESS_OFFSET)) return true;
-      // The kernel writes back the recorder's own files.
+      // The recorder also owns requests in which the kernel writes back only the recorder's files.
       const isBlockIo = (words[offset >>> 2]! & 0xffff) === blockIo.id;
       return (
         isBlockIo &&

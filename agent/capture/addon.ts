@@ -11,24 +11,27 @@ const PACKAGES: Readonly<Record<string, string>> = {
 export interface AddonProblem {
   /** The library that the addon needs and this host does not have, such as `libelf.so.1`. */
   missing: string;
-  /** The words of the dynamic loader. */
+  /** The message of the dynamic loader. */
   text: string;
   advice: string;
 }
 
-/** Returns undefined if the addon is loaded. */
+/** Returns the reason why the addon cannot be loaded; undefined if it is loaded. */
 export function findAddonProblem(): AddonProblem | undefined {
   try {
     possibleCpus();
     return undefined;
   } catch (error) {
-    // Any other error comes from the addon itself, which is loaded then.
+    // Any other error comes from the addon itself, so the addon is loaded.
     if ((error as NodeJS.ErrnoException).code !== 'ERR_ADDON') return undefined;
     return describeAddonProblem(((error as Error).cause as Error).message);
   }
 }
 
-/** `words` are those of dlopen(3), or of Node if the addon's file is missing. */
+/**
+ * Describes a failure to load the addon. `words` is the message of dlopen(3), or of Node if the addon's file is
+ * missing.
+ */
 export function describeAddonProblem(words: string): AddonProblem {
   const text = words.split('\n')[0]!;
   const library = /(?:^|\/)(lib[\w.+-]+\.so\.\d+): /.exec(text)?.[1];

@@ -1,19 +1,19 @@
 /** Determines the order in which the programs are attached. */
 
 /**
- * If the beginning of a call, a request or a commit is seen, its end must be seen, too, so the program at the end is
- * attached first.
+ * Pairs of programs: one sees the end of a call, a request or a commit, the other sees its beginning. The first is
+ * attached first, so that every beginning that is seen has an end that is seen, too.
  */
 export const ENDS_FIRST: readonly (readonly [end: string, beginning: string])[] = [
   // Calls.
   ['call_exit', 'call_enter'],
-  // Contexts, which a call sets and the exit of the task ends.
+  // Contexts: a call sets a context, and the exit of the task ends it.
   ['task_exit', 'call_exit'],
-  // HTTP requests, which begin when a read returns.
+  // HTTP requests: a request begins when a read returns.
   ['http_task_exit', 'call_exit'],
-  // Commits of a journal, whose thread would otherwise keep a commit that has ended.
+  // Commits of a journal. If an end were missed, the journal's thread would keep a commit that has ended.
   ['journal_commit_end', 'journal_commit_start'],
-  // Transactions of a journal, which tasks join until the commit starts: owners would stay if no commit removed them.
+  // Transactions of a journal. Tasks join a transaction as owners until its commit starts, which removes the owners.
   ['journal_commit_start', 'journal_handle_start'],
   ['journal_commit_start', 'journal_handle_restart'],
   // Requests to devices.
@@ -21,8 +21,8 @@ export const ENDS_FIRST: readonly (readonly [end: string, beginning: string])[] 
 ];
 
 /**
- * Puts each program after the programs that see the ends of what it sees the beginning of (`ENDS_FIRST`); the order is
- * otherwise kept.
+ * Orders the programs so that the program for an end comes before the program for the beginning (`ENDS_FIRST`).
+ * Otherwise keeps the given order.
  */
 export function orderToAttach(programs: readonly string[]): string[] {
   const order = new Set<string>();

@@ -1,7 +1,7 @@
 /** Checks the capabilities of this process: capabilities(7). */
 import { readFileSync } from 'node:fs';
 
-/** Bit numbers in include/uapi/linux/capability.h, for the capabilities that the agent uses. */
+/** Bit numbers of the capabilities that the agent uses: include/uapi/linux/capability.h. */
 const BITS = {
   CAP_DAC_READ_SEARCH: 2n,
   CAP_SYS_PTRACE: 19n,
@@ -14,13 +14,13 @@ const BITS = {
 
 export type Capability = keyof typeof BITS;
 
-/** Capabilities needed to load and attach the programs. */
+/** Capabilities needed to load and attach the BPF programs. */
 export const CAPTURE_CAPABILITIES: readonly Capability[] = ['CAP_BPF', 'CAP_PERFMON'];
 
-/** Capabilities that CAP_SYS_ADMIN still grants: they were split out of it in Linux 5.8 and 5.9. */
+/** Capabilities that CAP_SYS_ADMIN includes: they were split from it in Linux 5.8 and 5.9. */
 const OF_SYS_ADMIN: readonly Capability[] = ['CAP_BPF', 'CAP_PERFMON', 'CAP_CHECKPOINT_RESTORE'];
 
-/** Returns the wanted capabilities that are not in effect. */
+/** Returns the wanted capabilities that this process lacks. */
 export function findMissingCapabilities(
   wanted: readonly Capability[],
   status = readFileSync('/proc/self/status', 'utf8'),

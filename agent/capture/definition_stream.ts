@@ -1,4 +1,4 @@
-/** Reads the definition ring's records and passes them to the tables that they define. */
+/** Reads the records of the definition ring and adds them to the tables. */
 import type { RingReader } from 'libbpf-ts';
 import { FRAME_HEADER_SIZE } from '../../bpf/schema/decoder.ts';
 import {
@@ -35,11 +35,11 @@ const HEAD_SIZE = 8;
 
 export interface DefinitionStream {
   /**
-   * Reads the records that the ring holds now and leaves later ones for the next call; otherwise, a call would never
-   * return in a flood of definitions.
+   * Reads the records that the ring holds at the start of the call. Later records wait for the next call; otherwise, a
+   * call would never return in a flood of definitions.
    */
   drain(): void;
-  /** Number of records of an unknown type or a wrong size since the last call. */
+  /** Returns the number of records of an unknown type or a wrong size since the last call. */
   takeBadRecords(): number;
 }
 
@@ -106,7 +106,7 @@ export function createDefinitionStream(
         for (let at = 0; at < filled; ) {
           const size = view.getUint32(at, true);
           if (size > filled - at - FRAME_HEADER_SIZE) {
-            // This is not a frame, so it is unknown where the next frame starts.
+            // The size is invalid, so the start of the next frame is unknown.
             badRecords++;
             break;
           }

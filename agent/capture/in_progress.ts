@@ -1,11 +1,11 @@
 /**
- * Finds the calls and block requests in progress, which have begun and not ended. A snapshot (`takeSnapshot`) precedes
- * a drain of the rings; the calls and requests of the snapshot that the drain does not end are passed on, resolved like
- * events:
+ * Finds the calls and block requests in progress, which have begun and not ended. `takeSnapshot` runs before a drain of
+ * the rings. After the drain, `settle` passes the calls and requests of the snapshot that no drained event ends to the
+ * writer, resolved like events:
  *
  *   snapshot -> [ a, b, c ]   drain -> b has ended   settle -> [ a, c ]
  *
- * So a call that began before the snapshot is either a drained event or passed on, and never both.
+ * So a call that began before the snapshot is either drained as an event or passed by `settle`, never both.
  */
 
 import { type Block, getColumnLength } from '../../bpf/schema/block.ts';
@@ -27,31 +27,34 @@ import { NONE_UNLISTED } from '../recording/format/in_progress.ts';
 import type { UnendedRows } from '../recording/write/batch.ts';
 import type { FramesInProgress } from './probes.ts';
 
-/** Maximum number of calls and requests that are passed on: labelled ones first, then those that began first. */
+/** Maximum number of calls and requests that are passed to the writer: labelled ones first, then the oldest. */
 export const LISTED_MAX = 1024;
 
-/** Calls and requests above this age are counted, even if the filter wants only events that last longer. */
+/** Calls and requests older than this are always counted, even if the filter accepts only longer events. */
 const UNLISTED_NS_MIN = 1e9;
 
-/** A younger call may be missing in a snapshot, because the program at its entry may still be running. */
+/**
+ * Minimum age of the calls in a snapshot. A younger call may be missing, because the BPF program at its entry may still
+ * be running.
+ */
 export const YOUNG_NS = 1_000_000;
 
 /**
- * Maximum time that a bio may wait before it is forgotten. Most likely, the kernel skipped the program that would have
- * removed it: by default, a request times out in 30 s, and a device that does not answer for this long is taken out of
- * use. Because the bio may still be waiting, it counts as lost.
+ * Maximum time that a bio may wait before it is removed and counted as lost. Most likely, the kernel skipped the BPF
+ * program that would have removed the bio: by default, a request times out in 30 s, and a device that does not answer
+ * for this long is taken out of use.
  */
 export const WAIT_MAX_NS = 600e9;
 
 /**
- * Maximum time since the issue of a request whose bios may still be listed: its program remembers the request before it
- * forgets the bios.
+ * Maximum time since the issue of a request during which its bios may still be listed: the BPF program adds the request
+ * before it removes the bios.
  */
 const ISSUING_NS_MAX = 1e9;
 
 /**
- * Interval at which the names that a call in progress refers to are resolved again: the recording forgets names that
- * only old events have.
+ * Interval at which the names of calls in progress are resolved again, because the recording drops names that only old
+ * events use.
  */
 export const RENEW_NS = 60e9;
 
@@ -70,30 +73,33 @@ const SECTOR_BYTES = 512;
 
 export interface InProgress {
   /**
-   * Finds the calls and requests in progress; `nowNs` is CLOCK_BOOTTIME. Calls and requests younger than `listedNs` may
-   * not be wanted, so they are only counted, without names. Returns the number of calls and requests found, and
-   * `foundNs`, the age below which calls and requests are left out.
+   * Finds the calls and requests in progress; `nowNs` is CLOCK_BOOTTIME. Calls and requests younger than `listedNs` are
+   * only counted, without names, because the filter may not accept them. Returns `found`, the number of calls and
+   * requests, and `foundNs`, their minimum age.
    */
   takeSnapshot(nowNs: number, listedNs?: number): { found: number; foundNs: number };
-  /** Forgets the calls and requests whose ends are among the decoded events. */
+  /** Removes the calls and requests whose ends are among the decoded events. */
   forgetEnded(words: Uint32Array, decoded: DecodedBlock): void;
   /**
-   * Passes on the calls and requests that are left of the last drained snapshot, if they have changed or were passed on
-   * long ago. `isDrained`: everything that the rings held at the latest snapshot has been drained. All definitions that
-   * the calls and requests refer to must have been read.
+   * Passes the remaining calls and requests of the last drained snapshot to the writer, if they have changed or
+   * RENEW_NS has passed. `isDrained`: whether everything that the rings held at the latest snapshot has been drained.
+   * All definitions that the calls and requests refer to must have been read.
    */
   settle(isDrained: boolean): void;
 }
 
 export interface InProgressParts {
-  /** See `Probes`. */
+  /** Reads the calls, bios and requests: see `readInProgress` of `Probes`. */
   read(): FramesInProgress;
   createBlockResolver(decoded: DecodedBlock): Resolver;
   /** Whether a record is to be kept. */
   accept: Accept;
   /** Whether a record belongs to the recorder itself. */
   isOwn: Accept;
-  /** Forgets bios that no request has taken and that were queued before `beforeNs` (CLOCK_BOOTTIME). */
+  /**
+   * Removes the bios that were queued before `beforeNs` (CLOCK_BOOTTIME) and still wait for a request; counts them as
+   * lost.
+   */
   forgetBios(beforeNs: number): void;
   /** Converts a time of CLOCK_BOOTTIME to wall-clock time. */
   toWallNs(bootNs: number): bigint;
@@ -105,7 +111,7 @@ interface FrameEntry {
   frame: Uint8Array;
   startNs: number;
   tid: number;
-  /** Always true for a request, which may carry data with any label. */
+  /** Whether the call has a label. Always true for a request, because its data may have any label. */
   isLabelled: boolean;
   request: InProgressRequest | undefined;
 }
@@ -117,7 +123,7 @@ interface InProgressRequest {
   /** Range of sectors: [from, to). */
   from: number;
   to: number;
-  /** Beginning of the disk's name. */
+  /** The first words of the disk's name. */
   device: readonly number[];
   /** Time that the request waited for its device; unknown for a bio. */
   queueNs: number;
@@ -131,29 +137,30 @@ type Ended = Pick<RequestEntry, 'request' | 'startNs'> & { endNs: number };
 interface InProgressSnapshot {
   calls: Map<number, FrameEntry>;
   /**
-   * Has 1 at the low bits of each call's start. 0 rules out that an event ends a call, without a search for its thread.
+   * Contains 1 at the index formed by the low bits of each call's start time. If there is a 0 at the index of an
+   * event's start time, the event ends no call, and `calls` need not be searched.
    */
   marks: Uint8Array;
   /** Requests, sorted by their first sectors. */
   requests: readonly RequestEntry[];
-  /** Calls and requests that began after this time are counted but not listed: they may have no names yet. */
+  /** Calls and requests that began after this time are counted but not listed: their names may not be defined yet. */
   listedUntilNs: number;
 }
 
 export function createInProgress(options: InProgressParts): InProgress {
   const { read, createBlockResolver, accept, isOwn, forgetBios, toWallNs, pass } = options;
-  /** The last snapshot since which everything that the rings held at the time has been drained. */
+  /** The last drained snapshot: everything that the rings held when it was taken has been drained. */
   let settled: InProgressSnapshot = { calls: new Map(), marks: buildMarks([]), requests: [], listedUntilNs: 0 };
   let latest: InProgressSnapshot | undefined;
   let latestNs = 0;
-  /** Whether `settled` is unchanged since the last `settle`, as is usual during a flood. */
+  /** Whether `settled` is unchanged since the last call of `settle`, as is usual during a flood of events. */
   let isUnchanged = false;
   let passed: Buffer = Buffer.alloc(0);
   let passedNs = 0;
-  /** Wall-clock time at which the boot clock was 0. */
+  /** The offset between wall clock and boot clock that was used to resolve `passed`. */
   let passedOffsetNs = 0n;
   let passedUnlisted = 0;
-  /** Created at first use, as most of the time nothing is in progress for long. */
+  /** Created at first use, because usually no call or request is in progress for long. */
   let parts: { decoder: Decoder; resolver: Resolver } | undefined;
 
   function ensureParts(): { decoder: Decoder; resolver: Resolver } {
@@ -186,7 +193,8 @@ export function createInProgress(options: InProgressParts): InProgress {
       const bios = waiting.filter(isThere).sort(compareSectors);
       if (bios.length < waiting.length) forgetBios(nowNs - WAIT_MAX_NS);
       for (const { request } of bios) request.isBio = true;
-      // A bio that was issued between the reads of bios and of requests is listed as a request, too.
+      // A bio that is issued between the read of the bios and the read of the requests is in both lists, so it is
+      // removed here.
       for (const { request, startNs } of issued)
         if (startNs + request.queueNs >= nowNs - ISSUING_NS_MAX)
           endWithin(bios, { request, startNs, endNs: startNs + request.queueNs });
@@ -221,7 +229,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       const frames = Buffer.concat(kept.slice(0, LISTED_MAX).map(({ frame }) => frame));
       const notOwn = nameless.filter(({ frame }) => !isOwn(toFrameWords(frame), FRAME_HEADER_SIZE));
       const others = [...kept.slice(LISTED_MAX), ...notOwn];
-      // Unchanged frames are decoded, too: this keeps their names in the tables, which forget unused names.
+      // Decodes unchanged frames, too: this keeps their names in the tables, which drop unused names.
       const decoded = frames.length > 0 ? decodeFrames(frames) : undefined;
       const offsetNs = toWallNs(0);
       const isSame = frames.equals(passed) && isNear(offsetNs, passedOffsetNs);
@@ -236,7 +244,7 @@ export function createInProgress(options: InProgressParts): InProgress {
   };
 }
 
-/** Whether the offsets are so close that the wall clock was not set between them. */
+/** Whether the offsets are so close that the wall clock was not set between their measurements. */
 function isNear(offsetNs: bigint, other: bigint): boolean {
   const steppedNs = offsetNs - other;
   return steppedNs < STEP_NS && steppedNs > -STEP_NS;
@@ -244,7 +252,7 @@ function isNear(offsetNs: bigint, other: bigint): boolean {
 
 function buildMarks(calls: readonly FrameEntry[]): Uint8Array {
   const marks = new Uint8Array(MARK_MASK + 1);
-  // Only the low word of the time is used.
+  // Uses only the low word of the time, as forgetEndedIn() does.
   for (const { startNs } of calls) marks[(startNs % 2 ** 32) & MARK_MASK] = 1;
   return marks;
 }
@@ -255,7 +263,10 @@ function countUnlisted(others: readonly FrameEntry[], wallNs: InProgressParts['t
   return { count: others.length, labelled: others.filter(({ isLabelled }) => isLabelled).length, sinceNs };
 }
 
-/** Returns whether any call or request of the snapshot has ended. */
+/**
+ * Removes from the snapshot the calls that the decoded events end, and marks the requests that these events end.
+ * Returns whether the snapshot may have changed.
+ */
 function forgetEndedIn(
   snapshot: InProgressSnapshot,
   words: Uint32Array,
@@ -282,8 +293,8 @@ function forgetEndedIn(
 }
 
 /**
- * Marks as ended the same request among the sorted `entries`, and the bios that have become part of it, which were
- * queued before it ended. Bios queued later are for other requests, perhaps with the same sectors.
+ * Marks as ended, among the sorted `entries`, the request itself and the bios that became part of it. These bios were
+ * queued before the request ended; later bios belong to other requests, perhaps for the same sectors.
  */
 function endWithin(entries: readonly RequestEntry[], ended: Ended): void {
   const { request: whole, startNs, endNs } = ended;
@@ -305,7 +316,7 @@ function compareSectors(a: RequestEntry, b: RequestEntry): number {
   return a.request.from - b.request.from;
 }
 
-/** Index of the first request that begins at `sector` or after it. */
+/** Returns the index of the first request that begins at or after `sector`. */
 function findFirstRequest(requests: readonly RequestEntry[], sector: number): number {
   return findFirstPlace(0, requests.length, (place) => requests[place]!.request.from >= sector);
 }
@@ -323,7 +334,7 @@ function readFrameEntries(frames: Uint8Array): FrameEntry[] {
   const entries: FrameEntry[] = [];
   for (let at = 0; at < frames.length; ) {
     const end = at + FRAME_HEADER_SIZE + ((words[at >>> 2]! + 7) & ~7);
-    // The frame is copied, because it must begin at a multiple of 4 in a buffer of its own.
+    // Copies the frame, because toFrameWords() needs an aligned start.
     entries.push({ ...readEntry(words, at + FRAME_HEADER_SIZE), frame: frames.slice(at, end) });
     at = end;
   }

@@ -33,7 +33,7 @@ interface LayerPart {
   missing: readonly Capability[];
 }
 
-/** Programs whose tracepoint may be missing in a kernel, or have another name there. */
+/** Programs whose tracepoint may be missing in a kernel, or have another name. */
 const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoint: Tracepoint }[] = [
   { layer: 'http', program: 'http_process_new', tracepoint: { name: 'task_newtask', reads: 2 } },
   { layer: 'http', program: 'http_process_exec', tracepoint: { name: 'sched_process_exec', reads: 1 } },
@@ -58,7 +58,8 @@ const EITHER_OF: readonly LayerName[] = ['dirty_page'];
 const OF_OTHER_USERS: readonly Capability[] = ['CAP_SYS_PTRACE', 'CAP_DAC_READ_SEARCH'];
 
 /**
- * Data that a layer reads in /proc in addition to the programs' records, and the capabilities that reading it takes.
+ * Data that a layer reads in /proc in addition to the records of BPF programs, and the capabilities that are needed to
+ * read it.
  */
 const PARTS: Partial<Record<LayerName, readonly { part: string; takes: readonly Capability[] }[]>> = {
   otel: [
@@ -112,13 +113,16 @@ export function listLayerStates(without: readonly LayerName[], hierarchy: Cgroup
   });
 }
 
-/** Bit number in include/linux/blk-mq.h before 5f89154e8e9e (Linux 6.11), where RQF_FLUSH_SEQ is a macro. */
+/**
+ * Bit of RQF_FLUSH_SEQ before Linux 6.11 (5f89154e8e9e). There, the flag is a macro in include/linux/blk-mq.h and
+ * missing in the type information.
+ */
 const FLUSH_SEQUENCE_BIT = 4;
 
-/** Must be called before the object is loaded. */
+/** Configures the object for the layers that are on. Must be called before the object is loaded. */
 export function applyLayers(object: BpfObject, layers: readonly LayerState[]): void {
   const isOn = (name: LayerName) => layers.some((layer) => layer.name === name && layer.on);
-  // If preemption is unknown, assume true: at worst the kernel refuses the programs, and nothing wrong is recorded.
+  // If preemption is unknown, it is assumed: at worst, the kernel refuses the programs, and nothing wrong is recorded.
   object.setReadOnly('programs_are_preempted', tracepointsArePreempted() ?? true);
   object.setReadOnly('flush_sequence_flag', 1 << (btfEnumerator('__RQF_FLUSH_SEQ') ?? FLUSH_SEQUENCE_BIT));
   object.setReadOnly('marker_layer', isOn('marker'));

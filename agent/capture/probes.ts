@@ -25,16 +25,16 @@ export interface Probes {
   readonly events: RingReader;
   readonly definitions: RingReader;
   readonly losses: BpfMap;
-  /** Losses that concern one process. */
+  /** Losses counted by process. */
   readonly processLosses: BpfMap;
   /** Bios that wait for their request to be issued: `bio_owners` of bpf/bio_owner.bpf.h. */
   readonly waitingBios: BpfMap;
-  /** Forgets a bio; returns whether it was still there. */
+  /** Removes a bio from `waitingBios`; returns whether it was still there. */
   forgetBio(key: Uint8Array): boolean;
   readonly filter: KernelFilter;
-  /** Undefined if the records of threads are not read. */
+  /** Makes the kernel side read the records of a process's threads; undefined if the `otel` layer is off. */
   readonly watchThreads: WatchThreads | undefined;
-  /** Undefined if HTTP requests are not read. */
+  /** Makes the kernel side read a process's HTTP requests; undefined if the `http` layer is off. */
   readonly watchRequests: RequestReading | undefined;
   readonly eventRingBytes: number;
   /** Number of bytes that wait in both rings. */
@@ -46,9 +46,12 @@ export interface Probes {
   readonly layers: readonly LayerState[];
   /** Lists the calls, bios and requests that have begun and not ended; works after `detach` as well. */
   readInProgress(): FramesInProgress;
-  /** Number of runs, over all programs, that the kernel skipped because the same program was running on that CPU. */
+  /**
+   * Number of program runs that the kernel skipped because the same program was already running on that CPU, over all
+   * programs.
+   */
   recursionMisses(): bigint;
-  /** Stops capturing events; the rings stay. */
+  /** Stops capturing events; the rings remain readable. */
   detach(): void;
   close(): void;
 }
@@ -77,12 +80,13 @@ export interface ProbesOptions {
   settings?: FilterSettings;
   /** Size of the event ring in bytes, a power of two. */
   eventRingBytes?: number | undefined;
-  /** Maximum number of bios that wait for the device at a time, and of requests that have been issued to it. */
+  /** Capacity of the map of waiting bios, and of the map of issued requests. */
   requestsInFlightMax?: number | undefined;
 }
 
 /**
- * Maximum number of attempts: the verifier gives up when a signal arrives, and libbpf itself retries only five times.
+ * Maximum number of attempts to load. The verifier gives up when a signal arrives, and libbpf itself retries only five
+ * times.
  */
 const LOAD_ATTEMPTS = 5;
 
@@ -177,8 +181,8 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
 }
 
 /**
- * All loaded programs must attach: without one of them, the recording would be wrong or lack events that nothing
- * counts.
+ * Attaches all loaded programs; throws if one cannot be attached. Without that program, the recording would be wrong,
+ * or would lack events that are not counted as lost.
  */
 function attachAll(object: BpfObject): string[] {
   const programs = object.programs.filter(({ section, autoload }) => autoload && !isRun(section));
@@ -190,19 +194,22 @@ export function isRun(section: string): boolean {
   return section.startsWith('iter/') || section === 'syscall';
 }
 
-/** Maximum number of classes: each then has a few elements of the largest map, and the ring has room for a thousand. */
+/**
+ * Maximum number of classes. With this many classes, a class of the largest map has only a few elements; the ring has
+ * room for a thousand.
+ */
 const CLASSES_MAX = 1 << 16;
 
 /**
  * Returns a function that runs a BPF program which lists the elements of a map, and returns their frames. If the ring
- * has no room for all elements, they are listed class by class: an element's class does not depend on other elements,
- * which may come and go.
+ * has no room for all elements, they are listed class by class. The class of an element does not depend on other
+ * elements, which may be added and removed meanwhile.
  */
 function createMapLister(object: BpfObject): (program: string) => Uint8Array {
   const ring = object.ring('listed');
   const frames = new Uint8Array(ring.sizeBytes);
 
-  /** Returns undefined if the ring had no room for the whole class. */
+  /** Lists the elements of one class; returns undefined if the ring had no room for all of them. */
   function listClass(program: string, classes: number, at: number): Uint8Array | undefined {
     const wanted = new Uint8Array(Uint32Array.of(classes, at).buffer);
     const { returnValue: missed } = object.testRun(program, { ctxIn: wanted });
@@ -236,18 +243,18 @@ const DIRTY_PAGES_MIN = 1 << 17;
 const DIRTY_PAGES_MAX = 1 << 20;
 /**
  * The map has room for a twentieth of the memory. The kernel begins to write back only when a tenth of the available
- * memory is dirty (vm.dirty_background_ratio): on a host that writes that much, the pages that were written to longest
- * ago lose their owners.
+ * memory is dirty (vm.dirty_background_ratio). On a host with that many dirty pages, the pages that were written to
+ * longest ago lose their owners.
  */
 const DIRTY_SHARE = 20;
 
-/** Computes the maximum number of pages that wait for write-back at a time, each with its owner. */
+/** Returns the capacity of the map of dirty pages. Each page that waits for write-back has an entry with its owner. */
 function computeDirtyPagesMax(): number {
   const pages = Math.floor(totalmem() / PAGE_BYTES / DIRTY_SHARE);
   return Math.min(DIRTY_PAGES_MAX, Math.max(DIRTY_PAGES_MIN, pages));
 }
 
-/** The entries are struct http_process: bpf/http_process.bpf.h. */
+/** Writes entries of struct http_process to `map`: bpf/http_process.bpf.h. */
 export function createRequestReading(map: BpfMap): RequestReading {
   const encodeKey = (pid: number) => new Uint8Array(Uint32Array.of(pid).buffer);
   return {
@@ -264,7 +271,7 @@ export function createRequestReading(map: BpfMap): RequestReading {
 
 type WatchThreads = (program: RunningProgram, place: ThreadLocal) => void;
 
-/** The entries are struct otel_process, by thread group: bpf/otel.bpf.h. */
+/** Writes entries of struct otel_process to `map`, by thread group: bpf/otel.bpf.h. */
 function createThreadWatcher(map: BpfMap, inUse: BpfMap): WatchThreads {
   return ({ pid, startNs, execId }, place) => {
     const moduleId = place.mode === 'static' ? 0 : place.moduleId;
@@ -275,7 +282,7 @@ function createThreadWatcher(map: BpfMap, inUse: BpfMap): WatchThreads {
   };
 }
 
-/** Returns the path of the variant for this kernel, which is found through the imports in package.json. */
+/** Returns the path of the BPF object for this kernel. The imports in package.json map its name to a file. */
 function findBpfObjectPath(): string {
   const variant = btfTypeExists('bpf_rdonly_cast') ? 'kreplay_cast' : 'kreplay';
   try {
@@ -285,12 +292,12 @@ function findBpfObjectPath(): string {
   }
 }
 
-/** PROC_PID_INIT_INO in include/linux/proc_ns.h. */
+/** Link of the host's pid namespace: PROC_PID_INIT_INO in include/linux/proc_ns.h. */
 export const ROOT_PID_NAMESPACE = 'pid:[4026531836]';
 
 /**
- * Returns the clocks (`boottime`, `monotonic`) that a time namespace has shifted from the kernel's clocks, which stamp
- * the events.
+ * Returns the clocks (`boottime`, `monotonic`) that a time namespace shifts. Events are stamped with the kernel's own
+ * clocks, which are not shifted.
  */
 export function readShiftedClocks(): string[] {
   const offsets = '/proc/self/timens_offsets';
@@ -328,14 +335,17 @@ function createUnfitError(problems: readonly string[]): UnfitHostError {
   return new UnfitHostError(`this kernel cannot be recorded, it has ${problems.join(', ')}: boot Linux 5.15 or later`);
 }
 
-/** Messages for errors that say nothing about the kernel: which resource ran out, and what to do. */
+/**
+ * Messages for exhausted resources, which do not mean that the kernel is unsuitable: which resource ran out, and what
+ * to do.
+ */
 const SHORTAGES: Readonly<Record<string, string>> = {
   EMFILE: 'this process may not open more files; raise its limit (ulimit -n, LimitNOFILE= of the unit) to 256 or more',
   ENFILE: 'the host has no more open files to give; raise the sysctl fs.file-max',
   ENOMEM: 'there is not enough memory; give a smaller --ring-size',
 };
 
-/** Codes of errors that may be gone at the next start. */
+/** Codes of temporary errors: the next start may succeed. */
 const PASSING = new Set(['EAGAIN', 'EBUSY', 'EINTR', 'ENOSPC']);
 
 function explainLoadError(error: unknown): unknown {

@@ -1,19 +1,19 @@
-/** Reads which processes lost markers and names of files, from `process_losses` of bpf/kreplay.bpf.h. */
+/** Reads from `process_losses` of bpf/kreplay.bpf.h which processes lost markers and names of files. */
 import type { BpfMap } from 'libbpf-ts';
 import { createLostServices, type LostByService } from '../attribution/lost_services.ts';
 import type { Processes } from '../attribution/processes.ts';
 
 export interface ProcessLosses {
   /**
-   * Divides the definitions lost since the last call among services, by type. `counts` has the new losses of all
-   * processes, read before this call; it includes the losses in the map.
+   * Divides the definitions lost since the last call among services; the keys are record types. `counts` has all new
+   * losses by record type, including the losses in the map. It must be read before this call.
    */
   take(counts: ReadonlyMap<number, number>): Map<number, LostByService>;
 }
 
 interface TypeLosses {
   lost: ReturnType<typeof createLostServices>;
-  /** Losses that the map already had but `counts` did not yet include; `counts` of the next call includes them. */
+  /** Losses that the map already had but `counts` did not yet include. The next `counts` will include them. */
   ahead: number;
 }
 
@@ -41,7 +41,7 @@ export function createProcessLosses(
       const [id, type] = Array.from(new BigUint64Array(key.slice().buffer), Number) as [number, number];
       const total = Number(value[0]);
       const before = totals.get(`${id} ${type}`) ?? 0;
-      // The losses of a process that the map has evicted start from 0 when it comes again.
+      // If the map evicted the process and added it again, the count has restarted from 0.
       const more = total < before ? total : total - before;
       now.set(`${id} ${type}`, total);
       if (more === 0) continue;

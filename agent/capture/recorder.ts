@@ -1,7 +1,7 @@
 /**
  * One pass of the recorder: ring -> columns -> owners -> recording.
  *
- * The event ring is drained before the definition ring: a program submits a definition before the first event that
+ * The event ring is drained before the definition ring: a BPF program submits a definition before the first event that
  * refers to it, so every reference of the drained events can be resolved.
  */
 import type { BpfMap } from 'libbpf-ts';
@@ -47,8 +47,8 @@ import { createProcessLosses, type ProcessLosses } from './process_losses.ts';
 import type { WallClock } from './wall_clock.ts';
 
 /**
- * Size of the buffer, enough for about 10,000 events: at most this much is copied out before definitions are read
- * again. The buffer fits the processor's caches, and a pass takes some milliseconds.
+ * Size of the buffer for drained events, enough for about 10,000. A pass copies at most this much before it reads the
+ * definitions. The buffer fits the processor's caches, and a pass takes some milliseconds.
  */
 const BUFFER_BYTES = 1 << 20;
 /** Maximum number of events that the buffer can hold. */
@@ -57,19 +57,22 @@ const BUFFER_ROWS_MAX = Math.floor(BUFFER_BYTES / Math.min(...EVENTS.map(({ size
 export interface Recorder {
   /**
    * Moves the contents of the rings into the recording's open part. Returns the number of bytes taken out of the event
-   * ring, or undefined while the writer has no room: the ring keeps the events, and counts those that it cannot keep.
+   * ring; undefined while the writer has no room. Meanwhile, the ring keeps events, and counts events that do not fit.
    */
   drain(): number | undefined;
-  /** Finds the calls and requests in progress, before `drain`; returns the result of `takeSnapshot` of `InProgress`. */
+  /**
+   * Finds the calls and requests in progress; must be called before `drain`. Returns the result of `takeSnapshot` of
+   * `InProgress`.
+   */
   findInProgress(): ReturnType<InProgress['takeSnapshot']>;
   /**
-   * Passes the calls and requests still in progress to the writer, before a flush. `isDrained`: everything that the
-   * rings held at the last snapshot has been taken out of them.
+   * Passes the calls and requests still in progress to the writer, before a flush. `isDrained`: whether everything that
+   * the rings held at the last snapshot has been drained.
    */
   settleInProgress(isDrained: boolean): void;
   /**
    * Checks a few of the processes that may publish OpenTelemetry's contexts, if any are due. Not part of `drain`,
-   * because passes are too rare for these checks while nothing is recorded.
+   * because `drain` is called too rarely while nothing is recorded.
    */
   checkPublishers(nowMs: number): void;
   /** Sets which events are recorded from now on. */
@@ -130,7 +133,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
     }
   }
 
-  /** Forgets old bios when their map is full: bios that the filter leaves out are in no snapshot, but take room. */
+  /**
+   * Removes old bios when their map is full. Bios that the filter leaves out are in no snapshot, but also fill the map.
+   */
   function makeRoomForBios(losses: readonly LossCount[]): void {
     const isFull = losses.some(({ cause, eventType }) => cause === 'no_memory' && eventType === 'block_io');
     if (!isFull || drainedBootNs < nextRoomBootNs) return;
@@ -139,11 +144,12 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
 
   /**
-   * Must run before owners are resolved: a context whose end was lost must not be trusted any longer.
+   * Returns the new losses of the kernel side and their time range. Must run before owners are resolved, because a
+   * context whose end was lost must no longer be used.
    *
-   * The losses that a call counts happened after the previous call read the clock and before this call last reads it:
-   * the agent can be delayed between any two steps. The times are taken from the boot clock, which cannot be set: the
-   * events that were not lost get their wall time from it as well (test/kernel/loss_times.root.test.ts).
+   * The range begins when the previous call read the clock and ends when this call last reads it: the agent can be
+   * delayed between any two steps. The times are from the boot clock, which cannot be set and which also gives recorded
+   * events their wall-clock time (test/kernel/loss_times.root.test.ts).
    */
   function takeKernelLosses() {
     const from = drainedBootNs;
@@ -173,7 +179,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
   return {
     drain() {
       if (writer.freeRows() < BUFFER_ROWS_MAX) {
-        // If the definition ring were full, a traced program's calls would be slower, and would be counted as nameless.
+        // Drains the definitions even now: a full definition ring would slow down traced programs, and definitions
+        // would be lost.
         definitions.drain();
         return undefined;
       }
@@ -220,12 +227,15 @@ export function createRecorder(options: RecorderOptions): Recorder {
   };
 }
 
-/** Builds the counts of losses whose event type is unknown. */
+/** Returns the counts above 0 as losses whose event type is unknown. */
 function buildUntypedLosses(counts: readonly [LossCause, number][]): LossCount[] {
   return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
 }
 
-/** Divides losses of processes among services. `areAnyones`: markers of unknown or trusted writers were lost, too. */
+/**
+ * Divides losses of processes among services. `areAnyones`: whether markers of unknown or trusted writers were lost,
+ * too.
+ */
 function shareOutLosses(losses: readonly KernelLossCount[], processLosses: ProcessLosses) {
   const ofProcesses = losses.filter(isOfProcess);
   const lost = processLosses.take(new Map(ofProcesses.map(({ recordType, count }) => [recordType, count])));
@@ -250,7 +260,7 @@ function buildServiceLosses(cause: LossCause, lost: LostByService = new Map()): 
 }
 
 interface RecordingFilter {
-  /** Whether the filter can leave out any process. */
+  /** Whether the filter leaves out any processes, so that each record must be checked. */
   asks: boolean;
   minDurationNs: number;
   service(service: string): boolean;
@@ -269,14 +279,14 @@ const EVERYTHING: RecordingFilter = {
   dataOwner: () => true,
 };
 
-/** Minimum interval between searches for old bios: visiting all of them takes some 10 ms. */
+/** Minimum interval between searches for old bios. A search visits all bios, which takes about 10 ms. */
 const ROOM_EVERY_NS = 60e9;
 
 /**
- * Forgets bios that have waited for a request for too long, and would occupy the map forever.
+ * Removes bios that have waited too long for a request and would stay in the map forever.
  *
  * @param beforeNs CLOCK_BOOTTIME
- * @returns when each of them was queued
+ * @returns the times at which the removed bios were queued
  */
 function forgetBios({ waitingBios, forgetBio }: Probes, beforeNs: number): number[] {
   const value = new Uint8Array(waitingBios.info.valueSize);
@@ -289,7 +299,7 @@ function forgetBios({ waitingBios, forgetBio }: Probes, beforeNs: number): numbe
   return forgotten;
 }
 
-/** Creates the tables that events refer to. */
+/** Creates the tables that resolve the references in events. */
 function createTables({ probes, writer, clock, ...options }: RecorderOptions, wanted: RecordingFilter) {
   const { oldestIds, nameId } = writer;
   const { watchThreads, watchRequests } = probes;
@@ -346,7 +356,10 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
 /* Reads the kernel's loss counters and reports what was lost since the last call. */
 
 export interface LossCount extends LossReason {
-  /** Null for an unknown type, or for a definition, whose loss leaves events with an unknown owner, process or file. */
+  /**
+   * Null if the type is unknown, or if a definition was lost, which leaves events with an unknown owner, process or
+   * file.
+   */
   eventType: EventType | null;
   count: number;
 }

@@ -1,5 +1,6 @@
 /**
- * Checks what a kernel must have for anything to be recorded. Each feature is probed; none is inferred from a version.
+ * Checks that the kernel has the features that recording requires. Each feature is probed; none is inferred from a
+ * version.
  */
 import { type Features, features } from 'libbpf-ts';
 import { findTracepointProblems, REQUIRED_TRACEPOINTS } from './tracepoints.ts';
@@ -16,8 +17,9 @@ const REQUIRED_FEATURES: Partial<Record<keyof Features, string>> = {
 };
 
 /**
- * Returns the names of missing features.
- * @throws BpfError EPERM without CAP_BPF; without CAP_PERFMON, features that exist may seem to be missing
+ * Returns the names of missing features. Without CAP_PERFMON, existing features may seem to be missing.
+ *
+ * @throws BpfError EPERM without CAP_BPF
  */
 export function findMissingFeatures(): string[] {
   const found = features();
@@ -26,8 +28,8 @@ export function findMissingFeatures(): string[] {
 }
 
 /**
- * Returns `no tracepoint ...` or `a tracepoint ... with ...`. Programs read arguments by position, so other arguments
- * would yield wrong data.
+ * Returns the problems of required tracepoints: `no tracepoint ...` or `a tracepoint ... with ...`. BPF programs read
+ * arguments by position, so a wrong number of arguments would yield wrong data.
  */
 export function findWrongTracepoints(): string[] {
   return findTracepointProblems(REQUIRED_TRACEPOINTS).filter((problem) => problem !== undefined);

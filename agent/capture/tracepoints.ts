@@ -9,13 +9,13 @@ export interface Tracepoint {
   /** Number of arguments that the programs read, by position. */
   reads: number;
   /**
-   * Whether additional arguments make the tracepoint unusable: kernels with more arguments pass another one first
-   * (block layer before 5.11, a54895fa057c).
+   * Whether additional arguments make the tracepoint unusable. In the block layer before Linux 5.11 (a54895fa057c), the
+   * additional argument comes first.
    */
   noMore?: boolean;
 }
 
-/** Tracepoints without which recording is impossible: all are needed. */
+/** Tracepoints that recording requires. */
 export const REQUIRED_TRACEPOINTS: readonly Tracepoint[] = [
   { name: 'sys_enter', reads: 2 },
   { name: 'sys_exit', reads: 2 },

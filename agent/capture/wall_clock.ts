@@ -1,37 +1,40 @@
 /**
- * Converts kernel times to wall-clock times: CLOCK_BOOTTIME + an offset that is measured repeatedly.
+ * Converts kernel times to wall-clock times: CLOCK_BOOTTIME + an offset, which is measured repeatedly.
  *
- * The offset in use changes only when the measured one differs by more than the measurement's noise, so that events
+ * The offset in use changes only when a measured offset differs by more than the measurement's noise, so that events
  * keep their order. Each change is recorded, and times already written never change.
  */
 import { readClocks } from 'libbpf-ts/kernel';
 import type { ClockStep } from '../recording/format/losses.ts';
 
-/** Maximum change that is noise: a measurement is accurate to some 100 ns, and NTP slews by up to 500 us a second. */
+/**
+ * Changes up to this size count as noise: a measurement is accurate to some 100 ns, and NTP slews by up to 500 us a
+ * second.
+ */
 const NOISE_NS = 1000n;
-/** Minimum change that is a step: the clock was set. */
+/** Changes from this size on count as a step: the clock was set. */
 const STEP_NS = 1_000_000n;
 
 /**
- * Minimum time that CLOCK_BOOTTIME must gain on CLOCK_MONOTONIC, which stops while the node sleeps, to count as sleep:
- * on a busy node, the reader may be delayed between reading the two clocks.
+ * Minimum time that CLOCK_BOOTTIME must gain on CLOCK_MONOTONIC, which stops during sleep, to count as sleep of the
+ * node. A smaller gain may come from a delay between reading the two clocks.
  */
 const SUSPEND_NS = 500_000_000n;
 
 export interface WallClock {
   /** The offset in use, as the low and high word of a 64-bit integer. */
   readonly offsetWords: Uint32Array;
-  /** Measures the offset; returns the change if the offset moved or the node has slept. */
+  /** Measures the offset. Returns the change if the offset moved or the node has slept. */
   measure(): ClockStep | undefined;
   /** The current wall-clock time, in nanoseconds since the epoch. */
   nowNs(): bigint;
   /** The current CLOCK_BOOTTIME, which is the clock of the records. */
   bootNs(): number;
-  /** Converts a time of CLOCK_BOOTTIME to wall-clock time, by the offset in use, as for events. */
+  /** Converts a time of CLOCK_BOOTTIME to wall-clock time with the offset in use, like the times of events. */
   toWallNs(bootNs: number): bigint;
 }
 
-/** Fills [CLOCK_REALTIME, CLOCK_BOOTTIME, uncertainty, CLOCK_MONOTONIC] in nanoseconds. */
+/** Fills `into` with [CLOCK_REALTIME, CLOCK_BOOTTIME, uncertainty, CLOCK_MONOTONIC] in nanoseconds. */
 export type ReadClocks = (into: BigInt64Array) => void;
 
 export function createWallClock(read: ReadClocks = readClocks): WallClock {

@@ -1,4 +1,4 @@
-/** Parses sizes as people write them. */
+/** Parses sizes with units. */
 
 const UNIT_BYTES: Readonly<Record<string, number>> = {
   B: 1,

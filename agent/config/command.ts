@@ -10,7 +10,7 @@ import { showPlace } from './toml_file.ts';
 export interface SectionCommand {
   /** Adds the command's options. */
   declare: (command: Command) => Command;
-  /** Runs the checks for which all settings must be known; throws or returns the problem. */
+  /** Runs the checks that need all settings. Throws AgentError or returns the problem. */
   check: (flags: Record<string, unknown>) => string | undefined;
 }
 
@@ -59,7 +59,7 @@ export function createConfigCommand(commands: SectionCommands): Command {
   return command.addCommand(validate).addCommand(print);
 }
 
-/** Declares all sections, as the commands do. */
+/** Returns the options of all sections, as the commands declare them. */
 export function collectSections(commands: SectionCommands): Sections {
   const declareSection = (name: SectionName) => listDeclared(commands[name].declare(new Command(name)));
   return new Map((Object.keys(commands) as SectionName[]).map((name) => [name, declareSection(name)]));
@@ -78,7 +78,9 @@ function checkEach(commands: SectionCommands, { sections }: ReadConfiguration): 
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
 }
 
-/** A file named in the configuration may be wrong, too, which is reported by an exception. */
+/**
+ * Returns the problem of a section. An AgentError is a problem, too: a file named in the configuration may be invalid.
+ */
 function findSectionProblem({ check }: SectionCommand, flags: Record<string, unknown>): string | undefined {
   try {
     return check(flags);
@@ -105,7 +107,7 @@ function formatSettingLine(resolved: Resolved, withOrigin: boolean): string {
 function encodeToml(raw: RawValue, isInteger: boolean): string {
   if (typeof raw === 'boolean') return String(raw);
   if (typeof raw === 'object') return `[${raw.map((item) => encodeToml(item, isInteger)).join(', ')}]`;
-  // A basic string of TOML is a string of JSON, except that DEL must be escaped.
+  // A JSON string is also a basic string of TOML, except that TOML requires DEL to be escaped.
   return isInteger ? raw : JSON.stringify(raw).replaceAll('\x7f', '\\u007f');
 }
 

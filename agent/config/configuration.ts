@@ -1,4 +1,4 @@
-/** The configuration of a command: its settings at start, and again at SIGHUP. */
+/** Reads the configuration of a command at its start, and again at SIGHUP. */
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { ConfigError } from './errors.ts';
@@ -13,11 +13,13 @@ export const DATA_DEFAULT = './data';
 
 export type Sections = ReadonlyMap<SectionName, readonly Declared[]>;
 
-/** Environment variable that names the file, like `--config`. */
+/** Environment variable that names the configuration file, like `--config`. */
 export const CONFIG_VARIABLE = 'KREPLAY_CONFIG';
 
 export interface Configuration {
-  /** If two sections set an option of the same name, the section declared last counts. */
+  /**
+   * Adds the options of a section. If two sections set an option of the same name, the section declared last counts.
+   */
   declare(section: SectionName, declared: readonly Declared[]): Configuration;
   /**
    * Reads the files again and returns the flags to use from now on. Logs changes that need a restart. Throws
@@ -32,7 +34,7 @@ export interface ReadConfiguration {
   sections: Map<SectionName, Resolved[]>;
 }
 
-/** Throws a ConfigError that lists everything that is wrong. */
+/** Reads and checks the configuration. Throws a ConfigError that lists every problem. */
 export function readConfiguration(
   sections: Sections,
   { file, flags, environment }: { file: string | undefined } & Omit<Sources, 'entries'>,
@@ -43,7 +45,7 @@ export function readConfiguration(
   const resolved = new Map<SectionName, Resolved[]>();
   for (const [section, declared] of sections)
     resolved.set(section, resolve(section, declared, { flags, environment, entries }, problems));
-  // A wrong shared key is reported once, although it is wrong in each section.
+  // Reports the problem of a shared key once, although each section has it.
   if (problems.length > 0) throw new ConfigError([...new Set(problems)].join('\n'));
   return { paths: files.map(({ path }) => path), sections: resolved };
 }
@@ -64,8 +66,8 @@ export function addConfigOption(command: Command): Command {
 }
 
 /**
- * Adds `--data` to commands that read an agent's recordings; its default is the folder in the agent's configuration. No
- * other setting concerns these commands, and so a wrong value of another setting does not make them fail.
+ * Adds `--data` to a command that reads an agent's recordings. The default is the folder in the agent's configuration.
+ * Other settings do not concern the command, so wrong values of them are ignored.
  */
 export function addDataFolderOption(command: Command, description: string): Command {
   const setting = new Setting('--data <folder>', description).default(
@@ -73,7 +75,7 @@ export function addDataFolderOption(command: Command, description: string): Comm
     `the agent's, else "${DATA_DEFAULT}"`,
   );
   command.addOption(setting.shared()).hook('preAction', (_command, asked) => {
-    // `--recording` may be given instead.
+    // Without `--data` and `--recording`, the folder comes from the configuration.
     if (asked.getOptionValueSource('data') !== 'default' || asked.getOptionValue('recording') !== undefined) return;
     const { entries } = collectEntries(readConfigFiles(process.env[CONFIG_VARIABLE] || undefined));
     const problems: string[] = [];
@@ -85,7 +87,7 @@ export function addDataFolderOption(command: Command, description: string): Comm
   return command;
 }
 
-/** Must be called before the command gets hooks that look at its options. */
+/** Connects a command to its configuration. Must be called before the command gets hooks that read its options. */
 export function attachConfiguration(command: Command): Configuration {
   const sections = new Map<SectionName, readonly Declared[]>();
   const flags = new Map<string, unknown>();
@@ -128,7 +130,10 @@ export function attachConfiguration(command: Command): Configuration {
 
 /* Reports unknown keys in a file: a misspelt key must not be ignored. */
 
-/** Returns lines for the user. A section that is not in `sections` belongs to another command. */
+/**
+ * Returns a message for each unknown key. Keys of a section that is not in `sections` belong to another command and are
+ * not checked.
+ */
 function findUnknownKeys(
   entries: readonly TomlEntry[],
   sections: ReadonlyMap<SectionName, readonly Declared[]>,
@@ -136,7 +141,7 @@ function findUnknownKeys(
   const told = new Set<string>();
   return entries.flatMap((entry) => {
     const problem = findKeyProblem(entry, sections);
-    // An unknown table is reported once, not for each of its keys.
+    // Reports an unknown table once, not for each of its keys.
     const key = `${entry.place.path} ${entry.keys.slice(0, isSection(entry.keys[0]) ? 2 : 1).join('.')}`;
     if (problem === undefined || told.has(key)) return [];
     told.add(key);
@@ -178,12 +183,12 @@ function isSection(key: string | undefined): key is SectionName {
 /* Reports environment variables that look like a misspelt setting: they must not be ignored. */
 
 /**
- * Maximum number of wrong letters. Other software may use similar names: Kubernetes passes a service "kreplay-agent" to
- * pods in KREPLAY_AGENT_SERVICE_HOST, KREPLAY_AGENT_PORT and more.
+ * Maximum number of wrong letters. It is small, because other software uses similar names: Kubernetes passes a service
+ * "kreplay-agent" to pods in KREPLAY_AGENT_SERVICE_HOST, KREPLAY_AGENT_PORT and more.
  */
 const WRONG_LETTERS_MAX = 2;
 
-/** Returns lines for the user. */
+/** Returns a message for each misspelt variable. */
 function findUnknownVariables(
   environment: NodeJS.ProcessEnv,
   sections: ReadonlyMap<SectionName, readonly Declared[]>,

@@ -6,7 +6,7 @@ export interface HelpEnd {
   notes?: string;
   /** Commands as a user types them, without a prompt. */
   examples: readonly string[];
-  /** Meanings by exit code; `other` stands for all codes that are not listed. Default: EXIT_CODES. */
+  /** The meaning of each exit code; `other` stands for all codes that are not listed. Default: EXIT_CODES. */
   exitCodes?: Readonly<Record<string, string>>;
 }
 

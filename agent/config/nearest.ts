@@ -1,6 +1,6 @@
-/** "Did you mean": finds the known name closest to a misspelt one. */
+/** Finds the known name that is closest to a misspelt name, for "did you mean". */
 
-/** Maximum share of a name's letters that may be wrong. */
+/** Maximum share of wrong letters in a name. */
 const WRONG_SHARE = 0.4;
 
 export function findNearest(
@@ -19,7 +19,7 @@ function normalizeName(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
 
-/** Edit distance: letters inserted, deleted, replaced, or swapped with their neighbour. */
+/** Returns the edit distance: the number of letters inserted, deleted, replaced, or swapped with their neighbour. */
 function countEdits(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);

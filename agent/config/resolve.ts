@@ -14,7 +14,7 @@ export interface Resolved {
   declared: Declared;
   /** Value of the type that the command expects. */
   value: unknown;
-  /** Value as text; undefined if the setting is not set and has no default. */
+  /** The value as written; undefined for a flag, and for a setting that is not set and has no default. */
   raw: RawValue | undefined;
   origin: Origin;
 }
@@ -26,7 +26,7 @@ export interface Sources {
   entries: readonly TomlEntry[];
 }
 
-/** Resolves the settings of one section. Adds a line for the user to `problems` for each unusable setting. */
+/** Resolves the settings of one section. Adds a message to `problems` for each unusable value. */
 export function resolve(
   section: SectionName,
   declared: readonly Declared[],
@@ -46,7 +46,9 @@ export function resolve(
 
 type OptionValue = Pick<Resolved, 'value' | 'raw' | 'origin'>;
 
-/** Ignores empty variables, which files of environment variables contain. */
+/**
+ * Reads a setting from the environment. Ignores empty variables, which files of environment variables often contain.
+ */
 function readEnvironmentSetting(
   environment: NodeJS.ProcessEnv,
   section: SectionName,
@@ -77,7 +79,7 @@ const SWITCH = z.stringbool({
 
 const JSON_LIST = createTextSchema(parseJson, 'it begins with [ but is not a list in JSON, such as ["a","b"]');
 
-/** The text is `true`, `16`, `a,b`, or a list in JSON for names that contain a comma. */
+/** Parses the text of a variable: `true`, `16`, `a,b`, or a list in JSON for names that contain a comma. */
 function parseRawValue(text: string, { setting, negatable }: Declared): RawValue | { wrong: string } {
   const isSwitch = setting.isBoolean() || (negatable && text === 'false');
   if (!isSwitch && !setting.isList) return text;
@@ -135,7 +137,7 @@ function parseEntry({ keys, value, place, valuePlace }: TomlEntry, declared: Dec
   return { value: parsed.value, raw, origin: { from: 'file', ...place } };
 }
 
-/** Returns undefined for a value of another type. */
+/** Converts a TOML value to the setting's form; returns undefined if the value is not of the setting's type. */
 function toRawValue(value: TomlValue, { setting, negatable }: Declared): RawValue | undefined {
   if (value.kind === 'boolean') {
     return setting.isBoolean() || (negatable && !value.value) ? value.value : undefined;

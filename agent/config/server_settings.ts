@@ -11,7 +11,7 @@ const DATABASE = createTextSchema(
 /** Default name of a fleet's database. */
 export const DATABASE_DEFAULT = 'kreplay';
 
-/** `prefix` comes before each option's name; `urls` describes the addresses. */
+/** Adds the settings to a command. `prefix` comes before each option's name; `urls` describes the addresses. */
 export function addServerSettings(command: Command, prefix: '' | 'fleet-', urls: string): Command {
   return command
     .addOption(new Setting(`--${prefix}url <url...>`, urls))

@@ -1,5 +1,5 @@
 /**
- * An option of a long-running command, declared once: it is a flag, an environment variable and a key of the
+ * An option of a long-running command. Declared once, it is a flag, an environment variable and a key of the
  * configuration file. Help, man pages and shell completions come from the same object.
  */
 import { type Command, Option } from 'commander';
@@ -7,23 +7,22 @@ import { z } from 'zod';
 import { createOptionParser, isInteger } from './values.ts';
 
 /**
- * Sections of the file, each named after the command that it configures; `fleet` is for `fleet status` and
- * `fleet retain`.
+ * Sections of the configuration file. Each is named after the command that it configures; `fleet` is for `fleet status`
+ * and `fleet retain`.
  */
 export const SECTIONS = ['agent', 'daemon', 'ship', 'fleet', 'watch'] as const;
 
 export type SectionName = (typeof SECTIONS)[number];
 
-/** Keys outside the sections. Commands whose section has none of them read the same files. */
+/** Keys outside the sections. Every command accepts them in its files, even if it does not use them. */
 export const SHARED_KEYS: readonly string[] = ['data', 'log-level', 'log-format'];
 
-/** Value as it is written in a file or was given as text. */
+/** The value of a setting as it is written in a file or was given as text. */
 export type RawValue = boolean | string | readonly string[];
 
 export class Setting extends Option {
   /**
-   * Schema for the value, or for each item of a list: turns a flag's text into the command's value. Switches do not
-   * need one.
+   * Schema of the value, or of each item of a list. It turns a text into the command's value. Switches do not use it.
    */
   schema: z.ZodType<unknown, string> = z.string();
   /** Whether the setting is also a key outside the sections, for all commands. */
@@ -70,7 +69,7 @@ export class Setting extends Option {
     return isInteger(this.schema);
   }
 
-  /** The default value as text; undefined if there is none, or if it depends on other things. */
+  /** The default value as text; undefined if there is no default, or if the command computes it. */
   get defaultRaw(): RawValue | undefined {
     if (this.defaultValue === undefined) return undefined;
     return typeof this.defaultValue === 'boolean'
@@ -80,8 +79,8 @@ export class Setting extends Option {
 }
 
 /**
- * Environment variable such as `KREPLAY_AGENT_RING_SIZE`; a shared setting also has one without section,
- * `KREPLAY_DATA`.
+ * Returns the name of an environment variable, such as `KREPLAY_AGENT_RING_SIZE`. A shared setting also has a variable
+ * without the section, `KREPLAY_DATA`.
  */
 export function nameVariable(setting: Setting, section?: SectionName): string {
   return ['kreplay', ...(section ? [section] : []), setting.key].join('_').replaceAll('-', '_').toUpperCase();

@@ -1,9 +1,9 @@
-/** Reads a configuration file as a list of entries, each with its place. */
+/** Reads a configuration file as a list of entries, each with its line and column. */
 import { type AST, ParseError, parseTOML } from 'toml-eslint-parser';
 
 export interface SourceLocation {
   path: string;
-  /** Line number; lines and columns are counted from 1. */
+  /** Line number. Lines and columns are counted from 1. */
   line: number;
   column: number;
 }
@@ -18,7 +18,7 @@ export interface TomlEntry {
   /** Keys from the outermost table on, such as `['agent', 'ring-size']`. */
   keys: readonly string[];
   place: SourceLocation;
-  /** Undefined for a table, which may be empty. */
+  /** The value; undefined for a table, which may be empty. */
   value: TomlValue | undefined;
   valuePlace: SourceLocation;
 }
@@ -32,7 +32,9 @@ export function showPlace({ path, line, column }: SourceLocation): string {
   return `${path}:${line}:${column}`;
 }
 
-/** A syntax error is reported as the only problem, because the text after it may be misread. */
+/**
+ * Returns the entries of a file. A syntax error is the only problem returned, because the text after it may be misread.
+ */
 export function readEntries(path: string, text: string): { entries: TomlEntry[]; problems: ConfigProblem[] } {
   try {
     const { body } = parseTOML(text).body[0];
@@ -51,7 +53,7 @@ function collectNodeEntries(
 ): TomlEntry[] {
   const place = toSourceLocation(path, node.key);
   if (node.type === 'TOMLTable') {
-    // For `[[a]]`, the number of the table is one of its keys; no setting is such a list.
+    // For `[[a]]`, the index of the table is one of its keys. No setting has such a key, so it is reported as unknown.
     const keys = node.resolvedKey.map(String);
     const table: TomlEntry = { keys, place, value: undefined, valuePlace: place };
     return [table, ...node.body.flatMap((inner) => collectNodeEntries(path, inner, keys))];
@@ -71,7 +73,7 @@ function toTomlValue(path: string, node: AST.TOMLContentNode): TomlValue | undef
       value: toTomlValue(path, item),
       place: toSourceLocation(path, item),
     }));
-    // A table in a list is as wrong as any value that is not a text.
+    // An empty list replaces a table in a list: both are rejected, because the items must be texts or numbers.
     return {
       kind: 'list',
       items: items.map(({ value, place }) => ({ value: value ?? { kind: 'list', items: [] }, place })),

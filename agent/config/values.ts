@@ -1,4 +1,4 @@
-/** Value types of settings and options: zod schemas from the user's text to the command's value. */
+/** Value types of settings and options: zod schemas that convert a user's text to a command's value. */
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { parseDuration } from '../../daemon/base/duration.ts';
@@ -20,7 +20,7 @@ export function createChoiceSchema<const Names extends readonly string[]>(names:
   return z.enum(names, { error: `Allowed choices are ${names.join(', ')}.` });
 }
 
-/** Marks a value that is a number in a file, and not a quoted text. */
+/** Marks a schema whose values are numbers in a file, not quoted texts. */
 export function integer<Schema extends z.ZodType>(schema: Schema): Schema {
   return schema.meta({ type: 'integer' });
 }

@@ -34,9 +34,9 @@ export function createDoctorCommand(): Command {
       'check whether this host can be recorded, what it lacks, and how the owners of events are determined here',
     )
     .option('--data <folder>', 'data folder to check', DATA_DEFAULT);
-  // The host is diagnosed for the agent and the shipper as they are configured.
+  // The checks use the settings of the agent and of the shipper.
   const configuration = attachConfiguration(command);
-  // The agent's section is declared last, so that its data folder and log settings override those of `ship`.
+  // The agent's section is declared last, so that its data folder and log settings override the settings of `ship`.
   configuration.declare('ship', listDeclared(SHIP_SECTION.declare(new Command())));
   configuration.declare('agent', listDeclared(AGENT_SECTION.declare(new Command())));
   addRingSizeOption(command)
@@ -78,7 +78,7 @@ const MARKS: Record<CheckState, string> = { ok: 'ok', warning: 'warn', failed: '
 
 type CheckRow = readonly [mark: string, name: string, text: string];
 
-/** `width` is the terminal's width; without a width, lines are not wrapped. */
+/** `width` is the terminal's width; if it is missing, lines are not wrapped. */
 function formatDiagnosis({ ok, checks, layers }: Diagnosis, width = Number.POSITIVE_INFINITY): string {
   const rows: CheckRow[] = [...checks.map(formatCheckRow), ...layers.map(formatLayerRow)];
   const marks = Math.max(...rows.map(([mark]) => mark.length));

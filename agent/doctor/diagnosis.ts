@@ -1,5 +1,5 @@
 /**
- * Checks everything that recording needs of a host, ordered so that a failure comes before the failures that it causes.
+ * Checks everything that a host needs for recording. A failed check comes before the checks that fail because of it.
  */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -37,7 +37,7 @@ export interface DiagnosisOptions {
   ringBytes: number;
   sampleMs: number;
   retention: RetentionFlags;
-  /** Undefined if this host ships nothing. */
+  /** Settings of the shipper; undefined if this host ships nothing. */
   ship: ShipOptions | undefined;
 }
 
@@ -125,14 +125,14 @@ function diagnoseTrialRing(trial: TrialOutcome): Check {
   return diagnoseSampledRing(trial.sample, trial.ringBytes);
 }
 
-/* Checks whether the maps fit into the kernel memory that this process may have. */
+/* Checks whether the maps fit into the kernel memory that this process may use. */
 
 interface MapMemory {
-  /** Undefined if the maps' memory is unknown. */
+  /** Memory that the maps take; undefined if it is unknown. */
   maps: MapsTaken | undefined;
-  /** Whether the maps are charged to the cgroup, as since Linux 5.11; otherwise RLIMIT_MEMLOCK limits them. */
+  /** Whether the maps are charged to the cgroup (Linux 5.11 and later). Otherwise, RLIMIT_MEMLOCK limits them. */
   isCharged: boolean;
-  /** Undefined if there is no limit. */
+  /** The memory limit; undefined if there is none. */
   limitBytes: number | undefined;
   mayRaiseLimit: boolean;
 }
@@ -179,8 +179,8 @@ export function readMemoryLimit(
 }
 
 /**
- * The limit of a cgroup is the smallest among its own and those of the cgroups above it. If there is none, v1 writes a
- * number larger than the memory of any machine.
+ * Limits from this number on mean that there is no limit: v1 then reports a number larger than the memory of any
+ * machine. The effective limit of a cgroup is the smallest among its own limit and the limits of its ancestors.
  */
 const NO_LIMIT_FROM = 2 ** 60;
 
@@ -197,13 +197,13 @@ function readCgroupLimit(cgroups: CgroupSource): number | undefined {
 function readNumberFile(path: string): number {
   try {
     const value = Number(readFileSync(path, 'utf8'));
-    return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value; // The limit is `max`.
+    return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value; // The file contains `max`.
   } catch {
     return Number.POSITIVE_INFINITY;
   }
 }
 
-/* Checks whether the thread with which a daemon plays replays comes before other programs when the CPUs are busy. */
+/* Checks whether a daemon's replay thread has priority over other programs when the CPUs are busy. */
 
 /** The name that native/clock gives its thread. */
 const THREAD_NAME = 'kreplay-clock';
@@ -212,7 +212,7 @@ const MAIN_NAMES = ['MainThread', 'node', 'kreplay'];
 
 interface ClockThread {
   pid: number;
-  /** Content of the thread's `stat` file. */
+  /** Content of the thread's `stat` file in /proc. */
   stat: string;
 }
 
@@ -235,7 +235,7 @@ export function diagnoseReplayClock(threads = findClockThreads()): Check {
   };
 }
 
-/** Fields of proc_pid_stat(5), counted from the state, which follows the name. */
+/** Indices of fields in proc_pid_stat(5), counted from the state, which follows the command name. */
 const NICE_FIELD = 16;
 const POLICY_FIELD = 38;
 const SCHED_FIFO = 1;
@@ -263,7 +263,7 @@ function findClockThreads(): ClockThread[] {
 
 const readProcessName = (folder: string) => readFileIfPresent(`${folder}/comm`).trim();
 
-/** Returns an empty text if the process has ended meanwhile. */
+/** Returns an empty text if the file cannot be read, as when the process has ended. */
 function readFileIfPresent(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -280,17 +280,15 @@ function listFolderNames(folder: string): string[] {
   }
 }
 
-/* Checks the size of the ring, from a sample of this host's events or from what a running agent has seen. */
+/* Checks the size of the ring, from a sample of this host's events or from the report of a running agent. */
 
 const MEBIBYTE = 1 << 20;
-/**
- * Time for which the agent may be kept from draining the ring, by other processes that want the CPU or by a slow disk.
- */
+/** Time for which a busy CPU or a slow disk may keep the agent from draining the ring. */
 const STALL_SECONDS = 2;
-/** Maximum share of a running agent's ring that should be in use, as the next burst may be larger. */
+/** Maximum share of a running agent's ring that may have been in use. The rest is a reserve for larger bursts. */
 const FULL_SHARE = 0.5;
 
-/** Computes the power of two to pass to `--ring-size`. */
+/** Returns the value for `--ring-size`: the smallest power of two, in MiB, that has room for `bytes`. */
 function computeRingMebibytes(bytes: number): number {
   return 2 ** Math.max(0, Math.ceil(Math.log2(bytes / MEBIBYTE)));
 }
@@ -337,7 +335,7 @@ export function diagnoseAgentRing({ ring, recorded, lost, start_time_seconds }: 
 const ANSWER_TIMEOUT_MS = 1000;
 const ANSWER_BYTES_MAX = 1 << 16;
 
-/** Returns undefined if there is no agent, or if the agent does not answer. */
+/** Asks the agent for its report; returns undefined if there is no agent, or if the agent does not answer. */
 async function askAgent(dataFolder: string): Promise<AgentReport | undefined> {
   const socket = connect(join(dataFolder, AGENT_SOCKET));
   const timer = setTimeout(() => socket.destroy(new Error('no answer')), ANSWER_TIMEOUT_MS);
@@ -454,7 +452,7 @@ function diagnoseTracepoints(hasBtf: boolean): Check {
   return { name, state: 'failed', text: wrong.join(', '), advice: OTHER_KERNEL, facts: { wrong } };
 }
 
-/* Checks what this process may do, and what else may prevent it from recording. */
+/* Checks the privileges of this process, and other restrictions that may prevent recording. */
 
 function diagnosePrivileges(): Check {
   const missing = findMissingCapabilities(CAPTURE_CAPABILITIES);
@@ -471,7 +469,10 @@ function diagnosePrivileges(): Check {
 
 const LOCKDOWN = '/sys/kernel/security/lockdown';
 
-/** See kernel_lockdown(7). Only one of its two levels, `confidentiality`, hides the kernel's memory from programs. */
+/**
+ * Checks the lockdown level: kernel_lockdown(7). Only the level `confidentiality` prevents BPF programs from reading
+ * kernel memory.
+ */
 export function diagnoseLockdown(path = LOCKDOWN): Check {
   const name = 'lockdown';
   const level = /\[(\w+)\]/.exec(readIfThere(path) ?? '')?.[1];
@@ -485,7 +486,7 @@ export function diagnoseLockdown(path = LOCKDOWN): Check {
   };
 }
 
-/** Settings that restrict only processes without capabilities, and so nothing that the agent does. */
+/** Sysctls that restrict only processes without capabilities, and therefore not the agent. */
 const SYSCTLS = ['kernel.unprivileged_bpf_disabled', 'kernel.perf_event_paranoid'] as const;
 
 function diagnoseSysctls(): Check {

@@ -1,4 +1,4 @@
-/** Checks whether the disk has room for the recording, and whether its file system is fit for one. */
+/** Checks whether the disk has room for the recording, and whether its file system is suitable. */
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { formatBytes, formatThreeDigits } from '../output/amounts.ts';
@@ -9,8 +9,7 @@ import { chooseRetentionLimits, type RetentionFlags } from '../retention_options
 import type { Check } from './check.ts';
 
 /**
- * Size of an event under a busy write load, in bytes. The recording's own average replaces it once there are enough
- * events.
+ * Size of an event under a busy write load, in bytes. Once a recording has EVENTS_MIN events, its own average is used.
  */
 const EVENT_BYTES = 11;
 const EVENTS_MIN = 100_000;
@@ -23,7 +22,7 @@ const REMOTE = /^(nfs|cifs|smb|ceph|fuse|9p|virtiofs|afs|lustre|gpfs|beegfs)/;
 export interface DiskOptions {
   dataFolder: string;
   retention: RetentionFlags;
-  /** Undefined if the rate is unknown. */
+  /** Rate of events; undefined if it is unknown. */
   eventsPerSecond: number | undefined;
 }
 
@@ -86,13 +85,13 @@ function findDiskProblem(
   return undefined;
 }
 
-/** Formats a number of days; from 1000 days on, the exact number does not matter. */
+/** Formats a number of days, as hours if it is small. From 1000 days on, the exact number does not matter. */
 export function formatDays(days: number): string {
   if (days >= 1000) return 'years';
   return days >= 2 ? `${formatThreeDigits(days)} days` : `${formatThreeDigits(days * 24)} hours`;
 }
 
-/** Finds the deepest existing folder: the agent creates the folders below it. */
+/** Returns the deepest existing folder of a path. The agent creates the folders below it. */
 function findExistingFolder(folder: string): string {
   return existsSync(folder) ? realpathSync(folder) : findExistingFolder(dirname(folder));
 }
@@ -117,7 +116,7 @@ function findFileSystem(folder: string): string {
     if (point === undefined || type === undefined) continue;
     const path = point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
     const isAbove = folder === path || folder.startsWith(path === '/' ? '/' : `${path}/`);
-    // A later mount hides an earlier mount at the same place.
+    // A later mount hides an earlier mount at the same mount point.
     if (isAbove && path.length >= length) [found, length] = [type, path.length];
   }
   return found;
@@ -125,7 +124,7 @@ function findFileSystem(folder: string): string {
 
 interface RecordingSize {
   bytes: number;
-  /** Undefined if there are too few events for an average. */
+  /** Average size of an event; undefined if there are too few events. */
   eventBytes: number | undefined;
 }
 

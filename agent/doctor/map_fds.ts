@@ -1,10 +1,10 @@
-/** Reads how much memory this process's maps take, as bpf_map_show_fdinfo() reports it. */
+/** Reads how much memory this process's BPF maps take, as bpf_map_show_fdinfo() reports it. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /** Kernel memory taken by maps. */
 export interface MapsTaken {
   bytes: number;
-  /** False if the maps take more than `bytes`, because the kernel does not count everything. */
+  /** Whether `bytes` is everything; false if the kernel does not count all memory of the maps. */
   isAll: boolean;
 }
 
@@ -37,7 +37,7 @@ export function readOwnMapMemory(): MapsTaken | undefined {
       if (!readlinkSync(`/proc/self/fd/${fd}`).endsWith('bpf-map')) continue;
       fdinfos.push(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'));
     } catch {
-      // This is the descriptor through which the folder was read.
+      // The descriptor with which the folder was read is already closed.
     }
   }
   return sumMapMemory(fdinfos);

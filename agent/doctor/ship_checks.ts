@@ -24,7 +24,7 @@ import type { Check } from './check.ts';
 import { diagnoseOutage, diagnosePositionAccess, type HostFacts, readRecordingEnd } from './ship_recording.ts';
 
 export interface ShipOptions {
-  /** Connection to the replicas of the shard. */
+  /** Settings of the connection to the replicas of the shard. */
   server: ConnectionSettings;
   /** Folder that contains the shipping position. */
   folder: string;
@@ -56,7 +56,7 @@ function readPositionOrProblem(folder: string): { position?: ShippingPosition | 
   }
 }
 
-/** Asks each replica; the version returned is that of the first replica that answers. */
+/** Asks each replica for its version. Returns the version of the first replica that answers. */
 async function diagnoseServers(server: ConnectionSettings): Promise<[Check, ServerVersion | undefined]> {
   const answers: string[] = [];
   const problems: string[] = [];
@@ -131,7 +131,8 @@ async function diagnoseClaim(connection: Connection, folder: string, { dataFolde
   if (recordingId === undefined) return { name, state: 'unknown', text: `there is no recording in ${dataFolder} yet` };
   try {
     const known = await askNode(connection, recordingId, AbortSignal.timeout(ANSWER_MS_MAX));
-    // A shipper notes each report in its position before it sends the report, so the position is read last.
+    // A shipper stores each report in its position before it sends the report. So the position is read after the server
+    // was asked.
     const { position } = readPositionOrProblem(folder);
     const own = position?.recordingId === recordingId ? position : undefined;
     checkClaim(known, recordingId, own ?? { claim: '' });
@@ -153,7 +154,7 @@ function describeError(error: unknown): string {
   throw error;
 }
 
-/* Checks what a shipper's account may do: it should fill the tables and count events there, but read none. */
+/* Checks the rights of a shipper's account: it should insert and count events, but not read them. */
 
 const NAME = 'ship account';
 const QUESTION = { timeoutMs: QUESTION_MS };
@@ -172,7 +173,7 @@ async function diagnoseAccount(connection: Connection, { isCurrent, text: versio
   return { name: NAME, state: 'warning', text, advice };
 }
 
-/** An account that was granted its rights for earlier tables may lack the right to count. */
+/** Checks the right to count events. An account whose rights were granted for earlier tables may lack it. */
 async function diagnoseCounting(connection: Connection): Promise<Check> {
   const closed = 'inserts, and cannot read events';
   if (!(await captureRefusal(() => countNothing(connection)))) return { name: NAME, state: 'ok', text: closed };
@@ -222,7 +223,10 @@ const CONNECT_MS_MAX = 5_000;
 const DAYS_MIN = 14;
 const MS_A_DAY = 86_400_000;
 
-/** Returns no check if TLS is not used. Whether a server is trusted becomes clear when a statement is sent to it. */
+/**
+ * Checks when the certificates expire; returns no check if TLS is not used. Whether a server is trusted is checked
+ * elsewhere, by sending it a statement.
+ */
 async function diagnoseCertificates(settings: ConnectionSettings): Promise<Check[]> {
   const found: { of: string; days: number }[] = [];
   const problems: string[] = [];
@@ -265,7 +269,7 @@ function formatDaysLeft(days: number): string {
 
 const parseCertificateExpiry = (pem: Buffer): Date => new Date(new X509Certificate(pem).validTo);
 
-/** Also works for a server that is not trusted. */
+/** Returns when the server's certificate expires, even if the server is not trusted. */
 async function readServerCertificateExpiry({ host, port }: Replica, settings: ConnectionSettings): Promise<Date> {
   const secureContext = settings.tls && createTlsContext(settings.tls);
   const socket = connectTls({ host, port, rejectUnauthorized: false, ...(secureContext && { secureContext }) });

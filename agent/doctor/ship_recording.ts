@@ -1,4 +1,4 @@
-/** Checks how long this host keeps events for its fleet, and whether the agent knows which events have arrived. */
+/** Checks how long this host keeps events for its fleet, and whether the agent can read which events have arrived. */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { POSITION_FILE } from '../../bpf/schema/ship_report.ts';
@@ -14,14 +14,17 @@ import { formatDays } from './disk.ts';
 export interface HostFacts {
   dataFolder: string;
   retention: RetentionFlags;
-  /** Undefined if the rate of recording is unknown. */
+  /** Growth of the recording; undefined if the rate of recording is unknown. */
   bytesPerDay: number | undefined;
 }
 
-/** Minimum number of days that the recording should last: less may be over before someone has repaired a server. */
+/**
+ * Minimum number of days that the recording should last. With fewer days, it may be full before someone has repaired a
+ * server.
+ */
 const DAYS_MIN = 1;
 
-/** Checks how long the recording lasts without a server, at the present rate. */
+/** Checks how long the recording keeps events while no server accepts them, at the present rate. */
 export function diagnoseOutage(
   position: ShippingPosition | undefined,
   { dataFolder, retention, bytesPerDay }: HostFacts,
@@ -48,7 +51,7 @@ function countWaitingEvents(dataFolder: string, position: ShippingPosition | und
   return countGivenNumbers(position?.recordingId === found.recordingId ? position.number : 0, found.end);
 }
 
-/** Returns undefined if there is no readable recording. */
+/** Returns the recording's id and the number after its last event; undefined if there is no readable recording. */
 export function readRecordingEnd(dataFolder: string): { recordingId: string; end: number } | undefined {
   try {
     const reader = openReader(join(dataFolder, RECORDING_FILE));
@@ -91,8 +94,8 @@ export function diagnosePositionAccess(folder: string, { dataFolder, retention }
 }
 
 /**
- * Returns the file or folder that the recording's owner may not read; undefined if it may read both, or there is no
- * recording.
+ * Returns the file or folder that the recording's owner may not read. Returns undefined if the owner may read both, or
+ * if there is no recording.
  */
 function findUnreadablePath(recording: string, path: string): string | undefined {
   const agent = statSync(recording, { throwIfNoEntry: false });
@@ -104,7 +107,10 @@ function findUnreadablePath(recording: string, path: string): string | undefined
   return needed.find(([place, bit]) => !isAllowed(statSync(place), agent, bit))?.[0];
 }
 
-/** `bit` is the permission's bit for other users: 4 to read, 1 to enter. */
+/**
+ * Whether the mode of a file gives `user` a permission. `bit` is the permission's bit for other users: 4 to read, 1 to
+ * enter.
+ */
 function isAllowed(
   { uid, gid, mode }: { uid: number; gid: number; mode: number },
   user: { uid: number; gid: number },

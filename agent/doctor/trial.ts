@@ -1,5 +1,6 @@
 /**
- * Captures briefly without recording, to find out whether capturing works here, its memory use, and the rate of events.
+ * Captures events briefly without recording them. Finds out whether capturing works on this host, how much memory it
+ * takes, and the rate of events.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FRAME_HEADER_BYTES, type RingReader } from 'libbpf-ts';
@@ -11,13 +12,13 @@ export interface Sample {
   seconds: number;
   events: number;
   bytes: number;
-  /** Rate in the busiest window. */
+  /** Rate in the busiest window of WINDOW_MS. */
   peakBytesPerSecond: number;
 }
 
 export interface Trial {
   attached: readonly string[];
-  /** Undefined if the kernel does not report the maps' memory. */
+  /** Memory that the maps take; undefined if the kernel does not report it. */
   maps: MapsTaken | undefined;
   ringBytes: number;
   sample: Sample;
@@ -26,7 +27,11 @@ export interface Trial {
 const WINDOW_MS = 50;
 const BUFFER_BYTES = 1 << 20;
 
-/** @throws AgentError when capturing does not work here */
+/**
+ * Loads the probes and counts events for `sampleMs`.
+ *
+ * @throws AgentError if capturing does not work here
+ */
 export async function tryCapture(
   cgroupHierarchy: CgroupHierarchy,
   options: { ringBytes: number; sampleMs: number },
@@ -57,8 +62,8 @@ export async function tryCapture(
 }
 
 /**
- * Counts the events in the ring, including events that arrive meanwhile. So that the count ends, it stops at about
- * twice the bytes that the ring held at first.
+ * Counts the events in the ring, including events that arrive meanwhile. Stops at about twice the bytes that the ring
+ * held at first, so that the count ends even in a flood of events.
  */
 function count(ring: RingReader, buffer: Uint8Array): { events: number; bytes: number } {
   const view = new DataView(buffer.buffer);

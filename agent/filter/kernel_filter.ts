@@ -1,4 +1,4 @@
-/** The part of a filter that the kernel side applies before an event costs anything: bpf/filter.bpf.h. */
+/** The part of a filter that the kernel side applies before it spends any work on an event: bpf/filter.bpf.h. */
 import type { BpfMap } from 'libbpf-ts';
 import { readClocks } from 'libbpf-ts/kernel';
 import { FILTER_FLAGS, FILTER_VERDICTS } from '../../bpf/schema/filter.ts';
@@ -10,17 +10,21 @@ export interface FilterMaps {
   settings: BpfMap;
   pids: BpfMap;
   comms: BpfMap;
-  /** Ids of the process definitions whose unlabelled events are not wanted. */
+  /** Ids of the process definitions whose unlabelled events the filter rejects. */
   processes: BpfMap;
 }
 
 export interface KernelFilter {
   /**
-   * Changes the filter while programs run: for a moment, they see some lists of the old filter and some of the new one.
-   * Events that both filters want are recorded throughout, if the maps have room for the lists of both filters.
+   * Changes the filter while BPF programs run. For a moment, they see some lists of the old filter and some of the new
+   * filter. Events that both filters accept are recorded throughout, if the maps have room for the lists of both
+   * filters.
    */
   apply(settings: FilterSettings): void;
-  /** Drops the unlabelled events of a process definition early; they would be left out anyway. */
+  /**
+   * Drops the unlabelled events of a process definition in the kernel. Without this, the recorder would drop them
+   * later.
+   */
   dropProcess(processId: number): void;
   /** Undoes `dropProcess`. */
   keepProcess(processId: number): void;
@@ -33,7 +37,7 @@ const encodePidKey = (pid: string | number) => new Uint8Array(Uint32Array.of(Num
 const encodeProcessKey = (id: number) => new Uint8Array(BigUint64Array.of(BigInt(id)).buffer);
 const DROPPED = Uint8Array.of(1);
 
-/** Encodes a command's name, cut as the kernel cuts it. */
+/** Encodes a command's name, cut to 15 bytes as in the kernel. */
 function encodeCommKey(comm: string): Uint8Array {
   const key = new Uint8Array(COMM_BYTES);
   key.set(Buffer.from(comm).subarray(0, COMM_BYTES - 1));
@@ -64,8 +68,8 @@ export function createKernelFilter(maps: FilterMaps): KernelFilter {
 type EncodeItem = (item: string, verdict: number) => Uint8Array;
 
 /**
- * Encodes `struct filter_pid`. A pid stands for the process that had it when the list first named it: if a filter is
- * read again, it does not apply to the next process with this pid.
+ * Returns a function that encodes `struct filter_pid`. A pid stands for the process that had it when a list first named
+ * the pid. So after a reload, the filter does not apply to a later process with the same pid.
  */
 function createPidValues(): (list: List) => EncodeItem {
   const clocks = new BigInt64Array(4);
@@ -101,7 +105,8 @@ function add(
   const removeRest = () => {
     for (const key of rest.splice(0)) map.delete(key);
   };
-  // The map has no room for both lists: for a moment, even events that both filters want are left out.
+  // The map has no room for both lists, so the other items are removed first. For a moment, even events that both
+  // filters accept are left out.
   if (listed.size + rest.length > map.info.maxEntries) removeRest();
   for (const { key, value } of items) map.set(key, value);
   return removeRest;

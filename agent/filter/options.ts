@@ -1,4 +1,4 @@
-/** `--only-labelled`, `--service` and the like: options for what an agent records. */
+/** Options for what an agent records, such as `--only-labelled` and `--service`. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { EVENTS } from '../../bpf/schema/index.ts';
@@ -29,7 +29,7 @@ const LISTS = {
   pid: ['pids', 'processes'],
 } as const;
 
-/** The duration is checked but remains a text, because a filter file has the same texts. */
+/** The duration is checked but remains a text, as in a filter file. */
 const DURATION_TEXT = z
   .string()
   .refine((text) => parseDuration(text) !== undefined, 'It must be a duration such as 500us or 2ms.');
@@ -69,7 +69,7 @@ export function addFilterOptions(command: Command): Command {
   );
 }
 
-/** Throws an AgentError if a flag or the filter file is wrong. */
+/** Returns the filter of the flags and the filter file. Throws an AgentError if a flag or the file is invalid. */
 export function parseFilterFlags(flags: FilterFlags): FilterSettings {
   const texts: { [Key in keyof FilterTexts]: FilterTexts[Key] | undefined } = {
     only_labelled: flags.onlyLabelled,

@@ -3,13 +3,13 @@ import type { FilterSettings, List } from './settings.ts';
 
 export interface FilteredProcess {
   service: string;
-  /** Undefined if the path is unknown. */
+  /** Path of the cgroup; undefined if it is unknown. */
   cgroupPath: string | undefined;
 }
 
 export function wantsProcess({ services, cgroups }: FilterSettings, { service, cgroupPath }: FilteredProcess): boolean {
   if (!passes(services, (name) => name === service)) return false;
-  // An unknown cgroup may be one that is wanted.
+  // An unknown cgroup may be a wanted cgroup, so the process is accepted.
   return cgroupPath === undefined || passes(cgroups, (path) => isInside(cgroupPath, path));
 }
 
@@ -17,7 +17,10 @@ export function wantsService({ services }: FilterSettings, service: string): boo
   return passes(services, (name) => name === service);
 }
 
-/** Whether the lists of pids and commands, which are about threads, let a request name the process as a data owner. */
+/**
+ * Whether the lists of pids and commands let a request name the process as a data owner. The lists are about threads,
+ * so the process is compared by its pid and by the command name of its program.
+ */
 export function listsProcess({ pids, comms }: FilterSettings, pid: number, executable: string): boolean {
   if (!passes(pids, (item) => item === String(pid))) return false;
   const command = toCommandName(executable);
@@ -26,15 +29,15 @@ export function listsProcess({ pids, comms }: FilterSettings, pid: number, execu
 
 const COMMAND_BYTES_MAX = 15;
 
-/** Returns the name of a thread that has executed the program, cut as the kernel cuts it. */
+/** Returns the kernel's name for a thread that has executed the program: the file name, cut to 15 bytes. */
 function toCommandName(executable: string): string {
   const name = executable.slice(executable.lastIndexOf('/') + 1);
   return Buffer.from(name).subarray(0, COMMAND_BYTES_MAX).toString();
 }
 
 /**
- * A process whose data a request carries: whether the filter wants the process's service and cgroup, and whether the
- * filter's lists of pids and commands accept it.
+ * A process that wrote part of a request's data. `isWanted`: whether the filter accepts the process's service and
+ * cgroup. `isListed`: whether the filter's lists of pids and commands accept the process.
  */
 export interface DataOwner {
   isWanted: boolean;
@@ -42,8 +45,8 @@ export interface DataOwner {
 }
 
 /**
- * Whether a request that is kept because it carries wanted data may name `owner`, whose data it also carries. `label`
- * is the service that the owner's label names: null if the label names none, undefined without a label.
+ * Whether a request may name `owner` as a writer of its data, when the filter has accepted the request. `label` is the
+ * service that the owner's label names: null if the label names none, undefined without a label.
  */
 export function wantsDataOwner(settings: FilterSettings, owner: DataOwner, label: string | null | undefined): boolean {
   if (!owner.isListed) return false;
@@ -51,7 +54,7 @@ export function wantsDataOwner(settings: FilterSettings, owner: DataOwner, label
   return owner.isWanted && !(settings.onlyLabelled && label === undefined);
 }
 
-/** Whether the filter can reject a process; otherwise no process needs to be checked. */
+/** Whether the filter rejects any process; otherwise, no process needs to be checked. */
 export function asksForProcesses({ services, cgroups }: FilterSettings): boolean {
   return [services, cgroups].some(({ only, except }) => only.size > 0 || except.size > 0);
 }
@@ -60,7 +63,7 @@ function passes({ only, except }: List, matches: (item: string) => boolean): boo
   return ![...except].some(matches) && (only.size === 0 || [...only].some(matches));
 }
 
-/** Whether `path` is the path of the cgroup itself or is below it. */
+/** Whether the cgroup at `path` is `cgroup` or is below it. */
 function isInside(path: string, cgroup: string): boolean {
   const folder = cgroup.replace(/\/*$/, '/');
   return `${path.replace(/\/*$/, '/')}`.startsWith(folder);

@@ -1,6 +1,6 @@
 /**
- * Filter settings: what an operator wants recorded, set by flags, by a file that can change while the agent runs, or by
- * both.
+ * Filter settings: which events an operator wants recorded. They come from flags, from a file that can change while the
+ * agent runs, or from both.
  */
 import { readFileSync } from 'node:fs';
 import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
@@ -8,7 +8,8 @@ import { parseDuration } from '../../daemon/base/duration.ts';
 import { AgentError } from '../process/errors.ts';
 
 /**
- * Lists of a filter. If a list's `only` has items, nothing else is recorded; its `except` takes precedence over `only`.
+ * Names of a filter's lists. If a list's `only` has items, events of all other items are left out. `except` takes
+ * precedence over `only`.
  */
 export const LISTS = ['pids', 'comms', 'services', 'cgroups'] as const;
 
@@ -25,7 +26,7 @@ export interface FilterSettings extends Readonly<Record<ListName, List>> {
   eventTypes: ReadonlySet<EventType>;
 }
 
-/** Keys of the filter file, to which the flags are translated. */
+/** Keys of the filter file. The flags are translated to the same keys. */
 export interface FilterTexts {
   only_labelled?: boolean;
   min_duration?: string;
@@ -42,7 +43,7 @@ export interface FilterTexts {
 
 const LIST_KEYS: ReadonlySet<string> = new Set(['event_types', ...LISTS, ...LISTS.map((name) => `except_${name}`)]);
 
-/** Throws an AgentError that says what to write instead of a wrong text. */
+/** Builds the settings from texts. Throws an AgentError that says what to write instead of an invalid text. */
 export function filterSettings(texts: FilterTexts): FilterSettings {
   const known = EVENTS.map(({ name }) => name);
   for (const name of texts.event_types ?? []) {
@@ -96,7 +97,7 @@ function readJson(path: string): unknown {
   }
 }
 
-/** Returns what the value must be; undefined if the value is right. */
+/** Returns a description of what the value must be; undefined if the value is valid. */
 function findUnmetExpectation(key: string, value: unknown): string | undefined {
   if (key === 'only_labelled') return typeof value === 'boolean' ? undefined : 'true or false';
   if (key === 'min_duration') return typeof value === 'string' ? undefined : 'a text such as "2ms"';

@@ -53,7 +53,7 @@ interface InitFlags extends ChangeFlags {
   accountPrefix: string;
 }
 
-/** Bounds of the length of a bucket: the minimum of the design, and the most that a page should have to read. */
+/** Bounds of a bucket's length. The upper bound limits the number of rows that a page has to read. */
 const BUCKET_NS_MIN = 1_000_000_000n;
 const BUCKET_NS_MAX = 3_600_000_000_000n;
 
@@ -167,7 +167,7 @@ async function runInit(flags: InitFlags): Promise<void> {
   }
 }
 
-/** Throws unless all servers agree, before anything is changed on any of them. */
+/** Returns the layout that all servers agree on. Throws if they disagree, before any server is changed. */
 function chooseAgreedLayout(
   servers: readonly Server[],
   { database, ...wanted }: WantedLayout & { database: string },
@@ -228,11 +228,11 @@ async function runStatus(flags: Omit<ServerFlags, 'url'> & { url?: string[] }): 
   }
 }
 
-/* Passwords of a fleet's accounts: a folder with one file for each account, made if missing. */
+/* Reads or makes the passwords of a fleet's accounts: a folder with one file for each account. */
 
 const PASSWORD_BYTES = 24;
 
-/** Returns hashes, because a server logs the statements that contain them. Throws a UserError. */
+/** Returns hashes instead of passwords, because a server logs the statements that contain them. Throws a UserError. */
 function computePasswordHashes(folder: string, prefix: string): PasswordHashes {
   return new Map(ROLES.map((role) => [role, hashPassword(readOrCreatePassword(join(folder, prefix + role)))]));
 }
@@ -260,7 +260,7 @@ interface RetainFlags extends Omit<ServerFlags, 'url'> {
   dryRun: boolean;
 }
 
-/** Adds everything to the command `retain`. */
+/** Adds the description, options and action to the command `retain`. */
 function defineRetainCommand(command: Command): Command {
   command.description('drop the oldest hours of all tables: by age, and while a disk is short');
   addFleetConfiguration(command, addFleetSettings);

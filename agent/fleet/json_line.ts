@@ -1,6 +1,9 @@
 /** The JSON output of `kreplay fleet`. */
 
-/** Prints one line, so that the lines of several servers are NDJSON; integers of 64 bits are written in full. */
+/**
+ * Prints a value as one line, so that the lines of several servers are NDJSON. Writes bigints as numbers with all
+ * digits.
+ */
 export function printJsonLine(value: unknown): void {
   // Node has `JSON.rawJSON`; TypeScript's library does not declare it yet.
   const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };

@@ -1,4 +1,4 @@
-/** Options of `kreplay fleet`: the servers, and the account to use at them. */
+/** Options of `kreplay fleet`: the servers, and the account to use on them. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type ConnectionSettings, parseReplicaUrl } from '../clickhouse/connection/settings.ts';
 import { isIdentifier } from '../clickhouse/statements/sql.ts';
@@ -55,7 +55,7 @@ export function parseIdentifier(text: string): string {
   throw new InvalidArgumentError('must be a name of letters, digits and "_"');
 }
 
-/** Returns settings for each server by itself, because tables are made on every server. */
+/** Returns separate settings for each server, because tables are made on every server. */
 export function buildServerSettings(flags: ServerFlags): ConnectionSettings[] {
   const { url, database, user, passwordFile, tlsCa: ca, tlsCert: cert, tlsKey: key } = flags;
   return url.map((one) => ({ urls: [one], database, user, passwordFile, tls: { ca, cert, key } }));

@@ -16,13 +16,13 @@ const FREE = createTextSchema((text) => {
   return percent === undefined ? undefined : Number(percent);
 }, 'must be a percentage of the disk, such as 15%, or 0% to look at the age only');
 
-/** Used by `kreplay config`. */
+/** The section as `kreplay config` checks it. */
 export const FLEET_SECTION = {
   declare: addFleetSettings,
   check: () => undefined,
 };
 
-/** Adds all settings of the section: those of the servers, and what `kreplay fleet retain` keeps. */
+/** Adds all settings of the section: the servers' settings, and the limits of `kreplay fleet retain`. */
 export function addFleetSettings(command: Command): Command {
   return addFleetServers(command)
     .addOption(new Setting('--age <duration>', 'drop what is older, such as 7d (default: no limit)').takes(AGE))
@@ -37,14 +37,16 @@ export function addFleetServers(command: Command): Command {
   return addServerSettings(command, '', 'servers of the fleet, at least one of each shard');
 }
 
-/** Adds `--config`, and those settings of the section that the command has. */
+/** Adds `--config`, and the settings of the section that `withSettings` adds. */
 export function addFleetConfiguration(command: Command, withSettings: (command: Command) => Command): Command {
   const configuration = attachConfiguration(command);
   configuration.declare('fleet', listDeclared(addFleetSettings(new Command())));
   return addConfigOption(withSettings(command));
 }
 
-/** Throws a ConfigError if neither flags nor files name a server, or if an address is not valid. */
+/**
+ * Returns the addresses. Throws a ConfigError if neither flags nor files name a server, or if an address is invalid.
+ */
 export function checkServerUrls(url: readonly string[] | undefined): string[] {
   if (!url || url.length === 0)
     throw new ConfigError('there is no server: pass --url, or set `url` in the section [fleet] of kreplay.toml');

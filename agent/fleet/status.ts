@@ -14,10 +14,10 @@ export interface FleetStatus {
   version: string;
   /** Whether the version is supported for production use, and not only for trials. */
   supported: boolean;
-  /** Null if there are no tables. */
+  /** The state of the tables; null if there are none. */
   schema: { version: number; known_version: number; bucket_ns: bigint; missing: string[] } | null;
   tables: { name: string; rows: bigint; bytes: bigint; parts: bigint }[];
-  /** Null if the server's version does not report disks. */
+  /** The server's disks; null if its version does not report disks. */
   disks: { name: string; free_bytes: bigint; total_bytes: bigint }[] | null;
   /** Total number of nodes; `nodes` lists at most 10,000. */
   node_count: bigint;
@@ -28,14 +28,14 @@ const QUESTION = { timeoutMs: QUESTION_MS };
 const NODES_MAX = 10_000;
 const NODES_SHOWN = 20;
 
-/** Throws a UserError. */
+/** Asks a server for its state. Throws a UserError. */
 export async function readFleetStatus(settings: ConnectionSettings): Promise<FleetStatus> {
   const outside = connect(toDefaultDatabase(settings));
   const connection = connect(settings);
   try {
     const version = await readServerVersion(settings);
     const meta = await readMeta(connection);
-    // An account may have no access to other databases.
+    // Uses the fleet's database if it exists, because an account may have no access to other databases.
     const asked = meta ? connection : outside;
     const found = meta ? await readServerColumns(connection, QUESTION) : new Map();
     const missing = buildTables(meta?.bucketNs ?? 1n).flatMap(({ name, columns }) => {
@@ -50,7 +50,7 @@ export async function readFleetStatus(settings: ConnectionSettings): Promise<Fle
         ? { version: meta.schemaVersion, known_version: SCHEMA_VERSION, bucket_ns: meta.bucketNs, missing }
         : null,
       tables: meta ? await readTables(asked, settings.database) : [],
-      // 18.16 has no system.disks.
+      // ClickHouse 18.16 has no system.disks.
       disks: version.isCurrent ? (await readTypedRows(asked, DISKS, DISK, QUESTION)).map(toDiskStatus) : null,
       ...(meta && found.has('node') ? await readNodes(connection) : { node_count: 0n, nodes: [] }),
     };

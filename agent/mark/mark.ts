@@ -6,21 +6,22 @@
  *
  * The program runs with or without an agent, and even if its markers cannot be written.
  *
- * Labels are on what the thread itself requests from the kernel, in a transaction's callbacks and after its `await`s:
- * `fs.writeSync()`, `appendFileSync()`, a response that is sent, processes that are started, `better-sqlite3`.
+ * A transaction labels the requests that the thread itself makes to the kernel, in the transaction's callbacks and
+ * after its `await`s: `fs.writeSync()`, `appendFileSync()`, a response that is sent, processes that are started,
+ * `better-sqlite3`.
  *
  * Some work has no label, or a wrong one:
  * - Asynchronous file work (`fs.promises`, `fs.writeFile()`, file streams) runs on libuv's pool threads, where the
  *   transaction is unknown: these writes have no label. Data that libuv sends by itself, when a socket was full, has no
  *   label either.
- * - A library that calls back in the context that opened its connection, and not in its caller's context, assigns the
- *   callback to the wrong transaction, as with everything that builds on AsyncLocalStorage. `await` is not affected.
- * - A thread has one label: a program that also writes marker lines by itself, on the same thread, conflicts with this.
+ * - Some libraries call back in the context that opened the connection, not in the caller's context. Such a callback
+ *   gets the wrong transaction, as with everything that builds on AsyncLocalStorage. `await` is not affected.
+ * - A thread has one label, so this module conflicts with a program that also writes marker lines on the same thread.
  *   The label that `kreplay exec` gave to the process ends with the first transaction.
  *
- * While a transaction is open, every callback of the thread takes some 0.3 us more. A callback that belongs to a
- * transaction, or a sequence of promise jobs that do, also writes two lines to /dev/null, some 1 us each. While no
- * transaction is open, nothing is hooked.
+ * While a transaction is open, every callback of the thread takes some 0.3 us more. A callback of a transaction, or a
+ * sequence of its promise jobs, also writes two lines to /dev/null, which take some 1 us each. While no transaction is
+ * open, there is no hook.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { formatMarker, isTraceId, type MarkerFields, parseMarker } from '../attribution/marker.ts';
@@ -28,21 +29,25 @@ import { createMarkerOutput } from './marker_output.ts';
 import { carryOut, createTransactions, type Transactions } from './transactions.ts';
 
 export interface TransactionOptions {
-  /** W3C trace id, 32 hex digits; a malformed one is left out. */
+  /** W3C trace id, 32 hex digits; a malformed id is ignored. */
   traceId?: string | undefined;
-  /** Accepted from root and the agent's user, and from every user with `kreplay agent --trust-services`. */
+  /**
+   * Service name. The agent accepts it from root and the agent's user; with `kreplay agent --trust-services`, from
+   * every user.
+   */
   service?: string | undefined;
 }
 
 /**
  * Runs `fn` in a transaction and returns its result.
  *
- * The transaction ends when `fn` returns or, if it returns a promise, when that settles: the result is then a promise
- * with the same outcome. Later callbacks belong to the enclosing transaction, or to none: a function that ends with a
- * callback has to be made to return a promise. A transaction inside another one replaces it until the inner one ends.
+ * The transaction ends when `fn` returns. If `fn` returns a promise, the transaction ends when the promise settles, and
+ * the result is a promise with the same outcome. Later callbacks belong to the enclosing transaction, if there is one.
+ * So a function that finishes in a callback must be converted to return a promise. A nested transaction replaces the
+ * outer transaction until the nested transaction ends.
  *
- * Throws a RangeError for an id that is empty, `.`, `..` or too long: trace and service leave room for some 900 bytes.
- * Every blank, `%` and control character takes three bytes.
+ * Throws a RangeError for an id that is empty, `.`, `..` or too long. Next to trace and service, an id may take some
+ * 900 bytes; every blank, `%` and control character takes three bytes.
  */
 export function transaction<T>(id: string, fn: () => PromiseLike<T>, options?: TransactionOptions): Promise<T>;
 export function transaction<T>(id: string, fn: () => T, options?: TransactionOptions): T;
@@ -68,10 +73,11 @@ export interface RequestOptions {
 const HEADER = 'x-transaction-id';
 
 /**
- * Middleware for Express, Connect and the like, to be placed in front of what it is to label. Runs the rest of a
- * request in the transaction that its header names, with the trace of its W3C `traceparent`; without either it does
- * nothing, and values that are too long or malformed are ignored. The transaction ends when the response is closed:
- * work that goes on then, or in a library's callback of another context, needs a `transaction()` of its own.
+ * Returns middleware for Express, Connect and similar frameworks, to be placed in front of the handlers that it should
+ * label. The middleware runs the rest of a request in the transaction that the request's header names, with the trace
+ * of the W3C `traceparent`. A request with neither is not labelled; values that are too long or malformed are ignored.
+ * The transaction ends when the response is closed. Later work, and a library's callback of another context, need a
+ * `transaction()` of their own.
  *
  * Clients choose these headers: take them only from clients that you trust.
  */
@@ -81,7 +87,10 @@ export function expressMiddleware({ header = HEADER }: RequestOptions = {}) {
     runRequest(ensureThreadTransactions(), name, request, response, next);
 }
 
-/** Does the same as `expressMiddleware` for Koa. What Koa sends after all middleware is outside the transaction. */
+/**
+ * Returns middleware like `expressMiddleware`, for Koa. Data that Koa sends after all middleware is outside the
+ * transaction.
+ */
 export function koaMiddleware({ header = HEADER }: RequestOptions = {}) {
   const name = header.toLowerCase();
   return <T>({ req, res }: { req: IncomingMessage; res: ServerResponse }, next: () => T): T =>
@@ -112,7 +121,7 @@ export function runRequest<T>(
     response.once('close', transaction.close);
     return transaction.run(next);
   }
-  // The client is gone, and the response will not emit another close.
+  // The response is already closed, and will not emit another `close`.
   try {
     return transaction.run(next);
   } finally {
@@ -120,11 +129,13 @@ export function runRequest<T>(
   }
 }
 
-/** Returns the marker line of a request; undefined if its headers name no transaction or trace, or none that fits. */
+/**
+ * Returns the marker line of a request; undefined if the headers name neither a valid transaction nor a valid trace.
+ */
 export function formatRequestMarker(headers: IncomingHttpHeaders, header: string): string | undefined {
   const named = headers[header];
   const traceId = parseTraceId(headers.traceparent);
-  // Values come from the network: a value that is too long is ignored.
+  // Values come from the network. If the transaction's id is too long, only the trace is used.
   return (
     formatMarkerLine({ transactionId: typeof named === 'string' ? named : '', traceId }) ??
     formatMarkerLine({ traceId })
@@ -140,7 +151,7 @@ function formatMarkerLine({ transactionId, traceId }: MarkerFields): string | un
   }
 }
 
-/** Returns the trace id of a W3C traceparent. */
+/** Returns the trace id of a W3C traceparent; undefined if it is malformed. */
 function parseTraceId(header: unknown): string | undefined {
   if (typeof header !== 'string' || header.includes(' ')) return undefined;
   return parseMarker(`KREPLAY1 tp=${header}`)?.traceId ?? undefined;

@@ -5,9 +5,10 @@
  *   hook             before    after      before       after
  *   marker written   A         end        -            -
  *
- * AsyncLocalStorage knows which transaction a callback belongs to, await's continuations included, but does not
- * announce changes; a hook on every callback does. After a callback, the thread returns to the transaction before it:
- * libuv itself writes as well, the rest of a response for instance, and that belongs to none.
+ * AsyncLocalStorage stores which transaction a callback belongs to, also for continuations of `await`, but does not
+ * report changes. So a hook runs before and after every callback. After a callback, the hook restores the previous
+ * transaction: libuv itself also writes, for instance the rest of a response, and such a write belongs to no
+ * transaction.
  */
 import { AsyncLocalStorage, AsyncResource, createHook, executionAsyncResource } from 'node:async_hooks';
 import type { MarkerOutput } from './marker_output.ts';
@@ -15,14 +16,14 @@ import type { MarkerOutput } from './marker_output.ts';
 const END = 'KREPLAY1 end\n';
 
 export interface Transaction {
-  /** Runs `fn`, and whatever it starts, in the transaction. */
+  /** Runs `fn` in the transaction, and also the callbacks that `fn` starts. */
   run<T>(fn: () => T): T;
-  /** Ends the transaction: work that goes on in it belongs to the enclosing transaction from its next callback on. */
+  /** Ends the transaction. Callbacks of its work that run later belong to the enclosing transaction. */
   close(): void;
 }
 
 export interface Transactions {
-  /** `line` is the marker line, LF included. */
+  /** Opens a transaction. `line` is its marker line, LF included. */
   open(line: string): Transaction;
 }
 
@@ -39,23 +40,23 @@ interface AsyncScope {
   outside: MarkedTransaction | undefined;
 }
 
-/** A thread needs exactly one `Transactions`, because it has one label. */
+/** Creates the tracker of a thread. A thread needs exactly one tracker, because the thread has one label. */
 export function createTransactions(write: MarkerOutput): Transactions {
   const storage = new AsyncLocalStorage<MarkedTransaction>();
   const hook = createHook({ before: makeHarmless(enter), after: makeHarmless(leave) });
-  /** Callbacks that are running, each inside the previous one. */
+  /** Callbacks that are running, the outermost first. */
   const scopes: AsyncScope[] = [];
   let openCount = 0;
   let running: MarkedTransaction | undefined;
   /** The marker line in effect; undefined if a marker could not be written. */
   let shown: string | undefined = END;
   let looking = false;
-  /** The job that gives the thread back to the transaction `sweepsTo`. */
+  /** Promise job that restores the transaction `sweepsTo`. */
   let sweep: Promise<void> | undefined;
   let sweepsTo: MarkedTransaction | undefined;
-  /** Number of scopes that did not belong to `sweepsTo`. */
+  /** Number of scopes so far whose transaction was not `sweepsTo`. */
   let ownedCount = 0;
-  /** Whether no enclosing callback can have begun before the hook was enabled. */
+  /** Whether all callbacks that are running began after the hook was enabled, so that `scopes` has all of them. */
   let seesAll = false;
   const nowhere = new AsyncResource('kreplay.mark');
 
@@ -91,8 +92,8 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   /**
-   * Runs `fn` in the context of a resource and ignores the hooks that this calls. runInAsyncScope() changes the context
-   * only after it has called the hooks, so in a hook the old context is still in place.
+   * Runs `fn` in the context of a resource, and ignores the hook calls that this causes. In a hook of an AsyncResource,
+   * the context is not yet set, because runInAsyncScope() calls the hooks first.
    */
   function runAside<T>(resource: AsyncResource, fn: () => T): T {
     looking = true;
@@ -104,8 +105,8 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   function leave(asyncId: number): void {
-    // A scope that is not found began before the hook was enabled, when the thread belonged to no transaction. Scopes
-    // above it are left over from an exception that crossed native code, which calls no hook.
+    // A scope that is not found began before the hook was enabled, when the thread had no transaction. Scopes above the
+    // found scope are left over from an exception that crossed native code, where no hook is called.
     const index = scopes.findLastIndex((scope) => scope.asyncId === asyncId);
     const scope = scopes[index];
     scopes.length = Math.max(index, 0);
@@ -116,9 +117,9 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   /**
-   * Promise jobs come in sequences, each job with its own hooks: the thread is given back after the last job, and not
-   * between two jobs of the same transaction. Giving it back is a job as well: Node leaves JavaScript when no job is
-   * left.
+   * Restores the transaction `owner` after the last of a sequence of promise jobs. Each job has its own hooks, but
+   * between two jobs of the same transaction nothing is restored. A promise job does the restoring, because Node leaves
+   * JavaScript when no job is left.
    */
   function giveBackLater(owner: MarkedTransaction | undefined): void {
     if (sweep || running === owner) return;
@@ -127,8 +128,8 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   /**
-   * Runs in a context of its own, which belongs to no transaction of a second copy of the package: otherwise, the two
-   * copies would schedule sweeps forever.
+   * Schedules the sweep in a context that belongs to no transaction of a second copy of this package. Otherwise, the
+   * two copies would schedule sweeps forever.
    */
   function scheduleSweep(): void {
     const count = ownedCount;
@@ -153,7 +154,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
 
   function open(line: string): Transaction {
     const around = current();
-    // In a chain of transactions, each begun in the previous one, only open ones are kept.
+    // Removes closed transactions from the chain of enclosing transactions.
     if (around) around.around = findOpenOwner(around.around);
     const owner: MarkedTransaction = {
       line,
@@ -173,7 +174,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
         if (!owner.open) return;
         owner.open = false;
         if (--openCount > 0) return;
-        // This must not run in a hook: there Node (24) forgets to remove its own hook from the promises.
+        // Must not run in a hook: Node 24 would forget to remove its own hook from the promises.
         hook.disable();
         scopes.length = 0;
         show(undefined);
@@ -192,7 +193,7 @@ function findOpenOwner(owner: MarkedTransaction | undefined): MarkedTransaction 
   return each;
 }
 
-/** Runs `fn` in a transaction that ends when it returns, or when the promise that it returns settles. */
+/** Runs `fn` in a transaction that ends when `fn` returns, or when the promise that `fn` returns settles. */
 export function carryOut({ run, close }: Transaction, fn: () => unknown): unknown {
   let outcome: unknown;
   try {
@@ -206,7 +207,10 @@ export function carryOut({ run, close }: Transaction, fn: () => unknown): unknow
   return outcome;
 }
 
-/** Some thenables start to work when then() is called, which must happen inside the transaction. */
+/**
+ * Converts a thenable to a promise. Some thenables start to work when then() is called, which must happen inside the
+ * transaction.
+ */
 function adoptThenable(given: unknown): unknown {
   const thenable = given !== null && typeof given === 'object' && 'then' in given && typeof given.then === 'function';
   return thenable ? Promise.resolve(given) : given;

@@ -4,7 +4,7 @@ import { EVENTS } from '../../bpf/schema/index.ts';
 import type { Committed } from '../recording/write/writer_thread.ts';
 import { createBuckets } from './buckets.ts';
 
-/** Bounds that range from a commit on an idle disk to a commit so slow that the writer's blocks fill up. */
+/** Bounds of the histogram: from a commit on an idle disk to a commit so slow that the writer's blocks fill up. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /** Values that the agent reads at the time of the report. */
@@ -64,13 +64,13 @@ export function createCounts(node: string): AgentCounts {
   };
 }
 
-/* The highest recent value, which also shows peaks that come and go between two scrapes. */
+/* Keeps the highest recent value, which also shows short peaks between two scrapes. */
 
 const WINDOW_MS = 60_000;
 
 interface Peak {
   see(value: number): void;
-  /** Peak of the current window and the one before it. */
+  /** Returns the peak of the current and the previous window. */
   value(): number;
 }
 

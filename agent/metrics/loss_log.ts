@@ -4,9 +4,9 @@ import { LOSS_CAUSES, LOSS_CURES, type LossCause } from '../../bpf/schema/losses
 export const LOSSES_EVERY_MS = 60_000;
 
 export interface LossLog {
-  /** Called with the losses that a commit noted, even if there are none. */
+  /** Called with the losses of each commit, even if there are none. */
   noteLosses(losses: readonly { cause: LossCause; count: number }[]): void;
-  /** Logs what has not been logged yet. */
+  /** Logs the losses that have not been logged yet. */
   close(): void;
 }
 

@@ -13,13 +13,16 @@ export interface ReportSocket {
 }
 
 export interface ReportSocketOptions {
-  /** File or folder whose readers may also read the report. */
+  /** A file or folder. Users who may read it may also read the report. */
   readableAs: string;
   /** Called if the socket is not available; the service works without it. */
   onProblem: (message: string) => void;
 }
 
-/** No other service may run at this path: a socket that exists there was left by a service that was killed. */
+/**
+ * Opens the socket. An existing socket at `path` is removed: it was left by a killed service, because no other service
+ * may use this path.
+ */
 export function openReportSocket(
   path: string,
   report: () => object,
@@ -27,7 +30,7 @@ export function openReportSocket(
 ): ReportSocket {
   let open = true;
   const server = createServer((socket) => {
-    // The connection may have been accepted just before the close, and there is nothing to report any more.
+    // The connection may have been accepted just before the close. Then there is nothing to report any more.
     if (open) answer(socket, report);
     else socket.destroy();
   });
@@ -35,7 +38,7 @@ export function openReportSocket(
   server.on('error', (error) => onProblem(`the metrics of this process cannot be read: ${error.message}`));
   server.on('listening', () => {
     const { mode } = statSync(readableAs);
-    // Connecting requires write permission.
+    // Connecting requires write permission, so read permissions become write permissions.
     chmodSync(path, 0o600 | ((mode & READ_BITS) >> 1));
   });
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path);
@@ -54,6 +57,6 @@ function answer(socket: Socket, report: () => object): void {
   socket.setTimeout(ASKER_TIMEOUT_MS, () => socket.destroy());
   socket.unref();
   socket.end(JSON.stringify(report()));
-  // Input is not read, however much it is.
+  // Closes the connection without reading any input.
   socket.destroySoon();
 }

@@ -8,7 +8,7 @@ export function formatBytes(bytes: number): string {
   return `${formatThreeDigits(bytes / 1000 ** power)} ${BYTE_UNITS[power]}`;
 }
 
-/** `1 group`, `2 groups`: a noun whose plural has an s. */
+/** Formats a count with its noun, such as `1 group` or `2 groups`. The noun's plural must end in s. */
 export function formatCount(count: number | bigint, noun: string): string {
   return `${count} ${noun}${BigInt(count) === 1n ? '' : 's'}`;
 }

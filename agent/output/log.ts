@@ -37,8 +37,8 @@ export function addLogOptions(command: Command): Command {
 }
 
 /**
- * The formats are JSON for machines, `time name level message key=value` for people, and a format for journald, which
- * adds time and name itself and reads the level as in sd-daemon(3).
+ * Creates the log. Its formats are JSON for machines, `time name level message key=value` for people, and a format for
+ * journald, which adds time and name itself and reads the level as in sd-daemon(3).
  */
 export function createLog(name: string, { logLevel, logFormat }: LogFlags, output: NodeJS.WriteStream): Logger {
   const options: LoggerOptions = { name, level: logLevel, timestamp: stdTimeFunctions.isoTime };
@@ -53,7 +53,7 @@ function chooseLogFormat(output: NodeJS.WriteStream): LogFlags['logFormat'] {
   const { fd } = output as unknown as { fd?: number };
   if (fd === undefined || !process.env.JOURNAL_STREAM) return 'json';
   const { dev, ino } = fstatSync(fd);
-  // The variable is inherited even if the output is redirected elsewhere.
+  // The variable is also set if the output is redirected elsewhere, so the output must be compared with it.
   return process.env.JOURNAL_STREAM === `${dev}:${ino}` ? 'journal' : 'json';
 }
 

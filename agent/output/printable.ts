@@ -1,4 +1,4 @@
-/** Names come from the recorded programs: a control character in one must not reach the terminal. */
+/** Escapes control characters in a name of a recorded program, so that they do not reach the terminal. */
 export function escapeControls(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }

@@ -1,7 +1,7 @@
-/** Recognizes hosts that are this machine whatever a resolver says: only local programs can reach them. */
+/** Recognises hosts that are this machine, whatever a resolver returns. Only local programs can reach them. */
 import { isIP } from 'node:net';
 
-/** `host` is as in a URL, without brackets. */
+/** Whether `host` is this machine. `host` is written as in a URL, but without brackets. */
 export function isLoopback(host: string): boolean {
   if (isIP(host) === 4) return host.startsWith('127.');
   return host === '::1' || host.toLowerCase() === 'localhost';

@@ -1,4 +1,6 @@
-/** Notifies the service manager that started this process: sd_notify(3). Without one, it does nothing. */
+/**
+ * Notifies the service manager that started this process: sd_notify(3). Does nothing if there is no service manager.
+ */
 import { createRequire } from 'node:module';
 
 /** The function of the addon native/system that this file calls. */
@@ -10,8 +12,8 @@ export interface ServiceManager {
   reportReady(status: string): void;
   reportStopping(): void;
   /**
-   * Reports that this process works, as often as the manager requires, for as long as its event loop runs and `works`
-   * returns true; `patienceMs` is the manager's timeout. Returns a function that ends the reports.
+   * Reports that this process works, as often as the manager requires. The reports stop while the event loop is blocked
+   * or `works` returns false; `patienceMs` is the manager's timeout. Returns a function that ends the reports.
    */
   watch(works: (patienceMs: number) => boolean): () => void;
 }
@@ -19,7 +21,10 @@ export interface ServiceManager {
 /** Number of reports in each timeout of the manager; several reports may be late without harm. */
 const PINGS_A_TIMEOUT = 4;
 
-/** Removes the manager's variables from the environment: processes started by this one are not the service. */
+/**
+ * Creates the connection to the manager. Removes the manager's variables from the environment, because processes that
+ * this process starts are not the service.
+ */
 export function createServiceManager(environment: NodeJS.ProcessEnv = process.env): ServiceManager {
   const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: usec, WATCHDOG_PID: pid } = environment;
   for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete environment[name];

@@ -30,7 +30,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'choose a shorter path',
 };
 
-/** Whether a system call failed because of what it found on this machine, rather than because of how it was called. */
+/** Whether a system call failed because of the state of this machine, not because of wrong arguments. */
 export function isOfSurroundings(error: unknown): error is NodeJS.ErrnoException {
   const { code, syscall } = (error ?? {}) as NodeJS.ErrnoException;
   return error instanceof Error && typeof syscall === 'string' && code !== undefined && Object.hasOwn(ADVICE, code);

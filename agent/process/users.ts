@@ -1,9 +1,9 @@
-/** Users of this host, by the names in /etc/passwd. */
+/** Finds users of this host by their names in /etc/passwd. */
 import { readFileSync } from 'node:fs';
 
 /**
  * Returns the ids of users that are given by name or number. A name that the host does not have is reported and left
- * out: the service that runs as this user may be installed later.
+ * out, because the service that runs as this user may be installed later.
  */
 export function findUsers(
   names: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Queries which events a server has that are no longer in the recording. An insert whose answer was lost may have been
- * executed, so events removed from the recording are lost only if the server does not have them.
+ * Queries which events a server has although they are no longer in the recording. An insert whose answer was lost may
+ * have been executed, so removed events are lost only if the server does not have them.
  */
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { FEW_ROWS, type RowOf, readTypedRows, type Shape } from '../clickhouse/connection/rows.ts';
@@ -8,7 +8,7 @@ import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { identifier, type Sql, sql, text } from '../clickhouse/statements/sql.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
 
-/** Selects the events with the numbers [from, end) that began within these times. */
+/** Selects the events with the numbers [from, end) that began from `fromNs` to `toNs`. */
 export interface Sought {
   from: number;
   end: number;
@@ -16,28 +16,32 @@ export interface Sought {
   toNs: bigint;
 }
 
-/** Events that a server has, as a segment. */
+/** Describes events that a server has, in the form of a segment. */
 export type DeliveredSegment = Omit<SealedSegment, 'typeMask'>;
 
 export interface ArrivalQuestion {
   recordingId: string;
   /** Id prefix of the inserts that may have sent the events. */
   insertId: string;
-  /** Whether to throw if the server may still get some of the events, instead of counting the events that it has. */
+  /**
+   * Whether to throw while the server may still receive some of the events. Otherwise, the events that it has now are
+   * counted.
+   */
   waits: boolean;
   signal: AbortSignal;
 }
 
 /**
- * Returns undefined if the server has none of the events. Throws a ServerError, with code `behind` while the server
- * still stores an earlier insert, or has not yet copied all rows that another replica accepted.
+ * Returns the events of the range that the server has; undefined if it has none. Throws a ServerError. With `waits`,
+ * throws a ServerError with the code `behind` while the server still stores an earlier insert, or has not yet copied
+ * all rows of another replica.
  */
 export async function askArrived(
   connection: Connection,
   { recordingId, insertId, waits, signal }: ArrivalQuestion,
   { from, end, fromNs, toNs }: Sought,
 ): Promise<DeliveredSegment | undefined> {
-  // A server answers both subqueries before it reads the table, so the rows it reads are at least as recent.
+  // A server answers both subqueries before it reads the table, so its rows are at least as recent as the answers.
   const copying = sql`SELECT count() FROM system.replicas
     WHERE database = ${text(connection.database)} AND table = 'event'
       AND (is_readonly OR inserts_in_queue > 0 OR log_max_index >= log_pointer AND log_max_index > 0)`;
@@ -90,7 +94,10 @@ export async function askListed(
 /** ClickHouse's error code for a missing right. */
 const NO_RIGHT = 497;
 
-/** Returns undefined for an account of an older schema, which has no right to query: all events then count as lost. */
+/**
+ * Returns undefined if the account has no right to query, like an account of an older schema. All events then count as
+ * lost.
+ */
 async function readFirstRow<const Own extends Shape>(
   connection: Connection,
   statement: Sql,

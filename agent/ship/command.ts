@@ -25,7 +25,8 @@ import { buildShipReport, createShipProgress, type ShipProgress } from './progre
 import { ship } from './ship.ts';
 
 /**
- * The servers to ship to, without defaults: a command that reads only the section of the configuration applies none.
+ * The flags for the servers to ship to. All are optional, because a command that reads only the section of the
+ * configuration applies no defaults.
  */
 export interface ShipServerFlags {
   url?: string[];
@@ -55,7 +56,7 @@ const FLUSH_NS_MIN = 1_000_000_000n;
 const FLUSH_NS_MAX = 600_000_000_000n;
 const FLUSH = DURATION.refine((ns) => ns >= FLUSH_NS_MIN && ns <= FLUSH_NS_MAX, 'must be from 1s to 600s');
 
-/** Bounds of the number of events in a group: from one segment to what a server takes in a second. */
+/** Bounds of the number of events in a group: from one segment to about what a server can insert in a second. */
 const EVENTS_MIN = 4096;
 const EVENTS_MAX = 1_048_576;
 const GROUP_EVENTS = integer(
@@ -91,7 +92,7 @@ export function createShipCommand(): Command {
   });
 }
 
-/** Used by `kreplay config`. */
+/** The section as `kreplay config` checks it. */
 export const SHIP_SECTION = {
   declare: addShipOptions,
   check: () => undefined,
@@ -131,7 +132,7 @@ function addShipOptions(command: Command): Command {
   return addLogOptions(command);
 }
 
-/** Returns undefined if no server is configured. */
+/** Returns the server and the folder of the position; undefined if no server is configured. */
 export function buildShipServer(flags: ShipServerFlags): { server: ConnectionSettings; folder: string } | undefined {
   const { url: urls, database = DATABASE_DEFAULT, user, passwordFile, state: folder = STATE_DEFAULT } = flags;
   if (!urls || urls.length === 0) return undefined;
@@ -178,15 +179,15 @@ async function run(flags: ShipFlags): Promise<void> {
   report(progress);
 }
 
-/** Returns undefined if the server's version is to decide. */
+/** Returns undefined if the compression depends on the server's version. */
 function chooseShipCompression(chosen: ShipFlags['compression'], urls: readonly string[]): Compression | undefined {
   if (chosen !== 'auto') return chosen;
   return urls.every((url) => isLoopback(parseReplicaUrl(url).host)) ? 'none' : undefined;
 }
 
 /**
- * Opens the socket for metrics of a service; a command that ends is not scraped. Throws a UserError if making the
- * folder fails.
+ * Opens the metrics socket of a service. A command that ends is not scraped and needs none. Throws a UserError if the
+ * folder cannot be made.
  */
 function reportSocket(folder: string, progress: ShipProgress, log: Logger): ReportSocket {
   makeStateFolder(folder);

@@ -1,6 +1,6 @@
 /**
- * Queries of a shipper to a server: whether the tables fit, who ships the recording, when the server started, its
- * clock.
+ * Queries of a shipper to a server: whether the tables fit, which shipper has claimed the recording, when the server
+ * started, and its clock.
  */
 import { type Connection, QUESTION_MS } from '../clickhouse/connection/connection.ts';
 import { FEW_ROWS, type RowOf, readTypedRows, type Shape } from '../clickhouse/connection/rows.ts';
@@ -22,13 +22,13 @@ export interface ClockEstimate {
   uncertaintyNs: bigint;
 }
 
-/** Throws a ServerError. */
+/** Returns the version of the server. Throws a ServerError. */
 export async function askVersion(connection: Connection, signal: AbortSignal): Promise<ServerVersion> {
   const row = await readAnswerRow(connection, sql`SELECT version() AS version`, { version: 'text' }, signal);
   return parseServerVersion(row.version);
 }
 
-/** Throws a ServerError if the rows of this kreplay do not fit the tables. */
+/** Reads the metadata of the tables. Throws a ServerError if the rows of this kreplay do not fit the tables. */
 export async function checkSchema(connection: Connection, signal: AbortSignal): Promise<Meta> {
   const meta = await readMeta(connection, { signal, ...FEW_ROWS });
   const where = `the database ${connection.database}`;
@@ -50,7 +50,7 @@ export async function askShard(
   signal: AbortSignal,
 ): Promise<string> {
   if (cluster === undefined) return '';
-  // The macro also names the shard in the paths of the tables. An account needs no right to call the function.
+  // The macro `shard` also names the shard in the paths of the tables. An account needs no right to call getMacro().
   const asked = isCurrent
     ? sql`SELECT getMacro('shard') AS shard`
     : sql`SELECT substitution AS shard FROM system.macros WHERE macro = 'shard'`;
@@ -58,7 +58,8 @@ export async function askShard(
 }
 
 /**
- * Throws a ServerError if part of the group being sent may be at another shard: sums would count those events twice.
+ * Throws a ServerError if a part of the group that is being sent may be on another shard, because sums would count its
+ * events twice.
  */
 export function checkShard({ shard: before, group }: Pick<ShippingPosition, 'shard' | 'group'>, shard: string): void {
   if (before === undefined || before === shard || group === null) return;
@@ -79,7 +80,7 @@ export interface KnownNode {
   atNs: bigint;
 }
 
-/** Throws a ServerError. */
+/** Returns the latest report about the recording; undefined if there is none. Throws a ServerError. */
 export async function askNode(
   connection: Connection,
   recordingId: string,
@@ -95,9 +96,9 @@ export async function askNode(
 }
 
 /**
- * Throws a ServerError if another shipper has claimed the recording: both would give the same numbers to different
- * events. The copy of a machine with its position, or a machine set back to an earlier state, has the same claim; a
- * report that this shipper has not made then reveals the other one.
+ * Throws a ServerError if another shipper has claimed the recording, because both would give the same numbers to
+ * different events. A copied machine, or a machine restored to an earlier state, has the same claim. There, a report
+ * later than this shipper's own reports reveals the other shipper.
  */
 export function checkClaim(
   known: KnownNode | undefined,
@@ -113,7 +114,7 @@ export function checkClaim(
   );
 }
 
-/** Throws a ServerError. */
+/** Returns the host and the start time of the server. Throws a ServerError. */
 export async function askStart(connection: Connection, signal: AbortSignal): Promise<ServerStart> {
   const { host, uptime } = await readAnswerRow(
     connection,
@@ -126,7 +127,9 @@ export async function askStart(connection: Connection, signal: AbortSignal): Pro
 
 const TRIES = 4;
 
-/** Measures the offset several times and returns the most certain result. Throws a ServerError. */
+/**
+ * Measures the offset of the server's clock several times and returns the most certain result. Throws a ServerError.
+ */
 export async function askClock(
   connection: Connection,
   { isCurrent }: ServerVersion,
@@ -146,7 +149,8 @@ async function measure(connection: Connection, statement: Sql, signal: AbortSign
   const beforeNs = process.hrtime.bigint();
   const { ns, tick_ns: tick } = await readAnswerRow(connection, statement, { ns: 'number', tick_ns: 'number' }, signal);
   const tripNs = process.hrtime.bigint() - beforeNs;
-  // The server read its clock at some point during the round trip, and the clock shows the start of a tick.
+  // The server read its clock at an unknown moment of the round trip, so the middle is assumed. Its clock shows the
+  // start of a tick.
   const nowNs = BigInt(Date.now()) * 1_000_000n + MILLISECOND_NS / 2n;
   return {
     offsetNs: ns + tick / 2n - (nowNs - tripNs / 2n),

@@ -1,5 +1,6 @@
 /**
- * Groups of sealed segments that are sent together: a group with the same boundary has the same rows in every attempt.
+ * Forms groups of sealed segments, which are sent together. A group with the same boundary has the same rows in every
+ * attempt.
  */
 
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
@@ -9,7 +10,7 @@ import { takeRows } from '../recording/read/assemble_block.ts';
 import type { SealedReader, SealedSegment } from '../recording/read/sealed_segments.ts';
 
 export interface SegmentGroup {
-  /** The numbers [from, end). Events whose numbers are in no segment were removed by retention. */
+  /** The group has the numbers [from, end). Events whose numbers are in no segment were removed by retention. */
   from: number;
   end: number;
   segments: readonly SealedSegment[];
@@ -28,7 +29,10 @@ export interface GroupLimits {
 const HOUR_NS = 3_600_000_000_000n;
 const DAY_NS = 24n * HOUR_NS;
 
-/** A table has a partition for each hour, and a server refuses rows of more than 100 partitions in one insert. */
+/**
+ * Limits on the hours in a group and in an insert. A table has a partition for each hour, and a server refuses an
+ * insert with rows of more than 100 partitions.
+ */
 const GROUP_SPAN_NS_MAX = 8n * HOUR_NS;
 const HOURS_MAX = 90;
 const SPAN_NS_MAX = BigInt(HOURS_MAX - 1) * HOUR_NS;
@@ -37,7 +41,7 @@ const SPAN_NS_MAX = BigInt(HOURS_MAX - 1) * HOUR_NS;
 const SEGMENTS_MAX = 4096;
 
 /**
- * Number of events in the first group, when the size of the rows for other tables is unknown; those rows stay in memory
+ * Number of events in the first group, before the size of its rows for other tables is known. Those rows stay in memory
  * until the events of the group have arrived.
  */
 const EVENTS_MIN = 4096;
@@ -45,13 +49,13 @@ const BESIDE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface GroupSizes {
   limits(): GroupLimits;
-  /** Notes the total size of the rows that the events of a group made for other tables. */
+  /** Notes the total size of a group's rows for other tables. */
   note(eventCount: number, besideBytes: number): void;
 }
 
 /**
  * Chooses the size of groups by the size of the rows that the last group had for other tables. Groups are as large as
- * this size allows, because a server need not merge rows that are stored together.
+ * this size allows, because rows that are inserted together need no later merge in the server.
  */
 export function groupSizes(eventsMax: number): GroupSizes {
   let size = Math.min(eventsMax, EVENTS_MIN);
@@ -64,7 +68,7 @@ export function groupSizes(eventsMax: number): GroupSizes {
   };
 }
 
-/** Returns the group that begins with this number; undefined if no segment is sealed there yet. */
+/** Returns the group that begins with the number `from`; undefined if no segment from there on is sealed yet. */
 export function chooseNextGroup(
   reader: SealedReader,
   from: number,
@@ -87,7 +91,10 @@ export function chooseNextGroup(
   return buildGroup(from, taken.at(-1)!.endNumber, taken, found.length === SEGMENTS_MAX);
 }
 
-/** Returns the group with a boundary that was chosen before; retention may have removed some of its segments. */
+/**
+ * Returns the group with the boundary `from` and `end`, which was chosen earlier. Retention may have removed some of
+ * its segments.
+ */
 export function rebuildGroup(reader: SealedReader, from: number, end: number): SegmentGroup {
   const segments = reader.listSealedSegments(from, SEGMENTS_MAX).filter(({ firstNumber }) => firstNumber < end);
   return buildGroup(from, end, segments, true);
@@ -113,7 +120,7 @@ export interface NumberGap {
   toNs: bigint;
 }
 
-/** Returns the ranges of the group's numbers from `settled` on that are in none of its segments. */
+/** Returns the ranges of numbers in the group, from `settled` on, that are in none of its segments. */
 export function findHoles({ from, end, segments }: SegmentGroup, settled: number): { from: number; end: number }[] {
   const holes: { from: number; end: number }[] = [];
   let next = Math.max(from, settled);
@@ -125,9 +132,9 @@ export function findHoles({ from, end, segments }: SegmentGroup, settled: number
 }
 
 /**
- * Returns the group's numbers from `settled` on that are in none of its segments, with the times of their neighbours as
- * bounds. All numbers form one gap: retention may remove more of the group before it is sent again, and a larger gap
- * then replaces the reported one.
+ * Returns one gap for all numbers in the group, from `settled` on, that are in none of its segments. The gap's times
+ * are those of the neighbouring segments. There is only one gap, because retention may remove more segments before the
+ * group is sent again: a larger gap then replaces the reported gap.
  */
 export function findGap(
   { from, end, segments }: SegmentGroup,
@@ -159,8 +166,8 @@ export interface TimePart {
 }
 
 /**
- * Divides a group that spans more hours than one insert allows into parts of whole days: sums have the day in their
- * key, so the sums of two parts do not replace each other. A group that needs no division is one part.
+ * Divides a group that spans more hours than one insert allows into parts of whole days. Sums have the day in their
+ * key, so the sums of two parts do not replace each other. Returns [undefined] for a group that needs no division.
  */
 export function splitIntoParts(
   { minNs, maxNs }: SegmentGroup,
@@ -188,7 +195,7 @@ export function splitIntoParts(
   return parts;
 }
 
-/** The events of a block that began within a part. */
+/** Returns the events of a block that began within a part. */
 export function selectEventsWithin(block: NumberedBlock, part: TimePart | undefined): NumberedBlock {
   if (!part) return block;
   const timestamps = getTimestamps(block);

@@ -1,4 +1,4 @@
-/** Repeats work that a server or the position's disk refused until it succeeds, however many tries that takes. */
+/** Repeats work that a server or the position's disk refused, until it succeeds or the patience ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
@@ -6,13 +6,13 @@ import { PositionError } from './position.ts';
 import type { ShipProgress, Trouble } from './progress.ts';
 
 export interface RetryPatience {
-  /** Waits between tries, in milliseconds: each is twice the previous one, from `firstMs` up to `longestMs`. */
+  /** Waits between tries, in milliseconds: each wait is twice the previous wait, from `firstMs` up to `longestMs`. */
   firstMs: number;
   longestMs: number;
   /** The first and the longest wait while an operator must act. */
   blockedFirstMs: number;
   blockedMs: number;
-  /** Time after which a failure is thrown, for a command that must end. */
+  /** Time after which a failure is thrown; finite for a command that must end. */
   givesUpMs: number;
 }
 
@@ -25,7 +25,8 @@ export const SERVICE_PATIENCE: RetryPatience = {
 };
 
 /**
- * A command at a terminal retries after failures that pass soon, and reports at once those that an operator must fix.
+ * The patience of a command at a terminal. It retries after failures that pass soon, and reports at once the failures
+ * that an operator must fix.
  */
 export const COMMAND_PATIENCE: RetryPatience = {
   ...SERVICE_PATIENCE,
@@ -42,8 +43,8 @@ export interface Persisting {
 }
 
 /**
- * Throws the reason of the signal, any error that comes from neither the server nor the position, and every error once
- * the patience ends.
+ * Runs `work` until it succeeds. Throws the signal's reason when the signal aborts, an error that is neither a
+ * ServerError nor a PositionError, and any error once the patience ends.
  */
 export async function persist<Result>(
   { patience, progress, log, signal }: Persisting,
@@ -67,7 +68,7 @@ export async function persist<Result>(
       const waitMs = isBlocked
         ? Math.min(patience.blockedMs, patience.blockedFirstMs * 2 ** refusals++)
         : Math.min(patience.longestMs, patience.firstMs * 2 ** failures++);
-      // Many nodes that lost one server must not come back at the same moment.
+      // The wait is random, so that many nodes that lost one server do not reconnect at the same moment.
       await sleep(waitMs * (0.5 + Math.random() / 2), undefined, { signal });
     }
   }

@@ -18,16 +18,17 @@ const POSITION = z.object({
   /** Identifies this shipper: another shipper of the same recording has another claim. */
   claim: z.string().regex(/^[0-9a-f]{32}$/),
   /**
-   * Time of the latest report to a server, written before the report is sent: a later report is from another shipper.
+   * Time of the latest report to a server. It is written before the report is sent, so a later report is from another
+   * shipper.
    */
   saidNs: TIME.optional(),
-  /** The shard that events go to: they must not go to a second shard as well. */
+  /** The shard that events are sent to. They must not be sent to a second shard as well. */
   shard: z.string().optional(),
   /** Events with lower numbers are acknowledged. */
   number: NUMBER,
-  /** Events with lower numbers have arrived once or are reported as lost: sending them again reports nothing. */
+  /** Events with lower numbers have arrived or are reported as lost, so a loss among them is not reported again. */
   settled: NUMBER.default(0),
-  /** The number after the last event that was seen in the recording, which may be gone at the next start. */
+  /** The number after the last event that was seen in the recording, which may be removed before the next start. */
   seen: NUMBER.default(0),
   /** The latest end of a shipped segment, in nanoseconds since the epoch. */
   lastNs: TIME,
@@ -35,25 +36,28 @@ const POSITION = z.object({
   lossId: NUMBER,
   clockId: NUMBER,
   /**
-   * How many times the position went back. The names of inserts contain this number, so that a server that has lost
-   * rows accepts them again.
+   * Number of times that the position was rewound. The names of inserts contain this number, so that a server that has
+   * lost rows accepts them again.
    */
   round: NUMBER.default(0),
-  /** The boundary of the group that is being sent, and when its events began: parts of it may have arrived. */
+  /**
+   * The boundary of the group that is being sent, and the range of its start times. Parts of the group may have
+   * arrived.
+   */
   group: z.object({ from: NUMBER, end: NUMBER, minNs: TIME.optional(), maxNs: TIME.optional() }).nullable(),
-  /** A group that was being sent when the position went back: parts of it may have arrived, too. */
+  /** A group that was being sent when the position was rewound. Parts of it may have arrived, too. */
   begun: z.object({ end: NUMBER, minNs: TIME.optional(), maxNs: TIME.optional() }).nullable().default(null),
-  /** Numbers up to which events were acknowledged in the last 15 minutes, with the time of each. */
+  /** Numbers up to which events were acknowledged in the last 15 minutes, each with the time of the acknowledgement. */
   acknowledged: z.array(z.object({ atMs: NUMBER, number: NUMBER })),
-  /** Start time of each server that took events, as the server reports it, in milliseconds since the epoch. */
+  /** Start time of each server that accepted events, as the server reports it, in milliseconds since the epoch. */
   servers: z.record(z.string(), NUMBER),
 });
 
 export type ShippingPosition = z.infer<typeof POSITION>;
 
-/** A server whose machine loses power may lose events that it acknowledged more recently than this. */
+/** Events that were acknowledged within this time may be lost if the server's machine loses power. */
 const REMEMBERED_MS = 15 * 60_000;
-/** Numbers of acknowledged events are remembered at most this often. */
+/** Minimum interval between the numbers in `acknowledged`. */
 const REMEMBER_EVERY_MS = 10_000;
 
 export function createPosition(
@@ -80,22 +84,22 @@ export function createPosition(
   };
 }
 
-/** Returns the position after a group was acknowledged. */
+/** Returns the position after the group that ends at `end` was acknowledged. */
 export function advancePosition(position: ShippingPosition, end: number, nowMs: number): ShippingPosition {
   const recent = position.acknowledged.filter(({ atMs }) => nowMs - atMs < REMEMBERED_MS && atMs <= nowMs);
   const isDue = nowMs - (recent.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= REMEMBER_EVERY_MS;
-  // `number` is the start of this group: events from there on were acknowledged at this time or later.
+  // The events of this group, from `number` on, are acknowledged only now; later groups are acknowledged later.
   const acknowledged = isDue ? [...recent, { atMs: nowMs, number: position.number }] : recent;
   const begun = position.begun && position.begun.end > end ? position.begun : null;
   return { ...position, number: end, settled: Math.max(position.settled, end), group: null, begun, acknowledged };
 }
 
-/** Returns the number below which nothing is reported as lost any more. */
+/** Returns the number below which all events have arrived or are reported as lost. */
 export function computeSettledNumber({ number, settled }: ShippingPosition): number {
   return Math.max(number, settled);
 }
 
-/** Returns the position from which all that a server may have lost is sent again. */
+/** Returns an earlier position, so that all events that a server may have lost are sent again. */
 export function rewindPosition(position: ShippingPosition, nowMs: number): ShippingPosition {
   const first = position.acknowledged.find(({ atMs }) => nowMs - atMs < REMEMBERED_MS);
   const number = Math.min(first?.number ?? position.number, position.group?.from ?? position.number);
@@ -106,8 +110,8 @@ export function rewindPosition(position: ShippingPosition, nowMs: number): Shipp
 }
 
 /**
- * Returns the position of a shipper that takes over from another one. That other shipper may have sent more than it
- * reported to a server: up to the end of the recording.
+ * Returns the position of a shipper that takes over from another shipper. The other shipper may have sent more events
+ * than it reported to a server, up to the end of the recording.
  */
 export function claimPosition(position: ShippingPosition, recordedEnd: number): ShippingPosition {
   return { ...position, begun: { end: Math.max(recordedEnd, position.begun?.end ?? 0) } };
@@ -122,7 +126,7 @@ export function toShardPosition(position: ShippingPosition, shard: string): Ship
   return { ...position, shard, acknowledged: [], servers: {} };
 }
 
-/** Returns undefined if there is no position yet. Throws a UserError if reading the file fails. */
+/** Reads the position; returns undefined if there is none yet. Throws a UserError if reading the file fails. */
 export function readPosition(folder: string): ShippingPosition | undefined {
   const path = join(folder, POSITION_FILE);
   let text: string;
@@ -151,14 +155,14 @@ function parseJson(text: string): unknown {
 /** The file's group may read it, because the agent waits for the position before it removes old events. */
 const FILE_MODE = 0o640;
 
-/** Writing the position failed: nothing may be sent until it succeeds. */
+/** The error if writing the position fails. Nothing may be sent until a write succeeds. */
 export class PositionError extends UserError {
   override readonly name = 'PositionError';
   readonly code = 'position';
   readonly meaning = 'wait';
 }
 
-/** Replaces the file; when it returns, the position survives a loss of power. Throws a PositionError. */
+/** Replaces the file. When this function returns, the position survives a loss of power. Throws a PositionError. */
 export function writePosition(folder: string, position: ShippingPosition): void {
   try {
     replacePosition(folder, position);

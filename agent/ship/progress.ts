@@ -5,7 +5,7 @@ import { type Buckets, createBuckets } from '../metrics/buckets.ts';
 import type { ClockEstimate } from './contact.ts';
 
 export interface Trouble {
-  /** `position`: writing the position failed. */
+  /** `position` means that writing the position failed. */
   code: ServerErrorCode | 'position';
   meaning: Meaning;
   message: string;
@@ -14,31 +14,31 @@ export interface Trouble {
 /** Events that are sealed and have not arrived. */
 export interface ShippingBacklog {
   events: number;
-  /** Start of the oldest event; undefined if nothing waits. */
+  /** Start of the oldest event; undefined if no event waits. */
   sinceNs: bigint | undefined;
 }
 
 export interface ShipProgress {
   /** Name of the node; undefined until there is a recording. */
   node: string | undefined;
-  /** Events that arrived since the start of this process. */
+  /** Number of events that arrived since the start of this process. */
   events: number;
-  /** Events that were recorded and will not arrive, since the start of this process. */
+  /** Number of events that were recorded and will not arrive, since the start of this process. */
   unshipped: number;
   groups: number;
   /** Bytes of rows that were sent, after compression. */
   wireBytes: number;
   retries: Map<string, number>;
-  /** Undefined while shipping works. */
+  /** The current trouble; undefined while shipping works. */
   trouble: Trouble | undefined;
-  /** Reads the backlog from the recording, because it grows even while nothing can be sent. */
+  /** Returns the backlog. It is read from the recording, because it grows even while nothing can be sent. */
   waiting: () => ShippingBacklog;
   /** Histogram of the time that groups took to arrive. */
   inserts: Buckets;
   clock: ClockEstimate | undefined;
 }
 
-/** Bounds that range from a small group on an idle server to a group that waits for merges. */
+/** Bounds of the histogram: from a small group on an idle server to a group that waits for merges. */
 const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export const NOTHING_WAITS = (): ShippingBacklog => ({ events: 0, sinceNs: undefined });
@@ -50,7 +50,7 @@ export function createShipProgress(): ShipProgress {
     unshipped: 0,
     groups: 0,
     wireBytes: 0,
-    // A series that began with its first failure would not show that failure as an increase.
+    // All codes begin at 0: a metric that appears with its first failure would not show this failure as an increase.
     retries: new Map(OWN_CODES.map((code) => [code, 0])),
     trouble: undefined,
     waiting: NOTHING_WAITS,

@@ -1,6 +1,6 @@
 /**
- * Sends a group to all tables; the last one is the table that marks the group as arrived. A failure may leave rows in
- * some tables: the same group is then sent again, and its rows replace those rows.
+ * Sends a group to all tables. The table that marks the group as arrived comes last. A failure may leave rows in some
+ * tables. The same group is then sent again, and its rows replace those rows.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -32,11 +32,11 @@ export interface Destination {
 
 export interface SentGroup {
   events: number;
-  /** Bytes of the rows that these events made for tables other than `event`. */
+  /** Size of these events' rows for tables other than `event`, in bytes. */
   besideBytes: number;
   /** Events that did not arrive although they were recorded. */
   lost: readonly ShippingLoss[];
-  /** Position after the losses and clock steps that were sent with the group. */
+  /** Ids of the last loss and the last clock step that were sent with the group. */
   side: Pick<ShippingPosition, 'lossId' | 'clockId'>;
 }
 
@@ -49,13 +49,13 @@ export interface Sending {
   group: SegmentGroup;
   position: ShippingPosition;
   nowNs: bigint;
-  /** Whether the group was begun before, so that a server may have events that the recording has lost. */
+  /** Whether the group was sent before, so that a server may have events that are no longer in the recording. */
   isAgain: boolean;
-  /** Whether to wait for a server that may still get some of those events. */
+  /** Whether to throw while a server may still receive some events of the earlier attempt. */
   waits: boolean;
 }
 
-/** Throws a ServerError, or the reason of the signal. */
+/** Sends a group and returns what has arrived and what was lost. Throws a ServerError, or the reason of the signal. */
 export async function sendGroup(
   destination: Destination,
   { reader, rows }: { reader: GroupReader; rows: GroupRows },
@@ -72,7 +72,7 @@ export async function sendGroup(
     signal,
   };
   const removed = await askRemoved(connection, question, sending);
-  /** Losses, keyed by the first number of the segment that has the lost events. */
+  /** Losses by the first number of the segment that has the lost events. */
   const unread = new Map<number, ShippingLoss>();
   function lose({ firstNumber: from, minNs, maxNs }: SealedSegment, cause: ShippingLoss['cause'], count: number): void {
     unread.set(from, { from, count, fromNs: minNs, toNs: maxNs, cause });
@@ -126,7 +126,7 @@ export async function sendGroup(
   return { events: sent, besideBytes, lost, side };
 }
 
-/** Returns the name of a group, the same for all servers. */
+/** Returns the name of a group, which is the same for all servers. */
 export function nameGroup(
   { recordingId, round }: ShippingPosition,
   { from, end }: Pick<SegmentGroup, 'from' | 'end'>,
@@ -134,16 +134,19 @@ export function nameGroup(
   return `${recordingId}-${round}-${from}-${end}`;
 }
 
-/** Id prefix of the inserts that send this group's events. */
+/** Returns the id prefix of the inserts that send a group's events. */
 export const buildInsertId = (name: string): string => `${name}-event`;
 
 interface ShipmentOutcome {
-  /** A loss with a count of 0 is about events that arrived, but that the sums in other tables may lack. */
+  /**
+   * Losses to report. A loss with a count of 0 is about events that arrived, but that the sums in other tables may
+   * lack.
+   */
   lost: ShippingLoss[];
   arrived: DeliveredSegment[];
 }
 
-/** Returns the outcome for events of the group that were removed before the group was sent. */
+/** Returns which events arrived and which are lost, among the events that were removed before the group was sent. */
 async function askRemoved(
   connection: Connection,
   question: ArrivalQuestion,
@@ -168,7 +171,7 @@ async function askRemoved(
   return { lost: [{ ...gap, count, cause: 'unshipped' }], arrived };
 }
 
-/** Returns the range of start times of the events in those groups that may have arrived in part. */
+/** Returns the range of start times of the events in the groups that may have arrived in part. */
 export function computeGroupTimes({ group, begun }: Pick<ShippingPosition, 'group' | 'begun'>): {
   fromNs: bigint;
   toNs: bigint;
@@ -180,7 +183,7 @@ export function computeGroupTimes({ group, begun }: Pick<ShippingPosition, 'grou
   };
 }
 
-/** Returns the outcome for the events of the segments that were sent, some of which could not be read. */
+/** Returns which events of the sent segments arrived and which are lost. Some of the segments could not be read. */
 async function readFrom(
   connection: Connection,
   question: ArrivalQuestion,
@@ -203,7 +206,10 @@ async function readFrom(
   return outcome;
 }
 
-/** Sends the losses and clock steps that the recording and the shipper noted since the position. */
+/**
+ * Sends the losses and clock steps that the recording noted since `position`, and the losses in `lost`. Returns the ids
+ * of the last loss and the last clock step.
+ */
 export async function sendSide(
   send: Send,
   reader: GroupReader,
@@ -214,8 +220,8 @@ export async function sendSide(
   const steps = reader.listClockStepsAfter(position.clockId);
   const lossId = noted.at(-1)?.lossId ?? position.lossId;
   const clockId = steps.at(-1)?.clockId ?? position.clockId;
-  // The label contains all counts: more losses may be noted before a retry, and a server drops inserts whose name it
-  // knows.
+  // The label contains all counts, because a server drops an insert whose name it has seen, and more losses may be
+  // noted before a retry.
   const missing = lost.reduce((sum, { count }) => sum + count, 0);
   const latestNs = lost.reduce((latest, { toNs }) => (toNs > latest ? toNs : latest), 0n);
   for (const [i, table] of encodeLossTables(reader, noted, lost).entries())
@@ -230,7 +236,10 @@ type Send = (
   label?: string,
 ) => Promise<void>;
 
-/** An insert's token is made of `name`, table and label: a server drops inserts whose token it has already seen. */
+/**
+ * Returns a function that inserts rows. The token of an insert consists of `name`, table and label: a server drops an
+ * insert whose token it has already seen.
+ */
 export function createSender(destination: Destination, name: string, signal: AbortSignal) {
   const { connection, version, quorum, compression, onSent } = destination;
   const send: Send = (into, blocks, label = '') =>

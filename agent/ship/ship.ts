@@ -57,7 +57,10 @@ async function openRecording({ once, signal, log }: ShipperOptions, path: string
   }
 }
 
-/** Returns the position in this recording: the stored one, or the beginning if another recording was replaced. */
+/**
+ * Returns the position in this recording: the stored position, or the beginning if this recording has replaced another
+ * one.
+ */
 async function preparePosition(
   options: ShipperOptions,
   reader: RecordingReader,
@@ -67,14 +70,14 @@ async function preparePosition(
   const next = createPosition(reader.recordingId, reader.node, known?.claim);
   if (known) {
     options.log.warn({ before: known.recordingId, now: reader.recordingId }, 'the recording was replaced');
-    // More events may have been recorded since the position was written.
+    // More events may have been recorded since the position was written; their number is unknown.
     await tellRest(options, known, countGivenNumbers(computeSettledNumber(known), known.seen));
   }
   await persist(options, async () => writePosition(options.folder, next));
   return next;
 }
 
-/** Reports those events of a removed recording that were not shipped. */
+/** Reports the events of a removed recording that were not shipped, and returns the position after them. */
 async function leave(
   options: ShipperOptions,
   reader: RecordingReader,
@@ -89,7 +92,10 @@ async function leave(
   return next;
 }
 
-/** `rest` counts the events that were recorded and not acknowledged; some of them may have arrived. */
+/**
+ * Reports the loss of unshipped events to the server. `rest` is the number of events that were recorded and not
+ * acknowledged; some of them may have arrived.
+ */
 async function tellRest(options: ShipperOptions, position: ShippingPosition, rest: number): Promise<void> {
   const { connection, quorum, compression, signal, log, progress } = options;
   const from = computeSettledNumber(position);
@@ -112,7 +118,10 @@ async function tellRest(options: ShipperOptions, position: ShippingPosition, res
   log.error({ events: count }, 'a recording is gone that was not shipped to its end');
 }
 
-/** Returns the events that arrived from the group that was being sent when its recording was removed. */
+/**
+ * Returns the events that arrived from the group that was being sent when its recording was removed; undefined if there
+ * are none.
+ */
 async function readArrived(
   connection: Connection,
   question: Pick<ArrivalQuestion, 'waits' | 'signal'>,

@@ -1,6 +1,6 @@
 /**
- * Ships a recording group after group. The boundary of each group is written down before the group is sent, so that the
- * same group is sent again if this process, the server or the network fails.
+ * Ships a recording group after group. The boundary of each group is stored in the position before the group is sent,
+ * so that the same group is sent again if this process, the server or the network fails.
  */
 
 import { randomInt } from 'node:crypto';
@@ -47,7 +47,7 @@ import {
 import { encodeNodeTable, type ShippingLoss } from './side_rows.ts';
 
 export interface ShipperOptions extends Persisting {
-  /** Folder of the position. */
+  /** Folder of the position file. */
   folder: string;
   connection: Connection;
   quorum: number | undefined;
@@ -63,20 +63,26 @@ export interface ShipperOptions extends Persisting {
   once: boolean;
 }
 
-/** The node reports its state to the server at least this often. */
+/** Maximum interval between the node's reports of its state to the server. */
 const HEARTBEAT_MS = 30_000;
 /** The lowest rate at which a backlog is sent, in events a second. */
 const CATCH_UP_RATE_MIN = 50_000;
-/** A server was restarted if its start time moved by more than this, which allows for clock errors. */
+/** A server counts as restarted if its start time moved by more than this. Smaller changes may be clock errors. */
 const RESTART_MS = 5_000;
 const POLL_MS = 1_000;
 const SEEN_EVERY_MS = 10_000;
-/** A replica that is unreachable for longer may never come back, so events that only this replica has count as lost. */
+/**
+ * Maximum time to wait for an unreachable replica. A replica that is away for longer may never come back, so events
+ * that only this replica has count as lost.
+ */
 export const BEHIND_MS_MAX = 600_000;
-/** Time after which any other shipper that started at the same moment has claimed the recording. */
+/** Time after which any other shipper that started at the same moment must have claimed the recording. */
 const ALONE_MS = 100;
 
-/** Returns the position when the recording is replaced by another one, or with `once` when all events have arrived. */
+/**
+ * Ships a recording. Returns the position when another recording has replaced this recording or, with `once`, when all
+ * events have arrived.
+ */
 export async function shipRecording(
   options: ShipperOptions,
   { reader, path }: { reader: RecordingReader; path: string },
@@ -104,7 +110,8 @@ export async function shipRecording(
   }
 
   /**
-   * Writes the position. An acknowledged group counts at once, but nothing more is sent before the position is written.
+   * Writes the position if it has changed. If this fails, an acknowledged group still counts, but nothing more is sent
+   * until the position is written.
    */
   function keepPosition(): void {
     if (isWritten) return;
@@ -113,8 +120,8 @@ export async function shipRecording(
   }
 
   /**
-   * Checks the server and the claim before events are sent, and again after each failure, because the server may then
-   * be a different one.
+   * Checks the server and the claim before events are sent. Does so again after each failure, because the connection
+   * may then lead to a different server.
    */
   async function greet(): Promise<Destination> {
     const { connection, quorum, compression } = options;
@@ -125,7 +132,7 @@ export async function shipRecording(
     const shard = await askShard(connection, version, meta, signal);
     if (!claims) checkShard(position, shard);
     if (position.shard !== shard) moveTo(toShardPosition(position, shard));
-    // Losses below this number have been reported already, even if this shipper now has another claim.
+    // Losses below this number have already been reported, even if this shipper now has another claim.
     if (known && known.shippedNumber > computeSettledNumber(position))
       moveTo({ ...position, settled: known.shippedNumber });
     noteStart(await askStart(connection, signal));
@@ -161,15 +168,16 @@ export async function shipRecording(
   async function beat(to: Destination, known: KnownNode | undefined): Promise<void> {
     const span = reader.recordedSpan();
     const { machineId, createdNs } = reader.info();
-    // The order matters: a call that ends in between is then among the events that are not shipped yet.
+    // The calls in progress are read before the end of the recording. So a call that ends between both reads is among
+    // the events that are not shipped yet.
     const unended = reader.unended();
     const { end } = reader.ends();
-    // A call that has lasted long may have begun before events that have already arrived.
+    // A long call that waits to be shipped may have begun before events that have already arrived.
     const waitsSinceNs = reader.findEarliestNs(position.number) ?? U64_MAX;
     const aliveNs = span?.toNs ?? 0n;
     // The part below a millisecond is random, so that no two shippers report with the same time.
     const nowNs = BigInt(Date.now()) * 1_000_000n + BigInt(randomInt(1_000_000));
-    // The row with the latest time counts, even after the clock was set back.
+    // The server uses the row with the latest time, so the time must increase even if the clock was set back.
     const latestNs = max(known?.atNs ?? 0n, BigInt(position.saidNs ?? 0));
     const atNs = max(nowNs, latestNs + 1n);
     moveTo({ ...position, saidNs: String(atNs) });
@@ -191,11 +199,15 @@ export async function shipRecording(
     heartbeatMs = performance.now();
   }
 
-  /** Sends a group, or the losses and clock steps if there is none; returns whether more is ready to be sent. */
+  /**
+   * Sends the next group; if there is none, sends new losses and clock steps. Returns whether more events are ready to
+   * be sent.
+   */
   async function step(): Promise<boolean> {
     keepPosition();
     const { end } = reader.ends();
-    // The end is noted even while nothing can be sent, because the recording may be gone at the next start.
+    // Stores the recording's end even while nothing can be sent, because the recording may be removed before the next
+    // start.
     if (end !== position.seen && performance.now() - seenMs >= SEEN_EVERY_MS) {
       seenMs = performance.now();
       moveTo({ ...position, seen: end });
@@ -221,7 +233,8 @@ export async function shipRecording(
     progress.events += sent.events;
     sizes.note(sent.events, sent.besideBytes);
     progress.groups++;
-    // The losses are reported to the server, so that a shipper without this position does not report them again.
+    // The next greeting reports the losses as settled, so that a shipper without this position does not report them
+    // again.
     if (noteLost(sent.lost)) destination = undefined;
     const lastNs = group.maxNs > BigInt(position.lastNs) ? String(group.maxNs) : position.lastNs;
     moveTo({ ...advancePosition(position, group.end, Date.now()), ...sent.side, lastNs });
@@ -271,7 +284,7 @@ export async function shipRecording(
     });
     if (isMore) continue;
     if (options.once) {
-      // This reports to the server how far the node is shipped.
+      // Reports to the server how far the recording is shipped.
       await persist(options, greet);
       return position;
     }
@@ -287,7 +300,10 @@ export async function shipRecording(
   }
 }
 
-/** Waits up to `BEHIND_MS_MAX` for a server that is behind; events that it gets later count as lost. */
+/**
+ * Returns a function that sends a group. While a server has not yet received all earlier rows, the function throws, for
+ * up to `BEHIND_MS_MAX`. After this time, events that are still missing count as lost.
+ */
 function createPatientSender(source: Parameters<typeof sendGroup>[1], signal: AbortSignal) {
   let behindSinceMs: number | undefined;
   return async (to: Destination, group: Omit<Sending, 'nowNs' | 'waits'>): Promise<SentGroup> => {
@@ -310,7 +326,7 @@ function readWaiting(reader: RecordingReader, number: number): ShippingBacklog {
     const [oldest] = events > 0 ? reader.listSealedSegments(number, 1) : [];
     return { events, sinceNs: oldest?.minNs };
   } catch {
-    // Shipping reports a recording that cannot be read; metrics must not end it.
+    // Shipping itself reports a recording that cannot be read; metrics must not fail because of it.
     return NOTHING_WAITS();
   }
 }

@@ -1,4 +1,4 @@
-/** Rows of the tables that are not made from events: losses, clock steps, segments and the state of a node. */
+/** Encodes the rows that are not made from events: losses, clock steps, segments and the state of a node. */
 import { min, U64_MAX } from '../../daemon/base/bigints.ts';
 import { createBlockEncoder } from '../clickhouse/native/encode.ts';
 import { encodeReason } from '../recording/format/losses.ts';
@@ -29,7 +29,9 @@ function encodeSentTable(name: string, cells: readonly (readonly SentCell[])[]):
 
 const parseRecordingId = ({ recordingId }: ShippedBy): bigint => BigInt(`0x${recordingId}`);
 
-/** The first ids for losses that the shipper found; the number of the loss's first event is added. */
+/**
+ * Base ids of the losses that the shipper found. The id of a loss is the base id plus the number of its first event.
+ */
 const OWN_LOSS_IDS = { unshipped: 2n ** 63n, damaged: 2n ** 63n + 2n ** 62n };
 
 /** A loss of events that were recorded and will not arrive. */
@@ -37,7 +39,10 @@ export interface ShippingLoss extends NumberGap {
   cause: 'unshipped' | 'damaged';
 }
 
-/** Encodes all losses except those by retention: the events that it removed were shipped before, or are `unshipped`. */
+/**
+ * Encodes all losses except those with the cause `retention`: the events that retention removed were shipped before, or
+ * count as `unshipped`.
+ */
 export function encodeLossTables(
   by: ShippedBy,
   noted: readonly NotedLoss[],
@@ -55,7 +60,10 @@ export function encodeLossTables(
   return splitByDays([...ofRecording, ...ofShipping]).map((rows) => encodeSentTable('loss', rows));
 }
 
-/** The table has a partition for each day, and a server refuses rows of more than 100 partitions at once. */
+/**
+ * Maximum number of days in one insert. The table has a partition for each day, and a server refuses an insert with
+ * rows of more than 100 partitions.
+ */
 const DAYS_MAX = 90;
 const DAY_NS = 86_400_000_000_000n;
 const FROM_NS = findTable('loss').columns.findIndex(({ name }) => name === 'from_ns');
@@ -95,7 +103,10 @@ export interface NodeState {
   machineId: string;
   claim: string;
   createdNs: bigint;
-  /** The latest time at which a writer is known to have been active, and the time of its end; 0 if it has not ended. */
+  /**
+   * The latest time at which a writer is known to have been active, and the time at which it ended; 0 if it has not
+   * ended.
+   */
   aliveNs: bigint;
   endedNs: bigint;
   shippedNumber: number;
@@ -105,7 +116,7 @@ export interface NodeState {
   backlog: number;
   clockOffsetNs: bigint;
   clockUncertaintyNs: bigint;
-  /** Calls and requests in progress when all events before `aliveNs` were known. */
+  /** The recording's lists of calls and requests in progress. */
   unended: UnendedLists;
 }
 

@@ -1,11 +1,11 @@
 /**
- * Reads a 64-bit x86 ELF file: how it is loaded, the names of its sections, its thread-local storage, one dynamic
- * symbol, and the relocations of thread-local variables: elf(5). Nothing in the file is trusted: whatever is out of
- * bounds counts as missing.
+ * Reads a 64-bit x86 ELF file, see elf(5): the load bias, the section names, the thread-local storage, an exported
+ * symbol, and the relocations of thread-local variables. The file is not trusted: data out of bounds is treated as
+ * missing.
  */
 import { readSync } from 'node:fs';
 
-/** Returns exactly `size` bytes, or undefined. */
+/** Reads exactly `size` bytes at `offset`; returns undefined if it cannot. */
 export type ReadAt = (offset: number, size: number) => DataView | undefined;
 
 export interface TlsSegment {
@@ -15,19 +15,22 @@ export interface TlsSegment {
 }
 
 export interface TlsSymbol {
-  /** Offset of the variable in the module's block. */
+  /** Offset of the variable in the module's TLS block. */
   readonly value: number;
   readonly size: number;
 }
 
-/** The dynamic linker's three ways to locate a variable. */
+/**
+ * How the dynamic linker locates a thread-local variable: by module id, by offset from the thread pointer, or by
+ * descriptor.
+ */
 export type TlsRelocationKind = 'module' | 'offset' | 'descriptor';
 
 export interface TlsRelocation {
   readonly kind: TlsRelocationKind;
-  /** File address of the slot that the dynamic linker fills in. */
+  /** Address of the slot that the dynamic linker fills in, without the load bias. */
   readonly address: number;
-  /** Undefined if the relocation is for the module itself. */
+  /** Name of the variable; undefined if the relocation is for the module itself. */
   readonly symbol: string | undefined;
   readonly addend: number;
 }
@@ -37,24 +40,27 @@ export interface Elf {
   readonly isExecutable: boolean;
   readonly tls: TlsSegment | undefined;
   /**
-   * Computes the load bias, which is added to the file's addresses, from the address where the file's code is mapped;
-   * undefined if the mapping at `fileOffset` is not code of the file.
+   * Returns the load bias: the difference between an address in memory and the same address in the file. `start` is the
+   * memory address where the code at `fileOffset` is mapped. Returns undefined if the file has no code at `fileOffset`.
    */
   findLoadBias(start: number, fileOffset: number): number | undefined;
-  /** Finds a thread-local variable that the file defines for other modules to use. */
+  /** Finds a thread-local variable that the file exports. */
   findExportedTlsSymbol(name: string): TlsSymbol | undefined;
   readTlsRelocations(): Generator<TlsRelocation, void>;
-  /** Returns an empty list for a file without section headers, which no loader needs; undefined if reading fails. */
+  /**
+   * Returns an empty list if the file has no section headers, which programs do not need to run; undefined if reading
+   * fails.
+   */
   readSectionNames(): string[] | undefined;
   /**
-   * Returns the start of the first writable segment as it is in the file, at most `sizeMax` bytes: no bytes if no
-   * segment is writable, undefined if they are unreadable.
+   * Returns up to `sizeMax` bytes from the start of the first writable segment, as stored in the file. The result is
+   * empty if no segment is writable, undefined if reading fails.
    */
   readDataStart(sizeMax: number): Uint8Array | undefined;
 }
 
 const HEADER_SIZE = 64;
-/** 0x7f "ELF", 64 bits, little-endian, version 1. */
+/** The first bytes of the file: 0x7f "ELF", 64 bits, little-endian, version 1. */
 const IDENTIFICATION = [0x464c457f, 0x00010102];
 const IDENTIFICATION_MASK = 0x00ffffff;
 const ET_EXEC = 2;
@@ -86,7 +92,7 @@ const DT_JMPREL = 23;
 const DT_GNU_HASH = 0x6ffffef5;
 const DT_RELACOUNT = 0x6ffffff9;
 const DT_FLAGS_1 = 0x6ffffffb;
-/** A bit of DT_FLAGS_1. */
+/** Bit of DT_FLAGS_1: the file is a position-independent executable. */
 const DF_1_PIE = 0x08000000;
 
 const SYMBOL_SIZE = 24;
@@ -110,7 +116,10 @@ interface ProgramSegment extends TlsSegment {
   readonly fileSize: number;
 }
 
-/** Returns Infinity for a value larger than any file or address, so that it is out of bounds everywhere. */
+/**
+ * Reads an unsigned 64-bit integer. Returns Infinity for a value larger than any file or address, so that every bounds
+ * check rejects the value.
+ */
 export function readU64(view: DataView, at: number): number {
   const value = view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
   return Number.isSafeInteger(value) ? value : Number.POSITIVE_INFINITY;
@@ -219,7 +228,8 @@ function readSectionNames(read: ReadAt, header: DataView): string[] | undefined 
 }
 
 /**
- * Maps each tag to its value. If a tag is repeated, the last value counts; no tag that is read here may be repeated.
+ * Maps each tag of the dynamic section to its value. A repeated tag gets its last value; the tags that are used here
+ * must not be repeated.
  */
 function readDynamic(read: ReadAt, segments: readonly ProgramSegment[]): Map<number, number> {
   const entries = new Map<number, number>();
@@ -251,11 +261,11 @@ function findExportedTlsSymbol(read: ReadAddress, dynamic: Dynamic, name: string
   return { value: readU64(symbol, 8), size: readU64(symbol, 16) };
 }
 
-/** Returns undefined if the name is longer than every name that is looked up. */
+/** Returns undefined if the name is longer than NAME_BYTES_MAX, and so longer than every name that is searched for. */
 function readSymbolName(read: ReadAddress, dynamic: Dynamic, index: number): string | undefined {
   const nameAt = read((dynamic.get(DT_SYMTAB) ?? Number.NaN) + index * SYMBOL_SIZE, 4)?.getUint32(0, true);
   const address = (dynamic.get(DT_STRTAB) ?? Number.NaN) + (nameAt ?? Number.NaN);
-  // Smaller reads are only needed at the very end of a segment.
+  // Near the end of a segment, a read of NAME_BYTES_MAX fails, so smaller sizes are tried.
   for (const size of [NAME_BYTES_MAX, 32, 16, 8]) {
     const view = read(address, size);
     if (!view) continue;
@@ -269,7 +279,7 @@ function readSymbolName(read: ReadAddress, dynamic: Dynamic, index: number): str
 function* readTlsRelocations(read: ReadAddress, dynamic: Dynamic): Generator<TlsRelocation, void> {
   let left = TLS_RELOCATIONS_MAX;
   const tables: [from: number, size: number | undefined, skipped: number][] = [
-    // The first DT_RELACOUNT relocations only adjust addresses, and are the bulk of the table.
+    // The first DT_RELACOUNT relocations, most of the table, only add the load bias and have no symbol.
     [dynamic.get(DT_RELA) ?? 0, dynamic.get(DT_RELASZ), dynamic.get(DT_RELACOUNT) ?? 0],
     [dynamic.get(DT_JMPREL) ?? 0, dynamic.get(DT_PLTRELSZ), 0],
   ];
@@ -292,21 +302,23 @@ function* readTlsRelocations(read: ReadAddress, dynamic: Dynamic): Generator<Tls
 }
 
 /*
- * Looks up a symbol in the dynamic linker's hash tables: returns the index of the symbol for which `isNamed` is true,
+ * Looks up a symbol in the dynamic linker's hash tables. Returns the index of the symbol for which `isNamed` is true,
  * or undefined.
  */
 
-/** Returns exactly `size` bytes at an address of the loaded file, or undefined. */
+/** Reads exactly `size` bytes at an address of the loaded file; returns undefined if it cannot. */
 type ReadAddress = (address: number, size: number) => DataView | undefined;
 
-/** Maximum length of a chain: in a valid table, chains have only a few entries. */
+/** Maximum length of a hash chain. In a valid table, chains have only a few entries. */
 const CHAIN_MAX = 1024;
 
 /**
+ * Looks up `name` in a table of this layout (DT_GNU_HASH):
+ *
  *   buckets u32, first symbol u32, filter words u32, filter shift u32
  *   filter: two bits for each symbol in one of its 64-bit words
  *   bucket: index of the first symbol of its chain
- *   chain, from the first symbol on: the symbol's hash, its low bit replaced by whether it is the last one
+ *   chain, from the first symbol on: the symbol's hash, with the low bit set if the symbol is the last of its chain
  */
 function lookUpGnuHash(
   read: ReadAddress,
@@ -347,9 +359,11 @@ function computeGnuHash(name: string): number {
 }
 
 /**
+ * Looks up `name` in a table of this layout (DT_HASH):
+ *
  *   buckets u32, chain links u32
  *   bucket: index of its first symbol
- *   chain link of each symbol: index of the next one, or 0
+ *   chain link of each symbol: index of the next symbol, or 0
  */
 function lookUpSysvHash(
   read: ReadAddress,

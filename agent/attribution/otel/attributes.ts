@@ -1,19 +1,20 @@
-/** Decodes attributes in OpenTelemetry's protocol buffers: opentelemetry/proto/common/v1/common.proto. */
+/** Decodes attributes in OpenTelemetry's protobuf format: opentelemetry/proto/common/v1/common.proto. */
 import { type MessageFields, type ProtobufValue, readMessage, readString } from './protobuf.ts';
 
 /**
- * Null stands for no value, or for one that is not needed here: bytes, lists of keys and values, or texts that are too
- * long.
+ * Null: the attribute has no value, or a value that is not used here: bytes, a list of keys and values, or a text that
+ * is too long.
  */
 export type AttributeValue = string | boolean | bigint | number | null | readonly AttributeValue[];
 export type Attributes = ReadonlyMap<string, AttributeValue>;
 
 /**
- * Maximum length of a list of attributes and of an array. The key map of threads is no larger: its indexes are bytes.
+ * Maximum length of a list of attributes and of an array. The key map of threads has no more entries, because its
+ * indexes are bytes.
  */
 export const VALUES_MAX = 256;
 const KEY_BYTES_MAX = 256;
-/** Maximum size of a text; the reference publisher has the same limit. */
+/** Maximum size of a text, as in OpenTelemetry's reference publisher. */
 const TEXT_BYTES_MAX = 4096;
 const ARRAY_DEPTH_MAX = 4;
 
@@ -68,7 +69,7 @@ const ANY_VALUE: MessageFields = new Map([
   [BYTES, 'bytes'],
 ]);
 
-/** The last field of the message is its value. Returns undefined if the message is malformed. */
+/** Decodes an AnyValue message; its last field is the value. Returns undefined if the message is malformed. */
 function readValue(message: Uint8Array, depth: number): AttributeValue | undefined {
   let value: AttributeValue | undefined = null;
   const isWell = readMessage(message, ANY_VALUE, (field, content) => {

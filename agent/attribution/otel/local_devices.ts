@@ -1,17 +1,20 @@
 /**
- * Finds out which files can be read without waiting for another machine or another user's program. A library on an NFS
- * server that is down, or in a FUSE file system whose server does not answer on purpose, must not stop the recorder.
+ * Finds out which files can be read without waiting for another machine or another user's program. Waiting would stop
+ * the recorder, for example at a library on an NFS server that is down, or in a FUSE file system that never answers.
  */
 import { readFileSync } from 'node:fs';
 
 const WAITING_FILE_SYSTEM = /^(fuse|nfs|cifs|smb|ceph|afs|9p|lustre|beegfs|gpfs|orangefs|coda|autofs|ncpfs|pvfs)/;
 
-/** Devices of anonymous memory, and of the kernel's own file system of memfds (the first to be mounted: mnt_init()). */
+/**
+ * Devices of anonymous memory and of memfds. Memfds are in the kernel's internal tmpfs, the first file system that it
+ * mounts: mnt_init().
+ */
 const MEMORY_DEVICES = ['00:00', '00:01'];
 
 /**
- * Returns a check for a device as /proc/PID/maps writes it. Only devices mounted where the agent or init sees them
- * count: any user may mount in a namespace of their own, and numbers of unmounted devices are reused.
+ * Returns a function that checks a device number in the format of /proc/PID/maps. It accepts only devices in the mount
+ * namespaces of the agent and of init, because any user may mount file systems in a namespace of their own.
  */
 export function createDeviceCheck(readMounts: () => string = readHostMounts): (device: string) => boolean {
   let local: ReadonlySet<string> | undefined;
@@ -35,7 +38,7 @@ function readProcessMounts(process: string): string {
   }
 }
 
-/** proc(5): ID PARENT MAJOR:MINOR ROOT MOUNT_POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS */
+/** Line of mountinfo, see proc(5): ID PARENT MAJOR:MINOR ROOT MOUNT_POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS */
 const MOUNT = /^\d+ \d+ (\d+):(\d+) .*? - (\S+) /s;
 
 function parseLocalDevices(mounts: string): Set<string> {

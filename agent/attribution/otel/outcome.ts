@@ -1,4 +1,7 @@
-/** A value, or the reason why it is unavailable: it is no error of this process that others end, hide and lie. */
+/**
+ * A value, or the reason why it is unavailable. Failures are returned, not thrown, because any inspected process may
+ * end or provide wrong data.
+ */
 export type Outcome<Value, Reason extends string> =
   | { readonly value: Value; readonly reason?: undefined }
   | { readonly value: undefined; readonly reason: Reason };

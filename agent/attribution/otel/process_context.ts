@@ -1,12 +1,13 @@
 /**
- * Reads what a process publishes about itself in OpenTelemetry's process context (OTEP 4719, version 2): a mapping that
- * is found by its name holds a header, which points to a message (opentelemetry/proto/processcontext/v1development).
+ * Reads OpenTelemetry's process context (OTEP 4719, version 2), in which a process publishes its attributes. A mapping
+ * with one of the names below contains a header, which points to a message
+ * (opentelemetry/proto/processcontext/v1development).
  *
  *   0           8         12        16                24        32
  *   "OTEL_CTX"  version   payload   time of           payload
  *               u32       size u32  publication u64   pointer
  *
- * The time is 0 while the publisher changes the rest, and differs afterwards.
+ * The publisher sets the time to 0 before it changes the context, and to a new time afterwards.
  */
 import { type Attributes, type AttributeValue, readAttribute } from './attributes.ts';
 import { createDeviceCheck } from './local_devices.ts';
@@ -16,13 +17,13 @@ import { openProcessMemory, type ProcessMemory } from './process_memory.ts';
 import { type MessageFields, readMessage } from './protobuf.ts';
 
 export interface ProcessContext {
-  /** Time of publication by the publisher's CLOCK_BOOTTIME; differs after every change. */
+  /** Time of publication (the publisher's CLOCK_BOOTTIME); differs after every change. */
   publishedAtNs: bigint;
-  /** Attributes such as `service.name`. */
+  /** Attributes of the resource, such as `service.name`. */
   resource: Attributes;
   /** Attributes that are meant for readers such as the agent and are not part of the resource. */
   attributes: Attributes;
-  /** Names of the attributes in thread records, by index; undefined if threads publish no records that can be read. */
+  /** Names of the attributes in thread records, by index; undefined if the threads publish no readable records. */
   threadKeys: readonly string[] | undefined;
 }
 
@@ -36,7 +37,10 @@ export type ProcessContextReason =
   | 'unreadable'
   | 'malformed';
 
-/** Names of the mapping: for a memfd, for a memfd that was also given a name, and for memory that was given a name. */
+/**
+ * Names of the mapping in /proc/PID/maps: of a memfd, of a memfd's mapping that prctl(2) has named, and of anonymous
+ * memory that prctl(2) has named.
+ */
 const NAMES = ['/memfd:OTEL_CTX (deleted)', '/memfd:OTEL_CTX', '[anon_shmem:OTEL_CTX]', '[anon:OTEL_CTX]'];
 const MAPPINGS_MAX = 4;
 const ATTEMPTS_MAX = 8;
@@ -52,15 +56,15 @@ const POINTER_AT = 24;
 export const PAYLOAD_BYTES_MAX = 1 << 16;
 
 /**
- * Schemas of thread records that can be read; `tlsdesc_v1_dev` is to be renamed to `tls_v1`. Other schemas, such as
- * Go's and Node's, use no thread-local variable.
+ * Supported schemas of thread records; `tlsdesc_v1_dev` is to be renamed to `tls_v1`. Other schemas, such as those of
+ * Go and Node, use no thread-local variable.
  */
 const THREAD_SCHEMAS: readonly AttributeValue[] = ['tlsdesc_v1_dev', 'tls_v1'];
 
 export function readProcessContext(pid: number): Outcome<ProcessContext, ProcessContextReason> {
   const maps = readMaps(pid);
   if (maps.value === undefined) return maps;
-  // Usually no mapping has the name, so nothing needs to be parsed.
+  // In the usual case, no mapping has the name, so nothing is parsed.
   if (!maps.value.includes(SIGNATURE)) return missing('not_published');
   const mappings = parseMaps(maps.value);
   const published = mappings.filter(isPublished).slice(0, MAPPINGS_MAX);
@@ -108,8 +112,8 @@ export function readAt(memory: ProcessMemory, address: number): Outcome<ProcessC
 }
 
 /**
- * The time is read separately before the header and after the payload: within one read, the order in which the kernel
- * copies the words is unspecified.
+ * Reads the header and the payload, and compares the time before and after, because the publisher may change them. The
+ * time is read separately: within one read, the order in which the kernel copies the words is unspecified.
  */
 function readSnapshot(memory: ProcessMemory, address: number): Outcome<Snapshot, ProcessContextReason> {
   const before = readTime(memory, address);
@@ -150,7 +154,7 @@ const PROCESS_CONTEXT: MessageFields = new Map([
 const RESOURCE_ATTRIBUTE = 1;
 const RESOURCE_MESSAGE: MessageFields = new Map([[RESOURCE_ATTRIBUTE, 'bytes']]);
 
-/** Returns undefined if the payload is malformed. */
+/** Decodes the payload of a process context; returns undefined if the payload is malformed. */
 export function decodeProcessContext(payload: Uint8Array): Omit<ProcessContext, 'publishedAtNs'> | undefined {
   const resource = new Map<string, AttributeValue>();
   const attributes = new Map<string, AttributeValue>();
@@ -162,7 +166,10 @@ export function decodeProcessContext(payload: Uint8Array): Omit<ProcessContext, 
   return isWell ? { resource, attributes, threadKeys: parseThreadKeys(attributes) } : undefined;
 }
 
-/** Parses OTEP 4947's map of names. An unusable name makes the whole map unusable, because its index is unknown. */
+/**
+ * Parses OTEP 4947's map of names. One unusable name makes the whole map unusable, because records refer to names by
+ * index.
+ */
 function parseThreadKeys(attributes: Attributes): readonly string[] | undefined {
   if (!THREAD_SCHEMAS.includes(attributes.get('threadlocal.schema_version') ?? null)) return undefined;
   const keys = attributes.get('threadlocal.attribute_key_map') ?? [];

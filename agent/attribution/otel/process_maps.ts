@@ -3,8 +3,8 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
 
 /**
- * Maximum size of the text, enough for some 40,000 lines. A process may have 65,530 mappings, each with a path of up to
- * 4096 bytes.
+ * Maximum size of the text of /proc/PID/maps, enough for about 40,000 lines. Larger texts are possible: a process may
+ * have 65,530 mappings, each with a path of up to 4096 bytes.
  */
 const MAPS_BYTES_MAX = 4 << 20;
 const CHUNK_BYTES = 1 << 16;
@@ -15,10 +15,13 @@ export interface Mapping {
   readonly executable: boolean;
   /** Offset in the file at which the mapping starts. */
   readonly offset: number;
-  /** Major and minor number in hexadecimal digits, as in `fd:00`. */
+  /** Major and minor device number in hexadecimal digits, such as `fd:00`. */
   readonly device: string;
   readonly inode: string;
-  /** Path as Latin-1, since it may contain any bytes; names such as `[heap]` are the kernel's. */
+  /**
+   * Path as Latin-1, because it may contain any bytes. For some mappings, the kernel gives a name instead, such as
+   * `[heap]`.
+   */
   readonly path: string;
 }
 
@@ -36,7 +39,7 @@ export function readMaps(pid: number): Outcome<string, ProcessReason> {
   }
 }
 
-/** The file reports no size, and the kernel returns one page of the file at a time. */
+/** Reads up to the end of the file, which reports no size. Each read returns at most one page. */
 function readAll(file: number): Outcome<string, ProcessReason> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   const parts: string[] = [];
@@ -57,8 +60,8 @@ export function toProcessReason(error: unknown): ProcessReason {
 const LINE = /^([0-9a-f]+)-([0-9a-f]+) ..(.). ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) (\d+) *(.*)$/s;
 
 /**
- * Mappings are in the order of their addresses. A path may contain any byte except the line feed, which the kernel
- * escapes.
+ * Returns the mappings in the order of their addresses. A path may contain any byte except the line feed, which the
+ * kernel escapes.
  */
 export function parseMaps(maps: string): Mapping[] {
   const mappings: Mapping[] = [];

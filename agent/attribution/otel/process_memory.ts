@@ -4,7 +4,10 @@ import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
 import { type Mapping, toProcessReason } from './process_maps.ts';
 
 export interface ProcessMemory {
-  /** Fills `into`, or returns false. Concurrent writes by the process may or may not be included. */
+  /**
+   * Fills `into` with the memory at `address`; returns false if the memory is unavailable. Concurrent writes by the
+   * process may or may not be included.
+   */
   read(address: number, into: Uint8Array): boolean;
   close(): void;
 }
@@ -26,7 +29,7 @@ export function openProcessMemory(
       try {
         return readSync(file, into, 0, into.length, address) === into.length;
       } catch {
-        return false; // The memory has been unmapped, or the file behind it no longer has this page.
+        return false; // The memory was unmapped, or its file no longer has this page.
       }
     },
     close: () => closeSync(file),

@@ -2,10 +2,10 @@
 
 export type WireType = 'varint' | 'fixed64' | 'bytes' | 'fixed32';
 
-/** Wire types by number. Types 3 and 4 are groups, which no message that is read here has ever had. */
+/** Wire types by number. Types 3 and 4 are groups, which the messages read here never use. */
 const WIRE_TYPES: readonly (WireType | undefined)[] = ['varint', 'fixed64', 'bytes', undefined, undefined, 'fixed32'];
 
-/** Fields of a message that are to be read: the number of each and its type. */
+/** The fields of a message to read: the wire type of each field number. */
 export type MessageFields = ReadonlyMap<number, WireType>;
 
 /** A varint (a bigint if it is long), or the bytes of a field of any other type, as a view of the message. */
@@ -15,7 +15,7 @@ export type ProtobufValue = number | bigint | Uint8Array;
 const NUMBER_BYTES_MAX = 7;
 const VARINT_BYTES_MAX = 10;
 const U64_LIMIT = 1n << 64n;
-/** Limit for tags, which are varints of 32 bits. */
+/** Upper bound of tags, which are varints of 32 bits. */
 const TAG_LIMIT = 2 ** 32;
 
 /**

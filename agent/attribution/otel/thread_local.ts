@@ -21,22 +21,25 @@ export type ThreadLocalReason =
   | 'not_exported'
   /** Some files are unreadable, or reading them might block, and no other file has the variable. */
   | 'unreadable'
-  /** The dynamic linker is still at work: try again. */
+  /** The dynamic linker has not located the variable yet: try again. */
   | 'not_bound'
-  /** The variable exists, but its location is not recorded, or the C library's thread vectors have another layout. */
+  /** The variable exists, but no relocation locates it, or the C library's thread vectors (dtv) have another layout. */
   | 'unsupported';
 
 export interface ThreadLocalResolver {
-  /** The result holds until the process executes another program or unloads the library that has the variable. */
+  /**
+   * Locates the variable in process `pid`. The result is valid until the process executes another program or unloads
+   * the library that has the variable.
+   */
   resolve(pid: number): Outcome<ThreadLocal, ThreadLocalReason>;
 }
 
-/** Maximum number of modules: a browser or a .NET process has a few hundred. */
+/** Maximum number of modules. A browser or a .NET process has a few hundred. */
 const MODULES_MAX = 1024;
-/** Maximum number of bytes read from all files of a process; a file without thread-local variables costs about 3000. */
+/** Maximum number of bytes read from all files of a process. A file without thread-local variables takes about 3000. */
 const BYTES_MAX = 16 << 20;
 
-/** A file that is mapped into the process and has code in it. */
+/** A mapped file with code: a program or a library. */
 interface Module {
   readonly mapping: Mapping;
   readonly isProgram: boolean;
@@ -50,7 +53,7 @@ interface Search {
   readonly isLocal: (device: string) => boolean;
 }
 
-/** The resolver remembers which files do not have the variable. */
+/** Creates a resolver. It caches which files do not have the variable. */
 export function createThreadLocalResolver(): ThreadLocalResolver {
   const definers = createModuleFiles();
   const users = createModuleFiles();
@@ -58,7 +61,7 @@ export function createThreadLocalResolver(): ThreadLocalResolver {
     resolve(pid) {
       const maps = readMaps(pid);
       if (maps.value === undefined) return maps;
-      // This is a kernel thread, which has no memory to open.
+      // An empty text means a kernel thread, which has no memory to open.
       if (maps.value === '') return missing('not_exported');
       const mappings = parseMaps(maps.value);
       const isLocal = createDeviceCheck();
@@ -88,8 +91,8 @@ function readExecutablePath(pid: number): string | undefined {
 }
 
 /**
- * Returns one mapping per file, the program first. Any mapping of the program will do, because its code may have been
- * moved to larger pages.
+ * Returns one mapping per file, the program first. The program's mapping need not be executable, because its code may
+ * have been moved to larger pages.
  */
 function selectModules(mappings: readonly Mapping[], executable: string | undefined): Module[] {
   const libraries = new Map<string, Module>();
@@ -107,7 +110,10 @@ function selectModules(mappings: readonly Mapping[], executable: string | undefi
 
 type Settled = ThreadLocalAccess | FileProblem | 'not_exported';
 
-/** Uses the first module that has the variable, in the dynamic linker's search order as far as the mappings show it. */
+/**
+ * Uses the first module that has the variable. The modules are in the dynamic linker's search order, as far as the
+ * mappings show that order.
+ */
 function findAccessByDefiners(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
   let settled: Settled = 'not_exported';
   for (const module of modules) {
@@ -116,7 +122,7 @@ function findAccessByDefiners(files: ModuleFiles, { pid, modules, memory, budget
       : 'unreadable';
     if (typeof access === 'object') return access;
     if (access !== undefined) settled = access;
-    // The module itself has the variable, so its code does not use another module's variable.
+    // Stops the search: the module itself has the variable, so its code does not use another module's variable.
     if (access === 'not_bound' || access === 'not_told') return access;
   }
   return settled;
@@ -141,7 +147,10 @@ function findThreadLocalAccess(
   return readSlotAccess(elf, THREAD_CONTEXT_SYMBOL, symbol.value, bias, memory.read);
 }
 
-/** Handles a library that has the variable but no code that uses it: looks where other modules expect the variable. */
+/**
+ * Handles a library that has the variable but no relocation that locates it. Finds the location through the relocations
+ * of modules that use the variable.
+ */
 function findAccessByUsers(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
   let settled: Settled = 'not_told';
   for (const { mapping } of modules) {
@@ -162,8 +171,8 @@ function findAccessByUsers(files: ModuleFiles, { pid, modules, memory, budget, i
 const GLIBC_LINKER = /\/ld-(linux-x86-64\.so\.2|2\.\d+\.so)( \(deleted\))?$/;
 
 /**
- * Only glibc's thread vectors have entries of 16 bytes: musl's, read the same way, would yield pointers of another
- * module.
+ * Accepts dynamic access only with glibc, whose thread vectors have entries of 16 bytes. In musl's vectors, the same
+ * index would yield the pointer of another module.
  */
 function toOutcome(settled: Settled, modules: readonly Module[]): Outcome<ThreadLocal, ThreadLocalReason> {
   if (settled === 'not_told') return missing('unsupported');
@@ -173,17 +182,17 @@ function toOutcome(settled: Settled, modules: readonly Module[]): Outcome<Thread
 }
 
 /*
- * Opens the files of mapped programs and libraries through their mappings, so it does not matter what became of their
- * paths.
+ * Opens the files of programs and libraries through /proc/PID/map_files, which also works if a file was renamed or
+ * deleted.
  */
 
-/** Maximum number of remembered files that lack what was looked for. A host has a few hundred libraries. */
+/** Maximum number of cached files without the variable. A host has a few hundred libraries. */
 const NEGATIVES_MAX = 1 << 14;
 
-/** Cost of a read, in bytes, in addition to the bytes that are read: many small reads take time, too. */
+/** Bytes charged for each read in addition to its size, because many small reads take time, too. */
 const READ_COST_BYTES = 512;
 
-/** Bytes that may still be read for one process. A negative number means that the budget was not enough. */
+/** Number of bytes that may still be read for one process; negative if the budget was exceeded. */
 interface Budget {
   bytes: number;
 }
@@ -192,8 +201,8 @@ type FileProblem = 'not_permitted' | 'unreadable';
 
 interface ModuleFiles {
   /**
-   * Applies `examine` to the file of a mapping. If the result is undefined, it is remembered for the file in its
-   * present state, so all calls must pass the same `examine`.
+   * Applies `examine` to the file of a mapping. An undefined result is cached until the file changes, so all calls must
+   * pass the same `examine`.
    */
   examine<Result extends object | string>(
     pid: number,
@@ -207,7 +216,7 @@ function createModuleFiles(): ModuleFiles {
   const negatives = new Set<string>();
 
   function remember(identity: string): void {
-    // Evict the oldest file.
+    // Removes the file that was added first.
     if (negatives.size >= NEGATIVES_MAX) negatives.delete(negatives.values().next().value!);
     negatives.add(identity);
   }
@@ -219,7 +228,7 @@ function createModuleFiles(): ModuleFiles {
       try {
         const stat = statSync(path, { bigint: true });
         const identity = toFileIdentity(stat);
-        // Opening a device may have any side effect.
+        // Only regular files are opened, because opening a device may have side effects.
         if ((Number(stat.mode) & constants.S_IFMT) !== constants.S_IFREG || negatives.has(identity)) return undefined;
         file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
         if (toFileIdentity(fstatSync(file, { bigint: true })) !== identity) return 'unreadable';
@@ -228,7 +237,7 @@ function createModuleFiles(): ModuleFiles {
         if (result === undefined && budget.bytes >= 0) remember(identity);
         return result;
       } catch (error) {
-        // Otherwise, the file has been unmapped or the process is gone.
+        // Any other error means that the file was unmapped or the process has ended.
         return toProcessReason(error) === 'not_permitted' ? 'not_permitted' : 'unreadable';
       } finally {
         if (file !== undefined) closeSync(file);

@@ -1,5 +1,5 @@
 /**
- * Decodes what a thread publishes about its work in OpenTelemetry's thread context (OTEP 4947):
+ * Decodes OpenTelemetry's thread context (OTEP 4947), in which a thread publishes its current span and attributes:
  *
  *   0         16       24      25           26          28
  *   trace id  span id  valid   trace flags  bytes of    attributes: key index u8, length u8, UTF-8
@@ -7,13 +7,13 @@
  */
 
 export interface ThreadRecord {
-  /** Lower-case hex; both are null when the thread works for no span. */
+  /** Lower-case hex; `traceId` and `spanId` are both null while the thread has no span. */
   traceId: string | null;
   spanId: string | null;
   attributes: ReadonlyMap<string, string>;
   /**
-   * Whether an attribute was left out because its name is unknown: the process context has new keys and must be read
-   * again.
+   * Whether an attribute was left out because `keys` has no name for its index. The process context then has new keys
+   * and must be read again.
    */
   hasUnknownKey: boolean;
 }
@@ -27,15 +27,15 @@ const SIZE_AT = 26;
 export const THREAD_RECORD_HEAD_BYTES = 28;
 
 /**
- * `record` is the part of the record that was read, and `keys` the `threadKeys` of its process context. Returns
- * undefined if the thread has no record or was changing it.
+ * Decodes `record`, which may be cut short; `keys` are the `threadKeys` of the process context. Returns undefined if
+ * the thread has no record or was changing it.
  */
 export function decodeThreadRecord(record: Uint8Array, keys: readonly string[]): ThreadRecord | undefined {
   if (record.length < THREAD_RECORD_HEAD_BYTES || record[VALID_AT] !== 1) return undefined;
   const bytes = Buffer.from(record.buffer, record.byteOffset, record.length);
   const traceId = readHexId(bytes, 0, SPAN_AT);
   const spanId = readHexId(bytes, SPAN_AT, VALID_AT);
-  // Either both ids are set or neither is.
+  // If one id is missing, the other id is ignored.
   const hasSpan = traceId !== null && spanId !== null;
   const end = THREAD_RECORD_HEAD_BYTES + bytes.readUInt16LE(SIZE_AT);
   return {
@@ -52,7 +52,10 @@ function readHexId(bytes: Buffer, from: number, to: number): string | null {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Stops at an incomplete attribute. If a key is repeated, the last attribute counts, even if it is unusable. */
+/**
+ * Decodes the attributes, up to an incomplete one. If a key is repeated, the last attribute counts, even if it is
+ * unusable.
+ */
 function decodeAttributes(bytes: Buffer, keys: readonly string[]): Pick<ThreadRecord, 'attributes' | 'hasUnknownKey'> {
   const attributes = new Map<string, string>();
   let hasUnknownKey = false;

@@ -1,50 +1,49 @@
 /**
- * Locates a thread-local variable for every thread of a process: at a fixed distance from the thread pointer, or in the
- * block that the thread's vector (dtv) has for the module. Covers x86-64, whose blocks lie below the thread pointer.
+ * Locates a thread-local variable in the threads of a process: at a fixed distance from the thread pointer, or in the
+ * TLS block that the thread's vector (dtv) has for the module. Supports x86-64, where the blocks are below the thread
+ * pointer.
  *
- * A program's distance is fixed when the program is linked. A library's distance is known only to the dynamic linker,
- * which writes it where the code looks for it: in the slots of the library's relocations (Ulrich Drepper, ELF Handling
- * For Thread-Local Storage; Alexandre Oliva, Thread-Local Storage Descriptors for IA32 and AMD64/EM64T).
+ * A program's distance is fixed when the program is linked. A library's distance is chosen by the dynamic linker, which
+ * writes the distance into the slots of the library's relocations (Ulrich Drepper, ELF Handling For Thread-Local
+ * Storage; Alexandre Oliva, Thread-Local Storage Descriptors for IA32 and AMD64/EM64T).
  */
 import { type Elf, readI64, readU64, type TlsRelocationKind, type TlsSegment } from '../elf/elf.ts';
 
 export type ThreadLocal =
   /** The variable is at `offset` from the thread pointer; `offset` is negative. */
   | { readonly mode: 'static'; readonly offset: number }
-  /** The variable is in the thread's block for the module, once the thread has such a block. */
+  /** The variable is at `offset` in the thread's TLS block for the module. A thread may not have the block yet. */
   | { readonly mode: 'dynamic'; readonly moduleId: number; readonly offset: number };
 
 export type ThreadLocalAccess =
   | ThreadLocal
   /** The dynamic linker has not filled in the slot yet. */
   | 'not_bound'
-  /** No slot in the module locates the variable. */
+  /** No slot of the module locates the variable. */
   | 'not_told';
 
 /** Fills `into` with the process's memory at `address`; returns false if the memory is unreadable. */
 export type ReadMemory = (address: number, into: Uint8Array) => boolean;
 
-/**
- * Limit that no program's block reaches. It matters because a slot that has not been filled in may contain anything.
- */
+/** Upper bound of distances. It rejects values from slots that the dynamic linker has not filled in. */
 const DISTANCE_MAX = 2 ** 31;
 const MODULES_MAX = 2 ** 16;
 const SLOTS_MAX = 64;
 
 /**
- * Distance from the thread pointer down to the start of the program's own block; undefined if no such block is
- * possible.
+ * Returns the distance from the thread pointer down to the start of the program's own TLS block; undefined if the
+ * distance is too large.
  */
 export function computeProgramBlockDistance({ address, memorySize, alignment }: TlsSegment): number | undefined {
-  // A segment with an unaligned start keeps its place within the alignment.
+  // If the segment's start is not aligned, the block starts at the same offset from an aligned address.
   const unit = Math.max(alignment, 1);
   const distance = memorySize + ((unit - ((address + memorySize) % unit)) % unit);
   return distance < DISTANCE_MAX ? distance : undefined;
 }
 
 /**
- * Reads the slots of one module for `name`. `own` is the variable's offset in this module's block; it is undefined when
- * another module has the variable and this module uses it.
+ * Reads the module's slots for the variable `name`. `own` is the variable's offset in this module's block; undefined if
+ * the variable is in another module.
  */
 export function readSlotAccess(
   elf: Elf,
@@ -71,7 +70,10 @@ interface SlotMeaning {
   further: number;
 }
 
-/** A slot refers to a symbol in any module, or to the module's own block; the addend is added in both cases. */
+/**
+ * Interprets a slot, which refers to a symbol in any module or to the module's own block. The slot's value includes the
+ * addend in both cases.
+ */
 function computeSlotMeaning(symbol: string | undefined, addend: number, own: number | undefined): SlotMeaning {
   if (symbol !== undefined) return { blockOffset: undefined, further: -addend };
   return { blockOffset: addend, further: own! - addend };
@@ -89,7 +91,7 @@ function readSlot(
   if (kind === 'module') return readDynamicThreadLocal(slot, meaning);
   const argument = readI64(slot, 8);
   if (argument < 0) return toStaticThreadLocal(argument + meaning.further);
-  // An unbound slot may contain a pointer to the relocation, whose second word is no offset.
+  // Before the slot is bound, it may contain a pointer to the relocation, whose second word is no offset.
   if (!read(argument, new Uint8Array(slot.buffer))) return undefined;
   return meaning.blockOffset === undefined || readU64(slot, 8) === meaning.blockOffset
     ? readDynamicThreadLocal(slot, meaning)
@@ -100,7 +102,9 @@ function toStaticThreadLocal(offset: number): ThreadLocal | undefined {
   return offset < 0 && offset > -DISTANCE_MAX ? { mode: 'static', offset } : undefined;
 }
 
-/** Reads the module id and the offset in its block. The second word of a slot for the module itself may be unused. */
+/**
+ * Reads the module id and the offset in the module's block. If `blockOffset` is known, the second word may be unused.
+ */
 function readDynamicThreadLocal(pair: DataView, { blockOffset, further }: SlotMeaning): ThreadLocal | undefined {
   const moduleId = readU64(pair, 0);
   const offset = (blockOffset ?? readU64(pair, 8)) + further;

@@ -1,6 +1,6 @@
-/** Names that an operator gives to services: they take precedence over everything derived from the host. */
+/** Names services by an operator's rules, which take precedence over everything derived from the host. */
 /**
- * A rule applies if all of its patterns match; the patterns are regular expressions that may match a part of the text.
+ * A rule applies if all of its patterns match. A pattern is a regular expression that may match any part of the text.
  */
 export interface ServiceRule {
   service: string;

@@ -5,7 +5,8 @@ import { cleanName } from './clean_name.ts';
 const EXTENSION = /(?<=.)\.(py|js|mjs|cjs|ts|rb|pl|php|sh)$/;
 
 /**
- * `args` is argv, the program's own name first. Returns undefined if the program is no interpreter, or runs no file.
+ * Returns the name of the script or jar; undefined if the program is not an interpreter, or runs no file. `args` is
+ * argv, which begins with the program's own name.
  */
 export function findScriptName(executable: string, args: readonly string[]): string | undefined {
   const name = executable === 'java' ? findJavaProgram(args) : findInterpretedName(executable, args);
@@ -16,7 +17,7 @@ function findInterpretedName(executable: string, args: readonly string[]): strin
   const interpreter = INTERPRETERS.find((each) => each.executable.test(executable));
   const program = interpreter && findProgram(interpreter, args);
   if (program?.kind !== 'script') return program?.value;
-  // Standard input and the shell's `<(...)` have numbers, not file names.
+  // Standard input and the shell's `<(...)` are paths in /dev that end with a number, which is not a name.
   return program.value.startsWith('/dev/') ? undefined : basename(program.value).replace(EXTENSION, '');
 }
 
@@ -50,7 +51,8 @@ interface Option {
 }
 
 /**
- * Parses `--name`, `--name=value`, or letters: the first letter that takes a value has all that follows as its value.
+ * Parses `--name`, `--name=value`, or letters after a dash. The first letter that takes a value has the rest of the
+ * argument as its value.
  */
 function* parseOptionArgument(argument: string, options: Interpreter['options']): Generator<Option> {
   if (argument.startsWith('--')) {
@@ -68,23 +70,24 @@ function* parseOptionArgument(argument: string, options: Interpreter['options'])
 /* Lists the options of interpreters that affect which argument is the script. */
 
 /**
- * Kinds of what follows an option:
+ * What follows an option:
  *   value   a value, attached or as the next argument
  *   next    a value as the next argument, whatever is attached
  *   rest    a value that can only be attached, or none
  *   code    code or standard input: no file is run
  *   module  the name of the module that is run
- *   script  the script, which otherwise stands alone
+ *   script  the path of the script
  */
 type OptionKind = 'value' | 'next' | 'rest' | 'code' | 'module' | 'script';
 
 interface Interpreter {
   /** Matches the file names of the interpreter. */
   executable: RegExp;
-  /** Options by letter or by whole long name; an option that is not listed takes no value. */
+  /** Options by letter or by full long name. An option that is not listed takes no value. */
   options: ReadonlyMap<string, OptionKind>;
   /**
-   * Whether it is a shell: `+x` is an option too, and a lone dash ends the options instead of meaning standard input.
+   * Whether the interpreter is a shell. In a shell, `+x` is an option, too, and a lone dash ends the options instead of
+   * meaning standard input.
    */
   isShell?: boolean;
 }
@@ -100,8 +103,8 @@ const INTERPRETERS: readonly Interpreter[] = [
     options: parseOptionKinds({ value: 'W X --check-hash-based-pycs', code: 'c', module: 'm' }),
   },
   {
-    // This list has the options of Node 24 that take a value, and `--loader` of older versions; V8's own options only
-    // have attached values.
+    // The options of Node 24 that take a value, and `--loader` of older versions. V8's own options only have attached
+    // values.
     executable: /^node(js)?$/,
     options: parseOptionKinds({
       code: 'e p --eval --print --run',
@@ -156,7 +159,7 @@ const VALUE_OPTIONS = new Set([
   ...['--source', '-d', '--describe-module'],
 ]);
 const MODULE_OPTIONS = new Set(['-m', '--module']);
-/** `@file` contains more options. */
+/** Matches an option, or `@file`, which contains more options. */
 const OPTION = /^[-@]/;
 const SOURCE_FILE = /\.java$/;
 const MODULE_PREFIX = '--module=';
@@ -177,7 +180,8 @@ function findJavaProgram(args: readonly string[]): string | undefined {
 }
 
 /**
- * Returns the main class in `module/class`; without one, the module's name, as the module names its main class itself.
+ * Returns the main class in `module/class`. If there is no class, returns the module's name, because the module
+ * declares its main class itself.
  */
 function parseMainClass(module: string): string {
   return module.slice(module.indexOf('/') + 1) || module;

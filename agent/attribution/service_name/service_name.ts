@@ -1,4 +1,4 @@
-/** Determines which service a process belongs to, from what is known without asking the process. */
+/** Determines which service a process belongs to, from its arguments, environment and cgroup. */
 import type { EnvironmentName } from '../../../bpf/schema/environment_names.ts';
 import { cleanName } from './clean_name.ts';
 import { findScriptName } from './script_name.ts';
@@ -11,7 +11,7 @@ export interface ProcessFacts {
   args: readonly string[];
   /** The variables of ENVIRONMENT_NAMES that are set. */
   environment: ReadonlyMap<string, string>;
-  /** Path inside the hierarchy, such as `/system.slice/nginx.service`. */
+  /** Path of the cgroup inside the hierarchy, such as `/system.slice/nginx.service`. */
   cgroupPath: string | undefined;
 }
 
@@ -34,10 +34,10 @@ export interface ServiceName {
 /** Variables with a job's name: GitLab, GitHub Actions, Jenkins and Buildkite. */
 const CI_JOB_NAMES: readonly EnvironmentName[] = ['CI_JOB_NAME', 'GITHUB_JOB', 'JOB_NAME', 'BUILDKITE_LABEL'];
 
-/** Number of digits that container tools show. */
+/** Number of digits of a container id that container tools show. */
 const SHORT_ID_LENGTH = 12;
 
-/** Never fails, whatever a program did to its arguments and its environment. */
+/** Returns the service name. Never fails, even if a program has overwritten its arguments and environment. */
 export function chooseServiceName(facts: ProcessFacts): ServiceName {
   if (facts.isKernelThread) return { name: 'kernel', source: 'kernel' };
   for (const [source, text] of listCandidates(facts)) {
@@ -47,7 +47,10 @@ export function chooseServiceName(facts: ProcessFacts): ServiceName {
   return { name: 'unknown', source: 'unknown' };
 }
 
-/** Yields the most deliberate name first: an explicit service name, then what runs the program, then the program. */
+/**
+ * Yields names in order of precedence: an explicit service name, then the name of the container, unit or job, then the
+ * name of the program.
+ */
 function* listCandidates({
   executable,
   args,
@@ -64,7 +67,7 @@ function* listCandidates({
   yield ['executable', executable];
 }
 
-/** Name of the container or unit that has a cgroup to itself; undefined for other cgroups. */
+/** Returns the name of the container or unit that runs alone in the cgroup; undefined for other cgroups. */
 export function findCgroupService(path: string): string | undefined {
   for (const [, text] of listCgroupCandidates(path)) {
     const name = cleanName(text ?? '');
@@ -79,14 +82,14 @@ function* listCgroupCandidates(path: string): Generator<[source: ServiceSource, 
   yield ['systemd_unit', unit?.replace(/\.service$/, '')];
 }
 
-/** Shortens a container's id. An LXC container has a name in place of an id, which stays as it is. */
+/** Shortens a container's id. An LXC container has a name instead of an id; the name stays as it is. */
 function shortenContainerId(containerId: string): string {
   return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, SHORT_ID_LENGTH) : containerId;
 }
 
 /*
- * Derives from a cgroup's path which container or unit runs in it. The hierarchies of v1, v2 and both mixed name their
- * folders alike:
+ * Derives from a cgroup's path which container or unit runs in the cgroup. The folder names are the same in v1, v2 and
+ * mixed hierarchies:
  *
  *   /docker/ID                                                        Docker, cgroupfs driver
  *   /system.slice/docker-ID.scope                                     Docker, systemd driver
@@ -98,7 +101,7 @@ function shortenContainerId(containerId: string): string {
  */
 
 export interface CgroupPath {
-  /** 64 hex digits; for LXC, which has no ids, the container's name. */
+  /** 64 hex digits. For LXC, which has no ids: the container's name. */
   containerId?: string;
   podUid?: string;
   /** Name of the unit, with `.service`. */
@@ -106,12 +109,16 @@ export interface CgroupPath {
 }
 
 /**
- * The prefixes are listed because others have another meaning: `crio-conmon-ID.scope` holds the container's monitor.
+ * Only these prefixes are accepted, because others have another meaning: `crio-conmon-ID.scope` is the cgroup of the
+ * container's monitor process.
  */
 const CONTAINER =
   /^(?:(?:docker|containerd|cri-containerd|nerdctl|crio|libpod|libpod-payload)-)?([0-9a-f]{64})(?:\.scope)?$/;
 
-/** Folder name that runc creates when it gets a systemd path without the systemd driver: `SLICE:PREFIX:ID`. */
+/**
+ * Matches the folder name that runc creates if it gets a path for the systemd driver but uses the cgroupfs driver:
+ * `SLICE:PREFIX:ID`.
+ */
 const CONTAINER_AFTER_SLICE = /:([0-9a-f]{64})$/;
 
 /** Matches a pod's uid; a static pod's uid is a hash without dashes. */
@@ -121,13 +128,19 @@ const LXC_PAYLOAD = /^lxc\.payload\.(.+)$/;
 
 const UNIT = /.\.service$/;
 
-/** Folders of a login session: the units below belong to a user's desktop or shell and come and go with it. */
+/**
+ * Matches the folders of a login session. The units in such a folder belong to a user's desktop or shell and end with
+ * the session.
+ */
 const LOGIN_SESSION = /^(?:user\.slice|user@.*\.service|session-.*\.scope)$/;
 
-/** Suffix of a folder's path if the folder was removed while a process was in it: cgroups(7), /proc/PID/cgroup. */
+/** Suffix of a path in /proc/PID/cgroup if the folder was removed while a process was in it: cgroups(7). */
 const REMOVED = / \(deleted\)$/;
 
-/** If several folders name the same kind of owner, the innermost folder counts. */
+/**
+ * Returns the container, pod and unit of a path. If several folders name the same kind of owner, the innermost folder
+ * counts.
+ */
 export function parseCgroupPath(path: string): CgroupPath {
   const owner: CgroupPath = {};
   const folders = path.replace(REMOVED, '').split('/');
@@ -149,8 +162,8 @@ function parseContainerId(folder: string): string {
 }
 
 /**
- * Undoes systemd.unit(5), "String Escaping for Inclusion in Unit Names", and removes the _ from names that could
- * otherwise be a cgroup's own files.
+ * Undoes the escaping of unit names: systemd.unit(5), "String Escaping for Inclusion in Unit Names". Also removes the
+ * leading _, which systemd adds to names that could be a cgroup's own files.
  */
 function unescapeUnit(folder: string): string {
   return folder
@@ -167,14 +180,14 @@ function unescapeUnit(folder: string): string {
  */
 
 /**
- * Returns null when any part is malformed: the specification then discards the whole variable, so the program itself
- * does not have these attributes either. If a key is repeated, its last value counts.
+ * Returns null if any part is malformed, because the specification then discards the whole variable. If a key is
+ * repeated, its last value counts.
  */
 export function parseResourceAttributes(text: string): Map<string, string> | null {
   const attributes = new Map<string, string>();
   if (text.trim() === '') return attributes;
   for (const pair of text.split(',')) {
-    // Baggage allows more equals signs in a value, and SDKs accept them although the specification wants them encoded.
+    // Splits at the first equals sign: Baggage allows more equals signs in a value, and SDKs accept them.
     const separator = pair.indexOf('=');
     const key = separator < 0 ? '' : decode(pair.slice(0, separator));
     const value = decode(pair.slice(separator + 1));
@@ -188,6 +201,6 @@ function decode(text: string): string | null {
   try {
     return decodeURIComponent(text.trim());
   } catch {
-    return null; // There is a percent sign by itself, or bytes that are not UTF-8.
+    return null; // The text has a lone percent sign, or bytes that are not UTF-8.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The events that retention has dropped from a fleet, as one loss for each node. They are counted in the sums by
- * minute, because a segment may continue into an hour that is kept.
+ * Counts the events that retention drops from a fleet, as one loss for each node. The counts come from the table
+ * `stat`, which has sums by minute, because a segment may continue into an hour that is kept.
  */
 import { createHash } from 'node:crypto';
 import type { Connection } from '../../clickhouse/connection/connection.ts';
@@ -23,8 +23,8 @@ const MINUTES_OF_HOUR = 60n;
 const DROPPED = { node: 'text', first: 'number', last: 'number', lost: 'number' } as const;
 
 /**
- * Returns, for each node, two losses: the recorded one, and the one that dropping the hours before `firstHour` causes.
- * Throws a ServerError.
+ * Returns two losses for each node: `known` is already recorded, and `added` is caused by dropping the hours before
+ * `firstHour`. Throws a ServerError.
  */
 export async function readDropped(
   connection: Connection,
@@ -49,7 +49,7 @@ function toDropped({ node, first, last, lost }: RowOf<typeof DROPPED>): Dropped 
   return { node, fromNs: first, toNs: last, count: lost };
 }
 
-/** Joins the losses of each node into one. */
+/** Merges the losses of each node into one loss. */
 export function mergeDropped(some: readonly Dropped[]): Dropped[] {
   const byNode = new Map<string, Dropped>();
   for (const one of some) {
@@ -65,8 +65,8 @@ export function mergeDropped(some: readonly Dropped[]): Dropped[] {
 }
 
 /**
- * Replaces the losses of these nodes. All rows are in one partition, so either all are written or none. Throws a
- * ServerError.
+ * Replaces the losses of these nodes. All rows are in one partition, so the insert writes either all rows or none.
+ * Throws a ServerError.
  */
 export async function writeDropped(connection: Connection, dropped: readonly Dropped[]): Promise<void> {
   if (dropped.length === 0) return;

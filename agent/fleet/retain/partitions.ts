@@ -1,4 +1,4 @@
-/** The partitions of a fleet's tables: lists them, selects those to drop for a first kept hour, and drops them. */
+/** Lists the partitions of a fleet's tables, selects the partitions to drop, and drops them. */
 
 import type { Connection } from '../../clickhouse/connection/connection.ts';
 import { createUnexpectedAnswerError, readTypedRows } from '../../clickhouse/connection/rows.ts';
@@ -9,25 +9,28 @@ import { HOUR_NS } from './plan.ts';
 export interface Partition {
   table: string;
   number: bigint;
-  /** All rows of the partition are of earlier hours, so it may be dropped if this is the first hour that is kept. */
+  /**
+   * The first hour after all rows of the partition. The partition may be dropped if this hour, or a later one, is the
+   * first hour that is kept.
+   */
   endHour: bigint;
   bytes: bigint;
 }
 
 const HOURS_OF_DAY = 24n;
 
-/** Tables whose partitions are the hours of their rows. */
+/** Tables that are partitioned by the hour of their rows. */
 const BY_HOUR = ['event', 'transaction', 'stat'];
-/** Tables whose partitions are the hours in which segments begin; a segment may continue into later hours. */
+/** Tables that are partitioned by the hour in which a segment begins. A segment may continue into later hours. */
 const BY_SEGMENT = ['segment', 'name'];
 const BY_DAY = ['by_id', 'loss'];
 
-/** The partition of the table `loss` that has the losses caused by retention itself; it is kept. */
+/** The partition of the table `loss` that has the losses caused by retention itself; it is never dropped. */
 const KEPT_LOSSES = 0n;
 
 const TIMEOUT_MS = 600_000;
 
-/** Throws a ServerError. */
+/** Lists the partitions of all tables under retention. Throws a ServerError. */
 export async function readPartitions(connection: Connection): Promise<Partition[]> {
   const tables = list([...BY_HOUR, ...BY_SEGMENT, ...BY_DAY].map(word));
   const statement = sql`SELECT table, partition, toUInt64(sum(bytes_on_disk)) AS size FROM system.parts
@@ -43,13 +46,13 @@ WHERE active AND database = ${text(connection.database)} AND table IN (${tables}
   });
 }
 
-/** Returns the number that is the name of a partition of a kreplay table. */
+/** Parses the name of a partition, which is a number in kreplay's tables. */
 export function parsePartitionNumber(partition: string): bigint {
   if (/^\d{1,20}$/.test(partition)) return BigInt(partition);
   throw createUnexpectedAnswerError('a partition has no number');
 }
 
-/** Returns, for each hour, the hour of the last event in the segments that begin in it. */
+/** Returns, for each hour, the hour of the last event in the segments that begin in that hour. */
 async function readSegmentEnds(connection: Connection): Promise<Map<bigint, bigint>> {
   const hours = sql`SELECT intDiv(t_min, ${HOUR_NS}) AS hour, intDiv(max(t_max), ${HOUR_NS}) AS last FROM segment GROUP BY hour`;
   return new Map(
@@ -64,7 +67,7 @@ export function selectDropped(firstHour: bigint, partitions: readonly Partition[
     .sort((a, b) => (a.endHour < b.endHour ? -1 : a.endHour > b.endHour ? 1 : 0));
 }
 
-/** Throws a ServerError. */
+/** Drops the partitions. Throws a ServerError. */
 export async function dropAll(connection: Connection, partitions: readonly Partition[]): Promise<void> {
   for (const { table, number } of partitions)
     await connection.run(dropPartition(table, number), { timeoutMs: TIMEOUT_MS });

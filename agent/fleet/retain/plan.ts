@@ -1,4 +1,4 @@
-/** Decides which hours of a fleet are dropped: the oldest ones, until the rest is young and small enough. */
+/** Decides which hours of a fleet are dropped: the oldest hours, until the limits on age and disk space are met. */
 import { max } from '../../../daemon/base/bigints.ts';
 
 export const HOUR_NS = 3_600_000_000_000n;
@@ -17,10 +17,10 @@ export interface Limits {
   freePercent: number | undefined;
 }
 
-/** The hour that is being filled and the one before it are always kept. */
+/** Number of hours that are always kept: the current hour and the hour before it. */
 const HOURS_KEPT = 2n;
 
-/** Returns the first hour that is kept; all earlier ones are dropped. */
+/** Returns the first hour that is kept. All earlier hours are dropped. */
 export function computeFirstKeptHour(
   { ageNs, freePercent }: Limits,
   disks: readonly DiskSpace[],

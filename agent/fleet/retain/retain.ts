@@ -1,5 +1,6 @@
 /**
- * Drops the oldest hours of all tables of a fleet. Killed at any point and run again, it ends in the same state:
+ * Drops the oldest hours of all tables of a fleet. If the command is killed at any point and run again, it ends in the
+ * same state. Its steps are:
  *
  *   copy what pins lack > journal with totals > oldest kept time > losses > drop partitions > clear the journal
  */
@@ -30,7 +31,7 @@ export interface RetainOptions extends Limits {
 }
 
 export interface Retained {
-  /** The shard's servers. */
+  /** Addresses of the shard's servers. */
   urls: string[];
   /** Start of the kept time, in nanoseconds since the epoch; 0 if nothing was dropped yet. */
   oldestNs: bigint;
@@ -41,7 +42,7 @@ export interface Retained {
   pins: number;
 }
 
-/** Throws a UserError. */
+/** Applies the limits to all shards. Returns what was dropped from each shard. Throws a UserError. */
 export async function retain(settings: readonly ConnectionSettings[], options: RetainOptions): Promise<Retained[]> {
   const servers = await findServers(settings);
   try {
@@ -92,7 +93,7 @@ async function retainFrom(shards: readonly Shard[], firstHour: bigint, options: 
   return retained;
 }
 
-/** Copies late events for the pins of each shard: a pin is on one shard, and keeps events from all shards. */
+/** Copies late events for the pins of each shard. A pin is on one shard, but keeps events from all shards. */
 async function copyLateFromShards(works: readonly Work[]): Promise<number[]> {
   const hours = [...new Set(works.flatMap(({ partitions }) => listEventHours(partitions)))];
   const copied: number[] = [];
@@ -128,7 +129,9 @@ async function carryOut(works: readonly Work[], nowNs: bigint): Promise<void> {
   );
 }
 
-/** Raises the oldest kept time on all shards first, and drops only when all readers know the new time. */
+/**
+ * Raises the oldest kept time on all shards, waits until all readers use the new time, and then drops the partitions.
+ */
 async function apply(
   shards: readonly Shard[],
   works: readonly { shard: Shard; journal: Journal }[],
@@ -146,21 +149,21 @@ async function apply(
 }
 
 /*
- * The retention that is about to run on a shard. The journal is written before anything is changed, and has totals
- * instead of increments: a retention that is repeated after an interruption ends in the same state and counts nothing
- * twice.
+ * The journal describes the retention that is about to run on a shard. It is written before anything is changed, and
+ * has totals instead of increments. So a retention that is repeated after an interruption ends in the same state and
+ * counts nothing twice.
  */
 
 interface Journal {
   /** The first hour that is kept. */
   firstHour: bigint;
-  /** The total loss of each node when the hours are dropped. */
+  /** The total loss of each node after the hours are dropped. */
   dropped: readonly Dropped[];
 }
 
 const KEY = 'retaining';
 
-/** Returns undefined if no retention was interrupted. Throws a ServerError. */
+/** Returns the journal of an interrupted retention; undefined if there is none. Throws a ServerError. */
 async function readJournal(connection: Connection): Promise<Journal | undefined> {
   const value = await readValue(connection, KEY);
   if (value === undefined || value === '') return undefined;
@@ -193,14 +196,14 @@ function write(connection: Connection, value: string): Promise<void> {
   return writeValue(connection, KEY, value, BigInt(Date.now()) * 1_000_000n);
 }
 
-/* Copies events that arrived for pins after they were made, before the hours of these events are dropped. */
+/* Copies events that arrived after their pins were made, before the hours of these events are dropped. */
 
-/** Maximum number of ids in one statement: a server takes 256 KiB, in which each byte of an id is two digits. */
+/** Maximum number of ids in one statement. A server accepts 256 KiB, and each byte of an id takes two hex digits. */
 const IDS_MAX = 100;
 
 /**
- * Copies again those of this shard's pins whose period includes any of `hours`, which some shard is about to drop.
- * Returns the number of pins that were copied. Throws a ServerError.
+ * Copies the events of those pins on this shard whose period includes any of `hours`, which some shard is about to
+ * drop. Returns the number of pins that were copied. Throws a ServerError.
  */
 async function copyLate(connection: Connection, from: CopiedFrom, hours: readonly bigint[]): Promise<number> {
   const pins = await readPins(connection, { isCluster: false });
@@ -220,7 +223,7 @@ async function copyLate(connection: Connection, from: CopiedFrom, hours: readonl
   return copied;
 }
 
-/** Returns the start of each transaction's last event, as far as events have arrived. */
+/** Returns, for each transaction, the start of its last event that has arrived. */
 async function readTransactionEnds(
   connection: Connection,
   { isCluster }: CopiedFrom,

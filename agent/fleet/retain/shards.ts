@@ -1,4 +1,4 @@
-/** The servers of a fleet by shard, and the space on their disks. */
+/** Finds the servers of a fleet by shard, and the space on their disks. */
 import { type Connection, connect } from '../../clickhouse/connection/connection.ts';
 import { type RowOf, readSingleRow, readTypedRows } from '../../clickhouse/connection/rows.ts';
 import { ServerError } from '../../clickhouse/connection/server_error.ts';
@@ -13,7 +13,7 @@ import { parsePartitionNumber } from './partitions.ts';
 import type { DiskSpace } from './plan.ts';
 
 export interface Shard {
-  /** The shard's servers, for messages. */
+  /** Addresses of the shard's servers, for messages. */
   urls: string[];
   connection: Connection;
   meta: Meta;
@@ -23,14 +23,14 @@ export interface FoundServers {
   shards: Shard[];
   /** The disks of all servers; undefined if the version of a server does not report disks. */
   disks: DiskSpace[] | undefined;
-  /** The version of the first server that does not report disks, or else of the first server. */
+  /** The version of the first server that does not report disks; if all servers do, of the first server. */
   version: string;
   close(): void;
 }
 
 interface Server {
   url: string;
-  /** The shard, which is the same for all its replicas. */
+  /** Identifies the shard; equal for all replicas of the shard. */
   shard: string;
   shardCount: bigint;
   meta: Meta;
@@ -38,12 +38,12 @@ interface Server {
   disks: DiskSpace[] | undefined;
 }
 
-/** Maximum difference between clocks: if they differed by more, retention could drop hours that should be kept. */
+/** Maximum difference between clocks. With a larger difference, retention could drop hours that should be kept. */
 const CLOCKS_APART_MS_MAX = 3_600_000;
-/** Longest time that a server needs to answer. */
+/** Maximum time that a server may take to answer. */
 const TIMEOUT_MS = 60_000;
 
-/** Throws a UserError. */
+/** Asks all servers and groups them by shard. Throws a UserError. */
 export async function findServers(settings: readonly ConnectionSettings[]): Promise<FoundServers> {
   const servers: Server[] = [];
   const away: ServerError[] = [];
@@ -70,8 +70,8 @@ export async function findServers(settings: readonly ConnectionSettings[]): Prom
 }
 
 /**
- * Throws if a shard is missing, because hours are dropped from all shards at once. An unreachable replica drops them
- * when it is back.
+ * Throws if a shard is missing, because hours are dropped from all shards at once. A single replica may be unreachable:
+ * it drops the hours when it is back.
  */
 function refuseMissing(servers: readonly Server[], shardCount: number, away: readonly ServerError[]): void {
   const [first] = servers;
@@ -126,7 +126,10 @@ WHERE database = ${text(connection.database)} AND table = 'event'`;
   return { shard: own.path, shardCount: shards };
 }
 
-/** Bytes of dropped parts count as free: a server keeps their files for some minutes only. */
+/**
+ * Returns the disks that have parts of the tables. The bytes of dropped parts count as free, because a server deletes
+ * their files within minutes.
+ */
 async function readDiskSpaces(connection: Connection): Promise<DiskSpace[]> {
   const own = sql`database = ${text(connection.database)}`;
   const known = sql`SELECT name, free_space AS free, total_space AS total FROM system.disks`;

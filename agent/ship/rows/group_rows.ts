@@ -21,21 +21,22 @@ export interface ShippedRecording {
 export interface SentTable {
   table: string;
   columns: readonly string[];
-  /** Blocks of FORMAT Native. */
+  /** Blocks in ClickHouse's format Native. */
   blocks: readonly Buffer[];
 }
 
 export interface GroupRows {
   /** Columns of the table `event` that events of these types fill. */
   listEventColumns(typeMask: bigint): string[];
-  /** Forgets the rows made so far, before a group begins or is sent again. */
+  /** Drops the rows made so far. Called before a group is sent for the first time or again. */
   begin(): void;
   /**
-   * Returns the block of the table `event`, which is valid until the next call; the rows of the other tables are kept
-   * until `readBesideTables`. Returns undefined, and keeps nothing, if a value does not fit its column.
+   * Makes the rows of a segment. Returns the block of the table `event`, which is valid until the next call; the rows
+   * of the other tables are kept until `readBesideTables`. Returns undefined, and keeps nothing, if a value does not
+   * fit its column.
    */
   add(block: NumberedBlock, firstNumber: number, typeMask: bigint): Buffer | undefined;
-  /** Returns the rows of the other tables since `begin`. */
+  /** Returns the rows of the other tables that were made since `begin`. */
   readBesideTables(): SentTable[];
 }
 
@@ -77,7 +78,8 @@ export function groupRows(recording: ShippedRecording): GroupRows {
 }
 
 /**
- * Passes the entries of missing ids to the addon; returns false, and passes none, if an entry does not fit its column.
+ * Passes the entries of missing ids to the addon. If an entry does not fit its column, passes nothing and returns
+ * false.
  */
 function lookUp(shipment: NativeShipment, recording: ShippedRecording): boolean {
   const [names, files, contexts] = nativeShipment.missingIds(shipment).map((ids) => new Set(ids));
@@ -96,8 +98,8 @@ function lookUp(shipment: NativeShipment, recording: ShippedRecording): boolean 
 }
 
 /**
- * The columns store bytes, so an id with anything but the exact digits would be read back differently. A context
- * without any id was removed after its segment was read.
+ * Whether the ids of a context fit their columns. The columns store bytes, so an id that does not have exactly the
+ * expected hex digits would be read back differently. A context without any id was removed after its segment was read.
  */
 function isFitting({ transactionId, traceId, spanId }: ContextText): boolean {
   if (transactionId === null && traceId === null && spanId === null) return false;

@@ -16,7 +16,7 @@ import { selectSentColumns } from './table_rows.ts';
 /** Tables other than `event` that are filled from events, in the order in which they are sent. */
 export const BESIDE_EVENTS = ['by_id', 'transaction', 'stat', 'name'] as const;
 
-/** The tables with the default length of a bucket; their columns do not depend on this length. */
+/** The tables, built with the default bucket length; their columns do not depend on this length. */
 const TABLES = new Map(buildTables(BUCKET_NS_DEFAULT).map((table) => [table.name, table]));
 
 export function findTable(name: string): FleetTable {
@@ -47,7 +47,7 @@ const NATIVE_PARTS: Partial<Record<SourcePart, (typeof EVENT_PARTS)[number]>> = 
   queuer_trace: 'trace',
 };
 
-/** Returns the words of a column, indexed by their numbers. */
+/** Returns the words that a column's numbers stand for, indexed by number. */
 function listColumnWords({ part, source }: EventColumn): string[] {
   if (part === 'event_type') return indexByNumber(EVENTS.map(({ id, name }) => [id, name]));
   if (part !== 'label') return [];
@@ -85,7 +85,10 @@ function matchesTypes({ part, source }: EventColumn, mask: bigint): boolean {
   return types.includes(0) || (typeMask(types) & mask) !== 0n;
 }
 
-/** Returns the columns that events of these types fill, and their places in the plan; other columns become 0 or ''. */
+/**
+ * Returns the columns that events of these types fill, and their indexes in the plan. The other columns are not sent
+ * and become 0 or ''.
+ */
 export function selectEventColumns(mask: bigint): { names: string[]; places: Uint32Array } {
   const own = EVENT_COLUMNS.flatMap((column, i) => (matchesTypes(column, mask) ? [FIXED.length + i] : []));
   const places = Uint32Array.from([...FIXED.keys(), ...own]);

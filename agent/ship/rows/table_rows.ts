@@ -1,4 +1,4 @@
-/** Collects the rows of a table with few rows, one by one, into columns. */
+/** Collects rows into columns, one row at a time, for tables with few rows. */
 import { growArray } from '../../../daemon/base/growing_array.ts';
 import type { Column as SentColumn, SimpleValues } from '../../clickhouse/native/encode.ts';
 import { createTextTable, type GrowingTable } from '../../clickhouse/native/texts.ts';
@@ -10,9 +10,9 @@ export type SentCell = Item | readonly Item[];
 
 export interface TableRows {
   readonly length: number;
-  /** Adds a row, its values in the order of the columns. */
+  /** Adds a row. `cells` are in the order of the columns. */
   add(cells: readonly SentCell[]): void;
-  /** Returns the columns, which are valid until the next row is added, and starts again with no rows. */
+  /** Returns the columns and empties the table. The columns are valid until the next row is added. */
   take(): SentColumn[];
 }
 
@@ -71,7 +71,7 @@ function createNumberValues(arrayOf: (typeof INTEGERS)[keyof typeof INTEGERS]): 
   };
 }
 
-/** `isDictionary`: equal texts share an entry. */
+/** Collects texts. With `isDictionary`, equal texts share an entry. */
 function createTextValues(isDictionary: boolean): ValueCollector<string | Uint8Array> {
   const table: GrowingTable = createTextTable();
   const known = new Map<string | Uint8Array, number>();

@@ -24,7 +24,7 @@ _Noreturn void child_main(struct shared *shared, const struct child_work *work, 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_RUNNER_FAILED);
-	/* This is safe because SIGTTOU is still blocked. */
+	/* SIGTTOU is still blocked, so the call does not stop this process. */
 	if (work->takes_terminal)
 		tcsetpgrp(STDIN_FILENO, getpid());
 
@@ -35,7 +35,7 @@ _Noreturn void child_main(struct shared *shared, const struct child_work *work, 
 		_exit(EXIT_RUNNER_FAILED);
 	}
 	shared_announce(shared, STAGE_LISTENING);
-	/* Without this wait, the first call would wait for the runner's thread to start. */
+	/* Waits for the runner's thread to start; otherwise, the command's first call would wait for it. */
 	shared_await_stage(shared, STAGE_LISTENING, SERVED_WITHIN_NS);
 	if (work->run) {
 		work->run(work->run_context);

@@ -1,7 +1,7 @@
 /*
- * The guardian, a second process that holds the listener: if no process held it, every call behind it would fail with
- * ENOSYS, which would look like a bug of the build. It shares the table of fds, and as the parent and subreaper of the
- * command it finds all processes that the command left, even after the runner was killed.
+ * The guardian is a second process that keeps the seccomp listener open. If no process had it open, every intercepted
+ * call would fail with ENOSYS, which would look like a bug of the build. The guardian shares the table of fds. As the
+ * parent and subreaper of the command, it finds all processes that the command left, even after the runner was killed.
  */
 #include "command/guardian.h"
 
@@ -29,7 +29,7 @@ static void tell_runner(int news_fd)
 		return;
 }
 
-/* Returns false if no children are left. */
+/* Reads the status of children that ended or stopped. Returns false if no children are left. */
 static bool reap(struct shared *shared, int news_fd)
 {
 	for (;;) {
@@ -52,8 +52,8 @@ static bool reap(struct shared *shared, int news_fd)
 }
 
 /*
- * Returns the command's process group, or 0 once the command was reaped: its number is then free, and another process
- * may have it as its group.
+ * Returns the command's process group; 0 once the command was reaped, because another process group may then have its
+ * number.
  */
 static pid_t group_of_command(const struct shared *shared)
 {

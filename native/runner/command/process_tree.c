@@ -44,7 +44,7 @@ static bool read_process(pid_t pid, struct process *process)
 	/* Fields are parsed after the command name, which may contain parentheses. */
 	const char *rest = strrchr(text, ')');
 	*process = (struct process){.pid = pid};
-	/* The start is the 22nd field, the name the second. */
+	/* The start time is the 22nd field, the command name the second. */
 	if (!rest ||
 	    sscanf(rest + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
 		   &state, &process->parent, &process->group, &process->started) != 4)
@@ -106,8 +106,8 @@ static struct processes descendants(pid_t root)
 }
 
 /*
- * Returns whether the number still belongs to the same process. The caller opens the number before this comparison, so
- * the opened process cannot change after it. A process whose parent has ended is a child of `root`.
+ * Returns whether the pid still belongs to the same process. The caller opens a pidfd before this comparison, so that
+ * the pidfd refers to the compared process. A process whose parent has ended is a child of `root`.
  */
 static bool is_still(const struct process *process, pid_t root)
 {
@@ -126,7 +126,7 @@ static void signal_one(const struct process *process, pid_t root, int signal)
 		if (opened >= 0)
 			syscall(SYS_pidfd_send_signal, opened, signal, NULL, 0);
 		else
-			kill(process->pid, signal); /* no pidfd can be opened here */
+			kill(process->pid, signal); /* the kernel cannot open a pidfd */
 	}
 	if (opened >= 0)
 		close(opened);

@@ -5,11 +5,12 @@
 
 /*
  * Signals the process group, unless it is 0, and every other descendant of `root`, including those in other groups and
- * sessions. The group's number must not be free: it has to be that of a process that was not reaped yet.
+ * sessions. The process with the group's number must not be reaped yet, because another group could then get this
+ * number.
  */
 void process_tree_signal(pid_t root, pid_t group, int signal);
 
-/* Returns how many descendants `root` has. */
+/* Returns the number of descendants of `root` that have not ended. */
 unsigned process_tree_count(pid_t root);
 
 #endif

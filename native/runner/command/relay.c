@@ -16,14 +16,14 @@
 #define COPY_BYTES 65536
 #define LOOK_EVERY_NS (NS_PER_MS / 2)
 
-/* An output, and the pipe that takes its place. */
+/* An output, and the pipe that replaces it. */
 struct output {
 	int fd;
 	int pipe[2];
 	struct tail *tail;
 };
 
-/* The relays say here that they are ready: until then, the outputs stay as they are. */
+/* The pipe through which the relays report that they are ready. Until then, the outputs are not replaced. */
 struct ready {
 	int pipe[2];
 };
@@ -37,7 +37,7 @@ static void keep(struct tail *tail, const uint8_t *bytes, size_t count)
 	atomic_store(&tail->bytes_passed, passed + count);
 }
 
-/* Writes to an output that may be non-blocking: its other users decide on that. */
+/* Writes all bytes, even if the output is non-blocking: other processes that share the output may set this flag. */
 static bool write_all(int fd, const uint8_t *bytes, size_t count)
 {
 	for (size_t done = 0; done < count;) {
@@ -53,7 +53,7 @@ static bool write_all(int fd, const uint8_t *bytes, size_t count)
 	return true;
 }
 
-/* Passes on what arrives, until all writers have ended or nobody reads the output. */
+/* Copies from `in` to `out`, until all writers of `in` have ended or nobody reads `out`. */
 static void pass_on(int in, int out, struct tail *tail)
 {
 	static uint8_t bytes[COPY_BYTES];
@@ -66,7 +66,7 @@ static void pass_on(int in, int out, struct tail *tail)
 			return;
 		if (!ends[0].revents)
 			continue;
-		/* This comes before the bytes leave the pipe: see relay_drain(). */
+		/* Set before the bytes leave the pipe, because relay_drain() looks at the pipe first and at this flag second. */
 		atomic_store(&tail->is_busy, 1);
 		const ssize_t count = read(in, bytes, sizeof(bytes));
 		if (count == 0 || (count < 0 && errno != EINTR))
@@ -81,10 +81,11 @@ static void pass_on(int in, int out, struct tail *tail)
 	}
 }
 
-/* Closes all but the first two: a writer's end of a pipe would keep the relay waiting for itself. */
+/* Closes all fds except standard input and output. If the relay kept the write end of its own pipe open, it would
+   wait for itself. */
 static void close_others(void)
 {
-	/* Old profiles of containers refuse the call. */
+	/* Old seccomp profiles of containers refuse close_range(). */
 	if (close_range(STDERR_FILENO, ~0u, 0) == 0)
 		return;
 	for (int fd = sysconf(_SC_OPEN_MAX) - 1; fd >= STDERR_FILENO; fd--)
@@ -93,7 +94,7 @@ static void close_others(void)
 
 static _Noreturn void relay_main(const struct output *output, const struct ready *ready)
 {
-	/* A signal for the command's terminal or process group is not meant for the relay. */
+	/* A new session: signals for the command's terminal or process group are not meant for the relay. */
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
 	if (dup2(output->pipe[0], STDIN_FILENO) >= 0 && dup2(output->fd, STDOUT_FILENO) >= 0 &&
@@ -106,8 +107,9 @@ static _Noreturn void relay_main(const struct output *output, const struct ready
 }
 
 /*
- * The relays are no children of this process, which waits for all of its children at the end of the run. If one does
- * not start, the others end with the pipes, which this process closes then.
+ * Starts the relays by an intermediate process, so that they are not children of this process, which waits for all of
+ * its children at the end of the run. If one relay does not start, this process closes the pipes, and the other relays
+ * end.
  */
 static bool start_relays(const struct output *outputs, unsigned count)
 {
@@ -158,7 +160,7 @@ static struct tails *map_tails(const char *path)
 	const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	void *tails = MAP_FAILED;
 
-	/* Blocks that the disk had no room for later would end the relay by a signal. */
+	/* Allocates the blocks now: if the disk had no room for them later, SIGBUS would end the relay. */
 	if (file >= 0 && posix_fallocate(file, 0, sizeof(struct tails)) == 0)
 		tails = mmap(NULL, sizeof(struct tails), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (file >= 0)
@@ -166,7 +168,7 @@ static struct tails *map_tails(const char *path)
 	return tails == MAP_FAILED ? NULL : tails;
 }
 
-/* A pipe of another size would let the command write more, or less, before it waits. */
+/* Opens a pipe of the output's size. With another size, the command could write more, or less, before it blocks. */
 static bool open_pipe(struct output *output)
 {
 	const int bytes = fcntl(output->fd, F_GETPIPE_SZ);
@@ -206,8 +208,9 @@ struct tails *relay_start(const char *path)
 }
 
 /*
- * The bytes of a pipe are on their way for as long as they are in the pipe, or the relay is busy with them. Programs
- * that outlive the command may go on to write: then it is enough that what was on its way is written.
+ * Returns true when the bytes up to `target` are written, when nobody reads the output, or when no bytes are left: the
+ * pipe is empty, and the relay is not busy. Programs that outlive the command may go on to write, so the pipe may never
+ * be empty.
  */
 static bool is_drained(int fd, struct tail *tail, uint64_t target)
 {
@@ -221,7 +224,8 @@ static bool is_drained(int fd, struct tail *tail, uint64_t target)
 	return ioctl(fd, FIONREAD, &bytes) == 0 && bytes == 0 && !atomic_load(&tail->is_busy);
 }
 
-/* The bytes that the output will have taken when all that is on its way now has arrived, or some more. */
+/* Returns a number of bytes that the output reaches only after all bytes that are now in the pipe or in the relay
+   were written. */
 static uint64_t find_target(int fd, struct tail *tail)
 {
 	int bytes = 0;

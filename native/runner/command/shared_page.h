@@ -5,8 +5,8 @@
  *     guardian                parent of the command, and of its orphans; outlives the runner if that is killed
  *       command ...
  *
- * All three share one table of fds until the command's exec: the listener is in it as soon as the filter is installed,
- * without a message that the filter itself could stop.
+ * All three processes share one table of fds until the command's exec. So the runner has the listener as soon as the
+ * filter is installed, without a message that the filter itself could stop.
  */
 #ifndef KREPLAY_RUNNER_SHARED_PAGE_H
 #define KREPLAY_RUNNER_SHARED_PAGE_H
@@ -25,20 +25,20 @@ struct shared {
 	int filter_errno;
 	int exec_errno;
 
-	pid_t command; /* also its process group */
+	pid_t command; /* its pid, which is also its process group */
 	int command_status;
 	uint64_t command_started_ns, command_ended_ns;
 	_Atomic bool command_ended;
 	_Atomic bool command_stopped;
-	_Atomic uint64_t signals_wanted;  /* 1 << signal, for the whole tree */
-	_Atomic unsigned signalled_count; /* how often the guardian has sent wanted signals */
+	_Atomic uint64_t signals_wanted;  /* bits 1 << signal: signals for the whole tree */
+	_Atomic unsigned signalled_count; /* number of times that the guardian has sent wanted signals */
 };
 
 struct shared *shared_new(void);
 void shared_free(struct shared *shared);
 
 void shared_announce(struct shared *shared, enum stage stage);
-/* Waits until the run is past that stage. Returns false on a timeout. */
+/* Waits until the run is past the given stage. Returns false on a timeout. */
 bool shared_await_stage(struct shared *shared, enum stage stage, uint64_t timeout_ns);
 
 #endif

@@ -17,9 +17,9 @@ int signals_take(struct child_work *child)
 		sigaddset(&heard, PASSED_ON[i]);
 	sigaddset(&heard, SIGCHLD);
 	blocked = heard;
-	/* SIGTTOU arrives while the command is in the foreground instead of this program. */
+	/* SIGTTOU would stop this program when it changes the terminal while the command is in the foreground. */
 	sigaddset(&blocked, SIGTTOU);
-	/* The guardian uses these, and starts with this mask. */
+	/* The guardian waits for SIGUSR1 and SIGUSR2, and inherits this mask. */
 	sigaddset(&blocked, SIGUSR1);
 	sigaddset(&blocked, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &blocked, &child->signal_mask);

@@ -4,8 +4,9 @@
 #include "command/child.h"
 
 /*
- * Blocks the signals that the runner and the guardian handle, and returns a signalfd of those meant for the command,
- * and SIGCHLD. The previous mask and action go into `child`, which is to start with them.
+ * Blocks the signals that the runner and the guardian handle. Returns a signalfd for SIGCHLD and the signals that are
+ * passed on to the command. Stores the previous mask and the previous SIGPIPE action in `child`, which starts with
+ * them.
  */
 int signals_take(struct child_work *child);
 

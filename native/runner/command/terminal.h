@@ -4,11 +4,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Returns whether this program is in the foreground of the terminal on fd 0: then the command has to be as well. */
+/* Returns whether this program is in the foreground of the terminal on fd 0. If so, the command must be in the
+   foreground, too. */
 bool terminal_is_ours(void);
-/* Makes the group the foreground one. The caller has to block SIGTTOU. */
+/* Makes `group` the terminal's foreground group. The caller must have blocked SIGTTOU. */
 void terminal_give(pid_t group);
-/* Stops this program's job, as the shell expects when its command was stopped; returns when it is continued. */
+/* Stops this program's job, as the shell expects when the command was stopped. Returns when the job is continued. */
 void terminal_stop_job(void);
 
 #endif
