@@ -278,7 +278,7 @@ function createCutError({ origin }: ServerAnswer['replica']): ServerError {
   return new ServerError('cut', 'repeat', `${origin} closed the connection within its answer`);
 }
 
-/* /* Chooses the replica for the next statement. */
+/* Chooses the replica for the next statement. */
 
 interface Replicas {
   /** Returns all replicas, the preferred one first. */

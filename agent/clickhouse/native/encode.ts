@@ -197,7 +197,7 @@ function createDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count
   };
 }
 
-/* /* Writes bytes one after another into a buffer that grows. */
+/* Writes bytes one after another into a buffer that grows. */
 
 const FIRST_BYTES = 64 * 1024;
 /** Maximum number of bytes that are copied one by one. For more bytes, `Buffer.copy` is faster. */

@@ -89,8 +89,8 @@ async function complete(connection: Connection, { place, layout, found, nowNs }:
   const [metaTable, ...tables] = buildTables(layout.bucketNs) as [FleetTable, ...FleetTable[]];
   refuseOthers([metaTable, ...tables], found.tables, place);
   const added = await completeTable(connection, place, metaTable, found);
-  // The layout is written before the other tables are created, so that a concurrent attempt creates them with the same
-  // layout. The version is written last, when all columns exist.
+  // The layout is written before the other tables are created, so that another attempt, concurrent or later, creates
+  // them with the same layout. The version is written last, when all columns exist.
   const { draft } = found;
   const keys = ['bucketNs', 'cluster', 'storagePolicy'] as const;
   if (keys.some((key) => layout[key] !== draft?.[key])) await writeMeta(connection, layout, nowNs);

@@ -19,7 +19,7 @@ export interface FoundTable {
 }
 
 export interface Found {
-  /** Name of the server, for messages. */
+  /** URL of the server, or name of the database, for messages. */
   place: string;
   hasDatabase: boolean;
   tables: ReadonlyMap<string, FoundTable>;

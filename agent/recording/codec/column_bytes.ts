@@ -14,7 +14,7 @@ const BASE_BYTES = 8;
 
 export const STORAGE_WIDTH: Record<Storage, number> = { u8: 1, u16: 2, u32: 4, i32: 4, u64: 8, i64: 8 };
 
-/** Returns the maximum number of bytes that `encodeColumn` writes. */
+/** Returns the maximum number of bytes that `encodeColumn` writes; its `output` must have that much room. */
 export function computeEncodedBytesMax(rows: number, width: number): number {
   return HEAD_BYTES + BASE_BYTES + rows * width;
 }

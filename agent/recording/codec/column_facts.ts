@@ -179,8 +179,8 @@ function isLess(words: Uint32Array, row: number, than: number): boolean {
 }
 
 /**
- * Encodes facts as a blob. The checksum starts from `seed`, which is unique to the segment, so a blob copied to another
- * segment is invalid.
+ * Encodes facts as a blob. The checksum starts from `seed`, which depends on the segment's first number, so a blob in
+ * the row of another segment is invalid.
  */
 export function encodeFacts(facts: ReadonlyMap<number, ColumnFacts>, seed: number): Buffer {
   const bytes: number[] = [];

@@ -59,8 +59,7 @@ const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice
   [
     'SQLITE_IOERR_DATA',
     'recording_corrupt',
-    // SQLite writes a copy without these checksums. It also changes page 1 of the copy, so page 1 never matches its
-    // checksum.
+    // SQLite itself computes no checksums. It changes page 1 of a copy, so that page never matches its checksum.
     'a page does not match its checksum. If SQLite itself made this file (.backup, VACUUM INTO), it cannot be read: ' +
       'copy a recording with `kreplay export --from 2020-01-01T00:00:00Z --output copy.kreplay`, or with cp when its ' +
       'agent has ended. If not, it is damaged: restore it from a copy, or move it away',

@@ -13,7 +13,7 @@ export interface RecordingLog {
   close(): void;
 }
 
-/** Opens the log file, which must exist already. SQLite creates it. */
+/** Opens the log file. It must exist: SQLite creates it when a connection opens the database in WAL mode. */
 export function openLog(path: string): RecordingLog {
   const fd = runWithSyncErrors(path, () => openSync(`${path}-wal`, 'r'));
   return {

@@ -248,7 +248,10 @@ export function checkFormat(database: Database.Database, path: string): void {
   if (!hasChecksums(database)) throw createCorruptError('its pages have lost their checksums');
 }
 
-/** SQL for the number after the last event. It reads `meta` too, because the last segment may have been removed. */
+/**
+ * SQL for the number after the last event. It reads `meta` too: retention may have removed the last segment, and in a
+ * bundle, the segment that begins last need not contain the last event.
+ */
 export const END_NUMBER = `
 SELECT max(
   coalesce(CAST((SELECT value FROM meta WHERE key = 'next_number') AS INTEGER), 0),
@@ -256,7 +259,7 @@ SELECT max(
 )`;
 
 /*
- * /* Checks that a file has only tables that kreplay creates. A recording may come from an untrusted source, and SQLite
+ * Checks that a file has only tables that kreplay creates. A recording may come from an untrusted source, and SQLite
  * executes expressions in its schema: generated columns, indexes, checks and views.
  */
 

@@ -35,7 +35,7 @@ export interface PinSocketOptions {
   recording: string;
   /** Ids of users that may change pins, in addition to root and this process's user. */
   users: readonly number[];
-  /** Called if the socket is not available. The agent continues without it. */
+  /** Called if the socket is not available, or if a request fails. The agent continues. */
   onProblem: (message: string) => void;
 }
 

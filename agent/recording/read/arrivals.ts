@@ -84,7 +84,8 @@ export interface ArrivalReader {
   arrivals(request: ArrivalRequest): ArrivedRows | undefined;
   /**
    * Counts the events with numbers in [from, end) that retention removed. `next` is the number after the last such
-   * event. `toNs` is the end of the period that retention has removed from the recording.
+   * event. `toNs` is the latest start of all events that retention has removed from the recording, 0n if there are
+   * none.
    */
   countRemoved(from: number, end: number): { count: number; next: number; toNs: bigint };
   listLossesAfter(lossId: number): NotedLoss[];

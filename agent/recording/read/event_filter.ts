@@ -156,7 +156,7 @@ function clampToU64(value: bigint): bigint {
 }
 
 /*
- * /* Conditions on fields that only some event types have. Resolving converts the texts of a condition to numbers,
+ * Conditions on fields that only some event types have. Resolving converts the texts of a condition to numbers,
  * separately for each event type.
  */
 

@@ -144,7 +144,7 @@ function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventTy
 }
 
 /*
- * /* Selects the segments that may contain a match, by their entries. If an entry's facts are missing, damaged or in an
+ * Selects the segments that may contain a match, by their entries. If an entry's facts are missing, damaged or in an
  * unknown form, its segment may contain a match.
  */
 
@@ -152,8 +152,8 @@ function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventTy
 const NEGATIVE_MIN = 2n ** 63n;
 
 /**
- * Maximum number of values that are looked up in a column's Bloom filter. Among more values, one is almost certainly a
- * false positive, so the filter is skipped. A text usually has only a few ids.
+ * Maximum number of values that are looked up in a column's Bloom filter. Among more values, the filter probably finds
+ * one wrongly, so it is skipped. A text usually has only a few ids.
  */
 const TRIED_MAX = 64;
 

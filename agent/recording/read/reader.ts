@@ -148,8 +148,8 @@ export interface RecordingReader
 
 /**
  * Opens a recording for reading. `isForeign`: the file may come from an untrusted source, so the sizes of its values
- * are checked. `isDamaged`: a writer has found damage in the recording. `takesOnce`: the caller reads each event only
- * once, so the caches are small.
+ * and tables are checked once. `isDamaged`: a writer has found damage in the recording. `takesOnce`: the caller reads
+ * each event only once, so the caches are small.
  */
 export function openReader(
   path: string,
@@ -405,7 +405,7 @@ function isRegular(path: string): boolean | undefined {
   }
 }
 
-/* /* The state of a recording: whether an agent has written it, its size, and its total losses. */
+/* The state of a recording: whether an agent has written it, its size, and its total losses. */
 
 const WRITTEN = "SELECT 1 FROM meta WHERE key = 'alive_ns'";
 const quoteWords = (words: readonly string[]) => words.map((word) => `'${word}'`).join();
@@ -448,7 +448,7 @@ function readFileSize(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/* /* The time span that a recording covers. Losses within the span are in a separate table. */
+/* The time span that a recording covers. Losses within the span are in a separate table. */
 
 const NOTES =
   "SELECT key, value FROM meta WHERE key IN ('created_ns', 'alive_ns', 'ended', 'alive_monotonic_ns', 'alive_boot_id')";
@@ -503,7 +503,7 @@ function openRecordedSpan(database: Database.Database): RecordedSpanReader {
   };
 }
 
-/* /* Runs several statements in one read transaction, so that they all read the same snapshot. */
+/* Runs several statements in one read transaction, so that they all read the same snapshot. */
 
 /**
  * Returns a function that runs `work` in a read transaction. SQLite ends the transaction if a page is unreadable, so
@@ -529,7 +529,7 @@ function readTransactions(database: Database.Database): <T>(work: () => T) => T 
 }
 
 /*
- * /* Follows the changes that a newer writer may make to an open file: the writer may add columns or replace the
+ * Follows the changes that a newer writer may make to an open file: the writer may add columns or replace the
  * recording.
  */
 
@@ -671,7 +671,7 @@ function openLossReader(database: Database.Database): LossReader {
 }
 
 /*
- * /* Collects the damaged parts that a reader found and left out. Each answer that they affect reports them as losses.
+ * Collects the damaged parts that a reader found and left out. Each answer that they affect reports them as losses.
  */
 
 type DamagedSegment = Pick<SegmentMeta, 'firstNumber' | 'eventCount' | 'minNs' | 'maxNs'>;

@@ -247,7 +247,7 @@ function sortRows(segment: Segment, rows: Uint32Array, descending: boolean): Big
 }
 
 /*
- * /* Builds a block of the readable rows, and reads the dictionary entries that the block refers to. Unreadable
+ * Builds a block of the readable rows, and reads the dictionary entries that the block refers to. Unreadable
  * segments are skipped.
  */
 
@@ -302,7 +302,7 @@ function findUnreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockS
 }
 
 /*
- * /* Scans segments one after another, without merging. Sums need no order, and merging costs more than reading.
+ * Scans segments one after another, without merging. Sums need no order, and merging costs more than reading.
  *
  * Sealed segments never change, so each block of sealed segments has its own read transaction. All parts are read in
  * one transaction, because a writer may merge parts into segments between two transactions.
@@ -391,7 +391,7 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
 }
 
 /*
- * /* The segments that a scan has not opened yet, nearest first, while a writer continues to write. Events with numbers
+ * The segments that a scan has not opened yet, nearest first, while a writer continues to write. Events with numbers
  * below `sealedEnd` are in sealed segments. Events from `sealedEnd` to `end` were in parts when the scan began. Later
  * events are not in this scan.
  *

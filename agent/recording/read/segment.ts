@@ -30,7 +30,10 @@ export interface Segment {
   readColumn(column: Column): ColumnArray;
   /** Like `readColumn`, but returns undefined for a column that is not stored, and so has only absent values. */
   readStoredColumn(column: Column): ColumnArray | undefined;
-  /** Sets `target[to[i]]` to `column[from[i]]`. Copying only some of the values does not decode the others. */
+  /**
+   * Sets `target[to[i]]` to `column[from[i]]`. Copying only some of the values does not decode the others, unless the
+   * column is delta-encoded.
+   */
   copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   readEventNumber(row: number): number;
   /** The segment's row in the segment table, which is available before the segment is read. */
@@ -241,7 +244,7 @@ export function createDecodedSegments(): { use(segment: Segment): void } {
 }
 
 /*
- * /* Caches decompressed pieces of sealed segments, because queries often return to the same few minutes. A piece is
+ * Caches decompressed pieces of sealed segments, because queries often return to the same few minutes. A piece is
  * cached at its second read, if its key is still in `seen` then. So a scan of the whole recording neither fills nor
  * flushes the cache. All readers of a thread share the memory.
  */

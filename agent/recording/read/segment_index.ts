@@ -334,7 +334,7 @@ function toSegmentMeta(row: SegmentRow): SegmentMeta {
 }
 
 /*
- * /* Reads segment entries although a page of their table is unreadable. An index has the times and numbers of the
+ * Reads segment entries although a page of their table is unreadable. An index has the times and numbers of the
  * entries, so the entries can be read one by one. Only recordings with checksums reach this code.
  */
 

@@ -12,7 +12,7 @@ import { isDamage } from './segment_index.ts';
 /** Maximum size of a name, a path or an identifier, in bytes. */
 export const TEXT_MAX = 65_536;
 
-/** Maximum size in bytes of each column with texts or blobs. */
+/** Maximum size of a value, in bytes, of each column with texts or blobs, and of the values of `meta`. */
 const LIMITS: readonly (readonly [table: string, column: string, bytes: number])[] = [
   ['meta', 'value', TEXT_MAX],
   ['name', 'text', TEXT_MAX],
@@ -103,7 +103,7 @@ function hasTooManyHashes(database: Database.Database): boolean {
 }
 
 /*
- * /* Caches answers until a writer commits. Many queries are about the same transaction, and most files have no writer.
+ * Caches answers until a writer commits. Many queries are about the same transaction, and most files have no writer.
  */
 
 /** Limits that together bound the memory of the cache, whatever clients request. */

@@ -199,7 +199,7 @@ export function computeWholeEndNs({
 }
 
 /*
- * /* A table of transactions in memory, with columns sorted by key, for filtering and sorting lists of transactions. A
+ * A table of transactions in memory, with columns sorted by key, for filtering and sorting lists of transactions. A
  * row takes about 50 bytes, so even a million transactions fit, and a search does not read the file.
  */
 
@@ -356,13 +356,12 @@ function copyRows(from: Growing, to: Growing): void {
 }
 
 /*
- * /* Updates a table of a recording's transactions in small steps. The whole file is read once; later passes read only
- * the
+ * Updates a table of a recording's transactions in small steps. The whole file is read once; later passes read only the
  * transactions that new events may have changed.
  *
  * An event refers only to the latest `IDS_IN_USE_MAX` contexts, so `changedFrom` is that many ids before the
  * `context_from` of the first new segment. Transactions from `changedFrom` on are read again. Older transactions are
- * read again only if one of their contexts is newer than `changedFrom`.
+ * read again only if they have a context from `changedFrom` on.
  */
 
 /** Number of rows that a step reads, which takes some milliseconds. */

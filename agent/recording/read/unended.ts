@@ -69,7 +69,7 @@ export interface UnendedLists {
    * start.
    */
   lost: RecordedUnended[];
-  /** Number of calls and requests in progress that are not listed, of any kind. */
+  /** All calls and requests in progress that are not listed, of any kind: their number, and what is known of them. */
   unlisted: Unlisted;
 }
 

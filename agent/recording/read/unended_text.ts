@@ -1,4 +1,7 @@
-/** Encodes calls and requests in progress on a node as JSON. Times are texts, because numbers in JSON are not exact. */
+/**
+ * Encodes calls and requests in progress on a node as JSON, and parses such texts. Times are texts, because numbers in
+ * JSON are not exact.
+ */
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import type { Queuer } from '../../../bpf/schema/kinds.ts';
 import { NONE_UNLISTED } from '../format/in_progress.ts';
@@ -7,7 +10,7 @@ import type { RecordedUnended, UnendedLists, UnendedOwner } from './unended.ts';
 /** Maximum length of a text. Texts from `encodeUnended` are shorter. */
 const LENGTH_MAX = 4_000_000;
 
-/** Maximum number of `lost` entries in a text. All of them are also reported as losses. */
+/** Maximum number of `lost` entries in a text. Entries that it omits are still reported as losses. */
 const LOST_MAX = 64;
 
 const NOTHING: UnendedLists = { events: [], lost: [], unlisted: NONE_UNLISTED };

@@ -93,8 +93,7 @@ export function unpinTransaction(path: string, transactionId: string): boolean {
 
 /**
  * Syncs the recording's log in another thread. Once the promise resolves, all pins and the events that they keep
- * survive
- * a power loss.
+ * survive a power loss.
  * @throws RecordingError recording_io_error, recording_full
  */
 export async function syncPins(path: string): Promise<void> {

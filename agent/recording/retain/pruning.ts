@@ -48,7 +48,8 @@ WHERE key > :after AND key <= :upTo
 
 /**
  * SQL that deletes the summaries of transactions without events. Pinned segments may contain events of transactions
- * that are not pinned; the last two conditions keep those summaries.
+ * that are not pinned; the last two conditions keep the summaries of transactions whose first context or last event is
+ * in such a segment.
  */
 const PRUNE_SUMMARIES = `
 DELETE FROM transaction_summary

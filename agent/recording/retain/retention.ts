@@ -1,6 +1,6 @@
 /**
  * Keeps a recording within its limits by removing whole segments, oldest first. Each step removes only a few segments,
- * so that commits need not wait for it. New events reuse the freed space. Excess space is returned to the file system
+ * so that no commit waits long for it. New events reuse the freed space. Excess space is returned to the file system
  * in small steps, never by copying the file. Pinned segments stay. Dictionary entries and summaries that no event
  * refers to are removed too.
  */
@@ -262,16 +262,19 @@ function limitLog(database: Database.Database, bytes: number, pageBytes: number)
 }
 
 /*
- * /* Reads a shipper's position file, which shows how far a recording was shipped. The age limit keeps events that are
+ * Reads a shipper's position file, which shows how far a recording was shipped. The age limit keeps events that are
  * not shipped.
  */
 
-/** Interval between two reads of the position file. */
+/**
+ * Interval between two reads of the position file. The file changes with every group that arrives, but reading it less
+ * often suffices.
+ */
 const LOOK_EVERY_NS = 10_000_000_000n;
 
 /**
  * Returns a function that returns the shipped position: events with smaller numbers have arrived. The position is 0 if
- * the file is missing, is unreadable or belongs to another recording.
+ * the file is missing, is unreadable or belongs to another recording, because then no event is known to have arrived.
  */
 function createShippedNumberReader(path: string, recordingId: string): (nowNs: bigint) => bigint {
   let readNs: bigint | undefined;

@@ -201,7 +201,7 @@ function tryLeaveWal(database: Database.Database): boolean {
 }
 
 /*
- * /* Reads the recording id directly from the file, not through SQLite. Overwriting the file in place (`cp backup
+ * Reads the recording id directly from the file, not through SQLite. Overwriting the file in place (`cp backup
  * recording.kreplay`) does not change the log, so an open connection would continue with the old log and its cache.
  */
 

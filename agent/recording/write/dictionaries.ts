@@ -89,7 +89,7 @@ export function createDictionaries(opened: OpenedRecording, contextsKnownMax = C
   };
 }
 
-/* /* Assigns small ids to entries. A new entry is written with the flush that first uses it. */
+/* Assigns small ids to entries. A new entry is written with the flush that first uses it. */
 
 /**
  * Number of newer ids after which an entry gets a new id. Half of the limit is a margin: events wait between getting

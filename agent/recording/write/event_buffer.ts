@@ -188,7 +188,7 @@ function toWrite(rows: OpenRows, seal: boolean, idsEnd: NextIds): RowsToWrite {
 }
 
 /*
- * /* A block with the rows that are not sealed yet, in arrival order. The rows [0, writtenRows) are also in parts of
+ * A block with the rows that are not sealed yet, in arrival order. The rows [0, writtenRows) are also in parts of
  * the file.
  */
 
@@ -256,7 +256,7 @@ function computeBlockRange(source: Block, from: number, to: number, typeFrom: Ui
   return { from, to, typeFrom, typeTo };
 }
 
-/* /* Losses and clock steps that wait for the next flush. */
+/* Losses and clock steps that wait for the next flush. */
 
 /**
  * Maximum number of losses that wait. A further loss is merged into a waiting loss with the same cause, event type and
@@ -267,14 +267,20 @@ const PENDING_LOSSES_MAX = 1024;
 /** Maximum number of clock steps that wait. If there are more, the oldest are dropped. */
 const PENDING_CLOCK_STEPS_MAX = 1024;
 
-/** Causes whose lost events cannot be counted. Such a loss has the count 0, and only its period matters. */
+/**
+ * Causes whose lost events may be impossible to count. A loss with such a cause is recorded even if its count is 0,
+ * because its period matters.
+ */
 const UNCOUNTED: readonly LossCause[] = ['recording_removed', 'recording_damaged'];
 
 interface PendingLosses {
   addLoss(loss: Loss): void;
   addClockStep(step: ClockStep): void;
   hasPending(): boolean;
-  /** Returns copies of the losses and clock steps that are not committed. The next `noteCommit` refers to them. */
+  /**
+   * Returns the losses and clock steps that are not committed. The next `noteCommit` refers to them. Later calls of
+   * `addLoss` do not change them until then.
+   */
   take(): Pick<Batch, 'losses' | 'clockSteps'>;
   noteCommit(): void;
   /** Makes the taken losses and clock steps wait again, because they were not committed. */

@@ -35,7 +35,7 @@ const TIMER: Timer = {
 
 export interface LogSyncOptions {
   log: Pick<RecordingLog, 'beginSync'>;
-  /** Copies the whole log to the file and syncs both; returns whether that is possible now. */
+  /** Copies the log to the file and syncs both; returns whether the whole log was copied. */
   checkpoint(): boolean;
   /** Called after each sync, with the error if the sync failed. */
   onSynced(failure: RecordingError | undefined): void;

@@ -71,7 +71,7 @@ export interface SegmentWriter {
   /** Writes the rows as a sealed segment, and deletes the parts that contain some of them. */
   writeSealed(rows: SegmentRows): void;
   nextNumber(): number;
-  /** Seals the parts that a killed writer left, in a transaction of its own. */
+  /** Seals the parts that an earlier writer did not seal, in a transaction of its own. */
   sealLeftParts(nextIds: NextIds): void;
 }
 

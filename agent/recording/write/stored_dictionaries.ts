@@ -100,7 +100,7 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
   };
 }
 
-/* /* Writes the hashes of contexts, and merges groups of hashes into larger groups: see ../format/context_hash.ts. */
+/* Writes the hashes of contexts, and merges groups of hashes into larger groups: see ../format/context_hash.ts. */
 
 const [BATCHES] = LEVELS;
 

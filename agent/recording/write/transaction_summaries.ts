@@ -122,7 +122,7 @@ export function createSummaryWriter(
 }
 
 /*
- * /* Summarizes the events of each transaction in some rows. An event counts for every transaction that owns a part of
+ * Summarizes the events of each transaction in some rows. An event counts for every transaction that owns a part of
  * it. An event that only writes back a transaction's data does not extend the transaction's time.
  */
 

@@ -107,7 +107,7 @@ function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadO
   let damage: RecordingError | undefined;
   let triedMs = 0;
   let completeNs: bigint | undefined;
-  /** The error of a bug in the thread. The writer's methods throw it. */
+  /** The error of a bug in the thread. `flush` and `close` throw it. */
   let broken: unknown;
   let isOverwritten = false;
   let isClosed = false;
@@ -263,7 +263,7 @@ function createThreadError({ message }: FailureMessage): Error {
   return new Error(`the writer's thread failed: ${message}`);
 }
 
-/* /* The messages between the two threads of a writer. Only one batch is under way at a time. */
+/* The messages between the two threads of a writer. Only one batch is under way at a time. */
 
 export interface WriterThreadData extends CommitterOptions {
   /** The blocks in which events gather, shared by both threads. */
