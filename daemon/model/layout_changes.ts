@@ -26,7 +26,7 @@ export interface LayoutFrame {
 export function createLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolean {
   let before = created;
   /**
-   * Whether some events were laid out with earlier settings than others: a seek lays out all of them with the latest
+   * Whether some events may be laid out with earlier settings than others: a seek lays out all of them with the latest
    * settings.
    */
   let isMixed = false;

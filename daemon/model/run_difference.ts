@@ -1,6 +1,6 @@
 /**
  * Compares the report of a run with its incident, or with the report of another run. The web page uses the same code,
- * so this file imports nothing.
+ * so this file imports nothing and uses nothing but the language itself.
  */
 
 /** Version of the report that `kreplay run --report` writes. */

@@ -119,7 +119,8 @@ interface ReadColumns {
 
 /**
  * Adds the transactions' devices to a path, so that the daemon returns the requests of these devices only. Without a
- * known device, the path asks for the requests of all devices.
+ * known device, the path asks for the requests of all devices, because the transactions may have waited for any of
+ * them.
  */
 function addDevices(path: string, columns: EventColumns): string {
   const parameters = listDevices(columns).map((name) => `&device=${encodeURIComponent(escapeListItem(name))}`);

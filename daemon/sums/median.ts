@@ -12,7 +12,7 @@ const SLOTS = 64 * (64 - SLOT_BITS + 1);
 export interface MedianFinder {
   add(value: number): void;
   addWords(low: number, high: number): void;
-  /** Returns the median of `count` values. Values that were not added count as 0. */
+  /** Returns the median of `count` values; values that were not added count as 0. Returns 0 if `count` is 0. */
   find(count: number): bigint;
 }
 

@@ -101,7 +101,7 @@ export const createExactValues = (): ExactValues => ({
   number: new Map(),
 });
 
-/** Returns the buffers of the columns, for `postMessage`, which transfers them to the receiver. */
+/** Returns the buffers of the columns, for `postMessage`, which transfers them: the sender loses the columns. */
 export function listBuffers({ origins, ...columns }: EventColumns): ArrayBuffer[] {
   const arrays = [...Object.values(columns), origins.row, origins.owner, origins.bytes];
   return arrays.filter((value) => ArrayBuffer.isView(value)).map(({ buffer }) => buffer as ArrayBuffer);

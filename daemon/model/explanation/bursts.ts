@@ -8,7 +8,7 @@ import { collectIntervals } from '../lanes/request_times.ts';
 import { OWN } from '../lanes/shares.ts';
 import { formatShortDuration, groupDigits } from '../wording/exact_times.ts';
 
-/** Minimum pause between bursts: a transaction often waits for another host for a part of a second. */
+/** A pause between bursts is longer than this: a transaction often waits for another host for a part of a second. */
 const APART_NS_MIN = 1_000_000_000;
 
 export interface Burst extends TimeSpan {
@@ -22,8 +22,8 @@ export function findBursts(model: LanesModel): Burst[] {
 }
 
 /**
- * Divides own events at each pause that lasts at least `APART_NS_MIN` and longer than all own events together.
- * `intervals` are starts and ends of the events, alternating, in order of start. Bursts are in order of time.
+ * Divides own events at each pause that is longer than `APART_NS_MIN` and than all own events together. `intervals` are
+ * starts and ends of the events, alternating, in order of start. Bursts are in order of time.
  */
 export function divideIntoBursts(intervals: ArrayLike<number>): Burst[] {
   const apartNs = Math.max(APART_NS_MIN, sumLengthNs(uniteIntervals(intervals)));

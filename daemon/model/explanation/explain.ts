@@ -65,7 +65,7 @@ export interface FailedCalls {
 export interface Explanation {
   service: string;
   breakdown: Breakdown;
-  /** The most important calls; null if the transactions made no call. */
+  /** The calls that took most of the time in calls; null if the transactions made no call. */
   calls: CallGroup | null;
   /** The part that took most of the time of these calls; null without calls. */
   wait: Wait | null;
@@ -82,7 +82,10 @@ export interface Explanation {
   nodeCount: number;
   /** Failed calls, the most frequent first. */
   failures: FailedCalls[];
-  /** Periods of calls; the pauses between them are longer than all calls together. Most transactions have one burst. */
+  /**
+   * Periods of own events; each pause between them is longer than a second and than all own events together. Most
+   * transactions have one burst.
+   */
   bursts: Burst[];
 }
 

@@ -1,4 +1,8 @@
-/** Divides the time of a transaction by cause. All views use this division. */
+/**
+ * Divides the time of a transaction by cause. The rule infers waits, because they are not recorded; recorded waits
+ * could replace it here. A comparison of many transactions follows the same rule in
+ * `sums/differences/time_parts.ts`.
+ */
 import { intersectSets, NO_TIME, sumLengthNs, type TimeSet, uniteIntervals, uniteSets } from './intervals.ts';
 import type { LanesModel, TimeSpan } from './model.ts';
 import { collectIntervals, ownCalls, type RequestTimes, requestTimes } from './request_times.ts';

@@ -232,7 +232,10 @@ function sortLongerFirst(rows: Uint32Array, starts: Float64Array, ends: Float64A
   return rows;
 }
 
-/** Returns the buffers of a model, for `postMessage`, which transfers them from the worker to the page. */
+/**
+ * Returns the buffers of a model, for `postMessage`, which transfers them from the worker to the page: the worker is
+ * unable to use the model afterwards.
+ */
 export function listLanesBuffers({ columns, groups, ...model }: LanesModel): ArrayBuffer[] {
   const tracks = groups.flatMap(({ lanes }) => lanes.flatMap((lane) => lane.tracks));
   const peaks = tracks.flatMap((track) => track.peaks.flatMap((level) => Object.values(level)));

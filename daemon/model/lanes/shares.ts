@@ -5,7 +5,7 @@ import type { EventColumns } from '../columns/event_columns.ts';
 export const OWN = 0;
 /**
  * The event is a request with data that the transactions wrote earlier. Its time counts only if the transactions queued
- * it.
+ * it, or while one of their syncs runs.
  */
 export const WRITTEN_BACK = 1;
 export const OTHER = 2;

@@ -19,7 +19,7 @@ export interface ReadCalls {
   /** Parts of the transaction's time; null without own events. */
   breakdown: Breakdown | null;
   coverage: ReceivedCoverage | null;
-  /** Whether some requests of other programs were not read, because there are more than `othersMax`. */
+  /** Whether some requests of others were not read, because reading ended at `othersMax`. */
   isOthersCut: boolean;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Groups the events of a track by pixel column. If the events are few or overlap, each event is visited. Otherwise the
- * events of each column are found by a search, so that a million events cost as much as a thousand.
+ * Groups the events of a track by pixel column. With up to two events per column, or if events overlap, each event is
+ * visited. Otherwise the events of each column are found by a search, so that a million events cost as much as a
+ * thousand.
  */
 import { findFirstPlace } from '../../base/binary_search.ts';
 import { findFirstAtLeast } from '../../model/columns/event_columns.ts';

@@ -24,8 +24,8 @@ export interface Link extends Filters {
   to: bigint | null;
   has_error: boolean;
   /**
-   * Whether the map and the comparison show transactions or events; null shows transactions, or events if the
-   * recording has no transactions.
+   * Whether the map and the comparison show transactions or events; null shows transactions, or events if no
+   * transaction is recorded.
    */
   of: (typeof KINDS)[number] | null;
   /**
@@ -49,7 +49,7 @@ export interface Link extends Filters {
   only_node: readonly string[];
   /** Entries of the form `node:nanoseconds`: the signed nanoseconds are added to the times of the node. */
   clock_offset: readonly string[];
-  /** The replay session that is shown, and the settings for creating it again if the daemon has deleted it. */
+  /** The replay session that is shown, and the settings for creating it again if it no longer exists. */
   session: string | null;
   speed: number | null;
   position: bigint | null;

@@ -153,7 +153,7 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
       const from = Math.max(beganMs / 1000, end - SECONDS);
       let sum = 0;
       for (let second = Math.floor(from); second < end; second++) sum += getCount(second);
-      // The divisor is at least one second, because a rate over a fraction of a second would vary too much.
+      // The divisor is at least one second, because a fraction of a second gives no rate.
       return sum / Math.max(end - from, 1);
     },
     computeLagMs(nowMs) {

@@ -1,7 +1,7 @@
 /**
- * Draws the losses of a picture. Each column of pixels has a weight, which is the share of its events that is missing.
- * A gap is as wide as its time, but at least one column. So a short gap looks short, and a column that lacks one of
- * 40,000 events looks faint.
+ * Draws the losses of a picture. Each column of pixels has a weight, which increases with the share of its events that
+ * is missing. A gap is as wide as its time, but at least one column. So a short gap looks short, and a column that
+ * lacks one of 40,000 events looks faint.
  */
 import type { ReceivedCoverage } from '../../contract/received.ts';
 
@@ -22,9 +22,10 @@ interface Columns {
 }
 
 /**
- * Returns a weight from 0 (nothing is missing) to 1 for each column. The missing share of a gap is estimated from the
- * mean rate of recorded events of its node; a gap of unknown size has share 1. A gap of cause `in_progress` is a
- * single call, so it has the smallest weight however long the call lasts.
+ * Returns a weight from 0 (nothing is missing) to 1 for each column: the square root of the missing share, but at least
+ * `WEIGHT_MIN` in a gap. The share is estimated from the mean rate of recorded events of the gap's node. If events
+ * could not be counted, the share is 1, because everything may be missing. A gap of cause `in_progress` is a single
+ * event, so it has the smallest weight however long the event lasts.
  */
 export function computeWeights({ losses, gaps }: ReceivedCoverage, { count, fromNs, lengthNs }: Columns): Float32Array {
   const weights = new Float32Array(count);

@@ -4,7 +4,7 @@ import { formatQuantity, percentText } from '../../model/wording/amounts.ts';
 
 /**
  * Formats the losses of an incomplete answer as `2 109 events lost in 131 gaps (0.03 %)`. The share is left out if it
- * is unknown, or if there are several causes.
+ * is unknown, or if there are several causes or nodes.
  */
 export function describeLosses({ lost, losses }: ReceivedCoverage): string {
   const what = lost > 0 ? `${formatQuantity(lost, 'event')} lost` : 'uncounted events lost';

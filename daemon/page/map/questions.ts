@@ -28,7 +28,7 @@ export interface KeyedAnswer {
 export interface LatencyMap extends KeyedAnswer {
   answer: HeatmapAnswer;
   of: MapKind;
-  /** Whether the map shows events because the recording has no transactions. */
+  /** Whether the map shows events because no transaction is recorded. */
   isUnlabelled: boolean;
   /** Query parameters of the map's filters, without its window. */
   filters: string;

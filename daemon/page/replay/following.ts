@@ -76,7 +76,7 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
     const isOver = !signal.aborted;
     if (ended) onEnd(ended);
     // After a stream of positions, the state replaces the events that were played meanwhile. After the end of a
-    // stream, the state is read because the session may have been deleted.
+    // stream, the state is read because the session may no longer exist.
     else if (!closing.aborted && (followed === 'positions' || isOver)) await read();
     return isOver;
   }

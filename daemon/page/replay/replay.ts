@@ -50,7 +50,7 @@ export interface Replay {
   /** Steps by a number of events; a negative count moves back. Resolves after `onPlayed` was called with the event. */
   step(count: number): Promise<void>;
   change(change: Change): Promise<void>;
-  /** Stops following the session, which the daemon keeps. */
+  /** Stops following the session, which goes on in the daemon. */
   close(): void;
 }
 
@@ -164,8 +164,8 @@ export function openReplay(options: ReplayOptions): Replay {
   }
 
   /**
-   * Requests the last played event of a session that does not play. If the event is known, it is requested only after
-   * a move (`isMoved`).
+   * Requests the last played event of a session that does not play. A known event is requested again only if events
+   * have new positions (`isMoved`).
    */
   async function locate(isMoved = false): Promise<void> {
     const index = shown.session!.event_index;
@@ -285,8 +285,8 @@ async function askPrecedingEvent(daemon: Daemon, path: string, index: number, si
     const { events } = await daemon.askJson<{ events: ScheduledEvent[] }>(timeline, { signal });
     return events[0];
   } catch {
-    // The failure is ignored: the playhead does not need this event, and the stream reports a session that was
-    // deleted.
+    // The failure is ignored: the playhead does not need this event, and the stream reports a session that no longer
+    // exists.
     return undefined;
   }
 }

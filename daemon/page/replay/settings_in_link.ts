@@ -1,6 +1,6 @@
 /**
- * Converts the settings of a session to and from the link, so that a deleted session can be created again from its
- * link.
+ * Converts the settings of a session to and from the link, so that a session that no longer exists can be created again
+ * from its link.
  */
 import type { Only, ReceivedSession } from '../../contract/received.ts';
 import type { LinkedClockOffsets } from '../link/clock_offsets.ts';

@@ -61,7 +61,7 @@ export function createEventTable(columns: EventColumns, originNs = 0n, rows?: Ui
   };
 }
 
-/** Orders the events of a picture: own events first, then write-back, then the requests of other programs. */
+/** Orders the events of a picture: own events first, then write-back, then requests of others. */
 export function orderOwnFirst(shares: LanesModel['shares']): Uint32Array {
   const rows = new Uint32Array(shares.length);
   let to = 0;

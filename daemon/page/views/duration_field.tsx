@@ -77,7 +77,7 @@ export function ExactField({ label, text, type = 'text', onText }: ExactProps) {
   return (
     <>
       <input
-        // Preact's types do not allow a variable as the type of an input.
+        // Preact's types do not allow a variable that is one of two input types.
         type={type as 'text'}
         step="1"
         class="exact"

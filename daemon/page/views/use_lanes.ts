@@ -1,6 +1,4 @@
-/**
- * Reads the events of a transaction, and the requests of other programs that may have delayed it, as a model of lanes.
- */
+/** Reads the events of a transaction, and the requests of others that may have delayed it, as a model of lanes. */
 
 import { useEffect, useState } from 'preact/hooks';
 import { escapeListItem } from '../../base/list_text.ts';

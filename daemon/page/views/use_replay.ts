@@ -153,8 +153,8 @@ export function useReplay(
 }
 
 /**
- * Creates a function that returns the change of the link that stores a session's settings and position; null if the
- * link is up to date.
+ * Creates a function that returns the change of the link that stores a session's settings and position; null if both
+ * are the same as in the previous call.
  */
 function createLinkKeeper() {
   let before: { settings: string; position: bigint | null } | null = null;

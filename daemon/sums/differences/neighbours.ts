@@ -224,7 +224,7 @@ interface NeighbourTimes {
    * that other work can run.
    */
   sort(): Generator<void, void>;
-  /** Returns the number of requests of a kind that were under way at a time. */
+  /** Returns the number of requests of a kind that had begun by `at` and ended later. */
   countAt(kind: number, at: number): number;
 }
 
