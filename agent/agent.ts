@@ -65,8 +65,8 @@ export interface AgentOptions {
   /** Called for each recording, once all probes are attached. */
   onReady(info: { attached: readonly string[]; layers: readonly LayerState[]; recording: string }): void;
   /**
-   * The service manager, such as systemd. The agent reports to it when recording begins and stops, and that it makes
-   * progress.
+   * The service manager, such as systemd. The agent reports to the manager when recording begins and stops, and
+   * regularly that the recording goes on.
    */
   manager: ServiceManager;
   /** Receives failures that do not stop the recording. */

@@ -12,7 +12,7 @@ import type { ClockStep } from '../recording/format/losses.ts';
  * second.
  */
 const NOISE_NS = 1000n;
-/** Changes from this size on count as a step: the clock was set. */
+/** A change of at least this size counts as a step: somebody has set the clock. */
 const STEP_NS = 1_000_000n;
 
 /**

@@ -43,7 +43,7 @@ export interface FilterTexts {
 
 const LIST_KEYS: ReadonlySet<string> = new Set(['event_types', ...LISTS, ...LISTS.map((name) => `except_${name}`)]);
 
-/** Builds the settings from texts. Throws an AgentError that says what to write instead of an invalid text. */
+/** Parses the filter's texts. For an invalid text, throws an AgentError that says what to write instead. */
 export function filterSettings(texts: FilterTexts): FilterSettings {
   const known = EVENTS.map(({ name }) => name);
   for (const name of texts.event_types ?? []) {

@@ -118,8 +118,8 @@ export function claimPosition(position: ShippingPosition, recordedEnd: number): 
 }
 
 /**
- * Returns the position for this shard. Events that another shard acknowledged are not sent again when a server of this
- * shard restarts.
+ * Returns the position without the acknowledgements of another shard: when a server of this shard restarts, only events
+ * that this shard acknowledged are sent to it again.
  */
 export function toShardPosition(position: ShippingPosition, shard: string): ShippingPosition {
   if (position.shard === undefined) return { ...position, shard };

@@ -147,8 +147,10 @@ async function readColumns(
   const builder = createColumnsBuilder();
   let hasShown = false;
   for await (const line of readLines(response)) {
+    const isFull = builder.count >= most;
     builder.add(line);
-    if (builder.count >= most) break;
+    // The line behind the last event is the coverage: any other line means that there are more events.
+    if (isFull && !builder.coverage) break;
     if (hasShown || builder.count < FIRST_EVENTS) continue;
     hasShown = true;
     onFirst(builder.finish());

@@ -60,7 +60,7 @@ export interface AwayNodes {
   knowsAll: boolean;
 }
 
-/** Detects whether statements after the start of the watch leave out unavailable shards. */
+/** Detects whether statements that run during the watch leave out shards that are not available. */
 export interface ShardWatch {
   /** Whether a shard has been left out since the watch began. */
   isPartial(): boolean;

@@ -28,7 +28,7 @@ const LOG_PAGES_MAX = 64;
  * clock must have been set back.
  */
 const WAIT_MS_MAX = 600_000;
-/** Age from which an incident may be deleted even though it could not be pinned. */
+/** Age from which an incident may be deleted while its pin is still due: younger incidents wait for their pin. */
 const PIN_WAIT_MS_MAX = 86_400_000;
 const FORGOTTEN_AT_ONCE = 1000;
 /** Maximum numbers of stored alerts and cool-downs; the oldest ones are deleted. */

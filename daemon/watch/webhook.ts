@@ -57,8 +57,8 @@ export function sign(secret: Buffer, id: string, timestamp_s: number, body: stri
 }
 
 /**
- * Sends a request. Only the response status decides about success, so the response body is not read. Redirects are not
- * followed: they would send recorded data to an address that no administrator has configured.
+ * Sends a request. Only the status of the response counts, so its body is not read. Redirects are not followed, because
+ * they would send recorded data to an address that no administrator has configured.
  */
 function exchange(open: () => ReturnType<typeof request>, body: string): Promise<string | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();

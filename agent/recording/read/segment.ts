@@ -194,8 +194,8 @@ export class UnreadableSegment extends Error {
 }
 
 /**
- * Runs `work` and converts errors about damage to an `UnreadableSegment`, so that only this segment is unreadable, not
- * the whole file.
+ * Runs `work`. If it throws an error about damage, throws an `UnreadableSegment` instead, so that the reader leaves out
+ * this segment and not the whole file.
  */
 export function runWithSegmentErrors<T>(meta: SegmentMeta, work: () => T): T {
   try {

@@ -127,8 +127,8 @@ function describeCalls(calls: CallGroup, shown: Shown): string {
 }
 
 /**
- * Names the file of calls, or the program of calls whose file is not known. If there are several, gives their numbers
- * instead.
+ * Names the file of the calls, or the program of the calls whose file is not known. Several files or programs are not
+ * named but counted.
  */
 function describePlaces({ file, fileCount, unknownComms }: CallGroup, shown: Shown): string {
   if (file !== null) return `of ${formatFile(file, shown)}`;

@@ -1,6 +1,6 @@
 /**
- * Warns that a transaction consists of several bursts of calls with long gaps between them, for example because its id
- * was used twice. Links each burst.
+ * Warns that a transaction has several bursts of calls with long gaps between them, for example because its id was used
+ * twice, and links to each burst.
  */
 import { useEffect, useState } from 'preact/hooks';
 import type { ReceivedBurst, ReceivedTransaction } from '../../contract/received.ts';
@@ -15,7 +15,7 @@ const LINKED_MAX = 5;
 
 interface Props {
   transaction: string;
-  /** Text that says how many bursts there are. */
+  /** The number of bursts, in words. */
   words: string;
   /** Bursts to link, if they are known. */
   bursts: readonly ReceivedBurst[] | undefined;

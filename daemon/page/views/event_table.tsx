@@ -91,7 +91,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
           </button>
         </p>
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach a section that scrolls */}
       <section ref={scroller} class="rows" onScroll={readScroll} tabIndex={0} aria-label="Events">
         <table aria-rowcount={table.rowCount + 1}>
           <thead>

@@ -15,9 +15,7 @@ export interface ShownReplay {
   failure: Failure | null;
   /** Returns the session, or creates one with the settings of the link; null if that fails. */
   open: () => Promise<Replay | null>;
-  /**
-   * Creates a session that replaces the shown one. It has the settings of the link, which the given settings override.
-   */
+  /** Creates a session with the link's settings, which `settings` override. It replaces the shown session. */
   renew: (settings?: NewSessionSettings) => Promise<Replay | null>;
   /** Replaces a session that no longer exists by a new session with the same settings and position. */
   restore: () => Promise<void>;

@@ -31,7 +31,7 @@ export interface Survey {
   eventCount: number;
   /** The span from the first start to the last end of the own events, which the transaction's caller waited for. */
   durationNs: number;
-  /** The span from the first start to the last end of all events. */
+  /** The end of the event that ends last, counted from the start of the first event. */
   endNs: number;
   /** `durationNs` as recorded: without extra latency and with unshortened gaps. */
   recordedDurationNs: number;

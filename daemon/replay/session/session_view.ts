@@ -45,8 +45,8 @@ export interface SessionView {
   /** How often the replay has started again after its end. */
   rounds: number;
   /**
-   * Where the session will pause by itself; null if the session is not playing or, as far as is known, plays to its
-   * end.
+   * Where the session will pause by itself; null if the session is not playing, or if no pause before its end is
+   * known.
    */
   until: Until | null;
   /** When the clock was or will be started, as a time of the steady clock; null while the clock is stopped. */

@@ -51,8 +51,8 @@ export function listRunLines(kreplay: string, job: Job): string[] {
 }
 
 /**
- * Quotes a map for the shell. The shell still expands `$PWD` at the start of the map, because the job's working folder
- * may have another path in each run.
+ * Quotes a map for the shell, which still expands a `$PWD` at the start of the map: the job's working folder may have
+ * another path in each run.
  */
 function quoteMap(map: string): string {
   const rest = /^\$PWD(?=[/=])(.*)$/.exec(map)?.[1];

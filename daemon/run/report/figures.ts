@@ -204,8 +204,9 @@ function selectHeldCalls(calls: CallReport, leastNs: number): Float64Array {
 }
 
 /**
- * Computes the duration of a held call as the build sees it. `biasNs` is the time before the helper receives a call
- * plus the time after it releases the call. The helper measures this time at its start.
+ * Computes the duration of a held call as the build sees it. `biasNs` is the part of that duration in which the helper
+ * does not hold the call: until it receives the call, and from its release on. The helper measures `biasNs` once, before
+ * the build starts.
  */
 function computeFeltNs(calls: CallReport, at: number, biasNs: number): number {
   return calls.heldNs[at]! + biasNs;
@@ -352,7 +353,7 @@ interface StreamFigures {
   recorded_events: number;
   /** Whether the file was only the output of recorded programs, such as a service's log. */
   is_output: boolean;
-  /** Planned time; null if no call shows which recorded paths were merged into this path. */
+  /** Planned time; null if several recorded paths were merged into this path and no call identifies them. */
   planned_ns: number | null;
   calls: number;
   how: MatchKindCounts;

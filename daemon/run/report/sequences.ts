@@ -81,7 +81,7 @@ function createUnitLookup({ streams }: DelayPlan): (stream: PlannedStream) => Un
   }
   return (stream) => {
     const file = buildClasslessKey(stream);
-    // If only the writes or only the syncs of a file are in order, each class is a separate unit.
+    // If only the writes or only the syncs of a file are in order, writes and syncs form two separate sequences.
     const name = orders.get(file)!.size > 1 ? buildFileKey(stream) : file;
     return { name, file, isInOrder: (stream.flags & STREAM_FLAGS.in_order) !== 0 };
   };

@@ -277,8 +277,8 @@ export function decodePosition(text: string): ArrivalPosition | undefined {
 /* Recent arrivals at a fleet: segments and losses, by the server's clock. */
 
 /**
- * Number of seconds of arrivals that each query reads again. A row may become visible this long after its time of
- * arrival, and the clocks of servers differ.
+ * Number of seconds by which each query reads arrivals again that were read before. A row may become visible up to this
+ * much later than its time of arrival, and the clocks of servers differ.
  */
 const OVERLAP_S = 5n;
 

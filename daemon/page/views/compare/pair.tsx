@@ -19,7 +19,7 @@ export function usePair<Body>(a: Answer<Body>, b: Answer<Body>): Pair<Body> | nu
   return last.current;
 }
 
-/** Passes one coverage to the top bar: that of side A if it lacks events, otherwise that of side B. */
+/** Passes the coverage of side A to the top bar if side A lacks events, and otherwise the coverage of side B. */
 export function usePairCoverage(a: ReceivedCoverage | undefined, b: ReceivedCoverage | undefined): void {
   const { setCoverage } = usePage();
   useEffect(() => setCoverage((a?.complete === false ? a : b) ?? a ?? null), [a, b, setCoverage]);
