@@ -102,8 +102,8 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
 }
 
 /**
- * Minimum time between reloads of the filter. All signals within this time cause a single reload, so that a flood of
- * signals does not keep the agent busy.
+ * Minimum time between reloads of the filter. All signals within this time after a reload cause one further reload, so
+ * that a flood of signals does not keep the agent busy.
  */
 const RELOAD_EVERY_MS = 100;
 

@@ -132,7 +132,8 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
 
   /**
    * Finds the calls and requests in progress and the number of bytes in the rings. Reads the clock first. So every
-   * event that began before this time is in the rings or in progress, even if this loop is delayed.
+   * event that began at least `foundNs` before this time is drained, in the rings or in progress, even if this loop is
+   * delayed.
    */
   function takeSnapshot(): RingBacklog {
     const before = process.threadCpuUsage();

@@ -324,8 +324,8 @@ static __always_inline bool is_direct_bio(struct bio *bio)
 
 /*
  * Attributes direct I/O to the task that queues it, even if the buffer is a page of a file that another task made
- * dirty. So the pages are not examined; a bio may have hundreds of them. If a kernel thread queues the bio, it is
- * unknown which task's data it writes.
+ * dirty, because that page is not under write-back. So the pages are not examined; a bio may have hundreds of them.
+ * If a kernel thread queues the bio, it is unknown which task's data it writes.
  */
 static __always_inline void queue_direct(struct page_walk *walk)
 {

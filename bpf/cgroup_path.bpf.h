@@ -91,7 +91,7 @@ __noinline int define_cgroup(__u64 share, __u64 now_ns)
 	for (int depth = 0; depth < CGROUP_DEPTH_MAX; depth++)
 		if (!copy_folder())
 			break;
-	/* The path exceeded a limit, so it is incomplete and is not sent. */
+	/* A path that exceeded a limit is incomplete and is not sent. */
 	size = scratch->size;
 	if (parent_folder(scratch->folder) || size > PATH_SIZE)
 		return 0;

@@ -12,7 +12,7 @@
 
 #define PATH_DEPTH_MAX 64
 #define NAME_SIZE_MAX 256
-/* Bit of a key's name hash that is set if the file has been unlinked. */
+/* Bit of a key's name hash that is set if the file has no name: it was unlinked, or it never had a name. */
 #define NAME_UNLINKED (1ull << 63)
 /*
  * Time after which the path of a known file is read again: renaming a directory higher in the path does not change the

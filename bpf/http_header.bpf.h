@@ -119,7 +119,10 @@ static STEP(search_next_part, __u32 i, void *context)
 	return 0;
 }
 
-/* This is a global function, so that it is verified once instead of at each of its calls. */
+/*
+ * Returns whether the text has the complete header, and stores the offset of its value. This is a global function, so
+ * that it is verified once instead of at each of its calls.
+ */
 __noinline int find_traceparent(struct request_scratch *scratch)
 {
 	struct header_search search = {.scratch = scratch};

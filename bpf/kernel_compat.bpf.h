@@ -21,8 +21,9 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #define typed(type, pointer) ((type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(type)))
 #define READ(type, pointer, field) (typed(type, pointer)->field)
 /*
- * Loads a pointer behind a pointer that the verifier trusts. For each load of a pointer behind a trusted pointer, the
- * verifier searches all types of the kernel by name, which takes a millisecond.
+ * Loads a pointer field through a pointer that the verifier trusts. For each such load, the verifier would search all
+ * types of the kernel by name, which takes a millisecond. The cast avoids the search, because its result is not
+ * trusted. So the loaded pointer cannot be passed to a helper that needs a trusted pointer.
  */
 #define LOAD_POINTER(type, pointer, field) READ(type, pointer, field)
 /* Any struct with a pointer as its first field would do instead of struct path. */
@@ -39,8 +40,9 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #endif
 
 /*
- * Calls `step(i, context)` for each i from 0 until `step` returns 1, at most `max` times. bpf_loop() (e6f2dd0f8067, 5.17)
- * lets the verifier check one step instead of `max` steps, so that the programs load in a fraction of the time.
+ * Calls `step(i, context)` for each i from 0 until `step` returns 1, at most `max` times. bpf_loop() (e6f2dd0f8067,
+ * 5.17) lets the verifier check one step instead of `max` steps, so that the programs load in a fraction of the time.
+ * The object for kernels before 6.2 has a plain loop, because these kernels may lack bpf_loop().
  */
 #ifdef WITH_RDONLY_CAST
 #define REPEAT(max, step, context) bpf_loop(max, step, context, 0)
@@ -136,7 +138,10 @@ static __always_inline int block_error(int status)
 	}
 }
 
-/* The leader of the task's thread group, to read from; bpf_task_storage_get() needs `task->group_leader`. */
+/*
+ * Returns the leader of the task's thread group, only for reading fields: bpf_task_storage_get() needs a trusted
+ * pointer, `task->group_leader`.
+ */
 static __always_inline struct task_struct *leader_of(struct task_struct *task)
 {
 	return LOAD_POINTER(struct task_struct, task, group_leader);

@@ -73,8 +73,8 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 	if (!leader)
 		return;
 	/*
-	 * New processes copy the default context of a process, so no task loses a context when the default ends, and
-	 * its end is not announced.
+	 * No task has a reference to the default context of a process: new processes copy it, and threads read it from
+	 * the group leader at each event. So its end is not announced.
 	 */
 	leader->process_context_id = id;
 	leader->process_context_flags = 0;

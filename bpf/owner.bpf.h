@@ -37,8 +37,8 @@ static __always_inline struct owner owner_of(struct task_struct *task, struct ta
 	if (!publishes_threads(task))
 		return owner;
 	/*
-	 * A context that is inherited or that comes from a request is not passed as the outer context, because it may
-	 * end too early.
+	 * A context that comes from a request or from the thread that created this thread is not passed as the outer
+	 * context, because it may end before the context of the thread's record.
 	 */
 	if (!read_thread_record(owner.flags & (CONTEXT_INHERITED_THREAD | CONTEXT_HTTP) ? 0 : owner.context_id))
 		return owner;

@@ -19,8 +19,9 @@ static __always_inline bool is_write(__u32 id)
 }
 
 /*
- * Returns the number of bytes of a user's iovec, or UNKNOWN_U64 if it cannot be read. The function is not inlined, so
- * that the verifier walks its loop once instead of once for every path to the call.
+ * Returns the number of bytes in the `count` parts of a user's iovec; UNKNOWN_U64 if the iovec is too long or cannot
+ * be read. The function is not inlined, so that the verifier walks its loop once instead of once for every path to the
+ * call.
  */
 __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 {

@@ -54,7 +54,10 @@ export interface OwnerLookup {
    * counts as a loss of `process`.
    */
   findOwner(contextId: number, flags: number, startNs: number, process?: Writer): Owner | undefined;
-  /** Whether the event has a context that is no longer in the table. */
+  /**
+   * Whether the event's context was lost or is no longer in the table. Always false for a context with BY_REFERENCE
+   * flags, which has usually ended before it leaves the table.
+   */
   isForgotten(contextId: number, flags: number): boolean;
   /** Returns the recording's id of the transaction and trace in `ids`, without the span; 0 if the recording is full. */
   internWithoutSpan(ids: ContextIds): number;

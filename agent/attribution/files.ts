@@ -4,8 +4,8 @@ import type { FileKind } from '../../bpf/schema/owner.ts';
 import { createReferenceTable } from './reference_table.ts';
 
 /**
- * Maximum number of files in the table. The kernel side defines each file in use again every second, so a forgotten
- * file returns.
+ * Maximum number of files in the table. The kernel side defines each file in use again every second. So a forgotten
+ * file returns, and the file's id in the recording is renewed.
  */
 const FILES_MAX = 1 << 15;
 /**

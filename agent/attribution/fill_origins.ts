@@ -35,7 +35,7 @@ export function countOrigins(words: Uint32Array, record: number): number {
 /** The owners of the current request's data. Slots with the same service and transaction are merged into one owner. */
 interface Shares {
   count: number;
-  /** The flags of all slots, combined by OR. */
+  /** The flags of all slots with an owner, combined by OR. */
   flags: number;
   services: number[];
   contexts: (number | bigint)[];
@@ -156,7 +156,8 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
   function fillSlots(words: Uint32Array, record: number, i: number, originCount: number): void {
     const isWrite = words[(record + OPERATION_OFFSET) >>> 2] === BLOCK_OPERATIONS.write;
     const requestBytes = words[(record + BYTES_OFFSET) >>> 2]!;
-    // How much of a shared page each process wrote is unknown. With a single owner, all bytes belong to that owner.
+    // How much of a shared page each process wrote is unknown. With a single owner, all bytes except those without an
+    // owner belong to that owner.
     if (isWrite && shares.count === 1 && originCount <= ORIGIN_SLOTS)
       shares.bytes[0] = requestBytes - shares.nobodysBytes;
     let named = 0;
@@ -220,7 +221,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
   };
 };
 
-/** Derives the quality from the combined flags of all slots: the least certain slot decides. */
+/** Derives the quality from the combined flags of the slots with an owner: the least certain slot decides. */
 function toOriginQuality(flags: number): number {
   if (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) return QUALITY_AMBIGUOUS;
   return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;

@@ -88,7 +88,8 @@ const GO_MAGIC = Buffer.from('\xff Go buildinf:', 'latin1');
 const DATA_BYTES_MAX = 1 << 20;
 
 /**
- * Whether process `pid` runs a Go program; undefined if the program's file cannot be read or is not a 64-bit ELF file.
+ * Whether process `pid` runs a Go program; undefined if the program's file cannot be read or is not a 64-bit ELF file,
+ * because a 32-bit program may be a Go program, too.
  */
 export function isGoProgram(pid: number): boolean | undefined {
   let file: number | undefined;

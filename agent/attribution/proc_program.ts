@@ -10,7 +10,10 @@ import { type Program, parseEnvironment, splitStrings } from './programs.ts';
  */
 const NS_PER_TICK = 1e7;
 
-/** Indices of starttime and startstack among the fields that follow the command name: proc_pid_stat(5). */
+/**
+ * Indices of starttime and startstack among the fields that follow the command name, which may contain blanks and
+ * brackets: proc_pid_stat(5).
+ */
 const START_FIELD = 19;
 const STACK_FIELD = 25;
 

@@ -34,8 +34,8 @@ export interface Process {
   own: boolean;
   isKernelThread: boolean;
   /**
-   * Whether the filter accepts the process's service and cgroup. For a labelled event, the label's service decides
-   * instead.
+   * Whether the filter accepts the process's service and cgroup. If an event's label names a service, that service
+   * decides instead.
    */
   isWanted: boolean;
   /** Whether the filter's lists of pids and commands accept the process. */

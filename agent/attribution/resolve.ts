@@ -49,11 +49,11 @@ export interface Resolver {
    * Whether the record belongs to one of the recorder's own processes, or carries data that only such a process wrote.
    */
   isOwn(words: Uint32Array, offset: number): boolean;
-  /** Whether the context of the record, or of an origin of its data, is no longer in the table. */
+  /** Whether the context of the record, or of an origin of its data, was lost or is no longer in the table. */
   hasForgottenOwner(words: Uint32Array, offset: number): boolean;
   /**
-   * Whether the filter accepts the service of the record's label. Without a label: whether the filter accepts the
-   * record's process, or a process that wrote part of the record's data.
+   * Whether the filter accepts the service that the record's label names. If no label names a service: whether the
+   * filter accepts the record's process, or a process that wrote part of the record's data.
    */
   isWanted(words: Uint32Array, offset: number, wantsService: (service: string) => boolean): boolean;
 }

@@ -197,7 +197,7 @@ function readCgroupLimit(cgroups: CgroupSource): number | undefined {
 function readNumberFile(path: string): number {
   try {
     const value = Number(readFileSync(path, 'utf8'));
-    return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value; // The file contains `max`.
+    return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value; // NaN: the file contains `max`.
   } catch {
     return Number.POSITIVE_INFINITY;
   }

@@ -105,8 +105,8 @@ function add(
   const removeRest = () => {
     for (const key of rest.splice(0)) map.delete(key);
   };
-  // The map has no room for both lists, so the other items are removed first. For a moment, even events that both
-  // filters accept are left out.
+  // If the map has no room for both lists, the other items are removed first. For a moment, even events that both
+  // filters accept are then left out.
   if (listed.size + rest.length > map.info.maxEntries) removeRest();
   for (const { key, value } of items) map.set(key, value);
   return removeRest;

@@ -133,8 +133,9 @@ export function findHoles({ from, end, segments }: SegmentGroup, settled: number
 
 /**
  * Returns one gap for all numbers in the group, from `settled` on, that are in none of its segments. The gap's times
- * are those of the neighbouring segments. There is only one gap, because retention may remove more segments before the
- * group is sent again: a larger gap then replaces the reported gap.
+ * are those of the neighbouring segments; at the ends of the group, `beforeNs` and `nowNs`. There is only one gap,
+ * because retention may remove more segments before the group is sent again: a larger gap then replaces the reported
+ * gap.
  */
 export function findGap(
   { from, end, segments }: SegmentGroup,

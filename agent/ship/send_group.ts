@@ -49,7 +49,7 @@ export interface Sending {
   group: SegmentGroup;
   position: ShippingPosition;
   nowNs: bigint;
-  /** Whether the group was sent before, so that a server may have events that are no longer in the recording. */
+  /** Whether the group was begun before, so that a server may have events that are no longer in the recording. */
   isAgain: boolean;
   /** Whether to throw while a server may still receive some events of the earlier attempt. */
   waits: boolean;

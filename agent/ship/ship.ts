@@ -58,8 +58,8 @@ async function openRecording({ once, signal, log }: ShipperOptions, path: string
 }
 
 /**
- * Returns the position in this recording: the stored position, or the beginning if this recording has replaced another
- * one.
+ * Returns the position in this recording: the stored position, or the beginning if there is no stored position or it is
+ * in a recording that this recording has replaced.
  */
 async function preparePosition(
   options: ShipperOptions,

@@ -116,7 +116,7 @@ export interface NodeState {
   backlog: number;
   clockOffsetNs: bigint;
   clockUncertaintyNs: bigint;
-  /** The recording's lists of calls and requests in progress. */
+  /** Calls and requests that were in progress when all events before `aliveNs` were recorded or in progress. */
   unended: UnendedLists;
 }
 

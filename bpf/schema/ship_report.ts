@@ -19,7 +19,7 @@ export interface ShipReport {
   wire_bytes: number;
   /** Number of events that are sealed but have not arrived, and the age of the oldest of them. */
   backlog: { events: number; seconds: number };
-  /** Reason why no events arrive at the moment; null if events arrive. */
+  /** Reason why no events can arrive at the moment; null while shipping works, even if no events wait. */
   trouble: { code: string; blocked: boolean; message: string } | null;
   /** Number of failures, by code. */
   retries: Record<string, number>;

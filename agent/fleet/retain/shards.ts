@@ -70,8 +70,8 @@ export async function findServers(settings: readonly ConnectionSettings[]): Prom
 }
 
 /**
- * Throws if a shard is missing, because hours are dropped from all shards at once. A single replica may be unreachable:
- * it drops the hours when it is back.
+ * Throws if a shard is missing, because hours are dropped from all shards at once. Some replicas of a shard may be
+ * unreachable: they drop the hours when they are back.
  */
 function refuseMissing(servers: readonly Server[], shardCount: number, away: readonly ServerError[]): void {
   const [first] = servers;

@@ -66,7 +66,7 @@ static void pass_on(int in, int out, struct tail *tail)
 			return;
 		if (!ends[0].revents)
 			continue;
-		/* Set before the bytes leave the pipe, because relay_drain() looks at the pipe first and at this flag second. */
+		/* Set before the bytes leave the pipe: relay_drain() checks the pipe first and this flag second. */
 		atomic_store(&tail->is_busy, 1);
 		const ssize_t count = read(in, bytes, sizeof(bytes));
 		if (count == 0 || (count < 0 && errno != EINTR))

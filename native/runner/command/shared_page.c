@@ -27,8 +27,8 @@ void shared_free(struct shared *shared)
 void shared_announce(struct shared *shared, enum stage stage)
 {
 	atomic_store(&shared->stage, stage);
-	/* Uses a futex instead of an eventfd, because the filter that was just installed would intercept the write to an
-	   eventfd. */
+	/* Uses a futex instead of an eventfd, because the filter that was just installed would intercept the write to
+	   an eventfd. */
 	syscall(SYS_futex, &shared->stage, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
