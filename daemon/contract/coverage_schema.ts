@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { time, timeOrNull } from './values.ts';
 
 /**
- * Maximum number of gaps in one answer. If there are more, gaps that are close to each other are merged if they have
- * the same node, cause and service. Their lost events are added up.
+ * Number of gaps above which the gaps of an answer are merged. Gaps of the same node, cause and service that are close
+ * to each other become one longer gap, and their lost events are added up.
  */
 export const GAPS_MAX = 1000;
 

@@ -10,7 +10,7 @@ import { createReversedProblem, resolveTimeRange } from './time_range.ts';
 export const valueConditions = describeValueConditions('');
 export const exclusions = describeExclusions('not ');
 
-/** The same parameters for transactions: a condition refers to any event of a transaction. */
+/** The same parameters for transactions: one event with the value selects or excludes its transaction. */
 export const transactionValues = {
   ...describeValueConditions('transactions with '),
   ...describeExclusions('no transactions with '),

@@ -24,7 +24,10 @@ export const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
   description: 'how much longer each call that fits `only` takes, on the recorded time line, nanoseconds',
 });
 
-/** An offset may be large, because a clock without a battery may be off by decades. */
+/**
+ * An offset may be large, because a clock without a battery may be off by decades. Only the length of the replay, whose
+ * clocks have been aligned by the offsets, has a smaller limit (`SPAN_NS_MAX`).
+ */
 const offsetNs = int64(-MAX_INT64, MAX_INT64);
 
 export const clockOffsetsNs = z

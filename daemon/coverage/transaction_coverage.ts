@@ -67,7 +67,7 @@ async function readOwnCoverage(
 ): Promise<FoundCoverage> {
   const unendedOwn = [...unended.own.events, ...unended.own.lost];
   const { unlisted } = unended.own;
-  // If all calls on a node are still in progress, the node has no event of the transaction yet.
+  // If all of the transaction's calls on a node are still in progress, the node is not in `transaction.nodes` yet.
   const knownNodes = [...new Set([...transaction.nodes, ...[...unendedOwn, ...unlisted].map(({ node }) => node)])];
   // A loss of a service that was not seen in the transaction goes to `others`: any service may use the id of any
   // transaction, so otherwise every loss would count.

@@ -9,7 +9,7 @@ import { sendJson } from './send_json.ts';
 const RETRY_AFTER_S = '2';
 /**
  * Problems after which a retry makes sense. `replay_capacity` passes when another session ends or pauses, and
- * `shutting_down` when the next daemon has started.
+ * `shutting_down` when the next daemon has started, which restores kept sessions.
  */
 const PASSING: ReadonlySet<ErrorCode> = new Set(['shutting_down', 'replay_capacity']);
 

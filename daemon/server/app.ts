@@ -95,7 +95,7 @@ function createSecurityHeaders(): express.RequestHandler[] {
       // Over plain HTTP, both headers would make a browser use a TLS port that does not exist.
       strictTransportSecurity: tls && { includeSubDomains: false },
       contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': tls ? [] : null } },
-      // Over plain HTTP, a browser ignores this header, and warns about it in the console.
+      // Over plain HTTP, except from localhost, a browser ignores this header, and warns about it in the console.
       crossOriginOpenerPolicy: tls && { policy: 'same-origin' },
     });
   const overTls = createHeaders(true);

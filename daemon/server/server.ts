@@ -53,7 +53,7 @@ export interface ListenOptions {
   insecureHttp?: boolean;
   /** Whether the address belongs to a proxy, which may have any number of connections. */
   isProxy?: (address: string | undefined) => boolean;
-  /** Called for each connection that the daemon closes by itself, with the reason. */
+  /** Called for each connection that is closed to make room or because of what its client does, with the reason. */
   onClosed?: (reason: CloseReason) => void;
   /** Accounting of the data that clients have not read. Queries use the same accounting. */
   unsent?: Unsent | undefined;
@@ -201,8 +201,8 @@ function refuseForNow(res: ServerResponse): void {
 
 /** Answers input that is not a request with a problem, because such input never reaches Express. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  // Other errors are errors of the connection, which cannot carry an answer: the client has disconnected, or TLS
-  // failed.
+  // Only errors of HTTP are answered. All other errors concern the connection, which cannot carry an answer: the client
+  // has disconnected, or TLS failed.
   if (!socket.writable || !/^(HPE|ERR_HTTP)_/.test(error.code ?? '')) return void socket.destroy();
   const [status, reason] = UNREADABLE[error.code ?? ''] ?? [400, 'Bad Request'];
   const code = 'malformed_request';

@@ -10,7 +10,7 @@ import type { ChosenFilter, TransactionFilter } from './store.ts';
 
 export interface FilterChooser {
   /**
-   * Gathers the transactions that meet the conditions without events. Returns undefined if there are more than
+   * Gathers the transactions that meet the conditions that need no events. Returns undefined if there are more than
    * `eventsMax` transactions.
    */
   gather(filter: TransactionFilter, eventsMax: number): AsyncGenerator<void, PopulationRows | undefined>;

@@ -82,7 +82,8 @@ function buildOwnFilters({ transactionId, fromNs, toNs }: ExplainRequest): Event
 
 /**
  * Returns the filter for the other requests that an explanation counts: requests on the transaction's devices during
- * the explained calls. Returns null if no device is known.
+ * the explained calls, or during the whole explained period if the explanation is about requests outside of calls or
+ * there are no calls. Returns null if no device is known.
  */
 function buildOthersFilter(
   own: EventColumns,

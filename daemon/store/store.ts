@@ -73,7 +73,7 @@ export interface UnendedEvents {
 
 /**
  * Calls and requests in progress that were only counted, not listed. They began between `sinceNs` and `untilNs`.
- * `labelled` is the number of these calls and requests that may belong to a transaction.
+ * `labelled` is the number of these calls and requests that may belong to a transaction or a trace.
  */
 export interface UnlistedOfNode {
   node: string;
@@ -373,8 +373,8 @@ export interface Store {
   listServices(): Promise<string[]>;
   listNodes(): Promise<string[]>;
   /**
-   * Returns the losses of these nodes, or of all nodes, that overlap `[fromNs, toNs)`. An undefined bound sets no
-   * limit.
+   * Returns the losses of these nodes, or of all nodes, that overlap `[fromNs, toNs)` or end at `fromNs`. An undefined
+   * bound sets no limit.
    */
   listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
   /**

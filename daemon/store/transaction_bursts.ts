@@ -1,7 +1,7 @@
 /**
  * Counts the bursts of transactions. A transaction has several bursts if a pause between its own events is longer than
- * all own events together, for example because the same id was used again later. For nearly every transaction, the
- * summary shows that there is one burst. For the other transactions, events are read, up to a limit.
+ * a second and than all own events together, for example because the same id was used again later. For nearly every
+ * transaction, the summary shows that there is one burst. For the other transactions, events are read, up to a limit.
  */
 import { max } from '../base/bigints.ts';
 import { hasErrorCode } from '../base/problem.ts';
@@ -64,7 +64,8 @@ const COLUMNS = ['timestamp_ns', 'duration_ns', ...OWN_EVENT_COLUMNS];
 /**
  * Counts the bursts of each transaction. The count is null if the transaction's events exceed the limits, are
  * incomplete or cannot be read. The limits apply in the order of the transactions. Transactions in `known` also count
- * towards the limits, so that an answer does not depend on earlier answers.
+ * towards the limits, so that earlier answers do not decide which transactions are within the limits. A count in
+ * `known` stays right when events of the transaction are removed.
  */
 export async function* countBursts(
   store: Pick<Store, 'scan'>,
@@ -113,8 +114,9 @@ export function deriveBursts(summary: TransactionSummary): BurstSums | undefined
 }
 
 /**
- * Counts the bursts from the transaction's events. Returns null if there are fewer events than the summary counts,
- * because the missing events (removed by retention or damaged) may have been in a pause.
+ * Counts the bursts from the transaction's own events. Also reads its written-back events, because the summary counts
+ * both. Returns null if there are fewer events than the summary counts, because the missing events (removed by
+ * retention or damaged) may have been in a pause.
  */
 async function* readBursts(
   store: Pick<Store, 'scan'>,

@@ -19,8 +19,8 @@ export interface WrittenSpan {
 }
 
 /**
- * Time without a commit after which an agent is silent. An agent commits every second, but a busy machine may delay
- * commits.
+ * Time without a commit after which an agent is silent. An agent commits every second, even without events, but a busy
+ * machine may delay commits.
  */
 export const SILENT_AFTER_NS = 5_000_000_000n;
 

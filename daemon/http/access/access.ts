@@ -25,7 +25,7 @@ export interface AccessOptions {
 export function createAccessHandlers(options: AccessOptions): RequestHandler[] {
   const { bearer, origins = new Set(), proxies = createProxies(), openMetrics = false } = options;
   // A local client may be a proxy that forwards requests of other machines, so forwarded requests for metrics need a
-  // token.
+  // token. A proxy that leaves no sign is not detected, so metrics are open only if the operator allows it.
   const isOpenHere = (req: Request) => {
     const isOpen = OPEN_ON_LOOPBACK.has(req.path) || (openMetrics && OPEN_METRICS.has(req.path) && !isPassedOn(req));
     return isOpen && isLocalClient(req.socket.remoteAddress);

@@ -165,7 +165,8 @@ export function limitConnections(
 
 /**
  * Returns a connection's key: the remote address and port. Under TLS, the `connection` event and the request have
- * different socket objects, so a socket object cannot be the key.
+ * different socket objects, so a socket object cannot be the key. A unix socket has no port and no TLS, and is its own
+ * key.
  */
 function toSocketKey(socket: Socket): Socket | string {
   return socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`;

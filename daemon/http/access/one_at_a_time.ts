@@ -14,8 +14,8 @@ export const PIPELINED_MAX = 32;
 
 interface Options {
   /**
-   * Whether a request costs next to nothing. A cheap request begins at once, unless its connection has earlier
-   * requests.
+   * Whether a request costs next to nothing. A cheap request begins at once, unless its connection has an earlier
+   * request that is not answered yet.
    */
   isCheap?: (req: IncomingMessage) => boolean;
   /** Called for a connection that is closed because it sent too many requests. */

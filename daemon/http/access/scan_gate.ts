@@ -30,7 +30,10 @@ export const SMALL_CHUNKS_MAX = 64;
 /** Maximum number of rows of a small answer. */
 export const SMALL_ROWS_MAX = 100;
 const RETRY_AFTER_S = 2;
-/** Maximum size of an answer that is sent as a whole. At this size, a page ends early with a cursor. */
+/**
+ * Size at which an answer that is sent as a whole ends early. The answer then shows that there is more, for example
+ * with a cursor.
+ */
 export const WHOLE_BYTES_MAX = 8 * 1024 * 1024;
 const TOO_MANY_KEEPING =
   'others compare, or choose transactions by values of their events, and as many wait as may: try again';
@@ -188,7 +191,7 @@ interface Slots {
 }
 
 interface SlotsOptions {
-  /** Whether another answer must wait until one of the `running` answers ends. */
+  /** Whether another answer must wait, given the answers that are running. */
   isFull: (running: ReadonlySet<Response>) => boolean;
   waitMsMax: number;
   /** Maximum number of answers in the queue. */
@@ -196,7 +199,7 @@ interface SlotsOptions {
   onSlot?: (res: Response) => void;
 }
 
-/** Interval at which waiting answers check for a free slot. */
+/** Interval at which the gate checks for free slots, because a slot may become free without an event. */
 const POLL_INTERVAL_MS = 100;
 
 function createSlots({ isFull, waitMsMax, waitingMax, onSlot }: SlotsOptions): Slots {

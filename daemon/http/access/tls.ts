@@ -11,8 +11,8 @@ export interface TlsFiles {
 }
 
 /**
- * Reads and checks the files. Throws a ListenError that names the unusable file. Error messages never quote a file's
- * content.
+ * Reads and checks the files. Throws a ListenError that names the unreadable file, or all files if they do not work
+ * together. Error messages never quote a file's content.
  */
 export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
   const options: SecureContextOptions = {

@@ -35,7 +35,7 @@ const SUM_MS = 10;
 export interface Unsent {
   /** Tracks an answer from its request to its end. */
   watch(res: ServerResponse): void;
-  /** Marks the answer as a long answer, which counts as LONG_ANSWER_BYTES. */
+  /** Marks the answer as a long answer, for which LONG_ANSWER_BYTES are added to the sum. */
   hold(res: ServerResponse): void;
   /** Records the bytes that the answer holds in memory until they are written. */
   gather(res: ServerResponse, bytes: number): void;
@@ -48,7 +48,7 @@ export interface Unsent {
   makeRoom(what?: { isSmall: boolean }): boolean;
   /**
    * Returns the stalled answer whose client has taken the fewest bytes, among those that `mayGo` permits to close;
-   * undefined if all clients are reading.
+   * undefined if there are none.
    */
   findStalled(mayGo?: (res: ServerResponse) => boolean): ServerResponse | undefined;
   /** Closes the answer and its connection. */

@@ -144,7 +144,7 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
 
   /**
    * Counts the bursts of one transaction. Most transactions need no events for this, and so no slot. Resolves to null
-   * if the gate refuses a slot, and to undefined if the client has disconnected.
+   * if the gate refuses a slot or the count takes too long, and to undefined if the client has disconnected.
    */
   async function countOwn(
     res: Response,
@@ -190,7 +190,7 @@ interface Counting<Result> {
 
 /**
  * Runs the work as `runToEnd` does, and then counts the bursts of the transactions in its result. If counting takes too
- * long, only the counts that need no events are included.
+ * long, the result is complete, but has only the counts that are known without reading events.
  */
 async function runAndCount<Result>(
   res: Response,

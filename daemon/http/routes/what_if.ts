@@ -96,7 +96,10 @@ async function sendProjection(
   } satisfies z.input<typeof whatIfSchema>);
 }
 
-/** Whether a call in progress lasts longer than the timeout; null if this is not known. */
+/**
+ * Whether a call in progress has not ended by the deadline, `timeoutNs` after the start of the transaction; null if
+ * this is not known.
+ */
 function goesOnAfter(
   transaction: TransactionSummary | undefined,
   timeoutNs: bigint,

@@ -136,7 +136,8 @@ function buildTarget({ curl }: Endpoint, session: string, type: string | undefin
     .replace('$transaction', TRANSACTION_ID)
     .replace('$event', FIRST_EVENT_ID)
     .replace('$session', session);
-  // A tail permits no order and needs a start, because it otherwise has only new events. Columns permit no other order.
+  // A tail permits no order, and needs a start, because it otherwise has only new events. Columns permit only ascending
+  // order.
   if (type === STREAM) return target.replace('&order=desc', '&from=-15m');
   return type === 'application/vnd.kreplay.columns' ? target.replace('&order=desc', '') : target;
 }

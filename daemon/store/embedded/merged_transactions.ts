@@ -140,8 +140,8 @@ export function readMergedTransactions(
 }
 
 /**
- * Returns one part for each recording. Of several copies of a recording, only the copy with the most events counts,
- * because common events must not count twice.
+ * Returns one part for each recording. Of several copies of a recording, only the copy with the most events counts: it
+ * is not known which events the copies have in common, and no event must count twice.
  */
 function readParts(recordings: readonly OpenRecording[], transactionId: string): RecordingPart[] {
   const parts = new Map<string, RecordingPart>();

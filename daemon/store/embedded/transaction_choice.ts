@@ -101,8 +101,8 @@ export function joinKnownRows(
 ): KnownTransaction {
   const byFile = Map.groupBy(collectChainRows(groups, first), (row) => findTableIndex(groups, row));
   /**
-   * The copy with the most events, for each recording. Only this copy counts, because common events must not count
-   * twice.
+   * The copy with the most events, for each recording. Only this copy counts: it is not known which events the copies
+   * have in common, and no event must count twice.
    */
   const best = new Map<string, { rows: number[]; events: number }>();
   for (const [table, rows] of [...byFile].sort(([a], [b]) => a - b)) {

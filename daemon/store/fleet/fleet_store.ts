@@ -33,8 +33,8 @@ export interface FleetStoreOptions {
   eventsMax?: number;
   pinLimits?: PinLimits;
   /**
-   * A node whose last contact is longer ago than this counts as gone. An answer then does not count as incomplete
-   * because of this node, except if the query names the node.
+   * A node whose last contact is longer ago than this counts as gone. Later events of the node then do not count as
+   * missing from an answer, except if the query names the node.
    */
   forgetNs?: bigint;
   /** A tail delays events by this time, so that earlier events can still arrive before them. */

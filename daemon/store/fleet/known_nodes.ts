@@ -10,8 +10,8 @@ export interface KnownNodes {
   /** Stores the recordings of these nodes, or of all nodes, that were found while all shards answered. */
   learn(found: readonly KnownRecording[], nodes: readonly string[] | undefined): void;
   /**
-   * Compares the recordings that the available shards have with the known recordings of these nodes, or of all nodes.
-   * Returns the nodes whose recordings are missing.
+   * Adds the recordings that the available shards have to the known recordings. Returns the nodes, among these nodes or
+   * all nodes, of which a known recording is on fewer shards than before.
    */
   compare(found: readonly KnownRecording[], nodes: readonly string[] | undefined): string[];
   names(): string[];

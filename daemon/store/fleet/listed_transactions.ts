@@ -1,5 +1,6 @@
 /**
- * Lists transactions in pages. A statement ranks the transactions, and their summaries are read from the table `by_id`.
+ * Lists transactions in pages. A statement ranks the transactions, and their summaries are read from the tables `by_id`
+ * and `pinned_by_id`.
  */
 
 import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';

@@ -23,7 +23,8 @@ import { readTransactionRows } from './transactions_by_id.ts';
 /** Maximum number of rows that one statement returns. The server keeps this many rows in memory while it sorts. */
 const STATEMENT_ROWS_MAX = 65_536;
 /**
- * Minimum row limit of a statement, for large rows such as rows with long paths. This many rows always fit into memory.
+ * Minimum row limit of a statement, for large rows such as rows with long paths. This many rows never exceed the size
+ * limit of an answer.
  */
 const STATEMENT_ROWS_MIN = 1024;
 const STEP_NS_MAX = 2n ** 64n;

@@ -1,7 +1,7 @@
 /**
  * Sums of events by time and group. Senders store sums for each minute of their segments. The stored sums suffice if
- * the query groups and filters only by fields that they distinguish. Events outside whole minutes, and events of
- * several owners, are read and added:
+ * the query groups and filters only by fields that they distinguish. Events outside whole minutes are read and added.
+ * If the filter selects or excludes services, events of several owners are also read and added:
  *
  *   time     from | | whole minutes ............................. | | to
  *   read     events | sums of one owner, events of several owners | events
