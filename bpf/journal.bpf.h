@@ -81,7 +81,8 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 		return 0;
 	}
 	origin_of(&origin, task, state);
-	for (slot = 0; slot < ORIGIN_SLOTS; slot++)
+	/* An empty slot equals the origin of a task whose process has no definition. */
+	for (slot = 0; slot < ORIGIN_SLOTS && slot < owners->count; slot++)
 		if (is_same_owner(&owners->owners[slot], &origin))
 			return 0;
 	/* If no slot is free, processes of the same transaction share a slot. */
