@@ -65,7 +65,7 @@ export function createUpCommand(
 
 /**
  * Adds options with `declare`, to pass them on to another process. Returns an array that parsing fills with the given
- * options in the form `--name=value`.
+ * options in the form `--name` or `--name=value`.
  */
 export function addForwardedOptions(command: Command, declare: (command: Command) => Command): readonly string[] {
   const own = new Set(command.options);

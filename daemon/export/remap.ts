@@ -7,7 +7,7 @@ import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
  * dictionary.
  */
 export interface IdMap {
-  /** Maps the id of a text. `of` is the name of the text's field, or `service` for the owner of an event. */
+  /** Maps the id of a text. `of` is the name of the text's field, or `service` for an owner, a queuer or an origin. */
   name(id: number, of: string): number;
   file(id: number): number;
   context(id: number): number;

@@ -66,8 +66,8 @@ function readEntries(folder: string): { name: string; isFolder: boolean }[] {
 }
 
 /**
- * Sets modes of folders and times of all files. Must be called last, because adding a file to a folder changes the
- * folder's time.
+ * Sets the modes of folders, and the times of all files and folders. Must be called last, because adding a file to a
+ * folder changes the folder's time.
  */
 export function settle({ root }: Tree, epoch_s: number): void {
   const paths = [...listPaths(root)];

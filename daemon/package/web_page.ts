@@ -1,7 +1,7 @@
 /**
- * `node daemon/package/web_page.ts FOLDER`: bundles daemon/page for browsers. All names of files except index.html
- * contain a hash of the content, so that browsers can cache the files. Each file has a compressed copy. inputs.json
- * lists the bundled sources.
+ * `node daemon/package/web_page.ts FOLDER`: bundles daemon/page for browsers. The name of each served file except
+ * index.html contains a hash of its content, so that browsers can cache the file. Each served file has a compressed
+ * copy. inputs.json, which is not served, lists the bundled sources.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

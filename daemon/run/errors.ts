@@ -3,7 +3,10 @@ import { UserError } from '../../agent/process/errors.ts';
 import { toUserError } from '../../agent/process/surroundings.ts';
 
 export const EXIT = {
-  /** The incident is not replayable on this machine. This result is neither a pass nor a failure of the command. */
+  /**
+   * The incident has nothing to replay, or this machine cannot replay it, so the command was not run. This is neither a
+   * pass nor a failure of the command.
+   */
   notReplayable: 69,
   gateNotMet: 124,
   failed: 125,
@@ -23,8 +26,8 @@ export class RunError extends UserError {
 }
 
 /**
- * Converts a UserError to a RunError, so that `kreplay run` exits with the code of a kreplay failure. Returns any other
- * error unchanged.
+ * Converts a UserError, or a system error that the user can cure (such as a full disk), to a RunError, so that `kreplay
+ * run` exits with the code of a kreplay failure. Returns any other error unchanged.
  */
 export function toRunError(error: unknown): unknown {
   const told = toUserError(error);

@@ -28,8 +28,9 @@ const NAME_MAX = 60;
 const HASH_DIGITS = 16;
 
 /**
- * Returns the name of a transaction's bundle file: the start of its id with unsafe characters replaced, and a hash. The
- * hash distinguishes ids that the replacement makes equal.
+ * Returns the name of a transaction's bundle file: the start of its id with unsafe characters replaced, and a hash of
+ * the recording id and the whole transaction id. The hash distinguishes ids that cutting or replacement makes equal,
+ * and equal ids of different recordings.
  */
 export function nameBundle(recordingId: string, transactionId: string): string {
   const harmless = transactionId

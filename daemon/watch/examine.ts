@@ -14,7 +14,7 @@ import type { FoundMatch } from './state.ts';
 const ROWS_A_STEP = 4096;
 /** Number of transaction summaries read in one step. Reading one takes up to 130 us. */
 const READ_A_STEP = 32;
-/** Length of a range of event numbers that is examined before the position is stored. */
+/** Maximum length of a range of event numbers that is examined before the position is stored. */
 export const NUMBERS_A_CHUNK = 262_144;
 /**
  * Maximum number of transactions whose start is cached. For other transactions, the start is read from the recording,
@@ -187,7 +187,7 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
 
   /**
    * Calls `onFound` for each rule that a transaction matches. Returns false if retention removed the transaction before
-   * it was examined.
+   * all rules were checked.
    */
   function* examineOne(seen: SeenTransaction, onFound: OnFound): Generator<void, boolean> {
     const { recordingId, transactionId } = seen;

@@ -90,7 +90,7 @@ export interface DueDelivery extends Omit<FoundMatch, 'recordingId'> {
   incidentId: number;
   attempts: number;
   matchedMs: number;
-  /** Number of matches whose delivery the rule's cool-down has prevented since the previous delivery. */
+  /** Number of matches whose delivery the cool-down of the rule and service has prevented since the last delivery. */
   held: number;
 }
 
@@ -427,8 +427,8 @@ function prepareState(database: Database.Database) {
     leave: (incidentId: number): void => void sql.leave.run({ incidentId }),
     findOldestWritten: (except: number): Incident | undefined => sql.oldestWritten.get({ except }),
     /**
-     * Lists deliveries to attempt now: the bundle was written, writing it failed, or the match is older than
-     * `patientMs`.
+     * Lists deliveries to attempt now: the bundle is no longer due, an attempt to write it failed, or the transaction
+     * matched before the time `patientMs`.
      */
     listDue(nowMs: number, patientMs: number, limit: number): DueDelivery[] {
       return sql.due.all({ nowMs, patientMs, limit }).map((row) => ({

@@ -150,7 +150,10 @@ async function computeSha256(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Throws an error if a text of the job has control characters: a line break would end the line of a script. */
+/**
+ * Throws an error if a text of the job has control characters or invalid Unicode. A line break would end the line of a
+ * script.
+ */
 function refuseUnwritable(job: Job): void {
   const { bundle, transaction, service = '', maps, command } = job;
   for (const text of [bundle, transaction, service, ...maps, ...command])

@@ -19,7 +19,7 @@ interface Options {
 }
 
 interface PinAnswer {
-  /** Time from which events are kept; null if retention never removes events of these recordings. */
+  /** Time from which events are kept; null if the recordings with this transaction are never subject to retention. */
   from: number | bigint | null;
   nodes: string[];
 }

@@ -24,9 +24,9 @@ export interface RecordedTransaction {
 }
 
 /**
- * Waits until the whole transaction is recorded, and returns it. The transaction ran between `fromNs` and `toNs`.
- * Events are recorded in the order of their ends, and the last event is a sync, so all events are recorded once all
- * syncs are. Whether events are missing is known once the recording extends to `toNs`.
+ * Waits until the whole transaction is recorded, but at most PATIENCE_MS, and returns it. The transaction ran between
+ * `fromNs` and `toNs`. Events are recorded in the order of their ends, and the last event is a sync, so all events are
+ * recorded once all syncs are. Whether events are missing is known once the recording extends to `toNs`.
  */
 export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint): Promise<RecordedTransaction> {
   const query = new URLSearchParams({ transaction_id: TRANSACTION, from: `${fromNs}`, to: `${toNs}`, limit: '10000' });

@@ -54,7 +54,10 @@ export async function runAtPlace<Result>(
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Creates a private folder for a socket. The folder is removed when the process ends, except after SIGKILL. */
+/**
+ * Creates a private folder for a socket. The folder is also removed when the process exits or gets one of the
+ * ENDING_SIGNALS; other signals leave the folder behind.
+ */
 function createSocketFolder(): { socketPath: string; remove: () => void } {
   const path = createPrivateFolder('kreplay-');
   // A socket's path is limited to 107 bytes (unix(7)), and the temporary folder may have a longer path. Therefore, the

@@ -1,4 +1,4 @@
-/** The options of `replay` and `whatif` that change the times of a transaction's events. */
+/** The options that `replay` and `whatif` share: extra latency, the caller's timeout, and clock offsets of nodes. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { parseDuration } from '../../base/duration.ts';
 import { EXTRA_LATENCY_NS_MAX } from '../../contract/replay_requests.ts';

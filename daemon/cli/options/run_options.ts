@@ -33,7 +33,7 @@ export interface RunOptions {
   seed: bigint;
   repeat?: number;
   varyLatency?: LatencyRange;
-  /** Minimum verdict for a run to pass; with `none`, a run passes with any verdict. */
+  /** Minimum verdict that the run must reach; with `none`, no verdict makes the run fail. */
   require: Verdict | 'none';
   maxDuration?: number;
   expectExit?: number;

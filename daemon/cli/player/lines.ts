@@ -9,7 +9,10 @@ import type { Stop, StopRule } from './stop_rule.ts';
 const CLEAR_LINE = '\r\u001b[K';
 const PROGRESS_INTERVAL_MS = 100;
 
-/** Plays and prints the replay; returns the exit code. Throws a CommandError if the replay failed. */
+/**
+ * Plays and prints the replay; returns the exit code. Throws a CommandError if the replay failed, or if the session was
+ * stopped by another client, deleted or lost before the end.
+ */
 export async function printReplay(
   session: RemoteSession,
   stopAt: StopRule,

@@ -51,9 +51,9 @@ export interface RemoteSession {
   send(request: SessionRequest): Promise<ReplaySession>;
   /**
    * Yields frames, beginning with the current state, until the session ends or `close` is called. The end of the replay
-   * does not end the session, because the replay can be played again. A broken connection loses no frames and repeats
-   * none. After a restart of the daemon, the session is back at its last saved state, which is at most about a second
-   * old.
+   * does not end the session, because the replay can be played again. After a broken connection, no frame is repeated,
+   * and only frames that the daemon no longer keeps are missing; a `gap` frame reports them. After a restart of the
+   * daemon, the session is back at its last saved state, which is at most about a second old.
    */
   frames(): AsyncGenerator<SessionFrame, void>;
   /** Ends `frames`. */

@@ -8,7 +8,7 @@ export interface TextColumn<Row> {
 }
 
 export interface AlignedTable<Row> {
-  /** Returns the text for these rows. A cell that is wider than its column widens the column from there on. */
+  /** Returns the text for these rows. A cell wider than its column widens the column for these and all later rows. */
   lines(rows: readonly Row[]): string;
 }
 

@@ -1,9 +1,9 @@
 /**
  * Formats comma-separated values as in RFC 4180: quotes where necessary, CRLF line ends, and one header line.
  *
- * Names come from recorded processes and are untrusted, and a spreadsheet treats a text that begins with = + - @ as a
- * formula. Therefore, such a text is prefixed with an apostrophe. A text that begins with an apostrophe gets another
- * one, so that removing one apostrophe always restores the text.
+ * Names come from recorded processes and are untrusted, and a spreadsheet may treat a text that begins with = + - @, a
+ * tab or a carriage return as a formula. Therefore, such a text is prefixed with an apostrophe. A text that begins with
+ * an apostrophe gets another one, so that removing one apostrophe always restores the text.
  */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { EVENT_COLUMNS, type FlatColumn } from '../flat_columns.ts';

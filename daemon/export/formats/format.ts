@@ -84,8 +84,9 @@ function openBundleWriter(path: string, { dictionary, createdNs, losses, clockSt
 }
 
 /**
- * Runs work that writes the bundle, and throws SQLite's own error if it fails. The wrapped error has advice about a
- * data folder, which does not apply to a bundle.
+ * Runs work that writes the bundle and does not read the recording. If it fails, throws SQLite's own error, which the
+ * caller describes with the target's name. The error around it has advice about a data folder, which does not apply to
+ * a bundle.
  */
 function runWithoutAdvice<Result>(work: () => Result): Result {
   try {

@@ -1,6 +1,6 @@
 /**
  * Exports to an SQLite database with one row per event. The table `events` has a column for every field of every type.
- * Each type has a view with only its own columns. The tables are the same as in `kreplay sql`.
+ * Each type has a view with only its own columns. `kreplay sql` has the same tables.
  *
  * Integers are exact. SQLite's integers are signed, so a value above 2^63 - 1 is stored as text. For this, an unsigned
  * column has no declared type: with a numeric type, SQLite would round the text to a REAL.

@@ -96,7 +96,8 @@ function readRecordingInfo(path: string): RecordingInfo {
 /**
  * Returns a path where SQLite can read the recording. To read a write-ahead log, SQLite creates an index (-shm) next to
  * the log, but the recording's folder may be read-only. In this case, the recording is copied into `folder`. A
- * recording that already has an index is not copied, because another process may be writing it.
+ * recording that already has an index is not copied: another process may be writing it, so a copy could be
+ * inconsistent.
  */
 function makeReachable(file: string, folder: string): { path: string; discard(): void } {
   runWithReadErrors(file, () => statSync(file, { throwIfNoEntry: false }));

@@ -2,8 +2,8 @@
  * Exports to a trace for Perfetto (https://ui.perfetto.dev). Each event is a slice, with the event's fields as
  * arguments. A flow connects the events of a transaction.
  *
- * The trace's times are boot-clock times. Perfetto converts them to the wall clock with snapshots of both clocks; there
- * is one snapshot for each step of the wall clock.
+ * The trace's times are boot-clock times. Perfetto converts them to the wall clock with snapshots of both clocks: one
+ * at the first event, and one at each later step of the wall clock.
  */
 import { createHash } from 'node:crypto';
 import type { ClockStep, Loss } from '../../../agent/recording/format/losses.ts';
@@ -207,8 +207,8 @@ interface TraceClock {
 }
 
 /**
- * Creates the clock. `firstNs` is the start of the first event. If the steps place this event before the boot, they are
- * ignored, and trace time is the wall clock.
+ * Creates the clock. `firstNs` is the start of the first event. If there are no steps, or if the steps place this event
+ * before the boot and are therefore ignored, trace time is the wall clock.
  */
 function createTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceClock {
   const spans = buildClockSpans(steps);

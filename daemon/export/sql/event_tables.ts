@@ -122,7 +122,7 @@ function* readBlocks(
 function narrowFilter({ columns, filter }: EventSqlTable, conditions: ColumnCondition[], nowNs: bigint): Narrowed {
   let narrowed: Narrowed = filter;
   for (const [place, operator, operand] of conditions) {
-    // In a join, the operand may be NULL, which no value satisfies.
+    // In a join, the operand may be NULL. No comparison with NULL is true, not even that of NULL with NULL.
     if (operand === null || !narrowed) return null;
     const column = columns[place];
     narrowed = column

@@ -209,8 +209,8 @@ interface NativeClock {
   /**
    * Writes the events of a page from row `at` on into `to`, from offset `start` on: one event with its replay fields
    * for each frame in `frames`, which contains the event's deadline. Events become server-sent events with ids from
-   * `firstId` on, or plain JSON if `firstId` is null. Stores the start and size of each event in `frames`, and returns
-   * how many events fit.
+   * `firstId` on, or plain JSON if `firstId` is null. Stores the start and size of each event and the offset of its
+   * lateness in `frames`, and returns how many events fit.
    */
   writeEvents(
     page: PlanPageColumns,

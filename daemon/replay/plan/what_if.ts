@@ -1,6 +1,7 @@
 /**
- * Computes the effect of extra latency on a transaction without playing it. Each latency for which a thread has waited
- * delays the ends of the thread's later events, so one pass in recorded order is enough:
+ * Computes the effect of extra latency on a transaction without playing it. Each latency for which a thread waits
+ * delays the end of the event that got it and the ends of the thread's later events, so one pass in recorded order is
+ * enough:
  *
  *   end(latency) = recorded end + latency * (how often its thread has waited for the latency by then)
  *

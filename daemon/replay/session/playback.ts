@@ -447,8 +447,8 @@ const FEED_NS_MIN = 1_000_000n;
 interface Feeding {
   /**
    * Feeds the player with events within the limits; `next` is the first event that is not played yet. Returns the time
-   * at which `feed` must be called again; undefined if all fed events were played and the next event may not be fed
-   * yet.
+   * at which `feed` must be called again; undefined if all fed events were played and the next event is not loaded or
+   * may not be fed yet.
    */
   feed(next: number, limits: FeedLimits): bigint | undefined;
   /** Index after the last event that was fed. */

@@ -757,8 +757,8 @@ interface DueEvents {
   page: PlanPage;
   at: number;
   /**
-   * For each event, its deadline and, once the event is written, the start and size of its bytes. FRAME names the
-   * offsets of these numbers.
+   * For each event, its deadline and, once the event is written, the start and size of its bytes and the offset of its
+   * lateness. FRAME names the offsets of these numbers.
    */
   frames: BigInt64Array;
   timeoutNs: bigint | null;

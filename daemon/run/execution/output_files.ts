@@ -1,6 +1,6 @@
 /**
- * Files that a run writes. They are opened before the command starts, so that a path that is not writable is reported
- * early.
+ * Files that a run writes. A new file is created under a hidden name before the command starts, so that a path that is
+ * not writable is reported early. An existing device or pipe is opened only when it is written.
  */
 import { lstatSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';

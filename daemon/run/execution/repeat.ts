@@ -18,7 +18,8 @@ export interface RepeatedRun {
   repeated: Repeated;
   /**
    * The run to report. In a search, this is the run that failed with the smallest latency, or the run whose unfaithful
-   * replay ended the search. Otherwise, it is the first run that failed. If no run failed, it is the last run.
+   * replay ended the search. Otherwise, it is the first run that failed. If no run failed, it is the last run. A run
+   * that ended the repetition, because it has no result or was interrupted by a signal, is always the run to report.
    */
   run: Run;
 }
@@ -52,7 +53,7 @@ export async function repeatRun(start: StartRun, options: RepeatOptions): Promis
     attempts.push({ seed: oneSeed, extra_latency_ns: latencyNs, code: ended?.code ?? null, verdict });
     onAttempt(attempts.at(-1)!, number);
     const isFailing = run.exitCode !== 0;
-    // A command that was not started, or to which a signal was forwarded, neither passed nor failed.
+    // Without an end of the command, or after a signal that was forwarded to it, the run neither passed nor failed.
     if (!ended || run.wasSignalled) return { repeated: { attempts, ...state, unknown_ns: null }, run };
     if (range && isOnlyUnfaithful(run)) return { repeated: { attempts, ...state, unknown_ns: latencyNs }, run };
     if (isFailing) state.fails_ns = Math.min(latencyNs, state.fails_ns ?? latencyNs);

@@ -55,8 +55,8 @@ export const EVENT_FLAGS = {
 
 export const STREAM_FLAGS = {
   /**
-   * Calls of this kind on this file did not overlap, even calls of different threads, so calls are matched in the
-   * file's order.
+   * Calls of this kind on this file hardly ever overlapped (OVERLAPPING_SHARE_MAX in file_order.ts), even calls of
+   * different threads, so calls are matched in the file's order.
    */
   in_order: 1,
 } as const;

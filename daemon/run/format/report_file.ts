@@ -14,17 +14,20 @@ export const MATCH_KINDS = {
   exact: 1,
   /** The call got the next recorded event of its slot, but the sizes differ. */
   size: 2,
-  /** The call got a later recorded event of its slot. */
+  /** The call got another recorded event of its slot than the next one, usually a later event. */
   window: 3,
   /** No event fits, so the target was taken from neighbouring events. */
   extra: 4,
-  /** The target was drawn at random from the targets of the stream. */
+  /** The target was drawn at random from the stream's events, if possible from events of about the call's size. */
   distribution: 5,
   no_stream: 6,
   below_threshold: 7,
   /** The call was not made, but returned the error of its event. */
   error_injected: 8,
-  /** The call was held until the end of all recorded calls that were in progress at that time of the incident. */
+  /**
+   * The call was held until the end of all recorded calls, of the same class (write or sync) on the same file, that
+   * were in progress at that time of the incident.
+   */
   stall: 9,
   /**
    * The call's file is not in the incident, so the target was drawn from calls of the same kind to files of the same

@@ -1,6 +1,6 @@
 /**
- * Finds the files on which calls do not overlap, even calls of different threads. Examples are the logs of a thread
- * pool or of goroutines. On such a file, calls are matched by their order in the file, not by thread.
+ * Finds the files on which calls hardly ever overlap, even calls of different threads. Examples are the logs of a
+ * thread pool or of goroutines. On such a file, calls are matched by their order in the file, not by thread.
  */
 import { OPS } from '../format/plan_file.ts';
 import type { Incident, IncidentStream } from './incident.ts';

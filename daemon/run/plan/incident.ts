@@ -163,7 +163,7 @@ export function createIncident(service?: string): IncidentBuilder {
       const isSync = OPS[op] >= OPS.fsync;
       waits.call({ thread, node, endNs: startNs + durationNs, isSync });
       const isStandard = fd >= 0 && fd <= STANDARD_FD_MAX;
-      // The call went to the terminal, pipe or log of the recorded process; the build has a different one.
+      // The call went to the terminal, pipe or socket of the recorded process; the build has a different one.
       if (isStandard && !STORES.has(fileKind)) {
         standardStreams++;
         return;

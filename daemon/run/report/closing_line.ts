@@ -56,8 +56,8 @@ function advise(result: RunResult, isReplayedRequired: boolean): string {
 }
 
 /**
- * Returns the service if the run made most calls of one service and no calls of the others. Otherwise, and for an
- * incident with a single service, returns undefined.
+ * Returns the service if it is the only one with delivered time, and if at least PARTIAL_SHARE of its planned time was
+ * delivered. Otherwise, and for an incident with a single service, returns undefined.
  */
 function findOnlyService(services: readonly ServiceFigures[]): string | undefined {
   const made = services.filter(({ delivered_ns }) => delivered_ns > 0);

@@ -6,7 +6,10 @@ import type { CallReport } from './read_report.ts';
 export interface ErrorFigures {
   planned: number;
   returned: number;
-  /** Number of errors that were not returned because the call was another system call or its file was unknown. */
+  /**
+   * Number of errors that were not returned although a call got the event: the call was another system call than the
+   * error applies to, or its file was only guessed.
+   */
   withheld: number;
   /** Number of errors whose events no call got. */
   not_called: number;

@@ -206,7 +206,7 @@ function selectHeldCalls(calls: CallReport, leastNs: number): Float64Array {
 /**
  * Computes the duration of a held call as the build sees it. `biasNs` is the part of that duration in which the helper
  * does not hold the call: until it receives the call, and from its release on. The helper measures `biasNs` once, before
- * the build starts.
+ * the build starts, and releases calls that much earlier.
  */
 function computeFeltNs(calls: CallReport, at: number, biasNs: number): number {
   return calls.heldNs[at]! + biasNs;
@@ -284,7 +284,9 @@ function filterCalls(calls: CallReport, isWanted: (at: number) => boolean): Floa
   return calls.event.map((_, at) => at).filter((at) => isWanted(at));
 }
 
-/** Returns the quantile of the sorted values at `share` (0 to 1); null if there are no values. */
+/**
+ * Returns the smallest sorted value that at least `share` (0 to 1) of all values do not exceed; null without values.
+ */
 export function quantile(sorted: Float64Array, share: number): number | null {
   if (sorted.length === 0) return null;
   return sorted[Math.max(Math.ceil(sorted.length * share) - 1, 0)]!;

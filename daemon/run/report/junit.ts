@@ -1,8 +1,9 @@
 /**
  * Renders a run as JUnit XML, a format that every CI system can show. There is one test case for the command, one for
- * the replay, and one for each gate. An incomplete replay that was not required to be complete is a skipped test case,
- * and a replay that was impossible is an error. Neither of them counts as passed. If only the noise of the machine kept
- * the replay from being complete, the test case passes with a warning.
+ * the replay, and one for each gate. An incomplete replay is a failure if `--require` is not met, and otherwise a
+ * skipped test case. If the replay was impossible or the helper failed, the test case is an error. Neither skipped nor
+ * error counts as passed. If `--require` is met and only the noise of the machine kept the replay from being complete,
+ * the test case passes with a warning.
  */
 import { escapeControls } from '../../../agent/output/printable.ts';
 import { isRequirement } from './closing_line.ts';

@@ -97,8 +97,8 @@ function pairByName(recorded: readonly string[], here: readonly string[]): [stri
 }
 
 /**
- * Returns the highest folders below which both files have the same relative path; `here` is not above `folder`. Returns
- * undefined if no such folders can be mapped.
+ * Returns the highest folders below which both files have the same relative path. For a file below `folder`, the folder
+ * `here` is not above `folder`. Returns undefined if no such folders can be mapped.
  */
 function findRoots(there: string, here: string, folder: string): Pick<Folders, 'here' | 'there'> | undefined {
   const [theirs, ours] = [there.split('/'), here.split('/')];

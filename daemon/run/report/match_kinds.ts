@@ -15,7 +15,10 @@ const MATCHED: ReadonlySet<number> = new Set([
   MATCH_KINDS.error_injected,
 ]);
 
-/** Returns whether a call got an event of its own, even if the event was below the threshold. */
+/**
+ * Returns whether a call got an event of its own or had a target below the threshold. In the second case, the call may
+ * have no event, because the target may have been guessed.
+ */
 export function isMatched(how: number): boolean {
   return MATCHED.has(how) || how === MATCH_KINDS.below_threshold;
 }

@@ -11,7 +11,7 @@ import { checkGates, type GateResult, type Gates, type Judgement } from './verdi
 export interface Attempt {
   seed: bigint;
   extra_latency_ns: number;
-  /** Exit code of the command; null if the command was not started. */
+  /** Exit code of the command; null if the command was not started or the helper failed. */
   code: number | null;
   verdict: RunResult['verdict'];
 }
@@ -73,7 +73,7 @@ export interface RunResult {
   verdict: Judgement['verdict'];
   reasons: string[];
   settings: RunSettings;
-  /** Exit code, duration and start time of the command; null if it was not started. */
+  /** Exit code, duration and start time of the command; null if it was not started or the helper failed. */
   ended: { code: number; duration_ns: number; started_at: string } | null;
   gates: GateResult[];
   /** The last lines of the command's outputs. Lines that were written to a terminal are not available. */
@@ -90,8 +90,8 @@ export interface RunResult {
   /** The attempts of a repeated run; null for a single run. All other results are those of one chosen attempt. */
   repeated: Repeated | null;
   /**
-   * Counts by reason: calls that the helper cannot hold, calls that install another seccomp listener, and files with
-   * unclear names.
+   * Counts by reason: calls that the helper cannot hold, calls that install another seccomp listener, calls that a
+   * signal interrupted, and files with unclear or shared names.
    */
   uncovered: Record<string, number>;
   machine: {

@@ -62,7 +62,10 @@ function getMatchedEvent(calls: CallReport, at: number): number {
   return isMatched(calls.how[at]!) ? calls.event[at]! : NONE;
 }
 
-/** Streams whose calls are compared in one sequence: all streams of a file, or only its writes or its syncs. */
+/**
+ * Streams whose calls are compared together: all streams of a file, or only its writes or its syncs. If the unit is not
+ * in order, each thread has its own sequence.
+ */
 interface Unit {
   name: string;
   file: string;

@@ -115,8 +115,9 @@ interface NeverCalled {
 }
 
 /**
- * Formats the files on which the run never called, one line per file. Logs of recorded services are only counted, in
- * one line at the end, unless there are no other files.
+ * Formats the files on which the run never called. Each file has one line for its writes and one for its syncs, even if
+ * several threads called on it in the incident. Files beyond UNMATCHED_FILES_MAX are only counted, and so are logs of
+ * recorded services, unless there are no other files.
  */
 function formatNeverCalled({ streams }: Figures): string[] {
   const files = new Map<string, NeverCalled>();

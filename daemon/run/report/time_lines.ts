@@ -40,7 +40,10 @@ export function timeLines(plan: DelayPlan, calls: CallReport): string {
   ].join('\n');
 }
 
-/** Collects the lanes: one for each merged stream of the helper, and one for each recorded stream without a match. */
+/**
+ * Collects the lanes: one for each merged stream of the helper with a matched call, and one for each recorded stream
+ * that no call matched.
+ */
 function collectLanes(plan: DelayPlan, calls: CallReport, endNs: number): StreamLane[] {
   const laneOfStream = new Map<number, StreamLane>();
   const laneOfMerged = new Map<number, StreamLane>();

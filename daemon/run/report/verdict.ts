@@ -86,8 +86,8 @@ export function isOnlyNoisy({ verdict, reasons }: Judgement): boolean {
 }
 
 /**
- * Returns the reason for a machine that is too noisy; otherwise undefined. A machine is too noisy if waits are late by
- * more than half of one of the incident's slowest events.
+ * Returns the reason for a machine that is too noisy; otherwise undefined. A machine is too noisy if 1 % of the waits
+ * may have been late by more than half of the shortest of the slowest events. Events below MATTERS_SHARE do not count.
  */
 function findNoiseReason({ late_at_most: { p99_ns }, slowest }: Figures): string | undefined {
   const least = slowest.findLast(({ target_ns }) => target_ns >= slowest[0]!.target_ns * MATTERS_SHARE)?.target_ns;
