@@ -13,14 +13,12 @@ const MATCHED: ReadonlySet<number> = new Set([
   MATCH_KINDS.size,
   MATCH_KINDS.window,
   MATCH_KINDS.error_injected,
+  MATCH_KINDS.below_threshold,
 ]);
 
-/**
- * Returns whether a call got an event of its own or had a target below the threshold. In the second case, the call may
- * have no event, because the target may have been guessed.
- */
+/** Returns whether a call got an event of its own. */
 export function isMatched(how: number): boolean {
-  return MATCHED.has(how) || how === MATCH_KINDS.below_threshold;
+  return MATCHED.has(how);
 }
 
 /** Returns whether a call was delayed. */

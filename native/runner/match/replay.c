@@ -114,7 +114,9 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 		return VERDICT_PASS;
 	const enum verdict at_once = is_made_short(replay, match) ? VERDICT_MAKE : VERDICT_PASS;
 	if (match->how != HOW_STALL && match->target_ns < replay->options->threshold_ns) {
-		record->how = match->error ? HOW_ERROR_INJECTED : HOW_BELOW_THRESHOLD;
+		/* A call without an event keeps how it got its target: it is no event that is below the threshold. */
+		if (!match->error && match->event != NONE)
+			record->how = HOW_BELOW_THRESHOLD;
 		return at_once;
 	}
 	record->target_ns = match->target_ns;

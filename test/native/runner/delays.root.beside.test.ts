@@ -163,6 +163,15 @@ describe('a static build', () => {
     ]);
   });
 
+  test('with a threshold has no short event behind calls that have no event', async () => {
+    const plan = planOf([{ path: file, calls: [{ targetNs: DELAY_NS / 2, size: 1 }, ...delayed(1)] }]);
+    const options = ['--threshold-ns', `${DELAY_NS}`];
+    await run(folder, { plan, options, command: [build, 'writes', file, '4'] });
+    const kinds = readReport(join(folder, 'report')).calls.map(({ how }) => how);
+    expect(kinds.filter((how) => how === MATCH_KINDS.below_threshold)).toHaveLength(1);
+    expect(kinds).toHaveLength(4);
+  });
+
   test('is not seen where the threshold is above all that the plan has of the kind', async () => {
     const plan = planOf([
       { path: file, calls: [{ targetNs: DELAY_NS, size: 1 }] },

@@ -142,7 +142,7 @@ describe('JUnit', () => {
     const { result } = ran(incident, []);
     const cases = casesOf({ ...result, verdict: 'unsupported', reasons: ['no listener'], ended: null, figures: null });
     expect(cases).toEqual([
-      ['the command: ./build a b', 'skipped', 'not started: no listener'],
+      ['the command: ./build a b', 'skipped', 'no exit code is known: no listener'],
       ['the incident is replayed', 'error', 'unsupported: no listener'],
     ]);
   });
