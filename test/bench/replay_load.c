@@ -184,20 +184,29 @@ static void open_view(struct view *view, const char *path, const char *session)
 	send_all(view->fd, request);
 }
 
-/* Pipelines the requests on one connection, without waiting for the answers. */
-static int play_all(const char *path, int count)
+/* The daemon closes a connection on which more requests than this are pipelined. */
+#define PIPELINED_MAX 32
+#define PLAYS_MAX (SESSIONS_MAX / PIPELINED_MAX + 1)
+
+/* Connections on which the sessions are played. */
+static int play_fds[PLAYS_MAX];
+static int play_fd_count;
+
+/* Pipelines the requests on a few connections, without waiting for the answers. */
+static void play_all(const char *path, int count)
 {
-	int fd = connect_to(path);
+	int fd = -1;
 
 	for (int i = 0; i < count; i++) {
 		char request[512];
 
+		if (i % PIPELINED_MAX == 0)
+			fd = play_fds[play_fd_count++] = connect_to(path);
 		snprintf(request, sizeof(request),
 			 "POST /api/replay/sessions/%s/play HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
 			 views[i].session);
 		send_all(fd, request);
 	}
-	return fd;
 }
 
 static int64_t field(const char *line, const char *name)
@@ -284,18 +293,23 @@ static void watch(int poll_fd, int fd, struct view *view)
 		err(1, "epoll_ctl");
 }
 
-static void discard(int fd)
+/* Reads the answers to the commands that play, which say nothing unless the daemon refuses the commands. */
+static void discard(int *fd)
 {
 	static char answers[BUFFER_SIZE];
 
-	/* The daemon closes the connection when it has answered everything. */
-	if (recv(fd, answers, sizeof(answers), MSG_DONTWAIT) == 0)
-		close(fd);
+	if (*fd < 0 || recv(*fd, answers, sizeof(answers), MSG_DONTWAIT) != 0)
+		return;
+	for (int i = 0; i < SESSIONS_MAX; i++)
+		if (views[i].joined && !views[i].events)
+			errx(1, "session %s: the daemon has closed the connection that plays it", views[i].session);
+	close(*fd);
+	*fd = -1;
 }
 
 static void view_sessions(const char *path, int count, char **sessions)
 {
-	int poll_fd = epoll_create1(0), play_fd = -1, joined, ended = 0;
+	int poll_fd = epoll_create1(0), joined, ended = 0;
 	struct epoll_event ready[64];
 
 	for (int i = 0; i < count; i++) {
@@ -311,20 +325,22 @@ static void view_sessions(const char *path, int count, char **sessions)
 			struct view *view = ready[i].data.ptr;
 
 			if (!view) {
-				discard(play_fd);
+				for (int at = 0; at < play_fd_count; at++)
+					discard(&play_fds[at]);
 				continue;
 			}
 			read_view(view);
 			ended += view->ended;
 		}
-		if (play_fd >= 0)
+		if (play_fd_count > 0)
 			continue;
 		joined = 0;
 		for (int i = 0; i < count; i++)
 			joined += views[i].joined;
 		if (joined == count) {
-			play_fd = play_all(path, count);
-			watch(poll_fd, play_fd, NULL);
+			play_all(path, count);
+			for (int at = 0; at < play_fd_count; at++)
+				watch(poll_fd, play_fds[at], NULL);
 		}
 	}
 }
