@@ -5,8 +5,8 @@
  *   row    0     1     2     3     4     5     6     7    ...   16    ...  32
  *   from   0     2     2     2     2     3     3     3          10         100
  *
- * An edge is the smallest integer that is not below 10^(row/16), except that row 0 begins at 0. A row between two equal
- * edges contains no durations.
+ * An edge is 10^(row/16), rounded up to an integer, except that row 0 begins at 0. A row between two equal edges
+ * contains no durations.
  */
 export const ROWS_PER_DECADE = 16;
 

@@ -26,8 +26,8 @@ export interface LayoutFrame {
 export function createLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolean {
   let before = created;
   /**
-   * Whether some events may be laid out with earlier settings than others: a seek lays out all of them with the latest
-   * settings.
+   * Whether some events may be laid out with earlier settings than others. A seek ends this: it lays out all events
+   * with the latest settings.
    */
   let isMixed = false;
   /** Whether frames were missed that may have reported a change. */

@@ -29,7 +29,7 @@ export interface StreamChange {
   path: string;
   role: string;
   calls: readonly [before: number, after: number];
-  /** Time that the calls took in total; the time before is null if it is unknown. */
+  /** Time that the calls took in total; `before` is null if this time is unknown. */
   took_ns: readonly [before: number | null, after: number];
   change: 'new' | 'vanished' | 'same';
 }

@@ -28,11 +28,9 @@ export interface ThreadDelay<Time extends number | bigint> {
   callAdded: number;
   /** The latest recorded end within the run of requests; null if there is no run. */
   runEnd: Time | null;
-  /**
-   * The earliest end among the requests of the run that get a latency; `runAdded` is the largest amount of these
-   * latencies.
-   */
+  /** The earliest end among the requests of the run that get a latency. */
   runFirstEnd: Time | null;
+  /** The largest latency of a request of the run, as an amount. */
   runAdded: number;
 }
 

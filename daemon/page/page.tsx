@@ -159,7 +159,7 @@ const isTokenMissing = (entry: PageEntry): entry is { failure: Failure | null; i
 
 /**
  * Returns an entry that asks for a new token, because the last token expired or was revoked. An entry that already has
- * a failure keeps it, because several requests may report the same token.
+ * a failure keeps it, because several requests may fail with the same token.
  */
 function refuseEntry(entry: PageEntry): PageEntry {
   if (!('access' in entry)) return { ...entry, isTokenNeeded: true };

@@ -149,7 +149,7 @@ async function readColumns(
   for await (const line of readLines(response)) {
     const isFull = builder.count >= most;
     builder.add(line);
-    // The line behind the last event is the coverage: any other line means that there are more events.
+    // The line after the last event is the coverage: any other line means that there are more events.
     if (isFull && !builder.coverage) break;
     if (hasShown || builder.count < FIRST_EVENTS) continue;
     hasShown = true;

@@ -1,4 +1,7 @@
-/** An exact sum of integers: values are added to a double, which is added to a bigint before it would be rounded. */
+/**
+ * An exact sum of integers: values are added to a double, which is added to a bigint before the double would be
+ * rounded.
+ */
 import { wordsToBigint } from '../../agent/recording/words64.ts';
 
 export interface ExactSum {

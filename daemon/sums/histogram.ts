@@ -52,8 +52,8 @@ export function addHistogram(histogram: Histogram, more: Histogram): void {
 }
 
 /**
- * Returns a quantile: the smallest value that at least this share (above 0, up to 1) of all values does not exceed. The
- * result is the middle of the value's bucket.
+ * Returns a quantile: the smallest value for which at least `share` (above 0, up to 1) of all values are not larger.
+ * The result is the middle of the value's bucket.
  */
 export function quantile(histogram: Histogram, share: number): bigint {
   const rank = Math.ceil(share * histogram.count);

@@ -79,8 +79,8 @@ export function createLongestDurations({ limit, after }: SlowestOptions): Longes
 }
 
 /**
- * Collects the events of the list. Blocks need all columns, must be added in ascending order, and may leave out shorter
- * events.
+ * Collects the events of the list. Blocks need all columns, must be added in ascending order, and may leave out events
+ * that are too short for the list.
  */
 export interface SlowestEvents {
   add(scanned: ScannedBlock): void;

@@ -43,7 +43,6 @@ export function listStatsColumns(groupBy: readonly DimensionName[]): string[] {
   return ['duration_ns', 'result', ...groupBy.flatMap((name) => getDimension(name).columns)];
 }
 
-/** The sums of a group. */
 export interface GroupCell {
   group: readonly DimensionValue[];
   cell: Cell;

@@ -162,7 +162,7 @@ function createEmptyArrays(): Omit<ColumnStore, 'exact'> {
 
 type ArrayName = (typeof ROW_ARRAYS)[number] | (typeof ORIGIN_ARRAYS)[number];
 
-/** Minimum length of an array that is not empty. */
+/** Minimum length of an array that is not empty, so that a small answer does not grow its arrays often. */
 const ROWS_MIN = 4096;
 
 /** Grows the arrays to at least `length` elements. */

@@ -107,7 +107,7 @@ export function listBuffers({ origins, ...columns }: EventColumns): ArrayBuffer[
   return arrays.filter((value) => ArrayBuffer.isView(value)).map(({ buffer }) => buffer as ArrayBuffer);
 }
 
-/** Returns the value without rounding; null if the event has none. */
+/** Returns the value without rounding; null if the event has no value. */
 export function getExactValue(columns: EventColumns, field: ExactField, row: number): bigint | null {
   const exact = columns.exact[field].get(row);
   if (exact !== undefined) return exact;

@@ -1,6 +1,6 @@
 /**
- * Merges the events of two answers in order of time, such as the events of a transaction and the events of others at
- * that time.
+ * Merges the events of two answers in order of time, for example the events of a transaction and the events of others
+ * at that time.
  */
 import {
   createExactValues,

@@ -1,6 +1,9 @@
-/** Checks JSON from an answer. Errors name the field, so that they show when the daemon has another version. */
+/** Checks JSON from an answer. Errors name the field, because a daemon of another version may use other fields. */
 
-/** An object from `JSON.parse`. Only its own properties are read, because one of them may be named `__proto__`. */
+/**
+ * An object from `JSON.parse`. Only its own properties are read, because a missing property may have an inherited
+ * value.
+ */
 export type ParsedFields = Readonly<Record<string, unknown>>;
 
 /** A decimal integer of up to 20 digits, which is slightly more than 64 bits. */

@@ -8,7 +8,9 @@ import { collectIntervals } from '../lanes/request_times.ts';
 import { OWN } from '../lanes/shares.ts';
 import { formatShortDuration, groupDigits } from '../wording/exact_times.ts';
 
-/** A pause between bursts is longer than this: a transaction often waits for another host for a part of a second. */
+/**
+ * Every pause between bursts is longer than this: shorter pauses are common while a transaction waits for another host.
+ */
 const APART_NS_MIN = 1_000_000_000;
 
 export interface Burst extends TimeSpan {
@@ -22,8 +24,8 @@ export function findBursts(model: LanesModel): Burst[] {
 }
 
 /**
- * Divides own events at each pause that is longer than `APART_NS_MIN` and than all own events together. `intervals` are
- * starts and ends of the events, alternating, in order of start. Bursts are in order of time.
+ * Divides own events at each pause that is longer than `APART_NS_MIN` and longer than all own events took together.
+ * `intervals` are starts and ends of the events, alternating, in order of start. Bursts are in order of time.
  */
 export function divideIntoBursts(intervals: ArrayLike<number>): Burst[] {
   const apartNs = Math.max(APART_NS_MIN, sumLengthNs(uniteIntervals(intervals)));
@@ -41,8 +43,8 @@ export function divideIntoBursts(intervals: ArrayLike<number>): Burst[] {
 }
 
 /**
- * Returns whether a transaction may have several bursts, without reading its events. The pause between two bursts is a
- * part of the transaction's duration in which its slowest event was not in progress.
+ * Returns whether a transaction may have several bursts, without reading its events. No pause is longer than the
+ * transaction's duration minus the duration of its slowest event.
  */
 export function mayHaveBursts({ durationNs, slowestNs }: { durationNs: bigint; slowestNs: bigint }): boolean {
   return durationNs - slowestNs > BigInt(Math.max(APART_NS_MIN, Number(slowestNs)));
@@ -71,7 +73,7 @@ export function formatBurstCount(count: number, apartNs: number | bigint): strin
   return `${groupDigits(count)} bursts of calls, ${count === 2 ? '' : 'up to '}${formatShortDuration(apartNs)} apart`;
 }
 
-/** Returns the longest time between two bursts; 0 for a single one. */
+/** Returns the longest time between two bursts; 0 for a single burst. */
 function findLongestPauseNs(bursts: readonly TimeSpan[]): number {
   return bursts.reduce((most, { fromNs }, i) => (i === 0 ? 0 : Math.max(most, fromNs - bursts[i - 1]!.toNs)), 0);
 }

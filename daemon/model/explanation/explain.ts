@@ -12,7 +12,7 @@ import { collectIntervals, ownCalls, type RequestTimes, requestTimes } from '../
 import { OTHER, OWN } from '../lanes/shares.ts';
 import { type Burst, findBursts } from './bursts.ts';
 
-/** One call that took part in an explanation. */
+/** A call that an explanation names. */
 export interface NamedCall {
   row: number;
   call: string;
@@ -35,7 +35,7 @@ export interface CallGroup {
   count: number;
   /** Nanoseconds in which at least one of the calls was in progress. */
   timeNs: number;
-  /** Start of the first of the calls, and end of the last. */
+  /** Time from the first start to the last end of these calls. */
   span: TimeSpan;
   longest: NamedCall;
 }
@@ -71,7 +71,7 @@ export interface Explanation {
   wait: Wait | null;
   /** Device with the longest time of requests outside of calls; null without such requests. */
   outside: Device | null;
-  /** The longest of three kinds of time, which the sentence names first. */
+  /** The kind of time that is longest; the sentence names it first. */
   most: 'calls' | 'outside' | 'untraced';
   /**
    * Requests of others on devices of the transactions, counted while the calls were in progress on the device's node.
@@ -83,8 +83,8 @@ export interface Explanation {
   /** Failed calls, the most frequent first. */
   failures: FailedCalls[];
   /**
-   * Periods of own events; each pause between them is longer than a second and than all own events together. Most
-   * transactions have one burst.
+   * Periods of own events; each pause between them is longer than a second and longer than all own events took
+   * together. Most transactions have one burst.
    */
   bursts: Burst[];
 }
@@ -125,7 +125,7 @@ function findMost({ durationNs, parts }: Breakdown, hasCalls: boolean, hasOutsid
   return hasCalls && inCallsNs >= parts.untraced ? 'calls' : 'untraced';
 }
 
-/** Returns the times of calls on the node of each device of the transactions, by the device's index. */
+/** Maps the index of each device of the transactions to the times of the calls on the device's node. */
 function collectTimesByDevice(model: LanesModel, calls: readonly number[]): Map<number, TimeSet> {
   const byNode = Map.groupBy(calls, (row) => getRecording(model.columns, row).node);
   const times = new Map([...byNode].map(([node, rows]) => [node, collectTimes(model, rows)]));
@@ -253,7 +253,7 @@ function describeGroup(model: LanesModel, { rows, times }: ChosenGroup): CallGro
 
 /**
  * Finds the part that took most of the calls' time. Requests that other tasks queued are considered only if the longest
- * part contains no requests of the calls' threads. They must then take at least half of the time.
+ * part contains no requests of the calls' threads. These requests must then take at least half of the time.
  */
 function findWait(model: LanesModel, { rows, times }: ChosenGroup, span: TimeSpan): Wait {
   const syncs = rows.filter((row) => model.columns.types.get(model.columns.type[row]!) === 'sys_sync');
@@ -308,7 +308,7 @@ function findBusiest<Times extends Pick<RequestTimes, 'device'>>(
   return most;
 }
 
-/** Returns the indexes of devices with requests that the transactions queued, or that carry their data. */
+/** Returns the indexes of devices that got requests from the transactions, or requests with their data. */
 function listOwnDevices({ columns, shares, queued, deviceOf }: LanesModel): number[] {
   const devices = new Set<number>();
   for (let row = 0; row < columns.count; row++)

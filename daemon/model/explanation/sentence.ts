@@ -11,7 +11,7 @@ const FAILURES_MAX = 2;
 
 /**
  * If most of the time is not recorded, the wait of calls is described only if the calls took at least this share of the
- * time.
+ * time: waits of shorter calls explain little.
  */
 const LONG_SHARE = 0.1;
 
@@ -97,7 +97,7 @@ function describeTime(explanation: Explanation, shown: Shown, isOthersCut: boole
   return `${untraced}; ${formatShortDuration(calls.timeNs)} in ${inCalls}${more}`;
 }
 
-/** Formats the name of a device, with its node if the transaction went on on several nodes. */
+/** Formats the name of a device, with its node if the transaction has events of several nodes. */
 function formatDevice({ name, node }: Device, { nodeCount }: Explanation, shown: Shown): string {
   const place = name === null ? 'a device that is not known' : shown(name);
   return nodeCount > 1 ? `${place} of ${shown(node)}` : place;
@@ -155,7 +155,10 @@ function describeWait(explanation: Explanation, shown: Shown): string {
   return `, mostly waiting in ${isShort ? `${place}'s queue` : `the queue of ${place}`}`;
 }
 
-/** Names the largest neighbour on the device that the calls waited for, or if none is known, on any device. */
+/**
+ * Names the largest neighbour on the device that was waited for; if this device is not known, the largest on any
+ * device.
+ */
 function describeNeighbours(explanation: Explanation, shown: Shown, isOthersCut: boolean): string {
   const { neighbours, wait, outside, most } = explanation;
   const waited = most === 'outside' ? outside : wait?.device;

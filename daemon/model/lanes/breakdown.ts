@@ -1,7 +1,6 @@
 /**
- * Divides the time of a transaction by cause. The rule infers waits, because they are not recorded; recorded waits
- * could replace it here. A comparison of many transactions follows the same rule in
- * `sums/differences/time_parts.ts`.
+ * Divides the time of a transaction by cause. Waits are not recorded, so a rule infers them; recorded waits could
+ * replace the rule here. A comparison of many transactions follows the same rule in `sums/differences/time_parts.ts`.
  */
 import { intersectSets, NO_TIME, sumLengthNs, type TimeSet, uniteIntervals, uniteSets } from './intervals.ts';
 import type { LanesModel, TimeSpan } from './model.ts';

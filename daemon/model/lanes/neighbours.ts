@@ -16,8 +16,8 @@ export interface Neighbour {
 }
 
 /**
- * Counts requests of others that were under way on a device during the device's times. `timesByDevice` maps the index
- * of a device to its times. Neighbours with the most requests come first.
+ * Counts requests of others that were under way on a device at the times that `timesByDevice` lists under the device's
+ * index. Neighbours with the most requests come first.
  */
 export function collectNeighbours(model: LanesModel, timesByDevice: ReadonlyMap<number, TimeSet>): Neighbour[] {
   const { columns, devices, groups } = model;

@@ -1,4 +1,4 @@
-/** The times at which requests that the transactions may have waited for were under way. */
+/** Collects, by device, the times at which the transactions may have waited for requests. */
 
 import { getRecording } from '../columns/event_columns.ts';
 import { intersectSets, mergeIntervals, type TimeSet, uniteIntervals } from './intervals.ts';

@@ -4,8 +4,8 @@ import type { EventColumns } from '../columns/event_columns.ts';
 /** Threads of the transactions caused the event, and any data that it carries belongs to the transactions. */
 export const OWN = 0;
 /**
- * The event is a request with data that the transactions wrote earlier. Its time counts only if the transactions queued
- * it, or while one of their syncs runs.
+ * The event is a request with data that the transactions wrote earlier. The request's time counts only if the
+ * transactions queued the request, or while one of their syncs runs.
  */
 export const WRITTEN_BACK = 1;
 export const OTHER = 2;

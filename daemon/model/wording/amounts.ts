@@ -40,7 +40,7 @@ export function formatQuantity(count: number, thing: string): string {
   return `${groupDigits(count)} ${thing}${count === 1 ? '' : 's'}`;
 }
 
-/** Formats a rate as `0.033`, `12.5` or `1 024`: three significant digits below 100, and an integer from 100 on. */
+/** Formats a rate as `0.033`, `12.5` or `1 024`: three significant digits if below 100, otherwise an integer. */
 export function formatRate(rate: number): string {
   return rate < 100 ? String(Number(rate.toPrecision(3))) : groupDigits(Math.round(rate));
 }

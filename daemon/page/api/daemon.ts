@@ -19,8 +19,8 @@ export interface Daemon {
   /** Returns the parsed body of the answer; undefined for an empty body. */
   askJson<Body>(path: string, asked?: AskOptions): Promise<Body>;
   /**
-   * Creates the error for a failure that the second thread reports. After `unauthorized`, the page asks for a token,
-   * as it does after this thread's own requests.
+   * Creates the error for a failure that the second thread reports. If its code is `unauthorized`, the page asks for a
+   * token, as it does for this thread's own requests.
    */
   createFailedRequest(failure: Failure): FailedRequest;
   /** Returns the headers that authorize this tab. */

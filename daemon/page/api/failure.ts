@@ -2,8 +2,8 @@
 
 export interface Failure {
   /**
-   * Problem code of the API, or a code of the page: `unreachable` without an answer, `cut` or `malformed` for an
-   * unreadable answer, and `signed_out` if a proxy asks the user to sign in.
+   * Problem code of the API, or a code of the page: `unreachable` if no answer came, `cut` or `malformed` if the answer
+   * cannot be read, `signed_out` if a proxy asks the user to sign in.
    */
   code: string;
   /** HTTP status of the answer; 0 without an answer. */
@@ -57,16 +57,14 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
  */
 const SIGNED_OUT = [0, 401, 403, 407];
 
-/** Codes of failures that may pass without a change to the request. */
+/** Codes of failures after which the same request may succeed. */
 const PASSING = ['tail_limit', 'unreachable', CUT];
 
 export function isPassing({ code }: Failure): boolean {
   return PASSING.includes(code);
 }
 
-/**
- * Chooses the advice for a failure; `isRetried` says whether the page retries by itself after failures that may pass.
- */
+/** Chooses the advice for a failure; `isRetried` says whether the page retries by itself when a retry may succeed. */
 export function chooseAdvice(failure: Failure, isRetried: boolean): string | null {
   const { code, retryAfter_s } = failure;
   const advice = ADVICE.get(code) ?? null;

@@ -19,7 +19,7 @@ export interface LanesQuestion {
   name: string;
   /**
    * `ownPath` asks for the transactions' own events, and `queuedPaths` for the block requests that their tasks queued.
-   * `othersPath` asks for all requests to the devices of their nodes during the same time.
+   * `othersPath` asks for all requests to devices of the transactions' nodes during the same time.
    */
   ownPath: string;
   queuedPaths: readonly string[];
@@ -35,7 +35,7 @@ export interface ReadLanes {
   model: LanesModel;
   outline: LanesOutline;
   choices: Choices;
-  /** Breakdown of the transactions' time; null while only the first events are read, and without own events. */
+  /** Breakdown of the transactions' time; null while only the first events are read, and if there are no own events. */
   breakdown: Breakdown | null;
   /** Sentence that says what the picture shows. */
   sentence: string;

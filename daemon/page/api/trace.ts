@@ -15,7 +15,7 @@ interface TraceSums {
   coverage: ReceivedCoverage;
 }
 
-/** Number of requests in flight at once, because a browser opens only six connections to a host. */
+/** Maximum number of requests in flight: a browser opens only six connections to a host. */
 const AT_ONCE = 4;
 
 export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSignal): Promise<Trace> {

@@ -16,7 +16,7 @@ export interface CallsQuestion extends LanesQuestion {
 
 export interface ReadCalls {
   sums: CallTotals[];
-  /** Parts of the transaction's time; null without own events. */
+  /** Parts of the transaction's time; null if there are no own events. */
   breakdown: Breakdown | null;
   coverage: ReceivedCoverage | null;
   /** Whether some requests of others were not read, because reading ended at `othersMax`. */

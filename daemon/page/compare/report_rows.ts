@@ -1,7 +1,7 @@
 /**
  * Compares the reports of runs with each other, or with the incident that the runs replayed. Several reports on one
- * side are repetitions of a run, whose values form a band from p10 to p90. If the bands of both sides overlap, the
- * difference is within how runs vary.
+ * side are repetitions of a run, whose values form a band from p10 to p90. If the bands of both sides overlap,
+ * repetitions of one run may differ as much.
  */
 import { type ComparedReport, computeDifference } from '../../model/run_difference.ts';
 import { selectQuantile } from './sums.ts';
@@ -99,7 +99,7 @@ function collectSide(reports: readonly ComparedReport[], side: 0 | 1): ReportsSi
   return { rows, totals };
 }
 
-/** Adds zero calls and zero time for each run that has no such calls. */
+/** Adds zero calls and zero time for each run without calls of the row. */
 function fillMissingRuns(values: RunValues | undefined, runs: number): RunValues {
   const { calls, took_ns } = values ?? createValues();
   const missing = Array<number>(Math.max(runs - calls.length, 0)).fill(0);

@@ -19,7 +19,9 @@ export interface JoinedRow {
   /** Totals of the calls on side A; null if only side B has such calls. */
   a: CallTotals | null;
   b: CallTotals | null;
-  /** Total time of B minus total time of A, in nanoseconds; if the windows differ in length, both are per second. */
+  /**
+   * Total time of B minus total time of A, in nanoseconds. If the windows differ in length, the totals are per second.
+   */
   changeNs: bigint;
 }
 

@@ -1,4 +1,4 @@
-/** Computes drags of the part of a minimap that is in view: of the whole part, or of one of its edges. */
+/** Computes the span in view after a drag on a minimap, which moves the whole span or one of its edges. */
 import type { TimeSpan } from '../../model/lanes/model.ts';
 import { LEAST_NS } from './view.ts';
 

@@ -12,7 +12,7 @@ export interface Sizes {
   gapPx: number;
   /** Height of a folded lane, including the gap to the next lane. */
   thinPx: number;
-  /** Height below each of the transaction's tracks for the bars that show its events with extra latency. */
+  /** Height of the bars below each of the transaction's tracks; the bars show the events with extra latency. */
   belowPx?: number;
 }
 

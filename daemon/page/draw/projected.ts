@@ -1,4 +1,4 @@
-/** Paints where events would be with the latency of a what-if: one row of pixels for each track. */
+/** Paints events at the times that they would have with the latency of a what-if: one row of pixels for each track. */
 import type { LanesModel, TimeSpan } from '../../model/lanes/model.ts';
 import type { LaneTrack } from '../../model/lanes/tracks.ts';
 import type { PaintedTrack } from './strips.ts';

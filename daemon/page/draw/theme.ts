@@ -1,4 +1,4 @@
-/** Colours, which show what time was spent on, but never which service spent it. */
+/** Colours. A colour shows the kind of work that took the time, never the service. */
 import type { EventColumns } from '../../model/columns/event_columns.ts';
 
 export type ThemeName = 'light' | 'dark';

@@ -9,7 +9,9 @@ import { isSameThread, type Lane, type LanesModel } from '../../model/lanes/mode
 import { OWN, WRITTEN_BACK } from '../../model/lanes/shares.ts';
 
 export interface RowLink {
-  /** Row at the other end of the link: a request if the given row is a call, and a call if it is a request. */
+  /**
+   * Row at the other end of the link: a request if the given row is a call, and a call if the given row is a request.
+   */
   row: number;
   kind: 'exact' | 'inferred';
 }
@@ -60,8 +62,7 @@ export function createLinks(model: LanesModel): Links {
     const classify = createLinkClassifier(row);
     const from = starts[row]!;
     const to = ends[row]!;
-    // Rows are in order of start, so an array with one value for each row orders the links of all tracks without
-    // sorting.
+    // Rows are in order of start. So an array indexed by row puts the links of all tracks in order without sorting.
     const kinds = new Uint8Array(columns.count);
     let low = columns.count;
     let high = -1;

@@ -72,8 +72,8 @@ function buildAssumedOptions({ latency, timeout, clock_offset, ...link }: Link):
 }
 
 /**
- * Builds the options of `kreplay replay`. Filters of the latency are left out, because that command adds the latency
- * to every call.
+ * Builds the options of `kreplay replay`. The filters that choose which events get the latency are left out, because
+ * that command adds it to every call.
  */
 function buildPlayedOptions(link: Link): string[] {
   const every = { ...link, only_event_type: [], only_service: [], only_node: [] };

@@ -5,7 +5,7 @@ import { FILTERED, type Link } from './link.ts';
 
 export interface TypedFilters {
   change: Partial<Link>;
-  /** Descriptions of the parts that were not understood; with a problem, `change` is empty. */
+  /** Descriptions of the parts that were not understood; if there are problems, `change` is empty. */
   problems: string[];
 }
 

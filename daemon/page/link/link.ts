@@ -103,7 +103,7 @@ export const EMPTY_LINK: Link = {
   ...fillFields(FLAGS, false),
 };
 
-/** Pairs of fields: the first time must be earlier than the second, and the first duration must not be longer. */
+/** Pairs of fields. Of two times, the first must be earlier; of two durations, the first must not be longer. */
 const ORDERED = [
   ['from', 'to'],
   ['box_from', 'box_to'],

@@ -84,8 +84,8 @@ export function createKept(): Kept {
 
 const SECONDS = 60;
 /**
- * An event that ends further ahead of the daemon's clock has a wrong time. If it counted, all other events would look
- * late.
+ * Maximum time by which the end of an event may be ahead of the daemon's clock. Further ahead, the event's time is
+ * wrong: if the event counted, all other events would look late.
  */
 const AHEAD_MS_MAX = 5000;
 /** After this time without an event, the page has received every event that the daemon held back, and its lag is 0. */

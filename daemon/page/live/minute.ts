@@ -25,7 +25,7 @@ export interface Minute {
   advance(nowNs: bigint): void;
   /** Adds an event; returns false if the event is not in the minute. */
   add(startNs: bigint, durationNs: bigint, isFailed: boolean): boolean;
-  /** Marks the time in which events were lost, as far as that time is in the minute. */
+  /** Marks the columns of the minute in which events were lost. */
   markLost(fromNs: bigint, toNs: bigint): void;
   /** Returns the slot of a column in the arrays. Column 0 is the oldest column of the minute. */
   computePlace(column: number): number;

@@ -12,8 +12,9 @@ export interface MinutePalette {
 
 /** Minimum width of a cell, so that a single event is visible. */
 const CELL_PX_MIN = 2;
-/** Width of a line of the hatching, and the distance from one line to the next, both measured along a row of pixels. */
+/** Width of a hatching line, measured along a row of pixels. */
 const HATCH_PX = 2;
+/** Distance from the start of one hatching line to the start of the next, measured along a row of pixels. */
 const HATCH_EVERY_PX = 8;
 
 /** Returns the number of neighbouring columns that are drawn as a single cell. */

@@ -156,8 +156,7 @@ export function advanceMinute({ kept: { minute, arrivals }, readMs }: LiveTail):
 }
 
 /**
- * Keeps the point at which the stream continues: after the last frame or, before the first frame, at the stream's
- * start.
+ * Keeps the point at which the stream continues: after the last frame, or at the stream's start if no frame has come.
  */
 function createPlace(filters: URLSearchParams) {
   let lastId: string | null = null;

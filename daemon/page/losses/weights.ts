@@ -8,8 +8,8 @@ import type { ReceivedCoverage } from '../../contract/received.ts';
 /** Weight of the faintest gap, which is visible but hides nothing. */
 const WEIGHT_MIN = 0.12;
 /**
- * Minimum time for which a gap counts when its missing share is estimated, so that one lost event does not look like a
- * gap in which everything is missing. If a column is shorter, the column's time is the minimum.
+ * A gap counts as at least this long when its missing share is estimated, so that one lost event does not look as if
+ * everything were missing. In shorter columns, the minimum is the length of a column.
  */
 const SHORT_NS = 1e9;
 
@@ -43,8 +43,9 @@ export function computeWeights({ losses, gaps }: ReceivedCoverage, { count, from
   return weights;
 }
 
-/** Distance from one hatching line to the next, and width of a line, in CSS pixels along a row. */
+/** Distance from the start of one hatching line to the start of the next, in CSS pixels along a row. */
 const HATCH_PX = 6;
+/** Width of a hatching line, in CSS pixels along a row. */
 const LINE_PX = 2;
 
 /**

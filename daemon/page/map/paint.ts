@@ -53,7 +53,7 @@ export function computeCellPixels({ columnCount, bandCount }: MapScale, { column
   return { left, right, top: size.height - top, bottom: size.height - bottom };
 }
 
-/** Cells of at least this many pixels leave one pixel free for a line between cells. */
+/** Minimum size of a cell, in pixels, at which one of its pixels stays free as a line between cells. */
 const LINED_PIXELS = 4;
 
 function computePixelRange(at: number, count: number, pixels: number): [from: number, to: number] {

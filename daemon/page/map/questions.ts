@@ -131,7 +131,7 @@ export function chooseSelection(
 
 /**
  * Builds the request for the slowest transactions of the selection; null if there are no transactions. If one list can
- * contain the slowest 2 %, the request asks for all of them and for the next one, from which their exact limit is
+ * contain the slowest 2 %, the request asks for these and one more transaction, from which their exact limit is
  * computed.
  */
 export function buildSlowestQuestion(link: Link, map: LatencyMap): SlowestQuestion | null {

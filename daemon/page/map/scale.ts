@@ -80,10 +80,7 @@ export function computeColumnPlace({ fromNs, columnNs }: MapScale, ns: bigint): 
   return Number(whole) + Number(offset - whole * columnNs) / Number(columnNs);
 }
 
-/**
- * Returns the position of a duration, in bands with a fraction. The shortest duration of a band is at the band's
- * number.
- */
+/** Returns the position of a duration, in bands with a fraction. The shortest duration of band 3 is at position 3. */
 export function computeBandPlace({ firstRow, rowsPerBand }: MapScale, ns: bigint): number {
   if (ns >= ROW_EDGES[ROW_COUNT]!) return (ROW_COUNT - firstRow) / rowsPerBand;
   const row = findDurationRow(ns);

@@ -56,7 +56,7 @@ export function tailOfCells({ cells, first_row, row_edges }: MapRows, size: numb
  * parts.
  */
 const COUNTS_MAX = 10;
-/** A tail that exceeds `size` by at most this share is not narrowed further. */
+/** Maximum excess of a tail over `size`, as a share: such a tail is not narrowed further, to save requests. */
 const EXCESS_SHARE = 0.01;
 
 /**

@@ -75,8 +75,8 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
     const ended = await follow(daemon, sessionId, newestId, takeFrame, signal, followed).finally(release);
     const isOver = !signal.aborted;
     if (ended) onEnd(ended);
-    // After a stream of positions, the state replaces the events that were played meanwhile. After the end of a
-    // stream, the state is read because the session may no longer exist.
+    // A stream of positions contains no events, so reading the state after it makes up for the missed events. After the
+    // end of a stream, the state is read because the session may no longer exist.
     else if (!closing.aborted && (followed === 'positions' || isOver)) await read();
     return isOver;
   }

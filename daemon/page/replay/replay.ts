@@ -343,9 +343,12 @@ interface Playhead {
   readonly isRunning: boolean;
 }
 
-/** A difference below this limit is corrected gradually, because a jump back would look like an error. */
+/**
+ * Maximum difference from the daemon's clock that the playhead corrects gradually: a jump back would look like an
+ * error.
+ */
 const SLEW_NS_MAX = 30e6;
-/** Share of a difference that is left after each screen frame. */
+/** Share of the difference that is left after each screen frame. */
 const SLEW_LEFT = 0.8;
 
 export function createPlayhead(): Playhead {
@@ -381,7 +384,7 @@ export function createPlayhead(): Playhead {
 
 /* Computes the effects of a session's settings on its time line. */
 
-/** Above this rate (events per second), events are not read one by one. */
+/** Maximum rate, in events per second, at which events are read one by one; above it, only positions are read. */
 const RATE_MAX = 2000;
 
 type Timed = Pick<
@@ -401,8 +404,8 @@ export function computeExpectedRate(session: Timed): number {
 }
 
 /**
- * Returns the position at which the clock of a playing session will stop, in nanoseconds; very large if that is
- * unknown.
+ * Returns the position at which the clock of a playing session will stop, in nanoseconds; a very large number if the
+ * position is unknown.
  */
 export function computeStopNs({
   until,

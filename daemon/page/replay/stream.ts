@@ -39,10 +39,10 @@ export const FINAL: ReadonlySet<string> = new Set([
 const OVER: ReadonlySet<string> = new Set(['stopped', 'failed', 'deleted', 'expired']);
 
 /**
- * Calls `taken` with each frame of a session until the signal aborts or the session is gone. Resolves to the failure,
- * or to null. Frames that were sent while a connection was broken arrive on the next connection, each only once.
- * `lastId` is the id of the newest frame that the page has seen, such as `last_event_id` of an answer; with null, the
- * stream begins with the present state.
+ * Calls `taken` with each frame of a session until the signal aborts or the session is gone. Resolves to the failure
+ * that ended the stream, or to null. Frames that were sent while a connection was broken arrive on the next connection,
+ * each only once. `lastId` is the id of the newest frame that the page has seen, such as `last_event_id` of an answer;
+ * with null, the stream begins with the present state.
  */
 export function follow(
   daemon: Daemon,

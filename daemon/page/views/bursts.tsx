@@ -58,11 +58,11 @@ export function ListedBursts({ of, known }: { of: ReceivedTransaction; known: Kn
   );
 }
 
-/**
- * Maximum number of transactions whose bursts are requested, because each of them needs a request. Transactions with
- * more than `EVENTS_MAX` events are left out.
- */
+/** Maximum number of transactions whose bursts are requested: each transaction needs its own request. */
 const ASKED_MAX = 5;
+/**
+ * Maximum number of events of a transaction whose bursts are requested: the daemon reads all its events for the answer.
+ */
 const EVENTS_MAX = 100;
 
 /**

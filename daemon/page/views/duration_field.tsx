@@ -49,7 +49,7 @@ interface ExactProps {
   label: string;
   text: string;
   type?: 'text' | 'datetime-local';
-  /** Takes the typed text; if it is refused, returns a description of valid text. */
+  /** Takes the typed text. Returns null, or a description of valid text if the typed text is refused. */
   onText: (text: string) => string | null;
 }
 

@@ -53,7 +53,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
     setSeen([first, Math.ceil((scrollTop + clientHeight) / ROW_PX) + MARGIN]);
   };
   useLayoutEffect(() => {
-    // Another page starts at its first row, except the page of the selected row.
+    // A page that does not contain the selected row is shown from its first row.
     if (line < from || line >= to) scroller.current!.scrollTop = 0;
     readScroll();
   }, [page]);

@@ -5,7 +5,7 @@ import { chooseAdvice, type Failure } from '../api/failure.ts';
 
 interface Props {
   failure: Failure;
-  /** Called by the retry button; if given, the page also retries by itself after failures that may pass. */
+  /** Called by the retry button; if given, the page also retries by itself when a retry may succeed. */
   onRetry?: (() => void) | undefined;
 }
 

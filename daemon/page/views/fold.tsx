@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-/** Width from which the controls are always open; from the same width, the style sheet hides the summary. */
+/** Screens that are at least this wide always show the controls; there, the style sheet hides the summary. */
 const WIDE = '(min-width: 40.01rem)';
 
 export function Fold({ title, children }: { title: string; children: ComponentChildren }) {

@@ -17,10 +17,10 @@ const LETTERS = 'WASDFVYTLOI1234';
 export const SIGNS = '?/+-[].,';
 
 /**
- * Returns the text that the key writes, in capitals: `V`, `?`, `Space`, `ArrowLeft`. With Shift held, `+Shift`
- * follows, as in `L+Shift`, except for digits and signs, which many keyboards write only with Shift. A key whose text
- * the page does not use is named by its position on an American keyboard, for three reasons. There, `W` `A` `S` `D`
- * are adjacent. French keyboards write digits with Shift. Some keyboards have no Latin letters.
+ * Returns the text that the key writes, in capitals: `V`, `?`, `Space`, `ArrowLeft`. With Shift held, `+Shift` follows,
+ * as in `L+Shift`, except for digits and signs, which many keyboards write only with Shift. A key whose text the page
+ * does not use is named by its position on an American keyboard, for three reasons: in these positions, `W` `A` `S` `D`
+ * are adjacent on every keyboard; French keyboards write digits with Shift; some keyboards have no Latin letters.
  */
 export function nameKey({ key, code, shiftKey }: Pressed): string {
   let name = key === ' ' ? 'Space' : key.length > 1 ? key : key.toUpperCase();

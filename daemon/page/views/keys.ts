@@ -21,7 +21,7 @@ export function switchKeys(isOn: boolean): void {
   kept.set(SWITCH, isOn ? null : 'off');
 }
 
-/** Calls the handler of the latest rendering for each of the page's keys, while the component is shown. */
+/** Calls `handler` for each key while the component is shown; after a new rendering, calls the new handler. */
 export function useKeys(handler: KeyHandler): void {
   const latest = useRef(handler);
   latest.current = handler;

@@ -253,8 +253,8 @@ function drawAxis(context: CanvasRenderingContext2D, { axis, layout, ink, namesP
 }
 
 /**
- * Draws two lines at the break of the axis and, right of them, how much later than the own events the last write-back
- * ended.
+ * Draws two lines at the break of the axis. Right of the lines, writes the time from the end of the own events to the
+ * end of the last write-back.
  */
 function drawBreak(
   context: CanvasRenderingContext2D,

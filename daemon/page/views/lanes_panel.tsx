@@ -105,7 +105,6 @@ interface LossesProps {
   coverage: ReceivedCoverage | null;
   /** The lanes of the picture; absent without a picture. */
   lanes?: ReadLanes;
-  /** Whether the last request failed. */
   hasFailed?: boolean;
 }
 

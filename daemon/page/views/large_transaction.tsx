@@ -1,6 +1,6 @@
 /**
- * Shows a transaction with too many events to be drawn one by one: counts by process, and the single events of a part
- * of its time.
+ * Shows a transaction with too many events to be drawn one by one: counts by process, and the individual events of a
+ * part of its time.
  */
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
@@ -81,8 +81,9 @@ function Counted({ transaction, counts }: Props & { counts: BucketCounts }) {
 }
 
 /**
- * Chooses the part of the time whose single events are shown; null if the view has too many events. The part is three
- * times as long as the view if it then has few enough events. It stays the same while it contains the view.
+ * Chooses the part of the time whose individual events are shown; null if the view has too many events. The part is
+ * three times as long as the view; if such a part has too many events, the part is the view itself. The part does not
+ * change while it contains the view.
  */
 function useWantedPart(counts: BucketCounts): TransactionPart | null {
   const { link } = usePage();
@@ -113,7 +114,7 @@ function describePart(
   );
 }
 
-/* Reads the counts of a transaction that has too many events, and the single events of a part of its time. */
+/* Reads the counts of a transaction that has too many events, and the individual events of a part of its time. */
 
 /** Part of a transaction's time, in nanoseconds since the epoch; `to` is excluded. */
 interface TransactionPart {

@@ -13,8 +13,8 @@ import { usePage } from './context.ts';
 import { useRetry } from './use_retry.ts';
 
 /**
- * Time before the transaction from which requests are read. A request that began earlier has almost always ended
- * before the transaction begins.
+ * Requests are also read from this long before the transaction. Earlier requests have almost always ended before the
+ * transaction begins.
  */
 const BEFORE_NS = 1_000_000_000n;
 /** Maximum number of requests that are read from `othersPath`. */

@@ -95,7 +95,7 @@ export function useReplay(
   }, [daemon, transactionId]);
 
   const isLeft = useRef(false);
-  // The cleanup of a layout effect runs when the view is left; that of `useEffect` runs one frame later.
+  // The cleanup of a layout effect runs when the view is left; a cleanup of `useEffect` runs one frame later.
   useLayoutEffect(() => {
     isLeft.current = false;
     return () => {
@@ -166,7 +166,8 @@ function createLinkKeeper() {
     const isChanged = before?.settings !== text;
     before = { settings: text, position };
     if (!isChanged && !isMoved) return null;
-    // At first, the link gets only the session's speed and gaps; its other settings stay until the session is changed.
+    // At first, the link gets only the session's speed and gaps; the link's other settings stay until the session is
+    // changed.
     const { speed, max_gap } = settings;
     return { position, ...(isFirst ? { speed, max_gap } : isChanged && settings) };
   };

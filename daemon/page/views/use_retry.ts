@@ -14,7 +14,7 @@ interface RequestState {
   isLoading: boolean;
 }
 
-/** Retries after a failure that may pass; the wait grows with each failure in a row. */
+/** Retries if a retry may succeed; the wait grows with each failure in a row. */
 export function useRetry({ failure, isLoading }: RequestState, askAgain: () => void): void {
   const attempts = useRef(0);
   useEffect(() => {

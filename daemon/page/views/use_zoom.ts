@@ -18,7 +18,7 @@ const TIME_MAX_NS = I64_MAX;
 
 /**
  * Returns the span in view and a function to change it; offsets count from `baseNs`. The view is `normal` if the link
- * has no zoom, or if its zoom does not overlap the `extent`, such as the zoom of another transaction.
+ * has no zoom, or if its zoom, for example of another transaction, does not overlap the `extent`.
  */
 export function useZoom(
   baseNs: bigint,

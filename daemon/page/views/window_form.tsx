@@ -115,8 +115,8 @@ const COUNTS = '/api/stats?group_by=service&from=-30s';
 let counts: ReadonlyMap<string, number> | undefined;
 
 /**
- * Calls `onServices` with the services in order of their names. It is called again with the services of the latest
- * transactions first, and then the others by their number of recent events. The order matters, because every
+ * Calls `onServices` twice: first with the services in order of their names; then with the services of the latest
+ * transactions first, followed by the others by their number of recent events. The order matters, because every
  * executable of a host is a service.
  */
 async function listServices(ask: Ask, onServices: (services: readonly string[]) => void): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The duration of a transaction as a function of the extra latency. The daemon returns it as a few lines; at each
- * latency, the highest line gives the duration.
+ * The duration of a transaction as a function of the extra latency. The daemon returns the function as a few straight
+ * lines; at each latency, the highest line gives the duration.
  */
 import type { ReceivedCurveLine } from '../../contract/received.ts';
 

@@ -5,7 +5,7 @@ import { createEventRows, ROLES } from './kept_events.ts';
 import { NOT_COMPARED } from './population.ts';
 import type { ProfileColumns } from './profile_columns.ts';
 
-/** Number of events after which other work may run. */
+/** Number of events between two yields, at which other work may run. */
 const A_STEP = 65_536;
 
 /** Reports each value of a transaction once: the values of its own events, and values that are passed to `see`. */
@@ -64,7 +64,7 @@ interface Carriers {
   columns: ProfileColumns;
   valueCount: number;
   waited: Uint32Array;
-  /** Returns the transactions that have a value with a number of `valueCount` or more, as bits. */
+  /** Returns, as bits, the transactions that have a value; only for values numbered `valueCount` or higher. */
   getBits: (value: number) => Uint32Array;
 }
 

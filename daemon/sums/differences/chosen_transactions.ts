@@ -17,8 +17,8 @@ import { createSideSums } from './side_sums.ts';
 import { createTransactionParts } from './transaction_parts.ts';
 
 /**
- * Maximum number of events that are read for one answer if all events may have to be kept until the last event has been
- * read.
+ * Maximum number of events that are read for an answer that may have to keep all of them in memory until the last event
+ * has been read.
  */
 export const KEPT_EVENTS_MAX = 5_000_000;
 

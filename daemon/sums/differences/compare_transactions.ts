@@ -30,7 +30,7 @@ export const TRANSACTION_COLUMNS = [
 ] as const;
 
 const WORD = 2 ** 32;
-/** Number of events after which other work may run. */
+/** Number of events between two yields, at which other work may run. */
 export const A_STEP = 32_768;
 
 /**
@@ -186,7 +186,7 @@ function createCarrierReader({ block }: ScannedBlock, findPlace: (context: numbe
   const found = new Int32Array(ORIGINS_MAX + 1);
   return (request: number, owner: number, isOwn: boolean): Int32Array => {
     found.fill(NOT_COMPARED);
-    // The kernel wrote back data of the owner as well, unless a thread of the owner caused the request.
+    // If no thread of the owner caused the request, the kernel wrote back data of the owner as well.
     if (!isOwn) found[ORIGINS_MAX] = owner;
     for (let slot = 0; slot < ORIGINS_MAX; slot++) {
       const transaction = findPlace(origins[slot]![request]!);

@@ -1,8 +1,9 @@
 /**
- * Finds which neighbours each transaction has: when the transaction began to wait for a device, and which services or
- * commands had requests there at that time. Neighbours come and go, and most transactions that run while a neighbour is
- * active have that neighbour. So transactions in a box are compared with other transactions from the time of the box. A
- * box that is limited only by time contains all of these transactions, so it is compared without neighbours.
+ * Finds the neighbours of each transaction: the services or commands that had requests on a device at the moment when
+ * the transaction began to wait for the device. Neighbours come and go, and most transactions that run while a
+ * neighbour is active have that neighbour. So transactions in a box are compared with other transactions from the time
+ * of the box. A box that is limited only by time contains all of these transactions, so it is compared without
+ * neighbours.
  */
 import type { Box } from '../box.ts';
 import { createBits, setBit } from './carriers.ts';
@@ -14,7 +15,7 @@ import type { FieldValue } from './profiles.ts';
 import type { Stratum } from './strata.ts';
 import { KINDS } from './time_parts.ts';
 
-/** Maximum total number of strata of all values. */
+/** Maximum number of strata of all values together, to limit memory. */
 const STRATA_MAX = 2 ** 17;
 
 export interface NeighbourCarriers {
@@ -64,8 +65,8 @@ export function createNeighbourCarriers(
   const getCarrierBits = (value: number) => (bits[value] ??= createBits(population.count));
 
   /**
-   * Returns the stratum of a set of nodes; undefined if a new stratum would exceed `STRATA_MAX`. Its transactions are
-   * then not tested.
+   * Returns the stratum of a set of nodes; undefined if a new stratum would exceed `STRATA_MAX`. Transactions on these
+   * nodes are then not tested.
    */
   function findOrCreateStratum(value: number, kinds: number[]): Stratum | undefined {
     const key = kinds.length === 1 ? String(kinds[0]) : kinds.sort((a, b) => a - b).join();

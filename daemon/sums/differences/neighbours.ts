@@ -62,8 +62,8 @@ export interface GatheredNeighbours {
   /** Returns a function that adds a request, given its row and its profile. */
   open(scanned: ScannedBlock): (row: number, profile: number) => void;
   /**
-   * Returns undefined if there are too many requests or kinds, or if services or commands were left out. Yields so that
-   * other work can run.
+   * Returns the finder; undefined if there are too many requests or kinds, or if services or commands were left out.
+   * Yields so that other work can run.
    */
   finish(transactionCount: number): Generator<void, NeighbourFinder | undefined>;
 }

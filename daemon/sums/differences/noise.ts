@@ -85,8 +85,8 @@ function computeProbability({ strata, ...value }: TestedValue, sizes: CarrierCou
 }
 
 /**
- * Returns the smallest probability that each value could have. A value has it if as many or as few of its carriers as
- * possible are selected.
+ * Returns the smallest probability that each value could have. This is its probability if as many or as few of its
+ * carriers as possible are selected.
  */
 function computeLeastProbabilities(values: readonly TestedValue[], sizes: CarrierCounts): number[] {
   const known = new Map<number, number>();
@@ -119,8 +119,8 @@ function countTestable(sorted: readonly number[]): number {
 }
 
 /**
- * Returns the two-sided probability of the number of selected carriers: twice the smaller of the probabilities of at
- * least and of at most this number.
+ * Returns the two-sided probability of the number of selected carriers: twice the probability of at least this number
+ * or of at most this number, whichever is smaller.
  */
 export function computeTailProbability({ selected, others }: CarrierCounts, sizes: CarrierCounts): number {
   const carriers = selected + others;
@@ -155,7 +155,7 @@ function logChoices(from: number, count: number): number {
 const SMALL_FACTORIALS = [0];
 for (let n = 1; n < 64; n++) SMALL_FACTORIALS.push(SMALL_FACTORIALS[n - 1]! + Math.log(n));
 
-/** Uses Stirling's series, whose error is below 1e-15 from 64 on. */
+/** Uses Stirling's series, whose error is below 1e-15 for numbers of at least 64. */
 function logFactorial(n: number): number {
   if (n < SMALL_FACTORIALS.length) return SMALL_FACTORIALS[n]!;
   const square = n * n;

@@ -60,13 +60,13 @@ function createPopulationRows(length: number): PopulationRows {
 }
 
 /**
- * Length of the period before the first transaction that is also read: requests that began earlier hardly ever delay
- * it. A request that began before a transaction may also carry its data, because a transaction begins with its first
- * own event.
+ * Reading begins this long before the first transaction: a request that began before a transaction may delay the
+ * transaction or carry its data, because a transaction begins with its first own event. Even earlier requests hardly
+ * ever delay it.
  */
 const BEFORE_NS = 1_000_000_000n;
 
-/** Returns the time range in which transactions have events for which their callers waited. */
+/** Returns the time range that contains all events for which callers of the transactions waited. */
 export function computeWaitedRange({ count, startsNs, durationsNs }: PopulationRows): { fromNs: bigint; toNs: bigint } {
   let [fromNs, toNs] = count === 0 ? [0n, 0n] : [startsNs[0]!, 0n];
   for (let row = 0; row < count; row++) {

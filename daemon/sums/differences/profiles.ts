@@ -7,7 +7,7 @@ import { createRowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { Dictionary, ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type DimensionName, type DimensionValue, getDimension, type RowCodes } from '../dimensions.ts';
 
-/** Fields that each event has. */
+/** Fields in which events, and transactions, are compared. */
 export const EVENT_FIELDS = [
   ...(['service', 'node', 'event_type', 'operation', 'syscall', 'device', 'comm', 'file'] as const),
   'error',
@@ -154,7 +154,8 @@ export function isFolder({ field, value }: FieldValue): boolean {
 }
 
 /**
- * Returns whether the sums of time need the field even if the comparison leaves it out. These fields have few values.
+ * Returns whether the sums of time need the field even if the comparison leaves it out. The needed fields have few
+ * values.
  */
 function isNeeded(field: ProfileField): boolean {
   return field === 'event_type' || field === 'node' || field === 'device';

@@ -37,7 +37,6 @@ function nameParts(getNs: (part: number) => bigint): Record<DurationPart, bigint
   return Object.fromEntries(PARTS.map((part, i) => [part, getNs(i)])) as Record<DurationPart, bigint>;
 }
 
-/** An array of counts that grows. */
 export interface GrowingCounts {
   add(at: number): void;
   readonly values: Float64Array;

@@ -1,6 +1,6 @@
 /**
- * Computes the chance of a total number of selected carriers over several strata, if the selection in each stratum is
- * random.
+ * Computes how probable a number of selected carriers is, added up over several strata, if the selection in each
+ * stratum is random.
  */
 export interface CarrierCounts {
   selected: number;
@@ -17,8 +17,8 @@ type LogProbability = (count: number, carriers: number, sizes: CarrierCounts) =>
 /** Probabilities below this count as 0. */
 const PROBABILITY_MIN = 1e-30;
 /**
- * Variance from which on the normal distribution is exact enough: adding up many wide strata exactly would take
- * seconds.
+ * Above this variance, the normal distribution is used: it is exact enough, and adding up many wide strata exactly
+ * would take seconds.
  */
 const NORMAL_VARIANCE = 2500;
 
@@ -29,8 +29,8 @@ interface Distribution {
 }
 
 /**
- * Returns the two-sided probability of the number of selected carriers: twice the smaller of the probabilities of at
- * least and of at most this number. Each stratum must have both sides.
+ * Returns the two-sided probability of the number of selected carriers: twice the probability of at least this number
+ * or of at most this number, whichever is smaller. Each stratum must have both sides.
  */
 export function computeStratifiedProbability(strata: readonly Stratum[], logProbability: LogProbability): number {
   const selected = strata.reduce((sum, one) => sum + one.selected, 0);

@@ -1,8 +1,9 @@
 /**
  * Divides the time of one transaction into parts. Each moment belongs to the first part that applies to it.
  *
- *   queue     a request waits that the transaction's own threads queued in a call that still runs; or, while one of its
- *             syncs runs, a request of others with its data waits, or a request that outlives its call
+ *   queue     a request of the transaction's own threads waits, and the call that queued it still runs; or, while a
+ *             sync of the transaction runs: such a request waits outside its call, or a request of others with the
+ *             transaction's data waits
  *   service   a device works on such a request
  *   sync      one of its syncs runs
  *   write     one of its writes runs

@@ -154,7 +154,7 @@ function createLargeSums(times: readonly bigint[]) {
   };
 }
 
-/** Assigns numbers to the nodes of one transaction, from 0 on, because a transaction has few of all nodes. */
+/** Numbers the nodes of one transaction from 0, because a transaction uses only a few of all nodes. */
 function createNodeNumbers({ nodes, nodeCount }: ProfileColumns) {
   const numbers = new Int32Array(nodeCount);
   const seenBy = new Int32Array(nodeCount);

@@ -1,4 +1,4 @@
-/** Notes that events of a side are missing, so that the numbers of this side are too small. */
+/** Notes that events of a side are missing, which makes the side's numbers too small. */
 import type { ReceivedCoverage } from '../../../contract/received.ts';
 import { beginMissing } from '../../losses/wording.ts';
 

@@ -83,7 +83,7 @@ function OldParts({ parts }: { parts: [name: string, part: Refreshed<unknown>][]
   );
 }
 
-/** Whether the part can be described: with its answer, or as unknown because the answer has failed or is late. */
+/** Whether the part has an answer, or is known to have none because the request has failed or is late. */
 function isKnown({ body, isOld }: Refreshed<unknown>): boolean {
   return body !== null || isOld;
 }

@@ -12,7 +12,7 @@ import { Table } from '../table.tsx';
 
 const RESTART = 'a service that restarts the agent';
 /**
- * Remedies against further loss, by cause, also for causes that are no fault. Keys are any strings, because another
+ * Remedies against further loss, by cause, including causes that are not faults. Keys are any strings, because another
  * version may report other causes.
  */
 const CURES: ReadonlyMap<string, string | null> = new Map(

@@ -36,7 +36,7 @@ export function MinuteMap({ tail, summary }: Props) {
   const { announce } = usePage();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [place, setPlace] = useState<MinuteCell | null>(null);
-  // The cleanup of a layout effect runs before the canvas is removed; that of `useEffect` runs one frame later.
+  // The cleanup of a layout effect runs before the canvas is removed; a cleanup of `useEffect` runs one frame later.
   useLayoutEffect(() => {
     let drawnMs = -1;
     const draw = () => {

@@ -10,7 +10,7 @@ import { useAnswer } from '../use_answer.ts';
 import { buildLiveParameters } from './use_tail.ts';
 
 /**
- * Maximum number of filters that are tested. For each of them, a request counts the last minute's events without this
+ * Maximum number of filters that are tested. For each filter, a request counts the last minute's events without this
  * filter.
  */
 const TERMS_MAX = 6;

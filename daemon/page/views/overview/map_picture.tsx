@@ -104,8 +104,8 @@ function computeMiddleBox({ scale: { columnCount, bandCount } }: LatencyMap): Ce
 function formatChosen(map: LatencyMap, { kind, box }: Selection): string {
   if (kind === 'failed') return 'Selected: what failed';
   const cells = computeCellBox(map.scale, box);
-  // The count of a box that divides cells cannot be computed from the cells, so only the sentence gives it, from the
-  // daemon.
+  // The count of a box that divides cells cannot be computed from the cells, so only the sentence shows the count,
+  // which comes from the daemon.
   const isWhole = cells !== null && Object.values(cells).every(Number.isInteger);
   return isWhole ? formatDraft(map, cells) : `Selected: ${formatBox(map, box)}`;
 }
