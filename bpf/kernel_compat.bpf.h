@@ -49,9 +49,11 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #define STEP(name, args...) long name(args)
 #else
 #define REPEAT(max, step, context)                                                                                     \
-	for (__u32 step_ = 0; step_ < (max); step_++)                                                                  \
-		if (step(step_, context))                                                                              \
-	break
+	do {                                                                                                           \
+		for (__u32 step_ = 0; step_ < (max); step_++)                                                          \
+			if (step(step_, context))                                                                      \
+				break;                                                                                 \
+	} while (0)
 #define STEP(name, args...) __always_inline long name(args)
 #endif
 
